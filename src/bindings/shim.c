@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * C functions for the inlines and macros that src/sys and src/rdma need.
+ */
+#include <linux/bottom_half.h>
+#include <linux/completion.h>
+#include <linux/cpumask.h>
+#include <linux/if_arp.h>
+#include <linux/inetdevice.h>
+#include <linux/jiffies.h>
+#include <linux/percpu.h>
+#include <linux/preempt.h>
+#include <linux/rtnetlink.h>
+#include <linux/smp.h>
+#include <linux/xarray.h>
+#include <net/addrconf.h>
+#include <net/net_namespace.h>
+#include <net/route.h>
+
+#include "shim.h"
+
+bool ndk_may_run_bh(void)
+{
+	return !in_hardirq() && !in_nmi() && !irqs_disabled();
+}
+
+void ndk_bh_disable(void)
+{
+	local_bh_disable();
+}
+
+void ndk_bh_enable(void)
+{
+	local_bh_enable();
+}
+
+struct workqueue_struct *ndk_wq_alloc_bh(const char *name)
+{
+	return alloc_workqueue("%s", WQ_BH | WQ_PERCPU, 0, name);
+}
+
+struct workqueue_struct *ndk_wq_alloc_unbound(const char *name)
+{
+	return alloc_workqueue("%s", WQ_UNBOUND | WQ_MEM_RECLAIM, 0, name);
+}
+
+bool ndk_queue_work_on(struct workqueue_struct *wq, struct work_struct *work,
+		       u32 cpu)
+{
+	bool queued;
+
+	/* With preemption off no CPU can leave between the test and its use. */
+	preempt_disable();
+	if (cpu >= nr_cpu_ids || !cpu_online(cpu))
+		cpu = WORK_CPU_UNBOUND;
+	queued = queue_work_on(cpu, wq, work);
+	preempt_enable();
+	return queued;
+}
+
+unsigned long ndk_spin_lock_irqsave(spinlock_t *lock)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(lock, flags);
+	return flags;
+}
+
+bool ndk_spin_trylock_irqsave(spinlock_t *lock, unsigned long *flags)
+{
+	unsigned long f;
+
+	if (!spin_trylock_irqsave(lock, f))
+		return false;
+	*flags = f;
+	return true;
+}
+
+void ndk_spin_unlock_irqrestore(spinlock_t *lock, unsigned long flags)
+{
+	spin_unlock_irqrestore(lock, flags);
+}
+
+u32 ndk_cpu_current(void)
+{
+	return raw_smp_processor_id();
+}
+
+u32 ndk_cpu_ids(void)
+{
+	return nr_cpu_ids;
+}
+
+u32 ndk_cpu_possible(void)
+{
+	return num_possible_cpus();
+}
+
+u32 ndk_cpu_online_count(void)
+{
+	return num_online_cpus();
+}
+
+bool ndk_cpu_is_online(u32 cpu)
+{
+	return cpu < nr_cpu_ids && cpu_online(cpu);
+}
+
+void *ndk_percpu_alloc(u32 counters)
+{
+	return (__force void *)__alloc_percpu(counters * sizeof(u64),
+					      __alignof__(u64));
+}
+
+void ndk_percpu_free(void *counters)
+{
+	free_percpu((__force void __percpu *)counters);
+}
+
+void ndk_percpu_add(void *counters, u32 index, u64 n)
+{
+	u64 __percpu *p = (__force u64 __percpu *)counters;
+
+	this_cpu_add(p[index], n);
+}
+
+u64 ndk_percpu_sum(void *counters, u32 index)
+{
+	u64 __percpu *p = (__force u64 __percpu *)counters;
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(*per_cpu_ptr(&p[index], cpu));
+	return sum;
+}
+
+void ndk_completion_reinit(void *completion)
+{
+	reinit_completion(completion);
+}
+
+unsigned long ndk_jiffies_in(u32 ms)
+{
+	return jiffies + msecs_to_jiffies(ms);
+}
+
+void ndk_netdev_hold(struct net_device *dev)
+{
+	dev_hold(dev);
+}
+
+void ndk_netdev_put(struct net_device *dev)
+{
+	dev_put(dev);
+}
+
+/* @name has room for IFNAMSIZ bytes; a rename at the same time may mix both. */
+void ndk_netdev_name(const struct net_device *dev, char *name)
+{
+	strscpy(name, dev->name, IFNAMSIZ);
+}
+
+u32 ndk_netdev_ifindex(const struct net_device *dev)
+{
+	return READ_ONCE(dev->ifindex);
+}
+
+u32 ndk_netdev_mtu(const struct net_device *dev)
+{
+	return READ_ONCE(dev->mtu);
+}
+
+bool ndk_netdev_is_up(const struct net_device *dev)
+{
+	return netif_running(dev) && netif_carrier_ok(dev);
+}
+
+bool ndk_netdev_is_loopback(const struct net_device *dev)
+{
+	return dev->flags & IFF_LOOPBACK;
+}
+
+bool ndk_netdev_is_supported(const struct net_device *dev)
+{
+	return dev->type == ARPHRD_ETHER || dev->type == ARPHRD_LOOPBACK ||
+	       dev->type == ARPHRD_NONE || dev->type == ARPHRD_IEEE802;
+}
+
+u32 ndk_netdev_hw_addr(const struct net_device *dev, u8 *addr, u32 room)
+{
+	u32 len = min_t(u32, dev->addr_len, room);
+
+	memcpy(addr, dev->dev_addr, len);
+	return len;
+}
+
+u64 ndk_netdev_net_cookie(const struct net_device *dev)
+{
+	return dev_net(dev)->net_cookie;
+}
+
+bool ndk_netdev_owns_v4(struct net_device *dev, __be32 addr)
+{
+	struct in_device *in_dev;
+	struct in_ifaddr *ifa;
+	bool found = false;
+
+	rcu_read_lock();
+	in_dev = __in_dev_get_rcu(dev);
+	if (in_dev) {
+		in_dev_for_each_ifa_rcu(ifa, in_dev)
+			found |= ifa->ifa_local == addr;
+	}
+	rcu_read_unlock();
+	return found;
+}
+
+bool ndk_netdev_owns_v6(struct net_device *dev, const struct in6_addr *addr)
+{
+	return IS_ENABLED(CONFIG_IPV6) &&
+	       ipv6_chk_addr(dev_net(dev), addr, dev, 1);
+}
+
+bool ndk_netdev_local_v4(struct net_device *dev, __be32 addr)
+{
+	return inet_addr_type(dev_net(dev), addr) == RTN_LOCAL;
+}
+
+bool ndk_netdev_local_v6(struct net_device *dev, const struct in6_addr *addr)
+{
+	return IS_ENABLED(CONFIG_IPV6) &&
+	       ipv6_chk_addr(dev_net(dev), addr, NULL, 0);
+}
+
+struct net_device *ndk_netdev_of_notifier(void *info)
+{
+	return netdev_notifier_info_to_dev(info);
+}
+
+/* The loopback device of the first namespace, held: what the unit tests use. */
+int ndk_netdev_loopback(struct net_device **dev)
+{
+	*dev = init_net.loopback_dev;
+	if (!*dev)
+		return -ENODEV;
+	dev_hold(*dev);
+	return 0;
+}
+
+static DEFINE_XARRAY_FLAGS(ndk_qpns, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
+static u32 ndk_qpn_next = 2;
+
+int ndk_qpn_alloc(void *qp, u32 *qpn)
+{
+	int ret = xa_alloc_cyclic_irq(&ndk_qpns, qpn, qp,
+				      XA_LIMIT(2, 0xffffff), &ndk_qpn_next,
+				      GFP_KERNEL);
+
+	return ret < 0 ? ret : 0;
+}
+
+void *ndk_qpn_find(u32 qpn)
+{
+	return xa_load(&ndk_qpns, qpn);
+}
+
+void ndk_qpn_free(u32 qpn)
+{
+	xa_erase_irq(&ndk_qpns, qpn);
+}
+
+struct scatterlist *ndk_sg_entry(struct scatterlist *sg, u64 *addr, u32 *len)
+{
+	*addr = sg_dma_address(sg);
+	*len = sg_dma_len(sg);
+	return sg_next(sg);
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Kernel facilities that the kernel crate has no abstraction for.
+//!
+//! Each file is one facility and says which C header it stands for. All of it
+//! is safe to use; with [`crate::rdma`] and [`crate::bindings`] these are the
+//! only places that hold `unsafe`.
+//!
+//! | file          | what it gives                                                   |
+//! |---------------|-----------------------------------------------------------------|
+//! | [`addr`]      | `sockaddr_storage` to and from [`core::net::SocketAddr`]        |
+//! | [`cpu`]       | processor numbers, per-processor counters                       |
+//! | [`event`]     | a completion that softirq may signal                            |
+//! | [`gate`]      | access that ends before its object goes                         |
+//! | [`lock`]      | a spinlock that may be taken in any context                     |
+//! | [`netdev`]    | network devices held by reference, and their events             |
+//! | [`random`]    | random numbers                                                  |
+//! | [`softirq`]   | bottom half sections, bottom half and process work queues       |
+//! | [`span`]      | checked ranges of kernel memory                                 |
+//! | [`time`]      | the monotonic clock                                             |
+//! | [`timer`]     | timers that hold a reference to what they are embedded in       |
+
+pub(crate) mod addr;
+pub(crate) mod cpu;
+pub(crate) mod event;
+pub(crate) mod gate;
+pub(crate) mod lock;
+pub(crate) mod netdev;
+pub(crate) mod random;
+pub(crate) mod softirq;
+pub(crate) mod span;
+pub(crate) mod time;
+pub(crate) mod timer;

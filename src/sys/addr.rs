@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `sockaddr_storage` to and from [`core::net::SocketAddr`].
+//!
+//! C headers: [`include/linux/in.h`](srctree/include/linux/in.h),
+//! [`include/linux/in6.h`](srctree/include/linux/in6.h)
+
+use core::{
+    mem::size_of,
+    net::{
+        IpAddr,
+        Ipv4Addr,
+        Ipv6Addr,
+        SocketAddr,
+        SocketAddrV4,
+        SocketAddrV6, //
+    },
+    ptr, //
+};
+
+use crate::bindings;
+
+/// The C type that holds an address of any family.
+pub(crate) type Storage = bindings::__kernel_sockaddr_storage;
+
+/// Address families as C numbers them.
+const AF_INET: u16 = 2;
+const AF_INET6: u16 = 10;
+
+/// Bytes of a `sockaddr_storage`: family, port, then what the family says.
+///
+/// IPv4: address at 4. IPv6: flow label at 4, address at 8, scope at 24.
+type Bytes = [u8; size_of::<Storage>()];
+
+fn take<const N: usize>(bytes: &Bytes, at: usize) -> [u8; N] {
+    let mut out = [0; N];
+    out.copy_from_slice(&bytes[at..at + N]);
+    out
+}
+
+/// Reads an address; `None` if it is neither IPv4 nor IPv6.
+pub(crate) fn read(storage: &Storage) -> Option<SocketAddr> {
+    // SAFETY: `storage` is initialised, has the size of `Bytes`, and bytes have no alignment.
+    let bytes = unsafe { &*ptr::from_ref(storage).cast::<Bytes>() };
+    let port = u16::from_be_bytes(take(bytes, 2));
+    match u16::from_ne_bytes(take(bytes, 0)) {
+        AF_INET => {
+            let ip = Ipv4Addr::from(take::<4>(bytes, 4));
+            Some(SocketAddrV4::new(ip, port).into())
+        }
+        AF_INET6 => {
+            let ip = Ipv6Addr::from(take::<16>(bytes, 8));
+            let flow = u32::from_be_bytes(take(bytes, 4));
+            let scope = u32::from_ne_bytes(take(bytes, 24));
+            Some(SocketAddrV6::new(ip, port, flow, scope).into())
+        }
+        _ => None,
+    }
+}
+
+/// Makes the C form of `addr`.
+pub(crate) fn write(addr: &SocketAddr) -> Storage {
+    let mut bytes: Bytes = [0; size_of::<Storage>()];
+    bytes[2..4].copy_from_slice(&addr.port().to_be_bytes());
+    match addr {
+        SocketAddr::V4(v4) => {
+            bytes[0..2].copy_from_slice(&AF_INET.to_ne_bytes());
+            bytes[4..8].copy_from_slice(&v4.ip().octets());
+        }
+        SocketAddr::V6(v6) => {
+            bytes[0..2].copy_from_slice(&AF_INET6.to_ne_bytes());
+            bytes[4..8].copy_from_slice(&v6.flowinfo().to_be_bytes());
+            bytes[8..24].copy_from_slice(&v6.ip().octets());
+            bytes[24..28].copy_from_slice(&v6.scope_id().to_ne_bytes());
+        }
+    }
+    // SAFETY: `Storage` is plain bytes and a union of bytes with a pointer; every pattern is valid,
+    // and the unaligned read makes no demand on `bytes`.
+    unsafe { bytes.as_ptr().cast::<Storage>().read_unaligned() }
+}
+
+/// Whether `addr` stands for every local address.
+pub(crate) fn is_any(addr: &SocketAddr) -> bool {
+    match addr.ip() {
+        IpAddr::V4(ip) => ip.is_unspecified(),
+        IpAddr::V6(ip) => ip.is_unspecified(),
+    }
+}
+
+#[cfg(ndk_kunit)]
+#[kernel::macros::kunit_tests(ndk_sys_addr)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_families_survive_the_round_trip() {
+        let v4: SocketAddr = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 7), 4420).into();
+        let v6: SocketAddr = SocketAddrV6::new(Ipv6Addr::LOCALHOST, 20049, 5, 3).into();
+        assert!(read(&write(&v4)) == Some(v4));
+        assert!(read(&write(&v6)) == Some(v6));
+    }
+
+    #[test]
+    fn zeroed_storage_is_no_address() {
+        let zero: Storage = pin_init::zeroed();
+        assert!(read(&zero).is_none());
+    }
+
+    #[test]
+    fn only_unspecified_addresses_are_wild() {
+        let any: SocketAddr = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 1).into();
+        let one: SocketAddr = SocketAddrV6::new(Ipv6Addr::LOCALHOST, 1, 0, 0).into();
+        assert!(is_any(&any));
+        assert!(!is_any(&one));
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Processor numbers, and counters that each processor keeps for itself.
+//!
+//! C headers: [`include/linux/cpumask.h`](srctree/include/linux/cpumask.h),
+//! [`include/linux/percpu.h`](srctree/include/linux/percpu.h)
+
+use core::{
+    ffi::c_void,
+    ptr::NonNull, //
+};
+
+use kernel::prelude::*;
+
+use crate::bindings;
+
+/// The number of the current processor; stale at once where preemption is on. Any context.
+#[inline]
+pub(crate) fn current() -> u32 {
+    // SAFETY: Reads a per-processor constant.
+    unsafe { bindings::ndk_cpu_current() }
+}
+
+/// One more than the highest processor number there can be. Any context.
+#[inline]
+pub(crate) fn count_ids() -> u32 {
+    // SAFETY: Reads a value that is constant after boot.
+    unsafe { bindings::ndk_cpu_ids() }
+}
+
+/// How many processors there can be. Any context.
+pub(crate) fn count_possible() -> u32 {
+    // SAFETY: Reads a mask that is constant after boot.
+    unsafe { bindings::ndk_cpu_possible() }
+}
+
+/// How many processors are online at the moment. Any context.
+pub(crate) fn count_online() -> u32 {
+    // SAFETY: Reads an atomic counter.
+    unsafe { bindings::ndk_cpu_online_count() }
+}
+
+/// Whether processor `cpu` exists and is online at the moment. Any context.
+#[inline]
+pub(crate) fn is_online(cpu: u32) -> bool {
+    // SAFETY: The function checks the number before it looks at the mask.
+    unsafe { bindings::ndk_cpu_is_online(cpu) }
+}
+
+/// `N` counters of 64 bits, kept apart for each processor and summed when read.
+///
+/// # Invariants
+///
+/// Points at a live per-processor allocation of `N` zeroed `u64`, which only `drop` frees.
+pub(crate) struct PerCpuCounters<const N: usize>(NonNull<c_void>);
+
+// SAFETY: The allocation belongs to no thread and is only changed by per-processor additions.
+unsafe impl<const N: usize> Send for PerCpuCounters<N> {}
+// SAFETY: As above.
+unsafe impl<const N: usize> Sync for PerCpuCounters<N> {}
+
+impl<const N: usize> PerCpuCounters<N> {
+    /// Makes counters that all are zero. Process context. `ENOMEM` when there is no memory.
+    pub(crate) fn new() -> Result<Self> {
+        // CAST: `N` counts the names of one table; a per-processor area is far below 4 GiB.
+        // SAFETY: Allocates; nothing is required of the caller but process context.
+        let area = unsafe { bindings::ndk_percpu_alloc(N as u32) };
+        // INVARIANT: The new allocation is this object's, and comes zeroed.
+        Ok(Self(NonNull::new(area).ok_or(ENOMEM)?))
+    }
+
+    /// Adds `n` to counter `index`; does nothing if there is none. Any context.
+    #[inline]
+    pub(crate) fn add(&self, index: usize, n: u64) {
+        if index < N {
+            // CAST: `index` is below `N`, which fits as in `new`.
+            // SAFETY: By the invariant the allocation has a counter of this index.
+            unsafe { bindings::ndk_percpu_add(self.0.as_ptr(), index as u32, n) };
+        }
+    }
+
+    /// The sum of counter `index` over all processors; zero if there is none. Any context.
+    ///
+    /// Additions made meanwhile may or may not be in it.
+    pub(crate) fn sum(&self, index: usize) -> u64 {
+        if index >= N {
+            return 0;
+        }
+        // CAST: `index` is below `N`, which fits as in `new`.
+        // SAFETY: By the invariant the allocation has a counter of this index.
+        unsafe { bindings::ndk_percpu_sum(self.0.as_ptr(), index as u32) }
+    }
+}
+
+impl<const N: usize> Drop for PerCpuCounters<N> {
+    fn drop(&mut self) {
+        // SAFETY: By the invariant the allocation is live and nobody else frees it.
+        unsafe { bindings::ndk_percpu_free(self.0.as_ptr()) };
+    }
+}
+
+#[cfg(ndk_kunit)]
+#[kernel::macros::kunit_tests(ndk_sys_cpu)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_separate_and_bounded() -> Result {
+        let counters = PerCpuCounters::<2>::new()?;
+        counters.add(0, 3);
+        counters.add(1, 4);
+        counters.add(1, u64::MAX);
+        counters.add(2, 5);
+        assert_eq!(counters.sum(0), 3);
+        assert_eq!(counters.sum(1), 3);
+        assert_eq!(counters.sum(2), 0);
+        Ok(())
+    }
+
+    #[test]
+    fn processors_are_numbered_below_the_count() {
+        assert!(current() < count_ids());
+        assert!(count_online() >= 1 && count_online() <= count_possible());
+        assert!(is_online(current()));
+        assert!(!is_online(count_ids()));
+    }
+}

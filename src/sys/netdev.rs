@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Network devices held by reference, and the events they raise.
+//!
+//! C header: [`include/linux/netdevice.h`](srctree/include/linux/netdevice.h)
+
+use core::{
+    net::IpAddr,
+    ptr,
+    ptr::NonNull, //
+};
+
+use kernel::{
+    container_of,
+    ffi::{
+        c_int,
+        c_ulong,
+        c_void, //
+    },
+    prelude::*,
+    types::Opaque, //
+};
+
+use crate::bindings;
+
+/// Room for an interface name with its terminating zero. C: `IFNAMSIZ`.
+pub(crate) const NAME_SIZE: usize = 16;
+
+/// A network device, held by reference.
+///
+/// Holding one keeps the memory, not the device: `ip link del` waits until all
+/// references are gone, so they must not outlive an
+/// [`NetDevEvent::Unregister`] for long.
+///
+/// # Invariants
+///
+/// Owns one reference to a live `struct net_device`.
+pub(crate) struct NetDev(NonNull<bindings::net_device>);
+
+// SAFETY: References to a `net_device` belong to no thread.
+unsafe impl Send for NetDev {}
+// SAFETY: What is read here is constant, atomic, or read with `READ_ONCE()`.
+unsafe impl Sync for NetDev {}
+
+impl NetDev {
+    /// Takes a reference of its own to `dev`; `None` for null.
+    ///
+    /// # Safety
+    ///
+    /// `dev` is null or valid during the call.
+    pub(crate) unsafe fn get(dev: *mut bindings::net_device) -> Option<Self> {
+        let dev = NonNull::new(dev)?;
+        // SAFETY: The caller says that `dev` is valid.
+        unsafe { bindings::ndk_netdev_hold(dev.as_ptr()) };
+        // INVARIANT: The reference was just taken.
+        Some(Self(dev))
+    }
+
+    /// Takes over the caller's reference to `dev`; `None` for null.
+    ///
+    /// # Safety
+    ///
+    /// `dev` is null, or the caller owns a reference to it and gives that away.
+    pub(crate) unsafe fn from_held(dev: *mut bindings::net_device) -> Option<Self> {
+        // INVARIANT: The caller's reference is now ours.
+        NonNull::new(dev).map(Self)
+    }
+
+    /// The loopback device of the initial namespace. For tests.
+    #[cfg(ndk_kunit)]
+    pub(crate) fn loopback() -> Result<Self> {
+        let mut dev = ptr::null_mut();
+        // SAFETY: `dev` is writable.
+        kernel::error::to_result(unsafe { bindings::ndk_netdev_loopback(&mut dev) })?;
+        // SAFETY: On success `dev` came with a reference for the caller.
+        unsafe { Self::from_held(dev) }.ok_or(ENODEV)
+    }
+
+    /// The C device; valid as long as `self`.
+    pub(crate) fn as_raw(&self) -> *mut bindings::net_device {
+        self.0.as_ptr()
+    }
+
+    /// The name, padded with zeros; a rename at the same time may mix two. Any context.
+    pub(crate) fn name(&self) -> [u8; NAME_SIZE] {
+        let mut name = [0; NAME_SIZE];
+        // SAFETY: The device is live; `name` has the room the function asks for.
+        unsafe { bindings::ndk_netdev_name(self.as_raw(), name.as_mut_ptr()) };
+        name
+    }
+
+    /// The index, unique in the device's namespace. Any context.
+    pub(crate) fn ifindex(&self) -> u32 {
+        // SAFETY: By the invariant the device is live.
+        unsafe { bindings::ndk_netdev_ifindex(self.as_raw()) }
+    }
+
+    /// The largest payload of a frame in bytes. Any context.
+    pub(crate) fn mtu(&self) -> u32 {
+        // SAFETY: By the invariant the device is live.
+        unsafe { bindings::ndk_netdev_mtu(self.as_raw()) }
+    }
+
+    /// Whether the device is up and has carrier. Any context.
+    pub(crate) fn is_up(&self) -> bool {
+        // SAFETY: By the invariant the device is live.
+        unsafe { bindings::ndk_netdev_is_up(self.as_raw()) }
+    }
+
+    /// Whether this is a loopback device. Any context.
+    pub(crate) fn is_loopback(&self) -> bool {
+        // SAFETY: By the invariant the device is live.
+        unsafe { bindings::ndk_netdev_is_loopback(self.as_raw()) }
+    }
+
+    /// Whether IP over this device can carry iWARP: Ethernet, loopback, or no link header at all.
+    pub(crate) fn is_supported(&self) -> bool {
+        // SAFETY: By the invariant the device is live.
+        unsafe { bindings::ndk_netdev_is_supported(self.as_raw()) }
+    }
+
+    /// The first six bytes of the hardware address, zeros where it is shorter. Any context.
+    pub(crate) fn hw_addr(&self) -> [u8; 6] {
+        let mut addr = [0; 6];
+        // SAFETY: The device is live; `addr` has the room that is passed.
+        unsafe { bindings::ndk_netdev_hw_addr(self.as_raw(), addr.as_mut_ptr(), 6) };
+        addr
+    }
+
+    /// A number that names the device's network namespace and is never reused. Any context.
+    pub(crate) fn net_cookie(&self) -> u64 {
+        // SAFETY: The device is live, and keeps its namespace.
+        unsafe { bindings::ndk_netdev_net_cookie(self.as_raw()) }
+    }
+
+    /// Whether `addr` is assigned to this device. Any context.
+    pub(crate) fn owns_addr(&self, addr: IpAddr) -> bool {
+        match addr {
+            // SAFETY: By the invariant the device is live.
+            IpAddr::V4(ip) => unsafe {
+                bindings::ndk_netdev_owns_v4(self.as_raw(), u32::from_ne_bytes(ip.octets()))
+            },
+            IpAddr::V6(ip) => {
+                let ip = in6_addr(&ip.octets());
+                // SAFETY: By the invariant the device is live; `ip` is valid during the call.
+                unsafe { bindings::ndk_netdev_owns_v6(self.as_raw(), &ip) }
+            }
+        }
+    }
+
+    /// Whether `addr` is an address of this machine in the device's namespace. Any context.
+    pub(crate) fn is_local_addr(&self, addr: IpAddr) -> bool {
+        match addr {
+            // SAFETY: By the invariant the device is live.
+            IpAddr::V4(ip) => unsafe {
+                bindings::ndk_netdev_local_v4(self.as_raw(), u32::from_ne_bytes(ip.octets()))
+            },
+            IpAddr::V6(ip) => {
+                let ip = in6_addr(&ip.octets());
+                // SAFETY: By the invariant the device is live; `ip` is valid during the call.
+                unsafe { bindings::ndk_netdev_local_v6(self.as_raw(), &ip) }
+            }
+        }
+    }
+}
+
+/// The C form of an IPv6 address.
+fn in6_addr(octets: &[u8; 16]) -> bindings::in6_addr {
+    // SAFETY: `in6_addr` is a union of 16 bytes and integers, so every pattern is valid; the
+    // unaligned read makes no demand on `octets`.
+    unsafe { octets.as_ptr().cast::<bindings::in6_addr>().read_unaligned() }
+}
+
+impl Clone for NetDev {
+    fn clone(&self) -> Self {
+        // SAFETY: By the invariant the device is live.
+        unsafe { bindings::ndk_netdev_hold(self.as_raw()) };
+        // INVARIANT: The reference was just taken.
+        Self(self.0)
+    }
+}
+
+impl Drop for NetDev {
+    fn drop(&mut self) {
+        // SAFETY: By the invariant this reference is ours to give up.
+        unsafe { bindings::ndk_netdev_put(self.as_raw()) };
+    }
+}
+
+impl PartialEq for NetDev {
+    fn eq(&self, other: &Self) -> bool {
+        ptr::eq(self.as_raw(), other.as_raw())
+    }
+}
+
+/// What happened to a network device. C: `enum netdev_cmd`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NetDevEvent {
+    /// It was registered, or was there when the notifier came.
+    Register,
+    /// It is going; references must be dropped soon.
+    Unregister,
+    /// It was brought up.
+    Up,
+    /// It was brought down.
+    Down,
+    /// Its carrier or its flags changed.
+    Change,
+    /// Its hardware address changed.
+    ChangeAddr,
+    /// Its MTU changed.
+    ChangeMtu,
+    /// Its name changed.
+    ChangeName,
+    /// Something else.
+    Other,
+}
+
+impl From<c_ulong> for NetDevEvent {
+    fn from(event: c_ulong) -> Self {
+        // CAST: The kernel passes an `enum netdev_cmd`, which is small.
+        match event as u32 {
+            bindings::netdev_cmd_NETDEV_REGISTER => Self::Register,
+            bindings::netdev_cmd_NETDEV_UNREGISTER => Self::Unregister,
+            bindings::netdev_cmd_NETDEV_UP => Self::Up,
+            bindings::netdev_cmd_NETDEV_DOWN => Self::Down,
+            bindings::netdev_cmd_NETDEV_CHANGE => Self::Change,
+            bindings::netdev_cmd_NETDEV_CHANGEADDR => Self::ChangeAddr,
+            bindings::netdev_cmd_NETDEV_CHANGEMTU => Self::ChangeMtu,
+            bindings::netdev_cmd_NETDEV_CHANGENAME => Self::ChangeName,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Something that wants to know what happens to network devices.
+pub(crate) trait NetDevListener: Send + Sync + 'static {
+    /// Called under the RTNL lock, in process context.
+    ///
+    /// Also called once for every device that exists when the notifier is
+    /// registered (`Register`, `Up`) and when it goes (`Down`, `Unregister`).
+    fn event(&self, event: NetDevEvent, dev: &NetDev);
+}
+
+/// A registered [`NetDevListener`]; dropping it ends the events.
+///
+/// # Invariants
+///
+/// `block` is registered from the end of initialisation until drop.
+#[pin_data(PinnedDrop)]
+pub(crate) struct Notifier<L: NetDevListener> {
+    #[pin]
+    block: Opaque<bindings::notifier_block>,
+    listener: L,
+}
+
+// SAFETY: The block is only touched by the notifier chain, which locks; `L` is `Send`.
+unsafe impl<L: NetDevListener> Send for Notifier<L> {}
+// SAFETY: As above; `L` is `Sync`.
+unsafe impl<L: NetDevListener> Sync for Notifier<L> {}
+
+impl<L: NetDevListener> Notifier<L> {
+    /// Registers `listener`. Process context, without the RTNL lock.
+    pub(crate) fn register(listener: L) -> impl PinInit<Self, Error> {
+        // The listener comes first: registration calls it for the devices that exist.
+        try_pin_init!(Self {
+            listener,
+            // INVARIANT: Registered when this field is initialised.
+            block <- Opaque::try_ffi_init(|slot: *mut bindings::notifier_block| {
+                let block = bindings::notifier_block {
+                    notifier_call: Some(Self::call),
+                    ..pin_init::zeroed()
+                };
+                // SAFETY: `slot` is writable.
+                unsafe { slot.write(block) };
+                // SAFETY: The block is initialised and stays where it is until it is unregistered.
+                kernel::error::to_result(unsafe { bindings::register_netdevice_notifier(slot) })
+            }),
+        })
+    }
+
+    /// # Safety
+    ///
+    /// `block` is the field of a `Notifier<L>` whose listener is initialised, and `info` is the
+    /// `netdev_notifier_info` of a device that is valid during the call.
+    unsafe extern "C" fn call(
+        block: *mut bindings::notifier_block,
+        event: c_ulong,
+        info: *mut c_void,
+    ) -> c_int {
+        // SAFETY: The caller says that `block` is the field of a `Notifier<L>`.
+        let this = unsafe { container_of!(Opaque::cast_from(block), Self, block) };
+        // SAFETY: The listener was initialised before the block, and nobody changes it.
+        let listener = unsafe { &(*this).listener };
+        // SAFETY: The caller passes a `netdev_notifier_info`.
+        let dev = unsafe { bindings::ndk_netdev_of_notifier(info) };
+        // SAFETY: The device is valid during the call.
+        if let Some(dev) = unsafe { NetDev::get(dev) } {
+            listener.event(NetDevEvent::from(event), &dev);
+        }
+        // CAST: NOTIFY_OK is one.
+        bindings::NOTIFY_OK as c_int
+    }
+}
+
+#[pinned_drop]
+impl<L: NetDevListener> PinnedDrop for Notifier<L> {
+    fn drop(self: Pin<&mut Self>) {
+        // SAFETY: By the invariant the block is registered; after the call nobody uses it.
+        unsafe { bindings::unregister_netdevice_notifier(self.block.get()) };
+    }
+}
+
+#[cfg(ndk_kunit)]
+#[kernel::macros::kunit_tests(ndk_sys_netdev)]
+mod tests {
+    use super::*;
+    use core::net::{
+        Ipv4Addr,
+        Ipv6Addr, //
+    };
+    use kernel::sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc, //
+    };
+
+    #[test]
+    fn loopback_is_what_it_should_be() -> Result {
+        let lo = NetDev::loopback()?;
+        assert!(lo.is_loopback() && lo.is_supported());
+        assert_eq!(lo.ifindex(), 1);
+        assert_eq!(&lo.name()[..3], b"lo\0");
+        assert!(lo.clone() == lo);
+        assert!(lo.net_cookie() != 0);
+        Ok(())
+    }
+
+    #[test]
+    fn foreign_addresses_are_not_local() -> Result {
+        let lo = NetDev::loopback()?;
+        assert!(!lo.owns_addr(Ipv4Addr::new(192, 0, 2, 1).into()));
+        assert!(!lo.is_local_addr(Ipv4Addr::new(192, 0, 2, 1).into()));
+        assert!(!lo.is_local_addr(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into()));
+        Ok(())
+    }
+
+    struct Count(Arc<Atomic<u32>>);
+
+    impl NetDevListener for Count {
+        fn event(&self, event: NetDevEvent, _dev: &NetDev) {
+            if event == NetDevEvent::Register {
+                self.0.fetch_add(1, Relaxed);
+            }
+        }
+    }
+
+    #[test]
+    fn new_listener_hears_of_existing_devices() -> Result {
+        let count = Arc::new(Atomic::new(0), GFP_KERNEL)?;
+        let notifier = KBox::pin_init(Notifier::register(Count(count.clone())), GFP_KERNEL)?;
+        assert!(count.load(Relaxed) >= 1);
+        drop(notifier);
+        assert!(Arc::into_unique_or_drop(count).is_some());
+        Ok(())
+    }
+}

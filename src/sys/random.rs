@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Random numbers fit for keys and identities.
+//!
+//! C header: [`include/linux/random.h`](srctree/include/linux/random.h)
+
+use crate::bindings;
+
+/// A random number. Any context.
+pub(crate) fn u32() -> u32 {
+    // SAFETY: The generator locks internally.
+    unsafe { bindings::get_random_u32() }
+}
+
+/// A random number. Any context.
+pub(crate) fn u64() -> u64 {
+    // SAFETY: The generator locks internally.
+    unsafe { bindings::get_random_u64() }
+}
+
+/// `N` random bytes. Any context.
+pub(crate) fn bytes<const N: usize>() -> [u8; N] {
+    let mut out = [0; N];
+    // SAFETY: `out` is writable for `N` bytes.
+    unsafe { bindings::get_random_bytes(out.as_mut_ptr().cast(), N) };
+    out
+}

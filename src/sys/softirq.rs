@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Bottom half sections, and work queues in softirq and process context.
+//!
+//! A [`BhQueue`] runs its items in softirq on the processor they were queued
+//! on (or were sent to); a [`ProcessQueue`] runs them in a kernel thread where
+//! they may sleep. Items are ordinary [`kernel::workqueue`] items: a
+//! `Work<Self>` field, `impl_has_work!`, and `WorkItem` with an `Arc` pointer.
+//! The queue owns a reference from the time an item is queued until it runs.
+//!
+//! C headers: [`include/linux/bottom_half.h`](srctree/include/linux/bottom_half.h),
+//! [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h)
+
+use core::ptr::NonNull;
+
+use kernel::{
+    prelude::*,
+    str::CStrExt as _,
+    types::NotThreadSafe,
+    workqueue::{
+        Queue,
+        RawWorkItem, //
+    }, //
+};
+
+use crate::bindings;
+
+/// Tells whether softirq work may be run in the caller's context.
+///
+/// False in hard interrupt and NMI, and with interrupts disabled. Any context.
+#[inline]
+pub(crate) fn may_run_here() -> bool {
+    // SAFETY: Reads the state of the current context only.
+    unsafe { bindings::ndk_may_run_bh() }
+}
+
+/// A section in which softirqs do not run on this processor.
+///
+/// The holder must not sleep. Sections nest.
+///
+/// # Invariants
+///
+/// `local_bh_disable()` was called once for this guard, in this context.
+pub(crate) struct BhDisabled(NotThreadSafe);
+
+impl BhDisabled {
+    /// Opens a section; `None` where [`may_run_here`] is false, because
+    /// closing one there is not allowed.
+    #[inline]
+    pub(crate) fn enter() -> Option<Self> {
+        if !may_run_here() {
+            return None;
+        }
+        // SAFETY: Interrupts are on and this is not a hard interrupt, as was just tested.
+        unsafe { bindings::ndk_bh_disable() };
+        // INVARIANT: Called once, above.
+        Some(Self(NotThreadSafe))
+    }
+}
+
+impl Drop for BhDisabled {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: By the invariant this balances one `local_bh_disable()`. Pending softirqs run
+        // now; a caller that disabled interrupts meanwhile broke the nesting of its own guards.
+        unsafe { bindings::ndk_bh_enable() };
+    }
+}
+
+/// A work queue of our own; [`BhQueue`] and [`ProcessQueue`] differ in how it was made.
+///
+/// # Invariants
+///
+/// Points at a workqueue that only `drop` destroys.
+struct OwnQueue(NonNull<bindings::workqueue_struct>);
+
+// SAFETY: All functions of `workqueue_struct` used here may be called from any thread.
+unsafe impl Send for OwnQueue {}
+// SAFETY: As above, and concurrently.
+unsafe impl Sync for OwnQueue {}
+
+impl OwnQueue {
+    fn queue(&self) -> &Queue {
+        // SAFETY: By the type invariant the workqueue lives as long as `self`.
+        unsafe { Queue::from_raw(self.0.as_ptr()) }
+    }
+
+    fn enqueue_on<W, const ID: u64>(&self, cpu: u32, item: W) -> W::EnqueueOutput
+    where
+        W: RawWorkItem<ID> + Send + 'static,
+    {
+        let wq = self.0.as_ptr();
+        // SAFETY: `ndk_queue_work_on` returns false only when the item is already queued; `W` is
+        // `Send` and `'static`, so it may run on any thread at any time; the workqueue is live.
+        unsafe { item.__enqueue(move |work| bindings::ndk_queue_work_on(wq, work, cpu)) }
+    }
+
+    fn flush(&self) {
+        // SAFETY: By the type invariant the workqueue is live.
+        unsafe { bindings::__flush_workqueue(self.0.as_ptr()) };
+    }
+
+    fn drain(&self) {
+        // SAFETY: By the type invariant the workqueue is live.
+        unsafe { bindings::drain_workqueue(self.0.as_ptr()) };
+    }
+}
+
+impl Drop for OwnQueue {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant the workqueue is live, and nobody else destroys it.
+        unsafe { bindings::destroy_workqueue(self.0.as_ptr()) };
+    }
+}
+
+/// A work queue whose items run in softirq. C: `WQ_BH | WQ_PERCPU`.
+///
+/// Dropping it runs what is queued and waits; that needs process context.
+pub(crate) struct BhQueue(OwnQueue);
+
+impl BhQueue {
+    /// Makes a queue. Process context. `ENOMEM` when there is no memory.
+    pub(crate) fn new(name: &CStr) -> Result<Self> {
+        // SAFETY: `name` is NUL-terminated and only read during the call.
+        let wq = unsafe { bindings::ndk_wq_alloc_bh(name.as_char_ptr()) };
+        // INVARIANT: The new workqueue is this object's.
+        Ok(Self(OwnQueue(NonNull::new(wq).ok_or(ENOMEM)?)))
+    }
+
+    /// Queues `item` on the current processor. Any context.
+    ///
+    /// Gives the item back when it is already queued; it then runs once.
+    #[inline]
+    pub(crate) fn enqueue<W, const ID: u64>(&self, item: W) -> W::EnqueueOutput
+    where
+        W: RawWorkItem<ID> + Send + 'static,
+    {
+        self.0.queue().enqueue(item)
+    }
+
+    /// Queues `item` on processor `cpu`, or on the current one when `cpu` is offline. Any context.
+    ///
+    /// Gives the item back when it is already queued.
+    #[inline]
+    pub(crate) fn enqueue_on<W, const ID: u64>(&self, cpu: u32, item: W) -> W::EnqueueOutput
+    where
+        W: RawWorkItem<ID> + Send + 'static,
+    {
+        self.0.enqueue_on(cpu, item)
+    }
+
+    /// Waits until everything queued before the call has run. Process context.
+    pub(crate) fn flush(&self) {
+        self.0.flush();
+    }
+
+    /// Waits until the queue is empty; meanwhile only its own items may queue more. Process context.
+    pub(crate) fn drain(&self) {
+        self.0.drain();
+    }
+}
+
+/// A work queue whose items run in process context and may sleep. C: `WQ_UNBOUND | WQ_MEM_RECLAIM`.
+///
+/// Dropping it runs what is queued and waits.
+pub(crate) struct ProcessQueue(OwnQueue);
+
+impl ProcessQueue {
+    /// Makes a queue. Process context. `ENOMEM` when there is no memory.
+    pub(crate) fn new(name: &CStr) -> Result<Self> {
+        // SAFETY: `name` is NUL-terminated and only read during the call.
+        let wq = unsafe { bindings::ndk_wq_alloc_unbound(name.as_char_ptr()) };
+        // INVARIANT: The new workqueue is this object's.
+        Ok(Self(OwnQueue(NonNull::new(wq).ok_or(ENOMEM)?)))
+    }
+
+    /// Queues `item`. Any context. Gives it back when it is already queued.
+    #[inline]
+    pub(crate) fn enqueue<W, const ID: u64>(&self, item: W) -> W::EnqueueOutput
+    where
+        W: RawWorkItem<ID> + Send + 'static,
+    {
+        self.0.queue().enqueue(item)
+    }
+
+    /// Waits until everything queued before the call has run. Process context.
+    pub(crate) fn flush(&self) {
+        self.0.flush();
+    }
+
+    /// Waits until the queue is empty; meanwhile only its own items may queue more. Process context.
+    pub(crate) fn drain(&self) {
+        self.0.drain();
+    }
+}
+
+#[cfg(ndk_kunit)]
+#[kernel::macros::kunit_tests(ndk_sys_softirq)]
+mod tests {
+    use super::*;
+    use crate::sys::{
+        cpu,
+        event::Event, //
+    };
+    use kernel::{
+        impl_has_work,
+        new_work,
+        sync::{
+            atomic::{
+                Atomic,
+                Relaxed, //
+            },
+            Arc, //
+        },
+        workqueue::{
+            Work,
+            WorkItem, //
+        }, //
+    };
+
+    #[pin_data]
+    struct Probe {
+        #[pin]
+        work: Work<Probe>,
+        #[pin]
+        ran: Event,
+        cpu: Atomic<u32>,
+        runs: Atomic<u32>,
+    }
+
+    impl_has_work! {
+        impl HasWork<Self> for Probe { self.work }
+    }
+
+    impl WorkItem for Probe {
+        type Pointer = Arc<Probe>;
+
+        fn run(this: Arc<Probe>) {
+            this.cpu.store(cpu::current(), Relaxed);
+            this.runs.fetch_add(1, Relaxed);
+            this.ran.signal();
+        }
+    }
+
+    fn probe() -> Result<Arc<Probe>> {
+        let init = pin_init!(Probe {
+            work <- new_work!("ndk_probe"),
+            ran <- Event::new(),
+            cpu: Atomic::new(u32::MAX),
+            runs: Atomic::new(0),
+        });
+        Ok(Arc::pin_init(init, GFP_KERNEL)?)
+    }
+
+    #[test]
+    fn section_needs_interrupts_on() {
+        let outer = BhDisabled::enter();
+        assert!(outer.is_some());
+        assert!(BhDisabled::enter().is_some());
+    }
+
+    #[test]
+    fn item_runs_once_and_may_be_queued_again() -> Result {
+        let queue = BhQueue::new(c"ndk_test_bh")?;
+        let item = probe()?;
+        for round in 1..=3 {
+            assert!(queue.enqueue(item.clone()).is_ok());
+            queue.flush();
+            assert_eq!(item.runs.load(Relaxed), round);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn queued_item_is_given_back() -> Result {
+        let queue = BhQueue::new(c"ndk_test_bh")?;
+        let item = probe()?;
+        let section = BhDisabled::enter();
+        let first = queue.enqueue(item.clone());
+        let second = queue.enqueue(item.clone());
+        drop(section);
+        assert!(first.is_ok());
+        assert!(second.is_err());
+        queue.flush();
+        assert_eq!(item.runs.load(Relaxed), 1);
+        Ok(())
+    }
+
+    #[test]
+    fn item_runs_where_it_was_sent() -> Result {
+        let queue = BhQueue::new(c"ndk_test_bh")?;
+        for cpu in 0..cpu::count_ids() {
+            let item = probe()?;
+            assert!(queue.enqueue_on(cpu, item.clone()).is_ok());
+            item.ran.wait();
+            assert!(!cpu::is_online(cpu) || item.cpu.load(Relaxed) == cpu);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn absent_processor_means_any() -> Result {
+        let queue = BhQueue::new(c"ndk_test_bh")?;
+        let item = probe()?;
+        assert!(queue.enqueue_on(cpu::count_ids(), item.clone()).is_ok());
+        item.ran.wait();
+        assert_eq!(item.runs.load(Relaxed), 1);
+        Ok(())
+    }
+
+    #[test]
+    fn process_queue_runs_its_items() -> Result {
+        let queue = ProcessQueue::new(c"ndk_test_process")?;
+        let item = probe()?;
+        assert!(queue.enqueue(item.clone()).is_ok());
+        queue.drain();
+        assert_eq!(item.runs.load(Relaxed), 1);
+        Ok(())
+    }
+}

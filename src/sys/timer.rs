@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Timers that hold a reference to the object they are embedded in.
+//!
+//! A [`Timer<T>`] is a pinned field of a `T` that lives in an [`Arc`]. While it
+//! is armed it owns one reference to that `T`; when it expires the reference
+//! goes to [`Expires::expired`], in softirq. So an armed timer keeps its owner
+//! alive, and an owner that is being dropped has no armed timer. An owner that
+//! wants to go early calls [`Timer::cancel`].
+//!
+//! C header: [`include/linux/timer.h`](srctree/include/linux/timer.h)
+
+use core::{
+    mem::size_of,
+    ptr, //
+};
+
+use kernel::{
+    container_of,
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc, //
+    },
+    types::Opaque, //
+};
+
+use crate::bindings;
+
+/// What happens when a timer runs out.
+pub(crate) trait Expires: Sized + Send + Sync + 'static {
+    /// Called in softirq, on the processor that armed the timer, with the
+    /// reference that the timer held. May arm the timer again.
+    fn expired(this: Arc<Self>);
+}
+
+/// A timer embedded in a `T`.
+///
+/// # Invariants
+///
+/// - `owner` is null or the address of the `T` in an `Arc<T>` that contains this timer; once set it
+///   does not change.
+/// - While the timer is pending, it owns one reference to `owner`.
+#[pin_data]
+pub(crate) struct Timer<T: Expires> {
+    #[pin]
+    timer: Opaque<bindings::timer_list>,
+    owner: Atomic<*mut T>,
+}
+
+// SAFETY: The functions of `timer_list` lock internally; `T` is `Send` and `Sync`.
+unsafe impl<T: Expires> Send for Timer<T> {}
+// SAFETY: As above.
+unsafe impl<T: Expires> Sync for Timer<T> {}
+
+impl<T: Expires> Timer<T> {
+    /// Makes a timer that is not armed.
+    pub(crate) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            timer <- Opaque::ffi_init(|slot: *mut bindings::timer_list| {
+                // SAFETY: `slot` is writable memory that stays where it is; the class is static.
+                unsafe {
+                    bindings::timer_init_key(
+                        slot,
+                        Some(Self::fire),
+                        0,
+                        c"ndk_timer".as_ptr().cast(),
+                        kernel::static_lock_class!().as_ptr(),
+                    )
+                }
+            }),
+            // INVARIANT: Null, and not pending.
+            owner: Atomic::new(ptr::null_mut()),
+        })
+    }
+
+    /// Makes the timer run out `ms` milliseconds from now, whether or not it was armed.
+    ///
+    /// `owner` must be the object this timer is a field of; with any other the
+    /// call warns and does nothing. Any context, also with locks held.
+    pub(crate) fn arm(&self, owner: &Arc<T>, ms: u32) {
+        if kernel::warn_on!(!self.is_within(owner)) {
+            return;
+        }
+        let reference = Arc::into_raw(owner.clone()).cast_mut();
+        // INVARIANT: `owner` contains this timer, so its address is the same at each call.
+        self.owner.store(reference, Relaxed);
+        // SAFETY: Plain arithmetic on the clock.
+        let when = unsafe { bindings::ndk_jiffies_in(ms) };
+        // SAFETY: The timer was initialised by `new`.
+        let was_pending = unsafe { bindings::mod_timer(self.timer.get(), when) } != 0;
+        if was_pending {
+            // SAFETY: The timer already owned a reference, so the one made above is ours.
+            drop(unsafe { Arc::from_raw(reference) });
+        }
+    }
+
+    /// Disarms the timer; true if it was armed. Any context.
+    ///
+    /// When false is returned the callback may be running, or about to run.
+    pub(crate) fn cancel(&self) -> bool {
+        // SAFETY: The timer was initialised by `new`.
+        let was_pending = unsafe { bindings::timer_delete(self.timer.get()) } != 0;
+        self.release(was_pending)
+    }
+
+    /// Disarms the timer and waits for a running callback; true if it was armed.
+    ///
+    /// Not from the callback, nor with a lock held that the callback takes,
+    /// nor from hard interrupt.
+    pub(crate) fn cancel_sync(&self) -> bool {
+        // SAFETY: The timer was initialised by `new`.
+        let was_pending = unsafe { bindings::timer_delete_sync(self.timer.get()) } != 0;
+        self.release(was_pending)
+    }
+
+    fn is_within(&self, owner: &Arc<T>) -> bool {
+        let start = ptr::from_ref::<T>(owner).addr();
+        let here = ptr::from_ref(self).addr();
+        here.wrapping_sub(start) < size_of::<T>()
+    }
+
+    fn release(&self, was_pending: bool) -> bool {
+        if was_pending {
+            // SAFETY: By the invariant a pending timer owns a reference to `owner`, and taking it
+            // off the queue gave that reference to us.
+            drop(unsafe { Arc::from_raw(self.owner.load(Relaxed)) });
+        }
+        was_pending
+    }
+
+    /// # Safety
+    ///
+    /// `timer` is the field of a `Timer<T>` that has just ceased to be pending.
+    unsafe extern "C" fn fire(timer: *mut bindings::timer_list) {
+        // SAFETY: The caller says that `timer` is the field of a `Timer<T>`.
+        let this = unsafe { container_of!(Opaque::cast_from(timer), Self, timer) };
+        // SAFETY: The timer's reference, which is now ours, keeps the owner and so `this` alive.
+        let owner = unsafe { (*this).owner.load(Relaxed) };
+        // SAFETY: By the invariant the timer owned one reference; nobody else takes it, because the
+        // timer is no longer pending.
+        T::expired(unsafe { Arc::from_raw(owner) });
+    }
+}
+
+#[cfg(ndk_kunit)]
+#[kernel::macros::kunit_tests(ndk_sys_timer)]
+mod tests {
+    use super::*;
+    use crate::sys::event::Event;
+
+    #[pin_data]
+    struct Alarm {
+        #[pin]
+        timer: Timer<Alarm>,
+        #[pin]
+        rang: Event,
+        times: Atomic<u32>,
+    }
+
+    impl Expires for Alarm {
+        fn expired(this: Arc<Self>) {
+            if this.times.fetch_add(1, Relaxed) == 0 {
+                this.timer.arm(&this, 1);
+            } else {
+                this.rang.signal();
+            }
+        }
+    }
+
+    fn alarm() -> Result<Arc<Alarm>> {
+        let init = pin_init!(Alarm {
+            timer <- Timer::new(),
+            rang <- Event::new(),
+            times: Atomic::new(0),
+        });
+        Ok(Arc::pin_init(init, GFP_KERNEL)?)
+    }
+
+    #[test]
+    fn callback_may_arm_again() -> Result {
+        let alarm = alarm()?;
+        alarm.timer.arm(&alarm, 1);
+        alarm.rang.wait();
+        assert_eq!(alarm.times.load(Relaxed), 2);
+        Ok(())
+    }
+
+    #[test]
+    fn cancelled_timer_gives_its_reference_back() -> Result {
+        let alarm = alarm()?;
+        alarm.timer.arm(&alarm, 60_000);
+        alarm.timer.arm(&alarm, 50_000);
+        assert!(alarm.timer.cancel());
+        assert!(!alarm.timer.cancel_sync());
+        assert!(Arc::into_unique_or_drop(alarm).is_some());
+        Ok(())
+    }
+}
