@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash disable=SC2034
+# Shared by the scripts: where things are in the cache, and which versions.
+# Source it; it changes nothing by itself.
+
+NDK_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+NDK_CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/ndk
+NDK_BUILD=$NDK_TOP/build
+
+KERNEL_SERIES=7.3
+LLVM_MIN=19
+BINDGEN_VERSION=0.73.2
+
+KERNEL_SRC=$NDK_CACHE/src/linux-$KERNEL_SERIES
+BINDGEN_DIR=$NDK_CACHE/tools/bindgen-$BINDGEN_VERSION
+export PATH=$BINDGEN_DIR/bin:$PATH:/usr/sbin:/sbin
+
+die() {
+	echo "$(basename "$0"): $*" >&2
+	exit 1
+}
+
+say() {
+	echo "== $*" >&2
+}
+
+# The newest installed clang/lld/llvm that is new enough, as make's LLVM=-N.
+llvm_suffix() {
+	local n
+	for n in 22 21 20 19; do
+		if command -v "clang-$n" "ld.lld-$n" "llvm-ar-$n" >/dev/null; then
+			echo "-$n"
+			return
+		fi
+	done
+	return 1
+}
+
+rustc_version() {
+	rustc --version | cut -d' ' -f2
+}
+
+# The standard library's sources of exactly the installed rustc.
+rust_lib_src() {
+	local version rustup
+	rustup=$(rustc --print sysroot)/lib/rustlib/src/rust/library
+	version=$(rustc_version)
+	if [[ -f $rustup/core/src/lib.rs ]]; then
+		echo "$rustup"
+	else
+		echo "$NDK_CACHE/tools/rust-src-$version/usr/src/rustc-$version/library"
+	fi
+}
+
+kernel_fragments() {
+	printf "$NDK_TOP/scripts/kernel/%s.config\n" base net rdma "$1"
+}
+
+# All that a built kernel depends on, as a short hash: its directory's name.
+kernel_key() {
+	local -a fragments
+	mapfile -t fragments < <(kernel_fragments "$1")
+	{
+		head -5 "$KERNEL_SRC/Makefile"
+		cat "${fragments[@]}"
+		rustc -vV
+		"clang$(llvm_suffix)" --version | head -1
+		echo "bindgen $BINDGEN_VERSION"
+	} | sha256sum | cut -c1-12
+}
+
+kernel_dir() {
+	echo "$NDK_CACHE/kernel/$1-$(kernel_key "$1")"
+}
