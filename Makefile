@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# The way in: every target does its own set-up.  Kbuild holds what is built.
+
+KERNEL_TARGETS := all run test check kunit shell rust-analyzer
+
+.PHONY: help clean distclean $(KERNEL_TARGETS)
+
+# KDIR= and FILTER= reach the scripts through the environment.
+export KDIR FILTER
+
+all: ## build ndk.ko against the lean test kernel, or against KDIR=/a/built/7.3/tree
+	@scripts/module-build lean
+	@echo "build/lean/ndk.ko"
+
+run: ## build, boot a guest, use the device, print a table (the first time: about 20 minutes)
+	@scripts/module-build lean >build/module-lean.log 2>&1 || { cat build/module-lean.log; exit 1; }
+	@scripts/vm --kernel lean -- scripts/demo
+
+test: ## all tests: host, KUnit and guest scenarios under the debug kernel
+	@scripts/test
+
+check: ## rustfmt, clippy, layering rules, shellcheck, checkpatch
+	@scripts/check
+
+kunit: ## the KUnit suites alone; FILTER='ndk_cq*' picks some
+	@scripts/kunit
+
+shell: ## an interactive guest with ndk0 up
+	@scripts/module-build lean >build/module-lean.log 2>&1 || { cat build/module-lean.log; exit 1; }
+	@scripts/vm --kernel lean --interactive -- scripts/guest-shell
+
+rust-analyzer: ## write rust-project.json for editors
+	@scripts/rust-analyzer
+
+clean: ## remove build/
+	rm -rf build rust-project.json
+
+distclean: clean ## also remove the cache, which all clones share: kernels, sources, tools
+	@scripts/distclean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | expand -t 16
+
+# The scripts write their logs here.
+$(KERNEL_TARGETS): | build
+build:
+	@mkdir -p build
