@@ -251,13 +251,19 @@ int ndk_netdev_loopback(struct net_device **dev)
 static DEFINE_XARRAY_FLAGS(ndk_qpns, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
 static u32 ndk_qpn_next = 2;
 
-int ndk_qpn_alloc(void *qp, u32 *qpn)
+int ndk_qpn_reserve(u32 *qpn)
 {
-	int ret = xa_alloc_cyclic_irq(&ndk_qpns, qpn, qp,
+	int ret = xa_alloc_cyclic_irq(&ndk_qpns, qpn, NULL,
 				      XA_LIMIT(2, 0xffffff), &ndk_qpn_next,
 				      GFP_KERNEL);
 
 	return ret < 0 ? ret : 0;
+}
+
+/* Cannot fail: the slot was made when the number was reserved. */
+void ndk_qpn_publish(u32 qpn, void *qp)
+{
+	xa_store_irq(&ndk_qpns, qpn, qp, GFP_KERNEL);
 }
 
 void *ndk_qpn_find(u32 qpn)

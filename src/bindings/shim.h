@@ -62,7 +62,8 @@ struct net_device *ndk_netdev_of_notifier(void *info);
 int ndk_netdev_loopback(struct net_device **dev);
 
 /* rdma/qp.rs: one space of queue pair numbers for the whole module */
-int ndk_qpn_alloc(void *qp, u32 *qpn);
+int ndk_qpn_reserve(u32 *qpn);
+void ndk_qpn_publish(u32 qpn, void *qp);
 void *ndk_qpn_find(u32 qpn);
 void ndk_qpn_free(u32 qpn);
 

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The unit tests of the provider: its modules once more, with their tests,
+//! in a module that registers nothing.
+
+#![deny(unsafe_code)]
+#![allow(dead_code, unused_imports, unused_macros)]
+
+#[expect(unsafe_code)]
+mod bindings;
+#[expect(unsafe_code)]
+mod rdma;
+#[expect(unsafe_code)]
+mod sys;
+
+use kernel::prelude::*;
+
+module! {
+    type: NdkKunit,
+    name: "ndk_kunit",
+    authors: ["The ndk developers"],
+    description: "Unit tests of the software RDMA provider",
+    license: "GPL",
+}
+
+/// The loaded test module; the suites run when it has come up.
+struct NdkKunit;
+
+impl kernel::Module for NdkKunit {
+    fn init(_module: &'static ThisModule) -> Result<Self> {
+        Ok(Self)
+    }
+}

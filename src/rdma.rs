@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Writing an RDMA provider in safe Rust: what would be `kernel::rdma`.
+//!
+//! 1. Choose the types that stand behind each verbs object and implement
+//!    [`Operations`] on a type without values.
+//! 2. Embed a [`Registration`] in the module type. `rdma link add` then makes
+//!    a [`Device`] over a network device, and the core calls the operations.
+//! 3. Store what `post_send` and `post_recv` read from their chains
+//!    ([`SendChain`], [`RecvChain`]), and hand results out of `poll_cq`
+//!    through [`WcWriter`].
+//! 4. Call consumers back through [`CqUpcall`], [`QpUpcall`], [`SrqUpcall`] and
+//!    [`CmId`], from softirq or process context and with no lock held.
+//!
+//! | here                                   | C                                          |
+//! |----------------------------------------|--------------------------------------------|
+//! | [`Operations`], `OperationsVTable`     | `struct ib_device_ops`                     |
+//! | [`Registration`]                       | `struct rdma_link_ops`, netdevice notifier |
+//! | [`Device`]                             | `struct ib_device`                         |
+//! | [`Pd`], [`Cq`], [`Qp`], [`Srq`], [`Mr`] | `struct ib_pd` and so on                  |
+//! | [`SendChain`], [`RecvChain`]           | `struct ib_send_wr`, `struct ib_recv_wr`   |
+//! | [`Wc`], [`WcWriter`]                   | `struct ib_wc`                             |
+//! | [`Extents`]                            | `struct scatterlist` in `map_mr_sg`        |
+//! | [`CmId`]                               | `struct iw_cm_id`                          |
+//!
+//! Not supported: user space verbs, port types other than iWARP, queue pair
+//! types other than RC, memory windows, resizing.
+//!
+//! C headers: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h),
+//! [`include/rdma/iw_cm.h`](srctree/include/rdma/iw_cm.h),
+//! [`include/rdma/rdma_netlink.h`](srctree/include/rdma/rdma_netlink.h)
+
+mod cm;
+mod cm_ops;
+mod completion;
+mod cq;
+mod device;
+mod link;
+mod memory;
+mod mr;
+mod object;
+mod ops;
+mod port;
+mod qp;
+mod srq;
+mod table;
+mod types;
+mod upcall;
+mod work;
+
+pub(crate) use self::{
+    cm::{
+        CmId,
+        CmReply,
+        CmRequest,
+        ConnParams, //
+    },
+    completion::{
+        Wc,
+        WcExtra,
+        WcOpcode,
+        WcStatus,
+        WcWriter, //
+    },
+    cq::{
+        Cq,
+        CqCreated,
+        CqInit,
+        Notify, //
+    },
+    device::{
+        Device,
+        PortEvent, //
+    },
+    link::Registration,
+    memory::Extents,
+    mr::{
+        Mr,
+        MrCreated,
+        MrKind, //
+    },
+    object::{
+        Object,
+        Pd, //
+    },
+    ops::Operations,
+    port::MAX_COUNTERS,
+    qp::{
+        Qp,
+        QpCookie,
+        QpCreated,
+        QpInit, //
+    },
+    srq::{
+        Srq,
+        SrqCreated, //
+    },
+    types::{
+        Access,
+        DeviceAttributes,
+        QpAttributes,
+        QpCaps,
+        QpChange,
+        QpState,
+        SrqAttributes,
+        SrqChange, //
+    },
+    upcall::{
+        CqUpcall,
+        QpEvent,
+        QpUpcall,
+        SrqUpcall, //
+    },
+    work::{
+        RecvChain,
+        RecvRequest,
+        RegMr,
+        SendChain,
+        SendFlags,
+        SendOp,
+        SendRequest,
+        Sge, //
+    }, //
+};

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Connection identifiers of iw_cm, held by reference, and their events.
+//!
+//! What a provider owes iw_cm: after a connect that returned success one
+//! [`CmId::connect_reply`]; after an accept that returned success one
+//! [`CmId::established`]; and for each of these, if the connection came about,
+//! one [`CmId::closed`] in the end. iw_cm stops the machine when the order is
+//! broken. Events run on one ordered work queue of iw_cm and may come late;
+//! nothing of the provider may wait for them but `destroy_qp`.
+//!
+//! C header: [`include/rdma/iw_cm.h`](srctree/include/rdma/iw_cm.h)
+
+use core::{
+    marker::PhantomData,
+    net::SocketAddr,
+    ptr,
+    ptr::NonNull, //
+};
+
+use kernel::{
+    error::to_result,
+    ffi::c_void,
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::Operations;
+use crate::{
+    bindings,
+    sys::addr, //
+};
+
+/// The most private data an event or a call can carry, in bytes.
+pub(crate) const MAX_PRIVATE_DATA: usize = 255;
+
+/// A connection identifier of a device of `T`.
+///
+/// Cloning adds a reference and dropping gives it up; both in any context.
+///
+/// # Invariants
+///
+/// Owns one reference to a live `iw_cm_id` of a device that belongs to `T`.
+pub(crate) struct CmId<T: Operations> {
+    id: NonNull<bindings::iw_cm_id>,
+    _provider: PhantomData<T>,
+}
+
+// SAFETY: References to an `iw_cm_id` belong to no thread, and iw_cm locks what is called here.
+unsafe impl<T: Operations> Send for CmId<T> {}
+// SAFETY: As above.
+unsafe impl<T: Operations> Sync for CmId<T> {}
+
+/// A request that arrived at a listening endpoint.
+pub(crate) struct CmRequest<'a> {
+    /// Where it arrived.
+    pub(crate) local: SocketAddr,
+    /// Where it came from.
+    pub(crate) remote: SocketAddr,
+    /// Reads that the peer serves at once, which bounds our ORD.
+    pub(crate) ird: u8,
+    /// Reads that the peer wants outstanding, which bounds our IRD from below.
+    pub(crate) ord: u8,
+    /// What the peer's consumer sent along; at most [`MAX_PRIVATE_DATA`] bytes.
+    pub(crate) private_data: &'a [u8],
+}
+
+/// How a connect ended.
+pub(crate) struct CmReply<'a> {
+    /// `ECONNREFUSED` and `ECONNRESET` mean rejected (only the former carries private data),
+    /// `ETIMEDOUT` unreachable.
+    pub(crate) status: Result,
+    /// Where the connection starts.
+    pub(crate) local: SocketAddr,
+    /// Where it leads.
+    pub(crate) remote: SocketAddr,
+    /// Reads that we serve at once.
+    pub(crate) ird: u8,
+    /// Reads that we may have outstanding.
+    pub(crate) ord: u8,
+    /// What the peer's consumer sent along; at most [`MAX_PRIVATE_DATA`] bytes.
+    pub(crate) private_data: &'a [u8],
+}
+
+/// What a consumer asks for in connect and accept. C: `struct iw_cm_conn_param`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ConnParams<'a> {
+    /// Reads to have outstanding.
+    pub(crate) ord: u32,
+    /// Reads to serve at once.
+    pub(crate) ird: u32,
+    /// What to send along.
+    pub(crate) private_data: &'a [u8],
+}
+
+impl<T: Operations> CmId<T> {
+    /// Adds a reference to `id`.
+    ///
+    /// # Safety
+    ///
+    /// `id` is live during the call and of a device that belongs to `T`.
+    pub(super) unsafe fn get(id: NonNull<bindings::iw_cm_id>) -> Self {
+        // SAFETY: The caller says that `id` is live; iw_cm sets the function at creation.
+        unsafe {
+            if let Some(add_ref) = (*id.as_ptr()).add_ref {
+                add_ref(id.as_ptr());
+            }
+        }
+        // INVARIANT: The reference was just added.
+        Self {
+            id,
+            _provider: PhantomData,
+        }
+    }
+
+    /// Whether both are the same identifier.
+    pub(crate) fn same_as(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+
+    /// The local address as the consumer knows it. Any context.
+    pub(crate) fn local(&self) -> Option<SocketAddr> {
+        // SAFETY: By the invariant the identifier is live; iw_cm sets the address before it calls us.
+        addr::read(unsafe { &(*self.id.as_ptr()).local_addr })
+    }
+
+    /// The remote address as the consumer knows it. Any context.
+    pub(crate) fn remote(&self) -> Option<SocketAddr> {
+        // SAFETY: As in `local`.
+        addr::read(unsafe { &(*self.id.as_ptr()).remote_addr })
+    }
+
+    /// The local address after port mapping. Any context.
+    pub(crate) fn mapped_local(&self) -> Option<SocketAddr> {
+        // SAFETY: As in `local`.
+        addr::read(unsafe { &(*self.id.as_ptr()).m_local_addr })
+    }
+
+    /// The remote address after port mapping. Any context.
+    pub(crate) fn mapped_remote(&self) -> Option<SocketAddr> {
+        // SAFETY: As in `local`.
+        addr::read(unsafe { &(*self.id.as_ptr()).m_remote_addr })
+    }
+
+    /// Tells a listening endpoint of a request, which comes back in accept or reject. Any context.
+    ///
+    /// `ENOMEM` when iw_cm has no room for it (backlog): nobody will answer it then. In rare cases
+    /// (no memory later) iw_cm drops a request without a word; then the reference stays.
+    pub(crate) fn connect_request(
+        &self,
+        what: &CmRequest<'_>,
+        request: Arc<T::Request>,
+    ) -> Result {
+        let request = Arc::into_raw(request);
+        let mut event = event(
+            bindings::iw_cm_event_type_IW_CM_EVENT_CONNECT_REQUEST,
+            Ok(()),
+        );
+        set_addresses(&mut event, &what.local, &what.remote);
+        set_data(&mut event, what.private_data)
+            .and_then(|()| {
+                event.ird = what.ird;
+                event.ord = what.ord;
+                event.provider_data = request.cast_mut().cast();
+                self.send(&mut event)
+            })
+            .inspect_err(|_| {
+                // SAFETY: iw_cm did not take the event, so the reference made above is ours.
+                drop(unsafe { Arc::from_raw(request) });
+            })
+    }
+
+    /// Tells how a connect ended. Once for each. Any context.
+    pub(crate) fn connect_reply(&self, reply: &CmReply<'_>) -> Result {
+        let mut event = event(
+            bindings::iw_cm_event_type_IW_CM_EVENT_CONNECT_REPLY,
+            reply.status,
+        );
+        set_addresses(&mut event, &reply.local, &reply.remote);
+        set_data(&mut event, reply.private_data)?;
+        event.ird = reply.ird;
+        event.ord = reply.ord;
+        self.send(&mut event)
+    }
+
+    /// Tells that an accepted connection is up. Once for each accept. Any context.
+    pub(crate) fn established(&self, ird: u8, ord: u8) -> Result {
+        let mut event = event(bindings::iw_cm_event_type_IW_CM_EVENT_ESTABLISHED, Ok(()));
+        event.ird = ird;
+        event.ord = ord;
+        self.send(&mut event)
+    }
+
+    /// Tells that the peer closes its side. Any context.
+    pub(crate) fn disconnected(&self) -> Result {
+        self.send(&mut event(
+            bindings::iw_cm_event_type_IW_CM_EVENT_DISCONNECT,
+            Ok(()),
+        ))
+    }
+
+    /// Tells that the connection is gone. Once for each that was up. Any context.
+    pub(crate) fn closed(&self, status: Result) -> Result {
+        self.send(&mut event(
+            bindings::iw_cm_event_type_IW_CM_EVENT_CLOSE,
+            status,
+        ))
+    }
+
+    fn send(&self, event: &mut bindings::iw_cm_event) -> Result {
+        let id = self.id.as_ptr();
+        // SAFETY: By the invariant the identifier is live; iw_cm set the handler at creation.
+        let handler = unsafe { (*id).event_handler }.ok_or(EINVAL)?;
+        // SAFETY: The handler wants its identifier and copies the event and its private data.
+        to_result(unsafe { handler(id, event) })
+    }
+
+    /// The word that the provider may keep in the identifier.
+    pub(super) fn provider_data(&self) -> *mut *mut c_void {
+        // SAFETY: By the invariant the identifier is live.
+        unsafe { &raw mut (*self.id.as_ptr()).provider_data }
+    }
+}
+
+impl<T: Operations> Clone for CmId<T> {
+    fn clone(&self) -> Self {
+        // SAFETY: By the invariant the identifier is live and belongs to `T`.
+        unsafe { Self::get(self.id) }
+    }
+}
+
+impl<T: Operations> Drop for CmId<T> {
+    fn drop(&mut self) {
+        // SAFETY: By the invariant the reference is ours to give up; iw_cm set the function.
+        unsafe {
+            if let Some(rem_ref) = (*self.id.as_ptr()).rem_ref {
+                rem_ref(self.id.as_ptr());
+            }
+        }
+    }
+}
+
+fn event(kind: bindings::iw_cm_event_type, status: Result) -> bindings::iw_cm_event {
+    bindings::iw_cm_event {
+        event: kind,
+        status: status.err().map_or(0, |error| error.to_errno()),
+        ..pin_init::zeroed()
+    }
+}
+
+fn set_addresses(event: &mut bindings::iw_cm_event, local: &SocketAddr, remote: &SocketAddr) {
+    event.local_addr = addr::write(local);
+    event.remote_addr = addr::write(remote);
+}
+
+/// Puts `data` into `event`, which must not outlive it. `EINVAL` if it is too long.
+fn set_data(event: &mut bindings::iw_cm_event, data: &[u8]) -> Result {
+    event.private_data_len = u8::try_from(data.len()).map_err(|_| EINVAL)?;
+    event.private_data = match data.is_empty() {
+        true => ptr::null_mut(),
+        false => data.as_ptr().cast_mut().cast(),
+    };
+    Ok(())
+}
+
+#[cfg(ndk_kunit)]
+#[kernel::macros::kunit_tests(ndk_rdma_cm)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn private_data_ends_at_the_limit() {
+        let data = [0u8; MAX_PRIVATE_DATA + 1];
+        let mut event = event(0, Ok(()));
+        assert!(set_data(&mut event, &data[..MAX_PRIVATE_DATA]).is_ok());
+        assert_eq!(event.private_data_len, 255);
+        assert!(set_data(&mut event, &data).is_err());
+        assert!(set_data(&mut event, &[]).is_ok());
+        assert!(event.private_data.is_null());
+    }
+
+    #[test]
+    fn status_is_a_negative_errno() {
+        assert_eq!(event(0, Err(ECONNREFUSED)).status, -111);
+        assert_eq!(event(0, Ok(())).status, 0);
+    }
+}

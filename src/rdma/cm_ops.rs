@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Calls from iw_cm: connect, accept, reject, listen.
+//!
+//! An identifier keeps one word for the provider. On one that listens it is
+//! the reference to the `T::Listener`; on one that a request made it is the
+//! reference to the `T::Request`, until accept or reject takes it; on one that
+//! connects it is null.
+
+use core::{
+    ptr,
+    ptr::NonNull,
+    slice, //
+};
+
+use kernel::{
+    error::from_result,
+    ffi::{
+        c_int,
+        c_void, //
+    },
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    cm::{
+        CmId,
+        ConnParams, //
+    },
+    qp,
+    table::OperationsVTable,
+    Operations, //
+};
+use crate::bindings;
+
+/// Views private data.
+///
+/// # Safety
+///
+/// `data` is null or readable for `len` bytes during `'a`.
+unsafe fn private_data<'a>(data: *const c_void, len: usize) -> &'a [u8] {
+    if data.is_null() || len == 0 {
+        return &[];
+    }
+    // SAFETY: The caller says so.
+    unsafe { slice::from_raw_parts(data.cast(), len) }
+}
+
+/// Views connection parameters.
+///
+/// # Safety
+///
+/// `param` and the data it points at are valid during `'a`.
+unsafe fn params<'a>(param: *const bindings::iw_cm_conn_param) -> ConnParams<'a> {
+    // SAFETY: The caller says so.
+    let param = unsafe { &*param };
+    ConnParams {
+        ord: param.ord,
+        ird: param.ird,
+        // SAFETY: The caller says so.
+        private_data: unsafe { private_data(param.private_data, param.private_data_len.into()) },
+    }
+}
+
+/// Takes the reference that the identifier keeps. `EINVAL` if it keeps none.
+///
+/// # Safety
+///
+/// The identifier keeps null or an `Arc<P>`, and nobody else takes it meanwhile.
+unsafe fn take<T: Operations, P>(id: &CmId<T>) -> Result<Arc<P>> {
+    // SAFETY: The word is readable and writable as long as `id`; nobody else uses it.
+    let kept = unsafe { id.provider_data().replace(ptr::null_mut()) };
+    if kept.is_null() {
+        return Err(EINVAL);
+    }
+    // SAFETY: The caller says what it is, and it was taken out just now.
+    Ok(unsafe { Arc::from_raw(kept.cast::<P>()) })
+}
+
+impl<T: Operations> OperationsVTable<T> {
+    /// # Safety
+    ///
+    /// `id` is null or an identifier that iw_cm called us with.
+    unsafe fn id(id: *mut bindings::iw_cm_id) -> Result<CmId<T>> {
+        let id = NonNull::new(id).ok_or(EINVAL)?;
+        // SAFETY: iw_cm keeps the identifier during the call, and calls the device it is of.
+        Ok(unsafe { CmId::get(id) })
+    }
+
+    /// C: `ib_device_ops.iw_connect`.
+    ///
+    /// # Safety
+    ///
+    /// See [`OperationsVTable`]; iw_cm holds the queue pair that is named.
+    pub(super) unsafe extern "C" fn iw_connect(
+        id: *mut bindings::iw_cm_id,
+        param: *mut bindings::iw_cm_conn_param,
+    ) -> c_int {
+        from_result(|| {
+            // SAFETY: iw_cm passes its identifier and valid parameters, and holds the queue pair.
+            let (id, params, qp) =
+                unsafe { (Self::id(id)?, params(param), qp::by_number::<T>((*param).qpn)?) };
+            T::connect(id, qp, &params)?;
+            Ok(0)
+        })
+    }
+
+    /// C: `ib_device_ops.iw_accept`.
+    ///
+    /// # Safety
+    ///
+    /// See [`OperationsVTable`]; iw_cm holds the queue pair that is named.
+    pub(super) unsafe extern "C" fn iw_accept(
+        id: *mut bindings::iw_cm_id,
+        param: *mut bindings::iw_cm_conn_param,
+    ) -> c_int {
+        from_result(|| {
+            // SAFETY: iw_cm passes its identifier and valid parameters, and holds the queue pair.
+            let (id, params, qp) =
+                unsafe { (Self::id(id)?, params(param), qp::by_number::<T>((*param).qpn)?) };
+            // SAFETY: Only a request makes an identifier that can be accepted, and iw_cm lets it
+            // be accepted or rejected once.
+            let request = unsafe { take(&id) }?;
+            T::accept(id, qp, request, &params)?;
+            Ok(0)
+        })
+    }
+
+    /// C: `ib_device_ops.iw_reject`.
+    ///
+    /// # Safety
+    ///
+    /// See [`OperationsVTable`].
+    pub(super) unsafe extern "C" fn iw_reject(
+        id: *mut bindings::iw_cm_id,
+        data: *const c_void,
+        len: u8,
+    ) -> c_int {
+        from_result(|| {
+            // SAFETY: iw_cm passes its identifier and valid data.
+            let (id, data) = unsafe { (Self::id(id)?, private_data(data, len.into())) };
+            // SAFETY: Only a request makes an identifier that can be rejected, and iw_cm lets it
+            // be accepted or rejected once.
+            let request = unsafe { take(&id) }?;
+            T::reject(request, data)?;
+            Ok(0)
+        })
+    }
+
+    /// C: `ib_device_ops.iw_create_listen`.
+    ///
+    /// # Safety
+    ///
+    /// See [`OperationsVTable`].
+    pub(super) unsafe extern "C" fn iw_create_listen(
+        id: *mut bindings::iw_cm_id,
+        backlog: c_int,
+    ) -> c_int {
+        from_result(|| {
+            // SAFETY: iw_cm passes its identifier.
+            let id = unsafe { Self::id(id) }?;
+            let backlog = u32::try_from(backlog).map_err(|_| EINVAL)?;
+            let listener = T::create_listen(id.clone(), backlog)?;
+            // SAFETY: The identifier is new to us, so nobody else uses the word.
+            unsafe { *id.provider_data() = Arc::into_raw(listener).cast_mut().cast() };
+            Ok(0)
+        })
+    }
+
+    /// C: `ib_device_ops.iw_destroy_listen`.
+    ///
+    /// # Safety
+    ///
+    /// See [`OperationsVTable`].
+    pub(super) unsafe extern "C" fn iw_destroy_listen(id: *mut bindings::iw_cm_id) -> c_int {
+        from_result(|| {
+            // SAFETY: iw_cm passes its identifier.
+            let id = unsafe { Self::id(id) }?;
+            // SAFETY: `iw_create_listen` stored the listener, and iw_cm ends listening once.
+            let listener = unsafe { take(&id) }?;
+            T::destroy_listen(listener)?;
+            Ok(0)
+        })
+    }
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Work completions on their way to the consumer. C: `struct ib_wc`.
+
+use core::marker::PhantomData;
+
+use kernel::ffi::c_int;
+
+use super::qp::QpCookie;
+use crate::bindings;
+
+/// How a work request ended. C: `enum ib_wc_status`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+#[allow(missing_docs)]
+pub(crate) enum WcStatus {
+    Success = bindings::ib_wc_status_IB_WC_SUCCESS,
+    LocLen = bindings::ib_wc_status_IB_WC_LOC_LEN_ERR,
+    LocQpOp = bindings::ib_wc_status_IB_WC_LOC_QP_OP_ERR,
+    LocProt = bindings::ib_wc_status_IB_WC_LOC_PROT_ERR,
+    WrFlush = bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR,
+    MwBind = bindings::ib_wc_status_IB_WC_MW_BIND_ERR,
+    BadResp = bindings::ib_wc_status_IB_WC_BAD_RESP_ERR,
+    LocAccess = bindings::ib_wc_status_IB_WC_LOC_ACCESS_ERR,
+    RemInvReq = bindings::ib_wc_status_IB_WC_REM_INV_REQ_ERR,
+    RemAccess = bindings::ib_wc_status_IB_WC_REM_ACCESS_ERR,
+    RemOp = bindings::ib_wc_status_IB_WC_REM_OP_ERR,
+    RetryExc = bindings::ib_wc_status_IB_WC_RETRY_EXC_ERR,
+    RnrRetryExc = bindings::ib_wc_status_IB_WC_RNR_RETRY_EXC_ERR,
+    Fatal = bindings::ib_wc_status_IB_WC_FATAL_ERR,
+    RespTimeout = bindings::ib_wc_status_IB_WC_RESP_TIMEOUT_ERR,
+    General = bindings::ib_wc_status_IB_WC_GENERAL_ERR,
+}
+
+/// Which kind of work request ended. C: `enum ib_wc_opcode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+#[allow(missing_docs)]
+pub(crate) enum WcOpcode {
+    Send = bindings::ib_wc_opcode_IB_WC_SEND,
+    Write = bindings::ib_wc_opcode_IB_WC_RDMA_WRITE,
+    Read = bindings::ib_wc_opcode_IB_WC_RDMA_READ,
+    CompSwap = bindings::ib_wc_opcode_IB_WC_COMP_SWAP,
+    FetchAdd = bindings::ib_wc_opcode_IB_WC_FETCH_ADD,
+    LocalInv = bindings::ib_wc_opcode_IB_WC_LOCAL_INV,
+    RegMr = bindings::ib_wc_opcode_IB_WC_REG_MR,
+    Recv = bindings::ib_wc_opcode_IB_WC_RECV,
+    /// A receive that a write with immediate data consumed.
+    RecvWithImm = bindings::ib_wc_opcode_IB_WC_RECV_RDMA_WITH_IMM,
+}
+
+/// What a receive carries beside its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WcExtra {
+    /// Nothing.
+    None,
+    /// Immediate data, in the byte order it was posted in. C: `IB_WC_WITH_IMM`.
+    Imm(u32),
+    /// The key that the peer invalidated. C: `IB_WC_WITH_INVALIDATE`.
+    Invalidated(u32),
+}
+
+impl WcExtra {
+    /// The C flags and the 32 bits that go with them.
+    fn to_c(self) -> (u32, u32) {
+        match self {
+            Self::None => (0, 0),
+            Self::Imm(data) => (bindings::ib_wc_flags_IB_WC_WITH_IMM, data),
+            Self::Invalidated(key) => (bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE, key),
+        }
+    }
+}
+
+/// A work completion.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wc {
+    /// What the consumer called the request.
+    pub(crate) wr_id: u64,
+    /// How it ended.
+    pub(crate) status: WcStatus,
+    /// What it was.
+    pub(crate) opcode: WcOpcode,
+    /// Bytes moved.
+    pub(crate) byte_len: u32,
+    /// The queue pair it was posted to.
+    pub(crate) qp: QpCookie,
+    /// What came with it.
+    pub(crate) extra: WcExtra,
+    /// A number for those who know this provider; zero means nothing.
+    pub(crate) vendor_err: u32,
+}
+
+/// The consumer's array of `struct ib_wc`, filled from the front.
+///
+/// # Invariants
+///
+/// `next` is writable for `room` entries; `written` entries lie before it.
+pub(crate) struct WcWriter<'a> {
+    next: *mut bindings::ib_wc,
+    room: usize,
+    written: c_int,
+    _array: PhantomData<&'a mut bindings::ib_wc>,
+}
+
+impl WcWriter<'_> {
+    /// # Safety
+    ///
+    /// `array` is writable for `room` entries as long as the writer lives.
+    pub(super) unsafe fn new(array: *mut bindings::ib_wc, room: c_int) -> Self {
+        // INVARIANT: The caller says so; a negative room is none.
+        Self {
+            next: array,
+            room: usize::try_from(room).unwrap_or(0),
+            written: 0,
+            _array: PhantomData,
+        }
+    }
+
+    /// How many more completions there is room for.
+    #[inline]
+    pub(crate) fn room(&self) -> usize {
+        self.room
+    }
+
+    /// Writes a completion; false if there is no room for it.
+    #[inline]
+    pub(crate) fn push(&mut self, wc: &Wc) -> bool {
+        if self.room == 0 {
+            return false;
+        }
+        let (flags, ex) = wc.extra.to_c();
+        // CAST: Flags are small.
+        // SAFETY: By the invariant `next` is writable for at least one entry.
+        unsafe {
+            let out = self.next;
+            (*out).__bindgen_anon_1.wr_id = wc.wr_id;
+            (*out).status = wc.status as bindings::ib_wc_status;
+            (*out).opcode = wc.opcode as bindings::ib_wc_opcode;
+            (*out).vendor_err = wc.vendor_err;
+            (*out).byte_len = wc.byte_len;
+            (*out).qp = wc.qp.as_raw();
+            (*out).ex.invalidate_rkey = ex;
+            (*out).wc_flags = flags as c_int;
+            (*out).pkey_index = 0;
+            // INVARIANT: One entry more is written, and the next is inside if there is room.
+            self.next = out.add(1);
+        }
+        self.room -= 1;
+        self.written += 1;
+        true
+    }
+
+    /// How many completions were written.
+    pub(super) fn written(&self) -> c_int {
+        self.written
+    }
+}
+
+#[cfg(ndk_kunit)]
+#[kernel::macros::kunit_tests(ndk_rdma_completion)]
+mod tests {
+    use super::*;
+
+    fn wc(extra: WcExtra) -> Wc {
+        Wc {
+            wr_id: 7,
+            status: WcStatus::Success,
+            opcode: WcOpcode::Recv,
+            byte_len: 9,
+            qp: QpCookie::from_raw(64),
+            extra,
+            vendor_err: 0,
+        }
+    }
+
+    #[test]
+    fn writer_stops_at_the_end_of_the_array() {
+        let mut array: [bindings::ib_wc; 2] = [pin_init::zeroed(), pin_init::zeroed()];
+        // SAFETY: Room for one of the two.
+        let mut out = unsafe { WcWriter::new(array.as_mut_ptr(), 1) };
+        assert!(out.push(&wc(WcExtra::Invalidated(0xabcd))));
+        assert!(!out.push(&wc(WcExtra::None)));
+        assert_eq!(out.written(), 1);
+        assert_eq!(out.room(), 0);
+        assert_eq!(array[0].byte_len, 9);
+        assert_eq!(array[1].byte_len, 0);
+    }
+
+    #[test]
+    fn extra_sets_its_flag() {
+        assert_eq!(WcExtra::None.to_c(), (0, 0));
+        assert!(WcExtra::Imm(1).to_c().0 != WcExtra::Invalidated(1).to_c().0);
+    }
+
+    #[test]
+    fn negative_room_is_none() {
+        // SAFETY: No entry is ever written.
+        let mut out = unsafe { WcWriter::new(core::ptr::null_mut(), -1) };
+        assert!(!out.push(&wc(WcExtra::None)));
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The registration of a provider: its link type and its ear for network
+//! devices.
+//!
+//! It goes in this order: no new devices, no more network device events, then
+//! every device. Consumers tear down during the last step, so what they need
+//! for that (queues, sockets, workers) must outlive the [`Registration`].
+//!
+//! C header: [`include/rdma/rdma_netlink.h`](srctree/include/rdma/rdma_netlink.h)
+
+use core::marker::PhantomData;
+
+use kernel::{
+    error::from_result,
+    ffi::{
+        c_char,
+        c_int, //
+    },
+    prelude::*,
+    types::Opaque, //
+};
+
+use super::{
+    device::{
+        Device,
+        PortEvent, //
+    },
+    Operations, //
+};
+use crate::{
+    bindings,
+    sys::netdev::{
+        NetDev,
+        NetDevEvent,
+        NetDevListener,
+        Notifier, //
+    }, //
+};
+
+/// A registered provider; there is one for each type `T`.
+///
+/// Dropping it unregisters every device and waits for their consumers.
+///
+/// # Invariants
+///
+/// The link type is registered from the end of initialisation until drop.
+#[pin_data(PinnedDrop)]
+pub(crate) struct Registration<T: Operations> {
+    // Fields go in this order, after `drop`.
+    #[pin]
+    notifier: Notifier<Ear<T>>,
+    devices: AllDevices<T>,
+    #[pin]
+    link: Opaque<bindings::rdma_link_ops>,
+}
+
+// SAFETY: The link operations are the core's to lock, and the rest is `Send`.
+unsafe impl<T: Operations> Send for Registration<T> {}
+// SAFETY: Nothing can be done with a shared registration.
+unsafe impl<T: Operations> Sync for Registration<T> {}
+
+impl<T: Operations> Registration<T> {
+    /// Registers the provider. Process context, without the RTNL lock.
+    pub(crate) fn new() -> impl PinInit<Self, Error> {
+        try_pin_init!(Self {
+            notifier <- Notifier::register(Ear(PhantomData)),
+            devices: AllDevices(PhantomData),
+            // INVARIANT: Registered when this field, the last, is initialised.
+            link <- Opaque::ffi_init(|slot: *mut bindings::rdma_link_ops| {
+                let ops = bindings::rdma_link_ops {
+                    type_: T::LINK_TYPE.as_char_ptr(),
+                    newlink: Some(newlink::<T>),
+                    ..pin_init::zeroed()
+                };
+                // SAFETY: `slot` is writable.
+                unsafe { slot.write(ops) };
+                // SAFETY: The operations stay where they are until they are unregistered.
+                unsafe { bindings::rdma_link_register(slot) };
+            }),
+        }? Error)
+    }
+}
+
+#[pinned_drop]
+impl<T: Operations> PinnedDrop for Registration<T> {
+    fn drop(self: Pin<&mut Self>) {
+        // SAFETY: By the invariant the link type is registered.
+        unsafe { bindings::rdma_link_unregister(self.link.get()) };
+    }
+}
+
+/// All devices of a provider; dropping it takes them down.
+struct AllDevices<T: Operations>(PhantomData<T>);
+
+impl<T: Operations> Drop for AllDevices<T> {
+    fn drop(&mut self) {
+        // SAFETY: The number is this provider's alone, and no device can come any more.
+        unsafe { bindings::ib_unregister_driver(T::DRIVER_ID) };
+    }
+}
+
+/// Hears of network devices.
+struct Ear<T: Operations>(PhantomData<T>);
+
+impl<T: Operations> NetDevListener for Ear<T> {
+    fn event(&self, event: NetDevEvent, netdev: &NetDev) {
+        Device::<T>::with_netdev(netdev, |device| {
+            T::netdev_event(device, event);
+            match event {
+                NetDevEvent::Unregister => device.unregister_later(),
+                NetDevEvent::ChangeAddr => device.dispatch(PortEvent::AddressChange),
+                _ => {}
+            }
+        });
+    }
+}
+
+/// C: `rdma_link_ops.newlink`. Refuses network devices that cannot carry iWARP (`EINVAL`) or
+/// have a device already (`EEXIST`).
+///
+/// # Safety
+///
+/// `name` is NUL-terminated and `netdev` is valid, both during the call.
+unsafe extern "C" fn newlink<T: Operations>(
+    name: *const c_char,
+    netdev: *mut bindings::net_device,
+) -> c_int {
+    from_result(|| {
+        // SAFETY: The caller says that `netdev` is valid.
+        let netdev = unsafe { NetDev::get(netdev) }.ok_or(EINVAL)?;
+        if !netdev.is_supported() {
+            return Err(EINVAL);
+        }
+        if Device::<T>::with_netdev(&netdev, |_| ()).is_some() {
+            return Err(EEXIST);
+        }
+        // SAFETY: The caller says that `name` is NUL-terminated.
+        let name = unsafe { CStr::from_char_ptr(name) };
+        Device::<T>::create(name, &netdev)?;
+        Ok(0)
+    })
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Scatter lists on their way into a memory region.
+//!
+//! Without a DMA device the core fills scatter lists with kernel virtual
+//! addresses, so an entry is memory that can be read and written right away.
+//!
+//! A region made for page lists takes entries as `ib_sg_to_pages()` does: an
+//! entry either continues the one before it, or both meet at page borders.
+//! The first that does neither ends the mapping. So does the first page above
+//! the region's size; then the mapping ends inside an entry.
+
+use core::marker::PhantomData;
+
+use kernel::{
+    ffi::c_int,
+    prelude::*, //
+};
+
+use super::mr::MrKind;
+use crate::{
+    bindings,
+    sys::span::Span, //
+};
+
+/// How much a region takes, and in which pieces.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rule {
+    kind: MrKind,
+    /// Pages or ranges.
+    max_entries: u32,
+    /// A power of two; one for regions that take anything.
+    page_size: u64,
+}
+
+impl Rule {
+    /// `EINVAL` for a page size that is none.
+    pub(super) fn new(kind: MrKind, max_entries: u32, page_size: u32) -> Result<Self> {
+        let page_size = match kind {
+            MrKind::PageList if page_size.is_power_of_two() => page_size,
+            MrKind::PageList => return Err(EINVAL),
+            MrKind::SgGaps => 1,
+        };
+        Ok(Self {
+            kind,
+            max_entries,
+            page_size: page_size.into(),
+        })
+    }
+}
+
+/// One entry of a list, as far as it is to be mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Piece {
+    addr: u64,
+    len: u64,
+}
+
+impl Piece {
+    fn end(&self) -> u64 {
+        self.addr.wrapping_add(self.len)
+    }
+}
+
+/// Decides how much of each piece a region takes.
+struct Budget {
+    rule: Rule,
+    /// Pages or ranges taken so far.
+    used: u32,
+    /// Where the last piece ended.
+    end: Option<u64>,
+}
+
+impl Budget {
+    fn new(rule: Rule) -> Self {
+        Self {
+            rule,
+            used: 0,
+            end: None,
+        }
+    }
+
+    /// How many bytes of `piece` are taken; `None` if it may not follow what is there.
+    fn take(&mut self, piece: Piece) -> Option<u64> {
+        let taken = match self.rule.kind {
+            MrKind::PageList => self.take_pages(piece)?,
+            MrKind::SgGaps => self.take_range(piece)?,
+        };
+        self.end = Some(piece.addr.wrapping_add(taken));
+        Some(taken)
+    }
+
+    fn room(&self) -> u64 {
+        u64::from(self.rule.max_entries - self.used)
+    }
+
+    fn take_range(&mut self, piece: Piece) -> Option<u64> {
+        if self.end != Some(piece.addr) {
+            if self.room() == 0 {
+                return None;
+            }
+            self.used += 1;
+        }
+        Some(piece.len)
+    }
+
+    fn take_pages(&mut self, piece: Piece) -> Option<u64> {
+        let size = self.rule.page_size;
+        let mask = size - 1;
+        let continues = self.end == Some(piece.addr);
+        let aligned = self.end.is_none_or(|end| end & mask == 0) && piece.addr & mask == 0;
+        if self.end.is_some() && !continues && !aligned {
+            return None;
+        }
+        // The page that the last piece ended in is paid for.
+        let from = match continues {
+            true => piece.addr.next_multiple_of(size),
+            false => piece.addr & !mask,
+        };
+        let pages = piece.end().saturating_sub(from).div_ceil(size);
+        let granted = pages.min(self.room());
+        // CAST: At most the room, which has 32 bits.
+        self.used += granted as u32;
+        if granted == pages {
+            return Some(piece.len);
+        }
+        let limit = from.wrapping_add(granted * size);
+        Some(limit.saturating_sub(piece.addr))
+    }
+}
+
+/// How far a mapping came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mapped {
+    /// Whole entries consumed.
+    pub(super) entries: u32,
+    /// Bytes consumed of the entry after them.
+    pub(super) offset: u32,
+    /// Bytes mapped.
+    pub(super) length: u64,
+}
+
+/// The ranges of a scatter list that a region takes, in order.
+///
+/// # Invariants
+///
+/// `entry` is null or an entry with `left` entries from it on, which are mapped, and whose memory
+/// the consumer keeps as long as the registration they are for.
+pub(crate) struct Extents<'a> {
+    entry: *mut bindings::scatterlist,
+    left: u32,
+    skip: u32,
+    start: u64,
+    budget: Budget,
+    mapped: Mapped,
+    _list: PhantomData<&'a bindings::scatterlist>,
+}
+
+impl Extents<'_> {
+    /// `EINVAL` for an empty list, or an offset outside its first entry.
+    ///
+    /// # Safety
+    ///
+    /// `list` has `count` entries, mapped for a device without DMA, that do not change during
+    /// `'a`; the consumer keeps their memory until the registration it wants them for has ended.
+    pub(super) unsafe fn new(
+        list: *mut bindings::scatterlist,
+        count: c_int,
+        offset: u32,
+        rule: Rule,
+    ) -> Result<Self> {
+        let left = u32::try_from(count).map_err(|_| EINVAL)?;
+        if left == 0 || list.is_null() {
+            return Err(EINVAL);
+        }
+        let (mut addr, mut len) = (0, 0);
+        // SAFETY: The list has at least one entry.
+        unsafe { bindings::ndk_sg_entry(list, &mut addr, &mut len) };
+        if offset > len {
+            return Err(EINVAL);
+        }
+        // INVARIANT: The caller says so.
+        Ok(Self {
+            entry: list,
+            left,
+            skip: offset,
+            start: addr.wrapping_add(offset.into()),
+            budget: Budget::new(rule),
+            mapped: Mapped {
+                entries: 0,
+                offset: 0,
+                length: 0,
+            },
+            _list: PhantomData,
+        })
+    }
+
+    /// The address of the first byte.
+    pub(super) fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// How far it came. `EINVAL` if nothing was taken.
+    pub(super) fn finish(self) -> Result<Mapped> {
+        match self.mapped {
+            Mapped {
+                entries: 0,
+                offset: 0,
+                ..
+            } => Err(EINVAL),
+            mapped => Ok(mapped),
+        }
+    }
+
+    /// Reads the entry at hand and how many bytes of it the region takes.
+    fn peek(&mut self) -> Option<(Piece, *mut bindings::scatterlist, u64)> {
+        if self.left == 0 || self.entry.is_null() {
+            return None;
+        }
+        let (mut addr, mut len) = (0, 0);
+        // SAFETY: By the invariant there is an entry.
+        let next = unsafe { bindings::ndk_sg_entry(self.entry, &mut addr, &mut len) };
+        let skip = self.skip;
+        let piece = Piece {
+            addr: addr.wrapping_add(skip.into()),
+            len: len.saturating_sub(skip).into(),
+        };
+        let taken = self.budget.take(piece)?;
+        Some((piece, next, taken))
+    }
+
+    fn advance(&mut self, piece: Piece, next: *mut bindings::scatterlist, taken: u64) {
+        self.mapped.length += taken;
+        if taken < piece.len {
+            // CAST: Below the length of an entry.
+            self.mapped.offset = self.skip + taken as u32;
+            self.left = 0;
+            return;
+        }
+        self.mapped.entries += 1;
+        self.skip = 0;
+        // INVARIANT: `next` is the entry after, if there is one.
+        self.entry = next;
+        self.left -= 1;
+    }
+}
+
+impl Iterator for Extents<'_> {
+    type Item = Span;
+
+    /// The next range; entries that take up nothing are left out.
+    fn next(&mut self) -> Option<Span> {
+        loop {
+            let Some((piece, next, taken)) = self.peek() else {
+                self.left = 0;
+                return None;
+            };
+            self.advance(piece, next, taken);
+            if taken != 0 {
+                // CAST: Addresses have 64 bits where there is virtual DMA.
+                // SAFETY: By the invariant the consumer keeps the memory of the entry, of which
+                // this is a part, until the registration has ended.
+                return Some(unsafe { Span::new(piece.addr as usize, taken as usize) });
+            }
+        }
+    }
+}
+
+#[cfg(ndk_kunit)]
+#[kernel::macros::kunit_tests(ndk_rdma_memory)]
+mod tests {
+    use super::*;
+
+    fn piece(addr: u64, len: u64) -> Piece {
+        Piece { addr, len }
+    }
+
+    fn pages(max: u32) -> Result<Budget> {
+        Ok(Budget::new(Rule::new(MrKind::PageList, max, 4096)?))
+    }
+
+    fn gaps(max: u32) -> Result<Budget> {
+        Ok(Budget::new(Rule::new(MrKind::SgGaps, max, 0)?))
+    }
+
+    #[test]
+    fn page_size_must_be_a_power_of_two() {
+        assert!(Rule::new(MrKind::PageList, 1, 0).is_err());
+        assert!(Rule::new(MrKind::PageList, 1, 4097).is_err());
+        assert!(Rule::new(MrKind::PageList, 1, 1 << 17).is_ok());
+        assert!(Rule::new(MrKind::SgGaps, 1, 3).is_ok());
+    }
+
+    #[test]
+    fn only_the_ends_may_be_unaligned() -> Result {
+        let mut budget = pages(8)?;
+        assert_eq!(budget.take(piece(0x1200, 0xe00)), Some(0xe00));
+        assert_eq!(budget.take(piece(0x9000, 0x1000)), Some(0x1000));
+        assert_eq!(budget.take(piece(0x5000, 0x10)), Some(0x10));
+        assert_eq!(budget.take(piece(0x7000, 0x1000)), None);
+        assert_eq!(budget.used, 3);
+        Ok(())
+    }
+
+    #[test]
+    fn adjacent_pieces_share_a_page() -> Result {
+        let mut budget = pages(1)?;
+        assert_eq!(budget.take(piece(0x1200, 0x100)), Some(0x100));
+        assert_eq!(budget.take(piece(0x1300, 0xd00)), Some(0xd00));
+        assert_eq!(budget.used, 1);
+        assert_eq!(budget.take(piece(0x2000, 0x10)), Some(0));
+        Ok(())
+    }
+
+    #[test]
+    fn last_page_may_end_inside_a_piece() -> Result {
+        for (len, expected) in [(0x1e00, 0x1e00), (0x1e01, 0x1e00), (0x9000, 0x1e00)] {
+            let mut budget = pages(2)?;
+            assert_eq!(budget.take(piece(0x1200, len)), Some(expected));
+            assert_eq!(budget.used, 2);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn gaps_cost_one_range_each() -> Result {
+        let mut budget = gaps(2)?;
+        assert_eq!(budget.take(piece(0x1001, 0x10)), Some(0x10));
+        assert_eq!(budget.take(piece(0x1011, 0x10)), Some(0x10));
+        assert_eq!(budget.take(piece(0x8003, 0x7)), Some(0x7));
+        assert_eq!(budget.take(piece(0x9000, 0x7)), None);
+        Ok(())
+    }
+}

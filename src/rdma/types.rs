@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Plain values: rights, limits, attributes and states.
+
+use kernel::prelude::*;
+
+use crate::bindings;
+
+/// Access rights. C: `enum ib_access_flags`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Access(u32);
+
+impl Access {
+    /// Takes the C bits as they are; unknown ones stay.
+    pub(crate) fn from_bits(bits: i32) -> Self {
+        // CAST: A set of bits, kept bit by bit.
+        Self(bits as u32)
+    }
+
+    /// The C bits.
+    pub(crate) fn bits(self) -> u32 {
+        self.0
+    }
+
+    fn has(self, flag: u32) -> bool {
+        self.0 & flag != 0
+    }
+
+    /// The local side may write (receive into, read into). C: `IB_ACCESS_LOCAL_WRITE`.
+    pub(crate) fn local_write(self) -> bool {
+        self.has(bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE)
+    }
+
+    /// The peer may write. C: `IB_ACCESS_REMOTE_WRITE`.
+    pub(crate) fn remote_write(self) -> bool {
+        self.has(bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE)
+    }
+
+    /// The peer may read. C: `IB_ACCESS_REMOTE_READ`.
+    pub(crate) fn remote_read(self) -> bool {
+        self.has(bindings::ib_access_flags_IB_ACCESS_REMOTE_READ)
+    }
+
+    /// The peer may use atomics. C: `IB_ACCESS_REMOTE_ATOMIC`.
+    pub(crate) fn remote_atomic(self) -> bool {
+        self.has(bindings::ib_access_flags_IB_ACCESS_REMOTE_ATOMIC)
+    }
+
+    /// Windows may be bound. C: `IB_ACCESS_MW_BIND`.
+    pub(crate) fn mw_bind(self) -> bool {
+        self.has(bindings::ib_access_flags_IB_ACCESS_MW_BIND)
+    }
+
+    /// Addresses count from zero. C: `IB_ZERO_BASED`.
+    pub(crate) fn zero_based(self) -> bool {
+        self.has(bindings::ib_access_flags_IB_ZERO_BASED)
+    }
+}
+
+/// What a device can do. C: `struct ib_device_attr`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct DeviceAttributes {
+    /// Firmware version.
+    pub(crate) fw_ver: u64,
+    /// Vendor, as an OUI.
+    pub(crate) vendor_id: u32,
+    /// Kind of device, as the vendor numbers them.
+    pub(crate) vendor_part_id: u32,
+    /// Hardware version.
+    pub(crate) hw_ver: u32,
+    /// Bytes of the largest memory region.
+    pub(crate) max_mr_size: u64,
+    /// Page sizes of memory regions, one bit for each.
+    pub(crate) page_size_cap: u64,
+    /// Queue pairs.
+    pub(crate) max_qp: u32,
+    /// Requests outstanding on a send or receive queue.
+    pub(crate) max_qp_wr: u32,
+    /// Scatter entries of a send.
+    pub(crate) max_send_sge: u32,
+    /// Scatter entries of a receive.
+    pub(crate) max_recv_sge: u32,
+    /// Scatter entries of a read.
+    pub(crate) max_sge_rd: u32,
+    /// Completion queues.
+    pub(crate) max_cq: u32,
+    /// Entries of a completion queue.
+    pub(crate) max_cqe: u32,
+    /// Memory regions.
+    pub(crate) max_mr: u32,
+    /// Protection domains.
+    pub(crate) max_pd: u32,
+    /// Reads and atomics a queue pair serves at once (IRD).
+    pub(crate) max_rd_atomic: u32,
+    /// Reads and atomics a queue pair has outstanding (ORD).
+    pub(crate) max_init_rd_atomic: u32,
+    /// Atomics are offered; they are atomic among all users of this machine's memory.
+    pub(crate) atomic: bool,
+    /// Shared receive queues.
+    pub(crate) max_srq: u32,
+    /// Requests outstanding on a shared receive queue.
+    pub(crate) max_srq_wr: u32,
+    /// Scatter entries of a shared receive.
+    pub(crate) max_srq_sge: u32,
+    /// Pages of a fast registration.
+    pub(crate) max_fast_reg_pages: u32,
+    /// Completion vectors.
+    pub(crate) comp_vectors: u32,
+    /// The key that means all local memory, if there is one.
+    pub(crate) local_dma_lkey: Option<u32>,
+    /// Fast registrations may have gaps.
+    pub(crate) sg_gaps: bool,
+}
+
+impl DeviceAttributes {
+    fn kernel_caps(&self) -> u64 {
+        let mut caps = bindings::ib_kernel_cap_flags_IBK_ALLOW_USER_UNREG;
+        if self.local_dma_lkey.is_some() {
+            caps |= bindings::ib_kernel_cap_flags_IBK_LOCAL_DMA_LKEY;
+        }
+        if self.sg_gaps {
+            caps |= bindings::ib_kernel_cap_flags_IBK_SG_GAPS_REG;
+        }
+        caps.into()
+    }
+
+    /// Writes the C form into `out`; fields without a counterpart here keep their value.
+    pub(super) fn fill(&self, out: &mut bindings::ib_device_attr) {
+        self.fill_identity(out);
+        out.max_mr_size = self.max_mr_size;
+        out.page_size_cap = self.page_size_cap;
+        out.max_qp = self.max_qp;
+        out.max_qp_wr = self.max_qp_wr;
+        out.max_send_sge = self.max_send_sge;
+        out.max_recv_sge = self.max_recv_sge;
+        out.max_sge_rd = self.max_sge_rd;
+        out.max_cq = self.max_cq;
+        out.max_cqe = self.max_cqe;
+        out.max_mr = self.max_mr;
+        out.max_pd = self.max_pd;
+        out.max_qp_rd_atom = self.max_rd_atomic;
+        out.max_qp_init_rd_atom = self.max_init_rd_atomic;
+        out.max_res_rd_atom = self.max_rd_atomic.saturating_mul(self.max_qp);
+        out.max_srq = self.max_srq;
+        out.max_srq_wr = self.max_srq_wr;
+        out.max_srq_sge = self.max_srq_sge;
+        out.max_fast_reg_page_list_len = self.max_fast_reg_pages;
+    }
+
+    fn fill_identity(&self, out: &mut bindings::ib_device_attr) {
+        out.fw_ver = self.fw_ver;
+        out.vendor_id = self.vendor_id;
+        out.vendor_part_id = self.vendor_part_id;
+        out.hw_ver = self.hw_ver;
+        out.max_pkeys = 1;
+        out.device_cap_flags = bindings::ib_device_cap_flags_IB_DEVICE_MEM_MGT_EXTENSIONS as u64;
+        out.kernel_cap_flags = self.kernel_caps();
+        out.atomic_cap = match self.atomic {
+            true => bindings::ib_atomic_cap_IB_ATOMIC_GLOB,
+            false => bindings::ib_atomic_cap_IB_ATOMIC_NONE,
+        };
+    }
+}
+
+/// States of a queue pair. C: `enum ib_qp_state`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QpState {
+    /// Nothing is set.
+    Reset,
+    /// Receives may be posted.
+    Init,
+    /// Ready to receive.
+    Rtr,
+    /// Ready to send.
+    Rts,
+    /// Sends drain; on iWARP the graceful close.
+    Sqd,
+    /// The send queue failed.
+    Sqe,
+    /// Everything is flushed.
+    Err,
+}
+
+impl QpState {
+    /// From C. `EINVAL` for a number that is no state.
+    pub(super) fn from_c(state: bindings::ib_qp_state) -> Result<Self> {
+        match state {
+            bindings::ib_qp_state_IB_QPS_RESET => Ok(Self::Reset),
+            bindings::ib_qp_state_IB_QPS_INIT => Ok(Self::Init),
+            bindings::ib_qp_state_IB_QPS_RTR => Ok(Self::Rtr),
+            bindings::ib_qp_state_IB_QPS_RTS => Ok(Self::Rts),
+            bindings::ib_qp_state_IB_QPS_SQD => Ok(Self::Sqd),
+            bindings::ib_qp_state_IB_QPS_SQE => Ok(Self::Sqe),
+            bindings::ib_qp_state_IB_QPS_ERR => Ok(Self::Err),
+            _ => Err(EINVAL),
+        }
+    }
+
+    /// To C.
+    pub(super) fn to_c(self) -> bindings::ib_qp_state {
+        match self {
+            Self::Reset => bindings::ib_qp_state_IB_QPS_RESET,
+            Self::Init => bindings::ib_qp_state_IB_QPS_INIT,
+            Self::Rtr => bindings::ib_qp_state_IB_QPS_RTR,
+            Self::Rts => bindings::ib_qp_state_IB_QPS_RTS,
+            Self::Sqd => bindings::ib_qp_state_IB_QPS_SQD,
+            Self::Sqe => bindings::ib_qp_state_IB_QPS_SQE,
+            Self::Err => bindings::ib_qp_state_IB_QPS_ERR,
+        }
+    }
+}
+
+/// Sizes of a queue pair. C: `struct ib_qp_cap`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct QpCaps {
+    /// Requests outstanding on the send queue.
+    pub(crate) send_wr: u32,
+    /// Requests outstanding on the receive queue.
+    pub(crate) recv_wr: u32,
+    /// Scatter entries of a send.
+    pub(crate) send_sge: u32,
+    /// Scatter entries of a receive.
+    pub(crate) recv_sge: u32,
+    /// Bytes that a send may carry inline.
+    pub(crate) inline_data: u32,
+}
+
+impl QpCaps {
+    /// From C.
+    pub(super) fn from_c(cap: &bindings::ib_qp_cap) -> Self {
+        Self {
+            send_wr: cap.max_send_wr,
+            recv_wr: cap.max_recv_wr,
+            send_sge: cap.max_send_sge,
+            recv_sge: cap.max_recv_sge,
+            inline_data: cap.max_inline_data,
+        }
+    }
+
+    /// Writes the C form; what the core keeps in the structure for itself stays.
+    pub(super) fn fill(&self, cap: &mut bindings::ib_qp_cap) {
+        cap.max_send_wr = self.send_wr;
+        cap.max_recv_wr = self.recv_wr;
+        cap.max_send_sge = self.send_sge;
+        cap.max_recv_sge = self.recv_sge;
+        cap.max_inline_data = self.inline_data;
+    }
+}
+
+/// What `modify_qp` asks to change; `None` stays as it is. C: `struct ib_qp_attr` and its mask.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct QpChange {
+    /// Go to this state.
+    pub(crate) state: Option<QpState>,
+    /// What the peer may do.
+    pub(crate) access: Option<Access>,
+    /// Reads and atomics to have outstanding (ORD).
+    pub(crate) max_rd_atomic: Option<u8>,
+    /// Reads and atomics to serve at once (IRD).
+    pub(crate) max_dest_rd_atomic: Option<u8>,
+}
+
+impl QpChange {
+    /// From C. `EINVAL` if the state is none.
+    pub(super) fn from_c(attr: &bindings::ib_qp_attr, mask: i32) -> Result<Self> {
+        // CAST: A set of bits, kept bit by bit.
+        let has = |bit: u32| mask as u32 & bit != 0;
+        let state = match has(bindings::ib_qp_attr_mask_IB_QP_STATE) {
+            true => Some(QpState::from_c(attr.qp_state)?),
+            false => None,
+        };
+        Ok(Self {
+            state,
+            access: has(bindings::ib_qp_attr_mask_IB_QP_ACCESS_FLAGS)
+                .then(|| Access::from_bits(attr.qp_access_flags)),
+            max_rd_atomic: has(bindings::ib_qp_attr_mask_IB_QP_MAX_QP_RD_ATOMIC)
+                .then_some(attr.max_rd_atomic),
+            max_dest_rd_atomic: has(bindings::ib_qp_attr_mask_IB_QP_MAX_DEST_RD_ATOMIC)
+                .then_some(attr.max_dest_rd_atomic),
+        })
+    }
+}
+
+/// What `query_qp` tells. C: `struct ib_qp_attr`, `struct ib_qp_init_attr`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QpAttributes {
+    /// The present state.
+    pub(crate) state: QpState,
+    /// The sizes granted.
+    pub(crate) caps: QpCaps,
+    /// What the peer may do.
+    pub(crate) access: Access,
+    /// Reads and atomics to have outstanding (ORD).
+    pub(crate) max_rd_atomic: u8,
+    /// Reads and atomics to serve at once (IRD).
+    pub(crate) max_dest_rd_atomic: u8,
+    /// Every send completes, whatever its flags say.
+    pub(crate) signal_all: bool,
+}
+
+/// Sizes and limit of a shared receive queue. C: `struct ib_srq_attr`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SrqAttributes {
+    /// Requests outstanding.
+    pub(crate) max_wr: u32,
+    /// Scatter entries of a request.
+    pub(crate) max_sge: u32,
+    /// Below this many requests the limit event is raised, once; zero means never.
+    pub(crate) limit: u32,
+}
+
+/// What `modify_srq` asks to change; `None` stays as it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SrqChange {
+    /// The new number of requests.
+    pub(crate) max_wr: Option<u32>,
+    /// The new limit, which arms the event.
+    pub(crate) limit: Option<u32>,
+}
+
+#[cfg(ndk_kunit)]
+#[kernel::macros::kunit_tests(ndk_rdma_types)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_state_survives_the_round_trip() {
+        for number in 0..7 {
+            let state = QpState::from_c(number);
+            assert!(state.is_ok_and(|s| s.to_c() == number));
+        }
+        assert!(QpState::from_c(7).is_err());
+    }
+
+    #[test]
+    fn change_holds_only_what_the_mask_names() {
+        let attr = bindings::ib_qp_attr {
+            qp_state: 99,
+            max_rd_atomic: 7,
+            ..Default::default()
+        };
+        // CAST: Mask bits are small.
+        let mask = bindings::ib_qp_attr_mask_IB_QP_MAX_QP_RD_ATOMIC as i32;
+        let change = QpChange::from_c(&attr, mask);
+        assert!(change.is_ok_and(|c| c.state.is_none() && c.max_rd_atomic == Some(7)));
+        assert!(QpChange::from_c(&attr, bindings::ib_qp_attr_mask_IB_QP_STATE as i32).is_err());
+    }
+
+    #[test]
+    fn capabilities_follow_the_attributes() {
+        let mut out: bindings::ib_device_attr = pin_init::zeroed();
+        DeviceAttributes::default().fill(&mut out);
+        let without = out.kernel_cap_flags;
+        DeviceAttributes {
+            local_dma_lkey: Some(0),
+            sg_gaps: true,
+            ..Default::default()
+        }
+        .fill(&mut out);
+        assert_eq!((out.kernel_cap_flags & !without).count_ones(), 2);
+    }
+}

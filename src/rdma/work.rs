@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Chains of work requests as the consumer posted them: checked, borrowed
+//! views, and the only writer of `bad_wr`.
+//!
+//! Nothing is copied but what a request carries by value, and nothing is
+//! allocated. The chain and its scatter lists are the consumer's and are valid
+//! during the post only.
+//!
+//! C: `struct ib_send_wr` and what it is embedded in, `struct ib_recv_wr`,
+//! `struct ib_sge`.
+
+use core::{
+    marker::PhantomData,
+    ptr,
+    slice, //
+};
+
+use kernel::{
+    container_of,
+    ffi::c_int,
+    prelude::*, //
+};
+
+use super::{
+    mr::Mr,
+    types::Access,
+    Operations, //
+};
+use crate::bindings;
+
+/// A range of memory under a key. C: `struct ib_sge`.
+#[repr(transparent)]
+pub(crate) struct Sge(bindings::ib_sge);
+
+impl Sge {
+    /// The address, as the key's region counts it.
+    #[inline]
+    pub(crate) fn addr(&self) -> u64 {
+        self.0.addr
+    }
+
+    /// The number of bytes.
+    #[inline]
+    pub(crate) fn len(&self) -> u32 {
+        self.0.length
+    }
+
+    /// The local key.
+    #[inline]
+    pub(crate) fn lkey(&self) -> u32 {
+        self.0.lkey
+    }
+}
+
+/// Views a scatter list. `EINVAL` if its length makes no sense.
+///
+/// # Safety
+///
+/// `list` has `count` entries that do not change during `'a`.
+#[inline]
+unsafe fn sges<'a>(list: *const bindings::ib_sge, count: c_int) -> Result<&'a [Sge]> {
+    let count = usize::try_from(count).map_err(|_| EINVAL)?;
+    if count == 0 {
+        return Ok(&[]);
+    }
+    if list.is_null() {
+        return Err(EINVAL);
+    }
+    // SAFETY: The caller says that the entries are there; `Sge` is a transparent `ib_sge`.
+    Ok(unsafe { slice::from_raw_parts(list.cast::<Sge>(), count) })
+}
+
+/// How a send is to be treated. C: `enum ib_send_flags`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SendFlags(c_int);
+
+impl SendFlags {
+    /// Wait for earlier reads. C: `IB_SEND_FENCE`.
+    #[inline]
+    pub(crate) fn fence(self) -> bool {
+        self.0 & bindings::ib_send_flags_IB_SEND_FENCE != 0
+    }
+
+    /// Complete also on success. C: `IB_SEND_SIGNALED`.
+    #[inline]
+    pub(crate) fn signaled(self) -> bool {
+        self.0 & bindings::ib_send_flags_IB_SEND_SIGNALED != 0
+    }
+
+    /// Make the peer's completion a solicited one. C: `IB_SEND_SOLICITED`.
+    #[inline]
+    pub(crate) fn solicited(self) -> bool {
+        self.0 & bindings::ib_send_flags_IB_SEND_SOLICITED != 0
+    }
+
+    /// Take the data during the post; keys do not matter. C: `IB_SEND_INLINE`.
+    #[inline]
+    pub(crate) fn inline(self) -> bool {
+        self.0 & bindings::ib_send_flags_IB_SEND_INLINE != 0
+    }
+}
+
+/// What a registration request brings. C: `struct ib_reg_wr`.
+pub(crate) struct RegMr<'a, T: Operations> {
+    /// The region.
+    pub(crate) mr: &'a Mr<T>,
+    /// The key it is to have.
+    pub(crate) key: u32,
+    /// The rights it is to give.
+    pub(crate) access: Access,
+    /// The address its first byte is to have, as it stands at the post.
+    pub(crate) iova: u64,
+    /// Its length in bytes.
+    pub(crate) len: u64,
+}
+
+/// What is to be done. C: `enum ib_wr_opcode` with the data of each.
+#[allow(missing_docs)]
+pub(crate) enum SendOp<'a, T: Operations> {
+    Send,
+    /// The data is in the byte order it was posted in.
+    SendImm { imm: u32 },
+    /// The peer is to invalidate `rkey`.
+    SendInv { rkey: u32 },
+    Write { addr: u64, rkey: u32 },
+    WriteImm { addr: u64, rkey: u32, imm: u32 },
+    Read { addr: u64, rkey: u32 },
+    /// `invalidate` is the local key to invalidate when the data is there.
+    ReadInv { addr: u64, rkey: u32, invalidate: u32 },
+    LocalInv { rkey: u32 },
+    RegMr(RegMr<'a, T>),
+    FetchAdd { addr: u64, rkey: u32, add: u64 },
+    CmpSwap { addr: u64, rkey: u32, compare: u64, swap: u64 },
+}
+
+/// A request for the send queue.
+pub(crate) struct SendRequest<'a, T: Operations> {
+    /// What the consumer calls it.
+    pub(crate) wr_id: u64,
+    /// How to treat it.
+    pub(crate) flags: SendFlags,
+    /// What to do.
+    pub(crate) op: SendOp<'a, T>,
+    /// The local memory.
+    pub(crate) sges: &'a [Sge],
+}
+
+/// A chain of requests for the send queue.
+///
+/// # Invariants
+///
+/// `current` and `next` are null or requests of a chain that is valid during `'a`.
+pub(crate) struct SendChain<'a, T: Operations> {
+    current: *const bindings::ib_send_wr,
+    next: *const bindings::ib_send_wr,
+    _chain: PhantomData<&'a T>,
+}
+
+impl<'a, T: Operations> SendChain<'a, T> {
+    /// # Safety
+    ///
+    /// `first` is null or starts a chain of valid requests for objects of `T`, which does not
+    /// change during `'a`.
+    #[inline]
+    pub(super) unsafe fn new(first: *const bindings::ib_send_wr) -> Self {
+        // INVARIANT: The caller says so.
+        Self {
+            current: first,
+            next: first,
+            _chain: PhantomData,
+        }
+    }
+
+    /// The next request; `None` at the end. `EINVAL` if it is malformed.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<Option<SendRequest<'a, T>>> {
+        if self.next.is_null() {
+            return Ok(None);
+        }
+        // INVARIANT: `next` is a valid request.
+        self.current = self.next;
+        // SAFETY: By the invariant the request is valid.
+        let wr = unsafe { &*self.current };
+        self.next = wr.next;
+        Ok(Some(SendRequest {
+            // SAFETY: Both fields of the union are 64 bits without invalid patterns.
+            wr_id: unsafe { wr.__bindgen_anon_1.wr_id },
+            flags: SendFlags(wr.send_flags),
+            // SAFETY: The request is part of a valid chain.
+            op: unsafe { send_op(wr) }?,
+            // SAFETY: The request is valid, so its list has that many entries.
+            sges: unsafe { sges(wr.sg_list, wr.num_sge) }?,
+        }))
+    }
+
+    /// Turns the provider's result into that of the post.
+    ///
+    /// # Safety
+    ///
+    /// `bad_wr` is null or writable.
+    #[inline]
+    pub(super) unsafe fn report(
+        &self,
+        result: Result,
+        bad_wr: *mut *const bindings::ib_send_wr,
+    ) -> c_int {
+        let Err(error) = result else { return 0 };
+        if !bad_wr.is_null() {
+            // SAFETY: The caller says that it is writable.
+            unsafe { *bad_wr = self.current };
+        }
+        error.to_errno()
+    }
+}
+
+/// Reads what `wr` asks for. `EINVAL` for what is not known here.
+///
+/// # Safety
+///
+/// `wr` is valid during `'a`, and embedded in the structure that its opcode says.
+#[inline]
+unsafe fn send_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr) -> Result<SendOp<'a, T>> {
+    // SAFETY: Both fields of the union are 32 bits without invalid patterns.
+    let ex = unsafe { wr.ex.invalidate_rkey };
+    Ok(match wr.opcode {
+        bindings::ib_wr_opcode_IB_WR_SEND => SendOp::Send,
+        bindings::ib_wr_opcode_IB_WR_SEND_WITH_IMM => SendOp::SendImm { imm: ex },
+        bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV => SendOp::SendInv { rkey: ex },
+        bindings::ib_wr_opcode_IB_WR_LOCAL_INV => SendOp::LocalInv { rkey: ex },
+        bindings::ib_wr_opcode_IB_WR_RDMA_WRITE
+        | bindings::ib_wr_opcode_IB_WR_RDMA_WRITE_WITH_IMM
+        | bindings::ib_wr_opcode_IB_WR_RDMA_READ
+        | bindings::ib_wr_opcode_IB_WR_RDMA_READ_WITH_INV => {
+            // SAFETY: These requests are embedded in an `ib_rdma_wr`.
+            unsafe { rdma_op(wr, ex) }
+        }
+        bindings::ib_wr_opcode_IB_WR_REG_MR => {
+            // SAFETY: This request is embedded in an `ib_reg_wr`.
+            SendOp::RegMr(unsafe { reg_op(wr) }?)
+        }
+        bindings::ib_wr_opcode_IB_WR_ATOMIC_FETCH_AND_ADD
+        | bindings::ib_wr_opcode_IB_WR_ATOMIC_CMP_AND_SWP => {
+            // SAFETY: These requests are embedded in an `ib_atomic_wr`.
+            unsafe { atomic_op(wr) }
+        }
+        _ => return Err(EINVAL),
+    })
+}
+
+/// # Safety
+///
+/// `wr` is embedded in an `ib_rdma_wr`.
+#[inline]
+unsafe fn rdma_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr, ex: u32) -> SendOp<'a, T> {
+    // SAFETY: The caller says so.
+    let rdma = unsafe { &*container_of!(ptr::from_ref(wr), bindings::ib_rdma_wr, wr) };
+    let (addr, rkey) = (rdma.remote_addr, rdma.rkey);
+    match wr.opcode {
+        bindings::ib_wr_opcode_IB_WR_RDMA_WRITE => SendOp::Write { addr, rkey },
+        bindings::ib_wr_opcode_IB_WR_RDMA_READ => SendOp::Read { addr, rkey },
+        bindings::ib_wr_opcode_IB_WR_RDMA_READ_WITH_INV => SendOp::ReadInv {
+            addr,
+            rkey,
+            invalidate: ex,
+        },
+        _ => SendOp::WriteImm {
+            addr,
+            rkey,
+            imm: ex,
+        },
+    }
+}
+
+/// # Safety
+///
+/// `wr` is embedded in an `ib_reg_wr` whose region, if not null, is a live one of `T`.
+#[inline]
+unsafe fn reg_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr) -> Result<RegMr<'a, T>> {
+    // SAFETY: The caller says so.
+    let reg = unsafe { &*container_of!(ptr::from_ref(wr), bindings::ib_reg_wr, wr) };
+    if reg.mr.is_null() {
+        return Err(EINVAL);
+    }
+    // SAFETY: The caller says that the region is live; the consumer does not change it during
+    // the post.
+    let (mr, iova, len) =
+        unsafe { (Mr::<T>::from_raw(reg.mr), (*reg.mr).iova, (*reg.mr).length) };
+    Ok(RegMr {
+        mr,
+        key: reg.key,
+        access: Access::from_bits(reg.access),
+        iova,
+        len,
+    })
+}
+
+/// # Safety
+///
+/// `wr` is embedded in an `ib_atomic_wr`.
+#[inline]
+unsafe fn atomic_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr) -> SendOp<'a, T> {
+    // SAFETY: The caller says so.
+    let atomic = unsafe { &*container_of!(ptr::from_ref(wr), bindings::ib_atomic_wr, wr) };
+    let (addr, rkey) = (atomic.remote_addr, atomic.rkey);
+    match wr.opcode {
+        bindings::ib_wr_opcode_IB_WR_ATOMIC_FETCH_AND_ADD => SendOp::FetchAdd {
+            addr,
+            rkey,
+            add: atomic.compare_add,
+        },
+        _ => SendOp::CmpSwap {
+            addr,
+            rkey,
+            compare: atomic.compare_add,
+            swap: atomic.swap,
+        },
+    }
+}
+
+/// A request for a receive queue.
+pub(crate) struct RecvRequest<'a> {
+    /// What the consumer calls it.
+    pub(crate) wr_id: u64,
+    /// Where the data is to go.
+    pub(crate) sges: &'a [Sge],
+}
+
+/// A chain of requests for a receive queue.
+///
+/// # Invariants
+///
+/// `current` and `next` are null or requests of a chain that is valid during `'a`.
+pub(crate) struct RecvChain<'a> {
+    current: *const bindings::ib_recv_wr,
+    next: *const bindings::ib_recv_wr,
+    _chain: PhantomData<&'a bindings::ib_recv_wr>,
+}
+
+impl<'a> RecvChain<'a> {
+    /// # Safety
+    ///
+    /// `first` is null or starts a chain of valid requests, which does not change during `'a`.
+    #[inline]
+    pub(super) unsafe fn new(first: *const bindings::ib_recv_wr) -> Self {
+        // INVARIANT: The caller says so.
+        Self {
+            current: first,
+            next: first,
+            _chain: PhantomData,
+        }
+    }
+
+    /// The next request; `None` at the end. `EINVAL` if it is malformed.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<Option<RecvRequest<'a>>> {
+        if self.next.is_null() {
+            return Ok(None);
+        }
+        // INVARIANT: `next` is a valid request.
+        self.current = self.next;
+        // SAFETY: By the invariant the request is valid.
+        let wr = unsafe { &*self.current };
+        self.next = wr.next;
+        Ok(Some(RecvRequest {
+            // SAFETY: Both fields of the union are 64 bits without invalid patterns.
+            wr_id: unsafe { wr.__bindgen_anon_1.wr_id },
+            // SAFETY: The request is valid, so its list has that many entries.
+            sges: unsafe { sges(wr.sg_list, wr.num_sge) }?,
+        }))
+    }
+
+    /// Turns the provider's result into that of the post.
+    ///
+    /// # Safety
+    ///
+    /// `bad_wr` is null or writable.
+    #[inline]
+    pub(super) unsafe fn report(
+        &self,
+        result: Result,
+        bad_wr: *mut *const bindings::ib_recv_wr,
+    ) -> c_int {
+        let Err(error) = result else { return 0 };
+        if !bad_wr.is_null() {
+            // SAFETY: The caller says that it is writable.
+            unsafe { *bad_wr = self.current };
+        }
+        error.to_errno()
+    }
+}
