@@ -43,6 +43,8 @@ mod ops;
 mod port;
 mod qp;
 mod srq;
+#[cfg(ndk_kunit)]
+mod stub;
 mod table;
 mod types;
 mod upcall;

@@ -146,11 +146,7 @@ impl<T: Operations> CmId<T> {
     ///
     /// `ENOMEM` when iw_cm has no room for it (backlog): nobody will answer it then. In rare cases
     /// (no memory later) iw_cm drops a request without a word; then the reference stays.
-    pub(crate) fn connect_request(
-        &self,
-        what: &CmRequest<'_>,
-        request: Arc<T::Request>,
-    ) -> Result {
+    pub(crate) fn connect_request(&self, what: &CmRequest<'_>, request: Arc<T::Request>) -> Result {
         let request = Arc::into_raw(request);
         let mut event = event(
             bindings::iw_cm_event_type_IW_CM_EVENT_CONNECT_REQUEST,

@@ -99,8 +99,13 @@ impl<T: Operations> OperationsVTable<T> {
     ) -> c_int {
         from_result(|| {
             // SAFETY: iw_cm passes its identifier and valid parameters, and holds the queue pair.
-            let (id, params, qp) =
-                unsafe { (Self::id(id)?, params(param), qp::by_number::<T>((*param).qpn)?) };
+            let (id, params, qp) = unsafe {
+                (
+                    Self::id(id)?,
+                    params(param),
+                    qp::by_number::<T>((*param).qpn)?,
+                )
+            };
             T::connect(id, qp, &params)?;
             Ok(0)
         })
@@ -117,8 +122,13 @@ impl<T: Operations> OperationsVTable<T> {
     ) -> c_int {
         from_result(|| {
             // SAFETY: iw_cm passes its identifier and valid parameters, and holds the queue pair.
-            let (id, params, qp) =
-                unsafe { (Self::id(id)?, params(param), qp::by_number::<T>((*param).qpn)?) };
+            let (id, params, qp) = unsafe {
+                (
+                    Self::id(id)?,
+                    params(param),
+                    qp::by_number::<T>((*param).qpn)?,
+                )
+            };
             // SAFETY: Only a request makes an identifier that can be accepted, and iw_cm lets it
             // be accepted or rejected once.
             let request = unsafe { take(&id) }?;
@@ -182,5 +192,139 @@ impl<T: Operations> OperationsVTable<T> {
             T::destroy_listen(listener)?;
             Ok(0)
         })
+    }
+}
+
+#[cfg(ndk_kunit)]
+#[kernel::macros::kunit_tests(ndk_rdma_cm_ops)]
+mod tests {
+    use super::{
+        super::{
+            cm::CmRequest,
+            stub::Stub, //
+        },
+        *, //
+    };
+    use core::net::{
+        Ipv4Addr,
+        SocketAddr,
+        SocketAddrV4, //
+    };
+
+    type Table = OperationsVTable<Stub>;
+
+    /// Counts references in `tos`, which nothing else uses here.
+    ///
+    /// # Safety
+    ///
+    /// `id` is valid.
+    unsafe extern "C" fn add_ref(id: *mut bindings::iw_cm_id) {
+        // SAFETY: The caller says so.
+        unsafe { (*id).tos += 1 };
+    }
+
+    /// # Safety
+    ///
+    /// `id` is valid.
+    unsafe extern "C" fn rem_ref(id: *mut bindings::iw_cm_id) {
+        // SAFETY: The caller says so.
+        unsafe { (*id).tos -= 1 };
+    }
+
+    /// Does with a request what iw_cm does, on the same identifier; refuses it when mapped.
+    ///
+    /// # Safety
+    ///
+    /// `id` and `event` are valid.
+    unsafe extern "C" fn handler(
+        id: *mut bindings::iw_cm_id,
+        event: *mut bindings::iw_cm_event,
+    ) -> c_int {
+        // SAFETY: The caller says so.
+        let (id, event) = unsafe { (&mut *id, &*event) };
+        if id.mapped() {
+            return ENOMEM.to_errno();
+        }
+        id.provider_data = event.provider_data;
+        0
+    }
+
+    fn new_id() -> Result<KBox<bindings::iw_cm_id>> {
+        let mut id = KBox::new(bindings::iw_cm_id::default(), GFP_KERNEL)?;
+        id.add_ref = Some(add_ref);
+        id.rem_ref = Some(rem_ref);
+        id.event_handler = Some(handler);
+        Ok(id)
+    }
+
+    fn request() -> CmRequest<'static> {
+        let addr: SocketAddr = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 9).into();
+        CmRequest {
+            local: addr,
+            remote: addr,
+            ird: 1,
+            ord: 1,
+            private_data: &[1, 2, 3],
+        }
+    }
+
+    #[test]
+    fn listener_is_kept_until_listening_ends() -> Result {
+        let mut id = new_id()?;
+        let raw = &raw mut *id;
+        // SAFETY: `id` is as iw_cm would pass it.
+        unsafe {
+            assert_eq!(Table::iw_create_listen(raw, 7), 0);
+            assert!(!(*raw).provider_data.is_null());
+            assert_eq!(Table::iw_destroy_listen(raw), 0);
+            assert!((*raw).provider_data.is_null());
+            assert_eq!(Table::iw_destroy_listen(raw), -22);
+            assert_eq!(Table::iw_create_listen(raw, -1), -22);
+            assert_eq!((*raw).tos, 0);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn request_comes_back_in_reject() -> Result {
+        let mut id = new_id()?;
+        let raw = &raw mut *id;
+        let payload = Arc::new((), GFP_KERNEL)?;
+        // SAFETY: `id` is as iw_cm would pass it.
+        unsafe {
+            let held = Table::id(raw)?;
+            assert!(held.connect_request(&request(), payload.clone()).is_ok());
+            assert_eq!(Table::iw_reject(raw, ptr::null(), 0), 0);
+            assert_eq!(Table::iw_reject(raw, ptr::null(), 0), -22);
+        }
+        assert!(Arc::into_unique_or_drop(payload).is_some());
+        Ok(())
+    }
+
+    #[test]
+    fn lost_request_is_dropped() -> Result {
+        let mut id = new_id()?;
+        id.set_mapped(true);
+        let payload = Arc::new((), GFP_KERNEL)?;
+        // SAFETY: `id` is as iw_cm would pass it.
+        let held = unsafe { Table::id(&raw mut *id) }?;
+        let lost = held.connect_request(&request(), payload.clone());
+        assert!(lost == Err(ENOMEM));
+        assert!(held.same_as(&held.clone()));
+        drop(held);
+        assert_eq!(id.tos, 0);
+        assert!(Arc::into_unique_or_drop(payload).is_some());
+        Ok(())
+    }
+
+    #[test]
+    fn unknown_queue_pair_cannot_connect() -> Result {
+        let mut id = new_id()?;
+        let mut param = bindings::iw_cm_conn_param::default();
+        // SAFETY: `id` and `param` are as iw_cm would pass them.
+        let result = unsafe { Table::iw_connect(&raw mut *id, &mut param) };
+        assert_eq!(result, -22);
+        assert_eq!(id.tos, 0);
+        Ok(())
     }
 }

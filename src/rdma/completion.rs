@@ -145,8 +145,8 @@ impl WcWriter<'_> {
             // INVARIANT: One entry more is written, and the next is inside if there is room.
             self.next = out.add(1);
         }
-        self.room -= 1;
-        self.written += 1;
+        self.room = self.room.saturating_sub(1);
+        self.written = self.written.wrapping_add(1);
         true
     }
 

@@ -143,9 +143,8 @@ impl<T: Operations> Device<T> {
             assert!(align_of::<Self>() <= align_of::<u64>());
         }
         // SAFETY: The initial namespace always exists.
-        let ib = unsafe {
-            bindings::_ib_alloc_device(size_of::<Self>(), &raw mut bindings::init_net)
-        };
+        let ib =
+            unsafe { bindings::_ib_alloc_device(size_of::<Self>(), &raw mut bindings::init_net) };
         if ib.is_null() {
             return Err(ENOMEM);
         }
@@ -175,8 +174,7 @@ impl<T: Operations> Device<T> {
         fields.local_dma_lkey = attributes.local_dma_lkey.unwrap_or(0);
         fields.iw_driver_flags = bindings::iw_flags_IW_F_NO_PORT_MAP;
         fields.iw_ifname.copy_from_slice(&netdev.name());
-        fields.name_assign_type =
-            bindings::rdma_nl_name_assign_type_RDMA_NAME_ASSIGN_TYPE_USER as _;
+        fields.name_assign_type = bindings::rdma_nl_name_assign_type_RDMA_NAME_ASSIGN_TYPE_USER;
         copy_text(&mut fields.node_desc, T::NODE_DESC);
         Self::register(ib, name, netdev)
     }
@@ -185,9 +183,7 @@ impl<T: Operations> Device<T> {
         // SAFETY: Both devices are live; the core takes a reference of its own to `netdev`.
         to_result(unsafe { bindings::ib_device_set_netdev(ib, netdev.as_raw(), PORT) })?;
         // SAFETY: The device is set up; without a DMA device the core uses virtual addresses.
-        to_result(unsafe {
-            bindings::ib_register_device(ib, name.as_char_ptr(), ptr::null_mut())
-        })
+        to_result(unsafe { bindings::ib_register_device(ib, name.as_char_ptr(), ptr::null_mut()) })
     }
 
     /// Calls `f` with the device over `netdev`, if this provider has one.

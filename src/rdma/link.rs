@@ -73,8 +73,14 @@ impl<T: Operations> Registration<T> {
                     newlink: Some(newlink::<T>),
                     ..pin_init::zeroed()
                 };
-                // SAFETY: `slot` is writable.
-                unsafe { slot.write(ops) };
+                // SAFETY: `slot` is writable. The list is a valid empty one, so that removing the
+                // operations is harmless if the core did not take them (a name in use).
+                unsafe {
+                    slot.write(ops);
+                    let list = &raw mut (*slot).list;
+                    (*list).next = list;
+                    (*list).prev = list;
+                }
                 // SAFETY: The operations stay where they are until they are unregistered.
                 unsafe { bindings::rdma_link_register(slot) };
             }),

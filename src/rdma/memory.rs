@@ -29,22 +29,22 @@ pub(super) struct Rule {
     kind: MrKind,
     /// Pages or ranges.
     max_entries: u32,
-    /// A power of two; one for regions that take anything.
-    page_size: u64,
+    /// The binary logarithm of the page size.
+    shift: u32,
 }
 
 impl Rule {
     /// `EINVAL` for a page size that is none.
     pub(super) fn new(kind: MrKind, max_entries: u32, page_size: u32) -> Result<Self> {
-        let page_size = match kind {
-            MrKind::PageList if page_size.is_power_of_two() => page_size,
+        let shift = match kind {
+            MrKind::PageList if page_size.is_power_of_two() => page_size.trailing_zeros(),
             MrKind::PageList => return Err(EINVAL),
-            MrKind::SgGaps => 1,
+            MrKind::SgGaps => 0,
         };
         Ok(Self {
             kind,
             max_entries,
-            page_size: page_size.into(),
+            shift,
         })
     }
 }
@@ -53,13 +53,8 @@ impl Rule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
     addr: u64,
+    /// Below 2^32.
     len: u64,
-}
-
-impl Piece {
-    fn end(&self) -> u64 {
-        self.addr.wrapping_add(self.len)
-    }
 }
 
 /// Decides how much of each piece a region takes.
@@ -90,42 +85,42 @@ impl Budget {
         Some(taken)
     }
 
-    fn room(&self) -> u64 {
-        u64::from(self.rule.max_entries - self.used)
-    }
-
     fn take_range(&mut self, piece: Piece) -> Option<u64> {
-        if self.end != Some(piece.addr) {
-            if self.room() == 0 {
-                return None;
-            }
-            self.used += 1;
+        let is_new = self.end != Some(piece.addr);
+        if is_new && self.grant(1) == 0 {
+            return None;
         }
         Some(piece.len)
     }
 
     fn take_pages(&mut self, piece: Piece) -> Option<u64> {
-        let size = self.rule.page_size;
-        let mask = size - 1;
+        let shift = self.rule.shift;
+        let mask = (1u64 << shift) - 1;
+        let within = piece.addr & mask;
         let continues = self.end == Some(piece.addr);
-        let aligned = self.end.is_none_or(|end| end & mask == 0) && piece.addr & mask == 0;
-        if self.end.is_some() && !continues && !aligned {
+        let aligned = self.end.is_none_or(|end| end & mask == 0 && within == 0);
+        if !continues && !aligned {
             return None;
         }
         // The page that the last piece ended in is paid for.
-        let from = match continues {
-            true => piece.addr.next_multiple_of(size),
-            false => piece.addr & !mask,
-        };
-        let pages = piece.end().saturating_sub(from).div_ceil(size);
-        let granted = pages.min(self.room());
-        // CAST: At most the room, which has 32 bits.
-        self.used += granted as u32;
+        let paid = u64::from(continues && within != 0);
+        // OVERFLOW: Offset, length and mask are each below 2^32.
+        let pages = ((within + piece.len + mask) >> shift).saturating_sub(paid);
+        let granted = self.grant(pages);
         if granted == pages {
             return Some(piece.len);
         }
-        let limit = from.wrapping_add(granted * size);
-        Some(limit.saturating_sub(piece.addr))
+        // OVERFLOW: At most 2^32 pages of at most 2^31 bytes.
+        Some(((granted + paid) << shift).saturating_sub(within))
+    }
+
+    /// Takes as many as there are, at most `wanted`.
+    fn grant(&mut self, wanted: u64) -> u64 {
+        let room = self.rule.max_entries.saturating_sub(self.used);
+        let granted = wanted.min(room.into());
+        // CAST: At most the room, which has 32 bits.
+        self.used = self.used.saturating_add(granted as u32);
+        granted
     }
 }
 
@@ -230,18 +225,19 @@ impl Extents<'_> {
     }
 
     fn advance(&mut self, piece: Piece, next: *mut bindings::scatterlist, taken: u64) {
-        self.mapped.length += taken;
+        // OVERFLOW: Fewer than 2^31 entries of less than 2^32 bytes.
+        self.mapped.length = self.mapped.length.wrapping_add(taken);
         if taken < piece.len {
             // CAST: Below the length of an entry.
-            self.mapped.offset = self.skip + taken as u32;
+            self.mapped.offset = self.skip.wrapping_add(taken as u32);
             self.left = 0;
             return;
         }
-        self.mapped.entries += 1;
+        self.mapped.entries = self.mapped.entries.wrapping_add(1);
         self.skip = 0;
         // INVARIANT: `next` is the entry after, if there is one.
         self.entry = next;
-        self.left -= 1;
+        self.left = self.left.saturating_sub(1);
     }
 }
 

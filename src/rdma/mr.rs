@@ -2,7 +2,7 @@
 
 //! Memory regions. Unlike the other objects they are allocated here.
 
-use core::ptr;
+use core::mem::MaybeUninit;
 
 use kernel::{
     alloc::KBox,
@@ -87,10 +87,7 @@ impl<P> Object<bindings::ib_mr, P> {
 }
 
 /// Turns a new region into what C expects: a pointer, or an error in its place.
-fn publish<T: Operations>(
-    limit: Limit,
-    created: Result<MrCreated<T::Mr>>,
-) -> *mut bindings::ib_mr {
+fn publish<T: Operations>(limit: Limit, created: Result<MrCreated<T::Mr>>) -> *mut bindings::ib_mr {
     match created.and_then(|created| allocate::<T>(limit, created)) {
         Ok(mr) => mr,
         Err(error) => error.to_ptr(),
@@ -185,7 +182,7 @@ impl<T: Operations> OperationsVTable<T> {
         // SAFETY: The core sets the page size before the call.
         let page_size = unsafe { (*mr).page_size };
         // SAFETY: `offset` is null or the consumer's, which is readable.
-        let start = if offset.is_null() { 0 } else { unsafe { *offset } };
+        let start = unsafe { offset.as_ref() }.copied().unwrap_or(0);
         from_result(|| {
             let rule = Rule::new(this.extra().kind, this.extra().max_entries, page_size)?;
             // SAFETY: The consumer passes a mapped list, whose memory it keeps until the
@@ -222,7 +219,7 @@ impl<T: Operations> OperationsVTable<T> {
         // SAFETY: The core destroys a region once, when nothing uses it.
         unsafe { Mr::<T>::clear(mr) };
         // SAFETY: `allocate` made the memory; its content was dropped just now.
-        drop(unsafe { KBox::from_raw(ptr::from_mut(&mut *mr.cast::<core::mem::MaybeUninit<Mr<T>>>())) });
+        drop(unsafe { KBox::<MaybeUninit<Mr<T>>>::from_raw(mr.cast()) });
         0
     }
 }

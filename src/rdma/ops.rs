@@ -131,10 +131,7 @@ pub(crate) trait Operations: Sized + Send + Sync + 'static {
     fn req_notify_cq(cq: &Cq<Self>, notify: Notify) -> Result<bool>;
 
     /// Makes a queue pair of type RC.
-    fn create_qp(
-        device: &Device<Self>,
-        init: &QpInit<'_, Self>,
-    ) -> Result<QpCreated<Self::Qp>>;
+    fn create_qp(device: &Device<Self>, init: &QpInit<'_, Self>) -> Result<QpCreated<Self::Qp>>;
 
     /// Changes state or attributes. Going to the error state works from every state.
     fn modify_qp(qp: &Qp<Self>, change: &QpChange) -> Result;

@@ -182,7 +182,8 @@ impl<T: Operations> OperationsVTable<T> {
         let immutable = unsafe { &mut *immutable };
         immutable.gid_tbl_len = 1;
         immutable.pkey_tbl_len = 1;
-        immutable.core_cap_flags = bindings::RDMA_CORE_CAP_PROT_IWARP | bindings::RDMA_CORE_CAP_IW_CM;
+        immutable.core_cap_flags =
+            bindings::RDMA_CORE_CAP_PROT_IWARP | bindings::RDMA_CORE_CAP_IW_CM;
         0
     }
 
@@ -195,8 +196,7 @@ impl<T: Operations> OperationsVTable<T> {
         _ib: *mut bindings::ib_device,
         _port: u32,
     ) -> *mut bindings::rdma_hw_stats {
-        let descriptions: &'static [bindings::rdma_stat_desc; MAX_COUNTERS] =
-            &Self::DESCRIPTIONS;
+        let descriptions: &'static [bindings::rdma_stat_desc; MAX_COUNTERS] = &Self::DESCRIPTIONS;
         // CAST: At most `MAX_COUNTERS`.
         // SAFETY: The descriptions are static, and the first so many have a name.
         unsafe {
@@ -226,9 +226,8 @@ impl<T: Operations> OperationsVTable<T> {
         let device = unsafe { Device::<T>::from_raw(ib) };
         let count = T::COUNTERS.len();
         // SAFETY: `alloc_hw_port_stats` asked for so many values, and the core holds their lock.
-        let values = unsafe {
-            slice::from_raw_parts_mut((&raw mut (*stats).value).cast::<u64>(), count)
-        };
+        let values =
+            unsafe { slice::from_raw_parts_mut((&raw mut (*stats).value).cast::<u64>(), count) };
         T::read_counters(device, values);
         // CAST: At most `MAX_COUNTERS`.
         count as c_int

@@ -110,7 +110,7 @@ impl CmRefs {
             count: Atomic::new(1),
             none <- Event::new(),
         });
-        Ok(Arc::pin_init(init, GFP_KERNEL)?)
+        Arc::pin_init(init, GFP_KERNEL)
     }
 
     fn get(&self) {

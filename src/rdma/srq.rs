@@ -63,10 +63,7 @@ fn to_c(attributes: &SrqAttributes) -> bindings::ib_srq_attr {
     }
 }
 
-fn change_from_c(
-    attr: &bindings::ib_srq_attr,
-    mask: bindings::ib_srq_attr_mask,
-) -> SrqChange {
+fn change_from_c(attr: &bindings::ib_srq_attr, mask: bindings::ib_srq_attr_mask) -> SrqChange {
     let has = |bit: bindings::ib_srq_attr_mask| mask & bit != 0;
     SrqChange {
         max_wr: has(bindings::ib_srq_attr_mask_IB_SRQ_MAX_WR).then_some(attr.max_wr),

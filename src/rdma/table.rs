@@ -39,7 +39,7 @@ pub(super) fn kernel_only(udata: *mut bindings::ib_udata) -> Result {
 impl<T: Operations> OperationsVTable<T> {
     /// The table; ib_core copies it into each device.
     pub(super) const TABLE: bindings::ib_device_ops = bindings::ib_device_ops {
-        owner: &raw const kernel::bindings::__this_module as *mut bindings::module,
+        owner: (&raw const bindings::__this_module).cast_mut(),
         driver_id: T::DRIVER_ID,
 
         query_device: Some(Self::query_device),

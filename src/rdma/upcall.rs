@@ -215,6 +215,10 @@ mod tests {
     use core::cell::Cell;
 
     /// Counts how often the handler was called, through the context pointer.
+    ///
+    /// # Safety
+    ///
+    /// `context` is the address of a `Cell<u32>`.
     unsafe extern "C" fn count(_cq: *mut bindings::ib_cq, context: *mut kernel::ffi::c_void) {
         // SAFETY: The test stores the address of its cell.
         let calls = unsafe { &*context.cast::<Cell<u32>>() };

@@ -120,18 +120,47 @@ pub(crate) struct RegMr<'a, T: Operations> {
 pub(crate) enum SendOp<'a, T: Operations> {
     Send,
     /// The data is in the byte order it was posted in.
-    SendImm { imm: u32 },
+    SendImm {
+        imm: u32,
+    },
     /// The peer is to invalidate `rkey`.
-    SendInv { rkey: u32 },
-    Write { addr: u64, rkey: u32 },
-    WriteImm { addr: u64, rkey: u32, imm: u32 },
-    Read { addr: u64, rkey: u32 },
+    SendInv {
+        rkey: u32,
+    },
+    Write {
+        addr: u64,
+        rkey: u32,
+    },
+    WriteImm {
+        addr: u64,
+        rkey: u32,
+        imm: u32,
+    },
+    Read {
+        addr: u64,
+        rkey: u32,
+    },
     /// `invalidate` is the local key to invalidate when the data is there.
-    ReadInv { addr: u64, rkey: u32, invalidate: u32 },
-    LocalInv { rkey: u32 },
+    ReadInv {
+        addr: u64,
+        rkey: u32,
+        invalidate: u32,
+    },
+    LocalInv {
+        rkey: u32,
+    },
     RegMr(RegMr<'a, T>),
-    FetchAdd { addr: u64, rkey: u32, add: u64 },
-    CmpSwap { addr: u64, rkey: u32, compare: u64, swap: u64 },
+    FetchAdd {
+        addr: u64,
+        rkey: u32,
+        add: u64,
+    },
+    CmpSwap {
+        addr: u64,
+        rkey: u32,
+        compare: u64,
+        swap: u64,
+    },
 }
 
 /// A request for the send queue.
@@ -284,8 +313,7 @@ unsafe fn reg_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr) -> Result<RegM
     }
     // SAFETY: The caller says that the region is live; the consumer does not change it during
     // the post.
-    let (mr, iova, len) =
-        unsafe { (Mr::<T>::from_raw(reg.mr), (*reg.mr).iova, (*reg.mr).length) };
+    let (mr, iova, len) = unsafe { (Mr::<T>::from_raw(reg.mr), (*reg.mr).iova, (*reg.mr).length) };
     Ok(RegMr {
         mr,
         key: reg.key,
@@ -387,5 +415,150 @@ impl<'a> RecvChain<'a> {
             unsafe { *bad_wr = self.current };
         }
         error.to_errno()
+    }
+}
+
+#[cfg(ndk_kunit)]
+#[kernel::macros::kunit_tests(ndk_rdma_work)]
+mod tests {
+    use super::{
+        super::stub::Stub,
+        *, //
+    };
+
+    type Chain<'a> = SendChain<'a, Stub>;
+
+    fn send(opcode: bindings::ib_wr_opcode) -> bindings::ib_send_wr {
+        bindings::ib_send_wr {
+            opcode,
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn empty_chain_has_no_request() {
+        // SAFETY: Null is an empty chain.
+        let mut sends = unsafe { Chain::new(ptr::null()) };
+        // SAFETY: As above.
+        let mut receives = unsafe { RecvChain::new(ptr::null()) };
+        assert!(matches!(sends.next(), Ok(None)));
+        assert!(matches!(receives.next(), Ok(None)));
+    }
+
+    #[test]
+    fn first_bad_request_is_reported() {
+        let mut last = send(bindings::ib_wr_opcode_IB_WR_SEND);
+        let mut bad = send(bindings::ib_wr_opcode_IB_WR_BIND_MW);
+        bad.next = &mut last;
+        let mut first = send(bindings::ib_wr_opcode_IB_WR_SEND);
+        first.next = &mut bad;
+        let mut reported = ptr::null();
+        // SAFETY: The three requests live as long as the chain.
+        let mut chain = unsafe { Chain::new(&first) };
+        assert!(matches!(chain.next(), Ok(Some(_))));
+        let result = chain.next().map(|_| ());
+        // SAFETY: `reported` is writable.
+        assert_eq!(unsafe { chain.report(result, &mut reported) }, -22);
+        assert!(ptr::eq(reported, &bad));
+        // SAFETY: Null is allowed.
+        assert_eq!(unsafe { chain.report(Err(ENOMEM), ptr::null_mut()) }, -12);
+    }
+
+    #[test]
+    fn plain_opcodes_are_told_apart() {
+        for (opcode, expected) in [
+            (bindings::ib_wr_opcode_IB_WR_SEND, 0),
+            (bindings::ib_wr_opcode_IB_WR_SEND_WITH_IMM, 1),
+            (bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV, 2),
+            (bindings::ib_wr_opcode_IB_WR_LOCAL_INV, 3),
+        ] {
+            let mut wr = send(opcode);
+            wr.ex.invalidate_rkey = 9;
+            // SAFETY: These opcodes need no structure around the request.
+            let found = match unsafe { send_op::<Stub>(&wr) } {
+                Ok(SendOp::Send) => 0,
+                Ok(SendOp::SendImm { imm: 9 }) => 1,
+                Ok(SendOp::SendInv { rkey: 9 }) => 2,
+                Ok(SendOp::LocalInv { rkey: 9 }) => 3,
+                _ => 99,
+            };
+            assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn remote_opcodes_carry_address_and_key() {
+        for (opcode, expected) in [
+            (bindings::ib_wr_opcode_IB_WR_RDMA_WRITE, 0),
+            (bindings::ib_wr_opcode_IB_WR_RDMA_WRITE_WITH_IMM, 1),
+            (bindings::ib_wr_opcode_IB_WR_RDMA_READ, 2),
+            (bindings::ib_wr_opcode_IB_WR_RDMA_READ_WITH_INV, 3),
+        ] {
+            let mut rdma = bindings::ib_rdma_wr {
+                wr: send(opcode),
+                remote_addr: 7,
+                rkey: 8,
+            };
+            rdma.wr.ex.invalidate_rkey = 9;
+            // SAFETY: The request is embedded in what its opcode says.
+            let found = match unsafe { send_op::<Stub>(&rdma.wr) } {
+                Ok(SendOp::Write { addr: 7, rkey: 8 }) => 0,
+                #[rustfmt::skip]
+                Ok(SendOp::WriteImm { addr: 7, rkey: 8, imm: 9 }) => 1,
+                Ok(SendOp::Read { addr: 7, rkey: 8 }) => 2,
+                #[rustfmt::skip]
+                Ok(SendOp::ReadInv { addr: 7, rkey: 8, invalidate: 9 }) => 3,
+                _ => 99,
+            };
+            assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn atomics_carry_their_operands() {
+        let mut atomic = bindings::ib_atomic_wr {
+            wr: send(bindings::ib_wr_opcode_IB_WR_ATOMIC_CMP_AND_SWP),
+            remote_addr: 7,
+            compare_add: 5,
+            swap: 6,
+            rkey: 8,
+            ..Default::default()
+        };
+        // SAFETY: The request is embedded in what its opcode says.
+        let op = unsafe { send_op::<Stub>(&atomic.wr) };
+        #[rustfmt::skip]
+        assert!(matches!(op, Ok(SendOp::CmpSwap { addr: 7, rkey: 8, compare: 5, swap: 6 })));
+        atomic.wr.opcode = bindings::ib_wr_opcode_IB_WR_ATOMIC_FETCH_AND_ADD;
+        // SAFETY: As above.
+        let op = unsafe { send_op::<Stub>(&atomic.wr) };
+        #[rustfmt::skip]
+        assert!(matches!(op, Ok(SendOp::FetchAdd { addr: 7, rkey: 8, add: 5 })));
+    }
+
+    #[test]
+    fn registration_needs_a_region() {
+        let reg = bindings::ib_reg_wr {
+            wr: send(bindings::ib_wr_opcode_IB_WR_REG_MR),
+            ..Default::default()
+        };
+        // SAFETY: The request is embedded in what its opcode says.
+        assert!(unsafe { send_op::<Stub>(&reg.wr) }.is_err());
+    }
+
+    #[test]
+    fn scatter_lists_are_checked() {
+        let list = [bindings::ib_sge {
+            addr: 1,
+            length: 2,
+            lkey: 3,
+        }];
+        // SAFETY: One entry is there; the other calls read none.
+        unsafe {
+            let one = sges(list.as_ptr(), 1);
+            assert!(one.is_ok_and(|s| (s[0].addr(), s[0].len(), s[0].lkey()) == (1, 2, 3)));
+            assert!(sges(ptr::null(), 0).is_ok_and(|s| s.is_empty()));
+            assert!(sges(ptr::null(), 1).is_err());
+            assert!(sges(list.as_ptr(), -1).is_err());
+        }
     }
 }

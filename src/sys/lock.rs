@@ -54,11 +54,7 @@ unsafe impl Backend for IrqSave {
     type GuardState = c_ulong;
 
     #[inline]
-    unsafe fn init(
-        ptr: *mut Self::State,
-        name: *const c_char,
-        key: *mut bindings::lock_class_key,
-    ) {
+    unsafe fn init(ptr: *mut Self::State, name: *const c_char, key: *mut bindings::lock_class_key) {
         // SAFETY: The caller gives a writable `ptr`, and `name` and `key` that live on.
         unsafe { bindings::__spin_lock_init(ptr, name, key) }
     }

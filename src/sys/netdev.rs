@@ -168,7 +168,12 @@ impl NetDev {
 fn in6_addr(octets: &[u8; 16]) -> bindings::in6_addr {
     // SAFETY: `in6_addr` is a union of 16 bytes and integers, so every pattern is valid; the
     // unaligned read makes no demand on `octets`.
-    unsafe { octets.as_ptr().cast::<bindings::in6_addr>().read_unaligned() }
+    unsafe {
+        octets
+            .as_ptr()
+            .cast::<bindings::in6_addr>()
+            .read_unaligned()
+    }
 }
 
 impl Clone for NetDev {

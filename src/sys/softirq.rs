@@ -249,7 +249,7 @@ mod tests {
             cpu: Atomic::new(u32::MAX),
             runs: Atomic::new(0),
         });
-        Ok(Arc::pin_init(init, GFP_KERNEL)?)
+        Arc::pin_init(init, GFP_KERNEL)
     }
 
     #[test]

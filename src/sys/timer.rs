@@ -67,7 +67,7 @@ impl<T: Expires> Timer<T> {
                         slot,
                         Some(Self::fire),
                         0,
-                        c"ndk_timer".as_ptr().cast(),
+                        c"ndk_timer".as_char_ptr(),
                         kernel::static_lock_class!().as_ptr(),
                     )
                 }
@@ -177,7 +177,7 @@ mod tests {
             rang <- Event::new(),
             times: Atomic::new(0),
         });
-        Ok(Arc::pin_init(init, GFP_KERNEL)?)
+        Arc::pin_init(init, GFP_KERNEL)
     }
 
     #[test]
