@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Completion queues: poll contexts, arming, and from where the provider
+ * calls back.
+ */
+#include <linux/delay.h>
+#include <linux/kthread.h>
+#include <linux/preempt.h>
+
+#include "fixture.h"
+
+/**
+ * struct upcall - what a comp_handler saw
+ * @calls: number of calls
+ * @called: completed at each call
+ * @poster: the task that is inside a post right now
+ * @from_poster: calls on the stack of @poster
+ * @irqs_off: calls with interrupts disabled or from hard interrupt
+ * @unarmed: calls without a preceding arm
+ * @cpu: of the last call
+ * @polls: the handler polls and arms, as a consumer may
+ * @armed: the CQ is armed
+ */
+struct upcall {
+	atomic_t calls;
+	struct completion called;
+	struct task_struct *poster;
+	atomic_t from_poster;
+	atomic_t irqs_off;
+	atomic_t unarmed;
+	atomic_t armed;
+	int cpu;
+	bool polls;
+};
+
+static void on_completion(struct ib_cq *cq, void *context)
+{
+	struct upcall *u = context;
+	struct ib_wc wc;
+
+	atomic_inc(&u->calls);
+	if (READ_ONCE(u->poster) == current && !in_serving_softirq())
+		atomic_inc(&u->from_poster);
+	if (irqs_disabled() || in_hardirq())
+		atomic_inc(&u->irqs_off);
+	if (atomic_xchg(&u->armed, 0) == 0)
+		atomic_inc(&u->unarmed);
+	u->cpu = raw_smp_processor_id();
+	if (u->polls) {
+		/* Deadlocks if the provider holds the CQ's lock. */
+		while (ib_poll_cq(cq, 1, &wc) > 0)
+			wc.wr_cqe->done(cq, &wc);
+		atomic_set(&u->armed, 1);
+		ib_req_notify_cq(cq, IB_CQ_NEXT_COMP);
+	}
+	complete(&u->called);
+}
+
+static int arm(struct ndkc_cq *cq, struct upcall *u,
+	       enum ib_cq_notify_flags flags)
+{
+	atomic_set(&u->armed, 1);
+	return ib_req_notify_cq(cq->cq, flags);
+}
+
+struct fixture {
+	struct upcall u;
+	struct ndkc_cq *cq;
+	struct ndkc_pair *p;
+};
+
+/* A pair whose passive side receives into a raw CQ. */
+static struct fixture *make_fixture(struct kunit *test, int vector)
+{
+	struct fixture *f = kunit_kzalloc(test, sizeof(*f), GFP_KERNEL);
+	struct ndkc_ep_attr attr = {};
+
+	KUNIT_ASSERT_NOT_NULL(test, f);
+	init_completion(&f->u.called);
+	f->cq = ndkc_raw_cq(test, 256, vector, on_completion, &f->u);
+	attr.rcq = f->cq;
+	f->p = ndkc_pair_attr(test, NULL, &attr);
+	return f;
+}
+
+static struct ndkc_op *message(struct kunit *test, struct fixture *f, int flags)
+{
+	struct ndkc_op *recv = ndkc_op(test);
+	struct ndkc_op *send = ndkc_op(test);
+	int ret;
+
+	KUNIT_ASSERT_EQ(test, ndkc_post_recv_sge(f->p->b, recv, NULL, 0), 0);
+	WRITE_ONCE(f->u.poster, current);
+	ret = ndkc_post_send_sge(f->p->a, send, flags | IB_SEND_SIGNALED, NULL,
+				 0);
+	WRITE_ONCE(f->u.poster, NULL);
+	KUNIT_ASSERT_EQ(test, ret, 0);
+	NDKC_ASSERT_WC(test, send, IB_WC_SUCCESS);
+	return recv;
+}
+
+static bool called(struct fixture *f)
+{
+	return wait_for_completion_timeout(&f->u.called, ndkc_timeout());
+}
+
+static bool stays_uncalled(struct fixture *f)
+{
+	return !wait_for_completion_timeout(&f->u.called,
+					    msecs_to_jiffies(100));
+}
+
+static void softirq_cq_polls_in_softirq(struct kunit *test)
+{
+	const struct ndkc_ep_attr attr = { .poll = IB_POLL_SOFTIRQ };
+	struct ndkc_pair *p = ndkc_pair_attr(test, &attr, &attr);
+	struct ndkc_op *recv = ndkc_op(test);
+	struct ndkc_op *send = ndkc_op(test);
+
+	KUNIT_ASSERT_EQ(test, ndkc_post_recv_sge(p->b, recv, NULL, 0), 0);
+	KUNIT_ASSERT_EQ(test, ndkc_post_send_sge(p->a, send, IB_SEND_SIGNALED,
+						 NULL, 0), 0);
+	NDKC_EXPECT_WC(test, recv, IB_WC_SUCCESS);
+	NDKC_EXPECT_WC(test, send, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, recv->ctx_softirq);
+	KUNIT_EXPECT_TRUE(test, send->ctx_softirq);
+	KUNIT_EXPECT_FALSE(test, recv->ctx_irqs_off);
+}
+
+static void workqueue_cq_polls_in_process_context(struct kunit *test)
+{
+	const struct ndkc_ep_attr attr = { .poll = IB_POLL_WORKQUEUE };
+	struct ndkc_pair *p = ndkc_pair_attr(test, &attr, &attr);
+	struct ndkc_op *recv = ndkc_op(test);
+	struct ndkc_op *send = ndkc_op(test);
+
+	KUNIT_ASSERT_EQ(test, ndkc_post_recv_sge(p->b, recv, NULL, 0), 0);
+	KUNIT_ASSERT_EQ(test, ndkc_post_send_sge(p->a, send, IB_SEND_SIGNALED,
+						 NULL, 0), 0);
+	NDKC_EXPECT_WC(test, recv, IB_WC_SUCCESS);
+	NDKC_EXPECT_WC(test, send, IB_WC_SUCCESS);
+	KUNIT_EXPECT_FALSE(test, recv->ctx_softirq);
+	KUNIT_EXPECT_FALSE(test, send->ctx_softirq);
+}
+
+/* core/cq.c warns when a direct CQ is notified; that would taint the log. */
+static void direct_cq_waits_to_be_polled(struct kunit *test)
+{
+	const struct ndkc_ep_attr attr = { .poll = IB_POLL_DIRECT };
+	struct ndkc_pair *p = ndkc_pair_attr(test, &attr, &attr);
+	struct ndkc_op *recv = ndkc_op(test);
+	struct ndkc_op *send = ndkc_op(test);
+
+	KUNIT_ASSERT_EQ(test, ndkc_post_recv_sge(p->b, recv, NULL, 0), 0);
+	KUNIT_ASSERT_EQ(test, ndkc_post_send_sge(p->a, send, IB_SEND_SIGNALED,
+						 NULL, 0), 0);
+	NDKC_EXPECT_WC(test, send, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, atomic_read(&recv->count), 0);
+	NDKC_EXPECT_WC(test, recv, IB_WC_SUCCESS);
+}
+
+static void unarmed_cq_never_calls(struct kunit *test)
+{
+	struct fixture *f = make_fixture(test, 0);
+
+	NDKC_EXPECT_WC(test, message(test, f, 0), IB_WC_SUCCESS);
+	NDKC_EXPECT_WC(test, message(test, f, IB_SEND_SOLICITED),
+		       IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, stays_uncalled(f));
+}
+
+static void one_call_for_each_arm(struct kunit *test)
+{
+	struct fixture *f = make_fixture(test, 0);
+
+	arm(f->cq, &f->u, IB_CQ_NEXT_COMP);
+	arm(f->cq, &f->u, IB_CQ_NEXT_COMP);
+	KUNIT_EXPECT_TRUE(test, stays_uncalled(f));
+	message(test, f, 0);
+	KUNIT_EXPECT_TRUE(test, called(f));
+	message(test, f, 0);
+	KUNIT_EXPECT_TRUE(test, stays_uncalled(f));
+	arm(f->cq, &f->u, IB_CQ_NEXT_COMP);
+	message(test, f, 0);
+	KUNIT_EXPECT_TRUE(test, called(f));
+	KUNIT_EXPECT_EQ(test, atomic_read(&f->u.calls), 2);
+	KUNIT_EXPECT_EQ(test, atomic_read(&f->u.unarmed), 0);
+}
+
+/* Neither on the stack of the post, nor in an interrupt. */
+static void call_comes_from_a_context_of_its_own(struct kunit *test)
+{
+	struct fixture *f = make_fixture(test, 0);
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		arm(f->cq, &f->u, IB_CQ_NEXT_COMP);
+		NDKC_ASSERT_WC(test, message(test, f, 0), IB_WC_SUCCESS);
+		KUNIT_ASSERT_TRUE(test, called(f));
+	}
+	KUNIT_EXPECT_EQ(test, atomic_read(&f->u.from_poster), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&f->u.irqs_off), 0);
+}
+
+static void handler_may_poll_and_arm(struct kunit *test)
+{
+	struct fixture *f = make_fixture(test, 0);
+	struct ndkc_op *recv;
+	int i;
+
+	f->u.polls = true;
+	f->cq->self = false;
+	arm(f->cq, &f->u, IB_CQ_NEXT_COMP);
+	for (i = 0; i < 20; i++) {
+		recv = message(test, f, 0);
+		NDKC_ASSERT_WC(test, recv, IB_WC_SUCCESS);
+	}
+	f->u.polls = false;
+}
+
+static void solicited_arm_ignores_plain_receives(struct kunit *test)
+{
+	struct fixture *f = make_fixture(test, 0);
+
+	arm(f->cq, &f->u, IB_CQ_SOLICITED);
+	NDKC_EXPECT_WC(test, message(test, f, 0), IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, stays_uncalled(f));
+	NDKC_EXPECT_WC(test, message(test, f, IB_SEND_SOLICITED),
+		       IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, called(f));
+}
+
+static void solicited_arm_takes_errors(struct kunit *test)
+{
+	struct fixture *f = make_fixture(test, 0);
+	struct ndkc_op *recv = ndkc_op(test);
+
+	KUNIT_ASSERT_EQ(test, ndkc_post_recv_sge(f->p->b, recv, NULL, 0), 0);
+	arm(f->cq, &f->u, IB_CQ_SOLICITED);
+	KUNIT_ASSERT_EQ(test, ndkc_set_state(f->p->b, IB_QPS_ERR), 0);
+	KUNIT_EXPECT_TRUE(test, called(f));
+	NDKC_EXPECT_WC(test, recv, IB_WC_WR_FLUSH_ERR);
+}
+
+/* A second arm widens the first and never narrows it. */
+static void solicited_arm_does_not_weaken_an_arm(struct kunit *test)
+{
+	struct fixture *f = make_fixture(test, 0);
+
+	arm(f->cq, &f->u, IB_CQ_NEXT_COMP);
+	arm(f->cq, &f->u, IB_CQ_SOLICITED);
+	NDKC_EXPECT_WC(test, message(test, f, 0), IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, called(f));
+}
+
+static void missed_events_are_reported(struct kunit *test)
+{
+	struct fixture *f = make_fixture(test, 0);
+	struct ndkc_op *recv;
+
+	KUNIT_EXPECT_EQ(test, ib_req_notify_cq(f->cq->cq, IB_CQ_NEXT_COMP |
+					       IB_CQ_REPORT_MISSED_EVENTS), 0);
+	atomic_set(&f->u.armed, 1);
+	recv = message(test, f, 0);
+	KUNIT_ASSERT_TRUE(test, called(f));
+	/* Not polled yet: the entry is still there. */
+	KUNIT_EXPECT_GT(test, ib_req_notify_cq(f->cq->cq, IB_CQ_NEXT_COMP |
+					       IB_CQ_REPORT_MISSED_EVENTS), 0);
+	atomic_set(&f->u.armed, 1);
+	NDKC_EXPECT_WC(test, recv, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, ib_req_notify_cq(f->cq->cq, IB_CQ_NEXT_COMP |
+					       IB_CQ_REPORT_MISSED_EVENTS), 0);
+}
+
+static void vectors_are_respected(struct kunit *test)
+{
+	struct fixture *f;
+	int cpu;
+
+	for_each_online_cpu(cpu) {
+		if (cpu >= ndkc_dev->num_comp_vectors || cpu > 3)
+			break;
+		f = make_fixture(test, cpu);
+		arm(f->cq, &f->u, IB_CQ_NEXT_COMP);
+		message(test, f, 0);
+		KUNIT_ASSERT_TRUE(test, called(f));
+		KUNIT_EXPECT_EQ(test, f->u.cpu, cpu);
+	}
+}
+
+static void polling_takes_what_is_asked_for(struct kunit *test)
+{
+	struct fixture *f = make_fixture(test, 0);
+	struct ndkc_op *recv[5];
+	struct ib_wc wc[8];
+	int i, n = 0;
+
+	KUNIT_EXPECT_EQ(test, ib_poll_cq(f->cq->cq, 8, wc), 0);
+	for (i = 0; i < 5; i++)
+		recv[i] = message(test, f, 0);
+	msleep(20);
+	KUNIT_EXPECT_EQ(test, ib_poll_cq(f->cq->cq, 2, wc), 2);
+	n = ib_poll_cq(f->cq->cq, 6, wc + 2);
+	KUNIT_ASSERT_EQ(test, n, 3);
+	for (i = 0; i < 5; i++)
+		KUNIT_EXPECT_PTR_EQ(test, wc[i].wr_cqe, &recv[i]->cqe);
+	KUNIT_EXPECT_EQ(test, ib_poll_cq(f->cq->cq, 8, wc), 0);
+}
+
+#define LOAD	500
+
+struct load {
+	struct ndkc_ep *ep;
+	struct ndkc_op *op[LOAD];
+	int failed;
+};
+
+static int load_thread(void *data)
+{
+	struct load *load = data;
+	int i, ret;
+
+	for (i = 0; i < LOAD; i++) {
+		ret = ndkc_post_send_sge(load->ep, load->op[i],
+					 IB_SEND_SIGNALED, NULL, 0);
+		if (!ret && ndkc_wait(load->op[i]) == IB_WC_SUCCESS)
+			continue;
+		load->failed++;
+		break;
+	}
+	while (!kthread_should_stop())
+		schedule_timeout_interruptible(1);
+	return 0;
+}
+
+/* The classic loop: wait, poll until empty, arm, look again if told so. */
+static void no_wakeup_is_lost_under_load(struct kunit *test)
+{
+	struct fixture *f = make_fixture(test, 0);
+	struct load *load = kunit_kzalloc(test, sizeof(*load), GFP_KERNEL);
+	struct task_struct *task;
+	struct ndkc_op *recv;
+	int i, n, done = 0, posted = 0;
+	struct ib_wc wc[4];
+	bool lost = false;
+
+	KUNIT_ASSERT_NOT_NULL(test, load);
+	load->ep = f->p->a;
+	for (i = 0; i < LOAD; i++)
+		load->op[i] = ndkc_op(test);
+	arm(f->cq, &f->u, IB_CQ_NEXT_COMP);
+	for (; posted < 60; posted++) {
+		recv = ndkc_op(test);
+		KUNIT_ASSERT_EQ(test, ndkc_post_recv_sge(f->p->b, recv, NULL,
+							 0), 0);
+	}
+	task = kthread_run(load_thread, load, "ndkc_load");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
+	while (done < LOAD && !lost) {
+		if (!called(f)) {
+			lost = true;
+			break;
+		}
+		do {
+			while ((n = ib_poll_cq(f->cq->cq, 4, wc)) > 0) {
+				for (i = 0; i < n; i++)
+					wc[i].wr_cqe->done(f->cq->cq, &wc[i]);
+				done += n;
+				for (i = 0; i < n && posted < LOAD; i++) {
+					recv = ndkc_op(test);
+					if (ndkc_post_recv_sge(f->p->b, recv,
+							       NULL, 0))
+						lost = true;
+					posted++;
+				}
+			}
+		} while (arm(f->cq, &f->u, IB_CQ_NEXT_COMP |
+			     IB_CQ_REPORT_MISSED_EVENTS) > 0 && !lost);
+	}
+	kthread_stop(task);
+	KUNIT_EXPECT_EQ(test, done, LOAD);
+	KUNIT_EXPECT_EQ(test, load->failed, 0);
+}
+
+/* nvme and nvmet take their CQs from the pool of the device. */
+static void cq_pool_serves_a_queue_pair(struct kunit *test)
+{
+	struct ndkc_op *recv = ndkc_op(test);
+	struct ndkc_op *send = ndkc_op(test);
+	struct ndkc_cq *cq = kunit_kzalloc(test, sizeof(*cq), GFP_KERNEL);
+	struct ndkc_ep_attr attr = { .rcq = cq };
+	struct ndkc_pair *p;
+
+	KUNIT_ASSERT_NOT_NULL(test, cq);
+	cq->cq = ib_cq_pool_get(ndkc_dev, 128, -1, IB_POLL_SOFTIRQ);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(cq->cq));
+	p = ndkc_pair_attr(test, NULL, &attr);
+	KUNIT_EXPECT_EQ(test, ndkc_post_recv_sge(p->b, recv, NULL, 0), 0);
+	KUNIT_EXPECT_EQ(test, ndkc_post_send_sge(p->a, send, IB_SEND_SIGNALED,
+						 NULL, 0), 0);
+	NDKC_EXPECT_WC(test, recv, IB_WC_SUCCESS);
+	ndkc_drain(p->b);
+	KUNIT_ASSERT_EQ(test, ndkc_destroy_qp(p->b), 0);
+	ib_cq_pool_put(cq->cq, 128);
+}
+
+static struct kunit_case cq_cases[] = {
+	KUNIT_CASE(softirq_cq_polls_in_softirq),
+	KUNIT_CASE(workqueue_cq_polls_in_process_context),
+	KUNIT_CASE(direct_cq_waits_to_be_polled),
+	KUNIT_CASE(unarmed_cq_never_calls),
+	KUNIT_CASE(one_call_for_each_arm),
+	KUNIT_CASE(call_comes_from_a_context_of_its_own),
+	KUNIT_CASE(handler_may_poll_and_arm),
+	KUNIT_CASE(solicited_arm_ignores_plain_receives),
+	KUNIT_CASE(solicited_arm_takes_errors),
+	KUNIT_CASE(solicited_arm_does_not_weaken_an_arm),
+	KUNIT_CASE(missed_events_are_reported),
+	KUNIT_CASE(vectors_are_respected),
+	KUNIT_CASE(polling_takes_what_is_asked_for),
+	KUNIT_CASE(no_wakeup_is_lost_under_load),
+	KUNIT_CASE(cq_pool_serves_a_queue_pair),
+	{}
+};
+
+static struct kunit_suite cq_suite = {
+	.name = "ndk_consumer_cq",
+	.suite_init = ndkc_suite_init,
+	.suite_exit = ndkc_suite_exit,
+	.init = ndkc_init,
+	.exit = ndkc_exit,
+	.test_cases = cq_cases,
+};
+
+kunit_test_suite(cq_suite);
