@@ -14,7 +14,7 @@ all: ## build ndk.ko against the lean test kernel, or against KDIR=/a/built/7.3/
 	@echo "build/lean/ndk.ko"
 
 run: ## build, boot a guest, use the device, print a table (the first time: about 20 minutes)
-	@scripts/module-build lean >build/module-lean.log 2>&1 || { cat build/module-lean.log; exit 1; }
+	@scripts/module-build lean quiet
 	@scripts/vm --kernel lean -- scripts/demo
 
 test: ## all tests: host, KUnit and guest scenarios under the debug kernel
@@ -27,7 +27,7 @@ kunit: ## the KUnit suites alone; FILTER='ndk_cq*' picks some
 	@scripts/kunit
 
 shell: ## an interactive guest with ndk0 up
-	@scripts/module-build lean >build/module-lean.log 2>&1 || { cat build/module-lean.log; exit 1; }
+	@scripts/module-build lean quiet
 	@scripts/vm --kernel lean --interactive -- scripts/guest-shell
 
 rust-analyzer: ## write rust-project.json for editors
