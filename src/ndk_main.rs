@@ -1,20 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A software RDMA provider.
+//! `ndk.ko`: a software RDMA provider, in Rust.
+//!
+//! | folder       | what it is                                                          |
+//! |--------------|----------------------------------------------------------------------|
+//! | [`bindings`] | C declarations of RDMA, and C functions for its inlines              |
+//! | [`sys`]      | kernel facilities without an abstraction of their own                |
+//! | [`rdma`]     | writing a provider in safe Rust: what would be `kernel::rdma`        |
+//! | [`engine`]   | the semantics: queues, memory, states, connections; safe             |
+//! | [`direct`]   | the transport between two queue pairs of one host; safe              |
+//! | [`verbs`]    | the face to the kernel's RDMA consumers; safe                        |
+//!
+//! This file is the only one that knows them all.
 
 #![deny(unsafe_code)]
 
 #[expect(unsafe_code)]
 mod bindings;
-#[allow(dead_code, unused_imports, unused_macros)]
+mod direct;
+// The second face and the transport for the wire use the rest of it.
+#[allow(dead_code)]
+mod engine;
+#[allow(dead_code)]
 #[expect(unsafe_code)]
 mod rdma;
-mod skeleton;
-#[allow(dead_code, unused_imports, unused_macros)]
+#[allow(dead_code)]
 #[expect(unsafe_code)]
 mod sys;
+mod verbs;
 
 use kernel::prelude::*;
+use kernel::sync::Arc;
+
+use engine::connection::Exchange;
+use engine::domain::Host;
 
 module! {
     type: Ndk,
@@ -23,18 +42,51 @@ module! {
     description: "Software RDMA provider",
     license: "GPL",
     alias: ["rdma-link-ndk"],
+    params: {
+        rnr_timeout_ms: u32 {
+            default: 30000,
+            description: "How long a message waits for a receive, in milliseconds (1 to 600000)",
+        },
+    },
 }
+
+/// The longest time that a message may wait for a receive, in milliseconds.
+const MAX_RNR_TIMEOUT_MS: u32 = 600_000;
 
 /// The loaded module.
 struct Ndk {
-    _registration: Pin<KBox<rdma::Registration<skeleton::Skeleton>>>,
+    registration: Option<Pin<KBox<rdma::Registration<verbs::Verbs>>>>,
+    host: Arc<Host>,
 }
 
 impl kernel::Module for Ndk {
     fn init(_module: &'static ThisModule) -> Result<Self> {
-        let registration = KBox::pin_init(rdma::Registration::new(), GFP_KERNEL)?;
-        Ok(Self {
-            _registration: registration,
-        })
+        let rnr_timeout_ms = module_parameters::rnr_timeout_ms.value();
+        if !(1..=MAX_RNR_TIMEOUT_MS).contains(&rnr_timeout_ms) {
+            pr_err!("rnr_timeout_ms={} is not within 1 to {}\n", rnr_timeout_ms, MAX_RNR_TIMEOUT_MS);
+            return Err(EINVAL);
+        }
+        let host = Host::new(rnr_timeout_ms)?;
+        let context = verbs::Context {
+            host: host.clone(),
+            exchange: Exchange::new(direct::connect)?,
+        };
+        verbs::CONTEXT.replace(Some(Arc::new(context, GFP_KERNEL)?));
+        // From here on `drop` undoes everything.
+        let mut module = Self {
+            registration: None,
+            host,
+        };
+        module.registration = Some(KBox::pin_init(verbs::register(), GFP_KERNEL)?);
+        Ok(module)
+    }
+}
+
+impl Drop for Ndk {
+    fn drop(&mut self) {
+        // First the devices, whose consumers need all that follows while they go.
+        self.registration = None;
+        drop(verbs::CONTEXT.replace(None));
+        self.host.quiesce();
     }
 }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The engine: NDKPI and verbs semantics in safe Rust, without a wire and without a consumer.
+//!
+//! ```text
+//!   verbs face        NDK face            translate calls to and from the engine
+//!        \              /
+//!   QueuePair  CompletionQueue  SharedReceive  Connection  Domain  Adapter
+//!        |            MemoryTable (Slot, Gate)
+//!   trait Transport                       the seam below
+//!        /              \
+//!    direct           iwarp               carry requests between two queue pairs
+//! ```
+//!
+//! **Lock order** (outer first; each line is one chain, and locks of one kind are never nested):
+//!
+//! - a transport's own lock, then any of the locks below
+//! - receive queue of a queue pair, shared receive queue, completion queue, upcall state
+//! - send queue of a queue pair, completion queue, upcall state
+//! - leaves: link of a queue pair, staging of a region, free list of the memory table
+//!
+//! All of them are taken with interrupts off, so every fast call may come from any context:
+//! posting, polling, arming, staging a mapping. Creating and destroying sleeps.
+//!
+//! **Calls to consumers** are made from softirq work alone, under no lock (see [`upcall`]).
+//!
+//! **Bounded work**: a hold of a lock completes a bounded number of requests; a transport moves a
+//! bounded number of bytes per run and goes on from softirq work.
+
+pub(crate) mod connection;
+pub(crate) mod counters;
+pub(crate) mod cq;
+pub(crate) mod domain;
+pub(crate) mod local;
+pub(crate) mod memory;
+pub(crate) mod qp;
+pub(crate) mod region;
+pub(crate) mod rights;
+pub(crate) mod ring;
+pub(crate) mod spans;
+pub(crate) mod srq;
+pub(crate) mod state;
+pub(crate) mod status;
+pub(crate) mod token;
+pub(crate) mod transfer;
+pub(crate) mod transport;
+pub(crate) mod upcall;
+pub(crate) mod work;

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Adapter`] and [`Domain`]: what belongs to one device, and to one protection domain.
+
+use kernel::prelude::*;
+use kernel::sync::atomic::ordering::Relaxed;
+use kernel::sync::atomic::Atomic;
+use kernel::sync::rcu;
+use kernel::sync::Arc;
+
+use super::counters;
+use super::counters::Counter;
+use super::memory::MemoryTable;
+use super::region::DomainId;
+use crate::sys::cpu::PerCpuCounters;
+use crate::sys::softirq::BhQueue;
+use crate::sys::span::Span;
+
+/// What all adapters of the module share.
+pub(crate) struct Host {
+    softirqs: BhQueue,
+    next_domain: Atomic<u64>,
+    /// How long a message waits for a receive, in milliseconds.
+    rnr_timeout_ms: u32,
+}
+
+impl Host {
+    /// May sleep.
+    pub(crate) fn new(rnr_timeout_ms: u32) -> Result<Arc<Self>> {
+        let host = Self {
+            softirqs: BhQueue::new(c"ndk")?,
+            next_domain: Atomic::new(1),
+            rnr_timeout_ms,
+        };
+        Ok(Arc::new(host, GFP_KERNEL)?)
+    }
+
+    /// The softirq work of the module.
+    pub(crate) fn softirqs(&self) -> &BhQueue {
+        &self.softirqs
+    }
+
+    /// Waits until no timer of the module runs and no work is left, so that its code may go.
+    ///
+    /// All devices are gone by then, and nothing arms a timer any more. May sleep.
+    pub(crate) fn quiesce(&self) {
+        // Timers run in softirq, which is a read-side critical section.
+        rcu::synchronize_rcu();
+        self.softirqs.drain();
+    }
+}
+
+/// The engine's side of one device.
+#[pin_data]
+pub(crate) struct Adapter {
+    host: Arc<Host>,
+    /// Identifies the network namespace in which the device has its addresses.
+    net: u64,
+    /// All memory of the host, for requests that name local memory without registering it.
+    memory: Span,
+    counters: PerCpuCounters<{ counters::COUNT }>,
+    #[pin]
+    regions: MemoryTable,
+}
+
+impl Adapter {
+    /// An adapter with no objects. May sleep.
+    pub(crate) fn new(host: Arc<Host>, net: u64, memory: Span) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            try_pin_init!(Self {
+                host,
+                net,
+                memory,
+                counters: PerCpuCounters::new()?,
+                regions <- MemoryTable::new(),
+            }? Error),
+            GFP_KERNEL,
+        )
+    }
+
+    /// What all adapters share.
+    pub(crate) fn host(&self) -> &Arc<Host> {
+        &self.host
+    }
+
+    /// The softirq work of the module.
+    pub(crate) fn softirqs(&self) -> &BhQueue {
+        self.host.softirqs()
+    }
+
+    /// The identity of the network namespace.
+    pub(crate) fn net(&self) -> u64 {
+        self.net
+    }
+
+    /// Memory named by [`super::token::Token::LOCAL_MEMORY`].
+    pub(crate) fn memory(&self) -> &Span {
+        &self.memory
+    }
+
+    /// The regions and windows.
+    pub(crate) fn regions(&self) -> &MemoryTable {
+        &self.regions
+    }
+
+    /// How long a message waits for a receive, in milliseconds.
+    pub(crate) fn rnr_timeout_ms(&self) -> u32 {
+        self.host.rnr_timeout_ms
+    }
+
+    /// Adds `n` to a counter. Any context.
+    #[inline]
+    pub(crate) fn count(&self, counter: Counter, n: u64) {
+        // CAST: a variant's number is an index.
+        self.counters.add(counter as usize, n);
+    }
+
+    /// The present value of the counter with number `index`.
+    pub(crate) fn counted(&self, index: usize) -> u64 {
+        self.counters.sum(index)
+    }
+}
+
+/// A protection domain: an identity that queue pairs and regions share, nothing else.
+pub(crate) struct Domain {
+    adapter: Arc<Adapter>,
+    id: DomainId,
+}
+
+impl Domain {
+    /// May sleep.
+    pub(crate) fn new(adapter: Arc<Adapter>) -> Result<Arc<Self>> {
+        let id = adapter.host.next_domain.fetch_add(1, Relaxed);
+        Ok(Arc::new(Self { adapter, id }, GFP_KERNEL)?)
+    }
+
+    /// The device that the domain is on.
+    pub(crate) fn adapter(&self) -> &Arc<Adapter> {
+        &self.adapter
+    }
+
+    /// The number that no other domain has.
+    pub(crate) fn id(&self) -> DomainId {
+        self.id
+    }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Requests that concern this side's memory table alone: register, invalidate, bind.
+//!
+//! Every transport executes them in their turn in the send queue, through this file.
+
+use super::counters::Counter;
+use super::memory::NotRevoked;
+use super::qp::QueuePair;
+use super::region::NotRegistered;
+use super::region::Terms;
+use super::status::Status;
+use super::token::Token;
+use super::work::Work;
+
+/// How far a local request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Local {
+    /// Over, with this status.
+    Done(Status),
+    /// An access is still running: wait for [`super::memory::MemoryTable::is_drained`].
+    Draining(Token),
+    /// An access is still running: try the same request again soon.
+    Again,
+    /// Not a local request.
+    NotLocal,
+}
+
+/// Executes `work` of `qp`, if it is a local request. Any context.
+pub(crate) fn execute(qp: &QueuePair, work: &Work) -> Local {
+    let user = qp.peer_user();
+    match *work {
+        Work::Register {
+            token,
+            base,
+            len,
+            rights,
+        } => {
+            let terms = Terms {
+                domain: user.domain,
+                rights,
+                base,
+                len,
+                binding: None,
+            };
+            let made = qp.adapter().regions().register(token, terms);
+            if made.is_ok() {
+                qp.adapter().count(Counter::Registrations, 1);
+            }
+            registered(made, Status::LocalOperation)
+        }
+        Work::Invalidate {
+            token,
+            must_be_valid,
+        } => invalidate(qp, token, must_be_valid),
+        Work::Bind {
+            window,
+            region,
+            addr,
+            len,
+            rights,
+        } => {
+            let regions = qp.adapter().regions();
+            let made = regions.bind(window, region, user, rights, addr, len);
+            registered(made, Status::Bind)
+        }
+        Work::Send { .. }
+        | Work::Write { .. }
+        | Work::Read { .. }
+        | Work::FetchAdd { .. }
+        | Work::CompareSwap { .. } => Local::NotLocal,
+    }
+}
+
+fn registered(made: Result<(), NotRegistered>, failure: Status) -> Local {
+    match made {
+        Ok(()) => Local::Done(Status::Success),
+        Err(NotRegistered::Busy) => Local::Again,
+        Err(NotRegistered::Valid | NotRegistered::TooLong | NotRegistered::NotAllowed) => {
+            Local::Done(failure)
+        }
+    }
+}
+
+/// Ends the validity of `token` for its owner; also at the end of a read that asks for it.
+pub(crate) fn invalidate(qp: &QueuePair, token: Token, must_be_valid: bool) -> Local {
+    let adapter = qp.adapter();
+    match adapter.regions().revoke(token, qp.local_user().domain) {
+        Ok(()) => adapter.count(Counter::InvalidationsLocal, 1),
+        Err(NotRevoked::AlreadyInvalid) if !must_be_valid => (),
+        Err(NotRevoked::AlreadyInvalid | NotRevoked::NotAllowed) => {
+            adapter.count(Counter::InvalidationsRefused, 1);
+            return Local::Done(Status::LocalOperation);
+        }
+    }
+    Local::Draining(token)
+}

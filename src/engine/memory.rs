@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`MemoryTable`]: from a token to the memory behind it, and the end of that.
+//!
+//! [`MemoryTable::access`] turns a token and a range into an [`Access`], which keeps the
+//! registration alive as long as it exists: accesses are made for one bounded copy and dropped.
+//! The invalidations close the gate of the slot, so no new access begins;
+//! [`MemoryTable::is_drained`] then tells when the last old one is gone. A completion is written
+//! only after that, which is what makes revocation exact.
+//!
+//! Tokens, domain, rights and bounds are checked at each access, so a transfer in progress fails
+//! at its next step when its region is invalidated.
+//!
+//! Context: any, but for making and removing entries, which may sleep. Lock order: `free`, the
+//! lock of the list of free slots, is a leaf.
+
+use core::pin::Pin;
+
+use kernel::new_mutex;
+use kernel::new_spinlock_irq;
+use kernel::prelude::*;
+use kernel::sync::Mutex;
+use kernel::sync::SetOnce;
+use kernel::sync::SpinLockIrq;
+use kernel::time::delay::fsleep;
+use kernel::time::Delta;
+
+use super::region::Binding;
+use super::region::DomainId;
+use super::region::Kind;
+use super::region::NotRegistered;
+use super::region::Registration;
+use super::region::Slot;
+use super::region::Terms;
+use super::rights::offset_in;
+use super::rights::Rights;
+use super::spans::SpanList;
+use super::token::Token;
+use crate::sys::gate::Entered;
+use crate::sys::gate::Refused;
+use crate::sys::span::Span;
+
+const CHUNK: usize = 64;
+const CHUNKS: usize = 4096;
+
+/// The number of regions and windows that a table holds (index 0 is not given out).
+pub(crate) const MAX_REGIONS: usize = CHUNK * CHUNKS - 1;
+
+#[pin_data]
+struct Chunk {
+    #[pin]
+    slots: [Slot; CHUNK],
+}
+
+/// Slots that may be given out: a list of those that came back, and those never used.
+struct Free {
+    /// The first that came back, 0 for none; each slot names the next.
+    returned: u32,
+    next: u32,
+}
+
+/// All regions and windows of one adapter.
+#[pin_data]
+pub(crate) struct MemoryTable {
+    chunks: KVVec<SetOnce<Pin<KVBox<Chunk>>>>,
+    #[pin]
+    free: SpinLockIrq<Free>,
+    /// Held while a chunk is added.
+    #[pin]
+    growth: Mutex<()>,
+}
+
+/// Why a token does not give access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Denied {
+    /// Nothing is registered under the whole token, or it is of another domain or queue pair.
+    Token,
+    /// The rights do not cover the use.
+    Rights,
+    /// The range is not wholly inside.
+    Bounds,
+}
+
+/// Why an invalidation was refused. Nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotRevoked {
+    /// The object is one that may be invalidated, and it is invalid already.
+    AlreadyInvalid,
+    /// The token names nothing that may be invalidated this way.
+    NotAllowed,
+}
+
+/// Who wants to use a token.
+#[derive(Clone, Copy)]
+pub(crate) struct User {
+    /// The domain of the queue pair through which the request came.
+    pub(crate) domain: DomainId,
+    /// That queue pair, for windows; `None` for local use, which windows never grant.
+    pub(crate) qp: Option<u32>,
+}
+
+/// The right to touch a range of a registration, as long as it exists.
+pub(crate) struct Access<'t> {
+    _window: Option<Entered<'t, Registration>>,
+    region: Entered<'t, Registration>,
+    offset: u64,
+    len: u64,
+}
+
+impl Access<'_> {
+    /// Memory that follows one another from byte `at` of the range on; empty at its end.
+    #[inline]
+    pub(crate) fn run(&self, at: u64) -> Span {
+        let Some(left) = self.len.checked_sub(at) else {
+            return Span::EMPTY;
+        };
+        let run = self.region.spans.run(self.offset + at);
+        let run = run.unwrap_or(Span::EMPTY);
+        let len = usize::try_from(left).map_or(run.len(), |left| left.min(run.len()));
+        run.slice(0, len).unwrap_or(Span::EMPTY)
+    }
+}
+
+impl MemoryTable {
+    /// An empty table. May sleep.
+    pub(crate) fn new() -> impl PinInit<Self, Error> {
+        try_pin_init!(Self {
+            chunks: empty_chunks()?,
+            free <- new_spinlock_irq!(Free { returned: 0, next: 1 }),
+            growth <- new_mutex!(()),
+        })
+    }
+
+    #[inline]
+    fn slot(&self, index: u32) -> Option<&Slot> {
+        // CAST: widening.
+        let index = index as usize;
+        let chunk = self.chunks.get(index / CHUNK)?.as_ref()?;
+        chunk.slots.get(index % CHUNK)
+    }
+
+    /// The slot of an index that is about to be used for the first time. May sleep.
+    fn grow(&self, index: u32) -> Result<&Slot> {
+        let _alone = self.growth.lock();
+        if self.slot(index).is_none() {
+            let init = pin_init!(Chunk {
+                slots <- pin_init::pin_init_array_from_fn(|_| Slot::new()),
+            });
+            let chunk = KVBox::pin_init(init, GFP_KERNEL)?;
+            // CAST: widening.
+            let place = self.chunks.get(index as usize / CHUNK).ok_or(ENOMEM)?;
+            place.populate(chunk);
+        }
+        self.slot(index).ok_or(ENOMEM)
+    }
+
+    /// Takes a free slot. May sleep.
+    fn take(&self) -> Result<(u32, &Slot)> {
+        let mut free = self.free.lock();
+        let index = match free.returned {
+            0 if free.next as usize > MAX_REGIONS => return Err(ENOMEM),
+            0 => {
+                free.next += 1;
+                free.next - 1
+            }
+            index => {
+                free.returned = self.slot(index).map_or(0, Slot::next_free);
+                index
+            }
+        };
+        drop(free);
+        match self.grow(index) {
+            Ok(slot) => Ok((index, slot)),
+            Err(e) => {
+                self.forget(index);
+                Err(e)
+            }
+        }
+    }
+
+    /// Puts a slot back; one whose chunk could not be made is lost to the table.
+    fn forget(&self, index: u32) {
+        let mut free = self.free.lock();
+        if let Some(slot) = self.slot(index) {
+            slot.set_next_free(free.returned);
+            free.returned = index;
+        } else if free.next == index + 1 {
+            free.next = index;
+        }
+    }
+
+    /// Takes a slot for `kind` and lets `furnish` prepare it; the result is its first token.
+    ///
+    /// The key goes on from where the last owner of the slot left it.
+    fn settle(
+        &self,
+        domain: DomainId,
+        kind: Kind,
+        furnish: impl FnOnce(&Slot, u8) -> Result,
+    ) -> Result<Token> {
+        let (index, slot) = self.take()?;
+        let key = slot.gate.key().wrapping_add(1);
+        slot.settle(domain, kind);
+        if let Err(e) = furnish(slot, key) {
+            slot.vacate();
+            self.forget(index);
+            return Err(e);
+        }
+        Token::new(index, key).ok_or(ENOMEM)
+    }
+
+    /// Makes a fast-register region of up to `pieces` pieces, not valid yet. May sleep.
+    pub(crate) fn add_fast(&self, domain: DomainId, pieces: usize) -> Result<Token> {
+        self.settle(domain, Kind::Fast, |slot, _| slot.furnish(pieces))
+    }
+
+    /// Makes a window, not bound yet. May sleep.
+    pub(crate) fn add_window(&self, domain: DomainId) -> Result<Token> {
+        self.settle(domain, Kind::Window, |_, _| Ok(()))
+    }
+
+    /// Makes a region that is valid until it is removed. May sleep.
+    pub(crate) fn add_fixed(&self, spans: SpanList, terms: Terms) -> Result<Token> {
+        self.settle(terms.domain, Kind::Fixed, |slot, key| {
+            slot.register_fixed(key, spans, terms)
+        })
+    }
+
+    /// Removes a region or window. Returns when no access is running and none can start.
+    ///
+    /// May sleep; an access lasts no longer than one bounded copy.
+    pub(crate) fn remove(&self, index: u32) {
+        let Some(slot) = self.slot(index) else {
+            return;
+        };
+        while !slot.vacate() {
+            fsleep(Delta::from_micros(20));
+        }
+        self.forget(index);
+    }
+
+    /// Stages the pieces of the next registration of a fast-register region. Any context.
+    pub(crate) fn stage<R>(
+        &self,
+        index: u32,
+        fill: impl FnOnce(&mut SpanList) -> R,
+    ) -> Option<R> {
+        self.slot(index)?.stage(fill)
+    }
+
+    /// Makes what is staged valid under the whole of `token`. Any context.
+    pub(crate) fn register(&self, token: Token, terms: Terms) -> Result<(), NotRegistered> {
+        match self.slot(token.index()) {
+            Some(slot) if slot.is(terms.domain, Kind::Fast) => slot.register(token.key(), terms),
+            Some(_) | None => Err(NotRegistered::NotAllowed),
+        }
+    }
+
+    /// Lets `[addr, addr + len)` of memory be used under `token`, if all of it may be.
+    #[inline]
+    pub(crate) fn access(
+        &self,
+        token: Token,
+        user: User,
+        wanted: Rights,
+        addr: u64,
+        len: u64,
+    ) -> Result<Access<'_>, Denied> {
+        let slot = self.slot(token.index()).ok_or(Denied::Token)?;
+        let entry = slot.gate.enter(token.key()).map_err(|_| Denied::Token)?;
+        if entry.domain != user.domain {
+            return Err(Denied::Token);
+        }
+        if !entry.rights.allow(wanted) {
+            return Err(Denied::Rights);
+        }
+        let offset = offset_in(entry.base, entry.len, addr, len).ok_or(Denied::Bounds)?;
+        match entry.binding {
+            None => Ok(Access {
+                _window: None,
+                region: entry,
+                offset,
+                len,
+            }),
+            Some(binding) => {
+                if user.qp != Some(binding.qp) {
+                    return Err(Denied::Token);
+                }
+                let region = self.slot(binding.region.index()).ok_or(Denied::Token)?;
+                let region = region.gate.enter(binding.region.key());
+                Ok(Access {
+                    region: region.map_err(|_| Denied::Token)?,
+                    _window: Some(entry),
+                    offset: binding.offset + offset,
+                    len,
+                })
+            }
+        }
+    }
+
+    /// Ends the validity of a fast-register region or a window of `domain`, for its owner.
+    ///
+    /// No new access starts from now on; [`MemoryTable::is_drained`] tells when the last is gone.
+    pub(crate) fn revoke(&self, token: Token, domain: DomainId) -> Result<(), NotRevoked> {
+        let slot = self.slot(token.index()).ok_or(NotRevoked::NotAllowed)?;
+        if !slot.is(domain, Kind::Fast) && !slot.is(domain, Kind::Window) {
+            return Err(NotRevoked::NotAllowed);
+        }
+        slot.gate.close(Some(token.key())).map_err(|e| match e {
+            Refused::NotOpen => NotRevoked::AlreadyInvalid,
+            Refused::WrongKey => NotRevoked::NotAllowed,
+        })
+    }
+
+    /// The same for a peer: the whole token must be valid, and a window bound to `user.qp`.
+    pub(crate) fn revoke_remote(&self, token: Token, user: User) -> Result<(), NotRevoked> {
+        let slot = self.slot(token.index()).ok_or(NotRevoked::NotAllowed)?;
+        let allowed = if slot.is(user.domain, Kind::Window) {
+            let entry = slot.gate.enter(token.key());
+            entry.is_ok_and(|e| e.binding.map(|b| b.qp) == user.qp)
+        } else {
+            slot.is(user.domain, Kind::Fast)
+        };
+        if !allowed {
+            return Err(NotRevoked::NotAllowed);
+        }
+        let closed = slot.gate.close(Some(token.key()));
+        closed.map_err(|_| NotRevoked::NotAllowed)
+    }
+
+    /// Whether nothing touches any more what `token` named and a revocation ended.
+    ///
+    /// True also when the object is valid again or gone: then that revocation has ended before.
+    pub(crate) fn is_drained(&self, token: Token) -> bool {
+        match self.slot(token.index()) {
+            Some(slot) => slot.gate.is_open() || slot.gate.is_quiet(),
+            None => true,
+        }
+    }
+
+    /// Binds `window` to `[addr, addr + len)` of `region`, for the peer of `user.qp`.
+    ///
+    /// A window that is bound already stays as it was. Any context.
+    pub(crate) fn bind(
+        &self,
+        window: Token,
+        region: Token,
+        user: User,
+        rights: Rights,
+        addr: u64,
+        len: u64,
+    ) -> Result<(), NotRegistered> {
+        let slot = self.slot(window.index()).ok_or(NotRegistered::NotAllowed)?;
+        let parent = self.slot(region.index()).ok_or(NotRegistered::NotAllowed)?;
+        let qp = user.qp.ok_or(NotRegistered::NotAllowed)?;
+        if !slot.is(user.domain, Kind::Window) || !parent.is(user.domain, Kind::Fixed) {
+            return Err(NotRegistered::NotAllowed);
+        }
+        let entry = parent.gate.enter(region.key());
+        let entry = entry.map_err(|_| NotRegistered::NotAllowed)?;
+        if !rights.is_remote() || !rights.with(entry.rights).is_consistent() {
+            return Err(NotRegistered::NotAllowed);
+        }
+        let offset = offset_in(entry.base, entry.len, addr, len);
+        let binding = Binding {
+            region,
+            offset: offset.ok_or(NotRegistered::TooLong)?,
+            qp,
+        };
+        slot.register(
+            window.key(),
+            Terms {
+                domain: user.domain,
+                rights,
+                base: addr,
+                len,
+                binding: Some(binding),
+            },
+        )
+    }
+}
+
+/// Room for all chunks, none of them made. May sleep.
+fn empty_chunks() -> Result<KVVec<SetOnce<Pin<KVBox<Chunk>>>>> {
+    let mut chunks = KVVec::with_capacity(CHUNKS, GFP_KERNEL)?;
+    for _ in 0..CHUNKS {
+        chunks.push(SetOnce::new(), GFP_KERNEL)?;
+    }
+    Ok(chunks)
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Receives: [`ReceiveRing`], the posted ones, and [`ReceiveQueue`], those of one queue pair.
+//!
+//! A message takes one receive, fills it, and finishes it; only then may the next one be taken.
+//! So the receives of a queue pair complete in order, and a flush that comes while one is taken
+//! waits until that one is finished: nothing is completed before an older receive, and no byte
+//! arrives in a receive that was completed.
+//!
+//! This is the data under the lock of the receive queue, or of the shared one.
+
+use kernel::prelude::*;
+
+use crate::engine::ring::Ring;
+use crate::engine::work::Sge;
+
+use super::NotPosted;
+
+#[derive(Clone, Copy)]
+struct Entry {
+    context: u64,
+    count: u32,
+}
+
+/// A receive that a message has taken.
+pub(crate) struct Receive {
+    pub(crate) context: u64,
+    pub(crate) sges: KVec<Sge>,
+}
+
+impl Receive {
+    /// Room for a receive of up to `sges` elements. May sleep.
+    pub(crate) fn new(sges: u32) -> Result<Self> {
+        Ok(Self {
+            context: 0,
+            // CAST: widening.
+            sges: KVec::with_capacity(sges as usize, GFP_KERNEL)?,
+        })
+    }
+}
+
+/// Posted receives with their scatter lists.
+pub(crate) struct ReceiveRing {
+    ring: Ring<Entry>,
+    sges: KVVec<Sge>,
+    max_sge: usize,
+}
+
+impl ReceiveRing {
+    /// May sleep.
+    pub(crate) fn new(depth: u32, max_sge: u32) -> Result<Self> {
+        let blank = Entry {
+            context: 0,
+            count: 0,
+        };
+        let ring = Ring::new(depth, blank)?;
+        // CAST: widening.
+        let max_sge = max_sge as usize;
+        let sges = ring.places().checked_mul(max_sge).ok_or(EINVAL)?;
+        Ok(Self {
+            sges: KVVec::from_elem(Sge::EMPTY, sges, GFP_KERNEL)?,
+            ring,
+            max_sge,
+        })
+    }
+
+    pub(crate) fn post(
+        &mut self,
+        context: u64,
+        sges: impl ExactSizeIterator<Item = Sge>,
+    ) -> Result<(), NotPosted> {
+        let count = sges.len();
+        if count > self.max_sge {
+            return Err(NotPosted::TooManySges);
+        }
+        if self.ring.is_full() {
+            return Err(NotPosted::Full);
+        }
+        let from = self.ring.place(self.ring.tail()) * self.max_sge;
+        let slots = self.sges.get_mut(from..from + count).unwrap_or_default();
+        for (slot, sge) in slots.iter_mut().zip(sges) {
+            *slot = sge;
+        }
+        // CAST: not more than `max_sge`, which came from a u32.
+        let count = count as u32;
+        let entry = Entry { context, count };
+        self.ring.push(entry).map_err(|_| NotPosted::Full)?;
+        Ok(())
+    }
+
+    /// Moves the oldest receive into `receive`; says whether there was one.
+    pub(crate) fn take(&mut self, receive: &mut Receive) -> bool {
+        let from = self.ring.place(self.ring.head()) * self.max_sge;
+        let Some(entry) = self.ring.pop() else {
+            return false;
+        };
+        receive.context = entry.context;
+        receive.sges.clear();
+        // CAST: widening.
+        let used = self.sges.get(from..from + entry.count as usize);
+        for sge in used.unwrap_or_default() {
+            // The room was made for as many as any receive of this kind has.
+            let _ = receive.sges.push_within_capacity(*sge);
+        }
+        true
+    }
+
+    /// Takes the oldest receive out for cancelling, and returns its context.
+    pub(super) fn cancel(&mut self) -> Option<u64> {
+        Some(self.ring.pop()?.context)
+    }
+
+    pub(crate) fn len(&self) -> u32 {
+        self.ring.len()
+    }
+
+    pub(crate) fn limit(&self) -> u32 {
+        self.ring.limit()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ring.is_empty()
+    }
+}
+
+/// Whether a message gets a receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// It is in the scratch place and must be finished.
+    Ready,
+    /// There is none; the transport is told when one is posted.
+    Empty,
+    /// The queue pair takes no messages any more.
+    Closed,
+}
+
+/// The receive side of one queue pair.
+pub(super) struct ReceiveQueue {
+    /// Its own receives; without room when it shares a queue.
+    pub(super) ring: ReceiveRing,
+    /// A message has taken a receive and not finished it.
+    pub(super) taken: bool,
+    /// A message found none and waits.
+    pub(super) waiting: bool,
+    pub(super) flushing: bool,
+    /// The end of a shared queue's use was reported.
+    pub(super) ended: bool,
+}
+
+impl ReceiveQueue {
+    /// May sleep.
+    pub(super) fn new(depth: u32, max_sge: u32) -> Result<Self> {
+        Ok(Self {
+            ring: ReceiveRing::new(depth, max_sge)?,
+            taken: false,
+            waiting: false,
+            flushing: false,
+            ended: false,
+        })
+    }
+}

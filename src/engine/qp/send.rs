@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`SendQueue`]: initiator requests from posting to completion, in order.
+//!
+//! ```text
+//! posted --start--> started --complete--> done --(all before it are done)--> completed, slot free
+//!    \------------------ flush -------------------------------------/
+//! ```
+//!
+//! Requests start in posting order, may be done in any order (reads answer late on a wire), and
+//! complete in posting order. While flushing, a request that was not started is as good as done.
+//!
+//! This is the data under the lock of the send queue; the lock is in [`super::QueuePair`].
+
+use kernel::prelude::*;
+
+use crate::engine::counters::Counter;
+use crate::engine::cq::CompletionQueue;
+use crate::engine::domain::Adapter;
+use crate::engine::ring::Ring;
+use crate::engine::status::Status;
+use crate::engine::work::Completion;
+use crate::engine::work::Extra;
+use crate::engine::work::Flags;
+use crate::engine::work::Sge;
+use crate::engine::work::Work;
+
+use super::Caps;
+use super::Job;
+use super::NotPosted;
+use kernel::sync::Arc;
+
+/// How many requests complete under one hold of the lock.
+const BATCH: u32 = 64;
+
+/// The longest message: what fits a completion's length and RFC 5040's 32-bit offsets.
+pub(crate) const MAX_MESSAGE: u64 = 1 << 31;
+
+#[derive(Clone, Copy)]
+enum Stage {
+    Posted,
+    Started,
+    Done(Status),
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    work: Work,
+    context: u64,
+    flags: Flags,
+    /// Elements in use, or bytes when the request is inline.
+    count: u32,
+    length: u32,
+    stage: Stage,
+}
+
+const BLANK: Entry = Entry {
+    work: Work::Send {
+        extra: Extra::Nothing,
+    },
+    context: 0,
+    flags: Flags::NONE,
+    count: 0,
+    length: 0,
+    stage: Stage::Posted,
+};
+
+/// Whether there is something to start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// The job holds the next request, which now counts as started.
+    Ready,
+    /// Nothing may be started: the queue is empty, flushing, or waits for reads to be done.
+    Nothing,
+}
+
+/// What [`SendQueue::retire`] did.
+pub(super) struct Retired {
+    /// There may be more to complete.
+    pub(super) more: bool,
+    /// The completion queue did not take an entry.
+    pub(super) lost: bool,
+    /// A graceful close has come to its end.
+    pub(super) stopped: bool,
+}
+
+/// The requests of one send queue.
+pub(super) struct SendQueue {
+    ring: Ring<Entry>,
+    sges: KVVec<Sge>,
+    inline: KVVec<u8>,
+    max_sge: usize,
+    max_inline: usize,
+    max_read_sge: usize,
+    /// The first request that was not started.
+    next: u32,
+    reads: u32,
+    read_limit: u32,
+    flushing: bool,
+    /// A graceful close: the first request that is not carried out any more.
+    stop_at: Option<u32>,
+}
+
+impl SendQueue {
+    /// May sleep.
+    pub(super) fn new(caps: &Caps) -> Result<Self> {
+        let ring = Ring::new(caps.sends, BLANK)?;
+        // CAST: widening.
+        let (max_sge, max_inline) = (caps.send_sges as usize, caps.inline as usize);
+        let sges = ring.places().checked_mul(max_sge).ok_or(EINVAL)?;
+        let inline = ring.places().checked_mul(max_inline).ok_or(EINVAL)?;
+        Ok(Self {
+            sges: KVVec::from_elem(Sge::EMPTY, sges, GFP_KERNEL)?,
+            inline: KVVec::from_elem(0, inline, GFP_KERNEL)?,
+            ring,
+            max_sge,
+            max_inline,
+            max_read_sge: caps.read_sges as usize,
+            next: 0,
+            reads: 0,
+            read_limit: 0,
+            flushing: false,
+            stop_at: None,
+        })
+    }
+
+    /// Queues a request; the elements are used up during the call.
+    pub(super) fn post(
+        &mut self,
+        adapter: &Adapter,
+        context: u64,
+        work: Work,
+        flags: Flags,
+        sges: impl ExactSizeIterator<Item = Sge> + Clone,
+    ) -> Result<(), NotPosted> {
+        let inline = flags.has(Flags::INLINE);
+        let length = self.check(&work, inline, sges.clone())?;
+        if self.ring.is_full() {
+            return Err(NotPosted::Full);
+        }
+        let place = self.ring.place(self.ring.tail());
+        let count = if inline {
+            self.store_inline(adapter, place, sges)
+        } else {
+            self.store_sges(place, sges)
+        };
+        let entry = Entry {
+            work,
+            context,
+            flags,
+            count,
+            length,
+            stage: Stage::Posted,
+        };
+        self.ring.push(entry).map_err(|_| NotPosted::Full)?;
+        Ok(())
+    }
+
+    /// The length of the message, if its elements are within the limits (POST-10, 11, SEND-10, 11).
+    fn check(
+        &self,
+        work: &Work,
+        inline: bool,
+        sges: impl ExactSizeIterator<Item = Sge>,
+    ) -> Result<u32, NotPosted> {
+        let most = if work.is_read() {
+            self.max_read_sge
+        } else {
+            self.max_sge
+        };
+        if inline && !work.is_outbound() {
+            return Err(NotPosted::Invalid);
+        }
+        if !inline && sges.len() > most {
+            return Err(NotPosted::TooManySges);
+        }
+        // OVERFLOW: at most 2^32 elements of less than 2^32 bytes.
+        let length: u64 = sges.map(|s| u64::from(s.len)).sum();
+        // CAST: widening.
+        if inline && length > self.max_inline as u64 {
+            return Err(NotPosted::InlineTooLong);
+        }
+        match u32::try_from(length) {
+            Ok(len) if length <= MAX_MESSAGE => Ok(len),
+            _ => Err(NotPosted::TooLong),
+        }
+    }
+
+    fn store_sges(&mut self, place: usize, sges: impl ExactSizeIterator<Item = Sge>) -> u32 {
+        let from = place * self.max_sge;
+        let slots = self.sges.get_mut(from..from + self.max_sge);
+        let mut count = 0;
+        for (slot, sge) in slots.unwrap_or_default().iter_mut().zip(sges) {
+            *slot = sge;
+            count += 1;
+        }
+        count
+    }
+
+    fn store_inline(
+        &mut self,
+        adapter: &Adapter,
+        place: usize,
+        sges: impl ExactSizeIterator<Item = Sge>,
+    ) -> u32 {
+        let from = place * self.max_inline;
+        let slots = self.inline.get_mut(from..from + self.max_inline);
+        let slots = slots.unwrap_or_default();
+        let mut at = 0;
+        for sge in sges {
+            // CAST: 64-bit kernel addresses.
+            let bytes = adapter.memory().slice(sge.addr as usize, sge.len as usize);
+            if let (Some(bytes), Some(room)) = (bytes, slots.get_mut(at..)) {
+                at += bytes.read(room);
+            }
+        }
+        // CAST: not more than `max_inline`, which came from a u32.
+        at as u32
+    }
+
+    /// Takes the next request that may begin.
+    pub(super) fn start(&mut self, job: &mut Job) -> Next {
+        let (next, reads, limit) = (self.next, self.reads, self.read_limit);
+        let stop_at = self.stop_at;
+        let place = self.ring.place(next);
+        let Some(entry) = self.ring.get_mut(next) else {
+            return Next::Nothing;
+        };
+        let is_read = entry.work.is_read();
+        let fenced = entry.flags.has(Flags::READ_FENCE) && reads > 0;
+        let held = self.flushing || stop_at == Some(next);
+        if held || fenced || (is_read && limit > 0 && reads >= limit) {
+            return Next::Nothing;
+        }
+        entry.stage = Stage::Started;
+        job.seq = next;
+        job.work = entry.work;
+        job.flags = entry.flags;
+        job.length = entry.length;
+        job.forbidden = is_read && limit == 0;
+        let (inline, count) = (entry.flags.has(Flags::INLINE), entry.count as usize);
+        self.reads += u32::from(is_read);
+        self.next = next.wrapping_add(1);
+        job.load(
+            self.sges.get(place * self.max_sge..).filter(|_| !inline),
+            self.inline.get(place * self.max_inline..).filter(|_| inline),
+            count,
+        );
+        Next::Ready
+    }
+
+    /// Notes that a started request is done.
+    pub(super) fn done(&mut self, seq: u32, status: Status, length: u32) {
+        let Some(entry) = self.ring.get_mut(seq) else {
+            return;
+        };
+        if !matches!(entry.stage, Stage::Started) {
+            return;
+        }
+        entry.stage = Stage::Done(status);
+        entry.length = length;
+        self.reads -= u32::from(entry.work.is_read());
+    }
+
+    /// Completes what is done at the front of the queue, as much as one hold of the lock allows.
+    pub(super) fn retire(
+        &mut self,
+        qp: usize,
+        cq: &Arc<CompletionQueue>,
+        adapter: &Adapter,
+    ) -> Retired {
+        let mut lost = false;
+        for _ in 0..BATCH {
+            let Some((entry, status)) = self.pop_done() else {
+                return Retired {
+                    more: false,
+                    lost,
+                    stopped: self.stop_at == Some(self.ring.head()),
+                };
+            };
+            if entry.flags.has(Flags::SIGNALED) || !status.is_success() {
+                lost |= cq.push(entry.completion(qp, status)).is_err();
+            }
+            if status == Status::Flushed {
+                adapter.count(Counter::Flushes, 1);
+            }
+        }
+        Retired {
+            more: true,
+            lost,
+            stopped: false,
+        }
+    }
+
+    /// Takes the oldest request out, if it is done or to be flushed.
+    fn pop_done(&mut self) -> Option<(Entry, Status)> {
+        let flushing = self.flushing;
+        let entry = *self.ring.front()?;
+        let status = match entry.stage {
+            Stage::Done(status) => status,
+            Stage::Posted if flushing => Status::Flushed,
+            Stage::Posted | Stage::Started => return None,
+        };
+        self.ring.pop();
+        Some((entry, status))
+    }
+
+    /// From now on nothing is started, and what was not is flushed by [`SendQueue::retire`].
+    pub(super) fn flush(&mut self) {
+        self.flushing = true;
+    }
+
+    /// Nothing that is posted from now on is carried out. Says whether nothing is left to be.
+    pub(super) fn stop_here(&mut self) -> bool {
+        if self.stop_at.is_none() {
+            self.stop_at = Some(self.ring.tail());
+        }
+        self.stop_at == Some(self.ring.head())
+    }
+
+    /// Ready for a new life after a reset.
+    pub(super) fn reset(&mut self) {
+        self.flushing = false;
+        self.stop_at = None;
+        self.next = self.ring.tail();
+    }
+
+    pub(super) fn set_read_limit(&mut self, limit: u32) {
+        self.read_limit = limit;
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.ring.is_empty()
+    }
+}
+
+impl Entry {
+    fn completion(&self, qp: usize, status: Status) -> Completion {
+        Completion {
+            context: self.context,
+            qp,
+            status,
+            operation: self.work.operation(),
+            length: self.length,
+            extra: Extra::Nothing,
+            solicited: false,
+        }
+    }
+}

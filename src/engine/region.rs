@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Slot`]: the place of one region or window in the memory table.
+//!
+//! A slot lives as long as its table and is used by one object after another, so looking a token
+//! up needs neither a reference count nor RCU: the gate in the slot decides whether anything is
+//! there. Two things are kept apart that a consumer may change at different times:
+//!
+//! - what is **staged**: the pieces that the last mapping named. Consumers map the next buffer
+//!   while the old registration is still in use by the peer (iSER), or register again without a
+//!   new mapping (RTRS), so staging touches nothing that is live;
+//! - what is **live**: the [`Registration`] behind the gate. It takes the staged pieces over when
+//!   the registration executes in its queue, and ends when it is invalidated.
+//!
+//! Each slot has two lists of pieces: one in the gate, one staged. They change places.
+//!
+//! Lock order: `staging` is a leaf. Context: any, but for allocation.
+
+use kernel::new_spinlock_irq;
+use kernel::prelude::*;
+use kernel::sync::atomic::ordering::Acquire;
+use kernel::sync::atomic::ordering::Relaxed;
+use kernel::sync::atomic::ordering::Release;
+use kernel::sync::atomic::Atomic;
+use kernel::sync::SpinLockIrq;
+
+use super::rights::Rights;
+use super::spans::SpanList;
+use crate::sys::gate::Gate;
+
+/// What kind of object has the slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A region that is registered by a work request (`IB_MR_TYPE_MEM_REG`, NDK fast-register).
+    Fast,
+    /// A region that is registered as long as it exists.
+    Fixed,
+    /// A memory window.
+    Window,
+}
+
+impl Kind {
+    const fn number(self) -> u64 {
+        match self {
+            Self::Fast => 1,
+            Self::Fixed => 2,
+            Self::Window => 3,
+        }
+    }
+}
+
+/// The identity of a protection domain; never zero, never used twice.
+pub(crate) type DomainId = u64;
+
+/// What a window is bound to.
+#[derive(Clone, Copy)]
+pub(crate) struct Binding {
+    /// The slot and key of the region.
+    pub(crate) region: super::token::Token,
+    /// Where the window begins inside the region.
+    pub(crate) offset: u64,
+    /// The only queue pair whose peer may use the window.
+    pub(crate) qp: u32,
+}
+
+/// What a token stands for while it is valid.
+pub(crate) struct Registration {
+    pub(crate) domain: DomainId,
+    pub(crate) rights: Rights,
+    /// The address that the holder of the token uses for the first byte; only an index.
+    pub(crate) base: u64,
+    pub(crate) len: u64,
+    pub(crate) spans: SpanList,
+    pub(crate) binding: Option<Binding>,
+}
+
+impl Registration {
+    const NOTHING: Self = Self {
+        domain: 0,
+        rights: Rights::NONE,
+        base: 0,
+        len: 0,
+        spans: SpanList::EMPTY,
+        binding: None,
+    };
+}
+
+/// The staged side of a fast-register region.
+///
+/// # Invariants
+///
+/// At most one of the two is there: a list is either mapped or spare.
+struct Staging {
+    mapped: Option<SpanList>,
+    spare: Option<SpanList>,
+}
+
+/// One place of the memory table.
+#[pin_data]
+pub(crate) struct Slot {
+    pub(crate) gate: Gate<Registration>,
+    /// Domain and kind of the present owner; 0 while the slot is free.
+    tenure: Atomic<u64>,
+    /// While the slot is free: the next free one, 0 at the end. Guarded by the table's list lock.
+    next_free: Atomic<u32>,
+    #[pin]
+    staging: SpinLockIrq<Staging>,
+}
+
+/// Why a registration could not be made now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotRegistered {
+    /// An old access is still running: try again soon.
+    Busy,
+    /// The region is still valid.
+    Valid,
+    /// More bytes than were mapped, or a range that is not inside the region.
+    TooLong,
+    /// The token does not name an object of this kind and domain, or the rights contradict.
+    NotAllowed,
+}
+
+/// Packs an owner for [`Slot::tenure`]. Domain numbers are counted up from one, far below 2^56.
+const fn tenure(domain: DomainId, kind: Kind) -> u64 {
+    (domain << 8) | kind.number()
+}
+
+impl Slot {
+    pub(super) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            gate: Gate::new(Registration::NOTHING),
+            tenure: Atomic::new(0),
+            next_free: Atomic::new(0),
+            staging <- new_spinlock_irq!(Staging { mapped: None, spare: None }),
+        })
+    }
+
+    /// Whether the slot belongs to an object of this kind and domain.
+    pub(super) fn is(&self, domain: DomainId, kind: Kind) -> bool {
+        self.tenure.load(Acquire) == tenure(domain, kind)
+    }
+
+    /// Gives the slot to a new owner. The slot must be free: the table gives it out once.
+    pub(super) fn settle(&self, domain: DomainId, kind: Kind) {
+        self.tenure.store(tenure(domain, kind), Release);
+    }
+
+    /// The slot behind this one in the list of free slots.
+    pub(super) fn next_free(&self) -> u32 {
+        self.next_free.load(Relaxed)
+    }
+
+    /// Puts the slot before `next` in the list of free slots.
+    pub(super) fn set_next_free(&self, next: u32) {
+        self.next_free.store(next, Relaxed);
+    }
+
+    /// Prepares a fast-register region of up to `pieces` pieces. May sleep.
+    pub(super) fn furnish(&self, pieces: usize) -> Result {
+        let live = SpanList::with_capacity(pieces)?;
+        let spare = SpanList::with_capacity(pieces)?;
+        self.gate.begin().ok_or(EBUSY)?.spans = live;
+        self.staging.lock().spare = Some(spare);
+        Ok(())
+    }
+
+    /// Ends the owner's time, if nothing uses the registration any more.
+    ///
+    /// Says whether it did. When it did not, the gate is closed and the call is to be repeated;
+    /// an access lasts no longer than one bounded copy. Frees memory: not with interrupts off.
+    pub(super) fn vacate(&self) -> bool {
+        let _ = self.gate.close(None);
+        let Some(mut opening) = self.gate.begin() else {
+            return false;
+        };
+        self.tenure.store(0, Release);
+        let old = core::mem::replace(&mut *opening, Registration::NOTHING);
+        drop(opening);
+        let mut staging = self.staging.lock();
+        let lists = (staging.mapped.take(), staging.spare.take());
+        drop(staging);
+        drop((old, lists));
+        true
+    }
+
+    /// Stages a mapping: `fill` writes the pieces into an empty list. Any context.
+    ///
+    /// `None` when the slot is not that of a fast-register region.
+    pub(super) fn stage<R>(&self, fill: impl FnOnce(&mut SpanList) -> R) -> Option<R> {
+        let mut staging = self.staging.lock();
+        let mut list = staging.mapped.take().or_else(|| staging.spare.take())?;
+        list.clear();
+        let result = fill(&mut list);
+        // INVARIANT: the list left one place and comes into the other; both were not there.
+        staging.mapped = Some(list);
+        Some(result)
+    }
+
+    /// Makes the staged pieces live under `key`.
+    ///
+    /// With nothing newly staged the pieces of the last registration serve again (RTRS). The list
+    /// that they replace becomes the spare one.
+    pub(super) fn register(&self, key: u8, terms: Terms) -> Result<(), NotRegistered> {
+        if self.gate.is_open() {
+            return Err(NotRegistered::Valid);
+        }
+        let mut opening = self.gate.begin().ok_or(NotRegistered::Busy)?;
+        let mut staging = self.staging.lock();
+        let room = staging.mapped.as_ref().unwrap_or(&opening.spans).len();
+        if terms.binding.is_none() && terms.len > room {
+            return Err(NotRegistered::TooLong);
+        }
+        if let Some(list) = staging.mapped.take() {
+            // INVARIANT: `mapped` was there, so `spare` was not.
+            staging.spare = Some(core::mem::replace(&mut opening.spans, list));
+        }
+        drop(staging);
+        opening.domain = terms.domain;
+        opening.rights = terms.rights;
+        opening.base = terms.base;
+        opening.len = terms.len;
+        opening.binding = terms.binding;
+        opening.open(key);
+        Ok(())
+    }
+
+    /// Makes a region that is valid from now on, until [`Slot::vacate`]. May sleep.
+    pub(super) fn register_fixed(&self, key: u8, spans: SpanList, terms: Terms) -> Result {
+        self.gate.begin().ok_or(EBUSY)?.spans = spans;
+        self.register(key, terms).map_err(|_| EINVAL)
+    }
+}
+
+/// What a registration grants.
+#[derive(Clone, Copy)]
+pub(crate) struct Terms {
+    pub(crate) domain: DomainId,
+    pub(crate) rights: Rights,
+    pub(crate) base: u64,
+    pub(crate) len: u64,
+    pub(crate) binding: Option<Binding>,
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`SpanList`]: the memory of one registration, as the ordered pieces it is made of.
+
+use kernel::prelude::*;
+
+use crate::sys::span::Span;
+
+/// One piece, and where it ends when the pieces are laid end to end.
+#[derive(Clone, Copy)]
+struct Piece {
+    span: Span,
+    end: u64,
+}
+
+/// An ordered list of pieces with a fixed capacity.
+///
+/// Adjacent pieces are joined, so a region of consecutive pages is one piece and is found without
+/// a search. Nothing but [`SpanList::with_capacity`] allocates.
+///
+/// # Invariants
+///
+/// `end` of each piece is the sum of the lengths up to and including it.
+pub(crate) struct SpanList {
+    pieces: KVVec<Piece>,
+}
+
+impl SpanList {
+    /// A list that can hold nothing.
+    pub(crate) const EMPTY: Self = Self {
+        pieces: KVVec::new(),
+    };
+
+    /// A list for up to `capacity` pieces. May sleep.
+    pub(crate) fn with_capacity(capacity: usize) -> Result<Self> {
+        Ok(Self {
+            pieces: KVVec::with_capacity(capacity, GFP_KERNEL)?,
+        })
+    }
+
+    /// A list of one piece. May sleep.
+    pub(crate) fn of(span: Span) -> Result<Self> {
+        let mut list = Self::with_capacity(1)?;
+        list.push(span).map_err(|_| ENOMEM)?;
+        Ok(list)
+    }
+
+    /// The number of bytes in all pieces.
+    pub(crate) fn len(&self) -> u64 {
+        self.pieces.last().map_or(0, |p| p.end)
+    }
+
+    /// Forgets all pieces and keeps the room for them.
+    pub(crate) fn clear(&mut self) {
+        self.pieces.clear();
+    }
+
+    /// Appends a piece; gives it back when there is no room.
+    pub(crate) fn push(&mut self, span: Span) -> Result<(), Span> {
+        // CAST: widening.
+        let end = self.len().checked_add(span.len() as u64).ok_or(span)?;
+        if let Some(last) = self.pieces.last_mut() {
+            if let Some(joined) = last.span.join(&span) {
+                // INVARIANT: the piece grew by `span`, and so did its end.
+                *last = Piece { span: joined, end };
+                return Ok(());
+            }
+        }
+        // INVARIANT: `end` is the old sum plus this length.
+        self.pieces
+            .push_within_capacity(Piece { span, end })
+            .map_err(|_| span)
+    }
+
+    /// The bytes that follow one another in memory from `offset` on; `None` beyond the end.
+    #[inline]
+    pub(crate) fn run(&self, offset: u64) -> Option<Span> {
+        let piece = match self.pieces.first() {
+            Some(first) if offset < first.end => first,
+            _ => {
+                let at = self.pieces.partition_point(|p| p.end <= offset);
+                self.pieces.get(at)?
+            }
+        };
+        // By the invariant `offset < end`, and the piece begins at `end - len <= offset`.
+        let begin = piece.end - piece.span.len() as u64;
+        let skip = usize::try_from(offset - begin).ok()?;
+        piece.span.slice(skip, piece.span.len() - skip)
+    }
+}
+
+#[cfg(ndk_kunit)]
+#[kernel::macros::kunit_tests(ndk_spans)]
+mod tests {
+    use super::*;
+    use crate::sys::span::test_span;
+
+    #[test]
+    fn runs_are_found_at_both_sides_of_every_border() {
+        let mut bytes = [0u8; 64];
+        let all = test_span(&mut bytes);
+        let Ok(mut list) = SpanList::with_capacity(3) else {
+            return;
+        };
+        // Three pieces with gaps: 10, 1 and 20 bytes.
+        for (at, len) in [(0, 10), (20, 1), (30, 20)] {
+            assert!(all.slice(at, len).is_some_and(|s| list.push(s).is_ok()));
+        }
+        assert!(list.len() == 31);
+        let run = |at| list.run(at).map(|s| (s.addr() - all.addr(), s.len()));
+        assert!(run(0) == Some((0, 10)));
+        assert!(run(9) == Some((9, 1)));
+        assert!(run(10) == Some((20, 1)));
+        assert!(run(11) == Some((30, 20)));
+        assert!(run(30) == Some((49, 1)));
+        assert!(run(31).is_none());
+    }
+
+    #[test]
+    fn adjacent_pieces_take_one_place() {
+        let mut bytes = [0u8; 64];
+        let all = test_span(&mut bytes);
+        let Ok(mut list) = SpanList::with_capacity(1) else {
+            return;
+        };
+        for at in [0, 8, 16] {
+            assert!(all.slice(at, 8).is_some_and(|s| list.push(s).is_ok()));
+        }
+        assert!(list.run(4).is_some_and(|s| s.len() == 20));
+        assert!(all.slice(32, 8).is_some_and(|s| list.push(s).is_err()));
+        assert!(list.len() == 24);
+    }
+
+    #[test]
+    fn an_empty_list_has_no_run() {
+        assert!(SpanList::EMPTY.run(0).is_none());
+        assert!(SpanList::EMPTY.len() == 0);
+    }
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`SharedReceive`]: receives that several queue pairs take from, with a low-water event.
+//!
+//! Messages that find no receive wait; all queue pairs that wait are told of the next one posted,
+//! and the first to come takes it.
+//!
+//! Context: any, but for making, resizing and closing. Lock order: the lock of a queue pair's
+//! receive queue, then `inner`.
+
+use kernel::impl_has_work;
+use kernel::new_spinlock_irq;
+use kernel::new_work;
+use kernel::prelude::*;
+use kernel::sync::Arc;
+use kernel::sync::SpinLockIrq;
+use kernel::workqueue::Work;
+use kernel::workqueue::WorkItem;
+
+use super::domain::Domain;
+use super::qp::NotPosted;
+use super::qp::QueuePair;
+use super::qp::Receive;
+use super::qp::ReceiveRing;
+use super::upcall::Upcalls;
+use super::work::Sge;
+
+/// What a face is told. Called in softirq, under no lock.
+pub(crate) trait SrqEvents: Send + Sync {
+    /// The number of receives fell below the limit. The limit is off now.
+    fn limit_reached(&self);
+}
+
+const LIMIT: u32 = 1;
+
+struct Inner {
+    ring: ReceiveRing,
+    /// Fewer than this many receives raise the event once; 0 is off.
+    limit: u32,
+    /// Queue pairs with a message that waits. Has room for all that use this queue.
+    waiting: KVec<Arc<QueuePair>>,
+    users: usize,
+}
+
+/// A shared receive queue.
+#[pin_data]
+pub(crate) struct SharedReceive {
+    domain: Arc<Domain>,
+    max_sge: u32,
+    events: KBox<dyn SrqEvents>,
+    #[pin]
+    inner: SpinLockIrq<Inner>,
+    #[pin]
+    upcalls: Upcalls,
+    #[pin]
+    work: Work<Self>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for SharedReceive { self.work }
+}
+
+impl SharedReceive {
+    /// May sleep.
+    pub(crate) fn new(
+        domain: Arc<Domain>,
+        depth: u32,
+        max_sge: u32,
+        events: KBox<dyn SrqEvents>,
+    ) -> Result<Arc<Self>> {
+        let inner = Inner {
+            ring: ReceiveRing::new(depth, max_sge)?,
+            limit: 0,
+            waiting: KVec::new(),
+            users: 0,
+        };
+        Arc::pin_init(
+            pin_init!(Self {
+                domain,
+                max_sge,
+                events,
+                inner <- new_spinlock_irq!(inner),
+                upcalls <- Upcalls::new(),
+                work <- new_work!("ndk_srq"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// The most elements that a receive has.
+    pub(crate) fn max_sge(&self) -> u32 {
+        self.max_sge
+    }
+
+    /// The number of receives that the queue takes.
+    pub(crate) fn depth(&self) -> u32 {
+        self.inner.lock().ring.limit()
+    }
+
+    /// The limit in force; 0 when it is off.
+    pub(crate) fn limit(&self) -> u32 {
+        self.inner.lock().limit
+    }
+
+    /// Arms the limit event: it comes when fewer than `limit` receives are left, at once if that
+    /// is so already. 0 turns it off. `EINVAL` above the depth.
+    pub(crate) fn set_limit(self: &Arc<Self>, limit: u32) -> Result {
+        let mut inner = self.inner.lock();
+        if limit > inner.ring.limit() {
+            return Err(EINVAL);
+        }
+        inner.limit = limit;
+        let news = inner.take_limit_event();
+        drop(inner);
+        self.raise(news);
+        Ok(())
+    }
+
+    /// Posts a receive. Any context.
+    pub(crate) fn post(
+        self: &Arc<Self>,
+        context: u64,
+        sges: impl ExactSizeIterator<Item = Sge>,
+    ) -> Result<(), NotPosted> {
+        let mut inner = self.inner.lock();
+        inner.ring.post(context, sges)?;
+        let mut waiting = inner.waiting.len();
+        drop(inner);
+        while waiting > 0 {
+            let Some(qp) = self.inner.lock().waiting.pop() else {
+                break;
+            };
+            qp.receive_arrived();
+            waiting -= 1;
+        }
+        Ok(())
+    }
+
+    /// A queue pair begins to use the queue.
+    pub(super) fn join(&self) -> Result {
+        let mut inner = self.inner.lock();
+        let more = (inner.users + 1).saturating_sub(inner.waiting.len());
+        inner.waiting.reserve(more, GFP_ATOMIC)?;
+        inner.users += 1;
+        Ok(())
+    }
+
+    /// A queue pair ends its use, and waits no more.
+    pub(super) fn leave(&self, qp: &QueuePair) {
+        let mut inner = self.inner.lock();
+        inner.users -= 1;
+        let at = inner.waiting.iter().position(|w| core::ptr::eq(&**w, qp));
+        let gone = at.and_then(|at| inner.waiting.remove(at).ok());
+        drop(inner);
+        drop(gone);
+    }
+
+    /// Takes a receive for a message, or notes that one of `qp` waits.
+    pub(super) fn take(self: &Arc<Self>, qp: &Arc<QueuePair>, receive: &mut Receive) -> bool {
+        let mut inner = self.inner.lock();
+        if inner.ring.take(receive) {
+            let news = inner.take_limit_event();
+            drop(inner);
+            self.raise(news);
+            return true;
+        }
+        if !inner.waiting.iter().any(|w| Arc::ptr_eq(w, qp)) {
+            // `join` made the room.
+            let _ = inner.waiting.push_within_capacity(qp.clone());
+        }
+        false
+    }
+
+    /// Ends all calls; returns when none runs any more. May sleep.
+    pub(crate) fn close(&self) {
+        self.upcalls.close();
+    }
+
+    fn raise(self: &Arc<Self>, news: u32) {
+        if news != 0 && self.upcalls.raise(news) {
+            let softirqs = self.domain.adapter().softirqs();
+            let _ = softirqs.enqueue(self.clone());
+        }
+    }
+}
+
+impl Inner {
+    /// `LIMIT` if the event is due, which turns it off.
+    fn take_limit_event(&mut self) -> u32 {
+        if self.limit == 0 || self.ring.len() >= self.limit {
+            return 0;
+        }
+        self.limit = 0;
+        LIMIT
+    }
+}
+
+impl WorkItem for SharedReceive {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        this.upcalls.run(|_| this.events.limit_reached());
+    }
+}

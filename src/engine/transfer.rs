@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Moving the bytes of a message: where they come from, where they go, and the copy between.
+//!
+//! A [`Place`] is one side of a message: a gather or scatter list, a range of a region that the
+//! peer named, or bytes taken inline. It is opened for a bounded part of the message at a time;
+//! what is open is a [`Held`], under which the memory stays accessible. So an invalidation waits
+//! for one part at most, and the next part of a transfer meets the checks again.
+
+use super::domain::Adapter;
+use super::memory::Access;
+use super::memory::Denied;
+use super::memory::User;
+use super::rights::Rights;
+use super::token::Token;
+use super::work::Remote;
+use super::work::Sge;
+use crate::sys::span::Span;
+
+/// One side of a message.
+#[derive(Clone, Copy)]
+pub(crate) enum Place<'a> {
+    /// Local memory, element by element.
+    List {
+        adapter: &'a Adapter,
+        user: User,
+        wanted: Rights,
+        sges: &'a [Sge],
+    },
+    /// A range that the peer named.
+    Named {
+        adapter: &'a Adapter,
+        user: User,
+        wanted: Rights,
+        at: Remote,
+        len: u64,
+    },
+    /// Bytes that were taken when the request was posted.
+    Inline(&'a [u8]),
+}
+
+enum Memory<'a> {
+    Whole(Span),
+    Registered(Access<'a>),
+    Bytes(&'a [u8]),
+}
+
+/// A part of a place that may be touched now; it covers the message from `begin` to `end`.
+pub(crate) struct Held<'a> {
+    memory: Memory<'a>,
+    begin: u64,
+    end: u64,
+}
+
+/// Which side refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Source(Denied),
+    Sink(Denied),
+}
+
+impl<'a> Place<'a> {
+    /// Opens the part that holds byte `at` of the message.
+    #[inline]
+    pub(crate) fn open(&self, at: u64) -> Result<Held<'a>, Denied> {
+        match *self {
+            Self::List {
+                adapter,
+                user,
+                wanted,
+                sges,
+            } => open_element(adapter, user, wanted, sges, at),
+            Self::Named {
+                adapter,
+                user,
+                wanted,
+                at: remote,
+                len,
+            } => {
+                let access =
+                    adapter
+                        .regions()
+                        .access(remote.token, user, wanted, remote.addr, len)?;
+                Ok(Held {
+                    memory: Memory::Registered(access),
+                    begin: 0,
+                    end: len,
+                })
+            }
+            Self::Inline(bytes) => Ok(Held {
+                memory: Memory::Bytes(bytes),
+                begin: 0,
+                // CAST: widening.
+                end: bytes.len() as u64,
+            }),
+        }
+    }
+
+    /// Whether the first `len` bytes may be used now, all of them.
+    pub(crate) fn check(&self, len: u64) -> Result<(), Denied> {
+        let mut at = 0;
+        while at < len {
+            at = self.open(at)?.end;
+        }
+        Ok(())
+    }
+
+    /// The number of bytes that the place has room for.
+    pub(crate) fn len(&self) -> u64 {
+        match *self {
+            // OVERFLOW: a list has far fewer than 2^32 elements.
+            Self::List { sges, .. } => sges.iter().map(|s| u64::from(s.len)).sum(),
+            Self::Named { len, .. } => len,
+            // CAST: widening.
+            Self::Inline(bytes) => bytes.len() as u64,
+        }
+    }
+}
+
+fn open_element<'a>(
+    adapter: &'a Adapter,
+    user: User,
+    wanted: Rights,
+    sges: &[Sge],
+    at: u64,
+) -> Result<Held<'a>, Denied> {
+    let mut begin = 0;
+    for sge in sges {
+        let len = u64::from(sge.len);
+        if at < begin + len {
+            let memory = open_local(adapter, user, wanted, sge)?;
+            return Ok(Held {
+                memory,
+                begin,
+                end: begin + len,
+            });
+        }
+        begin += len;
+    }
+    Err(Denied::Bounds)
+}
+
+fn open_local<'a>(
+    adapter: &'a Adapter,
+    user: User,
+    wanted: Rights,
+    sge: &Sge,
+) -> Result<Memory<'a>, Denied> {
+    if sge.token == Token::LOCAL_MEMORY {
+        // CAST: 64-bit kernel addresses; u32 widens.
+        let span = adapter.memory().slice(sge.addr as usize, sge.len as usize);
+        return Ok(Memory::Whole(span.ok_or(Denied::Bounds)?));
+    }
+    let len = u64::from(sge.len);
+    let access = adapter
+        .regions()
+        .access(sge.token, user, wanted, sge.addr, len)?;
+    Ok(Memory::Registered(access))
+}
+
+impl Held<'_> {
+    /// Memory that follows one another from byte `at` of the message on.
+    ///
+    /// Empty where this part does not reach, and for inline bytes, which are not consumer memory.
+    #[inline]
+    fn run(&self, at: u64) -> Span {
+        let skip = at.wrapping_sub(self.begin);
+        match &self.memory {
+            // CAST: 64-bit kernel addresses.
+            Memory::Whole(span) => {
+                let skip = skip as usize;
+                let left = span.len().saturating_sub(skip);
+                span.slice(skip, left).unwrap_or(Span::EMPTY)
+            }
+            Memory::Registered(access) => access.run(skip),
+            Memory::Bytes(_) => Span::EMPTY,
+        }
+    }
+
+    /// Copies from byte `at` of the message into `to`; returns how many bytes.
+    #[inline]
+    fn read(&self, at: u64, to: &Span) -> usize {
+        match &self.memory {
+            Memory::Bytes(bytes) => {
+                // CAST: an index into a slice in memory.
+                let skip = at.wrapping_sub(self.begin) as usize;
+                to.write(bytes.get(skip..).unwrap_or_default())
+            }
+            Memory::Whole(_) | Memory::Registered(_) => to.copy_from(&self.run(at)),
+        }
+    }
+}
+
+/// Copies bytes `[from, until)` of a message; returns the first byte not copied.
+///
+/// Memory is held for the whole call: the caller bounds `until - from`.
+pub(crate) fn copy(source: &Place<'_>, sink: &Place<'_>, from: u64, until: u64) -> Result<u64, Fault> {
+    let mut at = from;
+    if at >= until {
+        return Ok(at);
+    }
+    let mut read = source.open(at).map_err(Fault::Source)?;
+    let mut write = sink.open(at).map_err(Fault::Sink)?;
+    while at < until {
+        if at >= read.end {
+            read = source.open(at).map_err(Fault::Source)?;
+        }
+        if at >= write.end {
+            write = sink.open(at).map_err(Fault::Sink)?;
+        }
+        let room = write.run(at);
+        let most = usize::try_from(until - at).map_or(room.len(), |n| n.min(room.len()));
+        let room = room.slice(0, most).unwrap_or(Span::EMPTY);
+        // CAST: widening.
+        let moved = read.read(at, &room) as u64;
+        if moved == 0 {
+            return Err(Fault::Sink(Denied::Bounds));
+        }
+        at += moved;
+    }
+    Ok(at)
+}
+
+/// Executes an RDMA atomic on the eight bytes of `place`, and returns the old value.
+///
+/// `Ok(None)` when they are not eight aligned bytes.
+pub(crate) fn atomic(
+    place: &Place<'_>,
+    operate: impl FnOnce(&Span) -> Option<u64>,
+) -> Result<Option<u64>, Denied> {
+    Ok(operate(&place.open(0)?.run(0)))
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The seams of the engine: [`Transport`] below a connected queue pair, [`LinkOwner`] above it.
+
+use kernel::sync::Arc;
+
+/// What carries the requests of a connected queue pair to its peer.
+///
+/// A transport has two ends; a queue pair knows its transport and which end it is. The transport
+/// takes requests with `QueuePair::start`, completes each of them exactly once with
+/// `QueuePair::complete`, and at the receiving side uses `take_receive` and `finish_receive`.
+pub(crate) trait Transport: Send + Sync {
+    /// There are requests to start at this end. Any context, interrupts off included; the call
+    /// must not take long: what does not fit goes on from softirq.
+    fn doorbell(&self, end: usize);
+
+    /// A receive was posted at this end after a message had found none. Any context.
+    fn receive_posted(&self, end: usize);
+
+    /// The queue pair at this end is in error: every request that was started ends soon, and the
+    /// other end learns that the connection is gone. Any context; called once at most.
+    fn stop(&self, end: usize);
+}
+
+/// Who set the connection up and is told, once, that it is gone.
+pub(crate) trait LinkOwner: Send + Sync {
+    /// The queue pair is disconnected, by whatever side and cause. Any context; a transport's lock
+    /// may be held, so the owner tells its consumer later.
+    fn disconnected(self: Arc<Self>);
+}
+
+/// A queue pair's connection.
+pub(crate) struct Link {
+    pub(crate) transport: Arc<dyn Transport>,
+    pub(crate) end: usize,
+    pub(crate) owner: Arc<dyn LinkOwner>,
+}
+
+impl Clone for Link {
+    fn clone(&self) -> Self {
+        Self {
+            transport: self.transport.clone(),
+            end: self.end,
+            owner: self.owner.clone(),
+        }
+    }
+}
+
+/// What the two sides agreed on when they connected.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ReadLimits {
+    /// Reads of the peer that this side serves at once.
+    pub(crate) inbound: u32,
+    /// Reads that this side has outstanding at once; 0 forbids them.
+    pub(crate) outbound: u32,
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Gate`]: a value that others may use while it is open, and that nobody uses after it closed.
+//!
+//! This is the one mechanism behind every revocation of the project: local and remote
+//! invalidation, deregistration, unbinding a window. Whoever wants to use the value enters with a
+//! key and leaves when done; the owner closes, which stops new entries at once, and then asks
+//! [`Gate::is_quiet`] until the last one has left. One atomic word holds everything, so an entry
+//! costs one atomic operation and so does leaving.
+//!
+//! ```text
+//!            Opening::open(key)                 close(key)
+//!   closed ----------------------> open -------------------------> closing --(last leave)--> closed
+//!     ^ begin(): only here is `&mut T` given out
+//! ```
+//!
+//! Context: everything here may be called from any context and never sleeps or spins unboundedly.
+
+use core::cell::UnsafeCell;
+use core::ops::Deref;
+use core::ops::DerefMut;
+
+use kernel::prelude::*;
+use kernel::sync::atomic::ordering::Acquire;
+use kernel::sync::atomic::ordering::Full;
+use kernel::sync::atomic::ordering::Relaxed;
+use kernel::sync::atomic::ordering::Release;
+use kernel::sync::atomic::Atomic;
+
+const ENTRIES: u64 = 0xFFFF_FFFF;
+const KEY_SHIFT: u32 = 32;
+const KEY: u64 = 0xFF << KEY_SHIFT;
+const OPEN: u64 = 1 << 40;
+const BUSY: u64 = 1 << 41;
+
+/// A value that is shared while open and exclusive while closed and quiet.
+///
+/// # Invariants
+///
+/// - `word` bits 0 to 31 count the [`Entered`] that exist.
+/// - `OPEN` and `BUSY` are never set together.
+/// - `BUSY` is set exactly while an [`Opening`] exists; it is set only when no entry exists.
+/// - `&T` exists only under an [`Entered`], `&mut T` only under the [`Opening`].
+pub(crate) struct Gate<T> {
+    word: Atomic<u64>,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: `Gate` owns its `T`; sending the gate sends it.
+unsafe impl<T: Send> Send for Gate<T> {}
+// SAFETY: By the invariants `&T` is shared between threads (needs `Sync`) and `&mut T` moves
+// between them (needs `Send`), and the two never exist at once.
+unsafe impl<T: Send + Sync> Sync for Gate<T> {}
+
+/// Why an entry or a closing was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// The gate is not open.
+    NotOpen,
+    /// The gate is open under another key.
+    WrongKey,
+}
+
+impl<T> Gate<T> {
+    /// A closed gate around `value`.
+    pub(crate) const fn new(value: T) -> Self {
+        // INVARIANT: no entry, neither open nor busy.
+        Self {
+            word: Atomic::new(0),
+            value: UnsafeCell::new(value),
+        }
+    }
+
+    /// Enters, if the gate is open under `key`. The gate stays quietless until the result drops.
+    #[inline]
+    pub(crate) fn enter(&self, key: u8) -> Result<Entered<'_, T>, Refused> {
+        let mut word = self.word.load(Relaxed);
+        loop {
+            check(word, Some(key))?;
+            if word & ENTRIES == ENTRIES {
+                return Err(Refused::NotOpen);
+            }
+            // INVARIANT: one more `Entered`; `Acquire` pairs with `Opening::open`.
+            match self.word.cmpxchg(word, word + 1, Acquire) {
+                Ok(_) => return Ok(Entered { gate: self }),
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// Closes the gate, if it is open (under `key`, when one is given): no new entry from now on.
+    ///
+    /// Entries that exist go on; [`Gate::is_quiet`] tells when the last one has left.
+    pub(crate) fn close(&self, key: Option<u8>) -> Result<(), Refused> {
+        let mut word = self.word.load(Relaxed);
+        loop {
+            check(word, key)?;
+            match self.word.cmpxchg(word, word & !OPEN, Full) {
+                Ok(_) => return Ok(()),
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// Whether the gate is closed and the last entry has left. What they did is visible then.
+    #[inline]
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.word.load(Acquire) & (OPEN | ENTRIES) == 0
+    }
+
+    /// Whether the gate is open now.
+    pub(crate) fn is_open(&self) -> bool {
+        self.word.load(Relaxed) & OPEN != 0
+    }
+
+    /// The key of the last opening.
+    pub(crate) fn key(&self) -> u8 {
+        // CAST: the mask leaves eight bits.
+        ((self.word.load(Relaxed) & KEY) >> KEY_SHIFT) as u8
+    }
+
+    /// Takes a closed and quiet gate, to change the value and open it again.
+    ///
+    /// `None` while it is open, has entries left, or somebody else holds it.
+    pub(crate) fn begin(&self) -> Option<Opening<'_, T>> {
+        let mut word = self.word.load(Relaxed);
+        loop {
+            if word & (OPEN | BUSY | ENTRIES) != 0 {
+                return None;
+            }
+            // INVARIANT: `BUSY` is set when neither `OPEN` nor an entry is there; `Acquire` pairs
+            // with the `Release` of the last leave.
+            match self.word.cmpxchg(word, word | BUSY, Acquire) {
+                Ok(_) => return Some(Opening { gate: self }),
+                Err(now) => word = now,
+            }
+        }
+    }
+}
+
+#[inline]
+fn check(word: u64, key: Option<u8>) -> Result<(), Refused> {
+    if word & OPEN == 0 {
+        return Err(Refused::NotOpen);
+    }
+    match key {
+        // CAST: widening.
+        Some(key) if (word & KEY) >> KEY_SHIFT != u64::from(key) => Err(Refused::WrongKey),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The right to use the value of an open gate; leaves on drop.
+pub(crate) struct Entered<'a, T> {
+    gate: &'a Gate<T>,
+}
+
+impl<T> Deref for Entered<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: While an `Entered` exists the count is not zero, so no `Opening` exists and no
+        // `&mut T` either (type invariants of `Gate`).
+        unsafe { &*self.gate.value.get() }
+    }
+}
+
+impl<T> Drop for Entered<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        // INVARIANT: one `Entered` less; `Release` hands what it did to whoever sees quiet.
+        self.gate.word.fetch_sub(1, Release);
+    }
+}
+
+/// The exclusive right to change the value of a closed, quiet gate.
+pub(crate) struct Opening<'a, T> {
+    gate: &'a Gate<T>,
+}
+
+impl<T> Opening<'_, T> {
+    /// Opens the gate under `key`.
+    pub(crate) fn open(self, key: u8) {
+        // INVARIANT: `BUSY` goes as the `Opening` goes, and `OPEN` comes: nobody else changes the
+        // word while `BUSY` is set.
+        self.gate
+            .word
+            .store(OPEN | (u64::from(key) << KEY_SHIFT), Release);
+        core::mem::forget(self);
+    }
+}
+
+impl<T> Deref for Opening<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: There is one `Opening` and no `Entered` (type invariants of `Gate`).
+        unsafe { &*self.gate.value.get() }
+    }
+}
+
+impl<T> DerefMut for Opening<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: There is one `Opening` and no `Entered` (type invariants of `Gate`).
+        unsafe { &mut *self.gate.value.get() }
+    }
+}
+
+impl<T> Drop for Opening<'_, T> {
+    fn drop(&mut self) {
+        let word = self.gate.word.load(Relaxed);
+        // INVARIANT: `BUSY` goes as the `Opening` goes.
+        self.gate.word.store(word & !BUSY, Release);
+    }
+}
+
+#[cfg(ndk_kunit)]
+#[kernel::macros::kunit_tests(ndk_sys_gate)]
+mod tests {
+    use super::*;
+
+    fn open_gate(value: u32, key: u8) -> Gate<u32> {
+        let gate = Gate::new(value);
+        if let Some(opening) = gate.begin() {
+            opening.open(key);
+        }
+        gate
+    }
+
+    #[test]
+    fn a_new_gate_is_closed_and_quiet() {
+        let gate = Gate::new(1u32);
+        assert!(gate.enter(0).is_err());
+        assert!(gate.is_quiet());
+    }
+
+    #[test]
+    fn the_key_is_compared() {
+        let gate = open_gate(5, 3);
+        assert!(gate.enter(3).is_ok_and(|v| *v == 5));
+        assert!(matches!(gate.enter(4), Err(Refused::WrongKey)));
+        assert!(gate.close(Some(4)) == Err(Refused::WrongKey));
+        assert!(gate.close(Some(3)) == Ok(()));
+        assert!(gate.close(Some(3)) == Err(Refused::NotOpen));
+    }
+
+    #[test]
+    fn closing_stops_new_entries_and_quiet_waits_for_the_old_ones() {
+        let gate = open_gate(5, 3);
+        let inside = gate.enter(3);
+        assert!(inside.is_ok());
+        assert!(gate.close(None) == Ok(()));
+        assert!(gate.enter(3).is_err());
+        assert!(!gate.is_quiet());
+        assert!(gate.begin().is_none());
+        drop(inside);
+        assert!(gate.is_quiet());
+        assert!(gate.begin().is_some());
+    }
+
+    #[test]
+    fn an_opening_is_exclusive_and_may_be_given_up() {
+        let gate = Gate::new(1u32);
+        let first = gate.begin();
+        assert!(first.is_some());
+        assert!(gate.begin().is_none());
+        drop(first);
+        assert!(gate.is_quiet() && !gate.is_open());
+        if let Some(mut second) = gate.begin() {
+            *second = 2;
+            second.open(9);
+        }
+        assert!(gate.key() == 9);
+        assert!(gate.enter(9).is_ok_and(|v| *v == 2));
+    }
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Connections: the calls of `iw_cm` to the engine, and the engine's events back.
+
+use core::net::IpAddr;
+use core::net::SocketAddr;
+
+use kernel::prelude::*;
+use kernel::sync::Arc;
+
+use super::device::Shared;
+use super::device::MAX_READS;
+use super::Verbs;
+use crate::engine::connection::Ask;
+use crate::engine::connection::ConnectionEvents;
+use crate::engine::connection::Exchange;
+use crate::engine::connection::Listener;
+use crate::engine::connection::ListenerEvents;
+use crate::engine::connection::Offer;
+use crate::engine::connection::Up;
+use crate::engine::status::Status;
+use crate::engine::transport::ReadLimits;
+use crate::rdma::CmId;
+use crate::rdma::CmReply;
+use crate::rdma::CmRequest;
+use crate::rdma::ConnParams;
+use crate::rdma::Qp;
+use crate::sys::netdev::NetDev;
+
+/// One side of a connection, towards its `iw_cm_id`.
+struct Events {
+    id: CmId<Verbs>,
+    local: SocketAddr,
+    remote: SocketAddr,
+}
+
+impl ConnectionEvents for Events {
+    fn reply(&self, answer: Result<Up<'_>, Status>, private_data: &[u8]) {
+        let limits = answer.as_ref().map_or(ReadLimits::default(), |up| up.limits);
+        let event = CmReply {
+            status: answer.map(|_| ()).map_err(errno),
+            local: self.local,
+            remote: self.remote,
+            ird: narrow(limits.inbound),
+            ord: narrow(limits.outbound),
+            private_data,
+        };
+        if self.id.connect_reply(&event).is_err() {
+            pr_warn!("ndk: a connect reply was lost\n");
+        }
+    }
+
+    fn established(&self, up: Up<'_>) {
+        let (ird, ord) = (narrow(up.limits.inbound), narrow(up.limits.outbound));
+        if self.id.established(ird, ord).is_err() {
+            pr_warn!("ndk: an established event was lost\n");
+        }
+    }
+
+    fn closed(&self) -> Result {
+        self.id.closed(Ok(()))
+    }
+}
+
+/// The errors that the connection manager turns into REJECTED, UNREACHABLE and CONNECT_ERROR.
+fn errno(status: Status) -> Error {
+    match status {
+        Status::Refused => ECONNREFUSED,
+        Status::Unreachable | Status::Timeout => ETIMEDOUT,
+        _ => ECONNRESET,
+    }
+}
+
+/// The connection manager's read limits are bytes.
+fn narrow(limit: u32) -> u8 {
+    u8::try_from(limit).unwrap_or(u8::MAX)
+}
+
+fn limits(params: &ConnParams<'_>) -> ReadLimits {
+    ReadLimits {
+        inbound: params.ird.min(MAX_READS),
+        outbound: params.ord.min(MAX_READS),
+    }
+}
+
+/// Asks for a connection; the answer comes as an event, always.
+pub(super) fn connect(id: CmId<Verbs>, qp: &Qp<Verbs>, params: &ConnParams<'_>) -> Result {
+    let local = id.mapped_local().or_else(|| id.local()).ok_or(EINVAL)?;
+    let remote = id.mapped_remote().or_else(|| id.remote()).ok_or(EINVAL)?;
+    let shared = qp.shared();
+    let netdev = shared.netdev().ok_or(ENETDOWN)?;
+    let mut private_data = KVec::new();
+    private_data.extend_from_slice(params.private_data, GFP_KERNEL)?;
+    let events = Arc::new(Events { id, local, remote }, GFP_KERNEL)?;
+    let offer = shared.exchange.connect(Ask {
+        net: shared.adapter.net(),
+        local,
+        remote,
+        remote_is_here: netdev.is_local_addr(remote.ip()),
+        qp: qp.engine().clone(),
+        limits: limits(params),
+        private_data,
+        events,
+    })?;
+    qp.set_offer(offer);
+    Ok(())
+}
+
+/// Accepts a request with a queue pair.
+pub(super) fn accept(
+    id: CmId<Verbs>,
+    qp: &Qp<Verbs>,
+    offer: &Arc<Offer>,
+    params: &ConnParams<'_>,
+) -> Result {
+    let events = Events {
+        id,
+        local: offer.passive_addr(),
+        remote: offer.active_addr(),
+    };
+    let events = Arc::new(events, GFP_KERNEL)?;
+    offer.accept(qp.engine(), limits(params), params.private_data, events)
+}
+
+/// A listening `iw_cm_id`.
+pub(crate) struct Listening {
+    exchange: Arc<Exchange>,
+    listener: Arc<Listener>,
+}
+
+struct Requests {
+    id: CmId<Verbs>,
+    shared: Arc<Shared>,
+}
+
+impl ListenerEvents for Requests {
+    fn request(&self, offer: Arc<Offer>) -> Result {
+        let limits = offer.limits();
+        let event = CmRequest {
+            local: offer.passive_addr(),
+            remote: offer.active_addr(),
+            ird: narrow(limits.inbound),
+            ord: narrow(limits.outbound),
+            private_data: offer.private_data(),
+        };
+        self.id.connect_request(&event, offer.clone())
+    }
+
+    fn has_addr(&self, ip: IpAddr) -> bool {
+        self.shared.netdev().is_some_and(|n: NetDev| n.owns_addr(ip))
+    }
+}
+
+/// Begins to listen at the id's address; `EADDRINUSE` when somebody does already.
+pub(super) fn listen(id: CmId<Verbs>) -> Result<Arc<Listening>> {
+    let at = id.mapped_local().or_else(|| id.local()).ok_or(EINVAL)?;
+    let shared = id.device().shared().clone();
+    let exchange = shared.exchange.clone();
+    let net = shared.adapter.net();
+    let events = KBox::new(Requests { id, shared }, GFP_KERNEL)?;
+    let listener = exchange.listen(net, at, events)?;
+    Ok(Arc::new(Listening { exchange, listener }, GFP_KERNEL)?)
+}
+
+impl Listening {
+    /// Ends listening: no request is told after this.
+    pub(super) fn end(&self) {
+        self.exchange.unlisten(&self.listener);
+    }
+}

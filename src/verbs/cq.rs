@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Completion queues: polling, arming, and what a status is called in `struct ib_wc`.
+
+use kernel::prelude::*;
+use kernel::sync::Arc;
+
+use super::device::MAX_CQ_ENTRIES;
+use super::Verbs;
+use crate::engine::cq::Arm;
+use crate::engine::cq::CompletionQueue;
+use crate::engine::cq::CqEvents;
+use crate::engine::cq::IfPresent;
+use crate::engine::status::Status;
+use crate::engine::work::Completion;
+use crate::engine::work::Extra;
+use crate::engine::work::Operation;
+use crate::rdma::CqCreated;
+use crate::rdma::CqInit;
+use crate::rdma::CqUpcall;
+use crate::rdma::Device;
+use crate::rdma::Notify;
+use crate::rdma::QpCookie;
+use crate::rdma::Wc;
+use crate::rdma::WcExtra;
+use crate::rdma::WcOpcode;
+use crate::rdma::WcStatus;
+use crate::rdma::WcWriter;
+
+/// What stands behind a completion queue.
+pub(crate) struct Queue(Arc<CompletionQueue>);
+
+struct Upcalls(CqUpcall);
+
+impl CqEvents for Upcalls {
+    fn notify(&self, _failed: bool) {
+        self.0.completed();
+    }
+
+    fn failed(&self) {
+        self.0.error();
+    }
+}
+
+/// Makes a queue that holds what was asked for, and calls back on the CPU of its vector.
+pub(super) fn create(
+    device: &Device<Verbs>,
+    init: &CqInit,
+    upcall: CqUpcall,
+) -> Result<CqCreated<Queue>> {
+    if init.entries == 0 || init.entries > MAX_CQ_ENTRIES {
+        return Err(EINVAL);
+    }
+    let events = KBox::new(Upcalls(upcall), GFP_KERNEL)?;
+    let adapter = device.adapter().clone();
+    let queue = CompletionQueue::new(adapter, init.entries, init.comp_vector, events)?;
+    Ok(CqCreated {
+        entries: queue.depth(),
+        payload: Queue(queue),
+    })
+}
+
+impl Queue {
+    /// The engine's queue.
+    pub(super) fn engine(&self) -> &Arc<CompletionQueue> {
+        &self.0
+    }
+
+    pub(super) fn close(&self) {
+        self.0.close();
+    }
+
+    pub(super) fn poll(&self, out: &mut WcWriter<'_>) {
+        self.0.poll(out.room(), |entry| {
+            // `poll` takes no more entries than there is room for.
+            let _ = out.push(&wc(&entry));
+        });
+    }
+
+    pub(super) fn arm(&self, notify: &Notify) -> bool {
+        let arm = match notify.solicited_only {
+            true => Arm::Solicited,
+            false => Arm::Any,
+        };
+        self.0.arm(arm, IfPresent::Wait) && notify.report_missed
+    }
+}
+
+fn wc(entry: &Completion) -> Wc {
+    Wc {
+        wr_id: entry.context,
+        status: status(entry.status, entry.operation),
+        opcode: opcode(entry.operation),
+        byte_len: entry.length,
+        qp: QpCookie::from_raw(entry.qp),
+        extra: match entry.extra {
+            Extra::Nothing => WcExtra::None,
+            Extra::Immediate(data) => WcExtra::Imm(data),
+            Extra::Invalidate(token) => WcExtra::Invalidated(token.raw()),
+        },
+        vendor_err: match entry.status {
+            Status::Success => 0,
+            status => status.ntstatus(),
+        },
+    }
+}
+
+const fn status(status: Status, operation: Operation) -> WcStatus {
+    match status {
+        Status::Success => WcStatus::Success,
+        Status::Flushed | Status::Aborted => WcStatus::WrFlush,
+        Status::LocalLength | Status::ReceiveLength => WcStatus::LocLen,
+        Status::LocalOperation | Status::ReceiveInvalidation => WcStatus::LocQpOp,
+        Status::LocalAccess => WcStatus::LocProt,
+        Status::Bind => WcStatus::MwBind,
+        Status::RemoteAccess => WcStatus::RemAccess,
+        Status::RemoteInvalidRequest => WcStatus::RemInvReq,
+        Status::RemoteOperation => WcStatus::RemOp,
+        Status::ReceiverNotReady => WcStatus::RnrRetryExc,
+        Status::Timeout | Status::Refused | Status::Unreachable => match operation {
+            Operation::Receive | Operation::ReceiveWrite => WcStatus::RespTimeout,
+            _ => WcStatus::RetryExc,
+        },
+        Status::Fatal => WcStatus::Fatal,
+    }
+}
+
+const fn opcode(operation: Operation) -> WcOpcode {
+    match operation {
+        Operation::Send => WcOpcode::Send,
+        Operation::Write => WcOpcode::Write,
+        Operation::Read => WcOpcode::Read,
+        Operation::FetchAdd => WcOpcode::FetchAdd,
+        Operation::CompareSwap => WcOpcode::CompSwap,
+        Operation::Register => WcOpcode::RegMr,
+        Operation::Invalidate => WcOpcode::LocalInv,
+        // The verbs face binds no windows; the engine's other faces do.
+        Operation::Bind => WcOpcode::LocalInv,
+        Operation::Receive => WcOpcode::Recv,
+        Operation::ReceiveWrite => WcOpcode::RecvWithImm,
+    }
+}

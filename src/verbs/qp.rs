@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Queue pairs and shared receive queues; work requests to the engine's.
+
+use kernel::new_spinlock_irq;
+use kernel::prelude::*;
+use kernel::sync::Arc;
+use kernel::sync::SpinLockIrq;
+
+use super::device::Shared;
+use super::device::MAX_INLINE;
+use super::device::MAX_READS;
+use super::device::MAX_READ_SGES;
+use super::device::MAX_REQUESTS;
+use super::device::MAX_SGES;
+use super::memory::rights;
+use super::memory::rights_of;
+use super::Verbs;
+use crate::engine::connection::Offer;
+use crate::engine::qp::Caps;
+use crate::engine::qp::NotPosted;
+use crate::engine::qp::Parts;
+use crate::engine::qp::QpEvents;
+use crate::engine::qp::QueuePair;
+use crate::engine::rights::Rights;
+use crate::engine::srq::SharedReceive;
+use crate::engine::srq::SrqEvents;
+use crate::engine::state::State;
+use crate::engine::token::Token;
+use crate::engine::work::Extra;
+use crate::engine::work::Flags;
+use crate::engine::work::Remote;
+use crate::engine::work::Sge;
+use crate::engine::work::Work;
+use crate::rdma;
+use crate::rdma::Access;
+use crate::rdma::Device;
+use crate::rdma::Pd;
+use crate::rdma::QpAttributes;
+use crate::rdma::QpCaps;
+use crate::rdma::QpChange;
+use crate::rdma::QpCreated;
+use crate::rdma::QpEvent;
+use crate::rdma::QpInit;
+use crate::rdma::QpState;
+use crate::rdma::QpUpcall;
+use crate::rdma::RecvChain;
+use crate::rdma::RegMr;
+use crate::rdma::SendChain;
+use crate::rdma::SendFlags;
+use crate::rdma::SendOp;
+use crate::rdma::SendRequest;
+use crate::rdma::SrqAttributes;
+use crate::rdma::SrqChange;
+use crate::rdma::SrqCreated;
+use crate::rdma::SrqUpcall;
+
+/// What stands behind a queue pair.
+pub(crate) struct Pair {
+    engine: Arc<QueuePair>,
+    shared: Arc<Shared>,
+    signal_all: bool,
+    control: Pin<KBox<SpinLockIrq<Control>>>,
+}
+
+/// What changes seldom.
+struct Control {
+    access: Access,
+    /// Reads that this side may serve at once, and have outstanding at once.
+    inbound: u8,
+    outbound: u8,
+    /// The connection that this side has asked for.
+    offer: Option<Arc<Offer>>,
+}
+
+struct Upcalls(QpUpcall);
+
+impl QpEvents for Upcalls {
+    fn last_receive_reached(&self) {
+        self.0.event(QpEvent::LastWqeReached);
+    }
+
+    fn broken(&self) {
+        self.0.event(QpEvent::Fatal);
+    }
+}
+
+/// Makes a queue pair; sizes above the device's limits are `EINVAL`.
+pub(super) fn create(
+    device: &Device<Verbs>,
+    init: &QpInit<'_, Verbs>,
+) -> Result<QpCreated<Pair>> {
+    let caps = check_caps(&init.caps)?;
+    let parts = Parts {
+        number: init.qpn,
+        domain: (**init.pd).clone(),
+        send_cq: init.send_cq.engine().clone(),
+        receive_cq: init.recv_cq.engine().clone(),
+        shared: init.srq.map(|srq| (**srq).clone()),
+        events: KBox::new(Upcalls(init.upcall.clone()), GFP_KERNEL)?,
+        cookie: init.cookie.into_raw(),
+    };
+    let engine = QueuePair::new(parts, caps)?;
+    let control = Control {
+        access: Access::default(),
+        inbound: 0,
+        outbound: 0,
+        offer: None,
+    };
+    Ok(QpCreated {
+        caps: granted(engine.caps()),
+        payload: Pair {
+            engine,
+            shared: device.shared().clone(),
+            signal_all: init.signal_all,
+            control: KBox::pin_init(new_spinlock_irq!(control), GFP_KERNEL)?,
+        },
+    })
+}
+
+fn check_caps(caps: &QpCaps) -> Result<Caps> {
+    let fits = caps.send_wr <= MAX_REQUESTS
+        && caps.recv_wr <= MAX_REQUESTS
+        && caps.send_sge <= MAX_SGES
+        && caps.recv_sge <= MAX_SGES
+        && caps.inline_data <= MAX_INLINE;
+    if !fits {
+        return Err(EINVAL);
+    }
+    Ok(Caps {
+        sends: caps.send_wr,
+        receives: caps.recv_wr,
+        send_sges: caps.send_sge,
+        receive_sges: caps.recv_sge,
+        read_sges: MAX_READ_SGES.min(caps.send_sge),
+        inline: caps.inline_data,
+    })
+}
+
+fn granted(caps: &Caps) -> QpCaps {
+    QpCaps {
+        send_wr: caps.sends,
+        recv_wr: caps.receives,
+        send_sge: caps.send_sges,
+        recv_sge: caps.receive_sges,
+        inline_data: caps.inline,
+    }
+}
+
+impl Pair {
+    /// The engine's queue pair.
+    pub(super) fn engine(&self) -> &Arc<QueuePair> {
+        &self.engine
+    }
+
+    /// What it keeps of its device.
+    pub(super) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// Remembers what this side has asked for, so that destroying can take it back.
+    pub(super) fn set_offer(&self, offer: Arc<Offer>) {
+        let old = self.control.lock().offer.replace(offer);
+        drop(old);
+    }
+
+    /// `ib_modify_qp` as the iWARP connection manager and `ib_drain_qp` use it.
+    pub(super) fn modify(&self, change: &QpChange) -> Result {
+        if let Some(access) = change.access {
+            self.engine.set_peer_rights(peer_rights(access));
+            self.control.lock().access = access;
+        }
+        let reads = [change.max_rd_atomic, change.max_dest_rd_atomic];
+        if reads.iter().flatten().any(|n| u32::from(*n) > MAX_READS) {
+            return Err(EINVAL);
+        }
+        let mut control = self.control.lock();
+        control.outbound = change.max_rd_atomic.unwrap_or(control.outbound);
+        control.inbound = change.max_dest_rd_atomic.unwrap_or(control.inbound);
+        drop(control);
+        match change.state {
+            None => Ok(()),
+            Some(QpState::Reset) => self.engine.modify(State::Reset),
+            Some(QpState::Init) => self.engine.modify(State::Init),
+            Some(QpState::Rtr) => self.engine.modify(State::Ready),
+            // The connection manager's business: true already, or not to be had this way.
+            Some(QpState::Rts) if self.engine.state() == State::Connected => Ok(()),
+            Some(QpState::Rts | QpState::Sqe) => Err(EINVAL),
+            Some(QpState::Sqd) => {
+                self.engine.close();
+                Ok(())
+            }
+            Some(QpState::Err) => self.engine.modify(State::Error),
+        }
+    }
+
+    pub(super) fn query(&self) -> QpAttributes {
+        let state = match self.engine.state() {
+            State::Reset => QpState::Reset,
+            State::Init => QpState::Init,
+            State::Ready => QpState::Rtr,
+            State::Connected => QpState::Rts,
+            State::Error => QpState::Err,
+        };
+        let control = self.control.lock();
+        QpAttributes {
+            state,
+            caps: granted(self.engine.caps()),
+            access: control.access,
+            max_rd_atomic: control.outbound,
+            max_dest_rd_atomic: control.inbound,
+            signal_all: self.signal_all,
+        }
+    }
+
+    /// Ends everything; the connection manager is told before this returns.
+    pub(super) fn destroy(&self) {
+        let offer = self.control.lock().offer.take();
+        if let Some(offer) = offer {
+            offer.abandon();
+        }
+        self.engine.destroy();
+    }
+
+    /// Posts a chain; what came before the request that fails stays posted, and is started.
+    pub(super) fn post_send(&self, chain: &mut SendChain<'_, Verbs>) -> Result {
+        let posted = self.post_each(chain);
+        self.engine.ring();
+        posted
+    }
+
+    fn post_each(&self, chain: &mut SendChain<'_, Verbs>) -> Result {
+        while let Some(request) = chain.next()? {
+            let work = work(&request)?;
+            let flags = flags(&request.flags, self.signal_all);
+            let sges = request.sges.iter().map(sge);
+            // What has no memory of its own ignores the list, as other providers do.
+            let count = if work.is_local() { 0 } else { sges.len() };
+            self.engine
+                .post(request.wr_id, work, flags, sges.take(count))
+                .map_err(errno)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn post_receive(&self, chain: &mut RecvChain<'_>) -> Result {
+        while let Some(request) = chain.next()? {
+            self.engine
+                .post_receive(request.wr_id, request.sges.iter().map(sge))
+                .map_err(errno)?;
+        }
+        Ok(())
+    }
+}
+
+/// The iWARP connection manager never asks for atomics, and the region's own right decides.
+fn peer_rights(access: Access) -> Rights {
+    rights_of(access).with(Rights::REMOTE_ATOMIC)
+}
+
+fn errno(refused: NotPosted) -> Error {
+    match refused {
+        NotPosted::Full => ENOMEM,
+        NotPosted::TooLong => EMSGSIZE,
+        NotPosted::State
+        | NotPosted::Invalid
+        | NotPosted::TooManySges
+        | NotPosted::InlineTooLong => EINVAL,
+    }
+}
+
+fn sge(sge: &rdma::Sge) -> Sge {
+    Sge {
+        addr: sge.addr(),
+        len: sge.len(),
+        token: Token::from_raw(sge.lkey()),
+    }
+}
+
+fn flags(flags: &SendFlags, signal_all: bool) -> Flags {
+    let set = [
+        (signal_all || flags.signaled(), Flags::SIGNALED),
+        (flags.solicited(), Flags::SOLICITED),
+        (flags.fence(), Flags::READ_FENCE),
+        (flags.inline(), Flags::INLINE),
+    ];
+    set.into_iter()
+        .filter(|(set, _)| *set)
+        .fold(Flags::NONE, |all, (_, flag)| all.with(flag))
+}
+
+fn work(request: &SendRequest<'_, Verbs>) -> Result<Work> {
+    let remote = |addr, rkey| Remote {
+        addr,
+        token: Token::from_raw(rkey),
+    };
+    Ok(match request.op {
+        SendOp::Send => Work::Send {
+            extra: Extra::Nothing,
+        },
+        SendOp::SendImm { imm } => Work::Send {
+            extra: Extra::Immediate(imm),
+        },
+        SendOp::SendInv { rkey } => Work::Send {
+            extra: Extra::Invalidate(Token::from_raw(rkey)),
+        },
+        SendOp::Write { addr, rkey } => Work::Write {
+            to: remote(addr, rkey),
+            immediate: None,
+        },
+        SendOp::WriteImm { addr, rkey, imm } => Work::Write {
+            to: remote(addr, rkey),
+            immediate: Some(imm),
+        },
+        SendOp::Read { addr, rkey } => Work::Read {
+            from: remote(addr, rkey),
+            invalidate: None,
+        },
+        SendOp::ReadInv {
+            addr,
+            rkey,
+            invalidate,
+        } => Work::Read {
+            from: remote(addr, rkey),
+            invalidate: Some(Token::from_raw(invalidate)),
+        },
+        SendOp::LocalInv { rkey } => Work::Invalidate {
+            token: Token::from_raw(rkey),
+            must_be_valid: false,
+        },
+        SendOp::RegMr(ref reg) => register(reg)?,
+        SendOp::FetchAdd { addr, rkey, add } => Work::FetchAdd {
+            at: remote(addr, rkey),
+            add,
+        },
+        SendOp::CmpSwap {
+            addr,
+            rkey,
+            compare,
+            swap,
+        } => Work::CompareSwap {
+            at: remote(addr, rkey),
+            compare,
+            swap,
+        },
+    })
+}
+
+/// A registration with the address, length, key and rights as they stand at the time of posting.
+fn register(reg: &RegMr<'_, Verbs>) -> Result<Work> {
+    let token = Token::from_raw(reg.key);
+    if token.index() != reg.mr.index() {
+        return Err(EINVAL);
+    }
+    Ok(Work::Register {
+        token,
+        base: reg.iova,
+        len: reg.len,
+        rights: rights(reg.access)?,
+    })
+}
+
+struct SrqUpcalls(SrqUpcall);
+
+impl SrqEvents for SrqUpcalls {
+    fn limit_reached(&self) {
+        self.0.limit_reached();
+    }
+}
+
+/// Makes a shared receive queue; sizes above the device's limits are `EINVAL`.
+pub(super) fn create_srq(
+    pd: &Pd<Verbs>,
+    wanted: &SrqAttributes,
+    upcall: SrqUpcall,
+) -> Result<SrqCreated<Arc<SharedReceive>>> {
+    if wanted.max_wr == 0 || wanted.max_wr > MAX_REQUESTS || wanted.max_sge > MAX_SGES {
+        return Err(EINVAL);
+    }
+    let events = KBox::new(SrqUpcalls(upcall), GFP_KERNEL)?;
+    let srq = SharedReceive::new((**pd).clone(), wanted.max_wr, wanted.max_sge, events)?;
+    if wanted.limit != 0 {
+        srq.set_limit(wanted.limit)?;
+    }
+    Ok(SrqCreated {
+        granted: query_srq(&srq),
+        payload: srq,
+    })
+}
+
+/// Arms the limit. Resizing is not supported (`EOPNOTSUPP`).
+pub(super) fn modify_srq(srq: &Arc<SharedReceive>, change: &SrqChange) -> Result {
+    if change.max_wr.is_some() {
+        return Err(EOPNOTSUPP);
+    }
+    match change.limit {
+        Some(limit) => srq.set_limit(limit),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn query_srq(srq: &Arc<SharedReceive>) -> SrqAttributes {
+    SrqAttributes {
+        max_wr: srq.depth(),
+        max_sge: srq.max_sge(),
+        limit: srq.limit(),
+    }
+}
+
+pub(super) fn post_srq_receive(srq: &Arc<SharedReceive>, chain: &mut RecvChain<'_>) -> Result {
+    while let Some(request) = chain.next()? {
+        srq.post(request.wr_id, request.sges.iter().map(sge))
+            .map_err(errno)?;
+    }
+    Ok(())
+}
