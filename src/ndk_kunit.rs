@@ -8,10 +8,13 @@
 
 #[expect(unsafe_code)]
 mod bindings;
+mod direct;
+mod engine;
 #[expect(unsafe_code)]
 mod rdma;
 #[expect(unsafe_code)]
 mod sys;
+mod verbs;
 
 use kernel::prelude::*;
 

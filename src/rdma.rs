@@ -42,6 +42,7 @@ mod object;
 mod ops;
 mod port;
 mod qp;
+mod recv;
 mod srq;
 #[cfg(ndk_kunit)]
 mod stub;
@@ -50,6 +51,8 @@ mod types;
 mod upcall;
 mod work;
 
+// All that a provider may want; no single one wants it all.
+#[allow(unused_imports)]
 pub(crate) use self::{
     cm::{
         CmId,
@@ -75,7 +78,10 @@ pub(crate) use self::{
         PortEvent, //
     },
     link::Registration,
-    memory::Extents,
+    memory::{
+        all_memory,
+        Extents, //
+    },
     mr::{
         Mr,
         MrCreated,
@@ -92,6 +98,10 @@ pub(crate) use self::{
         QpCookie,
         QpCreated,
         QpInit, //
+    },
+    recv::{
+        RecvChain,
+        RecvRequest, //
     },
     srq::{
         Srq,
@@ -114,8 +124,6 @@ pub(crate) use self::{
         SrqUpcall, //
     },
     work::{
-        RecvChain,
-        RecvRequest,
         RegMr,
         SendChain,
         SendFlags,

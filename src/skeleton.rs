@@ -160,7 +160,7 @@ impl Operations for Skeleton {
         Ok(())
     }
 
-    fn create_listen(_id: CmId<Self>, _backlog: u32) -> Result<Arc<()>> {
+    fn create_listen(_: &Device<Self>, _id: CmId<Self>, _backlog: u32) -> Result<Arc<()>> {
         Err(EOPNOTSUPP)
     }
 

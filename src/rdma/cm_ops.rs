@@ -28,6 +28,7 @@ use super::{
         CmId,
         ConnParams, //
     },
+    device::Device,
     qp,
     table::OperationsVTable,
     Operations, //
@@ -168,10 +169,10 @@ impl<T: Operations> OperationsVTable<T> {
         backlog: c_int,
     ) -> c_int {
         from_result(|| {
-            // SAFETY: iw_cm passes its identifier.
-            let id = unsafe { Self::id(id) }?;
+            // SAFETY: iw_cm passes its identifier, of a device that it keeps during the call.
+            let (device, id) = unsafe { (Device::<T>::from_raw((*id).device), Self::id(id)?) };
             let backlog = u32::try_from(backlog).map_err(|_| EINVAL)?;
-            let listener = T::create_listen(id.clone(), backlog)?;
+            let listener = T::create_listen(device, id.clone(), backlog)?;
             // SAFETY: The identifier is new to us, so nobody else uses the word.
             unsafe { *id.provider_data() = Arc::into_raw(listener).cast_mut().cast() };
             Ok(0)

@@ -23,6 +23,14 @@ use crate::{
     sys::span::Span, //
 };
 
+/// All memory of the kernel, for requests that name local addresses without a region of their own
+/// (`local_dma_lkey`, `ib_get_dma_mr`). An address is its own offset.
+pub(crate) fn all_memory() -> Span {
+    // SAFETY: Consumers of verbs promise for every address that they post under such a key, or
+    // that they let a peer name under a global one, that it is theirs until the request ended.
+    unsafe { Span::whole_memory() }
+}
+
 /// How much a region takes, and in which pieces.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rule {
@@ -137,6 +145,8 @@ pub(super) struct Mapped {
 
 /// The ranges of a scatter list that a region takes, in order.
 ///
+/// There are at most as many as the region has entries, for each costs one.
+///
 /// # Invariants
 ///
 /// `entry` is null or an entry with `left` entries from it on, which are mapped, and whose memory
@@ -148,6 +158,8 @@ pub(crate) struct Extents<'a> {
     start: u64,
     budget: Budget,
     mapped: Mapped,
+    /// A range that does not continue the one given out last.
+    held: Option<Span>,
     _list: PhantomData<&'a bindings::scatterlist>,
 }
 
@@ -186,6 +198,7 @@ impl Extents<'_> {
                 offset: 0,
                 length: 0,
             },
+            held: None,
             _list: PhantomData,
         })
     }
@@ -195,8 +208,11 @@ impl Extents<'_> {
         self.start
     }
 
-    /// How far it came. `EINVAL` if nothing was taken.
+    /// How far it came. `EINVAL` if nothing was taken, or not all was asked for.
     pub(super) fn finish(self) -> Result<Mapped> {
+        if self.left != 0 || self.held.is_some() {
+            return Err(EINVAL);
+        }
         match self.mapped {
             Mapped {
                 entries: 0,
@@ -239,13 +255,9 @@ impl Extents<'_> {
         self.entry = next;
         self.left = self.left.saturating_sub(1);
     }
-}
 
-impl Iterator for Extents<'_> {
-    type Item = Span;
-
-    /// The next range; entries that take up nothing are left out.
-    fn next(&mut self) -> Option<Span> {
+    /// What is taken of the next entry; those of which nothing is are left out.
+    fn piece(&mut self) -> Option<Span> {
         loop {
             let Some((piece, next, taken)) = self.peek() else {
                 self.left = 0;
@@ -259,6 +271,25 @@ impl Iterator for Extents<'_> {
                 return Some(unsafe { Span::new(piece.addr as usize, taken as usize) });
             }
         }
+    }
+}
+
+impl Iterator for Extents<'_> {
+    type Item = Span;
+
+    /// The next range; entries that continue each other are joined.
+    fn next(&mut self) -> Option<Span> {
+        let mut whole = self.held.take().or_else(|| self.piece())?;
+        while let Some(next) = self.piece() {
+            match whole.join(&next) {
+                Some(joined) => whole = joined,
+                None => {
+                    self.held = Some(next);
+                    break;
+                }
+            }
+        }
+        Some(whole)
     }
 }
 

@@ -22,7 +22,6 @@ use core::{
 use kernel::{
     error::from_result,
     ffi::c_int,
-    prelude::*,
     types::Opaque, //
 };
 

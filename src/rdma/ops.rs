@@ -32,6 +32,7 @@ use super::{
         QpCreated,
         QpInit, //
     },
+    recv::RecvChain,
     srq::{
         Srq,
         SrqCreated, //
@@ -48,10 +49,7 @@ use super::{
         CqUpcall,
         SrqUpcall, //
     },
-    work::{
-        RecvChain,
-        SendChain, //
-    }, //
+    work::SendChain, //
 };
 use crate::sys::netdev::{
     NetDev,
@@ -204,7 +202,11 @@ pub(crate) trait Operations: Sized + Send + Sync + 'static {
     fn reject(request: Arc<Self::Request>, private_data: &[u8]) -> Result;
 
     /// Listens on the local address of `id`; requests are told by [`CmId::connect_request`].
-    fn create_listen(id: CmId<Self>, backlog: u32) -> Result<Arc<Self::Listener>>;
+    fn create_listen(
+        device: &Device<Self>,
+        id: CmId<Self>,
+        backlog: u32,
+    ) -> Result<Arc<Self::Listener>>;
 
     /// Ends listening; no request is told after this.
     fn destroy_listen(listener: Arc<Self::Listener>) -> Result;

@@ -30,6 +30,7 @@ use super::{
         Object,
         Pd, //
     },
+    recv::RecvChain,
     srq::Srq,
     table::{
         kernel_only,
@@ -43,10 +44,7 @@ use super::{
         Live,
         QpUpcall, //
     },
-    work::{
-        RecvChain,
-        SendChain, //
-    },
+    work::SendChain,
     Operations, //
 };
 use crate::{

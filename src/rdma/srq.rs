@@ -15,6 +15,7 @@ use super::{
         Object,
         Pd, //
     },
+    recv::RecvChain,
     table::{
         kernel_only,
         OperationsVTable, //
@@ -27,7 +28,6 @@ use super::{
         Live,
         SrqUpcall, //
     },
-    work::RecvChain,
     Operations, //
 };
 use crate::bindings;

@@ -158,7 +158,7 @@ impl Operations for Stub {
         Ok(())
     }
 
-    fn create_listen(_id: CmId<Self>, backlog: u32) -> Result<Arc<u32>> {
+    fn create_listen(_: &Device<Self>, _id: CmId<Self>, backlog: u32) -> Result<Arc<u32>> {
         Ok(Arc::new(backlog, GFP_KERNEL)?)
     }
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Chains of work requests as the consumer posted them: checked, borrowed
+//! Chains of send requests as the consumer posted them: checked, borrowed
 //! views, and the only writer of `bad_wr`.
 //!
 //! Nothing is copied but what a request carries by value, and nothing is
 //! allocated. The chain and its scatter lists are the consumer's and are valid
 //! during the post only.
 //!
-//! C: `struct ib_send_wr` and what it is embedded in, `struct ib_recv_wr`,
-//! `struct ib_sge`.
+//! C: `struct ib_send_wr` and what it is embedded in, `struct ib_sge`.
 
 use core::{
     marker::PhantomData,
@@ -59,7 +58,7 @@ impl Sge {
 ///
 /// `list` has `count` entries that do not change during `'a`.
 #[inline]
-unsafe fn sges<'a>(list: *const bindings::ib_sge, count: c_int) -> Result<&'a [Sge]> {
+pub(super) unsafe fn sges<'a>(list: *const bindings::ib_sge, count: c_int) -> Result<&'a [Sge]> {
     let count = usize::try_from(count).map_err(|_| EINVAL)?;
     if count == 0 {
         return Ok(&[]);
@@ -346,78 +345,6 @@ unsafe fn atomic_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr) -> SendOp<'
     }
 }
 
-/// A request for a receive queue.
-pub(crate) struct RecvRequest<'a> {
-    /// What the consumer calls it.
-    pub(crate) wr_id: u64,
-    /// Where the data is to go.
-    pub(crate) sges: &'a [Sge],
-}
-
-/// A chain of requests for a receive queue.
-///
-/// # Invariants
-///
-/// `current` and `next` are null or requests of a chain that is valid during `'a`.
-pub(crate) struct RecvChain<'a> {
-    current: *const bindings::ib_recv_wr,
-    next: *const bindings::ib_recv_wr,
-    _chain: PhantomData<&'a bindings::ib_recv_wr>,
-}
-
-impl<'a> RecvChain<'a> {
-    /// # Safety
-    ///
-    /// `first` is null or starts a chain of valid requests, which does not change during `'a`.
-    #[inline]
-    pub(super) unsafe fn new(first: *const bindings::ib_recv_wr) -> Self {
-        // INVARIANT: The caller says so.
-        Self {
-            current: first,
-            next: first,
-            _chain: PhantomData,
-        }
-    }
-
-    /// The next request; `None` at the end. `EINVAL` if it is malformed.
-    #[inline]
-    pub(crate) fn next(&mut self) -> Result<Option<RecvRequest<'a>>> {
-        if self.next.is_null() {
-            return Ok(None);
-        }
-        // INVARIANT: `next` is a valid request.
-        self.current = self.next;
-        // SAFETY: By the invariant the request is valid.
-        let wr = unsafe { &*self.current };
-        self.next = wr.next;
-        Ok(Some(RecvRequest {
-            // SAFETY: Both fields of the union are 64 bits without invalid patterns.
-            wr_id: unsafe { wr.__bindgen_anon_1.wr_id },
-            // SAFETY: The request is valid, so its list has that many entries.
-            sges: unsafe { sges(wr.sg_list, wr.num_sge) }?,
-        }))
-    }
-
-    /// Turns the provider's result into that of the post.
-    ///
-    /// # Safety
-    ///
-    /// `bad_wr` is null or writable.
-    #[inline]
-    pub(super) unsafe fn report(
-        &self,
-        result: Result,
-        bad_wr: *mut *const bindings::ib_recv_wr,
-    ) -> c_int {
-        let Err(error) = result else { return 0 };
-        if !bad_wr.is_null() {
-            // SAFETY: The caller says that it is writable.
-            unsafe { *bad_wr = self.current };
-        }
-        error.to_errno()
-    }
-}
-
 #[cfg(ndk_kunit)]
 #[kernel::macros::kunit_tests(ndk_rdma_work)]
 mod tests {
@@ -438,11 +365,8 @@ mod tests {
     #[test]
     fn empty_chain_has_no_request() {
         // SAFETY: Null is an empty chain.
-        let mut sends = unsafe { Chain::new(ptr::null()) };
-        // SAFETY: As above.
-        let mut receives = unsafe { RecvChain::new(ptr::null()) };
-        assert!(matches!(sends.next(), Ok(None)));
-        assert!(matches!(receives.next(), Ok(None)));
+        let mut chain = unsafe { Chain::new(ptr::null()) };
+        assert!(matches!(chain.next(), Ok(None)));
     }
 
     #[test]

@@ -15,7 +15,6 @@ use core::ptr::NonNull;
 
 use kernel::{
     prelude::*,
-    str::CStrExt as _,
     types::NotThreadSafe,
     workqueue::{
         Queue,
