@@ -24,6 +24,7 @@ use crate::rdma::CmId;
 use crate::rdma::CmReply;
 use crate::rdma::CmRequest;
 use crate::rdma::ConnParams;
+use crate::rdma::Device;
 use crate::rdma::Qp;
 use crate::sys::netdev::NetDev;
 
@@ -152,9 +153,9 @@ impl ListenerEvents for Requests {
 }
 
 /// Begins to listen at the id's address; `EADDRINUSE` when somebody does already.
-pub(super) fn listen(id: CmId<Verbs>) -> Result<Arc<Listening>> {
+pub(super) fn listen(device: &Device<Verbs>, id: CmId<Verbs>) -> Result<Arc<Listening>> {
     let at = id.mapped_local().or_else(|| id.local()).ok_or(EINVAL)?;
-    let shared = id.device().shared().clone();
+    let shared = device.shared().clone();
     let exchange = shared.exchange.clone();
     let net = shared.adapter.net();
     let events = KBox::new(Requests { id, shared }, GFP_KERNEL)?;

@@ -322,7 +322,7 @@ fn work(request: &SendRequest<'_, Verbs>) -> Result<Work> {
             invalidate,
         } => Work::Read {
             from: remote(addr, rkey),
-            invalidate: Some(Token::from_raw(invalidate)),
+            invalidate: Some(sink_token(request, Token::from_raw(invalidate))?),
         },
         SendOp::LocalInv { rkey } => Work::Invalidate {
             token: Token::from_raw(rkey),
@@ -344,6 +344,19 @@ fn work(request: &SendRequest<'_, Verbs>) -> Result<Work> {
             swap,
         },
     })
+}
+
+/// The token that a read with invalidate ends: that of its sink.
+///
+/// The core's `rdma_rw` names the region by the key that it had before the registration that is
+/// posted together with the read, so `named` has to be right in its index alone.
+fn sink_token(request: &SendRequest<'_, Verbs>, named: Token) -> Result<Token> {
+    let sink = request.sges.first().ok_or(EINVAL)?;
+    let sink = Token::from_raw(sink.lkey());
+    match sink.index() == named.index() {
+        true => Ok(sink),
+        false => Err(EINVAL),
+    }
 }
 
 /// A registration with the address, length, key and rights as they stand at the time of posting.
