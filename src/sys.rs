@@ -12,7 +12,7 @@
 //! | [`cpu`]       | processor numbers, per-processor counters                       |
 //! | [`event`]     | a completion that softirq may signal                            |
 //! | [`gate`]      | access that ends before its object goes                         |
-//! | [`lock`]      | a spinlock that may be taken in any context                     |
+//! | [`global`]    | the one value of its kind in the module                         |
 //! | [`netdev`]    | network devices held by reference, and their events             |
 //! | [`random`]    | random numbers                                                  |
 //! | [`softirq`]   | bottom half sections, bottom half and process work queues       |
@@ -24,7 +24,7 @@ pub(crate) mod addr;
 pub(crate) mod cpu;
 pub(crate) mod event;
 pub(crate) mod gate;
-pub(crate) mod lock;
+pub(crate) mod global;
 pub(crate) mod netdev;
 pub(crate) mod random;
 pub(crate) mod softirq;

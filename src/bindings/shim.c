@@ -58,29 +58,6 @@ bool ndk_queue_work_on(struct workqueue_struct *wq, struct work_struct *work,
 	return queued;
 }
 
-unsigned long ndk_spin_lock_irqsave(spinlock_t *lock)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(lock, flags);
-	return flags;
-}
-
-bool ndk_spin_trylock_irqsave(spinlock_t *lock, unsigned long *flags)
-{
-	unsigned long f;
-
-	if (!spin_trylock_irqsave(lock, f))
-		return false;
-	*flags = f;
-	return true;
-}
-
-void ndk_spin_unlock_irqrestore(spinlock_t *lock, unsigned long flags)
-{
-	spin_unlock_irqrestore(lock, flags);
-}
-
 u32 ndk_cpu_current(void)
 {
 	return raw_smp_processor_id();

@@ -10,7 +10,6 @@
 #include <linux/in6.h>
 #include <linux/netdevice.h>
 #include <linux/scatterlist.h>
-#include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
@@ -22,11 +21,6 @@ struct workqueue_struct *ndk_wq_alloc_bh(const char *name);
 struct workqueue_struct *ndk_wq_alloc_unbound(const char *name);
 bool ndk_queue_work_on(struct workqueue_struct *wq, struct work_struct *work,
 		       u32 cpu);
-
-/* sys/lock.rs */
-unsigned long ndk_spin_lock_irqsave(spinlock_t *lock);
-bool ndk_spin_trylock_irqsave(spinlock_t *lock, unsigned long *flags);
-void ndk_spin_unlock_irqrestore(spinlock_t *lock, unsigned long flags);
 
 /* sys/cpu.rs */
 u32 ndk_cpu_current(void);
