@@ -49,6 +49,7 @@ use crate::engine::work::Flags;
 use crate::engine::work::Operation;
 use crate::engine::work::Remote;
 use crate::engine::work::Work;
+use crate::sys::gate::Entered;
 use crate::sys::softirq::BhDisabled;
 use crate::sys::time;
 use crate::sys::timer::Expires;
@@ -249,6 +250,7 @@ impl Flow {
             self.to.finish_receive(&exec.receive, arrival);
         }
         self.from.complete(exec.job.seq, request, exec.job.length);
+        self.to.settle();
         Phase::Idle
     }
 
@@ -396,31 +398,31 @@ impl Flow {
         match exec.job.work {
             Work::Write { to, .. } => {
                 let sink = self.remote(to, Rights::REMOTE_WRITE, len);
-                self.peer_allows(Rights::REMOTE_WRITE)
-                    .map_err(Fault::Sink)?;
+                let _inside = self.enter(Rights::REMOTE_WRITE).map_err(Fault::Sink)?;
                 transfer::copy(&local, &sink, at, until)
             }
             Work::Read { from, .. } => {
                 let source = self.remote(from, Rights::REMOTE_READ, len);
-                self.peer_allows(Rights::REMOTE_READ)
-                    .map_err(Fault::Source)?;
+                let _inside = self.enter(Rights::REMOTE_READ).map_err(Fault::Source)?;
                 transfer::copy(&source, &local, at, until)
             }
             _ => transfer::copy(&local, &self.received(&exec.receive), at, until),
         }
     }
 
-    /// Whether the peer's queue pair lets this side do that at all.
-    fn peer_allows(&self, wanted: Rights) -> Result<(), Denied> {
-        if self.to.peer_may(wanted) {
-            Ok(())
-        } else {
-            Err(Denied::Rights)
+    /// Goes in through the peer's queue pair, if that lets this side do `wanted` at all.
+    fn enter(&self, wanted: Rights) -> Result<Entered<'_, ()>, Denied> {
+        if !self.to.peer_may(wanted) {
+            return Err(Denied::Rights);
         }
+        self.to.admit_peer().ok_or(Denied::Token)
     }
 
     /// Ends a request whose bytes could not be moved.
     fn end_fault(self: &Arc<Self>, exec: &mut Exec, fault: Fault) -> Phase {
+        if !self.is_up() {
+            return self.refuse(exec, Status::Flushed);
+        }
         let local_is_source = exec.job.work.is_outbound();
         let local_fault = matches!(fault, Fault::Source(_)) == local_is_source;
         if local_fault {
@@ -439,10 +441,12 @@ impl Flow {
             return self.refuse(exec, Status::LocalLength);
         }
         let place = self.remote(at, Rights::REMOTE_ATOMIC, 8);
-        let old = transfer::atomic(&place, |word| match exec.job.work {
-            Work::FetchAdd { add, .. } => word.fetch_add(add),
-            Work::CompareSwap { compare, swap, .. } => word.compare_swap(compare, swap),
-            _ => None,
+        let old = self.enter(Rights::REMOTE_ATOMIC).and_then(|_inside| {
+            transfer::atomic(&place, |word| match exec.job.work {
+                Work::FetchAdd { add, .. } => word.fetch_add(add),
+                Work::CompareSwap { compare, swap, .. } => word.compare_swap(compare, swap),
+                _ => None,
+            })
         });
         let old = match old {
             Ok(Some(old)) => old.to_ne_bytes(),

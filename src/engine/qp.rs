@@ -60,6 +60,8 @@ use super::work::Operation;
 use super::work::Sge;
 use super::work::Work;
 use crate::sys::event::Event;
+use crate::sys::gate::Entered;
+use crate::sys::gate::Gate;
 
 /// Why a request was not taken. It leaves no trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,6 +174,8 @@ pub(crate) struct QueuePair {
     peer_rights: Atomic<u32>,
     /// A completion queue of it is broken.
     broken: AtomicFlag,
+    /// Open while connected; the peer's accesses to memory enter through it.
+    inbound: Gate<()>,
     #[pin]
     sq: SpinLockIrq<SendQueue>,
     #[pin]
@@ -231,6 +235,7 @@ impl QueuePair {
                 state: Atomic::new(State::Reset.number()),
                 peer_rights: Atomic::new(0),
                 broken: AtomicFlag::new(false),
+                inbound: Gate::new(()),
                 sq <- new_spinlock_irq!(sends),
                 rq <- new_spinlock_irq!(receives),
                 link <- new_spinlock_irq!(None),
@@ -286,6 +291,14 @@ impl QueuePair {
     /// Whether the peer may do `wanted` through this queue pair at all.
     pub(crate) fn peer_may(&self, wanted: Rights) -> bool {
         Rights::from_bits(self.peer_rights.load(Relaxed)).allow(wanted)
+    }
+
+    /// For a transport: lets the peer touch memory that it names, as long as the result exists.
+    ///
+    /// `None` unless connected; destroying waits until the last one has left.
+    #[inline]
+    pub(crate) fn admit_peer(&self) -> Option<Entered<'_, ()>> {
+        self.inbound.enter(0).ok()
     }
 
     /// What the peer may do through this queue pair, at most.
@@ -483,6 +496,9 @@ impl QueuePair {
             return Err(EINVAL);
         }
         *place = Some(link);
+        if let Some(opening) = self.inbound.begin() {
+            opening.open(0);
+        }
         drop(place);
         self.sq.lock().set_read_limit(limits.outbound);
         Ok(())
@@ -531,7 +547,10 @@ impl QueuePair {
     /// cancelled in order, the peer loses the connection. May be repeated; any context.
     pub(crate) fn fail(self: &Arc<Self>) {
         self.state.xchg(State::Error.number(), Full);
-        let link = self.link.lock().take();
+        let mut place = self.link.lock();
+        let link = place.take();
+        let _ = self.inbound.close(None);
+        drop(place);
         self.sq.lock().flush();
         self.rq.lock().flushing = true;
         self.retire_sends();
@@ -590,10 +609,11 @@ impl QueuePair {
     fn is_settled(&self) -> bool {
         let sends = self.sq.lock().is_empty();
         let rq = self.rq.lock();
-        sends && !rq.taken && rq.ring.is_empty()
+        sends && !rq.taken && rq.ring.is_empty() && self.inbound.is_quiet()
     }
 
-    fn settle(&self) {
+    /// For a transport: something of this queue pair that was in use is not any more.
+    pub(crate) fn settle(&self) {
         if self.state() == State::Error {
             self.settled.signal();
         }
