@@ -213,8 +213,12 @@ impl Operations for Verbs {
         request.reject(private_data)
     }
 
-    fn create_listen(id: CmId<Self>, _backlog: u32) -> Result<Arc<cm::Listening>> {
-        cm::listen(id)
+    fn create_listen(
+        device: &Device<Self>,
+        id: CmId<Self>,
+        _backlog: u32,
+    ) -> Result<Arc<cm::Listening>> {
+        cm::listen(device, id)
     }
 
     fn destroy_listen(listening: Arc<cm::Listening>) -> Result {
