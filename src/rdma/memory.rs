@@ -358,4 +358,98 @@ mod tests {
         assert_eq!(budget.take(piece(0x9000, 0x7)), None);
         Ok(())
     }
+
+    /// A list of mapped entries, each an address and a length.
+    fn list(entries: &[(u64, u32)]) -> Result<KVec<bindings::scatterlist>> {
+        let mut all = KVec::new();
+        for (addr, len) in entries {
+            let entry = bindings::scatterlist {
+                length: *len,
+                dma_address: *addr,
+                #[cfg(CONFIG_NEED_SG_DMA_LENGTH)]
+                dma_length: *len,
+                ..Default::default()
+            };
+            all.push(entry, GFP_KERNEL)?;
+        }
+        if let Some(last) = all.last_mut() {
+            last.page_link = SG_END;
+        }
+        Ok(all)
+    }
+
+    /// Marks the last entry of a list.
+    const SG_END: usize = 2;
+
+    /// Maps `entries` from `offset` on; the ranges, and how far it came.
+    fn map(
+        entries: &[(u64, u32)],
+        offset: u32,
+        rule: Rule,
+    ) -> Result<(KVec<(usize, usize)>, Mapped)> {
+        let mut list = list(entries)?;
+        // CAST: Tests use short lists.
+        // SAFETY: The list is as long as said; nobody follows the ranges.
+        let mut extents =
+            unsafe { Extents::new(list.as_mut_ptr(), entries.len() as c_int, offset, rule) }?;
+        let mut ranges = KVec::new();
+        for span in &mut extents {
+            ranges.push((span.addr(), span.len()), GFP_KERNEL)?;
+        }
+        Ok((ranges, extents.finish()?))
+    }
+
+    #[test]
+    fn adjacent_entries_are_one_range() -> Result {
+        let rule = Rule::new(MrKind::SgGaps, 2, 0)?;
+        let entries = [(0x100, 0x10), (0x110, 0x20), (0x500, 8), (0x508, 8)];
+        let (ranges, mapped) = map(&entries, 4, rule)?;
+        assert!(ranges[..] == [(0x104, 0x2c), (0x500, 16)]);
+        assert_eq!(mapped.entries, 4);
+        assert_eq!(mapped.offset, 0);
+        assert_eq!(mapped.length, 0x3c);
+        Ok(())
+    }
+
+    #[test]
+    fn mapping_may_end_inside_an_entry() -> Result {
+        let rule = Rule::new(MrKind::PageList, 2, 4096)?;
+        let (ranges, mapped) = map(&[(0x1800, 0x800), (0x4000, 0x3000)], 0x400, rule)?;
+        assert!(ranges[..] == [(0x1c00, 0x400), (0x4000, 0x1000)]);
+        assert_eq!(mapped.entries, 1);
+        assert_eq!(mapped.offset, 0x1000);
+        assert_eq!(mapped.length, 0x1400);
+        Ok(())
+    }
+
+    #[test]
+    fn offset_counts_from_the_start_of_its_entry() -> Result {
+        let rule = Rule::new(MrKind::PageList, 1, 4096)?;
+        let (ranges, mapped) = map(&[(0x4000, 0x3000)], 0x1000, rule)?;
+        assert!(ranges[..] == [(0x5000, 0x1000)]);
+        assert_eq!(mapped.entries, 0);
+        assert_eq!(mapped.offset, 0x2000);
+        Ok(())
+    }
+
+    #[test]
+    fn senseless_lists_are_refused() -> Result {
+        let rule = Rule::new(MrKind::SgGaps, 2, 0)?;
+        assert!(map(&[], 0, rule).is_err());
+        assert!(map(&[(0x100, 16)], 17, rule).is_err());
+        assert!(map(&[(0x100, 16)], 16, rule).is_ok());
+        assert!(map(&[(0x100, 16)], 0, Rule::new(MrKind::SgGaps, 0, 0)?).is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn ranges_left_over_are_an_error() -> Result {
+        let mut list = list(&[(0x100, 16), (0x200, 16)])?;
+        let rule = Rule::new(MrKind::SgGaps, 2, 0)?;
+        // SAFETY: The list has two entries; nobody follows the ranges.
+        let mut extents = unsafe { Extents::new(list.as_mut_ptr(), 2, 0, rule) }?;
+        assert!(extents.next().is_some());
+        assert!(extents.finish().is_err());
+        Ok(())
+    }
 }
