@@ -25,6 +25,7 @@ pub(crate) mod cpu;
 pub(crate) mod event;
 pub(crate) mod gate;
 pub(crate) mod global;
+pub(crate) mod log;
 pub(crate) mod netdev;
 pub(crate) mod random;
 pub(crate) mod softirq;

@@ -87,8 +87,8 @@ impl Operations for Verbs {
     type Listener = cm::Listening;
     type Request = connection::Offer;
 
-    fn open_device(netdev: &NetDev) -> Result<device::Port> {
-        device::open(netdev)
+    fn open_device(name: &CStr, netdev: &NetDev) -> Result<device::Port> {
+        device::open(name, netdev)
     }
 
     fn attributes(_device: &Device<Self>) -> DeviceAttributes {

@@ -2,6 +2,8 @@
 /*
  * C functions for the inlines and macros that src/sys and src/rdma need.
  */
+#include <linux/mm.h>
+#include <linux/ratelimit.h>
 #include <linux/bottom_half.h>
 #include <linux/completion.h>
 #include <linux/cpumask.h>
@@ -258,4 +260,22 @@ struct scatterlist *ndk_sg_entry(struct scatterlist *sg, u64 *addr, u32 *len)
 	*addr = sg_dma_address(sg);
 	*len = sg_dma_len(sg);
 	return sg_next(sg);
+}
+
+/* One limit for all messages: ten in five seconds. */
+bool ndk_log_allowed(void)
+{
+	static DEFINE_RATELIMIT_STATE(limit, DEFAULT_RATELIMIT_INTERVAL,
+				      DEFAULT_RATELIMIT_BURST);
+
+	return __ratelimit(&limit);
+}
+
+/* Memory of the direct map that really exists, at both ends. */
+bool ndk_is_direct_mapped(u64 addr, u64 len)
+{
+	u64 last = addr + (len ? len - 1 : 0);
+
+	return last >= addr && virt_addr_valid((void *)addr) &&
+	       virt_addr_valid((void *)last);
 }

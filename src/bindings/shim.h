@@ -33,6 +33,12 @@ void ndk_percpu_free(void *counters);
 void ndk_percpu_add(void *counters, u32 index, u64 n);
 u64 ndk_percpu_sum(void *counters, u32 index);
 
+/* sys/log.rs */
+bool ndk_log_allowed(void);
+
+/* sys/span.rs */
+bool ndk_is_direct_mapped(u64 addr, u64 len);
+
 /* sys/event.rs, sys/timer.rs */
 void ndk_completion_reinit(void *completion);
 unsigned long ndk_jiffies_in(u32 ms);

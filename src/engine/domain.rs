@@ -2,7 +2,9 @@
 
 //! [`Adapter`] and [`Domain`]: what belongs to one device, and to one protection domain.
 
+use kernel::fmt;
 use kernel::prelude::*;
+use kernel::str::CString;
 use kernel::sync::atomic::ordering::Relaxed;
 use kernel::sync::atomic::Atomic;
 use kernel::sync::rcu;
@@ -13,6 +15,7 @@ use super::counters::Counter;
 use super::memory::MemoryTable;
 use super::region::DomainId;
 use crate::sys::cpu::PerCpuCounters;
+use crate::sys::log;
 use crate::sys::softirq::BhQueue;
 use crate::sys::span::Span;
 
@@ -54,6 +57,8 @@ impl Host {
 #[pin_data]
 pub(crate) struct Adapter {
     host: Arc<Host>,
+    /// What the messages in the kernel log call the device.
+    name: CString,
     /// Identifies the network namespace in which the device has its addresses.
     net: u64,
     /// All memory of the host, for requests that name local memory without registering it.
@@ -65,10 +70,17 @@ pub(crate) struct Adapter {
 
 impl Adapter {
     /// An adapter with no objects. May sleep.
-    pub(crate) fn new(host: Arc<Host>, net: u64, memory: Span) -> Result<Arc<Self>> {
+    pub(crate) fn new(
+        host: Arc<Host>,
+        name: &CStr,
+        net: u64,
+        memory: Span,
+    ) -> Result<Arc<Self>> {
+        let name = CString::try_from(name)?;
         Arc::pin_init(
             try_pin_init!(Self {
                 host,
+                name,
                 net,
                 memory,
                 counters: PerCpuCounters::new()?,
@@ -106,6 +118,15 @@ impl Adapter {
     /// How long a message waits for a receive, in milliseconds.
     pub(crate) fn rnr_timeout_ms(&self) -> u32 {
         self.host.rnr_timeout_ms
+    }
+
+    /// Says in the kernel log that something went wrong with a queue pair. Any context.
+    ///
+    /// The messages of the module are rate limited together.
+    pub(crate) fn warn(&self, qp: u32, what: fmt::Arguments<'_>) {
+        if log::allowed() {
+            pr_warn!("{}: qp {}: {}\n", &*self.name, qp, what);
+        }
     }
 
     /// Adds `n` to a counter. Any context.

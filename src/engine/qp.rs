@@ -18,6 +18,7 @@
 mod receive;
 mod send;
 
+use kernel::fmt;
 use kernel::impl_has_work;
 use kernel::new_spinlock_irq;
 use kernel::new_work;
@@ -389,6 +390,7 @@ impl QueuePair {
     pub(crate) fn complete(self: &Arc<Self>, seq: u32, status: Status, length: u32) {
         self.sq.lock().done(seq, status, length);
         let closed = self.retire_sends();
+        self.report("request", status);
         if closed || !status.is_success() {
             self.fail();
         }
@@ -447,6 +449,7 @@ impl QueuePair {
         if pushed.is_err() {
             self.break_down();
         }
+        self.report("receive", arrival.status);
         if !arrival.status.is_success() {
             self.fail();
         } else if flush {
@@ -566,6 +569,7 @@ impl QueuePair {
     fn break_down(self: &Arc<Self>) {
         if !self.broken.xchg(true, Relaxed) {
             self.adapter().count(Counter::CqOverflows, 1);
+            self.report("completion queue", Status::Fatal);
             self.raise(BROKEN);
             self.fail();
         }
@@ -583,6 +587,14 @@ impl QueuePair {
     /// The other side closed or lost the connection.
     pub(crate) fn peer_gone(self: &Arc<Self>) {
         self.fail();
+    }
+
+    /// Says in the kernel log what failed, unless it was only cancelled.
+    fn report(&self, what: &str, status: Status) {
+        if !matches!(status, Status::Success | Status::Flushed) {
+            self.adapter()
+                .warn(self.number, fmt!("{what}: {}", status.text()));
+        }
     }
 
     fn raise(self: &Arc<Self>, news: u32) {

@@ -55,6 +55,29 @@ impl Status {
         matches!(self, Self::Success)
     }
 
+    /// The end in words, for the kernel log.
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
+            Self::Success => "done",
+            Self::Flushed => "cancelled",
+            Self::LocalLength => "message too long",
+            Self::LocalOperation => "not possible in this state",
+            Self::LocalAccess => "local memory refused",
+            Self::Bind => "window not bound",
+            Self::ReceiveLength => "message longer than the receive",
+            Self::ReceiveInvalidation => "peer named a token that it may not invalidate",
+            Self::RemoteAccess => "peer refused the memory access",
+            Self::RemoteInvalidRequest => "peer refused the request",
+            Self::RemoteOperation => "peer failed",
+            Self::ReceiverNotReady => "peer posted no receive in time",
+            Self::Timeout => "timed out",
+            Self::Aborted => "connection lost",
+            Self::Fatal => "broken",
+            Self::Refused => "connection refused",
+            Self::Unreachable => "host unreachable",
+        }
+    }
+
     /// The NDKPI status of this end, as an NTSTATUS value.
     pub(crate) const fn ntstatus(self) -> u32 {
         match self {

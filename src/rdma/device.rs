@@ -126,7 +126,7 @@ impl<T: Operations> Device<T> {
     ///
     /// Process context, without the RTNL lock.
     pub(super) fn create(name: &CStr, netdev: &NetDev) -> Result {
-        let payload = T::open_device(netdev)?;
+        let payload = T::open_device(name, netdev)?;
         let ib = Self::allocate(payload)?;
         let result = Self::set_up(ib, name, netdev);
         if result.is_err() {

@@ -95,7 +95,7 @@ pub(crate) trait Operations: Sized + Send + Sync + 'static {
     type Request: Send + Sync + 'static;
 
     /// Makes the provider's side of a new device over `netdev`; `rdma link add` waits for it.
-    fn open_device(netdev: &NetDev) -> Result<Self::Device>;
+    fn open_device(name: &CStr, netdev: &NetDev) -> Result<Self::Device>;
 
     /// Tells what the device can do; the same at every call.
     fn attributes(device: &Device<Self>) -> DeviceAttributes;

@@ -29,7 +29,7 @@ impl Operations for Stub {
     type Listener = u32;
     type Request = ();
 
-    fn open_device(_netdev: &NetDev) -> Result<()> {
+    fn open_device(_name: &CStr, _netdev: &NetDev) -> Result<()> {
         Ok(())
     }
 

@@ -56,10 +56,11 @@ impl Shared {
 }
 
 /// Makes the engine's side of a new device.
-pub(super) fn open(netdev: &NetDev) -> Result<Port> {
+pub(super) fn open(name: &CStr, netdev: &NetDev) -> Result<Port> {
     let context: Arc<Context> = CONTEXT.get().ok_or(ENODEV)?;
     let adapter = Adapter::new(
         context.host.clone(),
+        name,
         netdev.net_cookie(),
         rdma::all_memory(),
     )?;
