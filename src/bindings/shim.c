@@ -279,3 +279,8 @@ bool ndk_is_direct_mapped(u64 addr, u64 len)
 	return last >= addr && virt_addr_valid((void *)addr) &&
 	       virt_addr_valid((void *)last);
 }
+
+struct net *ndk_netdev_net(struct net_device *dev)
+{
+	return dev_net(dev);
+}

@@ -44,6 +44,7 @@ void ndk_completion_reinit(void *completion);
 unsigned long ndk_jiffies_in(u32 ms);
 
 /* sys/netdev.rs */
+struct net *ndk_netdev_net(struct net_device *dev);
 void ndk_netdev_hold(struct net_device *dev);
 void ndk_netdev_put(struct net_device *dev);
 void ndk_netdev_name(const struct net_device *dev, char *name);

@@ -81,6 +81,19 @@ enum Phase {
     RevokeLocal(Token),
 }
 
+impl Phase {
+    /// Whether the request is cancelled when the connection goes.
+    ///
+    /// One whose revocation has begun is not: nothing that is reported as cancelled may have
+    /// revoked anything (SINV-13).
+    const fn needs_connection(self) -> bool {
+        match self {
+            Self::Begin | Self::Receive | Self::Copy(_) | Self::Finish => true,
+            Self::Idle | Self::RevokeRemote(_) | Self::RevokeLocal(_) => false,
+        }
+    }
+}
+
 /// Why the runner pauses.
 enum Pause {
     /// A kick will come: a post, a receive, a timer.
@@ -207,7 +220,7 @@ impl Flow {
     }
 
     fn step(self: &Arc<Self>, exec: &mut Exec) -> Step {
-        if !matches!(exec.phase, Phase::Idle) && !self.is_up() {
+        if exec.phase.needs_connection() && !self.is_up() {
             return Ok(self.end(exec, Status::Flushed, Status::Flushed));
         }
         match exec.phase {

@@ -37,7 +37,7 @@ pub(crate) use receive::Receive;
 pub(crate) use receive::ReceiveRing;
 pub(crate) use receive::Taken;
 pub(crate) use send::Next;
-pub(crate) use send::MAX_MESSAGE;
+
 
 use self::receive::ReceiveQueue;
 use self::send::SendQueue;

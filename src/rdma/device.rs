@@ -127,7 +127,7 @@ impl<T: Operations> Device<T> {
     /// Process context, without the RTNL lock.
     pub(super) fn create(name: &CStr, netdev: &NetDev) -> Result {
         let payload = T::open_device(name, netdev)?;
-        let ib = Self::allocate(payload)?;
+        let ib = Self::allocate(payload, netdev)?;
         let result = Self::set_up(ib, name, netdev);
         if result.is_err() {
             // SAFETY: The device is not registered; the core calls `dealloc_driver` and frees it.
@@ -137,14 +137,20 @@ impl<T: Operations> Device<T> {
     }
 
     /// Allocates a device and initialises its state and its table.
-    fn allocate(payload: T::Device) -> Result<*mut bindings::ib_device> {
+    ///
+    /// It belongs to the network namespace of its network device; where the core shares devices
+    /// between namespaces it is seen in all of them.
+    fn allocate(payload: T::Device, netdev: &NetDev) -> Result<*mut bindings::ib_device> {
         const {
             assert!(offset_of!(Self, ib) == 0);
             assert!(align_of::<Self>() <= align_of::<u64>());
         }
-        // SAFETY: The initial namespace always exists.
-        let ib =
-            unsafe { bindings::_ib_alloc_device(size_of::<Self>(), &raw mut bindings::init_net) };
+        // SAFETY: The network device keeps its namespace until the device is registered; a
+        // namespace that goes moves its devices to the initial one.
+        let ib = unsafe {
+            let net = bindings::ndk_netdev_net(netdev.as_raw());
+            bindings::_ib_alloc_device(size_of::<Self>(), net)
+        };
         if ib.is_null() {
             return Err(ENOMEM);
         }
@@ -244,6 +250,14 @@ impl<T: Operations> OperationsVTable<T> {
         // calls this once, when nothing uses the device.
         unsafe { (*this).state.assume_init_drop() };
     }
+
+    /// C: `ib_device_ops.disassociate_ucontext`: there are no user contexts, so nothing is to be
+    /// done. Having the operation lets a device move between network namespaces.
+    ///
+    /// # Safety
+    ///
+    /// None; the type is that of the slot.
+    pub(super) unsafe extern "C" fn disassociate_ucontext(_: *mut bindings::ib_ucontext) {}
 }
 
 #[cfg(ndk_kunit)]

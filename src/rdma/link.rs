@@ -38,6 +38,11 @@ use crate::{
     }, //
 };
 
+kernel::sync::global_lock! {
+    // SAFETY: Initialised by `Registration::new` before the link type can be used.
+    unsafe(uninit) static ADDING: Mutex<()> = ();
+}
+
 /// A registered provider; there is one for each type `T`.
 ///
 /// Dropping it unregisters every device and waits for their consumers.
@@ -63,6 +68,8 @@ unsafe impl<T: Operations> Sync for Registration<T> {}
 impl<T: Operations> Registration<T> {
     /// Registers the provider. Process context, without the RTNL lock.
     pub(crate) fn new() -> impl PinInit<Self, Error> {
+        // SAFETY: There is one registration in the life of a module, and this is before it.
+        unsafe { ADDING.init() };
         try_pin_init!(Self {
             notifier <- Notifier::register(Ear(PhantomData)),
             devices: AllDevices(PhantomData),
@@ -138,6 +145,7 @@ unsafe extern "C" fn newlink<T: Operations>(
         if !netdev.is_supported() {
             return Err(EINVAL);
         }
+        let _alone = ADDING.lock();
         if Device::<T>::with_netdev(&netdev, |_| ()).is_some() {
             return Err(EEXIST);
         }

@@ -50,6 +50,7 @@ impl<T: Operations> OperationsVTable<T> {
         alloc_hw_port_stats: Some(Self::alloc_hw_port_stats),
         get_hw_stats: Some(Self::get_hw_stats),
         dealloc_driver: Some(Self::dealloc_driver),
+        disassociate_ucontext: Some(Self::disassociate_ucontext),
 
         alloc_pd: Some(Self::alloc_pd),
         dealloc_pd: Some(Self::dealloc_pd),

@@ -65,7 +65,9 @@ pub(super) fn all_memory(pd: &Pd<Verbs>, access: Access) -> Result<MrCreated<Reg
     let adapter = pd.adapter();
     let terms = Terms {
         domain: pd.id(),
-        rights: rights(access)?,
+        // The core asks for remote rights alone (its local key needs no region), and grants no
+        // local use by them.
+        rights: rights_of(access),
         base: 0,
         // CAST: widening.
         len: adapter.memory().len() as u64,
