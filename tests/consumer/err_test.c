@@ -426,6 +426,7 @@ static void full_send_queue_refuses(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ndkc_set_state(p->a, IB_QPS_ERR), 0);
 	KUNIT_ASSERT_NOT_NULL(test, first);
 	KUNIT_EXPECT_NE(test, ndkc_wait(first), NDKC_NO_COMPLETION);
+	op = ndkc_op(test);
 	KUNIT_EXPECT_EQ(test, ndkc_post_send_sge(p->a, op, IB_SEND_SIGNALED,
 						 NULL, 0), 0);
 	NDKC_EXPECT_WC(test, op, IB_WC_WR_FLUSH_ERR);

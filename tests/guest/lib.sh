@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash disable=SC2034
+#
+# Helpers of the scenarios that run inside a test guest, as root. Source it.
+#
+# A scenario prints `ok NAME` or `not ok NAME: REASON` for each thing it has
+# looked at and ends with finish(), which prints `done`. What it sets up it
+# registers with defer(), and that is undone in reverse order at its end,
+# however it ends. Whatever could hang runs under limit().
+#
+# NDK_TYPE selects another soft provider (siw, rxe), to try the scenarios
+# themselves: those cannot use lo and get a dummy device instead.
+
+NDK_TYPE=${NDK_TYPE:-ndk}
+DEVICE=${NDK_TYPE}0
+NQN=nqn.2014-08.org.nvmexpress:ndk-test
+HOSTNQN=nqn.2014-08.org.nvmexpress:uuid:6e646b00-0000-4000-8000-000000000001
+HOSTID=6e646b00-0000-4000-8000-000000000001
+NVMET=/sys/kernel/config/nvmet
+NULLB=/sys/kernel/config/nullb
+PORT=4420
+
+case $NDK_TYPE in
+ndk) NETDEV=lo ADDRESS=127.0.0.1 MODULE=ndk ;;
+rxe) NETDEV=ndktest ADDRESS=10.77.0.1 MODULE=rdma_rxe ;;
+*) NETDEV=ndktest ADDRESS=10.77.0.1 MODULE=$NDK_TYPE ;;
+esac
+
+failures=0
+deferred=()
+
+ok() { echo "ok $1"; }
+
+not_ok() {
+	echo "not ok $1: ${2:-failed}"
+	failures=$((failures + 1))
+}
+
+# limit SECONDS COMMAND...: run it, kill it after that time (status 124).
+limit() {
+	timeout -k 5 "$@"
+}
+
+# check NAME COMMAND...: ok if the command succeeds.
+check() {
+	local name=$1 output status=0
+	shift
+	output=$("$@" 2>&1) || status=$?
+	if ((status == 0)); then
+		ok "$name"
+	else
+		not_ok "$name" "status $status, $(tail -n 2 <<<"$output" | tr '\n' ' ')"
+	fi
+}
+
+# refuse NAME COMMAND...: ok if the command fails of its own accord.
+refuse() {
+	local name=$1 status=0
+	shift
+	limit 20 "$@" >/dev/null 2>&1 || status=$?
+	case $status in
+	0) not_ok "$name" "was accepted" ;;
+	124 | 137) not_ok "$name" "no answer within 20 s" ;;
+	*) ok "$name" ;;
+	esac
+}
+
+# wait_for SECONDS COMMAND...: until the command succeeds.
+wait_for() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		((SECONDS < end)) || return 1
+		sleep 0.2
+	done
+}
+
+# ended PID: whether a background process is over.
+ended() { ! kill -0 "$1" 2>/dev/null; }
+
+# wait_pid SECONDS PID: its status, or 124 when it is still there.
+wait_pid() {
+	wait_for "$1" ended "$2" || return 124
+	wait "$2"
+}
+
+# put VALUE FILE: one write, as sysfs and configfs want it.
+put() { printf '%s' "$1" >"$2"; }
+
+# defer COMMAND...: run it at the end, last one first.
+defer() { deferred+=("$(printf '%q ' "$@")"); }
+
+undo_all() {
+	local i
+	for ((i = ${#deferred[@]} - 1; i >= 0; i--)); do
+		eval "${deferred[i]}" >/dev/null 2>&1 || true
+	done
+	deferred=()
+}
+
+on_exit() {
+	local status=$?
+	trap - EXIT
+	set +e
+	undo_all
+	((status == 0)) || echo "# ended with status $status"
+	exit "$status"
+}
+trap on_exit EXIT
+
+finish() {
+	trap - EXIT
+	undo_all
+	echo "done"
+	exit $((failures > 0))
+}
+
+# --- the device
+
+load_modules() {
+	modprobe -a ib_core rdma_cm ib_uverbs &&
+		modprobe "$MODULE" || return
+	[[ $NETDEV == lo ]] || make_dummy "$NETDEV" "$ADDRESS"
+}
+
+# make_dummy NAME ADDRESS: a dummy network device that is up.
+make_dummy() {
+	modprobe dummy numdummies=0 &&
+		ip link add "$1" type dummy &&
+		ip addr add "$2/24" dev "$1" &&
+		ip link set "$1" up
+}
+
+drop_dummy() { limit 30 ip link del "$1"; }
+
+unload_modules() {
+	[[ $NETDEV == lo || ! -e /sys/class/net/$NETDEV ]] || drop_dummy "$NETDEV"
+	limit 60 modprobe -r "$MODULE"
+}
+
+add_link() { limit 20 rdma link add "$1" type "$NDK_TYPE" netdev "$2"; }
+
+del_link() { limit 30 rdma link delete "$1"; }
+
+has_link() { [[ -e /sys/class/infiniband/$1 ]]; }
+
+link_state() {
+	rdma -j link show "$1/1" | jq -r '.[0].state'
+}
+
+link_is() { [[ $(link_state "$1") == "$2" ]]; }
+
+# device_up: the module and its device on $NETDEV, both gone at the end.
+device_up() {
+	defer unload_modules
+	load_modules && add_link "$DEVICE" "$NETDEV" || return
+	defer del_link_if_there "$DEVICE"
+	wait_for 5 link_is "$DEVICE" ACTIVE
+}
+
+del_link_if_there() {
+	! has_link "$1" || del_link "$1"
+}
+
+# --- the NVMe target
+
+# target_up MIB [ADDRESS]: a memory-backed disk, exported over RDMA.
+target_up() {
+	defer target_down
+	modprobe null_blk nr_devices=0 && modprobe nvmet-rdma &&
+		modprobe nvme-rdma && make_disk "$1" && make_subsystem &&
+		port_up "${2:-$ADDRESS}"
+}
+
+make_disk() {
+	mkdir "$NULLB/ndkdisk" &&
+		put "$1" "$NULLB/ndkdisk/size" &&
+		put 1 "$NULLB/ndkdisk/memory_backed" &&
+		put 512 "$NULLB/ndkdisk/blocksize" &&
+		put 1 "$NULLB/ndkdisk/power"
+}
+
+make_subsystem() {
+	local subsystem=$NVMET/subsystems/$NQN
+	mkdir "$subsystem" &&
+		put 1 "$subsystem/attr_allow_any_host" &&
+		mkdir "$subsystem/namespaces/1" &&
+		put "$(disk_path)" "$subsystem/namespaces/1/device_path" &&
+		put 1 "$subsystem/namespaces/1/enable"
+}
+
+# The disk has the name of its directory, or on older kernels its index.
+disk_path() {
+	if [[ -b /dev/ndkdisk ]]; then
+		echo /dev/ndkdisk
+	else
+		echo "/dev/nullb$(<"$NULLB/ndkdisk/index")"
+	fi
+}
+
+port_up() {
+	mkdir "$NVMET/ports/1" &&
+		put rdma "$NVMET/ports/1/addr_trtype" &&
+		put ipv4 "$NVMET/ports/1/addr_adrfam" &&
+		put "$1" "$NVMET/ports/1/addr_traddr" &&
+		put "$PORT" "$NVMET/ports/1/addr_trsvcid" &&
+		limit 20 ln -s "$NVMET/subsystems/$NQN" "$NVMET/ports/1/subsystems/$NQN"
+}
+
+port_down() {
+	[[ -d $NVMET/ports/1 ]] || return 0
+	limit 60 rm -f "$NVMET/ports/1/subsystems/$NQN"
+	rmdir "$NVMET/ports/1"
+}
+
+# Each step even if the one before failed; the whole may be called twice.
+target_down() {
+	local subsystem=$NVMET/subsystems/$NQN
+	port_down || true
+	if [[ -d $subsystem ]]; then
+		put 0 "$subsystem/namespaces/1/enable" || true
+		rmdir "$subsystem/namespaces/1" "$subsystem" || true
+	fi
+	if [[ -d $NULLB/ndkdisk ]]; then
+		put 0 "$NULLB/ndkdisk/power" || true
+		rmdir "$NULLB/ndkdisk" || true
+	fi
+	limit 60 modprobe -r nvme-rdma || true
+	limit 60 modprobe -r nvmet-rdma || true
+	limit 60 modprobe -r null_blk || true
+}
+
+# --- the NVMe host
+
+# nvme_connect [OPTION]...: one controller; what fails here gives up soon.
+nvme_connect() {
+	limit 60 nvme connect -t rdma -a "$ADDRESS" -s "$PORT" -n "$NQN" \
+		--hostnqn "$HOSTNQN" --hostid "$HOSTID" \
+		--reconnect-delay 1 --ctrl-loss-tmo 3 "$@"
+}
+
+nvme_disconnect() {
+	limit 60 nvme disconnect -n "$NQN"
+}
+
+controllers() {
+	local dir
+	for dir in /sys/class/nvme/nvme*; do
+		if [[ -e $dir/subsysnqn && $(<"$dir/subsysnqn") == "$NQN" ]]; then
+			echo "${dir##*/}"
+		fi
+	done
+}
+
+no_controllers() { [[ -z $(controllers) ]]; }
+
+# The block device of the subsystem, not that of one path.
+namespace() {
+	local dir ns
+	for dir in /sys/class/nvme-subsystem/nvme-subsys*; do
+		[[ -e $dir/subsysnqn && $(<"$dir/subsysnqn") == "$NQN" ]] || continue
+		for ns in "$dir"/nvme*n*; do
+			[[ ${ns##*/} != *c*n* && -b /dev/${ns##*/} ]] || continue
+			echo "/dev/${ns##*/}"
+			return
+		done
+	done
+	return 1
+}
+
+host_down() {
+	no_controllers || nvme_disconnect || true
+	wait_for 30 no_controllers
+}
+
+# --- load
+
+# fio_verify NAME DISK RW BLOCKSIZE SIZE [OPTION]...: write, read back, compare
+# crc32c; the results go to $FIO_OUT as JSON.
+fio_verify() {
+	local name=$1 disk=$2 rw=$3 bs=$4 size=$5
+	shift 5
+	limit "${FIO_LIMIT:-120}" fio --name="$name" --filename="$disk" --rw="$rw" \
+		--bs="$bs" --size="$size" --direct=1 --ioengine=libaio --iodepth=16 \
+		--verify=crc32c --verify_fatal=1 --do_verify=1 --fallocate=none \
+		--output-format=json --output="${FIO_OUT:-/dev/null}" "$@"
+}
+
+# fio_background DISK SECONDS: load in the background, its pid in FIO_PID.
+fio_background() {
+	limit "$(($2 + 60))" fio --name=load --filename="$1" --rw=randrw --bs=4k,64k \
+		--size=16m --direct=1 --ioengine=libaio --iodepth=8 --time_based \
+		--runtime="$2" --output=/dev/null >/dev/null 2>&1 &
+	FIO_PID=$!
+}
+
+# same_tree SOURCE DISK: make a file system, copy a tree, compare after a
+# fresh mount, so that every byte has crossed the wire twice.
+same_tree() {
+	local mnt status=0
+	mnt=$(mktemp -d)
+	limit 120 mkfs.ext4 -q -F -E nodiscard "$2" || return
+	mount "$2" "$mnt" || return
+	cp -a "$1" "$mnt/tree" || status=$?
+	limit 120 umount "$mnt" || return
+	((status == 0)) || return "$status"
+	mount "$2" "$mnt" || return
+	diff -r --no-dereference "$1" "$mnt/tree" || status=$?
+	limit 120 umount "$mnt" || return
+	rmdir "$mnt"
+	return "$status"
+}
+
+# --- what the device tells
+
+# resources KIND: how many objects of a kind the device lists.
+resources() {
+	rdma -j resource show "$1" | jq --arg d "$DEVICE" '[.[] | select(.ifname == $d)] | length'
+}
+
+no_resources() {
+	local kind
+	for kind in qp cm_id mr; do
+		[[ $(resources "$kind") == 0 ]] || return 1
+	done
+}
+
+# counter_sum: all hardware counters of the port added up.
+counter_sum() {
+	local file sum=0 value
+	for file in "/sys/class/infiniband/$DEVICE/ports/1/hw_counters"/*; do
+		[[ ${file##*/} != lifespan ]] || continue
+		value=$(<"$file")
+		sum=$((sum + value))
+	done
+	echo "$sum"
+}

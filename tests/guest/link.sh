@@ -1,0 +1,122 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Links: added and deleted on every kind of network device, several at once,
+# duplicates and bad arguments refused, state following the network device,
+# name spaces, and loading by alias.
+#
+# shellcheck disable=SC2317 # functions are called by their name, see check()
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+CYCLES=${CYCLES:-20}
+
+cycles() {
+	local i
+	for ((i = 1; i <= CYCLES; i++)); do
+		add_link "$DEVICE" "$1" || { echo "add $i failed"; return 1; }
+		has_link "$DEVICE" || { echo "not there after add $i"; return 1; }
+		del_link "$DEVICE" || { echo "delete $i failed"; return 1; }
+		! has_link "$DEVICE" || { echo "still there after delete $i"; return 1; }
+	done
+}
+
+several() {
+	local n
+	for n in 1 2 3; do
+		add_link "$NDK_TYPE$n" "ndkdum$n" || return
+	done
+	for n in 1 2 3; do
+		wait_for 5 link_is "$NDK_TYPE$n" ACTIVE || return
+	done
+	[[ $(guids | sort -u | wc -l) == 3 ]] || { echo "GUIDs are not unique"; return 1; }
+	for n in 2 1 3; do
+		del_link "$NDK_TYPE$n" || return
+	done
+}
+
+guids() {
+	cat /sys/class/infiniband/"$NDK_TYPE"[123]/node_guid
+}
+
+# Shared mode, the default: every name space sees the device.
+shared_names() {
+	ip netns exec ndkns rdma dev show "$DEVICE"
+}
+
+# Exclusive mode: the device is where it was moved to, and comes back.
+exclusive_names() {
+	rdma system set netns exclusive || return
+	ip netns add ndkns2 || return
+	rdma dev set "$DEVICE" netns ndkns2 || return
+	! rdma dev show "$DEVICE" 2>/dev/null || { echo "still in the first name space"; return 1; }
+	ip netns exec ndkns2 rdma dev show "$DEVICE" || return
+	ip netns del ndkns2 || return
+	wait_for 10 rdma dev show "$DEVICE"
+}
+
+back_to_shared() {
+	ip netns del ndkns2 || true
+	limit 20 rdma system set netns shared
+}
+
+by_alias() {
+	unload_modules || return
+	[[ $NETDEV == lo ]] || make_dummy "$NETDEV" "$ADDRESS"
+	add_link "$DEVICE" "$NETDEV" || return
+	[[ -d /sys/module/$MODULE ]]
+}
+
+load_modules
+defer unload_modules
+modprobe veth
+for n in 1 2 3; do
+	make_dummy "ndkdum$n" "10.78.$n.1"
+	defer drop_dummy "ndkdum$n"
+done
+ip link add ndkveth0 type veth peer name ndkveth1
+defer ip link del ndkveth0
+ip addr add 10.79.0.1/24 dev ndkveth0
+ip link set ndkveth0 up
+ip link set ndkveth1 up
+defer del_link_if_there "$DEVICE"
+
+check "$CYCLES cycles on $NETDEV" cycles "$NETDEV"
+CYCLES=5
+check "5 cycles on dummy" cycles ndkdum1
+check "5 cycles on veth" cycles ndkveth0
+check "several devices at once" several
+
+check "add" add_link "$DEVICE" ndkdum1
+refuse "the same name and device again" rdma link add "$DEVICE" type "$NDK_TYPE" netdev ndkdum1
+refuse "the same name on another device" rdma link add "$DEVICE" type "$NDK_TYPE" netdev ndkdum2
+refuse "another name on the same device" rdma link add "${NDK_TYPE}9" type "$NDK_TYPE" netdev ndkdum1
+refuse "no such network device" rdma link add "${NDK_TYPE}9" type "$NDK_TYPE" netdev nosuch0
+refuse "no such type" rdma link add "${NDK_TYPE}9" type nosuch netdev ndkdum2
+refuse "a name with a percent sign" rdma link add "ndk%d" type "$NDK_TYPE" netdev ndkdum2
+refuse "a name that is too long" rdma link add "$(printf 'n%.0s' {1..80})" type "$NDK_TYPE" netdev ndkdum2
+refuse "an empty name" rdma link add "" type "$NDK_TYPE" netdev ndkdum2
+refuse "deleting what is not there" rdma link delete nosuch0
+check "still there after all that" has_link "$DEVICE"
+
+check "active" wait_for 5 link_is "$DEVICE" ACTIVE
+ip link set ndkdum1 down
+check "down with the network device" wait_for 5 link_is "$DEVICE" DOWN
+ip link set ndkdum1 up
+check "up with the network device" wait_for 5 link_is "$DEVICE" ACTIVE
+
+ip netns add ndkns
+defer ip netns del ndkns
+check "shared: seen from a name space" shared_names
+ip netns del ndkns
+defer back_to_shared
+check "exclusive: moved and back" exclusive_names
+back_to_shared || true
+
+check "gone with its network device" drop_dummy ndkdum1
+check "no device is left behind" wait_for 5 eval "! has_link $DEVICE"
+
+check "loaded by alias" by_alias
+check "delete" del_link "$DEVICE"
+check "unload" unload_modules
+finish

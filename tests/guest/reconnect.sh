@@ -1,0 +1,82 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Connections come and go: 50 NVMe controllers one after another, several at
+# once, more queues than one, and refusals in bounded time.
+#
+# shellcheck disable=SC2317 # functions are called by their name, see check()
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+CYCLES=${CYCLES:-50}
+
+cycles() {
+	local i
+	for ((i = 1; i <= CYCLES; i++)); do
+		nvme_connect -i 1 >/dev/null || { echo "connect $i failed"; return 1; }
+		nvme_disconnect >/dev/null || { echo "disconnect $i failed"; return 1; }
+		wait_for 20 no_controllers || { echo "controller $i stays"; return 1; }
+	done
+}
+
+# Four controllers of one host at once.
+at_once() {
+	local i status=0
+	local -a pids=()
+	for i in 1 2 3 4; do
+		nvme_connect -i 2 --duplicate-connect >/dev/null &
+		pids+=($!)
+	done
+	for i in "${pids[@]}"; do
+		wait "$i" || status=1
+	done
+	((status == 0)) && [[ $(controllers | wc -l) == 4 ]]
+}
+
+# refused_soon NAME SECONDS COMMAND...: it must fail, and within that time.
+refused_soon() {
+	local name=$1 most=$2 start=$SECONDS status=0
+	shift 2
+	"$@" >/dev/null 2>&1 || status=$?
+	if ((status == 0)); then
+		not_ok "$name" "succeeded"
+	elif ((SECONDS - start > most)); then
+		not_ok "$name" "took $((SECONDS - start)) s, at most $most expected"
+	else
+		ok "$name"
+	fi
+}
+
+to_address() {
+	limit 60 nvme connect -t rdma -a "$1" -s "$2" -n "$NQN" \
+		--hostnqn "$HOSTNQN" --hostid "$HOSTID" --ctrl-loss-tmo 0 -i 1
+}
+
+deny_host() {
+	put 0 "$NVMET/subsystems/$NQN/attr_allow_any_host"
+}
+
+device_up
+target_up 16
+defer host_down
+
+check "$CYCLES connects and disconnects" cycles
+
+# As many queues as there are processors, or 16.
+check "connect with 16 queues asked" nvme_connect -i 16
+check "disconnect 16 queues" nvme_disconnect
+wait_for 30 no_controllers || true
+
+check "four controllers at once" at_once
+check "disconnect them" nvme_disconnect
+wait_for 30 no_controllers || true
+
+refused_soon "nobody listens" 10 to_address "$ADDRESS" 4421
+refused_soon "no such subsystem" 10 limit 60 nvme connect -t rdma -a "$ADDRESS" \
+	-s "$PORT" -n "$NQN-other" --hostnqn "$HOSTNQN" --hostid "$HOSTID" --ctrl-loss-tmo 0
+# Documentation addresses: nobody is there, and no device leads there.
+refused_soon "address without the device" 15 to_address 192.0.2.77 "$PORT"
+deny_host
+refused_soon "host not allowed" 10 nvme_connect -i 1
+check "no resources left" wait_for 20 no_controllers
+finish
