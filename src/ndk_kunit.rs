@@ -10,6 +10,7 @@
 mod bindings;
 mod direct;
 mod engine;
+mod kunit;
 #[expect(unsafe_code)]
 mod rdma;
 #[expect(unsafe_code)]

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Suites that see the engine as its faces and transports do.
+//!
+//! | file          | what it is                                                        |
+//! |---------------|-------------------------------------------------------------------|
+//! | [`harness`]   | two connected ends, bounded waits, checks that say what they found |
+//! | [`log`]       | recorders of everything that the engine tells                     |
+//! | [`buffer`]    | registered memory with known contents                             |
+//! | [`requests`]  | short ways to write requests                                      |
+//! | [`errand`]    | something done in another context                                 |
+//! | [`fake`]      | a transport made of the test's own hands                          |
+
+mod buffer;
+mod errand;
+mod fake;
+mod harness;
+mod log;
+mod order;
+mod requests;

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Buffer`]: registered memory with known contents.
+//!
+//! Byte `i` of pattern `seed` tells where it belongs and to which message, so a test sees bytes
+//! that are missing, moved or of another message. What nobody wrote holds [`BLANK`].
+
+use kernel::prelude::*;
+use kernel::sync::Arc;
+
+use crate::engine::domain::Domain;
+use crate::engine::region::Terms;
+use crate::engine::rights::Rights;
+use crate::engine::spans::SpanList;
+use crate::engine::token::Token;
+use crate::engine::work::Remote;
+use crate::engine::work::Sge;
+use crate::sys::span::test_span;
+use crate::sys::span::Span;
+
+/// What a byte is before anybody writes it.
+pub(crate) const BLANK: u8 = 0xEE;
+
+/// The address of a region's first byte: not where the memory is, and at no border.
+pub(crate) const BASE: u64 = 0x5A5A_0000_1008;
+
+/// Every right there is.
+pub(crate) const ALL: Rights = Rights::LOCAL_WRITE
+    .with(Rights::REMOTE_READ)
+    .with(Rights::REMOTE_WRITE)
+    .with(Rights::REMOTE_ATOMIC);
+
+/// Byte `at` of pattern `seed`; never [`BLANK`].
+pub(crate) const fn pattern(seed: u8, at: usize) -> u8 {
+    // CAST: each of them is cut to a byte on purpose.
+    let mixed = (at as u8).wrapping_mul(31) ^ ((at >> 8) as u8).wrapping_mul(7) ^ seed;
+    if mixed == BLANK {
+        !BLANK
+    } else {
+        mixed
+    }
+}
+
+/// Memory with a region over it.
+pub(crate) struct Buffer {
+    domain: Arc<Domain>,
+    token: Token,
+    span: Span,
+    // Only kept: whoever looks at the bytes looks through the span.
+    _bytes: KVVec<u8>,
+}
+
+impl Buffer {
+    fn new(
+        domain: &Arc<Domain>,
+        len: usize,
+        register: impl FnOnce(&Span) -> Result<Token>,
+    ) -> Result<Arc<Self>> {
+        let mut bytes = KVVec::from_elem(BLANK, len, GFP_KERNEL)?;
+        let span = test_span(&mut bytes);
+        let buffer = Self {
+            domain: domain.clone(),
+            token: register(&span)?,
+            span,
+            _bytes: bytes,
+        };
+        Ok(Arc::new(buffer, GFP_KERNEL)?)
+    }
+
+    /// `len` blank bytes, registered as long as they exist. May sleep.
+    pub(crate) fn fixed(domain: &Arc<Domain>, len: usize, rights: Rights) -> Result<Arc<Self>> {
+        Self::new(domain, len, |span| {
+            let terms = Terms {
+                domain: domain.id(),
+                rights,
+                base: BASE,
+                // CAST: widening.
+                len: len as u64,
+                binding: None,
+            };
+            domain
+                .adapter()
+                .regions()
+                .add_fixed(SpanList::of(*span)?, terms)
+        })
+    }
+
+    /// `len` blank bytes, staged in a fast-register region that is not valid yet. May sleep.
+    pub(crate) fn fast(domain: &Arc<Domain>, len: usize) -> Result<Arc<Self>> {
+        Self::new(domain, len, |span| {
+            let regions = domain.adapter().regions();
+            let token = regions.add_fast(domain.id(), 1)?;
+            let staged = regions.stage(token.index(), |list| list.push(*span).is_ok());
+            match staged {
+                Some(true) => Ok(token),
+                Some(false) | None => Err(EINVAL),
+            }
+        })
+    }
+
+    /// The token of the region.
+    pub(crate) fn token(&self) -> Token {
+        self.token
+    }
+
+    /// The number of bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.span.len()
+    }
+
+    /// The memory itself.
+    pub(crate) fn span(&self) -> &Span {
+        &self.span
+    }
+
+    /// `len` bytes from `at` on, for a list of this side.
+    pub(crate) fn sge(&self, at: usize, len: usize) -> Sge {
+        Sge {
+            // CAST: widening.
+            addr: BASE + at as u64,
+            // CAST: tests use short buffers.
+            len: len as u32,
+            token: self.token,
+        }
+    }
+
+    /// All bytes, for a list of this side.
+    pub(crate) fn whole(&self) -> Sge {
+        self.sge(0, self.len())
+    }
+
+    /// The same bytes as [`Buffer::sge`] names, as plain memory.
+    pub(crate) fn plain(&self, at: usize, len: usize) -> Sge {
+        Sge {
+            // CAST: widening.
+            addr: self.span.addr() as u64 + at as u64,
+            token: Token::LOCAL_MEMORY,
+            ..self.sge(at, len)
+        }
+    }
+
+    /// What a peer names to get at byte `at`.
+    pub(crate) fn remote(&self, at: usize) -> Remote {
+        Remote {
+            // CAST: widening.
+            addr: BASE + at as u64,
+            token: self.token,
+        }
+    }
+
+    /// Writes pattern `seed` all over.
+    pub(crate) fn fill(&self, seed: u8) {
+        self.each_chunk(0, self.len(), |at, chunk, span| {
+            for (i, byte) in chunk.iter_mut().enumerate() {
+                *byte = pattern(seed, at + i);
+            }
+            span.write(chunk);
+        });
+    }
+
+    /// Blanks everything.
+    pub(crate) fn clear(&self) {
+        self.each_chunk(0, self.len(), |_, chunk, span| {
+            chunk.fill(BLANK);
+            span.write(chunk);
+        });
+    }
+
+    /// Whether `[at, at + len)` holds the bytes of pattern `seed` from its byte `from` on.
+    pub(crate) fn holds(&self, at: usize, len: usize, seed: u8, from: usize) -> bool {
+        self.is_like(at, len, |i| pattern(seed, from + i - at))
+    }
+
+    /// Whether nobody wrote `[at, at + len)`.
+    pub(crate) fn is_blank(&self, at: usize, len: usize) -> bool {
+        self.is_like(at, len, |_| BLANK)
+    }
+
+    fn is_like(&self, at: usize, len: usize, want: impl Fn(usize) -> u8) -> bool {
+        let mut wrong = None;
+        self.each_chunk(at, len, |at, chunk, span| {
+            span.read(chunk);
+            let found = chunk.iter().enumerate().find(|(i, b)| **b != want(at + i));
+            wrong = wrong.or(found.map(|(i, b)| (at + i, *b)));
+        });
+        if let Some((i, byte)) = wrong {
+            pr_err!("byte {} is {:#x} and not {:#x}\n", i, byte, want(i));
+        }
+        // A range that is not inside is not like anything.
+        wrong.is_none() && self.span.slice(at, len).is_some()
+    }
+
+    /// Goes over a range in pieces that fit the stack.
+    fn each_chunk(&self, at: usize, len: usize, mut visit: impl FnMut(usize, &mut [u8], &Span)) {
+        let mut chunk = [0u8; 256];
+        let mut done = 0;
+        while done < len {
+            let part = chunk.len().min(len - done);
+            let span = self.span.slice(at + done, part);
+            if let (Some(chunk), Some(span)) = (chunk.get_mut(..part), span) {
+                visit(at + done, chunk, &span);
+            }
+            done += part;
+        }
+    }
+
+    /// The word at byte `at`.
+    pub(crate) fn word(&self, at: usize) -> u64 {
+        let mut bytes = [0; 8];
+        if let Some(span) = self.span.slice(at, 8) {
+            span.read(&mut bytes);
+        }
+        u64::from_ne_bytes(bytes)
+    }
+
+    /// Writes the word at byte `at`.
+    pub(crate) fn set_word(&self, at: usize, word: u64) {
+        if let Some(span) = self.span.slice(at, 8) {
+            span.write(&word.to_ne_bytes());
+        }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        self.domain.adapter().regions().remove(self.token.index());
+    }
+}

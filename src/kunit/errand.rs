@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Errand`]: something done in another context than the test's own.
+
+use kernel::impl_has_work;
+use kernel::new_work;
+use kernel::prelude::*;
+use kernel::sync::Arc;
+use kernel::workqueue::Work as WorkStruct;
+use kernel::workqueue::WorkItem;
+
+use super::harness::WAIT_MS;
+use crate::sys::event::Event;
+use crate::sys::softirq::BhQueue;
+use crate::sys::softirq::ProcessQueue;
+use crate::sys::timer::Expires;
+use crate::sys::timer::Timer;
+
+/// A task, and whether it was done.
+#[pin_data]
+pub(crate) struct Errand {
+    task: KBox<dyn Fn() + Send + Sync>,
+    #[pin]
+    work: WorkStruct<Self>,
+    #[pin]
+    timer: Timer<Self>,
+    #[pin]
+    done: Event,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Errand { self.work }
+}
+
+impl Errand {
+    /// An errand that nobody runs yet. May sleep.
+    pub(crate) fn new(task: impl Fn() + Send + Sync + 'static) -> Result<Arc<Self>> {
+        let task: KBox<dyn Fn() + Send + Sync> = KBox::new(task, GFP_KERNEL)?;
+        Arc::pin_init(
+            pin_init!(Self {
+                task,
+                work <- new_work!("ndk_errand"),
+                timer <- Timer::new(),
+                done <- Event::new(),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Runs it from a timer; says whether it was done in time.
+    pub(crate) fn by_timer(self: &Arc<Self>) -> bool {
+        self.timer.arm(self, 1);
+        self.is_done()
+    }
+
+    /// Runs it from softirq work; says whether it was done in time.
+    pub(crate) fn by_softirq(self: &Arc<Self>, queue: &BhQueue) -> bool {
+        queue.enqueue(self.clone()).is_ok() && self.is_done()
+    }
+
+    /// Begins to run it in another thread.
+    pub(crate) fn begin(self: &Arc<Self>, queue: &ProcessQueue) -> bool {
+        queue.enqueue(self.clone()).is_ok()
+    }
+
+    /// Waits until it is done; false when that takes too long.
+    pub(crate) fn is_done(&self) -> bool {
+        self.done.wait_timeout(WAIT_MS)
+    }
+
+    fn run_now(&self) {
+        (self.task)();
+        self.done.signal();
+    }
+}
+
+impl WorkItem for Errand {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        this.run_now();
+    }
+}
+
+impl Expires for Errand {
+    fn expired(this: Arc<Self>) {
+        this.run_now();
+    }
+}

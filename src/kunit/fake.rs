@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Fake`]: a transport that does nothing by itself, and [`Hand`], an end that it carries.
+//!
+//! The test starts requests, ends them in any order and as late as it likes, and plays the
+//! messages of a peer. So it sees what an engine over a slow wire would do.
+
+use kernel::prelude::*;
+use kernel::sync::Arc;
+
+use super::harness::End;
+use super::harness::Lab;
+use super::harness::Plan;
+use super::harness::RNR_MS;
+use super::log::Tally;
+use crate::engine::qp::Arrival;
+use crate::engine::qp::Job;
+use crate::engine::qp::Next;
+use crate::engine::qp::Receive;
+use crate::engine::qp::Taken;
+use crate::engine::state::State;
+use crate::engine::status::Status;
+use crate::engine::transport::Transport;
+use crate::engine::work::Extra;
+use crate::engine::work::Operation;
+
+/// A transport that only counts how it is called.
+pub(crate) struct Fake {
+    pub(crate) doorbells: Tally,
+    pub(crate) receives: Tally,
+    pub(crate) stops: Tally,
+}
+
+impl Fake {
+    /// A transport that was never called. May sleep.
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        let fake = Self {
+            doorbells: Tally::new(),
+            receives: Tally::new(),
+            stops: Tally::new(),
+        };
+        Ok(Arc::new(fake, GFP_KERNEL)?)
+    }
+}
+
+impl Transport for Fake {
+    fn doorbell(&self, _end: usize) {
+        self.doorbells.hit();
+    }
+
+    fn receive_posted(&self, _end: usize) {
+        self.receives.hit();
+    }
+
+    fn stop(&self, _end: usize) {
+        self.stops.hit();
+    }
+}
+
+/// A message of a peer that went well.
+pub(crate) const MESSAGE: Arrival = Arrival {
+    status: Status::Success,
+    operation: Operation::Receive,
+    length: 0,
+    extra: Extra::Nothing,
+    solicited: false,
+};
+
+/// An end whose transport is the test itself.
+pub(crate) struct Hand {
+    pub(crate) fake: Arc<Fake>,
+    pub(crate) job: Job,
+    receive: Receive,
+    /// Requests that began and did not end, for the case that the test ends early.
+    begun: KVec<u32>,
+    taken: bool,
+    pub(crate) end: End,
+    // Dropped last.
+    pub(crate) lab: Lab,
+}
+
+impl Hand {
+    /// A connected end. May sleep.
+    pub(crate) fn new(plan: &Plan) -> Result<Self> {
+        let hand = Self::unconnected(plan)?;
+        hand.end.qp.modify(State::Init)?;
+        hand.attach()?;
+        Ok(hand)
+    }
+
+    /// An end in the state `Reset`. May sleep.
+    pub(crate) fn unconnected(plan: &Plan) -> Result<Self> {
+        let lab = Lab::new(RNR_MS)?;
+        let end = lab.end(plan)?;
+        Ok(Self {
+            fake: Fake::new()?,
+            job: Job::new(end.qp.caps())?,
+            receive: Receive::new(end.qp.caps().receive_sges)?,
+            begun: KVec::new(),
+            taken: false,
+            end,
+            lab,
+        })
+    }
+
+    /// Connects the end to the fake transport.
+    pub(crate) fn attach(&self) -> Result {
+        self.end.attach(self.fake.clone(), 0)
+    }
+
+    /// Starts the next request that may begin; its number, or `None`.
+    pub(crate) fn start(&mut self) -> Option<u32> {
+        if self.end.qp.start(&mut self.job) == Next::Nothing {
+            return None;
+        }
+        // A number that is not kept only makes the clean-up of a failed test hang.
+        let _ = self.begun.push(self.job.seq, GFP_KERNEL);
+        Some(self.job.seq)
+    }
+
+    /// Starts all that may begin; how many they were.
+    pub(crate) fn start_all(&mut self) -> usize {
+        let mut count = 0;
+        while self.start().is_some() {
+            count += 1;
+        }
+        count
+    }
+
+    /// Ends a request.
+    pub(crate) fn finish(&mut self, seq: u32, status: Status) {
+        self.begun.retain(|s| *s != seq);
+        self.end.qp.complete(seq, status, 0);
+    }
+
+    /// Takes a receive for a message.
+    pub(crate) fn take(&mut self) -> Taken {
+        let taken = self.end.qp.take_receive(&mut self.receive);
+        self.taken |= taken == Taken::Ready;
+        taken
+    }
+
+    /// Finishes the receive that was taken.
+    pub(crate) fn arrive(&mut self, arrival: Arrival) {
+        self.taken = false;
+        self.end.qp.finish_receive(&self.receive, arrival);
+    }
+}
+
+impl Drop for Hand {
+    fn drop(&mut self) {
+        self.end.qp.fail();
+        for seq in &self.begun {
+            self.end.qp.complete(*seq, Status::Flushed, 0);
+        }
+        if self.taken {
+            let status = Status::Flushed;
+            self.end
+                .qp
+                .finish_receive(&self.receive, Arrival { status, ..MESSAGE });
+        }
+    }
+}

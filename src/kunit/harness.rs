@@ -1,0 +1,502 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What every suite stands on: a host, two connected ends, and bounded waits.
+//!
+//! ```text
+//! Bench
+//!   a: End --- transport --- b: End        each with its own adapter, domain, queues and memory
+//!   lab: Lab                               the host; goes last and leaves no work behind
+//! ```
+//!
+//! A check that fails says what it found in the log, because the test framework prints no values.
+
+use kernel::new_mutex;
+use kernel::prelude::*;
+use kernel::sync::atomic::ordering::Relaxed;
+use kernel::sync::atomic::Atomic;
+use kernel::sync::Arc;
+use kernel::sync::Mutex;
+use kernel::time::delay::fsleep;
+use kernel::time::Delta;
+
+use super::buffer::Buffer;
+use super::buffer::ALL;
+use super::log::CqLog;
+use super::log::CqUser;
+use super::log::Owner;
+use super::log::QpLog;
+use super::log::QpUser;
+use super::log::SrqLog;
+use super::log::SrqUser;
+use crate::direct;
+use crate::engine::connection::Join;
+use crate::engine::counters::Counter;
+use crate::engine::cq::CompletionQueue;
+use crate::engine::domain::Adapter;
+use crate::engine::domain::Domain;
+use crate::engine::domain::Host;
+use crate::engine::qp::Caps;
+use crate::engine::qp::NotPosted;
+use crate::engine::qp::Parts;
+use crate::engine::qp::QueuePair;
+use crate::engine::rights::Rights;
+use crate::engine::srq::SharedReceive;
+use crate::engine::state::State;
+use crate::engine::status::Status;
+use crate::engine::transport::Link;
+use crate::engine::transport::ReadLimits;
+use crate::engine::transport::Transport;
+use crate::engine::work::Completion;
+use crate::engine::work::Flags;
+use crate::engine::work::Sge;
+use crate::engine::work::Work;
+use crate::rdma::all_memory;
+use crate::sys::time;
+
+/// How long a test waits for what has to come, in milliseconds.
+pub(crate) const WAIT_MS: u32 = 20_000;
+
+/// How long a message waits for a receive where the test says nothing else, in milliseconds.
+pub(crate) const RNR_MS: u32 = 30_000;
+
+/// Waits until `is_so`; false when that takes too long.
+pub(crate) fn wait_until(mut is_so: impl FnMut() -> bool) -> bool {
+    let deadline = time::now_ms() + u64::from(WAIT_MS);
+    while !is_so() {
+        if time::now_ms() >= deadline {
+            pr_err!("waited in vain\n");
+            return false;
+        }
+        fsleep(Delta::from_micros(100));
+    }
+    true
+}
+
+/// Sleeps for `ms` milliseconds.
+pub(crate) fn sleep(ms: u32) {
+    fsleep(Delta::from_millis(i64::from(ms)));
+}
+
+/// Whether the two are equal; says what they are when not.
+pub(crate) fn same<T: PartialEq + core::fmt::Debug>(got: T, want: T) -> bool {
+    if got != want {
+        pr_err!("found {:?} and not {:?}\n", got, want);
+    }
+    got == want
+}
+
+/// What an end is made with.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan {
+    pub(crate) caps: Caps,
+    pub(crate) send_entries: u32,
+    pub(crate) receive_entries: u32,
+    /// Receives of a shared queue; 0 for receives of its own.
+    pub(crate) shared: u32,
+    pub(crate) limits: ReadLimits,
+    pub(crate) peer_rights: Rights,
+}
+
+impl Plan {
+    /// An end that any ordinary test can use.
+    pub(crate) const PLAIN: Self = Self {
+        caps: Caps {
+            sends: 64,
+            receives: 64,
+            send_sges: 4,
+            receive_sges: 4,
+            read_sges: 2,
+            inline: 64,
+        },
+        send_entries: 256,
+        receive_entries: 256,
+        shared: 0,
+        limits: ReadLimits {
+            inbound: 4,
+            outbound: 4,
+        },
+        peer_rights: ALL,
+    };
+
+    /// The same with a shared queue for `depth` receives.
+    pub(crate) const fn shared(depth: u32) -> Self {
+        Self {
+            shared: depth,
+            ..Self::PLAIN
+        }
+    }
+
+    /// The same with room for `sends` requests and `receives` receives.
+    pub(crate) const fn deep(sends: u32, receives: u32) -> Self {
+        let mut plan = Self::PLAIN;
+        plan.caps.sends = sends;
+        plan.caps.receives = receives;
+        plan.send_entries = sends;
+        plan.receive_entries = receives;
+        plan
+    }
+}
+
+/// The host of a test. Dropping it waits for all of its softirq work.
+pub(crate) struct Lab {
+    host: Arc<Host>,
+    last_number: Atomic<u32>,
+}
+
+impl Lab {
+    /// A host where messages wait for receives as long as that. May sleep.
+    pub(crate) fn new(rnr_timeout_ms: u32) -> Result<Self> {
+        Ok(Self {
+            host: Host::new(rnr_timeout_ms)?,
+            last_number: Atomic::new(0),
+        })
+    }
+
+    /// A new device.
+    pub(crate) fn adapter(&self) -> Result<Arc<Adapter>> {
+        Adapter::new(self.host.clone(), c"test", 1, all_memory())
+    }
+
+    /// A new end on a device of its own.
+    pub(crate) fn end(&self, plan: &Plan) -> Result<End> {
+        let domain = Domain::new(self.adapter()?)?;
+        let shared = match plan.shared {
+            0 => None,
+            depth => Some(Shared::new(&domain, depth, plan.caps.receive_sges)?),
+        };
+        self.end_in(&domain, plan, shared)
+    }
+
+    /// A new end in `domain`, perhaps with a shared queue.
+    pub(crate) fn end_in(
+        &self,
+        domain: &Arc<Domain>,
+        plan: &Plan,
+        shared: Option<Arc<Shared>>,
+    ) -> Result<End> {
+        let adapter = domain.adapter();
+        let sends = Queue::new(adapter, plan.send_entries, u32::MAX)?;
+        let receives = Queue::new(adapter, plan.receive_entries, u32::MAX)?;
+        self.end_with(domain, plan, shared, sends, receives)
+    }
+
+    /// A new end with completion queues that are there already.
+    pub(crate) fn end_with(
+        &self,
+        domain: &Arc<Domain>,
+        plan: &Plan,
+        shared: Option<Arc<Shared>>,
+        sends: Arc<Queue>,
+        receives: Arc<Queue>,
+    ) -> Result<End> {
+        let number = self.last_number.fetch_add(1, Relaxed) + 1;
+        let events = QpLog::new()?;
+        let parts = Parts {
+            domain: domain.clone(),
+            send_cq: sends.cq.clone(),
+            receive_cq: receives.cq.clone(),
+            shared: shared.as_ref().map(|s| s.srq.clone()),
+            events: KBox::new(QpUser(events.clone()), GFP_KERNEL)?,
+            cookie: cookie(number),
+            number,
+        };
+        let qp = QueuePair::new(parts, plan.caps)?;
+        qp.set_peer_rights(plan.peer_rights);
+        Ok(End {
+            qp,
+            sends,
+            receives,
+            shared,
+            events,
+            owner: Owner::new()?,
+            domain: domain.clone(),
+            limits: plan.limits,
+            memory: KBox::pin_init(new_mutex!(KVec::new()), GFP_KERNEL)?,
+        })
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        // The queue of softirq work goes with the host, and cannot go from inside of itself.
+        self.host.quiesce();
+    }
+}
+
+/// What stands in completions for the queue pair with that number.
+pub(crate) const fn cookie(number: u32) -> usize {
+    // CAST: widening.
+    0xC00C_0000 + number as usize
+}
+
+/// Lets softirq work that is due run, so that what should not come has had its chance.
+pub(crate) fn settle(adapter: &Adapter) {
+    for _ in 0..4 {
+        adapter.softirqs().flush();
+    }
+}
+
+/// A completion queue and what it told.
+pub(crate) struct Queue {
+    pub(crate) cq: Arc<CompletionQueue>,
+    pub(crate) log: Arc<CqLog>,
+    adapter: Arc<Adapter>,
+}
+
+impl Queue {
+    /// A queue that calls on `cpu`, or anywhere. May sleep.
+    pub(crate) fn new(adapter: &Arc<Adapter>, depth: u32, cpu: u32) -> Result<Arc<Self>> {
+        let log = CqLog::new()?;
+        let events = KBox::new(CqUser(log.clone()), GFP_KERNEL)?;
+        let queue = Self {
+            cq: CompletionQueue::new(adapter.clone(), depth, cpu, events)?,
+            log,
+            adapter: adapter.clone(),
+        };
+        Ok(Arc::new(queue, GFP_KERNEL)?)
+    }
+
+    /// The entry that is there now, if any.
+    pub(crate) fn poll(&self) -> Option<Completion> {
+        let mut found = None;
+        self.cq.poll(1, |entry| found = Some(entry));
+        found
+    }
+
+    /// The next entry; waits for it.
+    pub(crate) fn next(&self) -> Option<Completion> {
+        let mut found = None;
+        wait_until(|| {
+            found = self.poll();
+            found.is_some()
+        });
+        found
+    }
+
+    /// Whether the next entry is that one; waits for it.
+    pub(crate) fn brings(&self, context: u64, status: Status) -> bool {
+        let got = self.next().map(|e| (e.context, e.status));
+        same(got, Some((context, status)))
+    }
+
+    /// Whether the next entries are those, all with one status.
+    pub(crate) fn brings_all(&self, contexts: core::ops::Range<u64>, status: Status) -> bool {
+        let mut all = contexts;
+        all.all(|context| self.brings(context, status))
+    }
+
+    /// Whether nothing is there, and nothing is about to come.
+    pub(crate) fn is_silent(&self) -> bool {
+        settle(&self.adapter);
+        same(self.poll().map(|e| (e.context, e.status)), None)
+    }
+
+    /// Whether the queue has called that often, and is not about to call again.
+    pub(crate) fn has_called(&self, times: u32) -> bool {
+        settle(&self.adapter);
+        same(self.log.calls.get(), times)
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.cq.close();
+        // A hook may hold the queue.
+        self.log.set_hook(None);
+    }
+}
+
+/// A shared receive queue and what it told.
+pub(crate) struct Shared {
+    pub(crate) srq: Arc<SharedReceive>,
+    pub(crate) log: Arc<SrqLog>,
+}
+
+impl Shared {
+    /// A queue for `depth` receives. May sleep.
+    pub(crate) fn new(domain: &Arc<Domain>, depth: u32, sges: u32) -> Result<Arc<Self>> {
+        let log = SrqLog::new()?;
+        let events = KBox::new(SrqUser(log.clone()), GFP_KERNEL)?;
+        let srq = SharedReceive::new(domain.clone(), depth, sges, events)?;
+        Ok(Arc::new(Self { srq, log }, GFP_KERNEL)?)
+    }
+
+    /// Posts a receive.
+    pub(crate) fn post(&self, context: u64, sges: &[Sge]) -> Result {
+        accepted(self.srq.post(context, sges.iter().copied()))
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.srq.close();
+    }
+}
+
+/// A queue pair with all that belongs to it. Dropping it destroys the queue pair.
+pub(crate) struct End {
+    pub(crate) qp: Arc<QueuePair>,
+    pub(crate) sends: Arc<Queue>,
+    pub(crate) receives: Arc<Queue>,
+    pub(crate) shared: Option<Arc<Shared>>,
+    pub(crate) events: Arc<QpLog>,
+    pub(crate) owner: Arc<Owner>,
+    pub(crate) domain: Arc<Domain>,
+    limits: ReadLimits,
+    /// Everything that requests name, kept until the queue pair is gone.
+    memory: Pin<KBox<Mutex<KVec<Arc<Buffer>>>>>,
+}
+
+fn accepted(posted: Result<(), NotPosted>) -> Result {
+    posted.map_err(|e| {
+        pr_err!("refused: {:?}\n", e);
+        EINVAL
+    })
+}
+
+impl End {
+    /// The device.
+    pub(crate) fn adapter(&self) -> &Arc<Adapter> {
+        self.domain.adapter()
+    }
+
+    /// How far a counter of the device has come.
+    pub(crate) fn counted(&self, counter: Counter) -> u64 {
+        // CAST: a variant's number is an index.
+        self.adapter().counted(counter as usize)
+    }
+
+    /// Attaches the queue pair to its end of a transport.
+    pub(crate) fn attach(&self, transport: Arc<dyn Transport>, end: usize) -> Result {
+        let owner = self.owner.clone();
+        let link = Link {
+            transport,
+            end,
+            owner,
+        };
+        self.qp.attach(link, self.limits)
+    }
+
+    fn keep(&self, buffer: Result<Arc<Buffer>>) -> Result<Arc<Buffer>> {
+        let buffer = buffer?;
+        self.memory.lock().push(buffer.clone(), GFP_KERNEL)?;
+        Ok(buffer)
+    }
+
+    /// `len` blank bytes that everybody may use.
+    pub(crate) fn buffer(&self, len: usize) -> Result<Arc<Buffer>> {
+        self.buffer_with(len, ALL)
+    }
+
+    /// `len` blank bytes with these rights.
+    pub(crate) fn buffer_with(&self, len: usize, rights: Rights) -> Result<Arc<Buffer>> {
+        self.keep(Buffer::fixed(&self.domain, len, rights))
+    }
+
+    /// `len` bytes of pattern `seed` that everybody may use.
+    pub(crate) fn filled(&self, len: usize, seed: u8) -> Result<Arc<Buffer>> {
+        let buffer = self.buffer(len)?;
+        buffer.fill(seed);
+        Ok(buffer)
+    }
+
+    /// `len` blank bytes, staged for registration.
+    pub(crate) fn fast(&self, len: usize) -> Result<Arc<Buffer>> {
+        self.keep(Buffer::fast(&self.domain, len))
+    }
+
+    /// Posts and rings.
+    pub(crate) fn try_post(
+        &self,
+        context: u64,
+        work: Work,
+        flags: Flags,
+        sges: &[Sge],
+    ) -> Result<(), NotPosted> {
+        self.qp.post(context, work, flags, sges.iter().copied())?;
+        self.qp.ring();
+        Ok(())
+    }
+
+    /// Posts and rings; the queue has to take it.
+    pub(crate) fn post_with(&self, context: u64, work: Work, flags: Flags, sges: &[Sge]) -> Result {
+        accepted(self.try_post(context, work, flags, sges))
+    }
+
+    /// Posts and rings a signalled request; the queue has to take it.
+    pub(crate) fn post(&self, context: u64, work: Work, sges: &[Sge]) -> Result {
+        self.post_with(context, work, Flags::SIGNALED, sges)
+    }
+
+    /// Posts a receive, to whatever queue the queue pair takes receives from.
+    pub(crate) fn receive(&self, context: u64, sges: &[Sge]) -> Result {
+        match &self.shared {
+            Some(shared) => shared.post(context, sges),
+            None => accepted(self.qp.post_receive(context, sges.iter().copied())),
+        }
+    }
+
+    /// Whether the queue pair is in error and its owner was told once; waits for it.
+    pub(crate) fn is_down(&self) -> bool {
+        wait_until(|| self.qp.state() == State::Error && self.owner.told.get() > 0)
+            && same(self.owner.told.get(), 1)
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.qp.destroy();
+    }
+}
+
+/// Two connected ends.
+pub(crate) struct Bench {
+    pub(crate) a: End,
+    pub(crate) b: End,
+    // Dropped last.
+    pub(crate) lab: Lab,
+}
+
+impl Bench {
+    /// Two plain ends over the transport of one host.
+    pub(crate) fn new() -> Result<Self> {
+        Self::with(&Plan::PLAIN, &Plan::PLAIN)
+    }
+
+    /// Two ends over the transport of one host.
+    pub(crate) fn with(a: &Plan, b: &Plan) -> Result<Self> {
+        Self::over(direct::connect, RNR_MS, a, b)
+    }
+
+    /// Two ends over a transport.
+    pub(crate) fn over(join: Join, rnr_timeout_ms: u32, a: &Plan, b: &Plan) -> Result<Self> {
+        let lab = Lab::new(rnr_timeout_ms)?;
+        let bench = Self {
+            a: lab.end(a)?,
+            b: lab.end(b)?,
+            lab,
+        };
+        bench.connect(join)?;
+        Ok(bench)
+    }
+
+    /// Connects the two ends, which are not.
+    pub(crate) fn connect(&self, join: Join) -> Result {
+        connect(join, &self.a, &self.b)
+    }
+
+    /// Whether both ends are in error, and each owner was told once; waits for it.
+    pub(crate) fn is_down(&self) -> bool {
+        self.a.is_down() && self.b.is_down()
+    }
+}
+
+/// Connects two ends.
+pub(crate) fn connect(join: Join, a: &End, b: &End) -> Result {
+    let transport = join(&a.qp, &b.qp)?;
+    for (end, number) in [(b, 1), (a, 0)] {
+        end.qp.modify(State::Init)?;
+        end.attach(transport.clone(), number)?;
+    }
+    Ok(())
+}

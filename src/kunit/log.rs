@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Recorders: what the engine told its user, how often, and where.
+
+use kernel::new_spinlock_irq;
+use kernel::prelude::*;
+use kernel::sync::atomic::ordering::Full;
+use kernel::sync::atomic::ordering::Relaxed;
+use kernel::sync::atomic::Atomic;
+use kernel::sync::Arc;
+use kernel::sync::SpinLockIrq;
+
+use crate::engine::cq::CqEvents;
+use crate::engine::qp::QpEvents;
+use crate::engine::srq::SrqEvents;
+use crate::engine::transport::LinkOwner;
+use crate::sys::cpu;
+use crate::sys::softirq;
+
+/// A number that only grows.
+pub(crate) struct Tally(Atomic<u32>);
+
+impl Tally {
+    /// Zero.
+    pub(crate) const fn new() -> Self {
+        Self(Atomic::new(0))
+    }
+
+    /// One more; returns how many there were before.
+    pub(crate) fn hit(&self) -> u32 {
+        self.0.fetch_add(1, Full)
+    }
+
+    /// How many there are.
+    pub(crate) fn get(&self) -> u32 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// Work that a test does inside a call of its completion queue.
+pub(crate) type Hook = Arc<dyn Fn(bool) + Send + Sync>;
+
+/// What a completion queue told.
+#[pin_data]
+pub(crate) struct CqLog {
+    /// Calls because an arm was satisfied.
+    pub(crate) calls: Tally,
+    /// Those of them that said that the queue has failed.
+    pub(crate) calls_failed: Tally,
+    /// Calls because the queue failed.
+    pub(crate) failures: Tally,
+    /// Calls that began while another one was running.
+    pub(crate) overlaps: Tally,
+    /// Calls with interrupts off, which includes those under a lock of the engine.
+    pub(crate) misplaced: Tally,
+    /// Where the last call was made.
+    cpu: Atomic<u32>,
+    running: Atomic<u32>,
+    #[pin]
+    hook: SpinLockIrq<Option<Hook>>,
+}
+
+impl CqLog {
+    /// A log without entries. May sleep.
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                calls: Tally::new(),
+                calls_failed: Tally::new(),
+                failures: Tally::new(),
+                overlaps: Tally::new(),
+                misplaced: Tally::new(),
+                cpu: Atomic::new(u32::MAX),
+                running: Atomic::new(0),
+                hook <- new_spinlock_irq!(None),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Does `hook` inside each call from now on.
+    pub(crate) fn set_hook(&self, hook: Option<Hook>) {
+        let old = core::mem::replace(&mut *self.hook.lock(), hook);
+        drop(old);
+    }
+
+    /// The processor of the last call.
+    pub(crate) fn cpu(&self) -> u32 {
+        self.cpu.load(Relaxed)
+    }
+
+    fn enter(&self) {
+        if self.running.fetch_add(1, Full) != 0 {
+            self.overlaps.hit();
+        }
+        if !softirq::may_run_here() {
+            self.misplaced.hit();
+        }
+        self.cpu.store(cpu::current(), Relaxed);
+    }
+
+    fn leave(&self) {
+        self.running.fetch_sub(1, Full);
+    }
+}
+
+/// The user of one completion queue.
+pub(crate) struct CqUser(pub(crate) Arc<CqLog>);
+
+impl CqEvents for CqUser {
+    fn notify(&self, failed: bool) {
+        self.0.enter();
+        let hook = self.0.hook.lock().clone();
+        if let Some(hook) = hook {
+            hook(failed);
+        }
+        if failed {
+            self.0.calls_failed.hit();
+        }
+        self.0.leave();
+        self.0.calls.hit();
+    }
+
+    fn failed(&self) {
+        self.0.enter();
+        self.0.leave();
+        self.0.failures.hit();
+    }
+}
+
+/// What a queue pair told.
+pub(crate) struct QpLog {
+    pub(crate) last_receives: Tally,
+    pub(crate) broken: Tally,
+}
+
+impl QpLog {
+    /// A log without entries. May sleep.
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        let log = Self {
+            last_receives: Tally::new(),
+            broken: Tally::new(),
+        };
+        Ok(Arc::new(log, GFP_KERNEL)?)
+    }
+}
+
+/// The user of one queue pair.
+pub(crate) struct QpUser(pub(crate) Arc<QpLog>);
+
+impl QpEvents for QpUser {
+    fn last_receive_reached(&self) {
+        self.0.last_receives.hit();
+    }
+
+    fn broken(&self) {
+        self.0.broken.hit();
+    }
+}
+
+/// What a shared receive queue told.
+pub(crate) struct SrqLog {
+    pub(crate) limits: Tally,
+}
+
+impl SrqLog {
+    /// A log without entries. May sleep.
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        let limits = Tally::new();
+        Ok(Arc::new(Self { limits }, GFP_KERNEL)?)
+    }
+}
+
+/// The user of one shared receive queue.
+pub(crate) struct SrqUser(pub(crate) Arc<SrqLog>);
+
+impl SrqEvents for SrqUser {
+    fn limit_reached(&self) {
+        self.0.limits.hit();
+    }
+}
+
+/// Whoever set a connection up, and how often it was told that the connection is gone.
+pub(crate) struct Owner {
+    pub(crate) told: Tally,
+}
+
+impl Owner {
+    /// An owner that was told nothing. May sleep.
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        let told = Tally::new();
+        Ok(Arc::new(Self { told }, GFP_KERNEL)?)
+    }
+}
+
+impl LinkOwner for Owner {
+    fn disconnected(self: Arc<Self>) {
+        self.told.hit();
+    }
+}
