@@ -251,7 +251,9 @@ impl MemoryTable {
     /// Makes what is staged valid under the whole of `token`. Any context.
     pub(crate) fn register(&self, token: Token, terms: Terms) -> Result<(), NotRegistered> {
         match self.slot(token.index()) {
-            Some(slot) if slot.is(terms.domain, Kind::Fast) => slot.register(token.key(), terms),
+            Some(slot) if slot.is(terms.domain, Kind::Fast) => {
+                slot.register(Kind::Fast, token.key(), terms)
+            }
             Some(_) | None => Err(NotRegistered::NotAllowed),
         }
     }
@@ -288,8 +290,12 @@ impl MemoryTable {
                 }
                 let region = self.slot(binding.region.index()).ok_or(Denied::Token)?;
                 let region = region.gate.enter(binding.region.key());
+                let region = region.map_err(|_| Denied::Token)?;
+                if region.serial != binding.serial {
+                    return Err(Denied::Token);
+                }
                 Ok(Access {
-                    region: region.map_err(|_| Denied::Token)?,
+                    region,
                     _window: Some(entry),
                     offset: binding.offset + offset,
                     len,
@@ -353,21 +359,25 @@ impl MemoryTable {
         let slot = self.slot(window.index()).ok_or(NotRegistered::NotAllowed)?;
         let parent = self.slot(region.index()).ok_or(NotRegistered::NotAllowed)?;
         let qp = user.qp.ok_or(NotRegistered::NotAllowed)?;
+        let entry = parent.gate.enter(region.key());
+        let entry = entry.map_err(|_| NotRegistered::NotAllowed)?;
+        // Neither changes its owner now: the one is entered, the other looked at once more below.
         if !slot.is(user.domain, Kind::Window) || !parent.is(user.domain, Kind::Fixed) {
             return Err(NotRegistered::NotAllowed);
         }
-        let entry = parent.gate.enter(region.key());
-        let entry = entry.map_err(|_| NotRegistered::NotAllowed)?;
-        if !rights.is_remote() || !rights.with(entry.rights).is_consistent() {
+        // The local write that remote writes need is the region's, not one the caller names.
+        if !rights.is_remote() || !rights.remote().with(entry.rights).is_consistent() {
             return Err(NotRegistered::NotAllowed);
         }
         let offset = offset_in(entry.base, entry.len, addr, len);
         let binding = Binding {
             region,
+            serial: entry.serial,
             offset: offset.ok_or(NotRegistered::TooLong)?,
             qp,
         };
         slot.register(
+            Kind::Window,
             window.key(),
             Terms {
                 domain: user.domain,

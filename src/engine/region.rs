@@ -57,6 +57,8 @@ pub(crate) type DomainId = u64;
 pub(crate) struct Binding {
     /// The slot and key of the region.
     pub(crate) region: super::token::Token,
+    /// Which registration of that slot it is: keys come round again.
+    pub(crate) serial: u64,
     /// Where the window begins inside the region.
     pub(crate) offset: u64,
     /// The only queue pair whose peer may use the window.
@@ -65,6 +67,8 @@ pub(crate) struct Binding {
 
 /// What a token stands for while it is valid.
 pub(crate) struct Registration {
+    /// Counts the registrations of the slot, whoever owns it.
+    pub(crate) serial: u64,
     pub(crate) domain: DomainId,
     pub(crate) rights: Rights,
     /// The address that the holder of the token uses for the first byte; only an index.
@@ -76,6 +80,7 @@ pub(crate) struct Registration {
 
 impl Registration {
     const NOTHING: Self = Self {
+        serial: 0,
         domain: 0,
         rights: Rights::NONE,
         base: 0,
@@ -174,7 +179,11 @@ impl Slot {
             return false;
         };
         self.tenure.store(0, Release);
-        let old = core::mem::replace(&mut *opening, Registration::NOTHING);
+        let nothing = Registration {
+            serial: opening.serial,
+            ..Registration::NOTHING
+        };
+        let old = core::mem::replace(&mut *opening, nothing);
         drop(opening);
         let mut staging = self.staging.lock();
         let lists = (staging.mapped.take(), staging.spare.take());
@@ -196,15 +205,19 @@ impl Slot {
         Some(result)
     }
 
-    /// Makes the staged pieces live under `key`.
+    /// Makes the staged pieces live under `key`, if the slot is still that of a `kind`.
     ///
     /// With nothing newly staged the pieces of the last registration serve again (RTRS). The list
     /// that they replace becomes the spare one.
-    pub(super) fn register(&self, key: u8, terms: Terms) -> Result<(), NotRegistered> {
+    pub(super) fn register(&self, kind: Kind, key: u8, terms: Terms) -> Result<(), NotRegistered> {
         if self.gate.is_open() {
             return Err(NotRegistered::Valid);
         }
         let mut opening = self.gate.begin().ok_or(NotRegistered::Busy)?;
+        // Looked at while the slot cannot change hands: the owner is removed under an opening.
+        if !self.is(terms.domain, kind) {
+            return Err(NotRegistered::NotAllowed);
+        }
         let mut staging = self.staging.lock();
         let room = staging.mapped.as_ref().unwrap_or(&opening.spans).len();
         if terms.binding.is_none() && terms.len > room {
@@ -215,6 +228,7 @@ impl Slot {
             staging.spare = Some(core::mem::replace(&mut opening.spans, list));
         }
         drop(staging);
+        opening.serial = opening.serial.wrapping_add(1);
         opening.domain = terms.domain;
         opening.rights = terms.rights;
         opening.base = terms.base;
@@ -227,7 +241,7 @@ impl Slot {
     /// Makes a region that is valid from now on, until [`Slot::vacate`]. May sleep.
     pub(super) fn register_fixed(&self, key: u8, spans: SpanList, terms: Terms) -> Result {
         self.gate.begin().ok_or(EBUSY)?.spans = spans;
-        self.register(key, terms).map_err(|_| EINVAL)
+        self.register(Kind::Fixed, key, terms).map_err(|_| EINVAL)
     }
 }
 

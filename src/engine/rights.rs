@@ -36,6 +36,11 @@ impl Rights {
         Self(self.0 | other.0)
     }
 
+    /// The rights of a peer in this set.
+    pub(crate) const fn remote(self) -> Self {
+        Self(self.0 & !Self::LOCAL_WRITE.0)
+    }
+
     /// Whether every right of `wanted` is in this set.
     pub(crate) const fn allow(self, wanted: Self) -> bool {
         self.0 & wanted.0 == wanted.0
@@ -49,7 +54,7 @@ impl Rights {
 
     /// Whether a peer gets anything from this set.
     pub(crate) const fn is_remote(self) -> bool {
-        self.0 & !Self::LOCAL_WRITE.0 != 0
+        self.remote().0 != 0
     }
 }
 
