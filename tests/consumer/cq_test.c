@@ -169,7 +169,7 @@ static void unarmed_cq_never_calls(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, stays_uncalled(f));
 }
 
-static void one_call_for_each_arm(struct kunit *test)
+static void every_arm_gives_one_call(struct kunit *test)
 {
 	struct fixture *f = make_fixture(test, 0);
 
@@ -411,7 +411,7 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(workqueue_cq_polls_in_process_context),
 	KUNIT_CASE(direct_cq_waits_to_be_polled),
 	KUNIT_CASE(unarmed_cq_never_calls),
-	KUNIT_CASE(one_call_for_each_arm),
+	KUNIT_CASE(every_arm_gives_one_call),
 	KUNIT_CASE(call_comes_from_a_context_of_its_own),
 	KUNIT_CASE(handler_may_poll_and_arm),
 	KUNIT_CASE(solicited_arm_ignores_plain_receives),

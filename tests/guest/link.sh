@@ -56,7 +56,7 @@ exclusive_names() {
 }
 
 back_to_shared() {
-	ip netns del ndkns2 || true
+	ip netns del ndkns2 2>/dev/null || true
 	limit 20 rdma system set netns shared
 }
 
