@@ -16,5 +16,8 @@ mod errand;
 mod fake;
 mod harness;
 mod log;
+mod message;
 mod order;
 mod requests;
+mod rnr;
+mod volume;
