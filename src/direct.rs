@@ -9,6 +9,7 @@
 //! connection share no lock, so two queue pairs that post at each other cannot block each other.
 
 mod flow;
+mod steps;
 
 use kernel::prelude::*;
 use kernel::sync::Arc;

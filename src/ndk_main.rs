@@ -63,7 +63,11 @@ impl kernel::Module for Ndk {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         let rnr_timeout_ms = module_parameters::rnr_timeout_ms.value();
         if !(1..=MAX_RNR_TIMEOUT_MS).contains(&rnr_timeout_ms) {
-            pr_err!("rnr_timeout_ms={} is not within 1 to {}\n", rnr_timeout_ms, MAX_RNR_TIMEOUT_MS);
+            pr_err!(
+                "rnr_timeout_ms={} is not within 1 to {}\n",
+                rnr_timeout_ms,
+                MAX_RNR_TIMEOUT_MS
+            );
             return Err(EINVAL);
         }
         let host = Host::new(rnr_timeout_ms)?;

@@ -271,13 +271,18 @@ bool ndk_log_allowed(void)
 	return __ratelimit(&limit);
 }
 
-/* Memory of the direct map that really exists, at both ends. */
+/* Memory of the direct map that exists, in each subsection that it touches. */
 bool ndk_is_direct_mapped(u64 addr, u64 len)
 {
-	u64 last = addr + (len ? len - 1 : 0);
+	u64 last = addr + len - 1;
 
-	return last >= addr && virt_addr_valid((void *)addr) &&
-	       virt_addr_valid((void *)last);
+	if (!len || last < addr)
+		return !len;
+	for (; addr <= last; addr = (addr | (PMD_SIZE - 1)) + 1) {
+		if (!virt_addr_valid((void *)addr))
+			return false;
+	}
+	return virt_addr_valid((void *)last);
 }
 
 struct net *ndk_netdev_net(struct net_device *dev)

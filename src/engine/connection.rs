@@ -173,7 +173,10 @@ impl Exchange {
             .iter()
             .max_by_key(|l| l.fitness(ask.net, &ask.remote));
         let told = match best.filter(|l| l.fitness(ask.net, &ask.remote) > 0) {
-            Some(listener) => listener.events.request(offer.clone()).map_err(|_| Status::Refused),
+            Some(listener) => listener
+                .events
+                .request(offer.clone())
+                .map_err(|_| Status::Refused),
             None if ask.remote_is_here => Err(Status::Refused),
             None => Err(Status::Unreachable),
         };

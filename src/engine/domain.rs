@@ -70,12 +70,7 @@ pub(crate) struct Adapter {
 
 impl Adapter {
     /// An adapter with no objects. May sleep.
-    pub(crate) fn new(
-        host: Arc<Host>,
-        name: &CStr,
-        net: u64,
-        memory: Span,
-    ) -> Result<Arc<Self>> {
+    pub(crate) fn new(host: Arc<Host>, name: &CStr, net: u64, memory: Span) -> Result<Arc<Self>> {
         let name = CString::try_from(name)?;
         Arc::pin_init(
             try_pin_init!(Self {

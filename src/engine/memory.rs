@@ -119,6 +119,15 @@ impl Access<'_> {
         let len = usize::try_from(left).map_or(run.len(), |left| left.min(run.len()));
         run.slice(0, len).unwrap_or(Span::EMPTY)
     }
+
+    /// Whether the range is memory at all, where the region does not say so.
+    ///
+    /// The consumer that gave a key for all memory away trusts its peer with its data; but a wrong
+    /// address must not bring the host down.
+    fn is_fit_for_a_peer(&self) -> bool {
+        // CAST: widening.
+        self.region.len != usize::MAX as u64 || self.run(0).is_direct_mapped()
+    }
 }
 
 impl MemoryTable {
@@ -240,11 +249,7 @@ impl MemoryTable {
     }
 
     /// Stages the pieces of the next registration of a fast-register region. Any context.
-    pub(crate) fn stage<R>(
-        &self,
-        index: u32,
-        fill: impl FnOnce(&mut SpanList) -> R,
-    ) -> Option<R> {
+    pub(crate) fn stage<R>(&self, index: u32, fill: impl FnOnce(&mut SpanList) -> R) -> Option<R> {
         self.slot(index)?.stage(fill)
     }
 
@@ -277,31 +282,45 @@ impl MemoryTable {
             return Err(Denied::Rights);
         }
         let offset = offset_in(entry.base, entry.len, addr, len).ok_or(Denied::Bounds)?;
-        match entry.binding {
-            None => Ok(Access {
+        let access = match entry.binding {
+            None => Access {
                 _window: None,
                 region: entry,
                 offset,
                 len,
-            }),
-            Some(binding) => {
-                if user.qp != Some(binding.qp) {
-                    return Err(Denied::Token);
-                }
-                let region = self.slot(binding.region.index()).ok_or(Denied::Token)?;
-                let region = region.gate.enter(binding.region.key());
-                let region = region.map_err(|_| Denied::Token)?;
-                if region.serial != binding.serial {
-                    return Err(Denied::Token);
-                }
-                Ok(Access {
-                    region,
-                    _window: Some(entry),
-                    offset: binding.offset + offset,
-                    len,
-                })
-            }
+            },
+            Some(binding) => self.through(entry, binding, user, offset, len)?,
+        };
+        match user.qp {
+            Some(_) if !access.is_fit_for_a_peer() => Err(Denied::Bounds),
+            Some(_) | None => Ok(access),
         }
+    }
+
+    /// The part of a region that a window opens.
+    fn through<'t>(
+        &'t self,
+        window: Entered<'t, Registration>,
+        binding: Binding,
+        user: User,
+        offset: u64,
+        len: u64,
+    ) -> Result<Access<'t>, Denied> {
+        if user.qp != Some(binding.qp) {
+            return Err(Denied::Token);
+        }
+        let region = self.slot(binding.region.index()).ok_or(Denied::Token)?;
+        let region = region.gate.enter(binding.region.key());
+        let region = region.map_err(|_| Denied::Token)?;
+        if region.serial != binding.serial {
+            return Err(Denied::Token);
+        }
+        Ok(Access {
+            region,
+            _window: Some(window),
+            offset: binding.offset + offset,
+            len,
+        })
     }
 
     /// Ends the validity of a fast-register region or a window of `domain`, for its owner.

@@ -15,16 +15,16 @@
 //!
 //! Context: any, but for making and [`QueuePair::destroy`].
 
+mod life;
+mod parts;
 mod receive;
 mod send;
 
-use kernel::fmt;
 use kernel::impl_has_work;
 use kernel::new_spinlock_irq;
 use kernel::new_work;
 use kernel::prelude::*;
 use kernel::sync::atomic::ordering::Acquire;
-use kernel::sync::atomic::ordering::Full;
 use kernel::sync::atomic::ordering::Relaxed;
 use kernel::sync::atomic::Atomic;
 use kernel::sync::atomic::AtomicFlag;
@@ -33,11 +33,16 @@ use kernel::sync::SpinLockIrq;
 use kernel::workqueue::Work as WorkStruct;
 use kernel::workqueue::WorkItem;
 
+pub(crate) use parts::Arrival;
+pub(crate) use parts::Caps;
+pub(crate) use parts::Job;
+pub(crate) use parts::NotPosted;
+pub(crate) use parts::Parts;
+pub(crate) use parts::QpEvents;
 pub(crate) use receive::Receive;
 pub(crate) use receive::ReceiveRing;
 pub(crate) use receive::Taken;
 pub(crate) use send::Next;
-
 
 use self::receive::ReceiveQueue;
 use self::send::SendQueue;
@@ -52,10 +57,8 @@ use super::state::Admission;
 use super::state::State;
 use super::status::Status;
 use super::transport::Link;
-use super::transport::ReadLimits;
 use super::upcall::Upcalls;
 use super::work::Completion;
-use super::work::Extra;
 use super::work::Flags;
 use super::work::Operation;
 use super::work::Sge;
@@ -64,99 +67,8 @@ use crate::sys::event::Event;
 use crate::sys::gate::Entered;
 use crate::sys::gate::Gate;
 
-/// Why a request was not taken. It leaves no trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotPosted {
-    /// Not in this state of the queue pair.
-    State,
-    /// The request contradicts itself.
-    Invalid,
-    /// More elements than the queue was made for.
-    TooManySges,
-    /// More bytes than a message carries.
-    TooLong,
-    /// More bytes than the queue takes inline.
-    InlineTooLong,
-    /// No room.
-    Full,
-}
-
-/// The sizes that a queue pair is made with.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Caps {
-    pub(crate) sends: u32,
-    pub(crate) receives: u32,
-    pub(crate) send_sges: u32,
-    pub(crate) receive_sges: u32,
-    /// The most elements of a read or an atomic.
-    pub(crate) read_sges: u32,
-    /// Bytes.
-    pub(crate) inline: u32,
-}
-
-/// What a face is told. Called in softirq, one call at a time, under no lock.
-pub(crate) trait QpEvents: Send + Sync {
-    /// The queue pair takes no more receives from its shared queue.
-    fn last_receive_reached(&self);
-    /// A completion queue of the queue pair broke, and the queue pair with it.
-    fn broken(&self);
-}
-
 const LAST_RECEIVE: u32 = 1;
 const BROKEN: u32 = 2;
-
-/// A request that was started, with room for its elements.
-pub(crate) struct Job {
-    pub(crate) seq: u32,
-    pub(crate) work: Work,
-    pub(crate) flags: Flags,
-    pub(crate) length: u32,
-    /// A read over a connection that allows none: to be completed as a local error.
-    pub(crate) forbidden: bool,
-    pub(crate) sges: KVec<Sge>,
-    pub(crate) inline: KVec<u8>,
-}
-
-impl Job {
-    /// Room for any request of a queue pair with these sizes. May sleep.
-    pub(crate) fn new(caps: &Caps) -> Result<Self> {
-        Ok(Self {
-            seq: 0,
-            work: Work::Send {
-                extra: Extra::Nothing,
-            },
-            flags: Flags::NONE,
-            length: 0,
-            forbidden: false,
-            // CAST: widening.
-            sges: KVec::with_capacity(caps.send_sges as usize, GFP_KERNEL)?,
-            inline: KVec::with_capacity(caps.inline as usize, GFP_KERNEL)?,
-        })
-    }
-
-    fn load(&mut self, sges: Option<&[Sge]>, inline: Option<&[u8]>, count: usize) {
-        self.sges.clear();
-        self.inline.clear();
-        for sge in sges.unwrap_or_default().iter().take(count) {
-            // The room was made for the most elements of this queue.
-            let _ = self.sges.push_within_capacity(*sge);
-        }
-        for byte in inline.unwrap_or_default().iter().take(count) {
-            // The room was made for the most bytes of this queue.
-            let _ = self.inline.push_within_capacity(*byte);
-        }
-    }
-}
-
-/// What a message did to the receive that it took.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival {
-    pub(crate) status: Status,
-    pub(crate) operation: Operation,
-    pub(crate) length: u32,
-    pub(crate) extra: Extra,
-    pub(crate) solicited: bool,
-}
 
 /// A queue pair.
 #[pin_data]
@@ -194,18 +106,6 @@ pub(crate) struct QueuePair {
 
 impl_has_work! {
     impl HasWork<Self> for QueuePair { self.work }
-}
-
-/// What belongs to a new queue pair.
-pub(crate) struct Parts {
-    pub(crate) domain: Arc<Domain>,
-    pub(crate) send_cq: Arc<CompletionQueue>,
-    pub(crate) receive_cq: Arc<CompletionQueue>,
-    pub(crate) shared: Option<Arc<SharedReceive>>,
-    pub(crate) events: KBox<dyn QpEvents>,
-    pub(crate) cookie: usize,
-    /// The number that names the queue pair on this host, among all of its devices.
-    pub(crate) number: u32,
 }
 
 impl QueuePair {
@@ -485,86 +385,6 @@ impl QueuePair {
         self.raise(news);
     }
 
-    /// Connects: both queues work from now on.
-    ///
-    /// `EINVAL` when the queue pair is not ready to be connected, or is already.
-    pub(crate) fn attach(&self, link: Link, limits: ReadLimits) -> Result {
-        let mut place = self.link.lock();
-        let now = self.state();
-        if place.is_some() || !matches!(now, State::Init | State::Ready) {
-            return Err(EINVAL);
-        }
-        let next = State::Connected.number();
-        if self.state.cmpxchg(now.number(), next, Full).is_err() {
-            return Err(EINVAL);
-        }
-        *place = Some(link);
-        if let Some(opening) = self.inbound.begin() {
-            opening.open(0);
-        }
-        drop(place);
-        self.sq.lock().set_read_limit(limits.outbound);
-        Ok(())
-    }
-
-    /// Moves the queue pair to a state that a consumer asks for.
-    ///
-    /// `Connected` is entered by [`QueuePair::attach`] alone, `Error` by [`QueuePair::fail`].
-    pub(crate) fn modify(self: &Arc<Self>, next: State) -> Result {
-        if next == State::Error {
-            self.fail();
-            return Ok(());
-        }
-        let now = self.state();
-        if next == State::Connected || !now.may_become(next) {
-            return Err(EINVAL);
-        }
-        if next == State::Reset {
-            self.reset()?;
-        }
-        match self.state.cmpxchg(now.number(), next.number(), Full) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(EINVAL),
-        }
-    }
-
-    /// Makes the queues ready for a new life; `EBUSY` while something is still ending.
-    fn reset(&self) -> Result {
-        let mut sq = self.sq.lock();
-        if !sq.is_empty() {
-            return Err(EBUSY);
-        }
-        sq.reset();
-        drop(sq);
-        let mut rq = self.rq.lock();
-        if rq.taken {
-            return Err(EBUSY);
-        }
-        while rq.ring.cancel().is_some() {}
-        rq.flushing = false;
-        rq.ended = false;
-        Ok(())
-    }
-
-    /// Enters the error state: nothing is started or taken any more, everything accepted is
-    /// cancelled in order, the peer loses the connection. May be repeated; any context.
-    pub(crate) fn fail(self: &Arc<Self>) {
-        self.state.xchg(State::Error.number(), Full);
-        let mut place = self.link.lock();
-        let link = place.take();
-        let _ = self.inbound.close(None);
-        drop(place);
-        self.sq.lock().flush();
-        self.rq.lock().flushing = true;
-        self.retire_sends();
-        self.flush_receives();
-        if let Some(link) = link {
-            link.transport.stop(link.end);
-            self.adapter().count(Counter::Disconnects, 1);
-            link.owner.disconnected();
-        }
-    }
-
     /// A completion queue took no entry: the queue pair cannot report any more.
     fn break_down(self: &Arc<Self>) {
         if !self.broken.xchg(true, Relaxed) {
@@ -573,20 +393,6 @@ impl QueuePair {
             self.raise(BROKEN);
             self.fail();
         }
-    }
-
-    /// Closes gracefully: what is posted now is carried out first, then the connection ends.
-    ///
-    /// A message that waits for a receive holds that up no longer than it may wait.
-    pub(crate) fn close(self: &Arc<Self>) {
-        if self.sq.lock().stop_here() {
-            self.fail();
-        }
-    }
-
-    /// The other side closed or lost the connection.
-    pub(crate) fn peer_gone(self: &Arc<Self>) {
-        self.fail();
     }
 
     /// Says in the kernel log what failed, unless it was only cancelled.
@@ -600,34 +406,6 @@ impl QueuePair {
     fn raise(self: &Arc<Self>, news: u32) {
         if news != 0 && self.upcalls.raise(news) {
             let _ = self.adapter().softirqs().enqueue(self.clone());
-        }
-    }
-
-    /// Ends everything; returns when nothing of the queue pair is in use any more and no call
-    /// will come. May sleep.
-    pub(crate) fn destroy(self: &Arc<Self>) {
-        self.fail();
-        while !self.is_settled() {
-            self.settled.wait_timeout(10);
-            self.settled.reset();
-        }
-        if let Some(shared) = &self.shared {
-            shared.leave(self);
-        }
-        self.upcalls.close();
-    }
-
-    /// Whether nothing that was accepted is left.
-    fn is_settled(&self) -> bool {
-        let sends = self.sq.lock().is_empty();
-        let rq = self.rq.lock();
-        sends && !rq.taken && rq.ring.is_empty() && self.inbound.is_quiet()
-    }
-
-    /// For a transport: something of this queue pair that was in use is not any more.
-    pub(crate) fn settle(&self) {
-        if self.state() == State::Error {
-            self.settled.signal();
         }
     }
 }

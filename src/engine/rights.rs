@@ -95,7 +95,9 @@ mod tests {
         assert!(!Rights::REMOTE_WRITE.is_consistent());
         assert!(!Rights::REMOTE_ATOMIC.is_consistent());
         assert!(Rights::REMOTE_READ.is_consistent());
-        assert!(Rights::REMOTE_WRITE.with(Rights::LOCAL_WRITE).is_consistent());
+        assert!(Rights::REMOTE_WRITE
+            .with(Rights::LOCAL_WRITE)
+            .is_consistent());
     }
 
     #[test]

@@ -194,7 +194,12 @@ impl Held<'_> {
 /// Copies bytes `[from, until)` of a message; returns the first byte not copied.
 ///
 /// Memory is held for the whole call: the caller bounds `until - from`.
-pub(crate) fn copy(source: &Place<'_>, sink: &Place<'_>, from: u64, until: u64) -> Result<u64, Fault> {
+pub(crate) fn copy(
+    source: &Place<'_>,
+    sink: &Place<'_>,
+    from: u64,
+    until: u64,
+) -> Result<u64, Fault> {
     let mut at = from;
     if at >= until {
         return Ok(at);

@@ -16,6 +16,8 @@
 use kernel::sync::atomic::ordering::Full;
 use kernel::sync::atomic::Atomic;
 
+use crate::bindings;
+
 /// A range of kernel memory that a consumer vouches for.
 ///
 /// # Invariants
@@ -99,6 +101,15 @@ impl Span {
             addr: self.addr,
             len: self.len + next.len,
         })
+    }
+
+    /// Whether all of it is memory that the kernel maps for good (its direct map). Any context.
+    ///
+    /// For ranges cut from [`Span::whole_memory`] by somebody who is not trusted with addresses.
+    pub(crate) fn is_direct_mapped(&self) -> bool {
+        // CAST: widening.
+        // SAFETY: The function looks the address up in the memory map and does not follow it.
+        unsafe { bindings::ndk_is_direct_mapped(self.addr as u64, self.len as u64) }
     }
 
     /// Copies as many bytes as the shorter of the two has, and returns their number.
@@ -215,6 +226,14 @@ mod tests {
         };
         assert!(x.join(&y).is_some_and(|j| j.len() == 8));
         assert!(y.join(&x).is_none());
+    }
+
+    #[test]
+    fn addresses_that_are_no_memory_are_told_apart() {
+        // SAFETY: The spans are looked up and not used.
+        let [null, high] = unsafe { [Span::new(8, 8), Span::new(usize::MAX - 8, 8)] };
+        assert!(!null.is_direct_mapped() && !high.is_direct_mapped());
+        assert!(Span::EMPTY.is_direct_mapped());
     }
 
     #[test]

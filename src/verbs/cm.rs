@@ -37,7 +37,9 @@ struct Events {
 
 impl ConnectionEvents for Events {
     fn reply(&self, answer: Result<Up<'_>, Status>, private_data: &[u8]) {
-        let limits = answer.as_ref().map_or(ReadLimits::default(), |up| up.limits);
+        let limits = answer
+            .as_ref()
+            .map_or(ReadLimits::default(), |up| up.limits);
         let event = CmReply {
             status: answer.map(|_| ()).map_err(errno),
             local: self.local,
@@ -148,7 +150,9 @@ impl ListenerEvents for Requests {
     }
 
     fn has_addr(&self, ip: IpAddr) -> bool {
-        self.shared.netdev().is_some_and(|n: NetDev| n.owns_addr(ip))
+        self.shared
+            .netdev()
+            .is_some_and(|n: NetDev| n.owns_addr(ip))
     }
 }
 

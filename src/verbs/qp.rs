@@ -86,10 +86,7 @@ impl QpEvents for Upcalls {
 }
 
 /// Makes a queue pair; sizes above the device's limits are `EINVAL`.
-pub(super) fn create(
-    device: &Device<Verbs>,
-    init: &QpInit<'_, Verbs>,
-) -> Result<QpCreated<Pair>> {
+pub(super) fn create(device: &Device<Verbs>, init: &QpInit<'_, Verbs>) -> Result<QpCreated<Pair>> {
     let caps = check_caps(&init.caps)?;
     let parts = Parts {
         number: init.qpn,

@@ -243,7 +243,9 @@ impl SendQueue {
         self.next = next.wrapping_add(1);
         job.load(
             self.sges.get(place * self.max_sge..).filter(|_| !inline),
-            self.inline.get(place * self.max_inline..).filter(|_| inline),
+            self.inline
+                .get(place * self.max_inline..)
+                .filter(|_| inline),
             count,
         );
         Next::Ready

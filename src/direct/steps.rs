@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a [`Flow`] does to one request, phase by phase.
+//!
+//! A step either moves the request to its next phase or pauses the runner. What it holds (memory,
+//! the way through the peer's queue pair) it has given back when it returns.
+
+use kernel::prelude::*;
+use kernel::sync::Arc;
+
+use super::flow::Exec;
+use super::flow::Flow;
+use super::flow::Pause;
+use super::flow::Phase;
+use super::flow::Step;
+use crate::engine::counters::Counter;
+use crate::engine::local;
+use crate::engine::local::Local;
+use crate::engine::memory::Denied;
+use crate::engine::qp::Job;
+use crate::engine::qp::Receive;
+use crate::engine::qp::Taken;
+use crate::engine::rights::Rights;
+use crate::engine::status::Status;
+use crate::engine::token::Token;
+use crate::engine::transfer;
+use crate::engine::transfer::Fault;
+use crate::engine::transfer::Place;
+use crate::engine::work::Extra;
+use crate::engine::work::Flags;
+use crate::engine::work::Remote;
+use crate::engine::work::Work;
+use crate::sys::gate::Entered;
+use crate::sys::time;
+
+impl Flow {
+    /// Checks a new request against everything that can be known now.
+    pub(super) fn begin(self: &Arc<Self>, exec: &mut Exec) -> Step {
+        if exec.job.forbidden {
+            return Ok(self.refuse(exec, Status::LocalOperation));
+        }
+        match local::execute(&self.from, &exec.job.work) {
+            Local::Done(status) => return Ok(self.end(exec, status, Status::Flushed)),
+            Local::Draining(token) => return Ok(Phase::RevokeLocal(token)),
+            Local::Again => return Err(Pause::Yield),
+            Local::NotLocal => (),
+        }
+        let len = u64::from(exec.job.length);
+        if self.local(&exec.job).check(len).is_err() {
+            return Ok(self.refuse(exec, Status::LocalAccess));
+        }
+        Ok(match exec.job.work {
+            Work::Send { .. } => Phase::Receive,
+            Work::FetchAdd { at, .. } | Work::CompareSwap { at, .. } => self.atomic(exec, at),
+            _ => Phase::Copy(0),
+        })
+    }
+
+    /// Ends the request as failed on its own side's account; the peer's receive is flushed.
+    fn refuse(self: &Arc<Self>, exec: &mut Exec, status: Status) -> Phase {
+        self.end(exec, status, Status::Flushed)
+    }
+
+    /// The gather or scatter list of the request, or its inline bytes.
+    fn local<'a>(&'a self, job: &'a Job) -> Place<'a> {
+        if job.flags.has(Flags::INLINE) {
+            return Place::Inline(&job.inline);
+        }
+        Place::List {
+            adapter: self.from.adapter(),
+            user: self.from.local_user(),
+            wanted: if job.work.is_outbound() {
+                Rights::NONE
+            } else {
+                Rights::LOCAL_WRITE
+            },
+            sges: &job.sges,
+        }
+    }
+
+    /// Memory of the peer that the request names.
+    fn remote(&self, at: Remote, wanted: Rights, len: u64) -> Place<'_> {
+        Place::Named {
+            adapter: self.to.adapter(),
+            user: self.to.peer_user(),
+            wanted,
+            at,
+            len,
+        }
+    }
+
+    /// The receive that the request took.
+    fn received<'a>(&'a self, receive: &'a Receive) -> Place<'a> {
+        Place::List {
+            adapter: self.to.adapter(),
+            user: self.to.local_user(),
+            wanted: Rights::LOCAL_WRITE,
+            sges: &receive.sges,
+        }
+    }
+
+    pub(super) fn take_receive(self: &Arc<Self>, exec: &mut Exec) -> Step {
+        match self.to.take_receive(&mut exec.receive) {
+            Taken::Ready => (),
+            Taken::Closed => return Ok(self.refuse(exec, Status::Flushed)),
+            Taken::Empty => return self.wait_for_receive(exec),
+        }
+        self.end_wait(exec);
+        exec.taken = true;
+        if !matches!(exec.job.work, Work::Send { .. }) {
+            return Ok(Phase::Finish);
+        }
+        let len = u64::from(exec.job.length);
+        let place = self.received(&exec.receive);
+        if place.len() < len {
+            return Ok(self.end(exec, Status::RemoteInvalidRequest, Status::ReceiveLength));
+        }
+        if place.check(len).is_err() {
+            return Ok(self.end(exec, Status::RemoteOperation, Status::LocalAccess));
+        }
+        Ok(Phase::Copy(0))
+    }
+
+    /// No receive is there: its post kicks this flow, or the timer does.
+    fn wait_for_receive(self: &Arc<Self>, exec: &mut Exec) -> Step {
+        let now = time::now_ms();
+        let timeout = self.from.adapter().rnr_timeout_ms();
+        let deadline = match exec.deadline {
+            Some(deadline) => deadline,
+            None => {
+                self.from.adapter().count(Counter::RnrWaits, 1);
+                now.saturating_add(u64::from(timeout))
+            }
+        };
+        exec.deadline = Some(deadline);
+        if now >= deadline {
+            self.from.adapter().count(Counter::RnrTimeouts, 1);
+            return Ok(self.refuse(exec, Status::ReceiverNotReady));
+        }
+        let left = u32::try_from(deadline - now).unwrap_or(timeout);
+        self.timer.arm(self, left.saturating_add(1));
+        Err(Pause::Wait)
+    }
+
+    pub(super) fn copy(self: &Arc<Self>, exec: &mut Exec, at: u64) -> Step {
+        let len = u64::from(exec.job.length);
+        if at >= len {
+            return Ok(match exec.job.work {
+                Work::Write {
+                    immediate: Some(_), ..
+                } => Phase::Receive,
+                _ => Phase::Finish,
+            });
+        }
+        if exec.bytes_left == 0 {
+            self.from.adapter().count(Counter::BudgetSpent, 1);
+            return Err(Pause::Yield);
+        }
+        let until = len.min(at.saturating_add(exec.bytes_left));
+        match self.copy_part(exec, at, until) {
+            Ok(done) => {
+                exec.bytes_left -= done - at;
+                Ok(Phase::Copy(done))
+            }
+            Err(fault) => Ok(self.end_fault(exec, fault)),
+        }
+    }
+
+    fn copy_part(&self, exec: &Exec, at: u64, until: u64) -> Result<u64, Fault> {
+        let len = u64::from(exec.job.length);
+        let local = self.local(&exec.job);
+        match exec.job.work {
+            Work::Write { to, .. } => {
+                let sink = self.remote(to, Rights::REMOTE_WRITE, len);
+                let _inside = self.enter(Rights::REMOTE_WRITE).map_err(Fault::Sink)?;
+                transfer::copy(&local, &sink, at, until)
+            }
+            Work::Read { from, .. } => {
+                let source = self.remote(from, Rights::REMOTE_READ, len);
+                let _inside = self.enter(Rights::REMOTE_READ).map_err(Fault::Source)?;
+                transfer::copy(&source, &local, at, until)
+            }
+            _ => transfer::copy(&local, &self.received(&exec.receive), at, until),
+        }
+    }
+
+    /// Goes in through the peer's queue pair, if that lets this side do `wanted` at all.
+    fn enter(&self, wanted: Rights) -> Result<Entered<'_, ()>, Denied> {
+        if !self.to.peer_may(wanted) {
+            return Err(Denied::Rights);
+        }
+        self.to.admit_peer().ok_or(Denied::Token)
+    }
+
+    /// Ends a request whose bytes could not be moved.
+    fn end_fault(self: &Arc<Self>, exec: &mut Exec, fault: Fault) -> Phase {
+        if !self.is_up() {
+            return self.refuse(exec, Status::Flushed);
+        }
+        let local_is_source = exec.job.work.is_outbound();
+        let local_fault = matches!(fault, Fault::Source(_)) == local_is_source;
+        if local_fault {
+            return self.refuse(exec, Status::LocalAccess);
+        }
+        if exec.taken {
+            return self.end(exec, Status::RemoteOperation, Status::LocalAccess);
+        }
+        self.to.adapter().count(Counter::AccessRefused, 1);
+        self.refuse(exec, Status::RemoteAccess)
+    }
+
+    /// Executes an RDMA atomic and puts the old value where the request wants it.
+    fn atomic(self: &Arc<Self>, exec: &mut Exec, at: Remote) -> Phase {
+        if exec.job.length != 8 {
+            return self.refuse(exec, Status::LocalLength);
+        }
+        let place = self.remote(at, Rights::REMOTE_ATOMIC, 8);
+        let old = self.enter(Rights::REMOTE_ATOMIC).and_then(|_inside| {
+            transfer::atomic(&place, |word| match exec.job.work {
+                Work::FetchAdd { add, .. } => word.fetch_add(add),
+                Work::CompareSwap { compare, swap, .. } => word.compare_swap(compare, swap),
+                _ => None,
+            })
+        });
+        let old = match old {
+            Ok(Some(old)) => old.to_ne_bytes(),
+            Ok(None) => return self.refuse(exec, Status::RemoteInvalidRequest),
+            Err(denied) => return self.end_fault(exec, Fault::Source(denied)),
+        };
+        match transfer::copy(&Place::Inline(&old), &self.local(&exec.job), 0, 8) {
+            Ok(_) => Phase::Finish,
+            Err(fault) => self.end_fault(exec, fault),
+        }
+    }
+
+    /// The bytes are there: does what the request asks for at its end.
+    pub(super) fn finish(self: &Arc<Self>, exec: &mut Exec) -> Step {
+        Ok(match exec.job.work {
+            Work::Send {
+                extra: Extra::Invalidate(token),
+            } => self.begin_remote_revocation(exec, token),
+            Work::Read {
+                invalidate: Some(token),
+                ..
+            } => match local::invalidate(&self.from, token, false) {
+                Local::Draining(token) => Phase::RevokeLocal(token),
+                _ => self.refuse(exec, Status::LocalOperation),
+            },
+            _ => self.succeed(exec),
+        })
+    }
+
+    fn begin_remote_revocation(self: &Arc<Self>, exec: &mut Exec, token: Token) -> Phase {
+        let adapter = self.to.adapter();
+        let regions = adapter.regions();
+        match regions.revoke_remote(token, self.to.peer_user()) {
+            Ok(()) => {
+                adapter.count(Counter::InvalidationsRemote, 1);
+                Phase::RevokeRemote(token)
+            }
+            Err(_) => {
+                adapter.count(Counter::InvalidationsRefused, 1);
+                self.end(
+                    exec,
+                    Status::RemoteInvalidRequest,
+                    Status::ReceiveInvalidation,
+                )
+            }
+        }
+    }
+
+    pub(super) fn revoke_remote(self: &Arc<Self>, exec: &mut Exec, token: Token) -> Step {
+        self.revoked(exec, self.to.adapter().regions().is_drained(token))
+    }
+
+    pub(super) fn revoke_local(self: &Arc<Self>, exec: &mut Exec, token: Token) -> Step {
+        self.revoked(exec, self.from.adapter().regions().is_drained(token))
+    }
+
+    /// Success once the last access is gone; until then the flow asks again from softirq work.
+    fn revoked(self: &Arc<Self>, exec: &mut Exec, drained: bool) -> Step {
+        if drained {
+            return Ok(self.succeed(exec));
+        }
+        let adapter = self.from.adapter();
+        adapter.count(Counter::InvalidationsDelayed, 1);
+        Err(Pause::Yield)
+    }
+
+    fn succeed(self: &Arc<Self>, exec: &mut Exec) -> Phase {
+        self.count(&exec.job);
+        self.end(exec, Status::Success, Status::Success)
+    }
+
+    fn count(&self, job: &Job) {
+        let (own, peer) = (self.from.adapter(), self.to.adapter());
+        let (kind, out, back) = match job.work {
+            Work::Send { .. } => (Counter::Sends, true, true),
+            Work::Write { immediate, .. } => (Counter::Writes, true, immediate.is_some()),
+            Work::Read { .. } => (Counter::Reads, false, false),
+            Work::FetchAdd { .. } | Work::CompareSwap { .. } => (Counter::Atomics, false, false),
+            Work::Register { .. } | Work::Invalidate { .. } | Work::Bind { .. } => return,
+        };
+        let bytes = u64::from(job.length);
+        let (sender, receiver) = if out { (own, peer) } else { (peer, own) };
+        own.count(kind, 1);
+        sender.count(Counter::BytesOut, bytes);
+        receiver.count(Counter::BytesIn, bytes);
+        if back {
+            peer.count(Counter::Receives, 1);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The life of a queue pair: connect, change state, close, fail, go.
+
+use kernel::prelude::*;
+use kernel::sync::atomic::ordering::Full;
+use kernel::sync::Arc;
+
+use super::QueuePair;
+use crate::engine::counters::Counter;
+use crate::engine::state::State;
+use crate::engine::transport::Link;
+use crate::engine::transport::ReadLimits;
+
+impl QueuePair {
+    /// Connects: both queues work from now on.
+    ///
+    /// `EINVAL` when the queue pair is not ready to be connected, or is already.
+    pub(crate) fn attach(&self, link: Link, limits: ReadLimits) -> Result {
+        let mut place = self.link.lock();
+        let now = self.state();
+        if place.is_some() || !matches!(now, State::Init | State::Ready) {
+            return Err(EINVAL);
+        }
+        let next = State::Connected.number();
+        if self.state.cmpxchg(now.number(), next, Full).is_err() {
+            return Err(EINVAL);
+        }
+        *place = Some(link);
+        if let Some(opening) = self.inbound.begin() {
+            opening.open(0);
+        }
+        drop(place);
+        self.sq.lock().set_read_limit(limits.outbound);
+        Ok(())
+    }
+
+    /// Moves the queue pair to a state that a consumer asks for.
+    ///
+    /// `Connected` is entered by [`QueuePair::attach`] alone, `Error` by [`QueuePair::fail`].
+    pub(crate) fn modify(self: &Arc<Self>, next: State) -> Result {
+        if next == State::Error {
+            self.fail();
+            return Ok(());
+        }
+        let now = self.state();
+        if next == State::Connected || !now.may_become(next) {
+            return Err(EINVAL);
+        }
+        if next == State::Reset {
+            self.reset()?;
+        }
+        match self.state.cmpxchg(now.number(), next.number(), Full) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(EINVAL),
+        }
+    }
+
+    /// Makes the queues ready for a new life; `EBUSY` while something is still ending.
+    fn reset(&self) -> Result {
+        let mut sq = self.sq.lock();
+        if !sq.is_empty() {
+            return Err(EBUSY);
+        }
+        sq.reset();
+        drop(sq);
+        let mut rq = self.rq.lock();
+        if rq.taken {
+            return Err(EBUSY);
+        }
+        while rq.ring.cancel().is_some() {}
+        rq.flushing = false;
+        rq.ended = false;
+        Ok(())
+    }
+
+    /// Enters the error state: nothing is started or taken any more, everything accepted is
+    /// cancelled in order, the peer loses the connection. May be repeated; any context.
+    pub(crate) fn fail(self: &Arc<Self>) {
+        self.state.xchg(State::Error.number(), Full);
+        let mut place = self.link.lock();
+        let link = place.take();
+        let _ = self.inbound.close(None);
+        drop(place);
+        self.sq.lock().flush();
+        self.rq.lock().flushing = true;
+        self.retire_sends();
+        self.flush_receives();
+        if let Some(link) = link {
+            link.transport.stop(link.end);
+            self.adapter().count(Counter::Disconnects, 1);
+            link.owner.disconnected();
+        }
+    }
+
+    /// Closes gracefully: what is posted now is carried out first, then the connection ends.
+    ///
+    /// A message that waits for a receive holds that up no longer than it may wait.
+    pub(crate) fn close(self: &Arc<Self>) {
+        if self.sq.lock().stop_here() {
+            self.fail();
+        }
+    }
+
+    /// The other side closed or lost the connection.
+    pub(crate) fn peer_gone(self: &Arc<Self>) {
+        self.fail();
+    }
+
+    /// Ends everything; returns when nothing of the queue pair is in use any more and no call
+    /// will come. May sleep.
+    pub(crate) fn destroy(self: &Arc<Self>) {
+        self.fail();
+        while !self.is_settled() {
+            self.settled.wait_timeout(10);
+            self.settled.reset();
+        }
+        if let Some(shared) = &self.shared {
+            shared.leave(self);
+        }
+        self.upcalls.close();
+    }
+
+    /// Whether nothing that was accepted is left.
+    fn is_settled(&self) -> bool {
+        let sends = self.sq.lock().is_empty();
+        let rq = self.rq.lock();
+        sends && !rq.taken && rq.ring.is_empty() && self.inbound.is_quiet()
+    }
+
+    /// For a transport: something of this queue pair that was in use is not any more.
+    pub(crate) fn settle(&self) {
+        if self.state() == State::Error {
+            self.settled.signal();
+        }
+    }
+}
