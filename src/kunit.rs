@@ -12,12 +12,18 @@
 //! | [`fake`]      | a transport made of the test's own hands                          |
 
 mod buffer;
+mod cq;
 mod errand;
 mod fake;
+mod flush;
 mod harness;
 mod log;
+mod memory;
 mod message;
 mod order;
+mod race;
 mod requests;
 mod rnr;
+mod srq;
+mod states;
 mod volume;
