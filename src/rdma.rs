@@ -58,7 +58,8 @@ pub(crate) use self::{
         CmId,
         CmReply,
         CmRequest,
-        ConnParams, //
+        ConnParams,
+        RequestId, //
     },
     completion::{
         Wc,

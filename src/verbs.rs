@@ -47,6 +47,7 @@ use crate::rdma::QpChange;
 use crate::rdma::QpCreated;
 use crate::rdma::QpInit;
 use crate::rdma::RecvChain;
+use crate::rdma::RequestId;
 use crate::rdma::SendChain;
 use crate::rdma::Srq;
 use crate::rdma::SrqAttributes;
@@ -85,7 +86,6 @@ impl Operations for Verbs {
     type Srq = Arc<SharedReceive>;
     type Mr = memory::Region;
     type Listener = cm::Listening;
-    type Request = connection::Offer;
 
     fn open_device(name: &CStr, netdev: &NetDev) -> Result<device::Port> {
         device::open(name, netdev)
@@ -203,14 +203,14 @@ impl Operations for Verbs {
     fn accept(
         id: CmId<Self>,
         qp: &Qp<Self>,
-        request: Arc<connection::Offer>,
+        request: RequestId,
         params: &ConnParams<'_>,
     ) -> Result {
-        cm::accept(id, qp, &request, params)
+        cm::accept(id, qp, request, params)
     }
 
-    fn reject(request: Arc<connection::Offer>, private_data: &[u8]) -> Result {
-        request.reject(private_data)
+    fn reject(request: RequestId, private_data: &[u8]) -> Result {
+        cm::reject(request, private_data)
     }
 
     fn create_listen(

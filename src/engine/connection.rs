@@ -18,10 +18,11 @@
 //! the user is owed. A transport for the wire will be asked at that point.
 //!
 //! Context: process, but for [`LinkOwner::disconnected`] and the timer. Lock order: `listeners`,
-//! the state of an offer and that of a side are leaves; events are told under none of them.
+//! then `open`; the state of an offer and that of a side are leaves; events are told under none of them.
 
 use core::net::IpAddr;
 use core::net::SocketAddr;
+use core::num::NonZeroUsize;
 
 use kernel::impl_has_work;
 use kernel::new_mutex;
@@ -110,6 +111,14 @@ pub(crate) struct Exchange {
     join: Join,
     #[pin]
     listeners: Mutex<KVec<Arc<Listener>>>,
+    /// Offers that nobody has decided on; their numbers go up and are not used again.
+    #[pin]
+    open: SpinLockIrq<OpenOffers>,
+}
+
+struct OpenOffers {
+    offers: KVec<Arc<Offer>>,
+    next: NonZeroUsize,
 }
 
 /// What the active side asks for.
@@ -132,6 +141,10 @@ impl Exchange {
             pin_init!(Self {
                 join,
                 listeners <- new_mutex!(KVec::new()),
+                open <- new_spinlock_irq!(OpenOffers {
+                    offers: KVec::new(),
+                    next: NonZeroUsize::MIN,
+                }),
             }),
             GFP_KERNEL,
         )
@@ -163,8 +176,8 @@ impl Exchange {
     }
 
     /// Asks for a connection. After `Ok` the answer is told exactly once.
-    pub(crate) fn connect(&self, ask: Ask) -> Result<Arc<Offer>> {
-        let offer = Offer::new(ask, self.join)?;
+    pub(crate) fn connect(self: &Arc<Self>, ask: Ask) -> Result<Arc<Offer>> {
+        let offer = self.make_offer(ask)?;
         offer.timer.arm(&offer, ANSWER_MS);
         // Requests are told under this lock, so that none comes after `unlisten`.
         let listeners = self.listeners.lock();
@@ -188,11 +201,43 @@ impl Exchange {
     }
 }
 
+impl Exchange {
+    /// Makes an offer that can be found by its number until it is decided.
+    fn make_offer(self: &Arc<Self>, ask: Ask) -> Result<Arc<Offer>> {
+        let number = {
+            let mut open = self.open.lock();
+            let number = open.next;
+            // OVERFLOW: 2^64 connects.
+            open.next = number.saturating_add(1);
+            number
+        };
+        let offer = Offer::new(ask, self.clone(), number)?;
+        self.open.lock().offers.push(offer.clone(), GFP_ATOMIC)?;
+        Ok(offer)
+    }
+
+    /// The offer with that number, if nobody has decided on it. Any context.
+    pub(crate) fn offer(&self, number: NonZeroUsize) -> Option<Arc<Offer>> {
+        let open = self.open.lock();
+        open.offers.iter().find(|o| o.number == number).cloned()
+    }
+
+    /// Forgets an offer that was decided.
+    fn close_offer(&self, number: NonZeroUsize) {
+        let mut open = self.open.lock();
+        let at = open.offers.iter().position(|o| o.number == number);
+        let gone = at.and_then(|at| open.offers.remove(at).ok());
+        drop(open);
+        drop(gone);
+    }
+}
+
 /// A connection that one side asked for.
 #[pin_data]
 pub(crate) struct Offer {
     ask: Ask,
-    join: Join,
+    exchange: Arc<Exchange>,
+    number: NonZeroUsize,
     active: Arc<Side>,
     #[pin]
     open: SpinLockIrq<bool>,
@@ -201,18 +246,24 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-    fn new(ask: Ask, join: Join) -> Result<Arc<Self>> {
+    fn new(ask: Ask, exchange: Arc<Exchange>, number: NonZeroUsize) -> Result<Arc<Self>> {
         let active = Side::new(ask.qp.clone(), ask.events.clone())?;
         Arc::pin_init(
             pin_init!(Self {
                 ask,
-                join,
+                exchange,
+                number,
                 active,
                 open <- new_spinlock_irq!(true),
                 timer <- Timer::new(),
             }),
             GFP_KERNEL,
         )
+    }
+
+    /// Names the offer as long as it is not decided.
+    pub(crate) fn number(&self) -> NonZeroUsize {
+        self.number
     }
 
     /// The address of the active side.
@@ -240,6 +291,7 @@ impl Offer {
         let was_open = core::mem::replace(&mut *self.open.lock(), false);
         if was_open {
             self.timer.cancel();
+            self.exchange.close_offer(self.number);
         }
         was_open
     }
@@ -313,7 +365,7 @@ impl Offer {
         events: Arc<dyn ConnectionEvents>,
     ) -> Result<Arc<Side>> {
         let passive = Side::new(qp.clone(), events)?;
-        let transport = (self.join)(&self.ask.qp, qp)?;
+        let transport = (self.exchange.join)(&self.ask.qp, qp)?;
         let link = |end, owner| Link {
             transport: transport.clone(),
             end,

@@ -14,6 +14,7 @@
 use core::{
     marker::PhantomData,
     net::SocketAddr,
+    num::NonZeroUsize,
     ptr,
     ptr::NonNull, //
 };
@@ -21,8 +22,7 @@ use core::{
 use kernel::{
     error::to_result,
     ffi::c_void,
-    prelude::*,
-    sync::Arc, //
+    prelude::*, //
 };
 
 use super::Operations;
@@ -50,6 +50,33 @@ pub(crate) struct CmId<T: Operations> {
 unsafe impl<T: Operations> Send for CmId<T> {}
 // SAFETY: As above.
 unsafe impl<T: Operations> Sync for CmId<T> {}
+
+/// The provider's number for a request, which iw_cm hands back with the answer.
+///
+/// A number and not a reference, because iw_cm may lose a request without a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RequestId(NonZeroUsize);
+
+impl RequestId {
+    /// A number of the provider's choice.
+    pub(crate) const fn new(number: NonZeroUsize) -> Self {
+        Self(number)
+    }
+
+    /// The number that [`RequestId::new`] got.
+    pub(crate) const fn number(self) -> NonZeroUsize {
+        self.0
+    }
+
+    fn into_word(self) -> *mut c_void {
+        core::ptr::without_provenance_mut(self.0.get())
+    }
+
+    /// The number that an identifier keeps, if it keeps one.
+    pub(super) fn from_word(word: *mut c_void) -> Option<Self> {
+        NonZeroUsize::new(word.addr()).map(Self)
+    }
+}
 
 /// A request that arrived at a listening endpoint.
 pub(crate) struct CmRequest<'a> {
@@ -145,25 +172,18 @@ impl<T: Operations> CmId<T> {
     /// Tells a listening endpoint of a request, which comes back in accept or reject. Any context.
     ///
     /// `ENOMEM` when iw_cm has no room for it (backlog): nobody will answer it then. In rare cases
-    /// (no memory later) iw_cm drops a request without a word; then the reference stays.
-    pub(crate) fn connect_request(&self, what: &CmRequest<'_>, request: Arc<T::Request>) -> Result {
-        let request = Arc::into_raw(request);
+    /// (no memory later) iw_cm drops a request without a word: the provider needs a timer.
+    pub(crate) fn connect_request(&self, what: &CmRequest<'_>, request: RequestId) -> Result {
         let mut event = event(
             bindings::iw_cm_event_type_IW_CM_EVENT_CONNECT_REQUEST,
             Ok(()),
         );
         set_addresses(&mut event, &what.local, &what.remote);
-        set_data(&mut event, what.private_data)
-            .and_then(|()| {
-                event.ird = what.ird;
-                event.ord = what.ord;
-                event.provider_data = request.cast_mut().cast();
-                self.send(&mut event)
-            })
-            .inspect_err(|_| {
-                // SAFETY: iw_cm did not take the event, so the reference made above is ours.
-                drop(unsafe { Arc::from_raw(request) });
-            })
+        set_data(&mut event, what.private_data)?;
+        event.ird = what.ird;
+        event.ord = what.ord;
+        event.provider_data = request.into_word();
+        self.send(&mut event)
     }
 
     /// Tells how a connect ended. Once for each. Any context.

@@ -4,8 +4,8 @@
 //!
 //! An identifier keeps one word for the provider. On one that listens it is
 //! the reference to the `T::Listener`; on one that a request made it is the
-//! reference to the `T::Request`, until accept or reject takes it; on one that
-//! connects it is null.
+//! [`RequestId`], until accept or reject takes it; on one that connects it is
+//! null.
 
 use core::{
     ptr,
@@ -26,7 +26,8 @@ use kernel::{
 use super::{
     cm::{
         CmId,
-        ConnParams, //
+        ConnParams,
+        RequestId, //
     },
     device::Device,
     qp,
@@ -64,19 +65,26 @@ unsafe fn params<'a>(param: *const bindings::iw_cm_conn_param) -> ConnParams<'a>
     }
 }
 
-/// Takes the reference that the identifier keeps. `EINVAL` if it keeps none.
+/// Takes the number of the request that made the identifier. `EINVAL` if it keeps none.
+fn take_request<T: Operations>(id: &CmId<T>) -> Result<RequestId> {
+    // SAFETY: The word is readable and writable as long as `id`; nobody else uses it.
+    let kept = unsafe { id.provider_data().replace(ptr::null_mut()) };
+    RequestId::from_word(kept).ok_or(EINVAL)
+}
+
+/// Takes the listener that the identifier keeps. `EINVAL` if it keeps none.
 ///
 /// # Safety
 ///
-/// The identifier keeps null or an `Arc<P>`, and nobody else takes it meanwhile.
-unsafe fn take<T: Operations, P>(id: &CmId<T>) -> Result<Arc<P>> {
+/// The identifier keeps null or an `Arc<T::Listener>`, and nobody else takes it meanwhile.
+unsafe fn take_listener<T: Operations>(id: &CmId<T>) -> Result<Arc<T::Listener>> {
     // SAFETY: The word is readable and writable as long as `id`; nobody else uses it.
     let kept = unsafe { id.provider_data().replace(ptr::null_mut()) };
     if kept.is_null() {
         return Err(EINVAL);
     }
     // SAFETY: The caller says what it is, and it was taken out just now.
-    Ok(unsafe { Arc::from_raw(kept.cast::<P>()) })
+    Ok(unsafe { Arc::from_raw(kept.cast::<T::Listener>()) })
 }
 
 impl<T: Operations> OperationsVTable<T> {
@@ -130,9 +138,7 @@ impl<T: Operations> OperationsVTable<T> {
                     qp::by_number::<T>((*param).qpn)?,
                 )
             };
-            // SAFETY: Only a request makes an identifier that can be accepted, and iw_cm lets it
-            // be accepted or rejected once.
-            let request = unsafe { take(&id) }?;
+            let request = take_request(&id)?;
             T::accept(id, qp, request, &params)?;
             Ok(0)
         })
@@ -151,9 +157,7 @@ impl<T: Operations> OperationsVTable<T> {
         from_result(|| {
             // SAFETY: iw_cm passes its identifier and valid data.
             let (id, data) = unsafe { (Self::id(id)?, private_data(data, len.into())) };
-            // SAFETY: Only a request makes an identifier that can be rejected, and iw_cm lets it
-            // be accepted or rejected once.
-            let request = unsafe { take(&id) }?;
+            let request = take_request(&id)?;
             T::reject(request, data)?;
             Ok(0)
         })
@@ -189,7 +193,7 @@ impl<T: Operations> OperationsVTable<T> {
             // SAFETY: iw_cm passes its identifier.
             let id = unsafe { Self::id(id) }?;
             // SAFETY: `iw_create_listen` stored the listener, and iw_cm ends listening once.
-            let listener = unsafe { take(&id) }?;
+            let listener = unsafe { take_listener(&id) }?;
             T::destroy_listen(listener)?;
             Ok(0)
         })
@@ -290,31 +294,28 @@ mod tests {
     fn request_comes_back_in_reject() -> Result {
         let mut id = new_id()?;
         let raw = &raw mut *id;
-        let payload = Arc::new((), GFP_KERNEL)?;
+        let number = RequestId::new(NonZeroUsize::MIN);
         // SAFETY: `id` is as iw_cm would pass it.
         unsafe {
             let held = Table::id(raw)?;
-            assert!(held.connect_request(&request(), payload.clone()).is_ok());
+            assert!(held.connect_request(&request(), number).is_ok());
             assert_eq!(Table::iw_reject(raw, ptr::null(), 0), 0);
             assert_eq!(Table::iw_reject(raw, ptr::null(), 0), -22);
         }
-        assert!(Arc::into_unique_or_drop(payload).is_some());
         Ok(())
     }
 
     #[test]
-    fn lost_request_is_dropped() -> Result {
+    fn lost_request_is_reported() -> Result {
         let mut id = new_id()?;
         id.set_mapped(true);
-        let payload = Arc::new((), GFP_KERNEL)?;
         // SAFETY: `id` is as iw_cm would pass it.
         let held = unsafe { Table::id(&raw mut *id) }?;
-        let lost = held.connect_request(&request(), payload.clone());
+        let lost = held.connect_request(&request(), RequestId::new(NonZeroUsize::MIN));
         assert!(lost == Err(ENOMEM));
         assert!(held.same_as(&held.clone()));
         drop(held);
         assert_eq!(id.tos, 0);
-        assert!(Arc::into_unique_or_drop(payload).is_some());
         Ok(())
     }
 

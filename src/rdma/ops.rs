@@ -10,7 +10,8 @@ use kernel::{
 use super::{
     cm::{
         CmId,
-        ConnParams, //
+        ConnParams,
+        RequestId, //
     },
     completion::WcWriter,
     cq::{
@@ -91,8 +92,6 @@ pub(crate) trait Operations: Sized + Send + Sync + 'static {
     type Mr: Send + Sync + 'static;
     /// A listening endpoint.
     type Listener: Send + Sync + 'static;
-    /// A connection request that awaits accept or reject.
-    type Request: Send + Sync + 'static;
 
     /// Makes the provider's side of a new device over `netdev`; `rdma link add` waits for it.
     fn open_device(name: &CStr, netdev: &NetDev) -> Result<Self::Device>;
@@ -191,15 +190,11 @@ pub(crate) trait Operations: Sized + Send + Sync + 'static {
     ///
     /// After `Ok` exactly one [`CmId::established`] must follow, and [`CmId::closed`] in the
     /// end; after an error none.
-    fn accept(
-        id: CmId<Self>,
-        qp: &Qp<Self>,
-        request: Arc<Self::Request>,
-        params: &ConnParams<'_>,
-    ) -> Result;
+    fn accept(id: CmId<Self>, qp: &Qp<Self>, request: RequestId, params: &ConnParams<'_>)
+        -> Result;
 
     /// Refuses `request`, telling the peer `private_data`.
-    fn reject(request: Arc<Self::Request>, private_data: &[u8]) -> Result;
+    fn reject(request: RequestId, private_data: &[u8]) -> Result;
 
     /// Listens on the local address of `id`; requests are told by [`CmId::connect_request`].
     fn create_listen(

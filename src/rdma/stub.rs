@@ -27,7 +27,6 @@ impl Operations for Stub {
     type Srq = ();
     type Mr = ();
     type Listener = u32;
-    type Request = ();
 
     fn open_device(_name: &CStr, _netdev: &NetDev) -> Result<()> {
         Ok(())
@@ -148,13 +147,13 @@ impl Operations for Stub {
     fn accept(
         _id: CmId<Self>,
         _qp: &Qp<Self>,
-        _request: Arc<()>,
+        _request: RequestId,
         _params: &ConnParams<'_>,
     ) -> Result {
         Err(EOPNOTSUPP)
     }
 
-    fn reject(_request: Arc<()>, _private_data: &[u8]) -> Result {
+    fn reject(_request: RequestId, _private_data: &[u8]) -> Result {
         Ok(())
     }
 

@@ -11,6 +11,7 @@ use kernel::sync::Arc;
 use super::device::Shared;
 use super::device::MAX_READS;
 use super::Verbs;
+use super::CONTEXT;
 use crate::engine::connection::Ask;
 use crate::engine::connection::ConnectionEvents;
 use crate::engine::connection::Exchange;
@@ -26,6 +27,7 @@ use crate::rdma::CmRequest;
 use crate::rdma::ConnParams;
 use crate::rdma::Device;
 use crate::rdma::Qp;
+use crate::rdma::RequestId;
 use crate::sys::netdev::NetDev;
 
 /// One side of a connection, towards its `iw_cm_id`.
@@ -113,9 +115,11 @@ pub(super) fn connect(id: CmId<Verbs>, qp: &Qp<Verbs>, params: &ConnParams<'_>) 
 pub(super) fn accept(
     id: CmId<Verbs>,
     qp: &Qp<Verbs>,
-    offer: &Arc<Offer>,
+    request: RequestId,
     params: &ConnParams<'_>,
 ) -> Result {
+    let offer = qp.shared().exchange.offer(request.number());
+    let offer = offer.ok_or(ECONNABORTED)?;
     let events = Events {
         id,
         local: offer.passive_addr(),
@@ -123,6 +127,13 @@ pub(super) fn accept(
     };
     let events = Arc::new(events, GFP_KERNEL)?;
     offer.accept(qp.engine(), limits(params), params.private_data, events)
+}
+
+/// Turns a request away, with words for the peer.
+pub(super) fn reject(request: RequestId, private_data: &[u8]) -> Result {
+    let context = CONTEXT.get().ok_or(ENODEV)?;
+    let offer = context.exchange.offer(request.number());
+    offer.ok_or(ECONNABORTED)?.reject(private_data)
 }
 
 /// A listening `iw_cm_id`.
@@ -146,7 +157,8 @@ impl ListenerEvents for Requests {
             ord: narrow(limits.outbound),
             private_data: offer.private_data(),
         };
-        self.id.connect_request(&event, offer.clone())
+        self.id
+            .connect_request(&event, RequestId::new(offer.number()))
     }
 
     fn has_addr(&self, ip: IpAddr) -> bool {
