@@ -210,10 +210,13 @@ mod tests {
         },
         *, //
     };
-    use core::net::{
-        Ipv4Addr,
-        SocketAddr,
-        SocketAddrV4, //
+    use core::{
+        net::{
+            Ipv4Addr,
+            SocketAddr,
+            SocketAddrV4, //
+        },
+        num::NonZeroUsize, //
     };
 
     type Table = OperationsVTable<Stub>;
