@@ -12,16 +12,21 @@
 //! | [`fake`]      | a transport made of the test's own hands                          |
 
 mod buffer;
+mod connect;
+mod context;
+mod counting;
 mod cq;
 mod errand;
 mod fake;
 mod flush;
 mod harness;
+mod invalidate;
 mod log;
 mod memory;
 mod message;
 mod order;
 mod race;
+mod refuse;
 mod requests;
 mod rnr;
 mod srq;

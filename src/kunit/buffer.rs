@@ -41,11 +41,16 @@ pub(crate) const fn pattern(seed: u8, at: usize) -> u8 {
     }
 }
 
+/// Bytes before and behind each buffer that nobody may write.
+const EDGE: usize = 64;
+
 /// Memory with a region over it.
 pub(crate) struct Buffer {
     domain: Arc<Domain>,
     token: Token,
     span: Span,
+    /// The memory with its edges.
+    all: Span,
     // Only kept: whoever looks at the bytes looks through the span.
     _bytes: KVVec<u8>,
 }
@@ -56,12 +61,14 @@ impl Buffer {
         len: usize,
         register: impl FnOnce(&Span) -> Result<Token>,
     ) -> Result<Arc<Self>> {
-        let mut bytes = KVVec::from_elem(BLANK, len, GFP_KERNEL)?;
-        let span = test_span(&mut bytes);
+        let mut bytes = KVVec::from_elem(BLANK, len + 2 * EDGE, GFP_KERNEL)?;
+        let all = test_span(&mut bytes);
+        let span = all.slice(EDGE, len).ok_or(EINVAL)?;
         let buffer = Self {
             domain: domain.clone(),
             token: register(&span)?,
             span,
+            all,
             _bytes: bytes,
         };
         Ok(Arc::new(buffer, GFP_KERNEL)?)
@@ -146,6 +153,15 @@ impl Buffer {
             addr: BASE + at as u64,
             token: self.token,
         }
+    }
+
+    /// Whether nobody wrote next to the buffer.
+    pub(crate) fn has_clean_edges(&self) -> bool {
+        let mut edge = [0; EDGE];
+        [0, EDGE + self.len()].into_iter().all(|at| {
+            let span = self.all.slice(at, EDGE);
+            span.is_some_and(|s| s.read(&mut edge) == EDGE) && edge.iter().all(|b| *b == BLANK)
+        })
     }
 
     /// Writes pattern `seed` all over.

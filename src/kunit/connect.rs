@@ -1,0 +1,599 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Connections on one host: who is asked, what is agreed on, and who is told what, how often.
+
+use core::net::IpAddr;
+use core::net::Ipv4Addr;
+use core::net::Ipv6Addr;
+use core::net::SocketAddr;
+
+use kernel::new_spinlock_irq;
+use kernel::prelude::*;
+use kernel::sync::Arc;
+use kernel::sync::SpinLockIrq;
+
+use super::harness::End;
+use super::harness::Lab;
+use super::harness::Plan;
+use super::harness::RNR_MS;
+use super::log::Tally;
+use crate::direct;
+use crate::engine::connection::Ask;
+use crate::engine::connection::ConnectionEvents;
+use crate::engine::connection::Exchange;
+use crate::engine::connection::Listener;
+use crate::engine::connection::ListenerEvents;
+use crate::engine::connection::Offer;
+use crate::engine::connection::Up;
+use crate::engine::state::State;
+use crate::engine::status::Status;
+use crate::engine::transport::ReadLimits;
+
+/// The network namespace of every test that does not say otherwise.
+const NET: u64 = 1;
+
+const PORT: u16 = 4791;
+
+/// An address of this host.
+const HERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+
+/// Another one.
+const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
+
+const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+const fn at(ip: IpAddr, port: u16) -> SocketAddr {
+    SocketAddr::new(ip, port)
+}
+
+/// What the answer to a connect was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Answer {
+    /// The read limits, inbound and outbound, of a connection that is up.
+    status: Result<(u32, u32), Status>,
+    /// The first bytes of the private data that came along, and how many there were.
+    data: ([u8; 8], usize),
+}
+
+/// What one side was told.
+#[pin_data]
+struct Told {
+    replies: Tally,
+    established: Tally,
+    closed: Tally,
+    /// How often `closed` fails before it is taken.
+    stubborn: u32,
+    /// Ended while it is told that the connection is up.
+    victim: Option<Arc<crate::engine::qp::QueuePair>>,
+    #[pin]
+    answer: SpinLockIrq<Option<Answer>>,
+}
+
+impl Told {
+    fn new() -> Result<Arc<Self>> {
+        Self::with(0, None)
+    }
+
+    fn with(stubborn: u32, victim: Option<Arc<crate::engine::qp::QueuePair>>) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                replies: Tally::new(),
+                established: Tally::new(),
+                closed: Tally::new(),
+                stubborn,
+                victim,
+                answer <- new_spinlock_irq!(None),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    fn note(&self, status: Result<Up<'_>, Status>, data: &[u8]) {
+        let mut head = [0; 8];
+        for (to, from) in head.iter_mut().zip(data) {
+            *to = *from;
+        }
+        *self.answer.lock() = Some(Answer {
+            status: status.map(|up| (up.limits.inbound, up.limits.outbound)),
+            data: (head, data.len()),
+        });
+        if let Some(victim) = &self.victim {
+            victim.fail();
+        }
+    }
+
+    fn answer(&self) -> Option<Answer> {
+        *self.answer.lock()
+    }
+
+    /// How the connect ended.
+    fn status(&self) -> Option<Result<(u32, u32), Status>> {
+        self.answer().map(|a| a.status)
+    }
+}
+
+impl ConnectionEvents for Told {
+    fn reply(&self, answer: Result<Up<'_>, Status>, private_data: &[u8]) {
+        self.replies.hit();
+        self.note(answer, private_data);
+    }
+
+    fn established(&self, up: Up<'_>) {
+        self.established.hit();
+        self.note(Ok(up), &[]);
+    }
+
+    fn closed(&self) -> Result {
+        match self.closed.hit() < self.stubborn {
+            true => Err(ENOMEM),
+            false => Ok(()),
+        }
+    }
+}
+
+/// What a listener was asked.
+#[pin_data]
+struct Door {
+    requests: Tally,
+    refuses: bool,
+    /// The address of its device.
+    addr: IpAddr,
+    #[pin]
+    offer: SpinLockIrq<Option<Arc<Offer>>>,
+}
+
+struct DoorEvents(Arc<Door>);
+
+impl ListenerEvents for DoorEvents {
+    fn request(&self, offer: Arc<Offer>) -> Result {
+        self.0.requests.hit();
+        if self.0.refuses {
+            return Err(ENOMEM);
+        }
+        let old = self.0.offer.lock().replace(offer);
+        drop(old);
+        Ok(())
+    }
+
+    fn has_addr(&self, ip: IpAddr) -> bool {
+        self.0.addr == ip
+    }
+}
+
+impl Door {
+    fn new(addr: IpAddr, refuses: bool) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                requests: Tally::new(),
+                refuses,
+                addr,
+                offer <- new_spinlock_irq!(None),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// The offer that was told last.
+    fn offer(&self) -> Result<Arc<Offer>> {
+        let offer = self.offer.lock().take();
+        offer.ok_or(ENOENT)
+    }
+}
+
+/// An exchange and two ends that are not connected.
+struct Town {
+    exchange: Arc<Exchange>,
+    active: End,
+    passive: End,
+    // Dropped last.
+    lab: Lab,
+}
+
+impl Town {
+    fn new() -> Result<Self> {
+        let lab = Lab::new(RNR_MS)?;
+        let town = Self {
+            exchange: Exchange::new(direct::connect)?,
+            active: lab.end(&Plan::PLAIN)?,
+            passive: lab.end(&Plan::PLAIN)?,
+            lab,
+        };
+        town.active.qp.modify(State::Init)?;
+        town.passive.qp.modify(State::Init)?;
+        Ok(town)
+    }
+
+    fn listen(&self, at: SocketAddr, door: &Arc<Door>) -> Result<Arc<Listener>> {
+        let events = KBox::new(DoorEvents(door.clone()), GFP_KERNEL)?;
+        self.exchange.listen(NET, at, events)
+    }
+
+    /// A door at `HERE`, open.
+    fn open(&self) -> Result<Arc<Door>> {
+        let door = Door::new(HERE, false)?;
+        self.listen(at(HERE, PORT), &door)?;
+        Ok(door)
+    }
+
+    fn ask(&self, told: &Arc<Told>) -> Result<Ask> {
+        let mut private_data = KVec::new();
+        private_data.extend_from_slice(b"please", GFP_KERNEL)?;
+        Ok(Ask {
+            net: NET,
+            local: at(ELSEWHERE, 1234),
+            remote: at(HERE, PORT),
+            remote_is_here: true,
+            qp: self.active.qp.clone(),
+            limits: ReadLimits {
+                inbound: 3,
+                outbound: 7,
+            },
+            private_data,
+            events: told.clone(),
+        })
+    }
+
+    fn connect(&self, told: &Arc<Told>) -> Result<Arc<Offer>> {
+        self.exchange.connect(self.ask(told)?)
+    }
+
+    fn accept(&self, offer: &Offer, told: &Arc<Told>) -> Result {
+        let limits = ReadLimits {
+            inbound: 5,
+            outbound: 9,
+        };
+        offer.accept(&self.passive.qp, limits, b"welcome", told.clone())
+    }
+}
+
+/// Two sides over a connection that is up.
+fn connected(active: &Arc<Told>, passive: &Arc<Told>) -> Result<Town> {
+    let town = Town::new()?;
+    let door = town.open()?;
+    town.connect(active)?;
+    town.accept(&*door.offer()?, passive)?;
+    Ok(town)
+}
+
+#[kernel::macros::kunit_tests(ndk_connect)]
+mod tests {
+    use super::*;
+
+    use crate::engine::counters::Counter;
+    use crate::kunit::harness::same;
+    use crate::kunit::harness::settle;
+    use crate::kunit::harness::wait_until;
+    use crate::kunit::requests::*;
+
+    #[test]
+    fn a_request_carries_what_the_active_side_said() -> Result {
+        let (town, told) = (Town::new()?, Told::new()?);
+        let door = town.open()?;
+        town.connect(&told)?;
+        let offer = door.offer()?;
+        assert!(offer.private_data() == b"please");
+        assert!(offer.active_addr() == at(ELSEWHERE, 1234));
+        assert!(offer.passive_addr() == at(HERE, PORT));
+        assert!(same(
+            (offer.limits().inbound, offer.limits().outbound),
+            (3, 7)
+        ));
+        assert!(same(told.replies.get(), 0));
+        offer.abandon();
+        Ok(())
+    }
+
+    #[test]
+    fn an_accepted_request_connects_both_sides_and_tells_each_once() -> Result {
+        let (active, passive) = (Told::new()?, Told::new()?);
+        let town = connected(&active, &passive)?;
+        // Each reads no more than it asked for, and no more than the other serves.
+        let answer = Answer {
+            status: Ok((3, 5)),
+            data: (*b"welcome\0", 7),
+        };
+        assert!(same(active.answer(), Some(answer)));
+        assert!(same(passive.status(), Some(Ok((5, 3)))));
+        assert!(same(
+            (active.replies.get(), active.established.get()),
+            (1, 0)
+        ));
+        assert!(same(
+            (passive.replies.get(), passive.established.get()),
+            (0, 1)
+        ));
+        town.passive.receive(1, &[])?;
+        town.active.post(2, SEND, &[])?;
+        assert!(town.active.sends.brings(2, Status::Success));
+        assert!(town.passive.receives.brings(1, Status::Success));
+        assert!(same(town.active.counted(Counter::Connects), 1));
+        assert!(same(town.passive.counted(Counter::Accepts), 1));
+        assert!(same(active.closed.get() + passive.closed.get(), 0));
+        Ok(())
+    }
+
+    #[test]
+    fn limits_of_zero_are_kept() -> Result {
+        let (town, active, passive) = (Town::new()?, Told::new()?, Told::new()?);
+        let door = town.open()?;
+        let mut ask = town.ask(&active)?;
+        ask.limits = ReadLimits {
+            inbound: 0,
+            outbound: 4,
+        };
+        town.exchange.connect(ask)?;
+        let limits = ReadLimits {
+            inbound: 6,
+            outbound: 6,
+        };
+        door.offer()?
+            .accept(&town.passive.qp, limits, &[], passive.clone())?;
+        assert!(same(active.status(), Some(Ok((0, 4)))));
+        assert!(same(passive.status(), Some(Ok((6, 0)))));
+        let memory = town.active.buffer(8)?;
+        let sink = town.passive.buffer(8)?;
+        town.passive
+            .post(1, read(memory.remote(0)), &[sink.whole()])?;
+        assert!(town.passive.sends.brings(1, Status::LocalOperation));
+        Ok(())
+    }
+
+    #[test]
+    fn where_nobody_listens_the_answer_says_whether_the_address_is_of_this_host() -> Result {
+        for (here, status) in [(true, Status::Refused), (false, Status::Unreachable)] {
+            let (town, told) = (Town::new()?, Told::new()?);
+            let mut ask = town.ask(&told)?;
+            ask.remote_is_here = here;
+            town.exchange.connect(ask)?;
+            assert!(same(told.status(), Some(Err(status))));
+            assert!(same(told.replies.get(), 1));
+            assert!(same(town.active.counted(Counter::ConnectFailures), 1));
+            // It may be tried again.
+            let door = town.open()?;
+            town.connect(&told)?;
+            town.accept(&*door.offer()?, &Told::new()?)?;
+            assert!(same(told.status(), Some(Ok((3, 5)))));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn only_a_listener_of_that_network_port_and_family_is_asked() -> Result {
+        let v6 = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+        for (net, to) in [
+            (NET + 1, at(HERE, PORT)),
+            (NET, at(HERE, PORT + 1)),
+            (NET, at(ELSEWHERE, PORT)),
+            (NET, at(v6, PORT)),
+        ] {
+            let (town, told) = (Town::new()?, Told::new()?);
+            let door = Door::new(HERE, false)?;
+            let events = KBox::new(DoorEvents(door.clone()), GFP_KERNEL)?;
+            town.exchange.listen(net, to, events)?;
+            town.connect(&told)?;
+            assert!(same(door.requests.get(), 0));
+            assert!(same(told.status(), Some(Err(Status::Refused))));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_listener_that_fits_best_is_asked_whatever_the_order() -> Result {
+        // From the best to the worst: the address, the device's wildcard, any wildcard.
+        let kinds = [(HERE, ELSEWHERE), (ANY, HERE), (ANY, ELSEWHERE)];
+        for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [1, 0, 2]] {
+            let (town, told) = (Town::new()?, Told::new()?);
+            let mut doors = KVec::new();
+            for kind in order {
+                let (listen, device) = kinds[kind];
+                let door = Door::new(device, false)?;
+                let listener = town.listen(at(listen, PORT), &door)?;
+                doors.push((kind, door, listener), GFP_KERNEL)?;
+            }
+            for best in 0..3 {
+                town.connect(&told)?.abandon();
+                for (kind, door, listener) in &doors {
+                    let want = u32::from(*kind <= best);
+                    assert!(same(door.requests.get(), want));
+                    if *kind == best {
+                        town.exchange.unlisten(listener);
+                    }
+                }
+            }
+            town.connect(&told)?;
+            assert!(same(told.status(), Some(Err(Status::Refused))));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn an_address_is_listened_at_once_and_a_wildcard_often() -> Result {
+        let town = Town::new()?;
+        let door = Door::new(HERE, false)?;
+        let first = town.listen(at(HERE, PORT), &door)?;
+        let again = town.listen(at(HERE, PORT), &door);
+        assert!(again.err() == Some(EADDRINUSE));
+        town.listen(at(HERE, PORT + 1), &door)?;
+        town.listen(at(ANY, PORT), &door)?;
+        town.listen(at(ANY, PORT), &door)?;
+        town.exchange.unlisten(&first);
+        town.listen(at(HERE, PORT), &door)?;
+        Ok(())
+    }
+
+    #[test]
+    fn nobody_is_asked_after_the_end_of_listening() -> Result {
+        let (town, told) = (Town::new()?, Told::new()?);
+        let door = Door::new(HERE, false)?;
+        let listener = town.listen(at(HERE, PORT), &door)?;
+        town.connect(&told)?;
+        town.exchange.unlisten(&listener);
+        assert!(same(door.requests.get(), 1));
+        // What was asked before may still be accepted.
+        town.accept(&*door.offer()?, &Told::new()?)?;
+        assert!(same(told.status(), Some(Ok((3, 5)))));
+        town.connect(&told)?;
+        assert!(same(door.requests.get(), 1));
+        assert!(same(told.status(), Some(Err(Status::Refused))));
+        Ok(())
+    }
+
+    #[test]
+    fn a_listener_that_fails_turns_the_peer_away() -> Result {
+        let (town, told) = (Town::new()?, Told::new()?);
+        let door = Door::new(HERE, true)?;
+        town.listen(at(HERE, PORT), &door)?;
+        town.connect(&told)?;
+        assert!(same(door.requests.get(), 1));
+        assert!(same(told.status(), Some(Err(Status::Refused))));
+        assert!(town.active.qp.state() == State::Init);
+        Ok(())
+    }
+
+    #[test]
+    fn a_rejected_request_brings_the_reason() -> Result {
+        let (town, told) = (Town::new()?, Told::new()?);
+        let door = town.open()?;
+        town.connect(&told)?;
+        door.offer()?.reject(b"go away!")?;
+        let answer = Answer {
+            status: Err(Status::Refused),
+            data: (*b"go away!", 8),
+        };
+        assert!(same(told.answer(), Some(answer)) && same(told.replies.get(), 1));
+        assert!(town.active.qp.state() == State::Init);
+        assert!(same(town.active.counted(Counter::ConnectFailures), 1));
+        Ok(())
+    }
+
+    #[test]
+    fn a_request_is_decided_once() -> Result {
+        let reject: fn(&Town, &Offer) -> Result = |_, offer| offer.reject(&[]);
+        let accept: fn(&Town, &Offer) -> Result = |town, offer| town.accept(offer, &Told::new()?);
+        let abandon: fn(&Town, &Offer) -> Result = |_, offer| {
+            offer.abandon();
+            Ok(())
+        };
+        let firsts = [
+            (reject, Err(Status::Refused)),
+            (accept, Ok((3, 5))),
+            (abandon, Err(Status::Aborted)),
+        ];
+        for (first, answer) in firsts {
+            let (town, told) = (Town::new()?, Told::new()?);
+            let door = town.open()?;
+            town.connect(&told)?;
+            let offer = door.offer()?;
+            first(&town, &offer)?;
+            assert!(same(told.status(), Some(answer)));
+            assert!(reject(&town, &offer) == Err(ECONNABORTED));
+            assert!(accept(&town, &offer) == Err(ECONNABORTED));
+            offer.abandon();
+            assert!(same(told.replies.get(), 1) && same(told.status(), Some(answer)));
+            let up = answer.is_ok();
+            assert!((town.active.qp.state() == State::Connected) == up);
+            assert!((town.passive.qp.state() == State::Connected) == up);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_end_is_told_once_to_each_side_whoever_ends_it() -> Result {
+        let ends: [fn(&Town); 4] = [
+            |town| town.active.qp.fail(),
+            |town| town.passive.qp.fail(),
+            |town| town.active.qp.close(),
+            |town| {
+                town.passive.qp.fail();
+                town.active.qp.fail();
+            },
+        ];
+        for end in ends {
+            let (active, passive) = (Told::new()?, Told::new()?);
+            let town = connected(&active, &passive)?;
+            end(&town);
+            for told in [&active, &passive] {
+                assert!(wait_until(|| told.closed.get() == 1));
+            }
+            town.active.qp.destroy();
+            settle(town.active.adapter());
+            assert!(same((active.closed.get(), passive.closed.get()), (1, 1)));
+            assert!(same(town.active.counted(Counter::Disconnects), 1));
+            assert!(same(town.passive.counted(Counter::Disconnects), 1));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn an_end_that_could_not_be_told_is_told_again() -> Result {
+        let (active, passive) = (Told::with(3, None)?, Told::new()?);
+        let town = connected(&active, &passive)?;
+        town.passive.qp.fail();
+        assert!(wait_until(|| active.closed.get() == 4));
+        super::super::harness::sleep(60);
+        assert!(same((active.closed.get(), passive.closed.get()), (4, 1)));
+        Ok(())
+    }
+
+    #[test]
+    fn an_end_during_the_set_up_is_told_after_it() -> Result {
+        for passive_ends in [true, false] {
+            let (town, mut active, mut passive) = (Town::new()?, Told::new()?, Told::new()?);
+            match passive_ends {
+                true => passive = Told::with(0, Some(town.passive.qp.clone()))?,
+                false => active = Told::with(0, Some(town.active.qp.clone()))?,
+            }
+            let door = town.open()?;
+            town.connect(&active)?;
+            town.accept(&*door.offer()?, &passive)?;
+            for told in [&active, &passive] {
+                assert!(wait_until(|| told.closed.get() == 1));
+                assert!(told.status().is_some_and(|s| s.is_ok()));
+            }
+            assert!(same(active.replies.get(), 1));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_passive_queue_pair_that_cannot_connect_is_an_error_to_both() -> Result {
+        let (town, active, passive) = (Town::new()?, Told::new()?, Told::new()?);
+        let door = town.open()?;
+        town.connect(&active)?;
+        town.passive.qp.modify(State::Reset)?;
+        assert!(town.accept(&*door.offer()?, &passive) == Err(EINVAL));
+        assert!(same(active.status(), Some(Err(Status::Refused))));
+        settle(town.active.adapter());
+        assert!(same(active.replies.get(), 1) && same(passive.established.get(), 0));
+        assert!(same((active.closed.get(), passive.closed.get()), (0, 0)));
+        Ok(())
+    }
+
+    #[test]
+    fn an_active_queue_pair_that_has_gone_aborts_the_accept() -> Result {
+        let (town, active, passive) = (Town::new()?, Told::new()?, Told::new()?);
+        let door = town.open()?;
+        town.connect(&active)?;
+        town.active.qp.fail();
+        assert!(town.accept(&*door.offer()?, &passive) == Err(ECONNABORTED));
+        assert!(active.status().is_some_and(|s| s.is_err()));
+        settle(town.active.adapter());
+        assert!(same(active.replies.get(), 1) && same(passive.established.get(), 0));
+        assert!(same((active.closed.get(), passive.closed.get()), (0, 0)));
+        assert!(town.passive.qp.state() != State::Connected);
+        Ok(())
+    }
+
+    #[test]
+    fn a_connection_that_failed_to_come_up_counts_as_a_failure() -> Result {
+        let (town, active) = (Town::new()?, Told::new()?);
+        let door = town.open()?;
+        town.connect(&active)?;
+        town.active.qp.fail();
+        assert!(town.accept(&*door.offer()?, &Told::new()?).is_err());
+        assert!(same(town.active.counted(Counter::ConnectFailures), 1));
+        assert!(same(town.active.counted(Counter::Connects), 0));
+        assert!(same(town.passive.counted(Counter::Accepts), 0));
+        Ok(())
+    }
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The fast calls from every context: softirq, timers, interrupts off, calls of a queue.
+
+use kernel::prelude::*;
+use kernel::sync::Arc;
+
+use super::buffer::Buffer;
+use super::harness::Bench;
+use super::harness::End;
+use super::harness::Queue;
+use super::requests::write;
+use super::requests::SEND;
+use crate::engine::cq::Arm;
+use crate::engine::cq::IfPresent;
+use crate::engine::qp::QueuePair;
+use crate::engine::status::Status;
+use crate::engine::work::Flags;
+
+/// What one round of fast calls needs, for use in any context.
+struct Tools {
+    near: Arc<QueuePair>,
+    far: Arc<QueuePair>,
+    sends: Arc<Queue>,
+    source: Arc<Buffer>,
+    sink: Arc<Buffer>,
+    landing: Arc<Buffer>,
+}
+
+impl Tools {
+    fn new(bench: &Bench, seed: u8) -> Result<Arc<Self>> {
+        let tools = Self {
+            near: bench.a.qp.clone(),
+            far: bench.b.qp.clone(),
+            sends: bench.a.sends.clone(),
+            source: bench.a.filled(64, seed)?,
+            sink: bench.b.buffer(64)?,
+            landing: bench.b.buffer(64)?,
+        };
+        Ok(Arc::new(tools, GFP_KERNEL)?)
+    }
+
+    /// Arms, posts a receive, a write and a send, rings, and polls once.
+    fn round(&self) -> bool {
+        self.sends.cq.arm(Arm::Any, IfPresent::Call);
+        let into = [self.sink.whole()].into_iter();
+        let from = || [self.source.whole()].into_iter();
+        let received = self.far.post_receive(1, into);
+        let work = write(self.landing.remote(0));
+        let written = self.near.post(2, work, Flags::NONE, from());
+        let sent = self.near.post(3, SEND, Flags::SIGNALED, from());
+        self.near.ring();
+        // What is there now is left to the test.
+        self.sends.cq.poll(0, |_| ());
+        received.is_ok() && written.is_ok() && sent.is_ok()
+    }
+
+    /// Whether the round of that seed has come to its end.
+    fn is_done(&self, bench: &Bench, seed: u8) -> bool {
+        bench.a.sends.brings(3, Status::Success)
+            && bench.b.receives.brings(1, Status::Success)
+            && self.sink.holds(0, 64, seed, 0)
+            && self.landing.holds(0, 64, seed, 0)
+    }
+}
+
+/// Answers each message that `end` receives from inside the call of its queue, `count` times.
+fn answer(end: &End, count: u64) -> Result {
+    let (qp, receives) = (end.qp.clone(), end.receives.cq.clone());
+    let hook = Arc::new(
+        move |_: bool| {
+            receives.poll(usize::MAX, |_| ());
+            receives.arm(Arm::Any, IfPresent::Call);
+            let none = || [].into_iter();
+            let _ = qp.post_receive(1, none());
+            let _ = qp.post(2, SEND, Flags::NONE, none());
+            qp.ring();
+        },
+        GFP_KERNEL,
+    )?;
+    for _ in 0..count.min(8) {
+        end.receive(1, &[])?;
+    }
+    end.receives.log.set_hook(Some(hook));
+    end.receives.cq.arm(Arm::Any, IfPresent::Call);
+    Ok(())
+}
+
+#[kernel::macros::kunit_tests(ndk_context)]
+mod tests {
+    use super::*;
+
+    use kernel::interrupt::local_interrupt_disable;
+    use kernel::sync::atomic::ordering::Acquire;
+    use kernel::sync::atomic::ordering::Release;
+    use kernel::sync::atomic::AtomicFlag;
+
+    use crate::engine::state::State;
+    use crate::kunit::errand::Errand;
+    use crate::kunit::harness::same;
+    use crate::kunit::harness::wait_until;
+    use crate::sys::softirq::BhDisabled;
+
+    /// An errand that makes one round, and where it says whether that went well.
+    fn errand(tools: &Arc<Tools>) -> Result<(Arc<Errand>, Arc<AtomicFlag>)> {
+        let fine = Arc::new(AtomicFlag::new(false), GFP_KERNEL)?;
+        let (tools, tell) = (tools.clone(), fine.clone());
+        let errand = Errand::new(move || tell.store(tools.round(), Release))?;
+        Ok((errand, fine))
+    }
+
+    #[test]
+    fn everything_fast_works_in_a_timer() -> Result {
+        let bench = Bench::new()?;
+        let tools = Tools::new(&bench, 91)?;
+        for calls in 1..=3 {
+            let (errand, fine) = errand(&tools)?;
+            assert!(errand.by_timer() && fine.load(Acquire));
+            assert!(tools.is_done(&bench, 91));
+            assert!(wait_until(|| bench.a.sends.log.calls.get() == calls));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn everything_fast_works_in_softirq_work() -> Result {
+        let bench = Bench::new()?;
+        let tools = Tools::new(&bench, 92)?;
+        for calls in 1..=3 {
+            let (errand, fine) = errand(&tools)?;
+            assert!(errand.by_softirq(bench.a.adapter().softirqs()) && fine.load(Acquire));
+            assert!(tools.is_done(&bench, 92));
+            assert!(wait_until(|| bench.a.sends.log.calls.get() == calls));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn everything_fast_works_with_softirqs_off() -> Result {
+        let bench = Bench::new()?;
+        let tools = Tools::new(&bench, 93)?;
+        let softirqs_off = BhDisabled::enter();
+        let fine = tools.round();
+        drop(softirqs_off);
+        assert!(fine && tools.is_done(&bench, 93));
+        assert!(wait_until(|| bench.a.sends.log.calls.get() == 1));
+        Ok(())
+    }
+
+    #[test]
+    fn with_interrupts_off_requests_are_taken_and_carried_out_later() -> Result {
+        let bench = Bench::new()?;
+        let tools = Tools::new(&bench, 94)?;
+        for calls in 1..=3 {
+            tools.sink.clear();
+            let interrupts_off = local_interrupt_disable();
+            let fine = tools.round();
+            let early = bench.a.sends.cq.poll(1, |_| ());
+            drop(interrupts_off);
+            // Copying would keep interrupts off for too long.
+            assert!(fine && same(early, 0));
+            assert!(tools.is_done(&bench, 94));
+            assert!(wait_until(|| bench.a.sends.log.calls.get() == calls));
+            assert!(bench.a.sends.log.misplaced.get() == 0);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_queue_pair_may_be_ended_with_interrupts_off() -> Result {
+        let bench = Bench::new()?;
+        for context in 0..10 {
+            bench.b.receive(context, &[])?;
+        }
+        bench.b.post(1, SEND, &[])?;
+        let interrupts_off = local_interrupt_disable();
+        bench.a.qp.fail();
+        drop(interrupts_off);
+        assert!(bench.is_down());
+        assert!(bench.b.receives.brings_all(0..10, Status::Flushed));
+        assert!(bench.b.sends.brings(1, Status::Flushed));
+        Ok(())
+    }
+
+    #[test]
+    fn two_ends_answer_each_other_from_inside_of_calls() -> Result {
+        const ROUNDS: u32 = 500;
+        let bench = Bench::new()?;
+        answer(&bench.a, 8)?;
+        answer(&bench.b, 8)?;
+        bench.a.post_with(1, SEND, Flags::NONE, &[])?;
+        let calls = |end: &End| end.receives.log.calls.get();
+        assert!(wait_until(
+            || calls(&bench.a) >= ROUNDS && calls(&bench.b) >= ROUNDS
+        ));
+        assert!(bench.a.qp.state() == State::Connected);
+        for end in [&bench.a, &bench.b] {
+            end.receives.log.set_hook(None);
+            assert!(end.receives.log.overlaps.get() == 0);
+            assert!(end.receives.log.misplaced.get() == 0);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_receive_is_posted_by_a_timer_to_a_message_that_waits() -> Result {
+        let bench = Bench::new()?;
+        bench.a.post(1, SEND, &[])?;
+        assert!(bench.a.sends.is_silent());
+        let qp = bench.b.qp.clone();
+        let errand = Errand::new(move || {
+            let _ = qp.post_receive(2, [].into_iter());
+        })?;
+        assert!(errand.by_timer());
+        assert!(bench.a.sends.brings(1, Status::Success));
+        assert!(bench.b.receives.brings(2, Status::Success));
+        Ok(())
+    }
+}
