@@ -340,6 +340,8 @@ impl Offer {
             Err(e) => {
                 qp.fail();
                 self.ask.qp.fail();
+                let adapter = self.ask.qp.adapter();
+                adapter.count(Counter::ConnectFailures, 1);
                 self.ask.events.reply(Err(Status::Refused), &[]);
                 return Err(e);
             }

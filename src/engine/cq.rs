@@ -160,6 +160,9 @@ impl CompletionQueue {
             inner.failed = true;
             let armed = inner.arm.take();
             drop(inner);
+            if let Some(arm) = armed {
+                self.adapter.count(arm.counter(), 1);
+            }
             self.raise(FAILED | armed.map_or(0, |_| NOTIFY));
             return Err(Failed);
         }
