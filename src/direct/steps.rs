@@ -43,7 +43,7 @@ impl Flow {
             Local::Done(status) => return Ok(self.end(exec, status, Status::Flushed)),
             Local::Draining(token) => return Ok(Phase::RevokeLocal(token)),
             Local::Again => return Err(Pause::Yield),
-            Local::NotLocal => (),
+            Local::Remote => (),
         }
         let len = u64::from(exec.job.length);
         if self.local(&exec.job).check(len).is_err() {

@@ -23,7 +23,7 @@ pub(crate) enum Local {
     /// An access is still running: try the same request again soon.
     Again,
     /// Not a local request.
-    NotLocal,
+    Remote,
 }
 
 /// Executes `work` of `qp`, if it is a local request. Any context.
@@ -68,7 +68,7 @@ pub(crate) fn execute(qp: &QueuePair, work: &Work) -> Local {
         | Work::Write { .. }
         | Work::Read { .. }
         | Work::FetchAdd { .. }
-        | Work::CompareSwap { .. } => Local::NotLocal,
+        | Work::CompareSwap { .. } => Local::Remote,
     }
 }
 
