@@ -233,7 +233,11 @@ impl Flow {
             return Err(Pause::Yield);
         }
         match self.from.start(&mut exec.job) {
-            Next::Nothing => Err(Pause::Wait),
+            Next::Nothing => {
+                // Of a request that was the last before the connection broke.
+                self.to.settle();
+                Err(Pause::Wait)
+            }
             Next::Ready => {
                 exec.requests_left -= 1;
                 Ok(Phase::Begin)

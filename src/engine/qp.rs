@@ -196,7 +196,9 @@ impl QueuePair {
 
     /// For a transport: lets the peer touch memory that it names, as long as the result exists.
     ///
-    /// `None` unless connected; destroying waits until the last one has left.
+    /// `None` unless connected. Whoever was inside calls [`QueuePair::settle`] after it has left:
+    /// nothing is cancelled before, so that a consumer may have its memory back when its queues
+    /// are drained.
     #[inline]
     pub(crate) fn admit_peer(&self) -> Option<Entered<'_, ()>> {
         self.inbound.enter(0).ok()
@@ -302,7 +304,8 @@ impl QueuePair {
     fn retire_sends(self: &Arc<Self>) -> bool {
         loop {
             let mut sq = self.sq.lock();
-            let retired = sq.retire(self.cookie, &self.send_cq, self.adapter());
+            let calm = self.inbound.is_quiet();
+            let retired = sq.retire(calm, self.cookie, &self.send_cq, self.adapter());
             drop(sq);
             if retired.lost {
                 self.break_down();
@@ -358,12 +361,12 @@ impl QueuePair {
         self.settle();
     }
 
-    /// Cancels every receive that no message has taken.
+    /// Cancels every receive that no message has taken, once the peer touches nothing any more.
     fn flush_receives(self: &Arc<Self>) {
         let mut news = 0;
         loop {
             let mut rq = self.rq.lock();
-            if !rq.flushing || rq.taken {
+            if !rq.flushing || rq.taken || !self.inbound.is_quiet() {
                 break;
             }
             let Some(context) = rq.ring.cancel() else {

@@ -129,8 +129,10 @@ impl QueuePair {
     }
 
     /// For a transport: something of this queue pair that was in use is not any more.
-    pub(crate) fn settle(&self) {
+    pub(crate) fn settle(self: &Arc<Self>) {
         if self.state() == State::Error {
+            self.retire_sends();
+            self.flush_receives();
             self.settled.signal();
         }
     }

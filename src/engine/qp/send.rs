@@ -265,15 +265,18 @@ impl SendQueue {
     }
 
     /// Completes what is done at the front of the queue, as much as one hold of the lock allows.
+    ///
+    /// `calm` says whether the peer touches nothing any more: only then is anything cancelled.
     pub(super) fn retire(
         &mut self,
+        calm: bool,
         qp: usize,
         cq: &Arc<CompletionQueue>,
         adapter: &Adapter,
     ) -> Retired {
         let mut lost = false;
         for _ in 0..BATCH {
-            let Some((entry, status)) = self.pop_done() else {
+            let Some((entry, status)) = self.pop_done(calm) else {
                 return Retired {
                     more: false,
                     lost,
@@ -295,8 +298,8 @@ impl SendQueue {
     }
 
     /// Takes the oldest request out, if it is done or to be flushed.
-    fn pop_done(&mut self) -> Option<(Entry, Status)> {
-        let flushing = self.flushing;
+    fn pop_done(&mut self, calm: bool) -> Option<(Entry, Status)> {
+        let flushing = self.flushing && calm;
         let entry = *self.ring.front()?;
         let status = match entry.stage {
             Stage::Done(status) => status,
