@@ -23,10 +23,13 @@ use kernel::sync::atomic::ordering::Relaxed;
 use kernel::sync::atomic::ordering::Release;
 use kernel::sync::atomic::Atomic;
 use kernel::sync::SpinLockIrq;
+use kernel::time::delay::fsleep;
+use kernel::time::Delta;
 
 use super::rights::Rights;
 use super::spans::SpanList;
 use crate::sys::gate::Gate;
+use crate::sys::gate::Opening;
 
 /// What kind of object has the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,11 +163,23 @@ impl Slot {
         self.next_free.store(next, Relaxed);
     }
 
+    /// The gate of a slot that was free. May sleep.
+    ///
+    /// A registration that comes too late may hold it for the moment in which it notices.
+    fn claim(&self) -> Opening<'_, Registration> {
+        loop {
+            if let Some(opening) = self.gate.begin() {
+                return opening;
+            }
+            fsleep(Delta::from_micros(20));
+        }
+    }
+
     /// Prepares a fast-register region of up to `pieces` pieces. May sleep.
     pub(super) fn furnish(&self, pieces: usize) -> Result {
         let live = SpanList::with_capacity(pieces)?;
         let spare = SpanList::with_capacity(pieces)?;
-        self.gate.begin().ok_or(EBUSY)?.spans = live;
+        self.claim().spans = live;
         self.staging.lock().spare = Some(spare);
         Ok(())
     }
@@ -240,8 +255,13 @@ impl Slot {
 
     /// Makes a region that is valid from now on, until [`Slot::vacate`]. May sleep.
     pub(super) fn register_fixed(&self, key: u8, spans: SpanList, terms: Terms) -> Result {
-        self.gate.begin().ok_or(EBUSY)?.spans = spans;
-        self.register(Kind::Fixed, key, terms).map_err(|_| EINVAL)
+        self.claim().spans = spans;
+        loop {
+            match self.register(Kind::Fixed, key, terms) {
+                Err(NotRegistered::Busy) => fsleep(Delta::from_micros(20)),
+                registered => return registered.map_err(|_| EINVAL),
+            }
+        }
     }
 }
 
