@@ -34,6 +34,9 @@ use crate::engine::work::Sge;
 use crate::sys::span::test_span;
 use crate::sys::span::Span;
 
+/// How many bytes are looked at or written in one go.
+const CHUNK: usize = 256;
+
 /// Memory of a test, touched as a device would: by raw copies, never as a slice.
 pub(super) struct Buffer {
     span: Span,
@@ -77,7 +80,7 @@ impl Buffer {
 
     /// Sets every byte.
     pub(super) fn fill(&self, byte: u8) {
-        let pattern = [byte; 256];
+        let pattern = [byte; CHUNK];
         let mut at = 0;
         while let Some(rest) = self.span.slice(at, self.span.len() - at) {
             match rest.write(&pattern) {
@@ -118,24 +121,37 @@ impl Buffer {
 
     /// How many of the `len` bytes from `at` on satisfy `is`.
     pub(super) fn count(&self, at: usize, len: usize, is: impl Fn(u8) -> bool) -> usize {
-        let mut chunk = [0u8; 256];
-        let (mut at, end) = (at, at + len);
         let mut found = 0;
-        while at < end {
-            let most = chunk.len().min(end - at);
-            let Some(place) = self.span.slice(at, most) else {
-                break;
-            };
-            let n = place.read(&mut chunk);
-            found += chunk.iter().take(n).filter(|b| is(**b)).count();
-            at += n;
-        }
+        self.each_chunk(at, len, |chunk| {
+            found += chunk.iter().filter(|b| is(**b)).count();
+            true
+        });
         found
     }
 
     /// Whether the `len` bytes from `at` on are inside and all equal `byte`.
     pub(super) fn is(&self, at: usize, len: usize, byte: u8) -> bool {
-        at + len <= self.span.len() && self.count(at, len, |b| b != byte) == 0
+        let pattern = [byte; CHUNK];
+        let whole = self.each_chunk(at, len, |chunk| pattern.starts_with(chunk));
+        whole && self.span.slice(at, len).is_some()
+    }
+
+    /// Shows the bytes in parts that fit the stack, as long as `see` says to go on.
+    fn each_chunk(&self, at: usize, len: usize, mut see: impl FnMut(&[u8]) -> bool) -> bool {
+        let mut chunk = [0u8; CHUNK];
+        let mut done = 0;
+        while done < len {
+            let part = CHUNK.min(len - done);
+            let n = match self.span.slice(at + done, part) {
+                Some(span) => span.read(&mut chunk),
+                None => return true,
+            };
+            if !see(chunk.get(..n).unwrap_or_default()) {
+                return false;
+            }
+            done += n;
+        }
+        true
     }
 }
 

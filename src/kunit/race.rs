@@ -1,3 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Races.
+//! Races: the same promises as elsewhere, kept while several processors try to break them.
+//!
+//! | suite              | file        | what it holds                                             |
+//! |--------------------|-------------|-----------------------------------------------------------|
+//! | `ndk_race_table`   | [`table`]   | no byte moves under a token after its end, table alone    |
+//! | `ndk_race_peers`   | [`peers`]   | the same between queue pairs, for each way to end it      |
+//! | `ndk_race_queues`  | [`queues`]  | each request completes once, no notification is lost      |
+//!
+//! Whoever races is a [`rig::Crew`]: softirq work that queues itself again on its processor, and
+//! threads. The test's own thread plays the owner and judges. A race ends after so many rounds, or
+//! earlier when its time is up; nothing depends on how far it came but that it came somewhere.
+//!
+//! A failed check of the test framework ends the thread without cleaning up. So a race is run to
+//! its end in a function, which dismisses its crew, and only its score is judged in the test.
+
+mod peers;
+mod queues;
+mod rig;
+mod table;

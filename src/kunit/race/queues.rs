@@ -1,0 +1,555 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Queues under fire: posting, failing, arming and destroying from several processors at once.
+
+use kernel::new_spinlock_irq;
+use kernel::prelude::*;
+use kernel::sync::Arc;
+use kernel::sync::SpinLockIrq;
+
+use super::rig::linger;
+use super::rig::two_cpus;
+use super::rig::wait_for;
+use super::rig::Crew;
+use super::rig::Deadline;
+use super::rig::Tally;
+use super::rig::LOOKS;
+use super::rig::RACE_MS;
+use crate::direct;
+use crate::engine::cq::Arm;
+use crate::engine::cq::CompletionQueue;
+use crate::engine::cq::IfPresent;
+use crate::engine::qp::QueuePair;
+use crate::engine::state::State;
+use crate::engine::status::Status;
+use crate::engine::work::Completion;
+use crate::engine::work::Extra;
+use crate::engine::work::Flags;
+use crate::engine::work::Work;
+use crate::kunit::harness::connect;
+use crate::kunit::harness::End;
+use crate::kunit::harness::Lab;
+use crate::kunit::harness::Plan;
+use crate::kunit::harness::Queue;
+use crate::kunit::log::Hook;
+use crate::kunit::memory::Buffer;
+
+/// One queue of requests, and what has come back: in order, each once.
+struct Ledger {
+    posted: Tally,
+    seen: Tally,
+    flushed: Tally,
+    /// Completions that came twice, or before an older one, or after a flushed one with success.
+    wrong: Tally,
+}
+
+impl Ledger {
+    fn new() -> Self {
+        Self {
+            posted: Tally::new(),
+            seen: Tally::new(),
+            flushed: Tally::new(),
+            wrong: Tally::new(),
+        }
+    }
+
+    /// The context of the next request; it counts when it was accepted.
+    fn next(&self) -> u64 {
+        self.posted.get()
+    }
+
+    fn enter(&self, entry: &Completion) {
+        let was_flushed = self.flushed.get() > 0;
+        let is_next = entry.context == self.seen.hit();
+        match entry.status {
+            Status::Success if is_next && !was_flushed => (),
+            // What was started when the connection broke ends with whatever broke it.
+            _ if is_next && !entry.status.is_success() => {
+                self.flushed.hit();
+            }
+            _ => {
+                self.wrong.hit();
+            }
+        }
+    }
+
+    fn is_balanced(&self) -> bool {
+        self.posted.get() == self.seen.get() && self.wrong.get() == 0
+    }
+}
+
+/// Messages of a side: how long number `n` is, and the byte that it is made of.
+fn length(n: u64, long: bool) -> u32 {
+    match n % 16 {
+        // More than one run of a flow moves.
+        5 if long => 300 * 1024,
+        9 => 0,
+        // CAST: below 4096.
+        k => (1 + k * 251) as u32,
+    }
+}
+
+fn letter(n: u64) -> u8 {
+    // CAST: below 199.
+    1 + (n % 199) as u8
+}
+
+/// The room for the longest message.
+const ROOM: usize = 300 * 1024;
+
+/// One side of two that send to each other, driven by one worker.
+struct Side {
+    qp: Arc<QueuePair>,
+    send_cq: Arc<CompletionQueue>,
+    receive_cq: Arc<CompletionQueue>,
+    sends: Ledger,
+    receives: Ledger,
+    /// Whether some messages are longer than a flow moves in one run.
+    long: bool,
+    /// The most messages to send.
+    most: u64,
+    letters: Buffer,
+    inbox: Buffer,
+    /// Messages that arrived with other bytes than were sent.
+    garbled: Tally,
+}
+
+impl Side {
+    fn new(end: &End, most: u64, long: bool) -> Result<Arc<Self>> {
+        let side = Self {
+            qp: end.qp.clone(),
+            send_cq: end.sends.cq.clone(),
+            receive_cq: end.receives.cq.clone(),
+            sends: Ledger::new(),
+            receives: Ledger::new(),
+            long,
+            most,
+            letters: Buffer::new(ROOM)?,
+            inbox: Buffer::new(ROOM)?,
+            garbled: Tally::new(),
+        };
+        Ok(Arc::new(side, GFP_KERNEL)?)
+    }
+
+    /// Takes what is done.
+    fn collect(&self) {
+        self.send_cq.poll(256, |entry| self.sends.enter(&entry));
+        self.receive_cq.poll(256, |entry| {
+            if entry.status.is_success() {
+                let sent = length(entry.context, self.long);
+                // CAST: widening.
+                let whole =
+                    entry.length == sent && self.inbox.is(0, sent as usize, letter(entry.context));
+                if !whole {
+                    self.garbled.hit();
+                }
+            }
+            self.receives.enter(&entry);
+        });
+    }
+
+    /// Posts a receive; there is one at a time, because there is one inbox.
+    fn offer(&self) {
+        if self.receives.posted.get() != self.receives.seen.get() {
+            return;
+        }
+        let context = self.receives.next();
+        // CAST: the room fits.
+        let sges = core::iter::once(self.inbox.sge(0, ROOM as u32));
+        // Before the post: the completion may come from another processor at once.
+        self.receives.posted.hit();
+        if self.qp.post_receive(context, sges).is_err() {
+            self.receives.wrong.hit();
+        }
+    }
+
+    /// Sends the next message; there is one at a time, because there is one set of letters.
+    fn send(&self) {
+        let context = self.sends.next();
+        if context != self.sends.seen.get() || context >= self.most {
+            return;
+        }
+        let len = length(context, self.long);
+        // CAST: widening.
+        if let Ok(part) = self.letters.part(0, len as usize) {
+            let chunk = [letter(context); 256];
+            let mut at = 0;
+            while let Some(rest) = part.slice(at, part.len() - at) {
+                match rest.write(&chunk) {
+                    0 => break,
+                    n => at += n,
+                }
+            }
+        }
+        let work = Work::Send {
+            extra: Extra::Nothing,
+        };
+        let sges = core::iter::once(self.letters.sge(0, len));
+        self.sends.posted.hit();
+        if self.qp.post(context, work, Flags::SIGNALED, sges).is_err() {
+            self.sends.wrong.hit();
+        }
+        self.qp.ring();
+    }
+
+    fn turn(&self) {
+        self.collect();
+        self.offer();
+        self.send();
+    }
+
+    fn is_clean(&self) -> bool {
+        self.sends.is_balanced() && self.receives.is_balanced() && self.garbled.get() == 0
+    }
+}
+
+/// One end whose worker posts as much as goes, of nothing, while somebody breaks it.
+struct Pusher {
+    qp: Arc<QueuePair>,
+    send_cq: Arc<CompletionQueue>,
+    receive_cq: Arc<CompletionQueue>,
+    sends: Ledger,
+    receives: Ledger,
+}
+
+impl Pusher {
+    fn new(end: &End) -> Result<Arc<Self>> {
+        let pusher = Self {
+            qp: end.qp.clone(),
+            send_cq: end.sends.cq.clone(),
+            receive_cq: end.receives.cq.clone(),
+            sends: Ledger::new(),
+            receives: Ledger::new(),
+        };
+        Ok(Arc::new(pusher, GFP_KERNEL)?)
+    }
+
+    fn collect(&self) {
+        self.send_cq.poll(256, |entry| self.sends.enter(&entry));
+        self.receive_cq
+            .poll(256, |entry| self.receives.enter(&entry));
+    }
+
+    fn turn(&self) {
+        self.collect();
+        for _ in 0..4 {
+            let none = core::iter::empty;
+            if self.qp.post_receive(self.receives.next(), none()).is_ok() {
+                self.receives.posted.hit();
+            }
+            let work = Work::Send {
+                extra: Extra::Nothing,
+            };
+            let context = self.sends.next();
+            let flags = Flags::SIGNALED;
+            if self.qp.post(context, work, flags, none()).is_ok() {
+                self.sends.posted.hit();
+            }
+        }
+        self.qp.ring();
+    }
+
+    /// What is left when nothing comes any more.
+    fn settle(&self) -> bool {
+        self.collect();
+        self.sends.is_balanced() && self.receives.is_balanced()
+    }
+}
+
+/// Two ends post from two processors while one of them, or both, fail. Returns the rounds, those
+/// that did not balance, and the requests that were flushed.
+fn post_and_fail() -> Result<(u64, u64, u64)> {
+    let lab = Lab::new(30_000)?;
+    let deadline = Deadline::in_ms(RACE_MS);
+    let (mut rounds, mut wrong, mut flushed) = (0u64, 0, 0);
+    while rounds < 10_000 && !deadline.is_over() {
+        let mut plan = Plan::deep(16, 16);
+        plan.send_entries = 256;
+        plan.receive_entries = 256;
+        let (a, b) = (lab.end(&plan)?, lab.end(&plan)?);
+        connect(direct::connect, &a, &b)?;
+        let pushers = [Pusher::new(&a)?, Pusher::new(&b)?];
+        let mut crew = Crew::new()?;
+        let [first, second] = pushers.each_ref().map(|p| (*p).clone());
+        crew.on(two_cpus()[1], move || first.turn())?;
+        crew.thread(move || second.turn())?;
+        wait_for(|| pushers.iter().all(|p| p.sends.seen.get() > 32))?;
+        linger(rounds);
+        match rounds % 3 {
+            0 => a.qp.fail(),
+            1 => b.qp.fail(),
+            _ => {
+                a.qp.fail();
+                b.qp.fail();
+            }
+        }
+        // What is posted from now on is flushed, behind everything before it.
+        let seen = pushers.each_ref().map(|p| p.sends.seen.get());
+        wait_for(|| (0..2).all(|i| pushers[i].sends.seen.get() > seen[i] + 8))?;
+        crew.dismiss();
+        a.qp.destroy();
+        b.qp.destroy();
+        for pusher in &pushers {
+            wrong += u64::from(!pusher.settle());
+            flushed += pusher.sends.flushed.get() + pusher.receives.flushed.get();
+        }
+        rounds += 1;
+    }
+    pr_info!(
+        "race: post and fail, {} rounds, {} flushed\n",
+        rounds,
+        flushed
+    );
+    Ok((rounds, wrong, flushed))
+}
+
+/// A consumer that takes entries only when it is called, and a producer on another processor that
+/// has at most `ahead` entries outstanding. Returns how many were made and how many taken.
+fn arm_and_push(ahead: u64, if_present: IfPresent, rounds: u64) -> Result<(u64, u64)> {
+    let lab = Lab::new(30_000)?;
+    let adapter = lab.adapter()?;
+    let [here, there] = two_cpus();
+    let queue = Queue::new(&adapter, 64, here)?;
+    let taken = Arc::new(Tally::new(), GFP_KERNEL)?;
+    let hook: Hook = {
+        let (cq, taken) = (queue.cq.clone(), taken.clone());
+        Arc::new(
+            move |_failed: bool| loop {
+                // CAST: widening.
+                taken.add(cq.poll(64, |_| ()) as u64);
+                let present = cq.arm(Arm::Any, if_present);
+                // With `Call` the queue calls by itself for what is there.
+                if !present || if_present == IfPresent::Call {
+                    break;
+                }
+            },
+            GFP_KERNEL,
+        )?
+    };
+    queue.log.set_hook(Some(hook));
+    queue.cq.arm(Arm::Any, if_present);
+    let made = Arc::new(Tally::new(), GFP_KERNEL)?;
+    let mut crew = Crew::new()?;
+    {
+        let (cq, made, taken) = (queue.cq.clone(), made.clone(), taken.clone());
+        crew.on(there, move || {
+            for _ in 0..8 {
+                let n = made.get();
+                if n >= rounds || n - taken.get() >= ahead {
+                    return;
+                }
+                made.hit();
+                let _ = cq.push(Completion::BLANK);
+            }
+        })?;
+    }
+    let deadline = Deadline::in_ms(RACE_MS);
+    let mut before = taken.get();
+    // Each step forward has everybody's patience: only a lost notification stops it for good.
+    while taken.get() < rounds && !deadline.is_over() {
+        wait_for(|| taken.get() > before)?;
+        before = taken.get();
+    }
+    crew.dismiss();
+    wait_for(|| taken.get() == made.get())?;
+    let score = (made.get(), taken.get());
+    pr_info!("race: arm and push {} ahead: {:?}\n", ahead, score);
+    Ok(score)
+}
+
+/// Two ends send each other up to `most` messages from two processors. Returns what each has
+/// received, and whether all was as it was sent.
+fn two_flows(most: u64, long: bool) -> Result<([u64; 2], bool)> {
+    let lab = Lab::new(30_000)?;
+    let plan = Plan::deep(4, 4);
+    let (a, b) = (lab.end(&plan)?, lab.end(&plan)?);
+    connect(direct::connect, &a, &b)?;
+    let sides = [Side::new(&a, most, long)?, Side::new(&b, most, long)?];
+    let mut crew = Crew::new()?;
+    for (side, cpu) in sides.iter().zip(two_cpus()) {
+        let side = side.clone();
+        crew.on(cpu, move || side.turn())?;
+    }
+    let got = || sides.each_ref().map(|s| s.receives.seen.get());
+    let deadline = Deadline::in_ms(RACE_MS);
+    while got() != [most; 2] && !deadline.is_over() {
+        let before = got();
+        // Each direction that is not at its end has to go on.
+        wait_for(|| {
+            let now = got();
+            (0..2).all(|i| now[i] > before[i] || now[i] == most)
+        })?;
+    }
+    crew.dismiss();
+    let counts = got();
+    a.qp.destroy();
+    b.qp.destroy();
+    for side in &sides {
+        side.collect();
+    }
+    pr_info!("race: two flows, {:?} messages\n", counts);
+    Ok((counts, sides.iter().all(|s| s.is_clean())))
+}
+
+/// Memory of receives, posted again and again, into which the peer sends.
+#[pin_data]
+struct Target {
+    #[pin]
+    pusher: SpinLockIrq<Option<Arc<QueuePair>>>,
+    ink: Buffer,
+    sent: Tally,
+}
+
+const SLOTS: u64 = 8;
+const SLOT: u32 = 8192;
+
+impl Target {
+    fn new() -> Result<Arc<Self>> {
+        // CAST: widening.
+        let ink = Buffer::new(SLOT as usize)?;
+        ink.fill(0xA5);
+        let init = pin_init!(Self {
+            pusher <- new_spinlock_irq!(None),
+            ink,
+            sent: Tally::new(),
+        });
+        Arc::pin_init(init, GFP_KERNEL)
+    }
+
+    /// Sends as much as goes; successes are not reported.
+    fn turn(&self) {
+        let Some(qp) = self.pusher.lock().clone() else {
+            return;
+        };
+        for _ in 0..SLOTS {
+            if qp.state() == State::Error {
+                break;
+            }
+            let work = Work::Send {
+                extra: Extra::Nothing,
+            };
+            let sges = core::iter::once(self.ink.sge(0, SLOT));
+            if qp.post(0, work, Flags::NONE, sges).is_err() {
+                break;
+            }
+            self.sent.hit();
+        }
+        qp.ring();
+    }
+}
+
+/// Destroys the receiving end of a connection in full flight. Returns the rounds, the receives
+/// that did not complete once, and how often memory of a receive changed afterwards.
+fn destroy_in_flight() -> Result<(u64, u64, u64)> {
+    let lab = Lab::new(30_000)?;
+    // CAST: widening.
+    let memory = Buffer::new(SLOTS as usize * SLOT as usize)?;
+    let target = Target::new()?;
+    let mut crew = Crew::new()?;
+    {
+        let target = target.clone();
+        crew.on(two_cpus()[1], move || target.turn())?;
+    }
+    let (mut rounds, mut wrong, mut changed) = (0, 0, 0);
+    let deadline = Deadline::in_ms(RACE_MS);
+    while rounds < 10_000 && !deadline.is_over() {
+        let mut plan = Plan::deep(16, 64);
+        plan.send_entries = 256;
+        let (a, b) = (lab.end(&plan)?, lab.end(&plan)?);
+        connect(direct::connect, &a, &b)?;
+        let ledger = Ledger::new();
+        let offer = |slot: u64| {
+            let context = ledger.next();
+            // CAST: below the number of slots.
+            let sges = core::iter::once(memory.sge((slot * u64::from(SLOT)) as usize, SLOT));
+            if b.qp.post_receive(context, sges).is_ok() {
+                ledger.posted.hit();
+            }
+        };
+        (0..SLOTS).for_each(offer);
+        *target.pusher.lock() = Some(a.qp.clone());
+        wait_for(|| {
+            let seen = ledger.seen.get();
+            b.receives.cq.poll(64, |entry| ledger.enter(&entry));
+            (seen..ledger.seen.get()).for_each(|n| offer(n % SLOTS));
+            ledger.seen.get() > 16 + rounds % 16
+        })?;
+        linger(rounds);
+        b.qp.destroy();
+        memory.fill(0xEE);
+        for _ in 0..LOOKS {
+            changed += u64::from(!memory.is(0, memory.span().len(), 0xEE));
+        }
+        b.receives.cq.poll(256, |entry| ledger.enter(&entry));
+        wrong += u64::from(!ledger.is_balanced());
+        let pusher = target.pusher.lock().take();
+        drop(pusher);
+        rounds += 1;
+    }
+    crew.dismiss();
+    pr_info!(
+        "race: destroyed {} times, {} sends\n",
+        rounds,
+        target.sent.get()
+    );
+    Ok((rounds, wrong, changed))
+}
+
+#[kernel::macros::kunit_tests(ndk_race_queues)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_accepted_request_completes_once_and_in_order_when_a_connection_fails() -> Result {
+        let (rounds, wrong, flushed) = post_and_fail()?;
+        assert!(rounds > 0 && flushed > 0);
+        assert_eq!(wrong, 0);
+        Ok(())
+    }
+
+    #[test]
+    fn no_notification_is_lost_between_one_entry_and_the_next() -> Result {
+        let (made, taken) = arm_and_push(1, IfPresent::Wait, 200_000)?;
+        assert!(made > 0 && made == taken);
+        Ok(())
+    }
+
+    #[test]
+    fn no_notification_is_lost_in_a_stream_of_entries() -> Result {
+        let (made, taken) = arm_and_push(16, IfPresent::Wait, 200_000)?;
+        assert!(made > 0 && made == taken);
+        Ok(())
+    }
+
+    #[test]
+    fn a_consumer_that_is_called_for_what_is_present_need_not_look() -> Result {
+        let (made, taken) = arm_and_push(16, IfPresent::Call, 200_000)?;
+        assert!(made > 0 && made == taken);
+        Ok(())
+    }
+
+    #[test]
+    fn two_flows_at_each_other_both_come_to_their_end() -> Result {
+        let (got, clean) = two_flows(20_000, false)?;
+        assert!(got[0] > 0 && got[1] > 0);
+        assert!(clean);
+        Ok(())
+    }
+
+    #[test]
+    fn two_flows_with_more_than_their_budget_both_come_to_their_end() -> Result {
+        let (got, clean) = two_flows(20_000, true)?;
+        assert!(got[0] > 0 && got[1] > 0);
+        assert!(clean);
+        Ok(())
+    }
+
+    #[test]
+    fn a_destroyed_end_has_completed_its_receives_and_left_their_memory() -> Result {
+        let (rounds, wrong, changed) = destroy_in_flight()?;
+        assert!(rounds > 0);
+        assert_eq!(wrong, 0);
+        assert_eq!(changed, 0);
+        Ok(())
+    }
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What races are made of: work that repeats itself on a processor or in a thread, and time.
+
+use kernel::impl_has_work;
+use kernel::new_work;
+use kernel::prelude::*;
+use kernel::sync::atomic::ordering::Acquire;
+use kernel::sync::atomic::ordering::Relaxed;
+use kernel::sync::atomic::ordering::Release;
+use kernel::sync::atomic::Atomic;
+use kernel::sync::Arc;
+use kernel::time::delay::fsleep;
+use kernel::time::Delta;
+use kernel::workqueue::Work;
+use kernel::workqueue::WorkItem;
+
+use crate::sys::cpu;
+use crate::sys::event::Event;
+use crate::sys::softirq::BhQueue;
+use crate::sys::softirq::ProcessQueue;
+use crate::sys::time;
+
+/// How long a race goes on at most, in milliseconds.
+pub(super) const RACE_MS: u64 = 3_000;
+
+/// How long something may take that has to happen, in milliseconds.
+pub(super) const PATIENCE_MS: u64 = 20_000;
+
+/// How often the judge looks at memory that has to stand still.
+pub(super) const LOOKS: u32 = 3;
+
+/// A number that several processors raise.
+pub(super) struct Tally(Atomic<u64>);
+
+impl Tally {
+    pub(super) const fn new() -> Self {
+        Self(Atomic::new(0))
+    }
+
+    /// One more; returns how many there were.
+    pub(super) fn hit(&self) -> u64 {
+        self.add(1)
+    }
+
+    /// `n` more; returns how many there were.
+    pub(super) fn add(&self, n: u64) -> u64 {
+        self.0.fetch_add(n, Relaxed)
+    }
+
+    pub(super) fn get(&self) -> u64 {
+        self.0.load(Acquire)
+    }
+}
+
+/// A point in time.
+#[derive(Clone, Copy)]
+pub(super) struct Deadline(u64);
+
+impl Deadline {
+    /// `ms` milliseconds from now.
+    pub(super) fn in_ms(ms: u64) -> Self {
+        Self(time::now_ms() + ms)
+    }
+
+    /// Whether it has passed.
+    pub(super) fn is_over(self) -> bool {
+        time::now_ms() >= self.0
+    }
+}
+
+/// Waits until `is_so`, first awake, so that nothing is missed, then with pauses.
+///
+/// `ETIMEDOUT` when it takes longer than anybody's patience.
+pub(super) fn wait_for(mut is_so: impl FnMut() -> bool) -> Result {
+    for _ in 0..2_000 {
+        if is_so() {
+            return Ok(());
+        }
+        core::hint::spin_loop();
+    }
+    let deadline = Deadline::in_ms(PATIENCE_MS);
+    while !is_so() {
+        if deadline.is_over() {
+            pr_err!("race: waited in vain\n");
+            return Err(ETIMEDOUT);
+        }
+        fsleep(Delta::from_micros(20));
+    }
+    Ok(())
+}
+
+/// Lets a little time pass, different each round, so that a race is caught at different points.
+pub(super) fn linger(round: u64) {
+    for _ in 0..(round.wrapping_mul(7919) % 97) * 8 {
+        core::hint::spin_loop();
+    }
+}
+
+/// Up to two processors that are online; one of them twice where there is only one.
+pub(super) fn two_cpus() -> [u32; 2] {
+    let mut online = (0..cpu::count_ids()).filter(|c| cpu::is_online(*c));
+    let first = online.next().unwrap_or(0);
+    [first, online.next().unwrap_or(first)]
+}
+
+/// Where a worker works.
+#[derive(Clone, Copy)]
+enum Where {
+    /// In softirq on this processor, without end.
+    Softirq(u32),
+    /// In softirq on this processor, once for each nudge.
+    Nudged(u32),
+    /// In a thread, with pauses.
+    Thread,
+}
+
+struct Queues {
+    softirqs: BhQueue,
+    threads: ProcessQueue,
+}
+
+/// Does the same again and again, until it is told to stop.
+#[pin_data]
+struct Worker {
+    queues: Arc<Queues>,
+    place: Where,
+    turn: KBox<dyn Fn() + Send + Sync>,
+    stop: Atomic<u32>,
+    #[pin]
+    stopped: Event,
+    #[pin]
+    work: Work<Self>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Worker { self.work }
+}
+
+impl Worker {
+    /// Queues the next turn; one that is queued already is enough.
+    fn again(self: Arc<Self>) {
+        let queues = self.queues.clone();
+        let _ = match self.place {
+            Where::Softirq(cpu) | Where::Nudged(cpu) => queues.softirqs.enqueue_on(cpu, self),
+            Where::Thread => queues.threads.enqueue(self),
+        };
+    }
+}
+
+impl WorkItem for Worker {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        if this.stop.load(Acquire) != 0 {
+            this.stopped.signal();
+            return;
+        }
+        (this.turn)();
+        match this.place {
+            Where::Softirq(_) => this.again(),
+            Where::Nudged(_) => (),
+            Where::Thread => {
+                fsleep(Delta::from_micros(50));
+                this.again();
+            }
+        }
+    }
+}
+
+/// Workers that race until the crew is dismissed or dropped.
+pub(super) struct Crew {
+    queues: Arc<Queues>,
+    workers: KVec<Arc<Worker>>,
+}
+
+impl Crew {
+    /// Nobody yet. May sleep.
+    pub(super) fn new() -> Result<Self> {
+        let queues = Queues {
+            softirqs: BhQueue::new(c"ndk_race")?,
+            threads: ProcessQueue::new(c"ndk_race")?,
+        };
+        Ok(Self {
+            queues: Arc::new(queues, GFP_KERNEL)?,
+            workers: KVec::new(),
+        })
+    }
+
+    /// Takes `turn` again and again in softirq on processor `cpu`. May sleep.
+    pub(super) fn on(&mut self, cpu: u32, turn: impl Fn() + Send + Sync + 'static) -> Result {
+        self.hire(Where::Softirq(cpu), KBox::new(turn, GFP_KERNEL)?)
+    }
+
+    /// Takes `turn` in softirq on processor `cpu` when [`Crew::nudge`] is called. May sleep.
+    pub(super) fn at_call(&mut self, cpu: u32, turn: impl Fn() + Send + Sync + 'static) -> Result {
+        self.hire(Where::Nudged(cpu), KBox::new(turn, GFP_KERNEL)?)
+    }
+
+    /// Lets those who wait for it take a turn.
+    pub(super) fn nudge(&self) {
+        for worker in &self.workers {
+            if matches!(worker.place, Where::Nudged(_)) {
+                worker.clone().again();
+            }
+        }
+    }
+
+    /// Takes `turn` again and again in a thread, with pauses. May sleep.
+    pub(super) fn thread(&mut self, turn: impl Fn() + Send + Sync + 'static) -> Result {
+        self.hire(Where::Thread, KBox::new(turn, GFP_KERNEL)?)
+    }
+
+    fn hire(&mut self, place: Where, turn: KBox<dyn Fn() + Send + Sync>) -> Result {
+        let queues = self.queues.clone();
+        let init = pin_init!(Worker {
+            queues,
+            place,
+            turn,
+            stop: Atomic::new(0),
+            stopped <- Event::new(),
+            work <- new_work!("ndk_race"),
+        });
+        let worker = Arc::pin_init(init, GFP_KERNEL)?;
+        self.workers.push(worker.clone(), GFP_KERNEL)?;
+        worker.again();
+        Ok(())
+    }
+
+    /// Stops everybody; returns when the last turn is over. May sleep.
+    pub(super) fn dismiss(&mut self) {
+        for worker in &self.workers {
+            worker.stop.store(1, Release);
+        }
+        self.nudge();
+        for worker in &self.workers {
+            worker.stopped.wait();
+        }
+        // The last run of each still lets go of its worker: the queues must not go with one.
+        self.queues.softirqs.flush();
+        self.queues.threads.flush();
+        self.workers.clear();
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        self.dismiss();
+    }
+}
