@@ -21,7 +21,10 @@ use crate::sys::timer::Timer;
 pub(crate) struct Errand {
     task: KBox<dyn Fn() + Send + Sync>,
     #[pin]
-    work: WorkStruct<Self>,
+    softirq: WorkStruct<Self, 0>,
+    // Lockdep takes a work item for a lock: the two contexts have an item each.
+    #[pin]
+    process: WorkStruct<Self, 1>,
     #[pin]
     timer: Timer<Self>,
     #[pin]
@@ -29,7 +32,8 @@ pub(crate) struct Errand {
 }
 
 impl_has_work! {
-    impl HasWork<Self> for Errand { self.work }
+    impl HasWork<Self, 0> for Errand { self.softirq }
+    impl HasWork<Self, 1> for Errand { self.process }
 }
 
 impl Errand {
@@ -39,7 +43,8 @@ impl Errand {
         Arc::pin_init(
             pin_init!(Self {
                 task,
-                work <- new_work!("ndk_errand"),
+                softirq <- new_work!("ndk_errand_softirq"),
+                process <- new_work!("ndk_errand_process"),
                 timer <- Timer::new(),
                 done <- Event::new(),
             }),
@@ -55,12 +60,12 @@ impl Errand {
 
     /// Runs it from softirq work; says whether it was done in time.
     pub(crate) fn by_softirq(self: &Arc<Self>, queue: &BhQueue) -> bool {
-        queue.enqueue(self.clone()).is_ok() && self.is_done()
+        queue.enqueue::<_, 0>(self.clone()).is_ok() && self.is_done()
     }
 
     /// Begins to run it in another thread.
     pub(crate) fn begin(self: &Arc<Self>, queue: &ProcessQueue) -> bool {
-        queue.enqueue(self.clone()).is_ok()
+        queue.enqueue::<_, 1>(self.clone()).is_ok()
     }
 
     /// Waits until it is done; false when that takes too long.
@@ -74,7 +79,15 @@ impl Errand {
     }
 }
 
-impl WorkItem for Errand {
+impl WorkItem<0> for Errand {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        this.run_now();
+    }
+}
+
+impl WorkItem<1> for Errand {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
