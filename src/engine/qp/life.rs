@@ -56,18 +56,14 @@ impl QueuePair {
         }
     }
 
-    /// Makes the queues ready for a new life; `EBUSY` while something is still ending.
+    /// Makes the queues ready for a new life; `EBUSY`, and nothing is changed, while something is
+    /// still ending.
     fn reset(&self) -> Result {
-        let mut sq = self.sq.lock();
-        if !sq.is_empty() {
+        if self.state() == State::Error && !self.is_settled() {
             return Err(EBUSY);
         }
-        sq.reset();
-        drop(sq);
+        self.sq.lock().reset();
         let mut rq = self.rq.lock();
-        if rq.taken {
-            return Err(EBUSY);
-        }
         while rq.ring.cancel().is_some() {}
         rq.flushing = false;
         rq.ended = false;
