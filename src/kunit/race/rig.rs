@@ -179,7 +179,7 @@ impl Crew {
     pub(super) fn new() -> Result<Self> {
         let queues = Queues {
             softirqs: BhQueue::new(c"ndk_race")?,
-            threads: ProcessQueue::new(c"ndk_race")?,
+            threads: ProcessQueue::new(c"ndk_race_threads")?,
         };
         Ok(Self {
             queues: Arc::new(queues, GFP_KERNEL)?,
@@ -213,13 +213,18 @@ impl Crew {
 
     fn hire(&mut self, place: Where, turn: KBox<dyn Fn() + Send + Sync>) -> Result {
         let queues = self.queues.clone();
+        // A class each: lockdep knows that the one is never waited for in the other's context.
+        let work = match place {
+            Where::Softirq(_) | Where::Nudged(_) => new_work!("ndk_race_softirq"),
+            Where::Thread => new_work!("ndk_race_thread"),
+        };
         let init = pin_init!(Worker {
             queues,
             place,
             turn,
             stop: Atomic::new(0),
             stopped <- Event::new(),
-            work <- new_work!("ndk_race"),
+            work <- work,
         });
         let worker = Arc::pin_init(init, GFP_KERNEL)?;
         self.workers.push(worker.clone(), GFP_KERNEL)?;
