@@ -39,7 +39,7 @@ impl Transport for Direct {
 
     fn stop(&self, end: usize) {
         for flow in &self.flows {
-            flow.kick();
+            flow.stop();
         }
         if let Some(flow) = self.flows.get(end ^ 1) {
             flow.source().peer_gone();

@@ -19,8 +19,9 @@
 //! - send queue of a queue pair, completion queue, upcall state
 //! - leaves: link of a queue pair, staging of a region, free list of the memory table
 //!
-//! All of them are taken with interrupts off, so every fast call may come from any context:
-//! posting, polling, arming, staging a mapping. Creating and destroying sleeps.
+//! All but a transport's own are taken with interrupts off, so every fast call may come from any
+//! context: posting, polling, arming, staging a mapping. (`direct` runs with softirqs off, and not
+//! where interrupts are off.) Creating and destroying sleeps.
 //!
 //! **Calls to consumers** are made from softirq work alone, under no lock (see [`upcall`]).
 //!

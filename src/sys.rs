@@ -13,6 +13,7 @@
 //! | [`event`]     | a completion that softirq may signal                            |
 //! | [`gate`]      | access that ends before its object goes                         |
 //! | [`global`]    | the one value of its kind in the module                         |
+//! | [`log`]       | the rate limit of kernel log messages                           |
 //! | [`netdev`]    | network devices held by reference, and their events             |
 //! | [`random`]    | random numbers                                                  |
 //! | [`softirq`]   | bottom half sections, bottom half and process work queues       |

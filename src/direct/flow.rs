@@ -21,7 +21,10 @@ use kernel::new_work;
 use kernel::prelude::*;
 use kernel::sync::atomic::ordering::Acquire;
 use kernel::sync::atomic::ordering::Full;
+use kernel::sync::atomic::ordering::Relaxed;
+use kernel::sync::atomic::ordering::Release;
 use kernel::sync::atomic::Atomic;
+use kernel::sync::atomic::AtomicFlag;
 use kernel::sync::Arc;
 use kernel::sync::SpinLock;
 use kernel::workqueue::Work as WorkStruct;
@@ -101,6 +104,8 @@ pub(super) struct Exec {
     pub(super) receive: Receive,
     /// The receive is taken and not finished.
     pub(super) taken: bool,
+    /// The revocation at the end of the request found an access still running.
+    pub(super) delayed: bool,
     /// When the wait for a receive ends, in milliseconds of monotonic time.
     pub(super) deadline: Option<u64>,
     pub(super) bytes_left: u64,
@@ -113,6 +118,7 @@ pub(super) struct Flow {
     pub(super) from: Arc<QueuePair>,
     pub(super) to: Arc<QueuePair>,
     kicks: Atomic<u32>,
+    stopped: AtomicFlag,
     #[pin]
     exec: SpinLock<Exec>,
     #[pin]
@@ -133,6 +139,7 @@ impl Flow {
             job: Job::new(from.caps())?,
             receive: Receive::new(to.caps().receive_sges)?,
             taken: false,
+            delayed: false,
             deadline: None,
             bytes_left: 0,
             requests_left: 0,
@@ -142,6 +149,7 @@ impl Flow {
                 from,
                 to,
                 kicks: Atomic::new(0),
+                stopped: AtomicFlag::new(false),
                 exec <- new_spinlock!(exec),
                 work <- new_work!("ndk_flow"),
                 timer <- Timer::new(),
@@ -195,6 +203,9 @@ impl Flow {
             }
         }
         drop(exec);
+        // Those that came meanwhile are looked after by the next run; the number must not grow
+        // for ever.
+        self.kicks.store(1, Release);
         self.defer();
     }
 
@@ -223,8 +234,16 @@ impl Flow {
         }
     }
 
+    /// Whether both ends are connected by this flow.
     pub(super) fn is_up(&self) -> bool {
-        self.from.state() == State::Connected && self.to.state() == State::Connected
+        let up = |qp: &QueuePair| qp.state() == State::Connected;
+        up(&self.from) && up(&self.to) && !self.stopped.load(Relaxed)
+    }
+
+    /// The connection is gone for good: whatever the queue pairs do later is not this flow's.
+    pub(super) fn stop(self: &Arc<Self>) {
+        self.stopped.store(true, Relaxed);
+        self.kick();
     }
 
     fn next(&self, exec: &mut Exec) -> Step {
@@ -232,12 +251,14 @@ impl Flow {
             self.from.adapter().count(Counter::BudgetSpent, 1);
             return Err(Pause::Yield);
         }
+        if !self.is_up() {
+            // One end is not connected yet, and rings when it is; or the connection is gone, and
+            // what the last request held back can go on.
+            self.to.settle();
+            return Err(Pause::Wait);
+        }
         match self.from.start(&mut exec.job) {
-            Next::Nothing => {
-                // Of a request that was the last before the connection broke.
-                self.to.settle();
-                Err(Pause::Wait)
-            }
+            Next::Nothing => Err(Pause::Wait),
             Next::Ready => {
                 exec.requests_left -= 1;
                 Ok(Phase::Begin)
@@ -253,10 +274,15 @@ impl Flow {
         receive: Status,
     ) -> Phase {
         self.end_wait(exec);
+        exec.delayed = false;
         if core::mem::take(&mut exec.taken) {
-            let arrival = Arrival {
-                status: receive,
-                ..exec.arrival()
+            let arrival = match receive {
+                Status::Success => exec.arrival(),
+                status => Arrival {
+                    status,
+                    extra: Extra::Nothing,
+                    ..exec.arrival()
+                },
             };
             self.to.finish_receive(&exec.receive, arrival);
         }

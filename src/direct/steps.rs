@@ -282,8 +282,10 @@ impl Flow {
         if drained {
             return Ok(self.succeed(exec));
         }
-        let adapter = self.from.adapter();
-        adapter.count(Counter::InvalidationsDelayed, 1);
+        if !core::mem::replace(&mut exec.delayed, true) {
+            let adapter = self.from.adapter();
+            adapter.count(Counter::InvalidationsDelayed, 1);
+        }
         Err(Pause::Yield)
     }
 

@@ -31,6 +31,7 @@ use kernel::new_work;
 use kernel::prelude::*;
 use kernel::sync::Arc;
 use kernel::sync::Mutex;
+use kernel::sync::SetOnce;
 use kernel::sync::SpinLockIrq;
 use kernel::workqueue::Work as WorkStruct;
 use kernel::workqueue::WorkItem;
@@ -57,7 +58,10 @@ const RETRY_MS: u32 = 20;
 /// What a connected or connecting side is told. Any context; the face only passes it on.
 pub(crate) trait ConnectionEvents: Send + Sync {
     /// To the active side: the answer. Told exactly once for each connect that was taken.
-    fn reply(&self, answer: Result<Up<'_>, Status>, private_data: &[u8]);
+    ///
+    /// An error when the answer could not be delivered. An answer that is a failure and carries no
+    /// data needs no memory, and is delivered always.
+    fn reply(&self, answer: Result<Up<'_>, Status>, private_data: &[u8]) -> Result;
     /// To the passive side: the connection that it accepted is up.
     fn established(&self, up: Up<'_>);
     /// The connection is gone. Told exactly once after it was up; an error when the event could
@@ -78,6 +82,8 @@ pub(crate) trait ListenerEvents: Send + Sync {
     fn request(&self, offer: Arc<Offer>) -> Result;
     /// Whether the device of this listener has the address `ip`.
     fn has_addr(&self, ip: IpAddr) -> bool;
+    /// A request was turned away, by the consumer or for want of room.
+    fn turned_away(&self) {}
 }
 
 /// Somebody who waits for connections at an address.
@@ -91,15 +97,18 @@ pub(crate) struct Listener {
 
 impl Listener {
     /// How well the listener fits a destination: 0 not at all.
-    fn fitness(&self, net: u64, to: &SocketAddr) -> u32 {
-        if self.net != net || self.at.port() != to.port() {
+    ///
+    /// One at an unspecified address serves addresses of this host alone.
+    fn fitness(&self, ask: &Ask) -> u32 {
+        let to = &ask.remote;
+        if self.net != ask.net || self.at.port() != to.port() {
             return 0;
         }
         let same_family = self.at.is_ipv4() == to.is_ipv4();
         match self.at.ip().is_unspecified() {
             false if self.at.ip() == to.ip() => 3,
             true if same_family && self.events.has_addr(to.ip()) => 2,
-            true if same_family => 1,
+            true if same_family && ask.remote_is_here => 1,
             true | false => 0,
         }
     }
@@ -178,18 +187,19 @@ impl Exchange {
     /// Asks for a connection. After `Ok` the answer is told exactly once.
     pub(crate) fn connect(self: &Arc<Self>, ask: Ask) -> Result<Arc<Offer>> {
         let offer = self.make_offer(ask)?;
-        offer.timer.arm(&offer, ANSWER_MS);
+        self.submit(&offer);
+        Ok(offer)
+    }
+
+    /// Takes an offer to a listener, or answers it.
+    pub(crate) fn submit(&self, offer: &Arc<Offer>) {
+        offer.timer.arm(offer, ANSWER_MS);
         // Requests are told under this lock, so that none comes after `unlisten`.
         let listeners = self.listeners.lock();
         let ask = &offer.ask;
-        let best = listeners
-            .iter()
-            .max_by_key(|l| l.fitness(ask.net, &ask.remote));
-        let told = match best.filter(|l| l.fitness(ask.net, &ask.remote) > 0) {
-            Some(listener) => listener
-                .events
-                .request(offer.clone())
-                .map_err(|_| Status::Refused),
+        let best = listeners.iter().max_by_key(|l| l.fitness(ask));
+        let told = match best.filter(|l| l.fitness(ask) > 0) {
+            Some(listener) => offer.tell(listener),
             None if ask.remote_is_here => Err(Status::Refused),
             None => Err(Status::Unreachable),
         };
@@ -197,13 +207,12 @@ impl Exchange {
         if let Err(status) = told {
             offer.decide(status, &[]);
         }
-        Ok(offer)
     }
 }
 
 impl Exchange {
-    /// Makes an offer that can be found by its number until it is decided.
-    fn make_offer(self: &Arc<Self>, ask: Ask) -> Result<Arc<Offer>> {
+    /// Makes an offer, to be submitted, that can be found by its number until it is decided.
+    pub(crate) fn make_offer(self: &Arc<Self>, ask: Ask) -> Result<Arc<Offer>> {
         let number = {
             let mut open = self.open.lock();
             let number = open.next;
@@ -239,6 +248,8 @@ pub(crate) struct Offer {
     exchange: Arc<Exchange>,
     number: NonZeroUsize,
     active: Arc<Side>,
+    /// Who was told.
+    listener: SetOnce<Arc<Listener>>,
     #[pin]
     open: SpinLockIrq<bool>,
     #[pin]
@@ -254,6 +265,7 @@ impl Offer {
                 exchange,
                 number,
                 active,
+                listener: SetOnce::new(),
                 open <- new_spinlock_irq!(true),
                 timer <- Timer::new(),
             }),
@@ -264,6 +276,16 @@ impl Offer {
     /// Names the offer as long as it is not decided.
     pub(crate) fn number(&self) -> NonZeroUsize {
         self.number
+    }
+
+    /// Tells a listener; one that has no room for the request turns it away.
+    fn tell(self: &Arc<Self>, listener: &Arc<Listener>) -> Result<(), Status> {
+        self.listener.populate(listener.clone());
+        let told = listener.events.request(self.clone());
+        told.map_err(|_| {
+            listener.events.turned_away();
+            Status::Refused
+        })
     }
 
     /// The address of the active side.
@@ -303,16 +325,30 @@ impl Offer {
         }
         let adapter = self.ask.qp.adapter();
         adapter.count(Counter::ConnectFailures, 1);
-        self.ask.events.reply(Err(status), private_data);
+        self.answer_no(status, private_data);
         true
+    }
+
+    /// Tells the active side that there is no connection; without the data if they find no room.
+    fn answer_no(&self, status: Status, private_data: &[u8]) {
+        let events = &self.ask.events;
+        let told = events.reply(Err(status), private_data);
+        if told.is_err() && events.reply(Err(status), &[]).is_err() {
+            let qp = &self.ask.qp;
+            qp.adapter()
+                .warn(qp.number(), fmt!("the answer to its connect was lost"));
+        }
     }
 
     /// The passive side says no. `ECONNABORTED` when the active side is gone.
     pub(crate) fn reject(&self, private_data: &[u8]) -> Result {
-        match self.decide(Status::Refused, private_data) {
-            true => Ok(()),
-            false => Err(ECONNABORTED),
+        if !self.decide(Status::Refused, private_data) {
+            return Err(ECONNABORTED);
         }
+        if let Some(listener) = self.listener.as_ref() {
+            listener.events.turned_away();
+        }
+        Ok(())
     }
 
     /// The active side gives up.
@@ -342,7 +378,7 @@ impl Offer {
                 self.ask.qp.fail();
                 let adapter = self.ask.qp.adapter();
                 adapter.count(Counter::ConnectFailures, 1);
-                self.ask.events.reply(Err(Status::Refused), &[]);
+                self.answer_no(Status::Refused, &[]);
                 return Err(e);
             }
         };
@@ -354,7 +390,13 @@ impl Offer {
         };
         events.established(up(ours));
         passive.up();
-        self.ask.events.reply(Ok(up(theirs)), private_data);
+        if self.ask.events.reply(Ok(up(theirs)), private_data).is_err() {
+            // The active side never hears that it was connected, so it must not be.
+            self.active.forget();
+            self.ask.qp.fail();
+            self.answer_no(Status::Aborted, &[]);
+            return Ok(());
+        }
         self.active.up();
         Ok(())
     }
@@ -379,6 +421,9 @@ impl Offer {
             passive.forget();
             return Err(ECONNABORTED);
         }
+        // What one side posted before the other was connected waits for this.
+        qp.ring();
+        self.ask.qp.ring();
         Ok(passive)
     }
 }

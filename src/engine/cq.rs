@@ -158,6 +158,7 @@ impl CompletionQueue {
         }
         if inner.ring.push(entry).is_err() {
             inner.failed = true;
+            self.adapter.count(Counter::CqOverflows, 1);
             let armed = inner.arm.take();
             drop(inner);
             if let Some(arm) = armed {
@@ -220,6 +221,9 @@ impl CompletionQueue {
     /// Ends all calls; returns when none runs any more. May sleep.
     pub(crate) fn close(&self) {
         self.upcalls.close();
+        // What is large goes now, where it may sleep: the last reference may go anywhere.
+        let ring = core::mem::replace(&mut self.inner.lock().ring, Ring::empty());
+        drop(ring);
     }
 
     fn raise(self: &Arc<Self>, news: u32) {

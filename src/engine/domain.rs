@@ -49,7 +49,7 @@ impl Host {
     pub(crate) fn quiesce(&self) {
         // Timers run in softirq, which is a read-side critical section.
         rcu::synchronize_rcu();
-        self.softirqs.drain();
+        self.softirqs.flush();
     }
 }
 

@@ -352,6 +352,9 @@ impl QueuePair {
         if pushed.is_err() {
             self.break_down();
         }
+        if arrival.status == Status::Flushed {
+            self.adapter().count(Counter::Flushes, 1);
+        }
         self.report("receive", arrival.status);
         if !arrival.status.is_success() {
             self.fail();
@@ -391,7 +394,6 @@ impl QueuePair {
     /// A completion queue took no entry: the queue pair cannot report any more.
     fn break_down(self: &Arc<Self>) {
         if !self.broken.xchg(true, Relaxed) {
-            self.adapter().count(Counter::CqOverflows, 1);
             self.report("completion queue", Status::Fatal);
             self.raise(BROKEN);
             self.fail();

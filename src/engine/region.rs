@@ -168,6 +168,8 @@ impl Slot {
     /// A registration that comes too late may hold it for the moment in which it notices.
     fn claim(&self) -> Opening<'_, Registration> {
         loop {
+            // Late as it is, it may even have opened the gate, on no bytes at all.
+            let _ = self.gate.close(None);
             if let Some(opening) = self.gate.begin() {
                 return opening;
             }

@@ -11,7 +11,7 @@ use kernel::prelude::*;
 ///
 /// # Invariants
 ///
-/// `tail - head <= limit <= slots.len()`, and `slots.len()` is a power of two.
+/// `tail - head <= limit <= slots.len()`, and `slots.len()` is a power of two, or zero.
 pub(crate) struct Ring<T> {
     slots: KVVec<T>,
     limit: u32,
@@ -36,6 +36,16 @@ impl<T: Clone + Copy> Ring<T> {
             head: 0,
             tail: 0,
         })
+    }
+
+    /// A ring that takes nothing.
+    pub(crate) const fn empty() -> Self {
+        Self {
+            slots: KVVec::new(),
+            limit: 0,
+            head: 0,
+            tail: 0,
+        }
     }
 
     /// How many entries are in the ring.
@@ -71,7 +81,7 @@ impl<T: Clone + Copy> Ring<T> {
     /// Where in an array of one place per slot the entry `seq` has its part.
     pub(crate) fn place(&self, seq: u32) -> usize {
         // CAST: widening.
-        seq as usize & (self.slots.len() - 1)
+        seq as usize & self.slots.len().wrapping_sub(1)
     }
 
     /// The number of slots, for arrays that go with the ring.

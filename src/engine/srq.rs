@@ -116,6 +116,12 @@ impl SharedReceive {
         Ok(())
     }
 
+    /// Sets the limit of a new queue: the event comes on a fall below it, so an empty queue that
+    /// was never filled is quiet (SRQ-07).
+    pub(crate) fn preset_limit(&self, limit: u32) {
+        self.inner.lock().limit = limit;
+    }
+
     /// Posts a receive. Any context.
     pub(crate) fn post(
         self: &Arc<Self>,
@@ -174,6 +180,9 @@ impl SharedReceive {
     /// Ends all calls; returns when none runs any more. May sleep.
     pub(crate) fn close(&self) {
         self.upcalls.close();
+        // What is large goes now, where it may sleep: the last reference may go anywhere.
+        let ring = core::mem::replace(&mut self.inner.lock().ring, ReceiveRing::empty());
+        drop(ring);
     }
 
     fn raise(self: &Arc<Self>, news: u32) {

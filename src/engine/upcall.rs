@@ -2,8 +2,9 @@
 
 //! [`Upcalls`]: the rules under which a consumer is called back.
 //!
-//! - Never from the stack of a call that the consumer made, and never under a lock: whoever has
-//!   news calls [`Upcalls::raise`] and queues the softirq work of its object, which calls
+//! - Never inside a call that the consumer made, and never under a lock: calls come from softirq,
+//!   which may well run where a posting call enables softirqs again, as it does for every network
+//!   device. Whoever has news calls [`Upcalls::raise`] and queues the softirq work of its object, which calls
 //!   [`Upcalls::run`].
 //! - One call at a time per object: a work item does not run twice at once.
 //! - None after [`Upcalls::close`] returned.

@@ -113,9 +113,10 @@ impl Told {
 }
 
 impl ConnectionEvents for Told {
-    fn reply(&self, answer: Result<Up<'_>, Status>, private_data: &[u8]) {
+    fn reply(&self, answer: Result<Up<'_>, Status>, private_data: &[u8]) -> Result {
         self.replies.hit();
         self.note(answer, private_data);
+        Ok(())
     }
 
     fn established(&self, up: Up<'_>) {

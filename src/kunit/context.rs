@@ -8,7 +8,7 @@ use kernel::sync::Arc;
 use super::buffer::Buffer;
 use super::harness::Bench;
 use super::harness::End;
-use super::harness::Queue;
+use super::queues::Queue;
 use super::requests::write;
 use super::requests::SEND;
 use crate::engine::cq::Arm;

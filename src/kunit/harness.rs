@@ -21,17 +21,14 @@ use kernel::time::Delta;
 
 use super::buffer::Buffer;
 use super::buffer::ALL;
-use super::log::CqLog;
-use super::log::CqUser;
 use super::log::Owner;
 use super::log::QpLog;
 use super::log::QpUser;
-use super::log::SrqLog;
-use super::log::SrqUser;
+use super::queues::Queue;
+use super::queues::Shared;
 use crate::direct;
 use crate::engine::connection::Join;
 use crate::engine::counters::Counter;
-use crate::engine::cq::CompletionQueue;
 use crate::engine::domain::Adapter;
 use crate::engine::domain::Domain;
 use crate::engine::domain::Host;
@@ -40,13 +37,10 @@ use crate::engine::qp::NotPosted;
 use crate::engine::qp::Parts;
 use crate::engine::qp::QueuePair;
 use crate::engine::rights::Rights;
-use crate::engine::srq::SharedReceive;
 use crate::engine::state::State;
-use crate::engine::status::Status;
 use crate::engine::transport::Link;
 use crate::engine::transport::ReadLimits;
 use crate::engine::transport::Transport;
-use crate::engine::work::Completion;
 use crate::engine::work::Flags;
 use crate::engine::work::Sge;
 use crate::engine::work::Work;
@@ -236,103 +230,6 @@ pub(crate) fn settle(adapter: &Adapter) {
     }
 }
 
-/// A completion queue and what it told.
-pub(crate) struct Queue {
-    pub(crate) cq: Arc<CompletionQueue>,
-    pub(crate) log: Arc<CqLog>,
-    adapter: Arc<Adapter>,
-}
-
-impl Queue {
-    /// A queue that calls on `cpu`, or anywhere. May sleep.
-    pub(crate) fn new(adapter: &Arc<Adapter>, depth: u32, cpu: u32) -> Result<Arc<Self>> {
-        let log = CqLog::new()?;
-        let events = KBox::new(CqUser(log.clone()), GFP_KERNEL)?;
-        let queue = Self {
-            cq: CompletionQueue::new(adapter.clone(), depth, cpu, events)?,
-            log,
-            adapter: adapter.clone(),
-        };
-        Ok(Arc::new(queue, GFP_KERNEL)?)
-    }
-
-    /// The entry that is there now, if any.
-    pub(crate) fn poll(&self) -> Option<Completion> {
-        let mut found = None;
-        self.cq.poll(1, |entry| found = Some(entry));
-        found
-    }
-
-    /// The next entry; waits for it.
-    pub(crate) fn next(&self) -> Option<Completion> {
-        let mut found = None;
-        wait_until(|| {
-            found = self.poll();
-            found.is_some()
-        });
-        found
-    }
-
-    /// Whether the next entry is that one; waits for it.
-    pub(crate) fn brings(&self, context: u64, status: Status) -> bool {
-        let got = self.next().map(|e| (e.context, e.status));
-        same(got, Some((context, status)))
-    }
-
-    /// Whether the next entries are those, all with one status.
-    pub(crate) fn brings_all(&self, contexts: core::ops::Range<u64>, status: Status) -> bool {
-        let mut all = contexts;
-        all.all(|context| self.brings(context, status))
-    }
-
-    /// Whether nothing is there, and nothing is about to come.
-    pub(crate) fn is_silent(&self) -> bool {
-        settle(&self.adapter);
-        same(self.poll().map(|e| (e.context, e.status)), None)
-    }
-
-    /// Whether the queue has called that often, and is not about to call again.
-    pub(crate) fn has_called(&self, times: u32) -> bool {
-        settle(&self.adapter);
-        same(self.log.calls.get(), times)
-    }
-}
-
-impl Drop for Queue {
-    fn drop(&mut self) {
-        self.cq.close();
-        // A hook may hold the queue.
-        self.log.set_hook(None);
-    }
-}
-
-/// A shared receive queue and what it told.
-pub(crate) struct Shared {
-    pub(crate) srq: Arc<SharedReceive>,
-    pub(crate) log: Arc<SrqLog>,
-}
-
-impl Shared {
-    /// A queue for `depth` receives. May sleep.
-    pub(crate) fn new(domain: &Arc<Domain>, depth: u32, sges: u32) -> Result<Arc<Self>> {
-        let log = SrqLog::new()?;
-        let events = KBox::new(SrqUser(log.clone()), GFP_KERNEL)?;
-        let srq = SharedReceive::new(domain.clone(), depth, sges, events)?;
-        Ok(Arc::new(Self { srq, log }, GFP_KERNEL)?)
-    }
-
-    /// Posts a receive.
-    pub(crate) fn post(&self, context: u64, sges: &[Sge]) -> Result {
-        accepted(self.srq.post(context, sges.iter().copied()))
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        self.srq.close();
-    }
-}
-
 /// A queue pair with all that belongs to it. Dropping it destroys the queue pair.
 pub(crate) struct End {
     pub(crate) qp: Arc<QueuePair>,
@@ -347,7 +244,8 @@ pub(crate) struct End {
     memory: Pin<KBox<Mutex<KVec<Arc<Buffer>>>>>,
 }
 
-fn accepted(posted: Result<(), NotPosted>) -> Result {
+/// A post that has to be accepted; says in the log why it was not.
+pub(super) fn accepted(posted: Result<(), NotPosted>) -> Result {
     posted.map_err(|e| {
         pr_err!("refused: {:?}\n", e);
         EINVAL

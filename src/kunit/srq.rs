@@ -9,7 +9,7 @@ use super::harness::connect;
 use super::harness::End;
 use super::harness::Lab;
 use super::harness::Plan;
-use super::harness::Shared;
+use super::queues::Shared;
 use super::harness::RNR_MS;
 use crate::direct;
 use crate::engine::domain::Domain;

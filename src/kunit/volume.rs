@@ -9,7 +9,7 @@ use super::buffer::Buffer;
 use super::harness::Bench;
 use super::harness::End;
 use super::harness::Plan;
-use super::harness::Queue;
+use super::queues::Queue;
 use super::requests::SEND;
 use crate::engine::qp::QueuePair;
 use crate::engine::status::Status;

@@ -115,6 +115,8 @@ impl<T: Operations> OperationsVTable<T> {
                     qp::by_number::<T>((*param).qpn)?,
                 )
             };
+            // The answer may come, and iw_cm give its reference up, before this returns.
+            let _held = qp.hold();
             T::connect(id, qp, &params)?;
             Ok(0)
         })

@@ -42,7 +42,7 @@ const PKEY: u16 = 0xffff;
 const SPEED: u16 = bindings::ib_port_speed_IB_SPEED_EDR as u16;
 const WIDTH: u8 = bindings::ib_port_width_IB_WIDTH_4X as u8;
 
-/// `Polling` and `LinkUp` of the physical state machine.
+/// `Disabled` and `LinkUp` of the physical state machine.
 const PHYS_DOWN: u8 = bindings::ib_port_phys_state_IB_PORT_PHYS_STATE_DISABLED as u8;
 const PHYS_UP: u8 = bindings::ib_port_phys_state_IB_PORT_PHYS_STATE_LINK_UP as u8;
 

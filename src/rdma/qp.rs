@@ -129,6 +129,15 @@ impl CmRefs {
     }
 }
 
+/// Keeps a queue pair from being destroyed as long as it exists.
+pub(super) struct Hold(Arc<CmRefs>);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.0.put();
+    }
+}
+
 /// A number in the module-wide space, given back on drop.
 struct Number(u32);
 
@@ -198,6 +207,13 @@ impl<P> Object<bindings::ib_qp, P> {
     /// The number, unique in the module. Any context.
     pub(crate) fn qpn(&self) -> u32 {
         self.extra()._number.0
+    }
+
+    /// Holds the queue pair. Only while somebody else (iw_cm) holds it already.
+    pub(super) fn hold(&self) -> Hold {
+        let cm = self.extra().cm.clone();
+        cm.get();
+        Hold(cm)
     }
 
     /// What to put into the completions of this queue pair. Any context.

@@ -108,9 +108,9 @@ impl<T> Gate<T> {
         self.word.load(Acquire) & (OPEN | ENTRIES) == 0
     }
 
-    /// Whether the gate is open now.
+    /// Whether the gate is open now; then what earlier entries did is visible, too.
     pub(crate) fn is_open(&self) -> bool {
-        self.word.load(Relaxed) & OPEN != 0
+        self.word.load(Acquire) & OPEN != 0
     }
 
     /// The key of the last opening.

@@ -98,11 +98,6 @@ impl OwnQueue {
         // SAFETY: By the type invariant the workqueue is live.
         unsafe { bindings::__flush_workqueue(self.0.as_ptr()) };
     }
-
-    fn drain(&self) {
-        // SAFETY: By the type invariant the workqueue is live.
-        unsafe { bindings::drain_workqueue(self.0.as_ptr()) };
-    }
 }
 
 impl Drop for OwnQueue {
@@ -152,11 +147,6 @@ impl BhQueue {
     pub(crate) fn flush(&self) {
         self.0.flush();
     }
-
-    /// Waits until the queue is empty; meanwhile only its own items may queue more. Process context.
-    pub(crate) fn drain(&self) {
-        self.0.drain();
-    }
 }
 
 /// A work queue whose items run in process context and may sleep. C: `WQ_UNBOUND | WQ_MEM_RECLAIM`.
@@ -185,11 +175,6 @@ impl ProcessQueue {
     /// Waits until everything queued before the call has run. Process context.
     pub(crate) fn flush(&self) {
         self.0.flush();
-    }
-
-    /// Waits until the queue is empty; meanwhile only its own items may queue more. Process context.
-    pub(crate) fn drain(&self) {
-        self.0.drain();
     }
 }
 
@@ -312,7 +297,7 @@ mod tests {
         let queue = ProcessQueue::new(c"ndk_test_process")?;
         let item = probe()?;
         assert!(queue.enqueue(item.clone()).is_ok());
-        queue.drain();
+        queue.flush();
         assert_eq!(item.runs.load(Relaxed), 1);
         Ok(())
     }

@@ -19,6 +19,7 @@ use crate::engine::connection::Listener;
 use crate::engine::connection::ListenerEvents;
 use crate::engine::connection::Offer;
 use crate::engine::connection::Up;
+use crate::engine::counters::Counter;
 use crate::engine::status::Status;
 use crate::engine::transport::ReadLimits;
 use crate::rdma::CmId;
@@ -38,7 +39,7 @@ struct Events {
 }
 
 impl ConnectionEvents for Events {
-    fn reply(&self, answer: Result<Up<'_>, Status>, private_data: &[u8]) {
+    fn reply(&self, answer: Result<Up<'_>, Status>, private_data: &[u8]) -> Result {
         let limits = answer
             .as_ref()
             .map_or(ReadLimits::default(), |up| up.limits);
@@ -50,16 +51,13 @@ impl ConnectionEvents for Events {
             ord: narrow(limits.outbound),
             private_data,
         };
-        if self.id.connect_reply(&event).is_err() {
-            pr_warn!("ndk: a connect reply was lost\n");
-        }
+        self.id.connect_reply(&event)
     }
 
     fn established(&self, up: Up<'_>) {
         let (ird, ord) = (narrow(up.limits.inbound), narrow(up.limits.outbound));
-        if self.id.established(ird, ord).is_err() {
-            pr_warn!("ndk: an established event was lost\n");
-        }
+        // The event has no data, and iw_cm keeps room for it: it is never lost.
+        let _ = self.id.established(ird, ord);
     }
 
     fn closed(&self) -> Result {
@@ -97,7 +95,7 @@ pub(super) fn connect(id: CmId<Verbs>, qp: &Qp<Verbs>, params: &ConnParams<'_>) 
     let mut private_data = KVec::new();
     private_data.extend_from_slice(params.private_data, GFP_KERNEL)?;
     let events = Arc::new(Events { id, local, remote }, GFP_KERNEL)?;
-    let offer = shared.exchange.connect(Ask {
+    let offer = shared.exchange.make_offer(Ask {
         net: shared.adapter.net(),
         local,
         remote,
@@ -107,7 +105,9 @@ pub(super) fn connect(id: CmId<Verbs>, qp: &Qp<Verbs>, params: &ConnParams<'_>) 
         private_data,
         events,
     })?;
-    qp.set_offer(offer);
+    // The queue pair can take it back from here on, and so before it can be answered.
+    qp.set_offer(offer.number());
+    shared.exchange.submit(&offer);
     Ok(())
 }
 
@@ -161,6 +161,10 @@ impl ListenerEvents for Requests {
             .connect_request(&event, RequestId::new(offer.number()))
     }
 
+    fn turned_away(&self) {
+        self.shared.adapter.count(Counter::Rejects, 1);
+    }
+
     fn has_addr(&self, ip: IpAddr) -> bool {
         self.shared
             .netdev()
@@ -168,7 +172,8 @@ impl ListenerEvents for Requests {
     }
 }
 
-/// Begins to listen at the id's address; `EADDRINUSE` when somebody does already.
+/// Begins to listen at the id's address; `EADDRINUSE` when somebody does already at the same one.
+/// Listeners of several devices share a wildcard.
 pub(super) fn listen(device: &Device<Verbs>, id: CmId<Verbs>) -> Result<Arc<Listening>> {
     let at = id.mapped_local().or_else(|| id.local()).ok_or(EINVAL)?;
     let shared = device.shared().clone();
@@ -176,7 +181,14 @@ pub(super) fn listen(device: &Device<Verbs>, id: CmId<Verbs>) -> Result<Arc<List
     let net = shared.adapter.net();
     let events = KBox::new(Requests { id, shared }, GFP_KERNEL)?;
     let listener = exchange.listen(net, at, events)?;
+    // Dropping it ends listening, so nothing is left behind when there is no memory.
     Ok(Arc::new(Listening { exchange, listener }, GFP_KERNEL)?)
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.end();
+    }
 }
 
 impl Listening {

@@ -2,6 +2,8 @@
 
 //! Queue pairs and shared receive queues; work requests to the engine's.
 
+use core::num::NonZeroUsize;
+
 use kernel::new_spinlock_irq;
 use kernel::prelude::*;
 use kernel::sync::Arc;
@@ -16,7 +18,6 @@ use super::device::MAX_SGES;
 use super::memory::rights;
 use super::memory::rights_of;
 use super::Verbs;
-use crate::engine::connection::Offer;
 use crate::engine::qp::Caps;
 use crate::engine::qp::NotPosted;
 use crate::engine::qp::Parts;
@@ -69,8 +70,8 @@ struct Control {
     /// Reads that this side may serve at once, and have outstanding at once.
     inbound: u8,
     outbound: u8,
-    /// The connection that this side has asked for.
-    offer: Option<Arc<Offer>>,
+    /// The number of the connection that this side asked for last.
+    offer: Option<NonZeroUsize>,
 }
 
 struct Upcalls(QpUpcall);
@@ -97,20 +98,22 @@ pub(super) fn create(device: &Device<Verbs>, init: &QpInit<'_, Verbs>) -> Result
         events: KBox::new(Upcalls(init.upcall.clone()), GFP_KERNEL)?,
         cookie: init.cookie.into_raw(),
     };
-    let engine = QueuePair::new(parts, caps)?;
     let control = Control {
         access: Access::default(),
         inbound: 0,
         outbound: 0,
         offer: None,
     };
+    let control = KBox::pin_init(new_spinlock_irq!(control), GFP_KERNEL)?;
+    // Last: what it joins it leaves only when it is destroyed.
+    let engine = QueuePair::new(parts, caps)?;
     Ok(QpCreated {
         caps: granted(engine.caps()),
         payload: Pair {
             engine,
             shared: device.shared().clone(),
             signal_all: init.signal_all,
-            control: KBox::pin_init(new_spinlock_irq!(control), GFP_KERNEL)?,
+            control,
         },
     })
 }
@@ -156,9 +159,8 @@ impl Pair {
     }
 
     /// Remembers what this side has asked for, so that destroying can take it back.
-    pub(super) fn set_offer(&self, offer: Arc<Offer>) {
-        let old = self.control.lock().offer.replace(offer);
-        drop(old);
+    pub(super) fn set_offer(&self, number: NonZeroUsize) {
+        self.control.lock().offer = Some(number);
     }
 
     /// `ib_modify_qp` as the iWARP connection manager and `ib_drain_qp` use it.
@@ -212,8 +214,8 @@ impl Pair {
 
     /// Ends everything; the connection manager is told before this returns.
     pub(super) fn destroy(&self) {
-        let offer = self.control.lock().offer.take();
-        if let Some(offer) = offer {
+        let number = self.control.lock().offer.take();
+        if let Some(offer) = number.and_then(|n| self.shared.exchange.offer(n)) {
             offer.abandon();
         }
         self.engine.destroy();
@@ -388,10 +390,11 @@ pub(super) fn create_srq(
         return Err(EINVAL);
     }
     let events = KBox::new(SrqUpcalls(upcall), GFP_KERNEL)?;
-    let srq = SharedReceive::new((**pd).clone(), wanted.max_wr, wanted.max_sge, events)?;
-    if wanted.limit != 0 {
-        srq.set_limit(wanted.limit)?;
+    if wanted.limit > wanted.max_wr {
+        return Err(EINVAL);
     }
+    let srq = SharedReceive::new((**pd).clone(), wanted.max_wr, wanted.max_sge, events)?;
+    srq.preset_limit(wanted.limit);
     Ok(SrqCreated {
         granted: query_srq(&srq),
         payload: srq,

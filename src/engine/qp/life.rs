@@ -6,7 +6,9 @@ use kernel::prelude::*;
 use kernel::sync::atomic::ordering::Full;
 use kernel::sync::Arc;
 
+use super::send::SendQueue;
 use super::QueuePair;
+use super::ReceiveRing;
 use crate::engine::counters::Counter;
 use crate::engine::state::State;
 use crate::engine::transport::Link;
@@ -17,21 +19,19 @@ impl QueuePair {
     ///
     /// `EINVAL` when the queue pair is not ready to be connected, or is already.
     pub(crate) fn attach(&self, link: Link, limits: ReadLimits) -> Result {
+        self.sq.lock().set_read_limit(limits.outbound);
         let mut place = self.link.lock();
         let now = self.state();
         if place.is_some() || !matches!(now, State::Init | State::Ready) {
             return Err(EINVAL);
         }
+        let opening = self.inbound.begin().ok_or(EINVAL)?;
         let next = State::Connected.number();
         if self.state.cmpxchg(now.number(), next, Full).is_err() {
             return Err(EINVAL);
         }
+        opening.open(0);
         *place = Some(link);
-        if let Some(opening) = self.inbound.begin() {
-            opening.open(0);
-        }
-        drop(place);
-        self.sq.lock().set_read_limit(limits.outbound);
         Ok(())
     }
 
@@ -47,27 +47,39 @@ impl QueuePair {
         if next == State::Connected || !now.may_become(next) {
             return Err(EINVAL);
         }
-        if next == State::Reset {
-            self.reset()?;
-        }
-        match self.state.cmpxchg(now.number(), next.number(), Full) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(EINVAL),
-        }
-    }
-
-    /// Makes the queues ready for a new life; `EBUSY`, and nothing is changed, while something is
-    /// still ending.
-    fn reset(&self) -> Result {
-        if self.state() == State::Error && !self.is_settled() {
+        if next == State::Reset && now == State::Error && !self.is_settled() {
             return Err(EBUSY);
         }
-        self.sq.lock().reset();
-        let mut rq = self.rq.lock();
-        while rq.ring.cancel().is_some() {}
-        rq.flushing = false;
-        rq.ended = false;
+        if self
+            .state
+            .cmpxchg(now.number(), next.number(), Full)
+            .is_err()
+        {
+            return Err(EINVAL);
+        }
+        if next == State::Reset {
+            self.reset();
+        }
         Ok(())
+    }
+
+    /// Makes the queues ready for a new life.
+    ///
+    /// A failure that comes meanwhile has changed the state before it takes the locks, and its
+    /// flags stay.
+    fn reset(&self) {
+        let mut sq = self.sq.lock();
+        if self.state() == State::Reset {
+            sq.reset();
+        }
+        drop(sq);
+        let mut rq = self.rq.lock();
+        if self.state() == State::Reset {
+            while rq.ring.cancel().is_some() {}
+            rq.flushing = false;
+            rq.waiting = false;
+            rq.ended = false;
+        }
     }
 
     /// Enters the error state: nothing is started or taken any more, everything accepted is
@@ -115,6 +127,10 @@ impl QueuePair {
             shared.leave(self);
         }
         self.upcalls.close();
+        // What is large goes now, where it may sleep: the last reference may go anywhere.
+        let sends = core::mem::replace(&mut *self.sq.lock(), SendQueue::empty());
+        let receives = core::mem::replace(&mut self.rq.lock().ring, ReceiveRing::empty());
+        drop((sends, receives));
     }
 
     /// Whether nothing that was accepted is left.

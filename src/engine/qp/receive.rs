@@ -64,6 +64,15 @@ impl ReceiveRing {
         })
     }
 
+    /// A ring that takes nothing.
+    pub(crate) const fn empty() -> Self {
+        Self {
+            ring: Ring::empty(),
+            sges: KVVec::new(),
+            max_sge: 0,
+        }
+    }
+
     pub(crate) fn post(
         &mut self,
         context: u64,

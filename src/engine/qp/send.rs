@@ -124,6 +124,23 @@ impl SendQueue {
         })
     }
 
+    /// A queue that takes nothing.
+    pub(super) const fn empty() -> Self {
+        Self {
+            ring: Ring::empty(),
+            sges: KVVec::new(),
+            inline: KVVec::new(),
+            max_sge: 0,
+            max_inline: 0,
+            max_read_sge: 0,
+            next: 0,
+            reads: 0,
+            read_limit: 0,
+            flushing: true,
+            stop_at: None,
+        }
+    }
+
     /// Queues a request; the elements are used up during the call.
     pub(super) fn post(
         &mut self,
