@@ -5,6 +5,8 @@
 //! | file          | what it is                                                        |
 //! |---------------|-------------------------------------------------------------------|
 //! | [`harness`]   | two connected ends, bounded waits, checks that say what they found |
+//! | [`queues`]    | completion and shared receive queues that record their events      |
+//! | [`town`]      | listeners, and the two sides of a connection to be                |
 //! | [`log`]       | recorders of everything that the engine tells                     |
 //! | [`buffer`]    | registered memory with known contents                             |
 //! | [`requests`]  | short ways to write requests                                      |
@@ -25,10 +27,12 @@ mod log;
 mod memory;
 mod message;
 mod order;
+mod queues;
 mod race;
 mod refuse;
 mod requests;
 mod rnr;
 mod srq;
 mod states;
+mod town;
 mod volume;

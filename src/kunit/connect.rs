@@ -2,269 +2,24 @@
 
 //! Connections on one host: who is asked, what is agreed on, and who is told what, how often.
 
-use core::net::IpAddr;
-use core::net::Ipv4Addr;
-use core::net::Ipv6Addr;
-use core::net::SocketAddr;
-
-use kernel::new_spinlock_irq;
-use kernel::prelude::*;
-use kernel::sync::Arc;
-use kernel::sync::SpinLockIrq;
-
-use super::harness::End;
-use super::harness::Lab;
-use super::harness::Plan;
-use super::harness::RNR_MS;
-use super::log::Tally;
-use crate::direct;
-use crate::engine::connection::Ask;
-use crate::engine::connection::ConnectionEvents;
-use crate::engine::connection::Exchange;
-use crate::engine::connection::Listener;
-use crate::engine::connection::ListenerEvents;
-use crate::engine::connection::Offer;
-use crate::engine::connection::Up;
-use crate::engine::state::State;
-use crate::engine::status::Status;
-use crate::engine::transport::ReadLimits;
-
-/// The network namespace of every test that does not say otherwise.
-const NET: u64 = 1;
-
-const PORT: u16 = 4791;
-
-/// An address of this host.
-const HERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
-
-/// Another one.
-const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
-
-const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-
-const fn at(ip: IpAddr, port: u16) -> SocketAddr {
-    SocketAddr::new(ip, port)
-}
-
-/// What the answer to a connect was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Answer {
-    /// The read limits, inbound and outbound, of a connection that is up.
-    status: Result<(u32, u32), Status>,
-    /// The first bytes of the private data that came along, and how many there were.
-    data: ([u8; 8], usize),
-}
-
-/// What one side was told.
-#[pin_data]
-struct Told {
-    replies: Tally,
-    established: Tally,
-    closed: Tally,
-    /// How often `closed` fails before it is taken.
-    stubborn: u32,
-    /// Ended while it is told that the connection is up.
-    victim: Option<Arc<crate::engine::qp::QueuePair>>,
-    #[pin]
-    answer: SpinLockIrq<Option<Answer>>,
-}
-
-impl Told {
-    fn new() -> Result<Arc<Self>> {
-        Self::with(0, None)
-    }
-
-    fn with(stubborn: u32, victim: Option<Arc<crate::engine::qp::QueuePair>>) -> Result<Arc<Self>> {
-        Arc::pin_init(
-            pin_init!(Self {
-                replies: Tally::new(),
-                established: Tally::new(),
-                closed: Tally::new(),
-                stubborn,
-                victim,
-                answer <- new_spinlock_irq!(None),
-            }),
-            GFP_KERNEL,
-        )
-    }
-
-    fn note(&self, status: Result<Up<'_>, Status>, data: &[u8]) {
-        let mut head = [0; 8];
-        for (to, from) in head.iter_mut().zip(data) {
-            *to = *from;
-        }
-        *self.answer.lock() = Some(Answer {
-            status: status.map(|up| (up.limits.inbound, up.limits.outbound)),
-            data: (head, data.len()),
-        });
-        if let Some(victim) = &self.victim {
-            victim.fail();
-        }
-    }
-
-    fn answer(&self) -> Option<Answer> {
-        *self.answer.lock()
-    }
-
-    /// How the connect ended.
-    fn status(&self) -> Option<Result<(u32, u32), Status>> {
-        self.answer().map(|a| a.status)
-    }
-}
-
-impl ConnectionEvents for Told {
-    fn reply(&self, answer: Result<Up<'_>, Status>, private_data: &[u8]) -> Result {
-        self.replies.hit();
-        self.note(answer, private_data);
-        Ok(())
-    }
-
-    fn established(&self, up: Up<'_>) {
-        self.established.hit();
-        self.note(Ok(up), &[]);
-    }
-
-    fn closed(&self) -> Result {
-        match self.closed.hit() < self.stubborn {
-            true => Err(ENOMEM),
-            false => Ok(()),
-        }
-    }
-}
-
-/// What a listener was asked.
-#[pin_data]
-struct Door {
-    requests: Tally,
-    refuses: bool,
-    /// The address of its device.
-    addr: IpAddr,
-    #[pin]
-    offer: SpinLockIrq<Option<Arc<Offer>>>,
-}
-
-struct DoorEvents(Arc<Door>);
-
-impl ListenerEvents for DoorEvents {
-    fn request(&self, offer: Arc<Offer>) -> Result {
-        self.0.requests.hit();
-        if self.0.refuses {
-            return Err(ENOMEM);
-        }
-        let old = self.0.offer.lock().replace(offer);
-        drop(old);
-        Ok(())
-    }
-
-    fn has_addr(&self, ip: IpAddr) -> bool {
-        self.0.addr == ip
-    }
-}
-
-impl Door {
-    fn new(addr: IpAddr, refuses: bool) -> Result<Arc<Self>> {
-        Arc::pin_init(
-            pin_init!(Self {
-                requests: Tally::new(),
-                refuses,
-                addr,
-                offer <- new_spinlock_irq!(None),
-            }),
-            GFP_KERNEL,
-        )
-    }
-
-    /// The offer that was told last.
-    fn offer(&self) -> Result<Arc<Offer>> {
-        let offer = self.offer.lock().take();
-        offer.ok_or(ENOENT)
-    }
-}
-
-/// An exchange and two ends that are not connected.
-struct Town {
-    exchange: Arc<Exchange>,
-    active: End,
-    passive: End,
-    // Dropped last.
-    lab: Lab,
-}
-
-impl Town {
-    fn new() -> Result<Self> {
-        let lab = Lab::new(RNR_MS)?;
-        let town = Self {
-            exchange: Exchange::new(direct::connect)?,
-            active: lab.end(&Plan::PLAIN)?,
-            passive: lab.end(&Plan::PLAIN)?,
-            lab,
-        };
-        town.active.qp.modify(State::Init)?;
-        town.passive.qp.modify(State::Init)?;
-        Ok(town)
-    }
-
-    fn listen(&self, at: SocketAddr, door: &Arc<Door>) -> Result<Arc<Listener>> {
-        let events = KBox::new(DoorEvents(door.clone()), GFP_KERNEL)?;
-        self.exchange.listen(NET, at, events)
-    }
-
-    /// A door at `HERE`, open.
-    fn open(&self) -> Result<Arc<Door>> {
-        let door = Door::new(HERE, false)?;
-        self.listen(at(HERE, PORT), &door)?;
-        Ok(door)
-    }
-
-    fn ask(&self, told: &Arc<Told>) -> Result<Ask> {
-        let mut private_data = KVec::new();
-        private_data.extend_from_slice(b"please", GFP_KERNEL)?;
-        Ok(Ask {
-            net: NET,
-            local: at(ELSEWHERE, 1234),
-            remote: at(HERE, PORT),
-            remote_is_here: true,
-            qp: self.active.qp.clone(),
-            limits: ReadLimits {
-                inbound: 3,
-                outbound: 7,
-            },
-            private_data,
-            events: told.clone(),
-        })
-    }
-
-    fn connect(&self, told: &Arc<Told>) -> Result<Arc<Offer>> {
-        self.exchange.connect(self.ask(told)?)
-    }
-
-    fn accept(&self, offer: &Offer, told: &Arc<Told>) -> Result {
-        let limits = ReadLimits {
-            inbound: 5,
-            outbound: 9,
-        };
-        offer.accept(&self.passive.qp, limits, b"welcome", told.clone())
-    }
-}
-
-/// Two sides over a connection that is up.
-fn connected(active: &Arc<Told>, passive: &Arc<Told>) -> Result<Town> {
-    let town = Town::new()?;
-    let door = town.open()?;
-    town.connect(active)?;
-    town.accept(&*door.offer()?, passive)?;
-    Ok(town)
-}
-
 #[kernel::macros::kunit_tests(ndk_connect)]
 mod tests {
-    use super::*;
+    use core::net::IpAddr;
+    use core::net::Ipv6Addr;
 
+    use kernel::prelude::*;
+
+    use crate::engine::connection::Offer;
     use crate::engine::counters::Counter;
+    use crate::engine::state::State;
+    use crate::engine::status::Status;
+    use crate::engine::transport::ReadLimits;
     use crate::kunit::harness::same;
     use crate::kunit::harness::settle;
+    use crate::kunit::harness::sleep;
     use crate::kunit::harness::wait_until;
     use crate::kunit::requests::*;
+    use crate::kunit::town::*;
 
     #[test]
     fn a_request_carries_what_the_active_side_said() -> Result {
@@ -531,7 +286,7 @@ mod tests {
         let town = connected(&active, &passive)?;
         town.passive.qp.fail();
         assert!(wait_until(|| active.closed.get() == 4));
-        super::super::harness::sleep(60);
+        sleep(60);
         assert!(same((active.closed.get(), passive.closed.get()), (4, 1)));
         Ok(())
     }

@@ -6,8 +6,8 @@ use kernel::prelude::*;
 use kernel::sync::Arc;
 
 use super::harness::Lab;
-use super::queues::Queue;
 use super::harness::RNR_MS;
+use super::queues::Queue;
 use crate::engine::cq::Arm;
 use crate::engine::cq::IfPresent;
 use crate::engine::status::Status;

@@ -9,8 +9,8 @@ use super::harness::connect;
 use super::harness::End;
 use super::harness::Lab;
 use super::harness::Plan;
-use super::queues::Shared;
 use super::harness::RNR_MS;
+use super::queues::Shared;
 use crate::direct;
 use crate::engine::domain::Domain;
 
