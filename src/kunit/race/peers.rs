@@ -49,8 +49,8 @@ use crate::kunit::harness::connect;
 use crate::kunit::harness::End;
 use crate::kunit::harness::Lab;
 use crate::kunit::harness::Plan;
-use crate::kunit::harness::Queue;
 use crate::kunit::memory::Buffer;
+use crate::kunit::queues::Queue;
 
 const BASE: u64 = 0x6000_0000_0303;
 const RIGHTS: Rights = Rights::LOCAL_WRITE

@@ -30,9 +30,9 @@ use crate::kunit::harness::connect;
 use crate::kunit::harness::End;
 use crate::kunit::harness::Lab;
 use crate::kunit::harness::Plan;
-use crate::kunit::harness::Queue;
 use crate::kunit::log::Hook;
 use crate::kunit::memory::Buffer;
+use crate::kunit::queues::Queue;
 
 /// One queue of requests, and what has come back: in order, each once.
 struct Ledger {
