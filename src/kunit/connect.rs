@@ -9,6 +9,7 @@ mod tests {
 
     use kernel::prelude::*;
 
+    use crate::direct;
     use crate::engine::connection::Offer;
     use crate::engine::counters::Counter;
     use crate::engine::state::State;
@@ -282,7 +283,7 @@ mod tests {
 
     #[test]
     fn an_end_that_could_not_be_told_is_told_again() -> Result {
-        let (active, passive) = (Told::with(3, None)?, Told::new()?);
+        let (active, passive) = (Told::stubborn(3)?, Told::new()?);
         let town = connected(&active, &passive)?;
         town.passive.qp.fail();
         assert!(wait_until(|| active.closed.get() == 4));
@@ -296,8 +297,8 @@ mod tests {
         for passive_ends in [true, false] {
             let (town, mut active, mut passive) = (Town::new()?, Told::new()?, Told::new()?);
             match passive_ends {
-                true => passive = Told::with(0, Some(town.passive.qp.clone()))?,
-                false => active = Told::with(0, Some(town.active.qp.clone()))?,
+                true => passive = Told::ending(&town.passive.qp)?,
+                false => active = Told::ending(&town.active.qp)?,
             }
             let door = town.open()?;
             town.connect(&active)?;
@@ -350,6 +351,102 @@ mod tests {
         assert!(same(town.active.counted(Counter::ConnectFailures), 1));
         assert!(same(town.active.counted(Counter::Connects), 0));
         assert!(same(town.passive.counted(Counter::Accepts), 0));
+        Ok(())
+    }
+
+    #[test]
+    fn a_wildcard_serves_addresses_of_this_host_and_of_its_device() -> Result {
+        for (device, here, asked) in [
+            (ELSEWHERE, false, 0),
+            (ELSEWHERE, true, 1),
+            (HERE, false, 1),
+        ] {
+            let (town, told) = (Town::new()?, Told::new()?);
+            let door = Door::new(device, true)?;
+            town.listen(at(ANY, PORT), &door)?;
+            let mut ask = town.ask(&told)?;
+            ask.remote_is_here = here;
+            town.exchange.connect(ask)?;
+            assert!(same(door.requests.get(), asked));
+            let status = match asked {
+                0 => Status::Unreachable,
+                _ => Status::Refused,
+            };
+            assert!(same(told.status(), Some(Err(status))));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_rejection_that_finds_no_room_is_told_without_its_data() -> Result {
+        let (town, told) = (Town::new()?, Told::deaf(1)?);
+        let door = town.open()?;
+        town.connect(&told)?;
+        door.offer()?.reject(b"go away!")?;
+        let answer = Answer {
+            status: Err(Status::Refused),
+            data: ([0; 8], 0),
+        };
+        assert!(same(told.replies.get(), 2) && same(told.answer(), Some(answer)));
+        Ok(())
+    }
+
+    #[test]
+    fn a_side_that_never_hears_that_it_is_connected_is_not() -> Result {
+        let (town, active, passive) = (Town::new()?, Told::deaf(1)?, Told::new()?);
+        let door = town.open()?;
+        town.connect(&active)?;
+        town.accept(&*door.offer()?, &passive)?;
+        assert!(same(active.status(), Some(Err(Status::Aborted))));
+        assert!(town.active.qp.state() == State::Error);
+        // The passive side was connected, and hears of the end.
+        assert!(wait_until(|| passive.closed.get() == 1));
+        settle(town.active.adapter());
+        assert!(same((active.closed.get(), passive.closed.get()), (0, 1)));
+        Ok(())
+    }
+
+    #[test]
+    fn a_listener_hears_of_requests_that_were_turned_away() -> Result {
+        let ways: [(fn(&Town, &Offer) -> Result, u32); 3] = [
+            (|_, offer| offer.reject(&[]), 1),
+            (|town, offer| town.accept(offer, &Told::new()?), 0),
+            (
+                |_, offer| {
+                    offer.abandon();
+                    Ok(())
+                },
+                0,
+            ),
+        ];
+        for (way, turned_away) in ways {
+            let (town, told) = (Town::new()?, Told::new()?);
+            let door = town.open()?;
+            town.connect(&told)?;
+            way(&town, &*door.offer()?)?;
+            assert!(same(door.turned_away.get(), turned_away));
+        }
+        let (town, told) = (Town::new()?, Told::new()?);
+        let door = Door::new(HERE, true)?;
+        town.listen(at(HERE, PORT), &door)?;
+        town.connect(&told)?;
+        assert!(same(door.turned_away.get(), 1));
+        Ok(())
+    }
+
+    #[test]
+    fn what_one_side_posts_before_the_other_is_connected_waits() -> Result {
+        let town = Town::new()?;
+        let (a, b) = (&town.active, &town.passive);
+        let transport = direct::connect(&a.qp, &b.qp)?;
+        a.attach(transport.clone(), 0)?;
+        b.receive(1, &[])?;
+        a.post(2, SEND, &[])?;
+        assert!(a.sends.is_silent() && b.receives.is_silent());
+        b.attach(transport, 1)?;
+        a.qp.ring();
+        assert!(a.sends.brings(2, Status::Success));
+        assert!(b.receives.brings(1, Status::Success));
         Ok(())
     }
 }

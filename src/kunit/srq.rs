@@ -123,6 +123,20 @@ mod tests {
     }
 
     #[test]
+    fn the_limit_of_a_new_queue_waits_for_a_fall() -> Result {
+        let crowd = Crowd::new(4)?;
+        crowd.shared.srq.preset_limit(2);
+        assert!(same(crowd.limits(), 0));
+        for context in 0..2 {
+            crowd.shared.post(context, &[])?;
+        }
+        assert!(same(crowd.limits(), 0) && same(crowd.shared.srq.limit(), 2));
+        crowd.senders[0].post(1, SEND, &[])?;
+        assert!(same(crowd.limits(), 1) && same(crowd.shared.srq.limit(), 0));
+        Ok(())
+    }
+
+    #[test]
     fn a_limit_of_zero_is_off_and_one_above_the_depth_is_refused() -> Result {
         let crowd = Crowd::new(4)?;
         for context in 0..4 {

@@ -7,9 +7,11 @@ use core::net::Ipv4Addr;
 use core::net::Ipv6Addr;
 use core::net::SocketAddr;
 
+use kernel::new_mutex;
 use kernel::new_spinlock_irq;
 use kernel::prelude::*;
 use kernel::sync::Arc;
+use kernel::sync::Mutex;
 use kernel::sync::SpinLockIrq;
 
 use super::harness::End;
@@ -33,6 +35,7 @@ use crate::engine::transport::ReadLimits;
 /// The network namespace of every test that does not say otherwise.
 pub(super) const NET: u64 = 1;
 
+/// Where every listener listens that does not say otherwise.
 pub(super) const PORT: u16 = 4791;
 
 /// An address of this host.
@@ -41,8 +44,10 @@ pub(super) const HERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 /// Another one.
 pub(super) const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
 
+/// Every address.
 pub(super) const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
+/// An address with its port.
 pub(super) const fn at(ip: IpAddr, port: u16) -> SocketAddr {
     SocketAddr::new(ip, port)
 }
@@ -64,6 +69,8 @@ pub(super) struct Told {
     pub(super) closed: Tally,
     /// How often `closed` fails before it is taken.
     stubborn: u32,
+    /// How often `reply` fails before it is taken.
+    deaf: u32,
     /// Ended while it is told that the connection is up.
     victim: Option<Arc<QueuePair>>,
     #[pin]
@@ -73,16 +80,32 @@ pub(super) struct Told {
 impl Told {
     /// Told nothing yet. May sleep.
     pub(super) fn new() -> Result<Arc<Self>> {
-        Self::with(0, None)
+        Self::with(0, 0, None)
     }
 
-    pub(super) fn with(stubborn: u32, victim: Option<Arc<QueuePair>>) -> Result<Arc<Self>> {
+    /// Its end can be told only after that many attempts.
+    pub(super) fn stubborn(attempts: u32) -> Result<Arc<Self>> {
+        Self::with(attempts, 0, None)
+    }
+
+    /// Its answer can be told only after that many attempts.
+    pub(super) fn deaf(attempts: u32) -> Result<Arc<Self>> {
+        Self::with(0, attempts, None)
+    }
+
+    /// Ends that queue pair while it is told that it is connected.
+    pub(super) fn ending(victim: &Arc<QueuePair>) -> Result<Arc<Self>> {
+        Self::with(0, 0, Some(victim.clone()))
+    }
+
+    fn with(stubborn: u32, deaf: u32, victim: Option<Arc<QueuePair>>) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 replies: Tally::new(),
                 established: Tally::new(),
                 closed: Tally::new(),
                 stubborn,
+                deaf,
                 victim,
                 answer <- new_spinlock_irq!(None),
             }),
@@ -104,6 +127,7 @@ impl Told {
         }
     }
 
+    /// The answer, or the report that the connection is up, that came last.
     pub(super) fn answer(&self) -> Option<Answer> {
         *self.answer.lock()
     }
@@ -116,9 +140,12 @@ impl Told {
 
 impl ConnectionEvents for Told {
     fn reply(&self, answer: Result<Up<'_>, Status>, private_data: &[u8]) -> Result {
-        self.replies.hit();
+        let is_deaf = self.replies.hit() < self.deaf;
         self.note(answer, private_data);
-        Ok(())
+        match is_deaf {
+            true => Err(ENOMEM),
+            false => Ok(()),
+        }
     }
 
     fn established(&self, up: Up<'_>) {
@@ -134,10 +161,11 @@ impl ConnectionEvents for Told {
     }
 }
 
-/// What a listener was asked.
+/// What a listener was asked. It keeps the last offer until somebody takes it.
 #[pin_data]
 pub(super) struct Door {
     pub(super) requests: Tally,
+    pub(super) turned_away: Tally,
     refuses: bool,
     /// The address of its device.
     pub(super) addr: IpAddr,
@@ -145,6 +173,7 @@ pub(super) struct Door {
     offer: SpinLockIrq<Option<Arc<Offer>>>,
 }
 
+/// The user of one listener.
 pub(super) struct DoorEvents(pub(super) Arc<Door>);
 
 impl ListenerEvents for DoorEvents {
@@ -161,13 +190,19 @@ impl ListenerEvents for DoorEvents {
     fn has_addr(&self, ip: IpAddr) -> bool {
         self.0.addr == ip
     }
+
+    fn turned_away(&self) {
+        self.0.turned_away.hit();
+    }
 }
 
 impl Door {
+    /// A door of a device at `addr`, which may turn everybody away. May sleep.
     pub(super) fn new(addr: IpAddr, refuses: bool) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 requests: Tally::new(),
+                turned_away: Tally::new(),
                 refuses,
                 addr,
                 offer <- new_spinlock_irq!(None),
@@ -188,6 +223,7 @@ pub(super) struct Town {
     pub(super) exchange: Arc<Exchange>,
     pub(super) active: End,
     pub(super) passive: End,
+    doors: Pin<KBox<Mutex<KVec<Arc<Door>>>>>,
     // Dropped last.
     pub(super) lab: Lab,
 }
@@ -200,6 +236,7 @@ impl Town {
             exchange: Exchange::new(direct::connect)?,
             active: lab.end(&Plan::PLAIN)?,
             passive: lab.end(&Plan::PLAIN)?,
+            doors: KBox::pin_init(new_mutex!(KVec::new()), GFP_KERNEL)?,
             lab,
         };
         town.active.qp.modify(State::Init)?;
@@ -207,7 +244,9 @@ impl Town {
         Ok(town)
     }
 
+    /// Begins to listen for `door`.
     pub(super) fn listen(&self, at: SocketAddr, door: &Arc<Door>) -> Result<Arc<Listener>> {
+        self.doors.lock().push(door.clone(), GFP_KERNEL)?;
         let events = KBox::new(DoorEvents(door.clone()), GFP_KERNEL)?;
         self.exchange.listen(NET, at, events)
     }
@@ -219,6 +258,7 @@ impl Town {
         Ok(door)
     }
 
+    /// What the active side asks for.
     pub(super) fn ask(&self, told: &Arc<Told>) -> Result<Ask> {
         let mut private_data = KVec::new();
         private_data.extend_from_slice(b"please", GFP_KERNEL)?;
@@ -237,16 +277,27 @@ impl Town {
         })
     }
 
+    /// The active side asks.
     pub(super) fn connect(&self, told: &Arc<Told>) -> Result<Arc<Offer>> {
         self.exchange.connect(self.ask(told)?)
     }
 
+    /// The passive side says yes.
     pub(super) fn accept(&self, offer: &Offer, told: &Arc<Told>) -> Result {
         let limits = ReadLimits {
             inbound: 5,
             outbound: 9,
         };
         offer.accept(&self.passive.qp, limits, b"welcome", told.clone())
+    }
+}
+
+impl Drop for Town {
+    fn drop(&mut self) {
+        // An offer holds its listener, and the listener the door.
+        for door in self.doors.lock().iter() {
+            drop(door.offer());
+        }
     }
 }
 
