@@ -22,6 +22,9 @@ mod tests {
     use crate::kunit::requests::*;
     use crate::kunit::town::*;
 
+    /// What somebody does with an offer.
+    type Way = fn(&Town, &Offer) -> Result;
+
     #[test]
     fn a_request_carries_what_the_active_side_said() -> Result {
         let (town, told) = (Town::new()?, Told::new()?);
@@ -225,9 +228,9 @@ mod tests {
 
     #[test]
     fn a_request_is_decided_once() -> Result {
-        let reject: fn(&Town, &Offer) -> Result = |_, offer| offer.reject(&[]);
-        let accept: fn(&Town, &Offer) -> Result = |town, offer| town.accept(offer, &Told::new()?);
-        let abandon: fn(&Town, &Offer) -> Result = |_, offer| {
+        let reject: Way = |_, offer| offer.reject(&[]);
+        let accept: Way = |town, offer| town.accept(offer, &Told::new()?);
+        let abandon: Way = |_, offer| {
             offer.abandon();
             Ok(())
         };
@@ -408,7 +411,7 @@ mod tests {
 
     #[test]
     fn a_listener_hears_of_requests_that_were_turned_away() -> Result {
-        let ways: [(fn(&Town, &Offer) -> Result, u32); 3] = [
+        let ways: [(Way, u32); 3] = [
             (|_, offer| offer.reject(&[]), 1),
             (|town, offer| town.accept(offer, &Told::new()?), 0),
             (
