@@ -86,7 +86,7 @@ mod tests {
                 // A run goes to the end of its piece: the byte behind it is another piece's.
                 let next = place(&ODD, at + run.len());
                 assert!(next != Some(want + run.len()));
-                assert!(run.len() > 0 && at + run.len() <= len);
+                assert!(!run.is_empty() && at + run.len() <= len);
             }
             // CAST: widening.
             assert!(access.run(len as u64).is_empty());

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Side`]: one side of a connection; it is told once that the connection is gone.
+
+use kernel::impl_has_work;
+use kernel::new_spinlock_irq;
+use kernel::new_work;
+use kernel::prelude::*;
+use kernel::sync::Arc;
+use kernel::sync::SpinLockIrq;
+use kernel::workqueue::Work as WorkStruct;
+use kernel::workqueue::WorkItem;
+
+use super::ConnectionEvents;
+use crate::engine::qp::QueuePair;
+use crate::engine::transport::LinkOwner;
+use crate::sys::timer::Expires;
+use crate::sys::timer::Timer;
+
+/// How soon an event is told again that the consumer's side had no memory for, in milliseconds.
+const RETRY_MS: u32 = 20;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Not reported up yet.
+    Opening,
+    /// Gone before it was reported up.
+    GoneEarly,
+    /// Reported up.
+    Up,
+    /// Gone; told, or being told.
+    Gone,
+}
+
+/// One side of a connection: tells its end once.
+#[pin_data]
+pub(super) struct Side {
+    qp: Arc<QueuePair>,
+    events: Arc<dyn ConnectionEvents>,
+    #[pin]
+    stage: SpinLockIrq<Stage>,
+    #[pin]
+    work: WorkStruct<Self>,
+    #[pin]
+    retry: Timer<Self>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Side { self.work }
+}
+
+impl Side {
+    pub(super) fn new(qp: Arc<QueuePair>, events: Arc<dyn ConnectionEvents>) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                qp,
+                events,
+                stage <- new_spinlock_irq!(Stage::Opening),
+                work <- new_work!("ndk_side"),
+                retry <- Timer::new(),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// The connection was reported up: its end may be told from now on.
+    pub(super) fn up(self: &Arc<Self>) {
+        let mut stage = self.stage.lock();
+        let gone = *stage == Stage::GoneEarly;
+        *stage = if gone { Stage::Gone } else { Stage::Up };
+        drop(stage);
+        if gone {
+            self.tell_later();
+        }
+    }
+
+    /// The connection never came up: nothing is told.
+    pub(super) fn forget(&self) {
+        *self.stage.lock() = Stage::Gone;
+    }
+
+    fn tell_later(self: &Arc<Self>) {
+        let _ = self.qp.adapter().softirqs().enqueue(self.clone());
+    }
+}
+
+impl LinkOwner for Side {
+    fn disconnected(self: Arc<Self>) {
+        let mut stage = self.stage.lock();
+        let tell = *stage == Stage::Up;
+        *stage = match *stage {
+            Stage::Opening | Stage::GoneEarly => Stage::GoneEarly,
+            Stage::Up | Stage::Gone => Stage::Gone,
+        };
+        drop(stage);
+        if tell {
+            self.tell_later();
+        }
+    }
+}
+
+impl WorkItem for Side {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        if this.events.closed().is_err() {
+            this.retry.arm(&this, RETRY_MS);
+        }
+    }
+}
+
+impl Expires for Side {
+    fn expired(this: Arc<Self>) {
+        this.tell_later();
+    }
+}
