@@ -2,16 +2,34 @@
 
 //! Suites that see the engine as its faces and transports do.
 //!
-//! | file          | what it is                                                        |
-//! |---------------|-------------------------------------------------------------------|
-//! | [`harness`]   | two connected ends, bounded waits, checks that say what they found |
-//! | [`queues`]    | completion and shared receive queues that record their events      |
-//! | [`town`]      | listeners, and the two sides of a connection to be                |
-//! | [`log`]       | recorders of everything that the engine tells                     |
-//! | [`buffer`]    | registered memory with known contents                             |
-//! | [`requests`]  | short ways to write requests                                      |
-//! | [`errand`]    | something done in another context                                 |
-//! | [`fake`]      | a transport made of the test's own hands                          |
+//! | what they stand on | what it is                                                      |
+//! |--------------------|-----------------------------------------------------------------|
+//! | [`harness`]        | a host, two connected ends, bounded waits, telling checks       |
+//! | [`queues`]         | completion and shared receive queues that record their events   |
+//! | [`log`]            | recorders of everything that the engine tells                   |
+//! | [`buffer`]         | registered memory with known contents                           |
+//! | [`requests`]       | short ways to write requests                                    |
+//! | [`errand`]         | something done in another context                               |
+//! | [`fake`]           | a transport made of the test's own hands                        |
+//! | [`town`]           | listeners, and the two sides of a connection to be              |
+//!
+//! | suites         | what they prove                                                     |
+//! |----------------|---------------------------------------------------------------------|
+//! | [`order`]      | the send queue: order, fences, read limits, signals                 |
+//! | [`states`]     | what is taken in which state, and what never is                     |
+//! | [`flush`]      | the end of a queue pair, and its next life                          |
+//! | [`cq`]         | arms, calls and overflow of completion queues                       |
+//! | [`srq`]        | shared receives, the limit and the last of them                     |
+//! | [`message`]    | what arrives, byte by byte                                          |
+//! | [`volume`]     | more than one run carries, both directions, several threads         |
+//! | [`rnr`]        | messages that wait for a receive                                    |
+//! | [`refuse`]     | memory that a request must not reach                                |
+//! | [`invalidate`] | the end of tokens through the queues                                |
+//! | [`connect`]    | who is asked, what is agreed on, who is told what                   |
+//! | [`context`]    | fast calls from softirq, timers, with interrupts off                |
+//! | [`counting`]   | each counter, and those that must not move                          |
+//! | [`memory`]     | regions, windows and the table of them                              |
+//! | [`race`]       | revocation against access, on several processors                    |
 
 mod buffer;
 mod connect;
