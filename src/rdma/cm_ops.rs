@@ -281,6 +281,9 @@ mod tests {
     #[test]
     fn listener_is_kept_until_listening_ends() -> Result {
         let mut id = new_id()?;
+        // The stand-in provider does not look at its device: room for one will do.
+        let mut device = KBox::<Device<Stub>>::new_uninit(GFP_KERNEL)?;
+        id.device = device.as_mut_ptr().cast();
         let raw = &raw mut *id;
         // SAFETY: `id` is as iw_cm would pass it.
         unsafe {
