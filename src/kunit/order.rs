@@ -260,6 +260,19 @@ mod tests {
     }
 
     #[test]
+    fn a_second_end_of_a_request_that_waits_for_its_turn_gives_no_credit() -> Result {
+        let mut hand = posted(&with_reads(2), &[READ, READ, READ, READ])?;
+        assert!(hand.start_all() == 2);
+        hand.finish(1, Status::Success);
+        hand.finish(1, Status::Success);
+        assert!(same(hand.start_all(), 1));
+        hand.finish(0, Status::Success);
+        assert!(hand.end.sends.brings_all(100..102, Status::Success));
+        assert!(hand.end.sends.is_silent());
+        Ok(())
+    }
+
+    #[test]
     fn more_than_one_batch_completes_in_order_at_once() -> Result {
         let mut hand = Hand::new(&Plan::deep(200, 1))?;
         for context in 100..300 {

@@ -227,8 +227,13 @@ mod tests {
     }
 
     fn probe() -> Result<Arc<Probe>> {
+        probe_with(new_work!("ndk_probe"))
+    }
+
+    /// Items of softirq and of process context are of different lock classes.
+    fn probe_with(work: impl PinInit<Work<Probe>>) -> Result<Arc<Probe>> {
         let init = pin_init!(Probe {
-            work <- new_work!("ndk_probe"),
+            work <- work,
             ran <- Event::new(),
             cpu: Atomic::new(u32::MAX),
             runs: Atomic::new(0),
@@ -295,7 +300,7 @@ mod tests {
     #[test]
     fn process_queue_runs_its_items() -> Result {
         let queue = ProcessQueue::new(c"ndk_test_process")?;
-        let item = probe()?;
+        let item = probe_with(new_work!("ndk_process_probe"))?;
         assert!(queue.enqueue(item.clone()).is_ok());
         queue.flush();
         assert_eq!(item.runs.load(Relaxed), 1);
