@@ -304,6 +304,22 @@ mod tests {
     }
 
     #[test]
+    fn inline_bytes_that_wrap_around_the_end_of_memory_are_a_local_error() -> Result {
+        let bench = Bench::new()?;
+        let (source, sink) = (bench.a.filled(8, 13)?, bench.b.buffer(64)?);
+        bench.b.receive(1, &[sink.whole()])?;
+        let mut wrapping = source.plain(0, 8);
+        wrapping.addr = u64::MAX - 3;
+        bench
+            .a
+            .post_with(2, SEND, INLINE, &[source.plain(0, 8), wrapping])?;
+        assert!(bench.a.sends.brings(2, Status::LocalAccess));
+        assert!(bench.b.receives.brings(1, Status::Flushed));
+        assert!(sink.is_blank(0, 64) && bench.is_down());
+        Ok(())
+    }
+
+    #[test]
     fn atomics_change_the_word_and_bring_the_old_one() -> Result {
         let bench = Bench::new()?;
         let (words, old) = (bench.b.buffer(24)?, bench.a.buffer(24)?);
