@@ -100,7 +100,12 @@ impl<'a> Place<'a> {
     pub(crate) fn check(&self, len: u64) -> Result<(), Denied> {
         let mut at = 0;
         while at < len {
-            at = self.open(at)?.end;
+            let end = self.open(at)?.end;
+            // Inline bytes that could not be taken are missing.
+            if end <= at {
+                return Err(Denied::Bounds);
+            }
+            at = end;
         }
         Ok(())
     }
