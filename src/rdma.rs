@@ -79,10 +79,7 @@ pub(crate) use self::{
         PortEvent, //
     },
     link::Registration,
-    memory::{
-        all_memory,
-        Extents, //
-    },
+    memory::Extents,
     mr::{
         Mr,
         MrCreated,

@@ -58,6 +58,7 @@ use crate::rdma::WcWriter;
 use crate::sys::global::Global;
 use crate::sys::netdev::NetDev;
 use crate::sys::netdev::NetDevEvent;
+use crate::sys::span::Span;
 
 /// What all devices of this face share.
 pub(crate) struct Context {
@@ -87,8 +88,8 @@ impl Operations for Verbs {
     type Mr = memory::Region;
     type Listener = cm::Listening;
 
-    fn open_device(name: &CStr, netdev: &NetDev) -> Result<device::Port> {
-        device::open(name, netdev)
+    fn open_device(name: &CStr, netdev: &NetDev, memory: Span) -> Result<device::Port> {
+        device::open(name, netdev, memory)
     }
 
     fn attributes(_device: &Device<Self>) -> DeviceAttributes {
@@ -176,8 +177,12 @@ impl Operations for Verbs {
         qp::post_srq_receive(srq, chain)
     }
 
-    fn get_dma_mr(pd: &Pd<Self>, access: Access) -> Result<MrCreated<memory::Region>> {
-        memory::all_memory(pd, access)
+    fn get_dma_mr(
+        pd: &Pd<Self>,
+        access: Access,
+        memory: Span,
+    ) -> Result<MrCreated<memory::Region>> {
+        memory::all(pd, access, memory)
     }
 
     fn alloc_mr(

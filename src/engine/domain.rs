@@ -17,6 +17,7 @@ use super::region::DomainId;
 use crate::sys::cpu::PerCpuCounters;
 use crate::sys::log;
 use crate::sys::softirq::BhQueue;
+use crate::sys::span::Run;
 use crate::sys::span::Span;
 
 /// What all adapters of the module share.
@@ -101,8 +102,8 @@ impl Adapter {
     }
 
     /// Memory named by [`super::token::Token::LOCAL_MEMORY`].
-    pub(crate) fn memory(&self) -> &Span {
-        &self.memory
+    pub(crate) fn memory(&self) -> Run<'_> {
+        self.memory.run()
     }
 
     /// The regions and windows.

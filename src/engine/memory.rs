@@ -38,7 +38,7 @@ use super::spans::SpanList;
 use super::token::Token;
 use crate::sys::gate::Entered;
 use crate::sys::gate::Refused;
-use crate::sys::span::Span;
+use crate::sys::span::Run;
 
 const CHUNK: usize = 64;
 const CHUNKS: usize = 4096;
@@ -110,14 +110,14 @@ pub(crate) struct Access<'t> {
 impl Access<'_> {
     /// Memory that follows one another from byte `at` of the range on; empty at its end.
     #[inline]
-    pub(crate) fn run(&self, at: u64) -> Span {
+    pub(crate) fn run(&self, at: u64) -> Run<'_> {
         let Some(left) = self.len.checked_sub(at) else {
-            return Span::EMPTY;
+            return Run::EMPTY;
         };
         let run = self.region.spans.run(self.offset + at);
-        let run = run.unwrap_or(Span::EMPTY);
-        let len = usize::try_from(left).map_or(run.len(), |left| left.min(run.len()));
-        run.slice(0, len).unwrap_or(Span::EMPTY)
+        run.map_or(Run::EMPTY, |run| {
+            run.part(0, usize::try_from(left).unwrap_or(usize::MAX))
+        })
     }
 
     /// Whether the range is memory at all, where the region does not say so.

@@ -4,14 +4,18 @@
 
 use kernel::prelude::*;
 
+use crate::sys::span::Run;
 use crate::sys::span::Span;
 
 /// One piece, and where it ends when the pieces are laid end to end.
-#[derive(Clone, Copy)]
 struct Piece {
     span: Span,
     end: u64,
 }
+
+/// The list has no place left for another piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NoRoom;
 
 /// An ordered list of pieces with a fixed capacity.
 ///
@@ -55,26 +59,28 @@ impl SpanList {
         self.pieces.clear();
     }
 
-    /// Appends a piece; gives it back when there is no room.
-    pub(crate) fn push(&mut self, span: Span) -> Result<(), Span> {
+    /// Appends a piece.
+    pub(crate) fn push(&mut self, mut span: Span) -> Result<(), NoRoom> {
         // CAST: widening.
-        let end = self.len().checked_add(span.len() as u64).ok_or(span)?;
+        let end = self.len().checked_add(span.len() as u64).ok_or(NoRoom)?;
         if let Some(last) = self.pieces.last_mut() {
-            if let Some(joined) = last.span.join(&span) {
-                // INVARIANT: the piece grew by `span`, and so did its end.
-                *last = Piece { span: joined, end };
-                return Ok(());
+            match last.span.append(span) {
+                Ok(()) => {
+                    // INVARIANT: the piece grew by `span`, and so does its end.
+                    last.end = end;
+                    return Ok(());
+                }
+                Err(apart) => span = apart,
             }
         }
         // INVARIANT: `end` is the old sum plus this length.
-        self.pieces
-            .push_within_capacity(Piece { span, end })
-            .map_err(|_| span)
+        let pushed = self.pieces.push_within_capacity(Piece { span, end });
+        pushed.map_err(|_| NoRoom)
     }
 
     /// The bytes that follow one another in memory from `offset` on; `None` beyond the end.
     #[inline]
-    pub(crate) fn run(&self, offset: u64) -> Option<Span> {
+    pub(crate) fn run(&self, offset: u64) -> Option<Run<'_>> {
         let piece = match self.pieces.first() {
             Some(first) if offset < first.end => first,
             _ => {
@@ -85,7 +91,7 @@ impl SpanList {
         // By the invariant `offset < end`, and the piece begins at `end - len <= offset`.
         let begin = piece.end - piece.span.len() as u64;
         let skip = usize::try_from(offset - begin).ok()?;
-        piece.span.slice(skip, piece.span.len() - skip)
+        Some(piece.span.run().part(skip, usize::MAX))
     }
 }
 
@@ -93,6 +99,7 @@ impl SpanList {
 #[kernel::macros::kunit_tests(ndk_spans)]
 mod tests {
     use super::*;
+    use crate::sys::span::test_part;
     use crate::sys::span::test_span;
 
     #[test]
@@ -104,10 +111,10 @@ mod tests {
         };
         // Three pieces with gaps: 10, 1 and 20 bytes.
         for (at, len) in [(0, 10), (20, 1), (30, 20)] {
-            assert!(all.slice(at, len).is_some_and(|s| list.push(s).is_ok()));
+            assert!(list.push(test_part(all.run().part(at, len))).is_ok());
         }
         assert!(list.len() == 31);
-        let run = |at| list.run(at).map(|s| (s.addr() - all.addr(), s.len()));
+        let run = |at| list.run(at).map(|s| (s.addr() - all.run().addr(), s.len()));
         assert!(run(0) == Some((0, 10)));
         assert!(run(9) == Some((9, 1)));
         assert!(run(10) == Some((20, 1)));
@@ -124,10 +131,10 @@ mod tests {
             return;
         };
         for at in [0, 8, 16] {
-            assert!(all.slice(at, 8).is_some_and(|s| list.push(s).is_ok()));
+            assert!(list.push(test_part(all.run().part(at, 8))).is_ok());
         }
         assert!(list.run(4).is_some_and(|s| s.len() == 20));
-        assert!(all.slice(32, 8).is_some_and(|s| list.push(s).is_err()));
+        assert!(list.push(test_part(all.run().part(32, 8))).is_err());
         assert!(list.len() == 24);
     }
 

@@ -15,7 +15,7 @@ use super::rights::Rights;
 use super::token::Token;
 use super::work::Remote;
 use super::work::Sge;
-use crate::sys::span::Span;
+use crate::sys::span::Run;
 
 /// One side of a message.
 #[derive(Clone, Copy)]
@@ -40,7 +40,7 @@ pub(crate) enum Place<'a> {
 }
 
 enum Memory<'a> {
-    Whole(Span),
+    Whole(Run<'a>),
     Registered(Access<'a>),
     Bytes(&'a [u8]),
 }
@@ -153,8 +153,8 @@ fn open_local<'a>(
 ) -> Result<Memory<'a>, Denied> {
     if sge.token == Token::LOCAL_MEMORY {
         // CAST: 64-bit kernel addresses; u32 widens.
-        let span = adapter.memory().slice(sge.addr as usize, sge.len as usize);
-        return Ok(Memory::Whole(span.ok_or(Denied::Bounds)?));
+        let run = adapter.memory().slice(sge.addr as usize, sge.len as usize);
+        return Ok(Memory::Whole(run.ok_or(Denied::Bounds)?));
     }
     let len = u64::from(sge.len);
     let access = adapter
@@ -168,30 +168,26 @@ impl Held<'_> {
     ///
     /// Empty where this part does not reach, and for inline bytes, which are not consumer memory.
     #[inline]
-    fn run(&self, at: u64) -> Span {
+    fn run(&self, at: u64) -> Run<'_> {
         let skip = at.wrapping_sub(self.begin);
         match &self.memory {
             // CAST: 64-bit kernel addresses.
-            Memory::Whole(span) => {
-                let skip = skip as usize;
-                let left = span.len().saturating_sub(skip);
-                span.slice(skip, left).unwrap_or(Span::EMPTY)
-            }
+            Memory::Whole(run) => run.part(skip as usize, usize::MAX),
             Memory::Registered(access) => access.run(skip),
-            Memory::Bytes(_) => Span::EMPTY,
+            Memory::Bytes(_) => Run::EMPTY,
         }
     }
 
     /// Copies from byte `at` of the message into `to`; returns how many bytes.
     #[inline]
-    fn read(&self, at: u64, to: &Span) -> usize {
+    fn read(&self, at: u64, to: Run<'_>) -> usize {
         match &self.memory {
             Memory::Bytes(bytes) => {
                 // CAST: an index into a slice in memory.
                 let skip = at.wrapping_sub(self.begin) as usize;
                 to.write(bytes.get(skip..).unwrap_or_default())
             }
-            Memory::Whole(_) | Memory::Registered(_) => to.copy_from(&self.run(at)),
+            Memory::Whole(_) | Memory::Registered(_) => to.copy_from(self.run(at)),
         }
     }
 }
@@ -218,11 +214,9 @@ pub(crate) fn copy(
         if at >= write.end {
             write = sink.open(at).map_err(Fault::Sink)?;
         }
-        let room = write.run(at);
-        let most = usize::try_from(until - at).map_or(room.len(), |n| n.min(room.len()));
-        let room = room.slice(0, most).unwrap_or(Span::EMPTY);
+        let most = usize::try_from(until - at).unwrap_or(usize::MAX);
         // CAST: widening.
-        let moved = read.read(at, &room) as u64;
+        let moved = read.read(at, write.run(at).part(0, most)) as u64;
         if moved == 0 {
             return Err(Fault::Sink(Denied::Bounds));
         }
@@ -236,7 +230,7 @@ pub(crate) fn copy(
 /// `Ok(None)` when they are not eight aligned bytes.
 pub(crate) fn atomic(
     place: &Place<'_>,
-    operate: impl FnOnce(&Span) -> Option<u64>,
+    operate: impl FnOnce(Run<'_>) -> Option<u64>,
 ) -> Result<Option<u64>, Denied> {
-    Ok(operate(&place.open(0)?.run(0)))
+    Ok(operate(place.open(0)?.run(0)))
 }

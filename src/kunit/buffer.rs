@@ -15,7 +15,9 @@ use crate::engine::spans::SpanList;
 use crate::engine::token::Token;
 use crate::engine::work::Remote;
 use crate::engine::work::Sge;
+use crate::sys::span::test_part;
 use crate::sys::span::test_span;
+use crate::sys::span::Run;
 use crate::sys::span::Span;
 
 /// What a byte is before anybody writes it.
@@ -48,7 +50,7 @@ const EDGE: usize = 64;
 pub(crate) struct Buffer {
     domain: Arc<Domain>,
     token: Token,
-    span: Span,
+    len: usize,
     /// The memory with its edges.
     all: Span,
     // Only kept: whoever looks at the bytes looks through the span.
@@ -59,15 +61,15 @@ impl Buffer {
     fn new(
         domain: &Arc<Domain>,
         len: usize,
-        register: impl FnOnce(&Span) -> Result<Token>,
+        register: impl FnOnce(Span) -> Result<Token>,
     ) -> Result<Arc<Self>> {
         let mut bytes = KVVec::from_elem(BLANK, len + 2 * EDGE, GFP_KERNEL)?;
         let all = test_span(&mut bytes);
-        let span = all.slice(EDGE, len).ok_or(EINVAL)?;
+        let span = test_part(all.run().slice(EDGE, len).ok_or(EINVAL)?);
         let buffer = Self {
             domain: domain.clone(),
-            token: register(&span)?,
-            span,
+            token: register(span)?,
+            len,
             all,
             _bytes: bytes,
         };
@@ -88,7 +90,7 @@ impl Buffer {
             domain
                 .adapter()
                 .regions()
-                .add_fixed(SpanList::of(*span)?, terms)
+                .add_fixed(SpanList::of(span)?, terms)
         })
     }
 
@@ -97,7 +99,7 @@ impl Buffer {
         Self::new(domain, len, |span| {
             let regions = domain.adapter().regions();
             let token = regions.add_fast(domain.id(), 1)?;
-            let staged = regions.stage(token.index(), |list| list.push(*span).is_ok());
+            let staged = regions.stage(token.index(), |list| list.push(span).is_ok());
             match staged {
                 Some(true) => Ok(token),
                 Some(false) | None => Err(EINVAL),
@@ -112,12 +114,12 @@ impl Buffer {
 
     /// The number of bytes.
     pub(crate) fn len(&self) -> usize {
-        self.span.len()
+        self.len
     }
 
     /// The memory itself.
-    pub(crate) fn span(&self) -> &Span {
-        &self.span
+    pub(crate) fn run(&self) -> Run<'_> {
+        self.all.run().part(EDGE, self.len)
     }
 
     /// `len` bytes from `at` on, for a list of this side.
@@ -140,7 +142,7 @@ impl Buffer {
     pub(crate) fn plain(&self, at: usize, len: usize) -> Sge {
         Sge {
             // CAST: widening.
-            addr: self.span.addr() as u64 + at as u64,
+            addr: self.run().addr() as u64 + at as u64,
             token: Token::LOCAL_MEMORY,
             ..self.sge(at, len)
         }
@@ -159,26 +161,26 @@ impl Buffer {
     pub(crate) fn has_clean_edges(&self) -> bool {
         let mut edge = [0; EDGE];
         [0, EDGE + self.len()].into_iter().all(|at| {
-            let span = self.all.slice(at, EDGE);
-            span.is_some_and(|s| s.read(&mut edge) == EDGE) && edge.iter().all(|b| *b == BLANK)
+            let run = self.all.run().part(at, EDGE);
+            run.read(&mut edge) == EDGE && edge.iter().all(|b| *b == BLANK)
         })
     }
 
     /// Writes pattern `seed` all over.
     pub(crate) fn fill(&self, seed: u8) {
-        self.each_chunk(0, self.len(), |at, chunk, span| {
+        self.each_chunk(0, self.len(), |at, chunk, run| {
             for (i, byte) in chunk.iter_mut().enumerate() {
                 *byte = pattern(seed, at + i);
             }
-            span.write(chunk);
+            run.write(chunk);
         });
     }
 
     /// Blanks everything.
     pub(crate) fn clear(&self) {
-        self.each_chunk(0, self.len(), |_, chunk, span| {
+        self.each_chunk(0, self.len(), |_, chunk, run| {
             chunk.fill(BLANK);
-            span.write(chunk);
+            run.write(chunk);
         });
     }
 
@@ -194,8 +196,8 @@ impl Buffer {
 
     fn is_like(&self, at: usize, len: usize, want: impl Fn(usize) -> u8) -> bool {
         let mut wrong = None;
-        self.each_chunk(at, len, |at, chunk, span| {
-            span.read(chunk);
+        self.each_chunk(at, len, |at, chunk, run| {
+            run.read(chunk);
             let found = chunk.iter().enumerate().find(|(i, b)| **b != want(at + i));
             wrong = wrong.or(found.map(|(i, b)| (at + i, *b)));
         });
@@ -203,18 +205,18 @@ impl Buffer {
             pr_err!("byte {} is {:#x} and not {:#x}\n", i, byte, want(i));
         }
         // A range that is not inside is not like anything.
-        wrong.is_none() && self.span.slice(at, len).is_some()
+        wrong.is_none() && self.run().slice(at, len).is_some()
     }
 
     /// Goes over a range in pieces that fit the stack.
-    fn each_chunk(&self, at: usize, len: usize, mut visit: impl FnMut(usize, &mut [u8], &Span)) {
+    fn each_chunk(&self, at: usize, len: usize, mut visit: impl FnMut(usize, &mut [u8], Run<'_>)) {
         let mut chunk = [0u8; 256];
         let mut done = 0;
         while done < len {
             let part = chunk.len().min(len - done);
-            let span = self.span.slice(at + done, part);
+            let span = self.run().slice(at + done, part);
             if let (Some(chunk), Some(span)) = (chunk.get_mut(..part), span) {
-                visit(at + done, chunk, &span);
+                visit(at + done, chunk, span);
             }
             done += part;
         }
@@ -223,7 +225,7 @@ impl Buffer {
     /// The word at byte `at`.
     pub(crate) fn word(&self, at: usize) -> u64 {
         let mut bytes = [0; 8];
-        if let Some(span) = self.span.slice(at, 8) {
+        if let Some(span) = self.run().slice(at, 8) {
             span.read(&mut bytes);
         }
         u64::from_ne_bytes(bytes)
@@ -231,7 +233,7 @@ impl Buffer {
 
     /// Writes the word at byte `at`.
     pub(crate) fn set_word(&self, at: usize, word: u64) {
-        if let Some(span) = self.span.slice(at, 8) {
+        if let Some(span) = self.run().slice(at, 8) {
             span.write(&word.to_ne_bytes());
         }
     }

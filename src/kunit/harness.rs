@@ -44,7 +44,7 @@ use crate::engine::transport::Transport;
 use crate::engine::work::Flags;
 use crate::engine::work::Sge;
 use crate::engine::work::Work;
-use crate::rdma::all_memory;
+use crate::sys::span::test_memory;
 use crate::sys::time;
 
 /// How long a test waits for what has to come, in milliseconds.
@@ -148,7 +148,7 @@ impl Lab {
 
     /// A new device.
     pub(crate) fn adapter(&self) -> Result<Arc<Adapter>> {
-        Adapter::new(self.host.clone(), c"test", 1, all_memory())
+        Adapter::new(self.host.clone(), c"test", 1, test_memory())
     }
 
     /// A new end on a device of its own.

@@ -31,7 +31,9 @@ use crate::engine::rights::Rights;
 use crate::engine::spans::SpanList;
 use crate::engine::token::Token;
 use crate::engine::work::Sge;
+use crate::sys::span::test_part;
 use crate::sys::span::test_span;
+use crate::sys::span::Run;
 use crate::sys::span::Span;
 
 /// How many bytes are looked at or written in one go.
@@ -54,19 +56,24 @@ impl Buffer {
     }
 
     /// All of it.
-    pub(super) fn span(&self) -> Span {
-        self.span
+    pub(super) fn run(&self) -> Run<'_> {
+        self.span.run()
     }
 
-    /// `len` bytes from `at` on; `EINVAL` when they are not inside.
+    /// All of it, to be registered.
+    pub(super) fn span(&self) -> Span {
+        test_part(self.run())
+    }
+
+    /// `len` bytes from `at` on, to be registered; `EINVAL` when they are not inside.
     pub(super) fn part(&self, at: usize, len: usize) -> Result<Span> {
-        self.span.slice(at, len).ok_or(EINVAL)
+        self.run().slice(at, len).map(test_part).ok_or(EINVAL)
     }
 
     /// The kernel address of byte `at`.
     pub(super) fn addr(&self, at: usize) -> u64 {
         // CAST: widening.
-        (self.span.addr() + at) as u64
+        (self.run().addr() + at) as u64
     }
 
     /// `len` bytes from `at` on, as local memory.
@@ -82,7 +89,7 @@ impl Buffer {
     pub(super) fn fill(&self, byte: u8) {
         let pattern = [byte; CHUNK];
         let mut at = 0;
-        while let Some(rest) = self.span.slice(at, self.span.len() - at) {
+        while let Some(rest) = self.run().slice(at, self.span.len() - at) {
             match rest.write(&pattern) {
                 0 => return,
                 n => at += n,
@@ -105,7 +112,7 @@ impl Buffer {
 
     /// Sets one byte; nothing outside.
     pub(super) fn set(&self, at: usize, byte: u8) {
-        if let Some(place) = self.span.slice(at, 1) {
+        if let Some(place) = self.run().slice(at, 1) {
             place.write(&[byte]);
         }
     }
@@ -113,7 +120,7 @@ impl Buffer {
     /// The byte at `at`; 0 outside.
     pub(super) fn get(&self, at: usize) -> u8 {
         let mut byte = [0];
-        if let Some(place) = self.span.slice(at, 1) {
+        if let Some(place) = self.run().slice(at, 1) {
             place.read(&mut byte);
         }
         byte[0]
@@ -133,7 +140,7 @@ impl Buffer {
     pub(super) fn is(&self, at: usize, len: usize, byte: u8) -> bool {
         let pattern = [byte; CHUNK];
         let whole = self.each_chunk(at, len, |chunk| pattern.starts_with(chunk));
-        whole && self.span.slice(at, len).is_some()
+        whole && self.run().slice(at, len).is_some()
     }
 
     /// Shows the bytes in parts that fit the stack, as long as `see` says to go on.
@@ -142,7 +149,7 @@ impl Buffer {
         let mut done = 0;
         while done < len {
             let part = CHUNK.min(len - done);
-            let n = match self.span.slice(at + done, part) {
+            let n = match self.run().slice(at + done, part) {
                 Some(span) => span.read(&mut chunk),
                 None => return true,
             };

@@ -7,6 +7,7 @@ use kernel::sync::Arc;
 
 use super::buffer::Buffer;
 use crate::engine::work::Sge;
+use crate::sys::span::test_part;
 
 /// Cuts `len` bytes of `buffer` into elements that end at these bytes.
 fn cut(buffer: &Arc<Buffer>, from: usize, ends: &[usize], len: usize) -> Result<KVec<Sge>> {
@@ -127,8 +128,8 @@ mod tests {
         // In this order: bytes 60 to 70, byte 20, bytes 30 to 50.
         let staged = region.stage(token.index(), |list| {
             [(60, 10), (20, 1), (30, 20)].iter().all(|(at, len)| {
-                let piece = memory.span().slice(*at, *len);
-                piece.is_some_and(|p| list.push(p).is_ok())
+                let piece = memory.run().slice(*at, *len);
+                piece.is_some_and(|p| list.push(test_part(p)).is_ok())
             })
         });
         assert!(staged == Some(true));

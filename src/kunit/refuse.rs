@@ -393,7 +393,7 @@ mod tests {
     fn no_peer_gets_in_under_the_token_for_all_local_memory() -> Result {
         for work in [write, read, FETCH_ADD] {
             let attempt = Attempt::new()?;
-            let addr = attempt.far.span().addr() as u64;
+            let addr = attempt.far.run().addr() as u64;
             let token = Token::LOCAL_MEMORY;
             let work = work(Remote { addr, token });
             let near = attempt.near.sge(0, 8);

@@ -26,6 +26,7 @@ use kernel::{
 };
 
 use super::{
+    memory::all_memory,
     table::OperationsVTable,
     upcall::event,
     Operations, //
@@ -126,7 +127,7 @@ impl<T: Operations> Device<T> {
     ///
     /// Process context, without the RTNL lock.
     pub(super) fn create(name: &CStr, netdev: &NetDev) -> Result {
-        let payload = T::open_device(name, netdev)?;
+        let payload = T::open_device(name, netdev, all_memory())?;
         let ib = Self::allocate(payload, netdev)?;
         let result = Self::set_up(ib, name, netdev);
         if result.is_err() {

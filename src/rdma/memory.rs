@@ -25,7 +25,7 @@ use crate::{
 
 /// All memory of the kernel, for requests that name local addresses without a region of their own
 /// (`local_dma_lkey`, `ib_get_dma_mr`). An address is its own offset.
-pub(crate) fn all_memory() -> Span {
+pub(super) fn all_memory() -> Span {
     // SAFETY: Consumers of verbs promise for every address that they post under such a key, or
     // that they let a peer name under a global one, that it is theirs until the request ended.
     unsafe { Span::whole_memory() }
@@ -281,12 +281,9 @@ impl Iterator for Extents<'_> {
     fn next(&mut self) -> Option<Span> {
         let mut whole = self.held.take().or_else(|| self.piece())?;
         while let Some(next) = self.piece() {
-            match whole.join(&next) {
-                Some(joined) => whole = joined,
-                None => {
-                    self.held = Some(next);
-                    break;
-                }
+            if let Err(apart) = whole.append(next) {
+                self.held = Some(apart);
+                break;
             }
         }
         Some(whole)
@@ -394,7 +391,7 @@ mod tests {
             unsafe { Extents::new(list.as_mut_ptr(), entries.len() as c_int, offset, rule) }?;
         let mut ranges = KVec::new();
         for span in &mut extents {
-            ranges.push((span.addr(), span.len()), GFP_KERNEL)?;
+            ranges.push((span.run().addr(), span.len()), GFP_KERNEL)?;
         }
         Ok((ranges, extents.finish()?))
     }

@@ -16,6 +16,7 @@ use kernel::{
 
 use super::{
     memory::{
+        all_memory,
         Extents,
         Rule, //
     },
@@ -126,7 +127,10 @@ impl<T: Operations> OperationsVTable<T> {
             kind: MrKind::PageList,
             max_entries: 0,
         };
-        publish::<T>(limit, T::get_dma_mr(pd, Access::from_bits(access)))
+        publish::<T>(
+            limit,
+            T::get_dma_mr(pd, Access::from_bits(access), all_memory()),
+        )
     }
 
     /// C: `ib_device_ops.alloc_mr`.

@@ -52,9 +52,12 @@ use super::{
     },
     work::SendChain, //
 };
-use crate::sys::netdev::{
-    NetDev,
-    NetDevEvent, //
+use crate::sys::{
+    netdev::{
+        NetDev,
+        NetDevEvent, //
+    },
+    span::Span, //
 };
 
 /// A provider of kernel verbs over iWARP. C: `struct ib_device_ops`.
@@ -94,7 +97,10 @@ pub(crate) trait Operations: Sized + Send + Sync + 'static {
     type Listener: Send + Sync + 'static;
 
     /// Makes the provider's side of a new device over `netdev`; `rdma link add` waits for it.
-    fn open_device(name: &CStr, netdev: &NetDev) -> Result<Self::Device>;
+    ///
+    /// `memory` is for requests that name local addresses under the device's `local_dma_lkey`,
+    /// and for nothing else; an address is its own offset.
+    fn open_device(name: &CStr, netdev: &NetDev, memory: Span) -> Result<Self::Device>;
 
     /// Tells what the device can do; the same at every call.
     fn attributes(device: &Device<Self>) -> DeviceAttributes;
@@ -167,8 +173,9 @@ pub(crate) trait Operations: Sized + Send + Sync + 'static {
     /// Posts to a shared receive queue; otherwise like [`Operations::post_send`]. Any context.
     fn post_srq_recv(srq: &Srq<Self>, chain: &mut RecvChain<'_>) -> Result;
 
-    /// Makes a region of all kernel memory with the rights of `access`.
-    fn get_dma_mr(pd: &Pd<Self>, access: Access) -> Result<MrCreated<Self::Mr>>;
+    /// Makes a region of `memory`, all that the kernel has, with the rights of `access`; an
+    /// address is its own offset.
+    fn get_dma_mr(pd: &Pd<Self>, access: Access, memory: Span) -> Result<MrCreated<Self::Mr>>;
 
     /// Makes a region for fast registration of at most `max_entries` pages or ranges.
     fn alloc_mr(pd: &Pd<Self>, kind: MrKind, max_entries: u32) -> Result<MrCreated<Self::Mr>>;

@@ -8,7 +8,10 @@ use kernel::{
 };
 
 use super::*;
-use crate::sys::netdev::NetDev;
+use crate::sys::{
+    netdev::NetDev,
+    span::Span, //
+};
 
 /// Accepts what needs no memory and refuses the rest.
 pub(super) struct Stub;
@@ -28,7 +31,7 @@ impl Operations for Stub {
     type Mr = ();
     type Listener = u32;
 
-    fn open_device(_name: &CStr, _netdev: &NetDev) -> Result<()> {
+    fn open_device(_name: &CStr, _netdev: &NetDev, _memory: Span) -> Result<()> {
         Ok(())
     }
 
@@ -127,7 +130,7 @@ impl Operations for Stub {
         Err(ENOMEM)
     }
 
-    fn get_dma_mr(_pd: &Pd<Self>, _access: Access) -> Result<MrCreated<()>> {
+    fn get_dma_mr(_pd: &Pd<Self>, _access: Access, _memory: Span) -> Result<MrCreated<()>> {
         Err(EOPNOTSUPP)
     }
 

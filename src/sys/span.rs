@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Span`]: memory of a consumer as address and length.
+//! [`Span`] and [`Run`]: memory of a consumer as address and length.
 //!
-//! A span is never turned into a slice: its owner and other CPUs may read and write the bytes at
-//! any time, as a device would. All that is done with it are raw copies and, for RDMA atomics, the
-//! kernel's atomic operations.
+//! Neither is ever turned into a slice: its owner and other CPUs may read and write the bytes at
+//! any time, as a device would. All that is done with them are raw copies and, for RDMA atomics,
+//! the kernel's atomic operations.
 //!
 //! Where the trust comes from: a span is made only where a consumer registers memory
 //! ([`Span::new`], [`Span::whole_memory`], both unsafe). The consumer thereby promises, as the
 //! verbs ask of it, that the memory stays until the registration or the request that uses it has
-//! ended. Everything else only cuts a span into smaller ones, with a bounds check.
+//! ended. A span cannot be copied or cut: it stays where the registration keeps it. What touches
+//! the bytes is a [`Run`], which borrows the span, so nobody keeps one beyond the guard (a gate,
+//! a lock) under which the span was seen.
 //!
 //! Context: any; nothing sleeps. A copy takes as long as it has bytes: callers bound them.
+
+use core::marker::PhantomData;
 
 use kernel::sync::atomic::ordering::Full;
 use kernel::sync::atomic::Atomic;
@@ -24,16 +28,13 @@ use crate::bindings;
 ///
 /// `addr + len` does not wrap, and a consumer has promised that the range may be read and written
 /// as long as the registration that the span came from is in force.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Span {
     addr: usize,
     len: usize,
 }
 
 impl Span {
-    /// The empty span.
-    pub(crate) const EMPTY: Self = Self { addr: 0, len: 0 };
-
     /// The memory `[addr, addr + len)`.
     ///
     /// # Safety
@@ -58,6 +59,54 @@ impl Span {
         }
     }
 
+    /// The number of bytes.
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The bytes, to be touched as long as the span is there.
+    #[inline]
+    pub(crate) const fn run(&self) -> Run<'_> {
+        // INVARIANT: the range of a span that lives at least as long.
+        Run {
+            addr: self.addr,
+            len: self.len,
+            span: PhantomData,
+        }
+    }
+
+    /// Grows by `next` if that begins where this span ends, and gives it back otherwise.
+    pub(crate) fn append(&mut self, next: Self) -> Result<(), Self> {
+        if self.addr + self.len != next.addr {
+            return Err(next);
+        }
+        // INVARIANT: two adjacent valid ranges; `next` does not wrap.
+        self.len += next.len;
+        Ok(())
+    }
+}
+
+/// Bytes of a [`Span`], while that is borrowed.
+///
+/// # Invariants
+///
+/// The range lies in that of a span that lives for `'a`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run<'a> {
+    addr: usize,
+    len: usize,
+    span: PhantomData<&'a Span>,
+}
+
+impl Run<'_> {
+    /// No bytes.
+    // INVARIANT: of no bytes, all promises hold.
+    pub(crate) const EMPTY: Self = Self {
+        addr: 0,
+        len: 0,
+        span: PhantomData,
+    };
+
     /// The first address.
     pub(crate) const fn addr(&self) -> usize {
         self.addr
@@ -79,28 +128,19 @@ impl Span {
         if offset > self.len || len > self.len - offset {
             return None;
         }
-        // INVARIANT: a part of a valid span; `addr + offset <= addr + self.len`, which is no wrap.
+        // INVARIANT: a part of a valid range; `addr + offset <= addr + self.len`, which is no wrap.
         Some(Self {
             addr: self.addr + offset,
             len,
+            span: PhantomData,
         })
     }
 
-    /// Whether `next` begins where this span ends.
-    pub(crate) const fn is_followed_by(&self, next: &Self) -> bool {
-        self.addr + self.len == next.addr
-    }
-
-    /// This span and the one that follows it as one; `None` when `next` begins elsewhere.
-    pub(crate) const fn join(&self, next: &Self) -> Option<Self> {
-        if !self.is_followed_by(next) {
-            return None;
-        }
-        // INVARIANT: two adjacent valid ranges; `next` does not wrap.
-        Some(Self {
-            addr: self.addr,
-            len: self.len + next.len,
-        })
+    /// The bytes from `offset` on, at most `most` of them; none beyond the end.
+    #[inline]
+    pub(crate) fn part(&self, offset: usize, most: usize) -> Self {
+        let left = self.len.saturating_sub(offset);
+        self.slice(offset, left.min(most)).unwrap_or(Self::EMPTY)
     }
 
     /// Whether all of it is memory that the kernel maps for good (its direct map). Any context.
@@ -116,7 +156,7 @@ impl Span {
     ///
     /// The two may overlap. What other CPUs write meanwhile may or may not be seen.
     #[inline]
-    pub(crate) fn copy_from(&self, from: &Self) -> usize {
+    pub(crate) fn copy_from(&self, from: Run<'_>) -> usize {
         let len = self.len.min(from.len);
         let to_ptr = self.addr as *mut u8;
         let from_ptr = from.addr as *const u8;
@@ -133,7 +173,7 @@ impl Span {
     /// Writes as many bytes of `from` as fit, and returns their number.
     pub(crate) fn write(&self, from: &[u8]) -> usize {
         let len = self.len.min(from.len());
-        // SAFETY: The span is valid for `len` bytes (type invariants); a live slice of ours is
+        // SAFETY: The range is valid for `len` bytes (type invariants); a live slice of ours is
         // not memory of a consumer's.
         unsafe { core::ptr::copy_nonoverlapping(from.as_ptr(), self.addr as *mut u8, len) };
         len
@@ -147,13 +187,13 @@ impl Span {
         len
     }
 
-    /// The eight aligned bytes of this span as an atomic word; `None` for any other span.
+    /// The eight aligned bytes as an atomic word; `None` for any other range.
     fn word(&self) -> Option<&Atomic<u64>> {
         let ptr = self.addr as *mut u64;
         if self.len != 8 || !ptr.is_aligned() {
             return None;
         }
-        // SAFETY: The span is valid for eight bytes (type invariants) and aligned. Others access
+        // SAFETY: The range is valid for eight bytes (type invariants) and aligned. Others access
         // it with plain or atomic accesses of the CPU, as they would beside a device.
         Some(unsafe { Atomic::from_ptr(ptr) })
     }
@@ -179,6 +219,20 @@ pub(crate) fn test_span(bytes: &mut [u8]) -> Span {
     unsafe { Span::new(bytes.as_mut_ptr() as usize, bytes.len()) }
 }
 
+/// All memory, for the adapter of a test, which names its own arrays only.
+#[cfg(ndk_kunit)]
+pub(crate) fn test_memory() -> Span {
+    // SAFETY: Test code only: the tests name live arrays of theirs, or addresses to be refused.
+    unsafe { Span::whole_memory() }
+}
+
+/// A span of its own over bytes of a test's array, on the same condition.
+#[cfg(ndk_kunit)]
+pub(crate) fn test_part(run: Run<'_>) -> Span {
+    // SAFETY: Test code only: the caller keeps the array.
+    unsafe { Span::new(run.addr(), run.len()) }
+}
+
 #[cfg(ndk_kunit)]
 #[kernel::macros::kunit_tests(ndk_sys_span)]
 mod tests {
@@ -189,12 +243,23 @@ mod tests {
     fn slices_stay_inside() {
         let mut bytes = [0u8; 16];
         let s = span(&mut bytes);
-        assert!(s.slice(0, 16).is_some());
-        assert!(s.slice(16, 0).is_some());
-        assert!(s.slice(0, 17).is_none());
-        assert!(s.slice(17, 0).is_none());
-        assert!(s.slice(8, usize::MAX).is_none());
-        assert!(s.slice(usize::MAX, 2).is_none());
+        let r = s.run();
+        assert!(r.slice(0, 16).is_some());
+        assert!(r.slice(16, 0).is_some());
+        assert!(r.slice(0, 17).is_none());
+        assert!(r.slice(17, 0).is_none());
+        assert!(r.slice(8, usize::MAX).is_none());
+        assert!(r.slice(usize::MAX, 2).is_none());
+    }
+
+    #[test]
+    fn parts_end_with_the_range() {
+        let mut bytes = [0u8; 16];
+        let s = span(&mut bytes);
+        let r = s.run();
+        assert!(r.part(4, 100).len() == 12 && r.part(4, 3).len() == 3);
+        assert!(r.part(4, 3).addr() == r.addr() + 4);
+        assert!(r.part(16, 1).is_empty() && r.part(usize::MAX, usize::MAX).is_empty());
     }
 
     #[test]
@@ -202,7 +267,7 @@ mod tests {
         let mut a = [1u8, 2, 3, 4, 5];
         let mut b = [0u8; 3];
         let (sa, sb) = (span(&mut a), span(&mut b));
-        assert!(sb.copy_from(&sa) == 3);
+        assert!(sb.run().copy_from(sa.run()) == 3);
         assert!(b == [1, 2, 3]);
     }
 
@@ -210,10 +275,8 @@ mod tests {
     fn overlapping_copies_keep_the_source_bytes() {
         let mut a = [1u8, 2, 3, 4, 5, 6, 7, 8];
         let s = span(&mut a);
-        let (Some(to), Some(from)) = (s.slice(2, 6), s.slice(0, 6)) else {
-            return;
-        };
-        assert!(to.copy_from(&from) == 6);
+        let (to, from) = (s.run().part(2, 6), s.run().part(0, 6));
+        assert!(to.copy_from(from) == 6);
         assert!(a == [1, 2, 1, 2, 3, 4, 5, 6]);
     }
 
@@ -221,19 +284,18 @@ mod tests {
     fn adjacent_spans_join_and_others_do_not() {
         let mut a = [0u8; 8];
         let s = span(&mut a);
-        let (Some(x), Some(y)) = (s.slice(0, 3), s.slice(3, 5)) else {
-            return;
-        };
-        assert!(x.join(&y).is_some_and(|j| j.len() == 8));
-        assert!(y.join(&x).is_none());
+        let mut x = test_part(s.run().part(0, 3));
+        let mut y = test_part(s.run().part(3, 5));
+        assert!(y.append(test_part(x.run())).is_err() && y.len() == 5);
+        assert!(x.append(y).is_ok() && x.len() == 8);
     }
 
     #[test]
     fn addresses_that_are_no_memory_are_told_apart() {
         // SAFETY: The spans are looked up and not used.
         let [null, high] = unsafe { [Span::new(8, 8), Span::new(usize::MAX - 8, 8)] };
-        assert!(!null.is_direct_mapped() && !high.is_direct_mapped());
-        assert!(Span::EMPTY.is_direct_mapped());
+        assert!(!null.run().is_direct_mapped() && !high.run().is_direct_mapped());
+        assert!(Run::EMPTY.is_direct_mapped());
     }
 
     #[test]
@@ -241,12 +303,12 @@ mod tests {
         let mut words = [5u64, 0];
         // SAFETY: `words` outlives the span.
         let s = unsafe { Span::new(words.as_mut_ptr() as usize, 16) };
-        let word = s.slice(0, 8);
-        assert!(word.and_then(|w| w.fetch_add(3)) == Some(5));
-        assert!(word.and_then(|w| w.compare_swap(8, 100)) == Some(8));
-        assert!(word.and_then(|w| w.compare_swap(8, 1)) == Some(100));
-        assert!(s.slice(4, 8).and_then(|w| w.fetch_add(1)).is_none());
-        assert!(s.fetch_add(1).is_none());
+        let word = s.run().part(0, 8);
+        assert!(word.fetch_add(3) == Some(5));
+        assert!(word.compare_swap(8, 100) == Some(8));
+        assert!(word.compare_swap(8, 1) == Some(100));
+        assert!(s.run().part(4, 8).fetch_add(1).is_none());
+        assert!(s.run().fetch_add(1).is_none());
         assert!(words[0] == 100);
     }
 }

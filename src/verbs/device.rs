@@ -12,11 +12,11 @@ use crate::engine::connection::Exchange;
 use crate::engine::domain::Adapter;
 use crate::engine::memory::MAX_REGIONS;
 use crate::engine::token::Token;
-use crate::rdma;
 use crate::rdma::DeviceAttributes;
 use crate::sys::cpu;
 use crate::sys::netdev::NetDev;
 use crate::sys::netdev::NetDevEvent;
+use crate::sys::span::Span;
 
 /// The most pages or pieces of a fast registration: what SMB Direct caps at.
 pub(super) const MAX_PIECES: u32 = 2048;
@@ -56,14 +56,9 @@ impl Shared {
 }
 
 /// Makes the engine's side of a new device.
-pub(super) fn open(name: &CStr, netdev: &NetDev) -> Result<Port> {
+pub(super) fn open(name: &CStr, netdev: &NetDev, memory: Span) -> Result<Port> {
     let context: Arc<Context> = CONTEXT.get().ok_or(ENODEV)?;
-    let adapter = Adapter::new(
-        context.host.clone(),
-        name,
-        netdev.net_cookie(),
-        rdma::all_memory(),
-    )?;
+    let adapter = Adapter::new(context.host.clone(), name, netdev.net_cookie(), memory)?;
     let netdev = Some(netdev.clone());
     let shared = Arc::pin_init(
         pin_init!(Shared {

@@ -17,6 +17,7 @@ use crate::rdma::Extents;
 use crate::rdma::MrCreated;
 use crate::rdma::MrKind;
 use crate::rdma::Pd;
+use crate::sys::span::Span;
 
 /// What stands behind a memory region.
 pub(crate) struct Region {
@@ -61,8 +62,7 @@ impl Region {
 }
 
 /// A region of all memory (`IB_PD_UNSAFE_GLOBAL_RKEY`); it grants what `access` says, no more.
-pub(super) fn all_memory(pd: &Pd<Verbs>, access: Access) -> Result<MrCreated<Region>> {
-    let adapter = pd.adapter();
+pub(super) fn all(pd: &Pd<Verbs>, access: Access, memory: Span) -> Result<MrCreated<Region>> {
     let terms = Terms {
         domain: pd.id(),
         // The core asks for remote rights alone (its local key needs no region), and grants no
@@ -70,11 +70,11 @@ pub(super) fn all_memory(pd: &Pd<Verbs>, access: Access) -> Result<MrCreated<Reg
         rights: rights_of(access),
         base: 0,
         // CAST: widening.
-        len: adapter.memory().len() as u64,
+        len: memory.len() as u64,
         binding: None,
     };
-    let spans = SpanList::of(*adapter.memory())?;
-    let token = adapter.regions().add_fixed(spans, terms)?;
+    let spans = SpanList::of(memory)?;
+    let token = pd.adapter().regions().add_fixed(spans, terms)?;
     Ok(Region::created(pd, token))
 }
 

@@ -13,14 +13,15 @@ use crate::engine::transfer;
 use crate::engine::transfer::Fault;
 use crate::engine::transfer::Place;
 use crate::engine::work::Remote;
-use crate::rdma::all_memory;
+use crate::sys::span::test_memory;
 
 /// The address and length of the first run of an access, seen from the buffer's start.
 fn first_run(store: &Store, token: Token, addr: u64, len: u64) -> Option<(u64, u64)> {
     let access = store
         .table
         .access(token, PEER, Rights::REMOTE_WRITE, addr, len);
-    let run = access.ok()?.run(0);
+    let access = access.ok()?;
+    let run = access.run(0);
     // CAST: widening.
     Some((run.addr() as u64 - store.buffer.addr(0), run.len() as u64))
 }
@@ -197,7 +198,7 @@ mod tests {
         if let Ok(access) = access {
             assert_eq!(access.run(0).len(), 20);
             assert_eq!(access.run(19).len(), 1);
-            assert_eq!(access.run(19).addr(), store.buffer.span().addr() + 29);
+            assert_eq!(access.run(19).addr(), store.buffer.run().addr() + 29);
             for at in [20, 21, 89, 90, u64::MAX - 10, u64::MAX] {
                 assert!(access.run(at).is_empty());
             }
@@ -223,7 +224,7 @@ mod tests {
     fn a_region_of_all_memory_grants_its_flags_and_no_more() -> Result {
         let store = Store::new(64)?;
         let add = |rights| {
-            let spans = SpanList::of(all_memory())?;
+            let spans = SpanList::of(test_memory())?;
             store.table.add_fixed(spans, terms(rights, 0, u64::MAX))
         };
         let (local, readable) = (add(LOCAL)?, add(READ)?);
@@ -275,7 +276,7 @@ mod tests {
     #[test]
     fn a_list_uses_the_local_memory_token_and_a_named_place_does_not() -> Result {
         let host = Host::new(1000)?;
-        let adapter = Adapter::new(host.clone(), c"ndk_test", 0, all_memory())?;
+        let adapter = Adapter::new(host.clone(), c"ndk_test", 0, test_memory())?;
         let buffer = Buffer::new(64)?;
         let sges = [buffer.sge(8, 4), buffer.sge(32, 4)];
         let sink = Place::List {
@@ -308,7 +309,7 @@ mod tests {
     #[test]
     fn a_list_of_registered_memory_is_checked_element_by_element() -> Result {
         let host = Host::new(1000)?;
-        let adapter = Adapter::new(host.clone(), c"ndk_test", 0, all_memory())?;
+        let adapter = Adapter::new(host.clone(), c"ndk_test", 0, test_memory())?;
         let buffer = Buffer::new(64)?;
         let add = |rights| {
             let spans = SpanList::of(buffer.span())?;

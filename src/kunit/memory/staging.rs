@@ -53,7 +53,7 @@ fn leads_to(store: &Store, token: Token, base: u64, parts: &[(usize, usize)]) ->
         let place = place(parts, at);
         place.is_some_and(|p| store.buffer.get(p) == Buffer::numbered(at))
     });
-    let len = store.buffer.span().len();
+    let len = store.buffer.run().len();
     let touched = store.buffer.count(0, len, |b| b != 0xEE);
     let own = (0..size(parts)).filter(|at| Buffer::numbered(*at) != 0xEE);
     // CAST: widening.
@@ -82,7 +82,7 @@ mod tests {
                 // CAST: widening.
                 let run = access.run(at as u64);
                 let want = place(&ODD, at).ok_or(EINVAL)?;
-                assert_eq!(run.addr(), store.buffer.span().addr() + want);
+                assert_eq!(run.addr(), store.buffer.run().addr() + want);
                 // A run goes to the end of its piece: the byte behind it is another piece's.
                 let next = place(&ODD, at + run.len());
                 assert!(next != Some(want + run.len()));

@@ -171,7 +171,7 @@ impl Side {
         }
         let len = length(context, self.long);
         // CAST: widening.
-        if let Ok(part) = self.letters.part(0, len as usize) {
+        if let Some(part) = self.letters.run().slice(0, len as usize) {
             let chunk = [letter(context); 256];
             let mut at = 0;
             while let Some(rest) = part.slice(at, part.len() - at) {
@@ -478,7 +478,7 @@ fn destroy_in_flight() -> Result<(u64, u64, u64)> {
         b.qp.destroy();
         memory.fill(0xEE);
         for _ in 0..LOOKS {
-            changed += u64::from(!memory.is(0, memory.span().len(), 0xEE));
+            changed += u64::from(!memory.is(0, memory.run().len(), 0xEE));
         }
         b.receives.cq.poll(256, |entry| ledger.enter(&entry));
         wrong += u64::from(!ledger.is_balanced());

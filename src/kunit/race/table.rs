@@ -161,8 +161,8 @@ impl Arena {
                 while at < len {
                     let run = access.run(at);
                     let n = match copy {
-                        Some(copy) => copy.span().copy_from(&run),
-                        None => run.copy_from(&self.ink.span()),
+                        Some(copy) => copy.run().copy_from(run),
+                        None => run.copy_from(self.ink.run()),
                     };
                     // CAST: widening.
                     at += n as u64;
