@@ -11,11 +11,15 @@
 mod flow;
 mod steps;
 
-use kernel::prelude::*;
-use kernel::sync::Arc;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
-use crate::engine::qp::QueuePair;
-use crate::engine::transport::Transport;
+use crate::engine::{
+    qp::QueuePair,
+    transport::Transport, //
+};
 use flow::Flow;
 
 /// The two directions of a connection. End 0 is the first queue pair, end 1 the second.

@@ -29,11 +29,15 @@ mod rdma;
 mod sys;
 mod verbs;
 
-use kernel::prelude::*;
-use kernel::sync::Arc;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
-use engine::connection::Exchange;
-use engine::domain::Host;
+use engine::{
+    connection::Exchange,
+    domain::Host, //
+};
 
 module! {
     type: Ndk,

@@ -16,49 +16,63 @@ mod device;
 mod memory;
 mod qp;
 
-use kernel::prelude::*;
-use kernel::sync::Arc;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
-use crate::engine::connection;
-use crate::engine::counters;
-use crate::engine::domain::Domain;
-use crate::engine::domain::Host;
-use crate::engine::srq::SharedReceive;
-use crate::rdma;
-use crate::rdma::Access;
-use crate::rdma::CmId;
-use crate::rdma::ConnParams;
-use crate::rdma::Cq;
-use crate::rdma::CqCreated;
-use crate::rdma::CqInit;
-use crate::rdma::CqUpcall;
-use crate::rdma::Device;
-use crate::rdma::DeviceAttributes;
-use crate::rdma::Extents;
-use crate::rdma::Mr;
-use crate::rdma::MrCreated;
-use crate::rdma::MrKind;
-use crate::rdma::Notify;
-use crate::rdma::Operations;
-use crate::rdma::Pd;
-use crate::rdma::Qp;
-use crate::rdma::QpAttributes;
-use crate::rdma::QpChange;
-use crate::rdma::QpCreated;
-use crate::rdma::QpInit;
-use crate::rdma::RecvChain;
-use crate::rdma::RequestId;
-use crate::rdma::SendChain;
-use crate::rdma::Srq;
-use crate::rdma::SrqAttributes;
-use crate::rdma::SrqChange;
-use crate::rdma::SrqCreated;
-use crate::rdma::SrqUpcall;
-use crate::rdma::WcWriter;
-use crate::sys::global::Global;
-use crate::sys::netdev::NetDev;
-use crate::sys::netdev::NetDevEvent;
-use crate::sys::span::Span;
+use crate::{
+    engine::{
+        connection,
+        counters,
+        domain::{
+            Domain,
+            Host, //
+        },
+        srq::SharedReceive, //
+    },
+    rdma::{
+        self,
+        Access,
+        CmId,
+        ConnParams,
+        Cq,
+        CqCreated,
+        CqInit,
+        CqUpcall,
+        Device,
+        DeviceAttributes,
+        Extents,
+        Mr,
+        MrCreated,
+        MrKind,
+        Notify,
+        Operations,
+        Pd,
+        Qp,
+        QpAttributes,
+        QpChange,
+        QpCreated,
+        QpInit,
+        RecvChain,
+        RequestId,
+        SendChain,
+        Srq,
+        SrqAttributes,
+        SrqChange,
+        SrqCreated,
+        SrqUpcall,
+        WcWriter, //
+    },
+    sys::{
+        global::Global,
+        netdev::{
+            NetDev,
+            NetDevEvent, //
+        },
+        span::Span, //
+    }, //
+};
 
 /// What all devices of this face share.
 pub(crate) struct Context {

@@ -15,37 +15,59 @@
 //! Context: [`Flow::run`] runs with softirqs off, in softirq or in the posting context; it never
 //! sleeps. Lock order: `exec` is the outermost lock of the engine's order.
 
-use kernel::impl_has_work;
-use kernel::new_spinlock;
-use kernel::new_work;
-use kernel::prelude::*;
-use kernel::sync::atomic::ordering::Acquire;
-use kernel::sync::atomic::ordering::Full;
-use kernel::sync::atomic::ordering::Relaxed;
-use kernel::sync::atomic::ordering::Release;
-use kernel::sync::atomic::Atomic;
-use kernel::sync::atomic::AtomicFlag;
-use kernel::sync::Arc;
-use kernel::sync::SpinLock;
-use kernel::workqueue::Work as WorkStruct;
-use kernel::workqueue::WorkItem;
+use kernel::{
+    impl_has_work,
+    new_spinlock,
+    new_work,
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering::{
+                Acquire,
+                Full,
+                Relaxed,
+                Release, //
+            },
+            Atomic,
+            AtomicFlag, //
+        },
+        Arc,
+        SpinLock, //
+    },
+    workqueue::{
+        Work as WorkStruct,
+        WorkItem, //
+    }, //
+};
 
-use crate::engine::counters::Counter;
-use crate::engine::qp::Arrival;
-use crate::engine::qp::Job;
-use crate::engine::qp::Next;
-use crate::engine::qp::QueuePair;
-use crate::engine::qp::Receive;
-use crate::engine::state::State;
-use crate::engine::status::Status;
-use crate::engine::token::Token;
-use crate::engine::work::Extra;
-use crate::engine::work::Flags;
-use crate::engine::work::Operation;
-use crate::engine::work::Work;
-use crate::sys::softirq::BhDisabled;
-use crate::sys::timer::Expires;
-use crate::sys::timer::Timer;
+use crate::{
+    engine::{
+        counters::Counter,
+        qp::{
+            Arrival,
+            Job,
+            Next,
+            QueuePair,
+            Receive, //
+        },
+        state::State,
+        status::Status,
+        token::Token,
+        work::{
+            Extra,
+            Flags,
+            Operation,
+            Work, //
+        }, //
+    },
+    sys::{
+        softirq::BhDisabled,
+        timer::{
+            Expires,
+            Timer, //
+        }, //
+    }, //
+};
 
 /// Bytes that one run moves before it goes on from softirq work.
 const BYTES_PER_RUN: u64 = 256 << 10;

@@ -5,33 +5,51 @@
 //! A step either moves the request to its next phase or pauses the runner. What it holds (memory,
 //! the way through the peer's queue pair) it has given back when it returns.
 
-use kernel::prelude::*;
-use kernel::sync::Arc;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
-use super::flow::Exec;
-use super::flow::Flow;
-use super::flow::Pause;
-use super::flow::Phase;
-use super::flow::Step;
-use crate::engine::counters::Counter;
-use crate::engine::local;
-use crate::engine::local::Local;
-use crate::engine::memory::Denied;
-use crate::engine::qp::Job;
-use crate::engine::qp::Receive;
-use crate::engine::qp::Taken;
-use crate::engine::rights::Rights;
-use crate::engine::status::Status;
-use crate::engine::token::Token;
-use crate::engine::transfer;
-use crate::engine::transfer::Fault;
-use crate::engine::transfer::Place;
-use crate::engine::work::Extra;
-use crate::engine::work::Flags;
-use crate::engine::work::Remote;
-use crate::engine::work::Work;
-use crate::sys::gate::Entered;
-use crate::sys::time;
+use super::flow::{
+    Exec,
+    Flow,
+    Pause,
+    Phase,
+    Step, //
+};
+use crate::{
+    engine::{
+        counters::Counter,
+        local::{
+            self,
+            Local, //
+        },
+        memory::Denied,
+        qp::{
+            Job,
+            Receive,
+            Taken, //
+        },
+        rights::Rights,
+        status::Status,
+        token::Token,
+        transfer::{
+            self,
+            Fault,
+            Place, //
+        },
+        work::{
+            Extra,
+            Flags,
+            Remote,
+            Work, //
+        }, //
+    },
+    sys::{
+        gate::Entered,
+        time, //
+    }, //
+};
 
 impl Flow {
     /// Checks a new request against everything that can be known now.

@@ -23,23 +23,35 @@
 mod offer;
 mod side;
 
-use core::net::IpAddr;
-use core::net::SocketAddr;
-use core::num::NonZeroUsize;
+use core::{
+    net::{
+        IpAddr,
+        SocketAddr, //
+    },
+    num::NonZeroUsize, //
+};
 
-use kernel::new_mutex;
-use kernel::new_spinlock_irq;
-use kernel::prelude::*;
-use kernel::sync::Arc;
-use kernel::sync::Mutex;
-use kernel::sync::SpinLockIrq;
+use kernel::{
+    new_mutex,
+    new_spinlock_irq,
+    prelude::*,
+    sync::{
+        Arc,
+        Mutex,
+        SpinLockIrq, //
+    }, //
+};
 
 pub(crate) use offer::Offer;
 
-use super::qp::QueuePair;
-use super::status::Status;
-use super::transport::ReadLimits;
-use super::transport::Transport;
+use super::{
+    qp::QueuePair,
+    status::Status,
+    transport::{
+        ReadLimits,
+        Transport, //
+    }, //
+};
 
 /// Makes the transport between two queue pairs of this host. May sleep.
 pub(crate) type Join = fn(&Arc<QueuePair>, &Arc<QueuePair>) -> Result<Arc<dyn Transport>>;

@@ -19,20 +19,28 @@
 //! Context: any, but for making and closing. Lock order: queue locks of queue pairs, then
 //! `inner`, then the lock in [`Upcalls`].
 
-use kernel::impl_has_work;
-use kernel::new_spinlock_irq;
-use kernel::new_work;
-use kernel::prelude::*;
-use kernel::sync::Arc;
-use kernel::sync::SpinLockIrq;
-use kernel::workqueue::Work;
-use kernel::workqueue::WorkItem;
+use kernel::{
+    impl_has_work,
+    new_spinlock_irq,
+    new_work,
+    prelude::*,
+    sync::{
+        Arc,
+        SpinLockIrq, //
+    },
+    workqueue::{
+        Work,
+        WorkItem, //
+    }, //
+};
 
-use super::counters::Counter;
-use super::domain::Adapter;
-use super::ring::Ring;
-use super::upcall::Upcalls;
-use super::work::Completion;
+use super::{
+    counters::Counter,
+    domain::Adapter,
+    ring::Ring,
+    upcall::Upcalls,
+    work::Completion, //
+};
 
 /// What a consumer wants to hear of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,23 +2,37 @@
 
 //! [`Adapter`] and [`Domain`]: what belongs to one device, and to one protection domain.
 
-use kernel::fmt;
-use kernel::prelude::*;
-use kernel::str::CString;
-use kernel::sync::atomic::ordering::Relaxed;
-use kernel::sync::atomic::Atomic;
-use kernel::sync::rcu;
-use kernel::sync::Arc;
+use kernel::{
+    fmt,
+    prelude::*,
+    str::CString,
+    sync::{
+        atomic::{
+            ordering::Relaxed,
+            Atomic, //
+        },
+        rcu,
+        Arc, //
+    }, //
+};
 
-use super::counters;
-use super::counters::Counter;
-use super::memory::MemoryTable;
-use super::region::DomainId;
-use crate::sys::cpu::PerCpuCounters;
-use crate::sys::log;
-use crate::sys::softirq::BhQueue;
-use crate::sys::span::Run;
-use crate::sys::span::Span;
+use super::{
+    counters::{
+        self,
+        Counter, //
+    },
+    memory::MemoryTable,
+    region::DomainId, //
+};
+use crate::sys::{
+    cpu::PerCpuCounters,
+    log,
+    softirq::BhQueue,
+    span::{
+        Run,
+        Span, //
+    }, //
+};
 
 /// What all adapters of the module share.
 pub(crate) struct Host {

@@ -4,14 +4,18 @@
 //!
 //! Every transport executes them in their turn in the send queue, through this file.
 
-use super::counters::Counter;
-use super::memory::NotRevoked;
-use super::qp::QueuePair;
-use super::region::NotRegistered;
-use super::region::Terms;
-use super::status::Status;
-use super::token::Token;
-use super::work::Work;
+use super::{
+    counters::Counter,
+    memory::NotRevoked,
+    qp::QueuePair,
+    region::{
+        NotRegistered,
+        Terms, //
+    },
+    status::Status,
+    token::Token,
+    work::Work, //
+};
 
 /// How far a local request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

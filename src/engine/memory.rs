@@ -16,29 +16,45 @@
 
 use core::pin::Pin;
 
-use kernel::new_mutex;
-use kernel::new_spinlock_irq;
-use kernel::prelude::*;
-use kernel::sync::Mutex;
-use kernel::sync::SetOnce;
-use kernel::sync::SpinLockIrq;
-use kernel::time::delay::fsleep;
-use kernel::time::Delta;
+use kernel::{
+    new_mutex,
+    new_spinlock_irq,
+    prelude::*,
+    sync::{
+        Mutex,
+        SetOnce,
+        SpinLockIrq, //
+    },
+    time::{
+        delay::fsleep,
+        Delta, //
+    }, //
+};
 
-use super::region::Binding;
-use super::region::DomainId;
-use super::region::Kind;
-use super::region::NotRegistered;
-use super::region::Registration;
-use super::region::Slot;
-use super::region::Terms;
-use super::rights::offset_in;
-use super::rights::Rights;
-use super::spans::SpanList;
-use super::token::Token;
-use crate::sys::gate::Entered;
-use crate::sys::gate::Refused;
-use crate::sys::span::Run;
+use super::{
+    region::{
+        Binding,
+        DomainId,
+        Kind,
+        NotRegistered,
+        Registration,
+        Slot,
+        Terms, //
+    },
+    rights::{
+        offset_in,
+        Rights, //
+    },
+    spans::SpanList,
+    token::Token, //
+};
+use crate::sys::{
+    gate::{
+        Entered,
+        Refused, //
+    },
+    span::Run, //
+};
 
 const CHUNK: usize = 64;
 const CHUNKS: usize = 4096;

@@ -20,52 +20,80 @@ mod parts;
 mod receive;
 mod send;
 
-use kernel::impl_has_work;
-use kernel::new_spinlock_irq;
-use kernel::new_work;
-use kernel::prelude::*;
-use kernel::sync::atomic::ordering::Acquire;
-use kernel::sync::atomic::ordering::Relaxed;
-use kernel::sync::atomic::Atomic;
-use kernel::sync::atomic::AtomicFlag;
-use kernel::sync::Arc;
-use kernel::sync::SpinLockIrq;
-use kernel::workqueue::Work as WorkStruct;
-use kernel::workqueue::WorkItem;
+use kernel::{
+    impl_has_work,
+    new_spinlock_irq,
+    new_work,
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering::{
+                Acquire,
+                Relaxed, //
+            },
+            Atomic,
+            AtomicFlag, //
+        },
+        Arc,
+        SpinLockIrq, //
+    },
+    workqueue::{
+        Work as WorkStruct,
+        WorkItem, //
+    }, //
+};
 
-pub(crate) use parts::Arrival;
-pub(crate) use parts::Caps;
-pub(crate) use parts::Job;
-pub(crate) use parts::NotPosted;
-pub(crate) use parts::Parts;
-pub(crate) use parts::QpEvents;
-pub(crate) use receive::Receive;
-pub(crate) use receive::ReceiveRing;
-pub(crate) use receive::Taken;
+pub(crate) use parts::{
+    Arrival,
+    Caps,
+    Job,
+    NotPosted,
+    Parts,
+    QpEvents, //
+};
+pub(crate) use receive::{
+    Receive,
+    ReceiveRing,
+    Taken, //
+};
 pub(crate) use send::Next;
 
-use self::receive::ReceiveQueue;
-use self::send::SendQueue;
-use super::counters::Counter;
-use super::cq::CompletionQueue;
-use super::domain::Adapter;
-use super::domain::Domain;
-use super::memory::User;
-use super::rights::Rights;
-use super::srq::SharedReceive;
-use super::state::Admission;
-use super::state::State;
-use super::status::Status;
-use super::transport::Link;
-use super::upcall::Upcalls;
-use super::work::Completion;
-use super::work::Flags;
-use super::work::Operation;
-use super::work::Sge;
-use super::work::Work;
-use crate::sys::event::Event;
-use crate::sys::gate::Entered;
-use crate::sys::gate::Gate;
+use self::{
+    receive::ReceiveQueue,
+    send::SendQueue, //
+};
+use super::{
+    counters::Counter,
+    cq::CompletionQueue,
+    domain::{
+        Adapter,
+        Domain, //
+    },
+    memory::User,
+    rights::Rights,
+    srq::SharedReceive,
+    state::{
+        Admission,
+        State, //
+    },
+    status::Status,
+    transport::Link,
+    upcall::Upcalls,
+    work::{
+        Completion,
+        Flags,
+        Operation,
+        Sge,
+        Work, //
+    }, //
+};
+use crate::sys::{
+    event::Event,
+    gate::{
+        Entered,
+        Gate, //
+    }, //
+};
 
 const LAST_RECEIVE: u32 = 1;
 const BROKEN: u32 = 2;

@@ -16,20 +16,34 @@
 //!
 //! Lock order: `staging` is a leaf. Context: any, but for allocation.
 
-use kernel::new_spinlock_irq;
-use kernel::prelude::*;
-use kernel::sync::atomic::ordering::Acquire;
-use kernel::sync::atomic::ordering::Relaxed;
-use kernel::sync::atomic::ordering::Release;
-use kernel::sync::atomic::Atomic;
-use kernel::sync::SpinLockIrq;
-use kernel::time::delay::fsleep;
-use kernel::time::Delta;
+use kernel::{
+    new_spinlock_irq,
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering::{
+                Acquire,
+                Relaxed,
+                Release, //
+            },
+            Atomic, //
+        },
+        SpinLockIrq, //
+    },
+    time::{
+        delay::fsleep,
+        Delta, //
+    }, //
+};
 
-use super::rights::Rights;
-use super::spans::SpanList;
-use crate::sys::gate::Gate;
-use crate::sys::gate::Opening;
+use super::{
+    rights::Rights,
+    spans::SpanList, //
+};
+use crate::sys::gate::{
+    Gate,
+    Opening, //
+};
 
 /// What kind of object has the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

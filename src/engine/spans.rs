@@ -4,8 +4,10 @@
 
 use kernel::prelude::*;
 
-use crate::sys::span::Run;
-use crate::sys::span::Span;
+use crate::sys::span::{
+    Run,
+    Span, //
+};
 
 /// One piece, and where it ends when the pieces are laid end to end.
 struct Piece {
@@ -99,8 +101,10 @@ impl SpanList {
 #[kernel::macros::kunit_tests(ndk_spans)]
 mod tests {
     use super::*;
-    use crate::sys::span::test_part;
-    use crate::sys::span::test_span;
+    use crate::sys::span::{
+        test_part,
+        test_span, //
+    };
 
     #[test]
     fn runs_are_found_at_both_sides_of_every_border() {

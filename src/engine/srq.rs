@@ -8,22 +8,32 @@
 //! Context: any, but for making, resizing and closing. Lock order: the lock of a queue pair's
 //! receive queue, then `inner`.
 
-use kernel::impl_has_work;
-use kernel::new_spinlock_irq;
-use kernel::new_work;
-use kernel::prelude::*;
-use kernel::sync::Arc;
-use kernel::sync::SpinLockIrq;
-use kernel::workqueue::Work;
-use kernel::workqueue::WorkItem;
+use kernel::{
+    impl_has_work,
+    new_spinlock_irq,
+    new_work,
+    prelude::*,
+    sync::{
+        Arc,
+        SpinLockIrq, //
+    },
+    workqueue::{
+        Work,
+        WorkItem, //
+    }, //
+};
 
-use super::domain::Domain;
-use super::qp::NotPosted;
-use super::qp::QueuePair;
-use super::qp::Receive;
-use super::qp::ReceiveRing;
-use super::upcall::Upcalls;
-use super::work::Sge;
+use super::{
+    domain::Domain,
+    qp::{
+        NotPosted,
+        QueuePair,
+        Receive,
+        ReceiveRing, //
+    },
+    upcall::Upcalls,
+    work::Sge, //
+};
 
 /// What a face is told. Called in softirq, under no lock.
 pub(crate) trait SrqEvents: Send + Sync {

@@ -7,14 +7,20 @@
 //! what is open is a [`Held`], under which the memory stays accessible. So an invalidation waits
 //! for one part at most, and the next part of a transfer meets the checks again.
 
-use super::domain::Adapter;
-use super::memory::Access;
-use super::memory::Denied;
-use super::memory::User;
-use super::rights::Rights;
-use super::token::Token;
-use super::work::Remote;
-use super::work::Sge;
+use super::{
+    domain::Adapter,
+    memory::{
+        Access,
+        Denied,
+        User, //
+    },
+    rights::Rights,
+    token::Token,
+    work::{
+        Remote,
+        Sge, //
+    }, //
+};
 use crate::sys::span::Run;
 
 /// One side of a message.

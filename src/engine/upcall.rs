@@ -11,9 +11,11 @@
 //!
 //! Lock order: the lock inside is a leaf.
 
-use kernel::new_spinlock_irq;
-use kernel::prelude::*;
-use kernel::sync::SpinLockIrq;
+use kernel::{
+    new_spinlock_irq,
+    prelude::*,
+    sync::SpinLockIrq, //
+};
 
 use crate::sys::event::Event;
 

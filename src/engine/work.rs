@@ -2,9 +2,11 @@
 
 //! Work requests and completions, as the engine and its transports see them.
 
-use super::rights::Rights;
-use super::status::Status;
-use super::token::Token;
+use super::{
+    rights::Rights,
+    status::Status,
+    token::Token, //
+};
 
 /// One element of a scatter or gather list.
 #[derive(Clone, Copy, Debug)]

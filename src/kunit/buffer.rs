@@ -5,20 +5,30 @@
 //! Byte `i` of pattern `seed` tells where it belongs and to which message, so a test sees bytes
 //! that are missing, moved or of another message. What nobody wrote holds [`BLANK`].
 
-use kernel::prelude::*;
-use kernel::sync::Arc;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
-use crate::engine::domain::Domain;
-use crate::engine::region::Terms;
-use crate::engine::rights::Rights;
-use crate::engine::spans::SpanList;
-use crate::engine::token::Token;
-use crate::engine::work::Remote;
-use crate::engine::work::Sge;
-use crate::sys::span::test_part;
-use crate::sys::span::test_span;
-use crate::sys::span::Run;
-use crate::sys::span::Span;
+use crate::{
+    engine::{
+        domain::Domain,
+        region::Terms,
+        rights::Rights,
+        spans::SpanList,
+        token::Token,
+        work::{
+            Remote,
+            Sge, //
+        }, //
+    },
+    sys::span::{
+        test_part,
+        test_span,
+        Run,
+        Span, //
+    }, //
+};
 
 /// What a byte is before anybody writes it.
 pub(crate) const BLANK: u8 = 0xEE;

@@ -4,23 +4,33 @@
 
 #[kernel::macros::kunit_tests(ndk_connect)]
 mod tests {
-    use core::net::IpAddr;
-    use core::net::Ipv6Addr;
+    use core::net::{
+        IpAddr,
+        Ipv6Addr, //
+    };
 
     use kernel::prelude::*;
 
-    use crate::direct;
-    use crate::engine::connection::Offer;
-    use crate::engine::counters::Counter;
-    use crate::engine::state::State;
-    use crate::engine::status::Status;
-    use crate::engine::transport::ReadLimits;
-    use crate::kunit::harness::same;
-    use crate::kunit::harness::settle;
-    use crate::kunit::harness::sleep;
-    use crate::kunit::harness::wait_until;
-    use crate::kunit::requests::*;
-    use crate::kunit::town::*;
+    use crate::{
+        direct,
+        engine::{
+            connection::Offer,
+            counters::Counter,
+            state::State,
+            status::Status,
+            transport::ReadLimits, //
+        },
+        kunit::{
+            harness::{
+                same,
+                settle,
+                sleep,
+                wait_until, //
+            },
+            requests::*,
+            town::*, //
+        }, //
+    };
 
     /// What somebody does with an offer.
     type Way = fn(&Town, &Offer) -> Result;

@@ -2,20 +2,32 @@
 
 //! The fast calls from every context: softirq, timers, interrupts off, calls of a queue.
 
-use kernel::prelude::*;
-use kernel::sync::Arc;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
-use super::buffer::Buffer;
-use super::harness::Bench;
-use super::harness::End;
-use super::queues::Queue;
-use super::requests::write;
-use super::requests::SEND;
-use crate::engine::cq::Arm;
-use crate::engine::cq::IfPresent;
-use crate::engine::qp::QueuePair;
-use crate::engine::status::Status;
-use crate::engine::work::Flags;
+use super::{
+    buffer::Buffer,
+    harness::{
+        Bench,
+        End, //
+    },
+    queues::Queue,
+    requests::{
+        write,
+        SEND, //
+    }, //
+};
+use crate::engine::{
+    cq::{
+        Arm,
+        IfPresent, //
+    },
+    qp::QueuePair,
+    status::Status,
+    work::Flags, //
+};
 
 /// What one round of fast calls needs, for use in any context.
 struct Tools {
@@ -90,16 +102,28 @@ fn answer(end: &End, count: u64) -> Result {
 mod tests {
     use super::*;
 
-    use kernel::interrupt::local_interrupt_disable;
-    use kernel::sync::atomic::ordering::Acquire;
-    use kernel::sync::atomic::ordering::Release;
-    use kernel::sync::atomic::AtomicFlag;
+    use kernel::{
+        interrupt::local_interrupt_disable,
+        sync::atomic::{
+            ordering::{
+                Acquire,
+                Release, //
+            },
+            AtomicFlag, //
+        }, //
+    };
 
-    use crate::engine::state::State;
-    use crate::kunit::errand::Errand;
-    use crate::kunit::harness::same;
-    use crate::kunit::harness::wait_until;
-    use crate::sys::softirq::BhDisabled;
+    use crate::{
+        engine::state::State,
+        kunit::{
+            errand::Errand,
+            harness::{
+                same,
+                wait_until, //
+            }, //
+        },
+        sys::softirq::BhDisabled, //
+    };
 
     /// An errand that makes one round, and where it says whether that went well.
     fn errand(tools: &Arc<Tools>) -> Result<(Arc<Errand>, Arc<AtomicFlag>)> {

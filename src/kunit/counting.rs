@@ -4,10 +4,14 @@
 
 use kernel::prelude::*;
 
-use super::harness::settle;
-use super::harness::End;
-use crate::engine::counters;
-use crate::engine::counters::Counter;
+use super::harness::{
+    settle,
+    End, //
+};
+use crate::engine::counters::{
+    self,
+    Counter, //
+};
 
 /// The counters of one device at one time.
 struct Mark([u64; counters::COUNT]);
@@ -45,17 +49,27 @@ impl Mark {
 mod tests {
     use super::*;
 
-    use crate::direct;
-    use crate::engine::counters::Counter::*;
-    use crate::engine::cq::Arm;
-    use crate::engine::cq::IfPresent;
-    use crate::engine::rights::Rights;
-    use crate::engine::status::Status;
-    use crate::engine::work::Work;
-    use crate::kunit::buffer::ALL;
-    use crate::kunit::harness::Bench;
-    use crate::kunit::harness::Plan;
-    use crate::kunit::requests::*;
+    use crate::{
+        direct,
+        engine::{
+            counters::Counter::*,
+            cq::{
+                Arm,
+                IfPresent, //
+            },
+            rights::Rights,
+            status::Status,
+            work::Work, //
+        },
+        kunit::{
+            buffer::ALL,
+            harness::{
+                Bench,
+                Plan, //
+            },
+            requests::*, //
+        }, //
+    };
 
     /// A bench and the marks of its two ends.
     fn marked() -> Result<(Bench, Mark, Mark)> {

@@ -2,17 +2,29 @@
 
 //! Completion queues: what satisfies which arm, when the consumer is called, and overflow.
 
-use kernel::prelude::*;
-use kernel::sync::Arc;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
-use super::harness::Lab;
-use super::harness::RNR_MS;
-use super::queues::Queue;
-use crate::engine::cq::Arm;
-use crate::engine::cq::IfPresent;
-use crate::engine::status::Status;
-use crate::engine::work::Completion;
-use crate::engine::work::Operation;
+use super::{
+    harness::{
+        Lab,
+        RNR_MS, //
+    },
+    queues::Queue, //
+};
+use crate::engine::{
+    cq::{
+        Arm,
+        IfPresent, //
+    },
+    status::Status,
+    work::{
+        Completion,
+        Operation, //
+    }, //
+};
 
 const ARMS: [Arm; 3] = [Arm::Any, Arm::Solicited, Arm::Errors];
 
@@ -63,17 +75,27 @@ fn overflow(queue: &Queue, room: u32) -> bool {
 mod tests {
     use super::*;
 
-    use crate::engine::counters::Counter;
-    use crate::engine::state::State;
-    use crate::kunit::harness::same;
-    use crate::kunit::harness::settle;
-    use crate::kunit::harness::wait_until;
-    use crate::kunit::harness::Bench;
-    use crate::kunit::harness::Plan;
-    use crate::kunit::log::Tally;
-    use crate::kunit::requests;
-    use crate::sys::cpu;
-    use crate::sys::softirq::BhDisabled;
+    use crate::{
+        engine::{
+            counters::Counter,
+            state::State, //
+        },
+        kunit::{
+            harness::{
+                same,
+                settle,
+                wait_until,
+                Bench,
+                Plan, //
+            },
+            log::Tally,
+            requests, //
+        },
+        sys::{
+            cpu,
+            softirq::BhDisabled, //
+        }, //
+    };
 
     #[test]
     fn each_arm_is_satisfied_by_what_its_table_says() -> Result {

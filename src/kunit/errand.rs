@@ -2,19 +2,29 @@
 
 //! [`Errand`]: something done in another context than the test's own.
 
-use kernel::impl_has_work;
-use kernel::new_work;
-use kernel::prelude::*;
-use kernel::sync::Arc;
-use kernel::workqueue::Work as WorkStruct;
-use kernel::workqueue::WorkItem;
+use kernel::{
+    impl_has_work,
+    new_work,
+    prelude::*,
+    sync::Arc,
+    workqueue::{
+        Work as WorkStruct,
+        WorkItem, //
+    }, //
+};
 
 use super::harness::WAIT_MS;
-use crate::sys::event::Event;
-use crate::sys::softirq::BhQueue;
-use crate::sys::softirq::ProcessQueue;
-use crate::sys::timer::Expires;
-use crate::sys::timer::Timer;
+use crate::sys::{
+    event::Event,
+    softirq::{
+        BhQueue,
+        ProcessQueue, //
+    },
+    timer::{
+        Expires,
+        Timer, //
+    }, //
+};
 
 /// A task, and whether it was done.
 #[pin_data]

@@ -5,24 +5,36 @@
 //! The test starts requests, ends them in any order and as late as it likes, and plays the
 //! messages of a peer. So it sees what an engine over a slow wire would do.
 
-use kernel::prelude::*;
-use kernel::sync::Arc;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
-use super::harness::End;
-use super::harness::Lab;
-use super::harness::Plan;
-use super::harness::RNR_MS;
-use super::log::Tally;
-use crate::engine::qp::Arrival;
-use crate::engine::qp::Job;
-use crate::engine::qp::Next;
-use crate::engine::qp::Receive;
-use crate::engine::qp::Taken;
-use crate::engine::state::State;
-use crate::engine::status::Status;
-use crate::engine::transport::Transport;
-use crate::engine::work::Extra;
-use crate::engine::work::Operation;
+use super::{
+    harness::{
+        End,
+        Lab,
+        Plan,
+        RNR_MS, //
+    },
+    log::Tally, //
+};
+use crate::engine::{
+    qp::{
+        Arrival,
+        Job,
+        Next,
+        Receive,
+        Taken, //
+    },
+    state::State,
+    status::Status,
+    transport::Transport,
+    work::{
+        Extra,
+        Operation, //
+    }, //
+};
 
 /// A transport that only counts how it is called.
 pub(crate) struct Fake {

@@ -4,9 +4,11 @@
 
 use kernel::prelude::*;
 
-use super::fake::Hand;
-use super::harness::Plan;
-use super::requests::SEND;
+use super::{
+    fake::Hand,
+    harness::Plan,
+    requests::SEND, //
+};
 
 /// A hand with `sends` requests and `receives` receives posted, both with contexts from 0.
 fn posted(sends: u64, receives: u64) -> Result<Hand> {
@@ -24,29 +26,47 @@ fn posted(sends: u64, receives: u64) -> Result<Hand> {
 mod tests {
     use super::*;
 
-    use kernel::sync::atomic::ordering::Acquire;
-    use kernel::sync::atomic::ordering::Full;
-    use kernel::sync::atomic::Atomic;
-    use kernel::sync::Arc;
+    use kernel::sync::{
+        atomic::{
+            ordering::{
+                Acquire,
+                Full, //
+            },
+            Atomic, //
+        },
+        Arc, //
+    };
 
-    use crate::direct;
-    use crate::engine::counters::Counter;
-    use crate::engine::qp::Arrival;
-    use crate::engine::qp::Taken;
-    use crate::engine::state::State;
-    use crate::engine::status::Status;
-    use crate::engine::work::Flags;
-    use crate::kunit::errand::Errand;
-    use crate::kunit::fake::Fake;
-    use crate::kunit::fake::MESSAGE;
-    use crate::kunit::harness::same;
-    use crate::kunit::harness::settle;
-    use crate::kunit::harness::wait_until;
-    use crate::kunit::harness::Bench;
-    use crate::kunit::harness::Lab;
-    use crate::kunit::harness::RNR_MS;
-    use crate::kunit::requests::*;
-    use crate::sys::softirq::ProcessQueue;
+    use crate::{
+        direct,
+        engine::{
+            counters::Counter,
+            qp::{
+                Arrival,
+                Taken, //
+            },
+            state::State,
+            status::Status,
+            work::Flags, //
+        },
+        kunit::{
+            errand::Errand,
+            fake::{
+                Fake,
+                MESSAGE, //
+            },
+            harness::{
+                same,
+                settle,
+                wait_until,
+                Bench,
+                Lab,
+                RNR_MS, //
+            },
+            requests::*, //
+        },
+        sys::softirq::ProcessQueue, //
+    };
 
     #[test]
     fn everything_accepted_completes_once_and_in_order() -> Result {

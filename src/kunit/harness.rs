@@ -10,42 +10,72 @@
 //!
 //! A check that fails says what it found in the log, because the test framework prints no values.
 
-use kernel::new_mutex;
-use kernel::prelude::*;
-use kernel::sync::atomic::ordering::Relaxed;
-use kernel::sync::atomic::Atomic;
-use kernel::sync::Arc;
-use kernel::sync::Mutex;
-use kernel::time::delay::fsleep;
-use kernel::time::Delta;
+use kernel::{
+    new_mutex,
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering::Relaxed,
+            Atomic, //
+        },
+        Arc,
+        Mutex, //
+    },
+    time::{
+        delay::fsleep,
+        Delta, //
+    }, //
+};
 
-use super::buffer::Buffer;
-use super::buffer::ALL;
-use super::log::Owner;
-use super::log::QpLog;
-use super::log::QpUser;
-use super::queues::Queue;
-use super::queues::Shared;
-use crate::direct;
-use crate::engine::connection::Join;
-use crate::engine::counters::Counter;
-use crate::engine::domain::Adapter;
-use crate::engine::domain::Domain;
-use crate::engine::domain::Host;
-use crate::engine::qp::Caps;
-use crate::engine::qp::NotPosted;
-use crate::engine::qp::Parts;
-use crate::engine::qp::QueuePair;
-use crate::engine::rights::Rights;
-use crate::engine::state::State;
-use crate::engine::transport::Link;
-use crate::engine::transport::ReadLimits;
-use crate::engine::transport::Transport;
-use crate::engine::work::Flags;
-use crate::engine::work::Sge;
-use crate::engine::work::Work;
-use crate::sys::span::test_memory;
-use crate::sys::time;
+use super::{
+    buffer::{
+        Buffer,
+        ALL, //
+    },
+    log::{
+        Owner,
+        QpLog,
+        QpUser, //
+    },
+    queues::{
+        Queue,
+        Shared, //
+    }, //
+};
+use crate::{
+    direct,
+    engine::{
+        connection::Join,
+        counters::Counter,
+        domain::{
+            Adapter,
+            Domain,
+            Host, //
+        },
+        qp::{
+            Caps,
+            NotPosted,
+            Parts,
+            QueuePair, //
+        },
+        rights::Rights,
+        state::State,
+        transport::{
+            Link,
+            ReadLimits,
+            Transport, //
+        },
+        work::{
+            Flags,
+            Sge,
+            Work, //
+        }, //
+    },
+    sys::{
+        span::test_memory,
+        time, //
+    }, //
+};
 
 /// How long a test waits for what has to come, in milliseconds.
 pub(crate) const WAIT_MS: u32 = 20_000;

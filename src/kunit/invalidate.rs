@@ -2,21 +2,33 @@
 
 //! Invalidation through a queue: by the peer's send, by the end of a read, by a request of its own.
 
-use kernel::prelude::*;
-use kernel::sync::Arc;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
-use super::buffer::Buffer;
-use super::buffer::ALL;
-use super::buffer::BASE;
-use super::harness::Bench;
-use super::harness::End;
-use super::requests::register;
-use super::requests::send_invalidate;
-use crate::engine::memory::User;
-use crate::engine::rights::Rights;
-use crate::engine::status::Status;
-use crate::engine::token::Token;
-use crate::engine::work::Work;
+use super::{
+    buffer::{
+        Buffer,
+        ALL,
+        BASE, //
+    },
+    harness::{
+        Bench,
+        End, //
+    },
+    requests::{
+        register,
+        send_invalidate, //
+    }, //
+};
+use crate::engine::{
+    memory::User,
+    rights::Rights,
+    status::Status,
+    token::Token,
+    work::Work, //
+};
 
 /// The length of all buffers here.
 const LEN: usize = 64;
@@ -85,20 +97,34 @@ fn is_refused(bench: &Bench, token: Token) -> Result<bool> {
 mod tests {
     use super::*;
 
-    use kernel::sync::atomic::ordering::Acquire;
-    use kernel::sync::atomic::ordering::Full;
-    use kernel::sync::atomic::Atomic;
+    use kernel::sync::atomic::{
+        ordering::{
+            Acquire,
+            Full, //
+        },
+        Atomic, //
+    };
 
-    use crate::engine::counters::Counter;
-    use crate::engine::cq::Arm;
-    use crate::engine::cq::IfPresent;
-    use crate::engine::domain::Domain;
-    use crate::engine::state::State;
-    use crate::engine::work::Extra;
-    use crate::kunit::harness::same;
-    use crate::kunit::harness::settle;
-    use crate::kunit::harness::wait_until;
-    use crate::kunit::requests::*;
+    use crate::{
+        engine::{
+            counters::Counter,
+            cq::{
+                Arm,
+                IfPresent, //
+            },
+            domain::Domain,
+            state::State,
+            work::Extra, //
+        },
+        kunit::{
+            harness::{
+                same,
+                settle,
+                wait_until, //
+            },
+            requests::*, //
+        }, //
+    };
 
     #[test]
     fn a_send_takes_a_token_of_the_peer_away_and_says_which() -> Result {

@@ -2,20 +2,34 @@
 
 //! Recorders: what the engine told its user, how often, and where.
 
-use kernel::new_spinlock_irq;
-use kernel::prelude::*;
-use kernel::sync::atomic::ordering::Full;
-use kernel::sync::atomic::ordering::Relaxed;
-use kernel::sync::atomic::Atomic;
-use kernel::sync::Arc;
-use kernel::sync::SpinLockIrq;
+use kernel::{
+    new_spinlock_irq,
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering::{
+                Full,
+                Relaxed, //
+            },
+            Atomic, //
+        },
+        Arc,
+        SpinLockIrq, //
+    }, //
+};
 
-use crate::engine::cq::CqEvents;
-use crate::engine::qp::QpEvents;
-use crate::engine::srq::SrqEvents;
-use crate::engine::transport::LinkOwner;
-use crate::sys::cpu;
-use crate::sys::softirq;
+use crate::{
+    engine::{
+        cq::CqEvents,
+        qp::QpEvents,
+        srq::SrqEvents,
+        transport::LinkOwner, //
+    },
+    sys::{
+        cpu,
+        softirq, //
+    }, //
+};
 
 /// A number that only grows.
 pub(crate) struct Tally(Atomic<u32>);

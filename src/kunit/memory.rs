@@ -22,19 +22,29 @@ mod windows;
 
 use kernel::prelude::*;
 
-use crate::engine::memory::Denied;
-use crate::engine::memory::MemoryTable;
-use crate::engine::memory::User;
-use crate::engine::region::DomainId;
-use crate::engine::region::Terms;
-use crate::engine::rights::Rights;
-use crate::engine::spans::SpanList;
-use crate::engine::token::Token;
-use crate::engine::work::Sge;
-use crate::sys::span::test_part;
-use crate::sys::span::test_span;
-use crate::sys::span::Run;
-use crate::sys::span::Span;
+use crate::{
+    engine::{
+        memory::{
+            Denied,
+            MemoryTable,
+            User, //
+        },
+        region::{
+            DomainId,
+            Terms, //
+        },
+        rights::Rights,
+        spans::SpanList,
+        token::Token,
+        work::Sge, //
+    },
+    sys::span::{
+        test_part,
+        test_span,
+        Run,
+        Span, //
+    }, //
+};
 
 /// How many bytes are looked at or written in one go.
 const CHUNK: usize = 256;

@@ -2,12 +2,16 @@
 
 //! What arrives: bytes, lengths and extras of sends, writes, reads and atomics over a transport.
 
-use kernel::prelude::*;
-use kernel::sync::Arc;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
 use super::buffer::Buffer;
-use crate::engine::work::Sge;
-use crate::sys::span::test_part;
+use crate::{
+    engine::work::Sge,
+    sys::span::test_part, //
+};
 
 /// Cuts `len` bytes of `buffer` into elements that end at these bytes.
 fn cut(buffer: &Arc<Buffer>, from: usize, ends: &[usize], len: usize) -> Result<KVec<Sge>> {
@@ -26,18 +30,28 @@ fn cut(buffer: &Arc<Buffer>, from: usize, ends: &[usize], len: usize) -> Result<
 mod tests {
     use super::*;
 
-    use crate::engine::qp::NotPosted;
-    use crate::engine::rights::Rights;
-    use crate::engine::state::State;
-    use crate::engine::status::Status;
-    use crate::engine::token::Token;
-    use crate::engine::work::Extra;
-    use crate::engine::work::Operation;
-    use crate::engine::work::Work;
-    use crate::kunit::harness::same;
-    use crate::kunit::harness::Bench;
-    use crate::kunit::harness::Plan;
-    use crate::kunit::requests::*;
+    use crate::{
+        engine::{
+            qp::NotPosted,
+            rights::Rights,
+            state::State,
+            status::Status,
+            token::Token,
+            work::{
+                Extra,
+                Operation,
+                Work, //
+            }, //
+        },
+        kunit::{
+            harness::{
+                same,
+                Bench,
+                Plan, //
+            },
+            requests::*, //
+        }, //
+    };
 
     /// Where elements end; each list is used on both sides.
     const CUTS: [&[usize]; 6] = [&[], &[1], &[7, 8], &[8, 8, 15], &[3, 4, 11], &[16]];

@@ -9,21 +9,33 @@
 mod tests {
     use kernel::prelude::*;
 
-    use crate::engine::qp::NotPosted;
-    use crate::engine::state::State;
-    use crate::engine::status::Status;
-    use crate::engine::transport::ReadLimits;
-    use crate::engine::work::Flags;
-    use crate::engine::work::Operation;
-    use crate::engine::work::Work;
-    use crate::kunit::fake::Hand;
-    use crate::kunit::harness::same;
-    use crate::kunit::harness::Plan;
-    use crate::kunit::requests::read;
-    use crate::kunit::requests::write;
-    use crate::kunit::requests::FENCED;
-    use crate::kunit::requests::NOWHERE;
-    use crate::kunit::requests::SEND;
+    use crate::{
+        engine::{
+            qp::NotPosted,
+            state::State,
+            status::Status,
+            transport::ReadLimits,
+            work::{
+                Flags,
+                Operation,
+                Work, //
+            }, //
+        },
+        kunit::{
+            fake::Hand,
+            harness::{
+                same,
+                Plan, //
+            },
+            requests::{
+                read,
+                write,
+                FENCED,
+                NOWHERE,
+                SEND, //
+            }, //
+        }, //
+    };
 
     const READ: Work = read(NOWHERE);
     const WRITE: Work = write(NOWHERE);

@@ -2,24 +2,38 @@
 
 //! Completion queues and shared receive queues, with recorders for what they tell.
 
-use kernel::prelude::*;
-use kernel::sync::Arc;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
-use super::harness::accepted;
-use super::harness::same;
-use super::harness::settle;
-use super::harness::wait_until;
-use super::log::CqLog;
-use super::log::CqUser;
-use super::log::SrqLog;
-use super::log::SrqUser;
-use crate::engine::cq::CompletionQueue;
-use crate::engine::domain::Adapter;
-use crate::engine::domain::Domain;
-use crate::engine::srq::SharedReceive;
-use crate::engine::status::Status;
-use crate::engine::work::Completion;
-use crate::engine::work::Sge;
+use super::{
+    harness::{
+        accepted,
+        same,
+        settle,
+        wait_until, //
+    },
+    log::{
+        CqLog,
+        CqUser,
+        SrqLog,
+        SrqUser, //
+    }, //
+};
+use crate::engine::{
+    cq::CompletionQueue,
+    domain::{
+        Adapter,
+        Domain, //
+    },
+    srq::SharedReceive,
+    status::Status,
+    work::{
+        Completion,
+        Sge, //
+    }, //
+};
 
 /// A completion queue and what it told.
 pub(crate) struct Queue {

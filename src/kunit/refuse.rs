@@ -2,25 +2,37 @@
 
 //! Requests that name memory they may not use: which status each side gets, and what is left.
 
-use kernel::prelude::*;
-use kernel::sync::Arc;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
-use super::buffer::Buffer;
-use super::buffer::ALL;
-use super::buffer::BASE;
-use super::harness::same;
-use super::harness::Bench;
-use super::harness::End;
-use super::harness::Plan;
-use super::requests::SEND;
-use crate::engine::domain::Domain;
-use crate::engine::rights::Rights;
-use crate::engine::status::Status;
-use crate::engine::token::Token;
-use crate::engine::work::Flags;
-use crate::engine::work::Remote;
-use crate::engine::work::Sge;
-use crate::engine::work::Work;
+use super::{
+    buffer::{
+        Buffer,
+        ALL,
+        BASE, //
+    },
+    harness::{
+        same,
+        Bench,
+        End,
+        Plan, //
+    },
+    requests::SEND, //
+};
+use crate::engine::{
+    domain::Domain,
+    rights::Rights,
+    status::Status,
+    token::Token,
+    work::{
+        Flags,
+        Remote,
+        Sge,
+        Work, //
+    }, //
+};
 
 /// The length of all buffers here.
 const LEN: usize = 64;
@@ -200,8 +212,10 @@ fn all_end(ask: Ask, at_far: bool, request: Status, receive: Status) -> Result<b
 mod tests {
     use super::*;
 
-    use crate::engine::counters::Counter;
-    use crate::kunit::requests::*;
+    use crate::{
+        engine::counters::Counter,
+        kunit::requests::*, //
+    };
 
     const FETCH_ADD: fn(Remote) -> Work = |at| Work::FetchAdd { at, add: 1 };
 

@@ -2,12 +2,16 @@
 
 //! Short ways to write work requests.
 
-use crate::engine::rights::Rights;
-use crate::engine::token::Token;
-use crate::engine::work::Extra;
-use crate::engine::work::Flags;
-use crate::engine::work::Remote;
-use crate::engine::work::Work;
+use crate::engine::{
+    rights::Rights,
+    token::Token,
+    work::{
+        Extra,
+        Flags,
+        Remote,
+        Work, //
+    }, //
+};
 
 /// A signalled request that waits for earlier reads.
 pub(crate) const FENCED: Flags = Flags::SIGNALED.with(Flags::READ_FENCE);

@@ -4,8 +4,10 @@
 
 use kernel::prelude::*;
 
-use super::harness::Bench;
-use super::harness::Plan;
+use super::harness::{
+    Bench,
+    Plan, //
+};
 use crate::direct;
 
 /// Two ends between which a message waits no longer than `ms` milliseconds.
@@ -17,13 +19,21 @@ fn impatient(ms: u32) -> Result<Bench> {
 mod tests {
     use super::*;
 
-    use crate::engine::counters::Counter;
-    use crate::engine::state::State;
-    use crate::engine::status::Status;
-    use crate::kunit::harness::same;
-    use crate::kunit::harness::sleep;
-    use crate::kunit::requests::*;
-    use crate::sys::time::now_ms;
+    use crate::{
+        engine::{
+            counters::Counter,
+            state::State,
+            status::Status, //
+        },
+        kunit::{
+            harness::{
+                same,
+                sleep, //
+            },
+            requests::*, //
+        },
+        sys::time::now_ms, //
+    };
 
     #[test]
     fn a_receive_posted_late_is_in_time() -> Result {

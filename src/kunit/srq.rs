@@ -2,17 +2,25 @@
 
 //! Shared receive queues: the limit event, several users, and the end of one of them.
 
-use kernel::prelude::*;
-use kernel::sync::Arc;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
-use super::harness::connect;
-use super::harness::End;
-use super::harness::Lab;
-use super::harness::Plan;
-use super::harness::RNR_MS;
-use super::queues::Shared;
-use crate::direct;
-use crate::engine::domain::Domain;
+use super::{
+    harness::{
+        connect,
+        End,
+        Lab,
+        Plan,
+        RNR_MS, //
+    },
+    queues::Shared, //
+};
+use crate::{
+    direct,
+    engine::domain::Domain, //
+};
 
 /// Two receiving ends over one shared queue, and a sender for each.
 struct Crowd {
@@ -52,16 +60,28 @@ impl Crowd {
 mod tests {
     use super::*;
 
-    use crate::engine::qp::NotPosted;
-    use crate::engine::qp::Taken;
-    use crate::engine::state::State;
-    use crate::engine::status::Status;
-    use crate::kunit::fake::Hand;
-    use crate::kunit::fake::MESSAGE;
-    use crate::kunit::harness::same;
-    use crate::kunit::harness::settle;
-    use crate::kunit::harness::wait_until;
-    use crate::kunit::requests::*;
+    use crate::{
+        engine::{
+            qp::{
+                NotPosted,
+                Taken, //
+            },
+            state::State,
+            status::Status, //
+        },
+        kunit::{
+            fake::{
+                Hand,
+                MESSAGE, //
+            },
+            harness::{
+                same,
+                settle,
+                wait_until, //
+            },
+            requests::*, //
+        }, //
+    };
 
     #[test]
     fn a_receive_completes_in_the_queue_of_whoever_took_it() -> Result {

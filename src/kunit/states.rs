@@ -4,8 +4,10 @@
 
 use kernel::prelude::*;
 
-use super::fake::Hand;
-use super::harness::Plan;
+use super::{
+    fake::Hand,
+    harness::Plan, //
+};
 use crate::engine::state::State;
 
 /// A hand in `state`.
@@ -33,13 +35,21 @@ fn in_state(state: State) -> Result<Hand> {
 mod tests {
     use super::*;
 
-    use crate::engine::qp::NotPosted;
-    use crate::engine::state::Admission;
-    use crate::engine::status::Status;
-    use crate::engine::work::Flags;
-    use crate::engine::work::Sge;
-    use crate::kunit::harness::same;
-    use crate::kunit::requests::*;
+    use crate::{
+        engine::{
+            qp::NotPosted,
+            state::Admission,
+            status::Status,
+            work::{
+                Flags,
+                Sge, //
+            }, //
+        },
+        kunit::{
+            harness::same,
+            requests::*, //
+        }, //
+    };
 
     /// The longest message, in bytes.
     const MAX_MESSAGE: u64 = 1 << 31;

@@ -2,35 +2,51 @@
 
 //! [`Town`]: listeners, a side that connects and one that accepts, and what each was told.
 
-use core::net::IpAddr;
-use core::net::Ipv4Addr;
-use core::net::Ipv6Addr;
-use core::net::SocketAddr;
+use core::net::{
+    IpAddr,
+    Ipv4Addr,
+    Ipv6Addr,
+    SocketAddr, //
+};
 
-use kernel::new_mutex;
-use kernel::new_spinlock_irq;
-use kernel::prelude::*;
-use kernel::sync::Arc;
-use kernel::sync::Mutex;
-use kernel::sync::SpinLockIrq;
+use kernel::{
+    new_mutex,
+    new_spinlock_irq,
+    prelude::*,
+    sync::{
+        Arc,
+        Mutex,
+        SpinLockIrq, //
+    }, //
+};
 
-use super::harness::End;
-use super::harness::Lab;
-use super::harness::Plan;
-use super::harness::RNR_MS;
-use super::log::Tally;
-use crate::direct;
-use crate::engine::connection::Ask;
-use crate::engine::connection::ConnectionEvents;
-use crate::engine::connection::Exchange;
-use crate::engine::connection::Listener;
-use crate::engine::connection::ListenerEvents;
-use crate::engine::connection::Offer;
-use crate::engine::connection::Up;
-use crate::engine::qp::QueuePair;
-use crate::engine::state::State;
-use crate::engine::status::Status;
-use crate::engine::transport::ReadLimits;
+use super::{
+    harness::{
+        End,
+        Lab,
+        Plan,
+        RNR_MS, //
+    },
+    log::Tally, //
+};
+use crate::{
+    direct,
+    engine::{
+        connection::{
+            Ask,
+            ConnectionEvents,
+            Exchange,
+            Listener,
+            ListenerEvents,
+            Offer,
+            Up, //
+        },
+        qp::QueuePair,
+        state::State,
+        status::Status,
+        transport::ReadLimits, //
+    }, //
+};
 
 /// The network namespace of every test that does not say otherwise.
 pub(super) const NET: u64 = 1;

@@ -2,18 +2,26 @@
 
 //! More than one run of a transport carries: long messages, many requests, both directions.
 
-use kernel::prelude::*;
-use kernel::sync::Arc;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
-use super::buffer::Buffer;
-use super::harness::Bench;
-use super::harness::End;
-use super::harness::Plan;
-use super::queues::Queue;
-use super::requests::SEND;
-use crate::engine::qp::QueuePair;
-use crate::engine::status::Status;
-use crate::engine::work::Flags;
+use super::{
+    buffer::Buffer,
+    harness::{
+        Bench,
+        End,
+        Plan, //
+    },
+    queues::Queue,
+    requests::SEND, //
+};
+use crate::engine::{
+    qp::QueuePair,
+    status::Status,
+    work::Flags, //
+};
 
 /// What one thread needs to send to the other end and to see that it arrived.
 struct Stream {
@@ -63,18 +71,32 @@ fn ready(count: u32) -> Result<(Bench, [Arc<Buffer>; 2])> {
 mod tests {
     use super::*;
 
-    use kernel::sync::atomic::ordering::Acquire;
-    use kernel::sync::atomic::ordering::Release;
-    use kernel::sync::atomic::AtomicFlag;
+    use kernel::sync::atomic::{
+        ordering::{
+            Acquire,
+            Release, //
+        },
+        AtomicFlag, //
+    };
 
-    use crate::engine::counters::Counter;
-    use crate::engine::state::State;
-    use crate::kunit::errand::Errand;
-    use crate::kunit::harness::same;
-    use crate::kunit::harness::settle;
-    use crate::kunit::requests::*;
-    use crate::sys::softirq::BhDisabled;
-    use crate::sys::softirq::ProcessQueue;
+    use crate::{
+        engine::{
+            counters::Counter,
+            state::State, //
+        },
+        kunit::{
+            errand::Errand,
+            harness::{
+                same,
+                settle, //
+            },
+            requests::*, //
+        },
+        sys::softirq::{
+            BhDisabled,
+            ProcessQueue, //
+        }, //
+    };
 
     const LONG: usize = (3 << 20) + 5;
 

@@ -16,16 +16,26 @@
 //!
 //! Context: everything here may be called from any context and never sleeps or spins unboundedly.
 
-use core::cell::UnsafeCell;
-use core::ops::Deref;
-use core::ops::DerefMut;
+use core::{
+    cell::UnsafeCell,
+    ops::{
+        Deref,
+        DerefMut, //
+    }, //
+};
 
-use kernel::prelude::*;
-use kernel::sync::atomic::ordering::Acquire;
-use kernel::sync::atomic::ordering::Full;
-use kernel::sync::atomic::ordering::Relaxed;
-use kernel::sync::atomic::ordering::Release;
-use kernel::sync::atomic::Atomic;
+use kernel::{
+    prelude::*,
+    sync::atomic::{
+        ordering::{
+            Acquire,
+            Full,
+            Relaxed,
+            Release, //
+        },
+        Atomic, //
+    }, //
+};
 
 const ENTRIES: u64 = 0xFFFF_FFFF;
 const KEY_SHIFT: u32 = 32;

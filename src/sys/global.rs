@@ -7,10 +7,16 @@
 
 use core::cell::UnsafeCell;
 
-use kernel::sync::atomic::ordering::Acquire;
-use kernel::sync::atomic::ordering::Release;
-use kernel::sync::atomic::Atomic;
-use kernel::sync::Arc;
+use kernel::sync::{
+    atomic::{
+        ordering::{
+            Acquire,
+            Release, //
+        },
+        Atomic, //
+    },
+    Arc, //
+};
 
 const FREE: u32 = 0;
 const BUSY: u32 = 1;

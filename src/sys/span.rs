@@ -17,8 +17,10 @@
 
 use core::marker::PhantomData;
 
-use kernel::sync::atomic::ordering::Full;
-use kernel::sync::atomic::Atomic;
+use kernel::sync::atomic::{
+    ordering::Full,
+    Atomic, //
+};
 
 use crate::bindings;
 

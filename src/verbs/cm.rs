@@ -2,34 +2,50 @@
 
 //! Connections: the calls of `iw_cm` to the engine, and the engine's events back.
 
-use core::net::IpAddr;
-use core::net::SocketAddr;
+use core::net::{
+    IpAddr,
+    SocketAddr, //
+};
 
-use kernel::prelude::*;
-use kernel::sync::Arc;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
-use super::device::Shared;
-use super::device::MAX_READS;
-use super::Verbs;
-use super::CONTEXT;
-use crate::engine::connection::Ask;
-use crate::engine::connection::ConnectionEvents;
-use crate::engine::connection::Exchange;
-use crate::engine::connection::Listener;
-use crate::engine::connection::ListenerEvents;
-use crate::engine::connection::Offer;
-use crate::engine::connection::Up;
-use crate::engine::counters::Counter;
-use crate::engine::status::Status;
-use crate::engine::transport::ReadLimits;
-use crate::rdma::CmId;
-use crate::rdma::CmReply;
-use crate::rdma::CmRequest;
-use crate::rdma::ConnParams;
-use crate::rdma::Device;
-use crate::rdma::Qp;
-use crate::rdma::RequestId;
-use crate::sys::netdev::NetDev;
+use super::{
+    device::{
+        Shared,
+        MAX_READS, //
+    },
+    Verbs,
+    CONTEXT, //
+};
+use crate::{
+    engine::{
+        connection::{
+            Ask,
+            ConnectionEvents,
+            Exchange,
+            Listener,
+            ListenerEvents,
+            Offer,
+            Up, //
+        },
+        counters::Counter,
+        status::Status,
+        transport::ReadLimits, //
+    },
+    rdma::{
+        CmId,
+        CmReply,
+        CmRequest,
+        ConnParams,
+        Device,
+        Qp,
+        RequestId, //
+    },
+    sys::netdev::NetDev, //
+};
 
 /// One side of a connection, towards its `iw_cm_id`.
 struct Events {

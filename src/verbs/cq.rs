@@ -2,30 +2,44 @@
 
 //! Completion queues: polling, arming, and what a status is called in `struct ib_wc`.
 
-use kernel::prelude::*;
-use kernel::sync::Arc;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
-use super::device::MAX_CQ_ENTRIES;
-use super::Verbs;
-use crate::engine::cq::Arm;
-use crate::engine::cq::CompletionQueue;
-use crate::engine::cq::CqEvents;
-use crate::engine::cq::IfPresent;
-use crate::engine::status::Status;
-use crate::engine::work::Completion;
-use crate::engine::work::Extra;
-use crate::engine::work::Operation;
-use crate::rdma::CqCreated;
-use crate::rdma::CqInit;
-use crate::rdma::CqUpcall;
-use crate::rdma::Device;
-use crate::rdma::Notify;
-use crate::rdma::QpCookie;
-use crate::rdma::Wc;
-use crate::rdma::WcExtra;
-use crate::rdma::WcOpcode;
-use crate::rdma::WcStatus;
-use crate::rdma::WcWriter;
+use super::{
+    device::MAX_CQ_ENTRIES,
+    Verbs, //
+};
+use crate::{
+    engine::{
+        cq::{
+            Arm,
+            CompletionQueue,
+            CqEvents,
+            IfPresent, //
+        },
+        status::Status,
+        work::{
+            Completion,
+            Extra,
+            Operation, //
+        }, //
+    },
+    rdma::{
+        CqCreated,
+        CqInit,
+        CqUpcall,
+        Device,
+        Notify,
+        QpCookie,
+        Wc,
+        WcExtra,
+        WcOpcode,
+        WcStatus,
+        WcWriter, //
+    }, //
+};
 
 /// What stands behind a completion queue.
 pub(crate) struct Queue(Arc<CompletionQueue>);

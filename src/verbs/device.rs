@@ -2,21 +2,35 @@
 
 //! Devices: identity, limits, counters.
 
-use kernel::prelude::*;
-use kernel::sync::Arc;
-use kernel::sync::SpinLockIrq;
+use kernel::{
+    prelude::*,
+    sync::{
+        Arc,
+        SpinLockIrq, //
+    }, //
+};
 
-use super::Context;
-use super::CONTEXT;
-use crate::engine::connection::Exchange;
-use crate::engine::domain::Adapter;
-use crate::engine::memory::MAX_REGIONS;
-use crate::engine::token::Token;
-use crate::rdma::DeviceAttributes;
-use crate::sys::cpu;
-use crate::sys::netdev::NetDev;
-use crate::sys::netdev::NetDevEvent;
-use crate::sys::span::Span;
+use super::{
+    Context,
+    CONTEXT, //
+};
+use crate::{
+    engine::{
+        connection::Exchange,
+        domain::Adapter,
+        memory::MAX_REGIONS,
+        token::Token, //
+    },
+    rdma::DeviceAttributes,
+    sys::{
+        cpu,
+        netdev::{
+            NetDev,
+            NetDevEvent, //
+        },
+        span::Span, //
+    }, //
+};
 
 /// The most pages or pieces of a fast registration: what SMB Direct caps at.
 pub(super) const MAX_PIECES: u32 = 2048;

@@ -2,22 +2,32 @@
 
 //! Regions: what a consumer registers, and how it names it.
 
-use kernel::prelude::*;
-use kernel::sync::Arc;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
-use super::device::MAX_PIECES;
-use super::Verbs;
-use crate::engine::domain::Domain;
-use crate::engine::region::Terms;
-use crate::engine::rights::Rights;
-use crate::engine::spans::SpanList;
-use crate::engine::token::Token;
-use crate::rdma::Access;
-use crate::rdma::Extents;
-use crate::rdma::MrCreated;
-use crate::rdma::MrKind;
-use crate::rdma::Pd;
-use crate::sys::span::Span;
+use super::{
+    device::MAX_PIECES,
+    Verbs, //
+};
+use crate::{
+    engine::{
+        domain::Domain,
+        region::Terms,
+        rights::Rights,
+        spans::SpanList,
+        token::Token, //
+    },
+    rdma::{
+        Access,
+        Extents,
+        MrCreated,
+        MrKind,
+        Pd, //
+    },
+    sys::span::Span, //
+};
 
 /// What stands behind a memory region.
 pub(crate) struct Region {

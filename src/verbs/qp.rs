@@ -4,57 +4,79 @@
 
 use core::num::NonZeroUsize;
 
-use kernel::new_spinlock_irq;
-use kernel::prelude::*;
-use kernel::sync::Arc;
-use kernel::sync::SpinLockIrq;
+use kernel::{
+    new_spinlock_irq,
+    prelude::*,
+    sync::{
+        Arc,
+        SpinLockIrq, //
+    }, //
+};
 
-use super::device::Shared;
-use super::device::MAX_INLINE;
-use super::device::MAX_READS;
-use super::device::MAX_READ_SGES;
-use super::device::MAX_REQUESTS;
-use super::device::MAX_SGES;
-use super::memory::rights;
-use super::memory::rights_of;
-use super::Verbs;
-use crate::engine::qp::Caps;
-use crate::engine::qp::NotPosted;
-use crate::engine::qp::Parts;
-use crate::engine::qp::QpEvents;
-use crate::engine::qp::QueuePair;
-use crate::engine::rights::Rights;
-use crate::engine::srq::SharedReceive;
-use crate::engine::srq::SrqEvents;
-use crate::engine::state::State;
-use crate::engine::token::Token;
-use crate::engine::work::Extra;
-use crate::engine::work::Flags;
-use crate::engine::work::Remote;
-use crate::engine::work::Sge;
-use crate::engine::work::Work;
-use crate::rdma;
-use crate::rdma::Access;
-use crate::rdma::Device;
-use crate::rdma::Pd;
-use crate::rdma::QpAttributes;
-use crate::rdma::QpCaps;
-use crate::rdma::QpChange;
-use crate::rdma::QpCreated;
-use crate::rdma::QpEvent;
-use crate::rdma::QpInit;
-use crate::rdma::QpState;
-use crate::rdma::QpUpcall;
-use crate::rdma::RecvChain;
-use crate::rdma::RegMr;
-use crate::rdma::SendChain;
-use crate::rdma::SendFlags;
-use crate::rdma::SendOp;
-use crate::rdma::SendRequest;
-use crate::rdma::SrqAttributes;
-use crate::rdma::SrqChange;
-use crate::rdma::SrqCreated;
-use crate::rdma::SrqUpcall;
+use super::{
+    device::{
+        Shared,
+        MAX_INLINE,
+        MAX_READS,
+        MAX_READ_SGES,
+        MAX_REQUESTS,
+        MAX_SGES, //
+    },
+    memory::{
+        rights,
+        rights_of, //
+    },
+    Verbs, //
+};
+use crate::{
+    engine::{
+        qp::{
+            Caps,
+            NotPosted,
+            Parts,
+            QpEvents,
+            QueuePair, //
+        },
+        rights::Rights,
+        srq::{
+            SharedReceive,
+            SrqEvents, //
+        },
+        state::State,
+        token::Token,
+        work::{
+            Extra,
+            Flags,
+            Remote,
+            Sge,
+            Work, //
+        }, //
+    },
+    rdma::{
+        self,
+        Access,
+        Device,
+        Pd,
+        QpAttributes,
+        QpCaps,
+        QpChange,
+        QpCreated,
+        QpEvent,
+        QpInit,
+        QpState,
+        QpUpcall,
+        RecvChain,
+        RegMr,
+        SendChain,
+        SendFlags,
+        SendOp,
+        SendRequest,
+        SrqAttributes,
+        SrqChange,
+        SrqCreated,
+        SrqUpcall, //
+    }, //
+};
 
 /// What stands behind a queue pair.
 pub(crate) struct Pair {

@@ -2,28 +2,44 @@
 
 //! [`Offer`]: a connection that one side asked for, decided once.
 
-use core::net::SocketAddr;
-use core::num::NonZeroUsize;
+use core::{
+    net::SocketAddr,
+    num::NonZeroUsize, //
+};
 
-use kernel::new_spinlock_irq;
-use kernel::prelude::*;
-use kernel::sync::Arc;
-use kernel::sync::SetOnce;
-use kernel::sync::SpinLockIrq;
+use kernel::{
+    new_spinlock_irq,
+    prelude::*,
+    sync::{
+        Arc,
+        SetOnce,
+        SpinLockIrq, //
+    }, //
+};
 
-use super::side::Side;
-use super::Ask;
-use super::ConnectionEvents;
-use super::Exchange;
-use super::Listener;
-use super::Up;
-use crate::engine::counters::Counter;
-use crate::engine::qp::QueuePair;
-use crate::engine::status::Status;
-use crate::engine::transport::Link;
-use crate::engine::transport::ReadLimits;
-use crate::sys::timer::Expires;
-use crate::sys::timer::Timer;
+use super::{
+    side::Side,
+    Ask,
+    ConnectionEvents,
+    Exchange,
+    Listener,
+    Up, //
+};
+use crate::{
+    engine::{
+        counters::Counter,
+        qp::QueuePair,
+        status::Status,
+        transport::{
+            Link,
+            ReadLimits, //
+        }, //
+    },
+    sys::timer::{
+        Expires,
+        Timer, //
+    }, //
+};
 
 /// A connection that one side asked for.
 #[pin_data]

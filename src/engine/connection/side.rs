@@ -2,20 +2,32 @@
 
 //! [`Side`]: one side of a connection; it is told once that the connection is gone.
 
-use kernel::impl_has_work;
-use kernel::new_spinlock_irq;
-use kernel::new_work;
-use kernel::prelude::*;
-use kernel::sync::Arc;
-use kernel::sync::SpinLockIrq;
-use kernel::workqueue::Work as WorkStruct;
-use kernel::workqueue::WorkItem;
+use kernel::{
+    impl_has_work,
+    new_spinlock_irq,
+    new_work,
+    prelude::*,
+    sync::{
+        Arc,
+        SpinLockIrq, //
+    },
+    workqueue::{
+        Work as WorkStruct,
+        WorkItem, //
+    }, //
+};
 
 use super::ConnectionEvents;
-use crate::engine::qp::QueuePair;
-use crate::engine::transport::LinkOwner;
-use crate::sys::timer::Expires;
-use crate::sys::timer::Timer;
+use crate::{
+    engine::{
+        qp::QueuePair,
+        transport::LinkOwner, //
+    },
+    sys::timer::{
+        Expires,
+        Timer, //
+    }, //
+};
 
 /// How soon an event is told again that the consumer's side had no memory for, in milliseconds.
 const RETRY_MS: u32 = 20;

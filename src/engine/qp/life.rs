@@ -2,17 +2,27 @@
 
 //! The life of a queue pair: connect, change state, close, fail, go.
 
-use kernel::prelude::*;
-use kernel::sync::atomic::ordering::Full;
-use kernel::sync::Arc;
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::ordering::Full,
+        Arc, //
+    }, //
+};
 
-use super::send::SendQueue;
-use super::QueuePair;
-use super::ReceiveRing;
-use crate::engine::counters::Counter;
-use crate::engine::state::State;
-use crate::engine::transport::Link;
-use crate::engine::transport::ReadLimits;
+use super::{
+    send::SendQueue,
+    QueuePair,
+    ReceiveRing, //
+};
+use crate::engine::{
+    counters::Counter,
+    state::State,
+    transport::{
+        Link,
+        ReadLimits, //
+    }, //
+};
 
 impl QueuePair {
     /// Connects: both queues work from now on.

@@ -2,18 +2,24 @@
 
 //! What goes into a queue pair and what comes out of it: sizes, refusals, jobs, arrivals.
 
-use kernel::prelude::*;
-use kernel::sync::Arc;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
-use crate::engine::cq::CompletionQueue;
-use crate::engine::domain::Domain;
-use crate::engine::srq::SharedReceive;
-use crate::engine::status::Status;
-use crate::engine::work::Extra;
-use crate::engine::work::Flags;
-use crate::engine::work::Operation;
-use crate::engine::work::Sge;
-use crate::engine::work::Work;
+use crate::engine::{
+    cq::CompletionQueue,
+    domain::Domain,
+    srq::SharedReceive,
+    status::Status,
+    work::{
+        Extra,
+        Flags,
+        Operation,
+        Sge,
+        Work, //
+    }, //
+};
 
 /// Why a request was not taken. It leaves no trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,8 +11,10 @@
 
 use kernel::prelude::*;
 
-use crate::engine::ring::Ring;
-use crate::engine::work::Sge;
+use crate::engine::{
+    ring::Ring,
+    work::Sge, //
+};
 
 use super::NotPosted;
 

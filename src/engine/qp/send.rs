@@ -14,20 +14,26 @@
 
 use kernel::prelude::*;
 
-use crate::engine::counters::Counter;
-use crate::engine::cq::CompletionQueue;
-use crate::engine::domain::Adapter;
-use crate::engine::ring::Ring;
-use crate::engine::status::Status;
-use crate::engine::work::Completion;
-use crate::engine::work::Extra;
-use crate::engine::work::Flags;
-use crate::engine::work::Sge;
-use crate::engine::work::Work;
+use crate::engine::{
+    counters::Counter,
+    cq::CompletionQueue,
+    domain::Adapter,
+    ring::Ring,
+    status::Status,
+    work::{
+        Completion,
+        Extra,
+        Flags,
+        Sge,
+        Work, //
+    }, //
+};
 
-use super::Caps;
-use super::Job;
-use super::NotPosted;
+use super::{
+    Caps,
+    Job,
+    NotPosted, //
+};
 use kernel::sync::Arc;
 
 /// How many requests complete under one hold of the lock.

@@ -5,15 +5,23 @@
 use kernel::prelude::*;
 
 use super::*;
-use crate::engine::domain::Adapter;
-use crate::engine::domain::Host;
-use crate::engine::memory::NotRevoked;
-use crate::engine::region::NotRegistered;
-use crate::engine::transfer;
-use crate::engine::transfer::Fault;
-use crate::engine::transfer::Place;
-use crate::engine::work::Remote;
-use crate::sys::span::test_memory;
+use crate::{
+    engine::{
+        domain::{
+            Adapter,
+            Host, //
+        },
+        memory::NotRevoked,
+        region::NotRegistered,
+        transfer::{
+            self,
+            Fault,
+            Place, //
+        },
+        work::Remote, //
+    },
+    sys::span::test_memory, //
+};
 
 /// The address and length of the first run of an access, seen from the buffer's start.
 fn first_run(store: &Store, token: Token, addr: u64, len: u64) -> Option<(u64, u64)> {

@@ -2,20 +2,32 @@
 
 //! What the tests beside [`Gate`] and [`Global`] leave open.
 
-use kernel::impl_has_work;
-use kernel::new_work;
-use kernel::prelude::*;
-use kernel::sync::atomic::ordering::Relaxed;
-use kernel::sync::atomic::Atomic;
-use kernel::sync::Arc;
-use kernel::workqueue::Work;
-use kernel::workqueue::WorkItem;
+use kernel::{
+    impl_has_work,
+    new_work,
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering::Relaxed,
+            Atomic, //
+        },
+        Arc, //
+    },
+    workqueue::{
+        Work,
+        WorkItem, //
+    }, //
+};
 
-use crate::sys::event::Event;
-use crate::sys::gate::Gate;
-use crate::sys::gate::Refused;
-use crate::sys::global::Global;
-use crate::sys::softirq::ProcessQueue;
+use crate::sys::{
+    event::Event,
+    gate::{
+        Gate,
+        Refused, //
+    },
+    global::Global,
+    softirq::ProcessQueue, //
+};
 
 fn open<T>(gate: &Gate<T>, key: u8) {
     if let Some(opening) = gate.begin() {

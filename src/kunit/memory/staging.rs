@@ -8,8 +8,10 @@
 use kernel::prelude::*;
 
 use super::*;
-use crate::engine::memory::NotRevoked;
-use crate::engine::region::NotRegistered;
+use crate::engine::{
+    memory::NotRevoked,
+    region::NotRegistered, //
+};
 
 /// Odd pieces, none adjacent to the one before, out of order in memory: offset and length.
 const ODD: [(usize, usize); 6] = [

@@ -2,19 +2,31 @@
 
 //! Slots of the memory table: who gets which, what is left of the last owner, when they come back.
 
-use kernel::impl_has_work;
-use kernel::new_work;
-use kernel::prelude::*;
-use kernel::sync::atomic::ordering::Relaxed;
-use kernel::sync::atomic::Atomic;
-use kernel::sync::Arc;
-use kernel::workqueue::Work;
-use kernel::workqueue::WorkItem;
+use kernel::{
+    impl_has_work,
+    new_work,
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering::Relaxed,
+            Atomic, //
+        },
+        Arc, //
+    },
+    workqueue::{
+        Work,
+        WorkItem, //
+    }, //
+};
 
 use super::*;
-use crate::engine::memory::MAX_REGIONS;
-use crate::sys::event::Event;
-use crate::sys::softirq::ProcessQueue;
+use crate::{
+    engine::memory::MAX_REGIONS,
+    sys::{
+        event::Event,
+        softirq::ProcessQueue, //
+    }, //
+};
 
 /// Removes a region in a thread of its own.
 #[pin_data]

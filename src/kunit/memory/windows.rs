@@ -5,8 +5,10 @@
 use kernel::prelude::*;
 
 use super::*;
-use crate::engine::memory::NotRevoked;
-use crate::engine::region::NotRegistered;
+use crate::engine::{
+    memory::NotRevoked,
+    region::NotRegistered, //
+};
 
 /// A table with one region of 256 bytes, which grants everything, and one window.
 struct Frame {

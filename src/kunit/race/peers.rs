@@ -14,43 +14,63 @@
 //! or the call has returned, the memory is its own: no byte may change, and none may get out.
 //! The streams break on the way, as they should, and are made anew for the next round.
 
-use kernel::new_spinlock_irq;
-use kernel::prelude::*;
-use kernel::sync::atomic::ordering::Acquire;
-use kernel::sync::atomic::ordering::Release;
-use kernel::sync::atomic::Atomic;
-use kernel::sync::Arc;
-use kernel::sync::SpinLockIrq;
+use kernel::{
+    new_spinlock_irq,
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering::{
+                Acquire,
+                Release, //
+            },
+            Atomic, //
+        },
+        Arc,
+        SpinLockIrq, //
+    }, //
+};
 
-use super::rig::linger;
-use super::rig::two_cpus;
-use super::rig::wait_for;
-use super::rig::Crew;
-use super::rig::Deadline;
-use super::rig::Tally;
-use super::rig::LOOKS;
-use super::rig::RACE_MS;
-use crate::direct;
-use crate::engine::cq::CompletionQueue;
-use crate::engine::domain::Domain;
-use crate::engine::qp::QueuePair;
-use crate::engine::region::Terms;
-use crate::engine::rights::Rights;
-use crate::engine::spans::SpanList;
-use crate::engine::status::Status;
-use crate::engine::token::Token;
-use crate::engine::work::Completion;
-use crate::engine::work::Extra;
-use crate::engine::work::Flags;
-use crate::engine::work::Remote;
-use crate::engine::work::Sge;
-use crate::engine::work::Work;
-use crate::kunit::harness::connect;
-use crate::kunit::harness::End;
-use crate::kunit::harness::Lab;
-use crate::kunit::harness::Plan;
-use crate::kunit::memory::Buffer;
-use crate::kunit::queues::Queue;
+use super::rig::{
+    linger,
+    two_cpus,
+    wait_for,
+    Crew,
+    Deadline,
+    Tally,
+    LOOKS,
+    RACE_MS, //
+};
+use crate::{
+    direct,
+    engine::{
+        cq::CompletionQueue,
+        domain::Domain,
+        qp::QueuePair,
+        region::Terms,
+        rights::Rights,
+        spans::SpanList,
+        status::Status,
+        token::Token,
+        work::{
+            Completion,
+            Extra,
+            Flags,
+            Remote,
+            Sge,
+            Work, //
+        }, //
+    },
+    kunit::{
+        harness::{
+            connect,
+            End,
+            Lab,
+            Plan, //
+        },
+        memory::Buffer,
+        queues::Queue, //
+    }, //
+};
 
 const BASE: u64 = 0x6000_0000_0303;
 const RIGHTS: Rights = Rights::LOCAL_WRITE

@@ -2,37 +2,55 @@
 
 //! Queues under fire: posting, failing, arming and destroying from several processors at once.
 
-use kernel::new_spinlock_irq;
-use kernel::prelude::*;
-use kernel::sync::Arc;
-use kernel::sync::SpinLockIrq;
+use kernel::{
+    new_spinlock_irq,
+    prelude::*,
+    sync::{
+        Arc,
+        SpinLockIrq, //
+    }, //
+};
 
-use super::rig::linger;
-use super::rig::two_cpus;
-use super::rig::wait_for;
-use super::rig::Crew;
-use super::rig::Deadline;
-use super::rig::Tally;
-use super::rig::LOOKS;
-use super::rig::RACE_MS;
-use crate::direct;
-use crate::engine::cq::Arm;
-use crate::engine::cq::CompletionQueue;
-use crate::engine::cq::IfPresent;
-use crate::engine::qp::QueuePair;
-use crate::engine::state::State;
-use crate::engine::status::Status;
-use crate::engine::work::Completion;
-use crate::engine::work::Extra;
-use crate::engine::work::Flags;
-use crate::engine::work::Work;
-use crate::kunit::harness::connect;
-use crate::kunit::harness::End;
-use crate::kunit::harness::Lab;
-use crate::kunit::harness::Plan;
-use crate::kunit::log::Hook;
-use crate::kunit::memory::Buffer;
-use crate::kunit::queues::Queue;
+use super::rig::{
+    linger,
+    two_cpus,
+    wait_for,
+    Crew,
+    Deadline,
+    Tally,
+    LOOKS,
+    RACE_MS, //
+};
+use crate::{
+    direct,
+    engine::{
+        cq::{
+            Arm,
+            CompletionQueue,
+            IfPresent, //
+        },
+        qp::QueuePair,
+        state::State,
+        status::Status,
+        work::{
+            Completion,
+            Extra,
+            Flags,
+            Work, //
+        }, //
+    },
+    kunit::{
+        harness::{
+            connect,
+            End,
+            Lab,
+            Plan, //
+        },
+        log::Hook,
+        memory::Buffer,
+        queues::Queue, //
+    }, //
+};
 
 /// One queue of requests, and what has come back: in order, each once.
 struct Ledger {

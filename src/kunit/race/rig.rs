@@ -2,24 +2,40 @@
 
 //! What races are made of: work that repeats itself on a processor or in a thread, and time.
 
-use kernel::impl_has_work;
-use kernel::new_work;
-use kernel::prelude::*;
-use kernel::sync::atomic::ordering::Acquire;
-use kernel::sync::atomic::ordering::Relaxed;
-use kernel::sync::atomic::ordering::Release;
-use kernel::sync::atomic::Atomic;
-use kernel::sync::Arc;
-use kernel::time::delay::fsleep;
-use kernel::time::Delta;
-use kernel::workqueue::Work;
-use kernel::workqueue::WorkItem;
+use kernel::{
+    impl_has_work,
+    new_work,
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering::{
+                Acquire,
+                Relaxed,
+                Release, //
+            },
+            Atomic, //
+        },
+        Arc, //
+    },
+    time::{
+        delay::fsleep,
+        Delta, //
+    },
+    workqueue::{
+        Work,
+        WorkItem, //
+    }, //
+};
 
-use crate::sys::cpu;
-use crate::sys::event::Event;
-use crate::sys::softirq::BhQueue;
-use crate::sys::softirq::ProcessQueue;
-use crate::sys::time;
+use crate::sys::{
+    cpu,
+    event::Event,
+    softirq::{
+        BhQueue,
+        ProcessQueue, //
+    },
+    time, //
+};
 
 /// How long a race goes on at most, in milliseconds.
 pub(super) const RACE_MS: u64 = 3_000;

@@ -7,30 +7,48 @@
 //! it is filled with [`SECRET`], and for a while no byte of it may change, and no peer may ever
 //! see one of those bytes.
 
-use kernel::prelude::*;
-use kernel::sync::atomic::ordering::Acquire;
-use kernel::sync::atomic::ordering::Release;
-use kernel::sync::atomic::Atomic;
-use kernel::sync::Arc;
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering::{
+                Acquire,
+                Release, //
+            },
+            Atomic, //
+        },
+        Arc, //
+    }, //
+};
 
-use super::rig::linger;
-use super::rig::two_cpus;
-use super::rig::wait_for;
-use super::rig::Crew;
-use super::rig::Deadline;
-use super::rig::Tally;
-use super::rig::LOOKS;
-use super::rig::RACE_MS;
-use crate::engine::memory::Denied;
-use crate::engine::memory::MemoryTable;
-use crate::engine::memory::User;
-use crate::engine::region::DomainId;
-use crate::engine::region::NotRegistered;
-use crate::engine::region::Terms;
-use crate::engine::rights::Rights;
-use crate::engine::spans::SpanList;
-use crate::engine::token::Token;
-use crate::kunit::memory::Buffer;
+use super::rig::{
+    linger,
+    two_cpus,
+    wait_for,
+    Crew,
+    Deadline,
+    Tally,
+    LOOKS,
+    RACE_MS, //
+};
+use crate::{
+    engine::{
+        memory::{
+            Denied,
+            MemoryTable,
+            User, //
+        },
+        region::{
+            DomainId,
+            NotRegistered,
+            Terms, //
+        },
+        rights::Rights,
+        spans::SpanList,
+        token::Token, //
+    },
+    kunit::memory::Buffer, //
+};
 
 const DOMAIN: DomainId = 3;
 const QP: u32 = 5;
