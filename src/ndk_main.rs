@@ -18,13 +18,9 @@
 #[expect(unsafe_code)]
 mod bindings;
 mod direct;
-// The second face and the transport for the wire use the rest of it.
-#[allow(dead_code)]
 mod engine;
-#[allow(dead_code)]
 #[expect(unsafe_code)]
 mod rdma;
-#[allow(dead_code)]
 #[expect(unsafe_code)]
 mod sys;
 mod verbs;

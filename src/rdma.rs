@@ -74,10 +74,7 @@ pub(crate) use self::{
         CqInit,
         Notify, //
     },
-    device::{
-        Device,
-        PortEvent, //
-    },
+    device::Device,
     link::Registration,
     memory::Extents,
     mr::{

@@ -140,11 +140,6 @@ void ndk_netdev_name(const struct net_device *dev, char *name)
 	strscpy(name, dev->name, IFNAMSIZ);
 }
 
-u32 ndk_netdev_ifindex(const struct net_device *dev)
-{
-	return READ_ONCE(dev->ifindex);
-}
-
 u32 ndk_netdev_mtu(const struct net_device *dev)
 {
 	return READ_ONCE(dev->mtu);
@@ -155,23 +150,10 @@ bool ndk_netdev_is_up(const struct net_device *dev)
 	return netif_running(dev) && netif_carrier_ok(dev);
 }
 
-bool ndk_netdev_is_loopback(const struct net_device *dev)
-{
-	return dev->flags & IFF_LOOPBACK;
-}
-
 bool ndk_netdev_is_supported(const struct net_device *dev)
 {
 	return dev->type == ARPHRD_ETHER || dev->type == ARPHRD_LOOPBACK ||
 	       dev->type == ARPHRD_NONE || dev->type == ARPHRD_IEEE802;
-}
-
-u32 ndk_netdev_hw_addr(const struct net_device *dev, u8 *addr, u32 room)
-{
-	u32 len = min_t(u32, dev->addr_len, room);
-
-	memcpy(addr, dev->dev_addr, len);
-	return len;
 }
 
 u64 ndk_netdev_net_cookie(const struct net_device *dev)

@@ -65,19 +65,12 @@ pub(crate) trait ConnectionEvents: Send + Sync {
     ///
     /// An error when the answer could not be delivered. An answer that is a failure and carries no
     /// data needs no memory, and is delivered always.
-    fn reply(&self, answer: Result<Up<'_>, Status>, private_data: &[u8]) -> Result;
+    fn reply(&self, answer: Result<ReadLimits, Status>, private_data: &[u8]) -> Result;
     /// To the passive side: the connection that it accepted is up.
-    fn established(&self, up: Up<'_>);
+    fn established(&self, limits: ReadLimits);
     /// The connection is gone. Told exactly once after it was up; an error when the event could
     /// not be delivered and has to be told again.
     fn closed(&self) -> Result;
-}
-
-/// A connection that came up, as one side sees it.
-#[derive(Clone, Copy)]
-pub(crate) struct Up<'a> {
-    pub(crate) offer: &'a Offer,
-    pub(crate) limits: ReadLimits,
 }
 
 /// What a listener is told.
@@ -186,13 +179,6 @@ impl Exchange {
     pub(crate) fn unlisten(&self, listener: &Arc<Listener>) {
         let mut listeners = self.listeners.lock();
         listeners.retain(|l| !Arc::ptr_eq(l, listener));
-    }
-
-    /// Asks for a connection. After `Ok` the answer is told exactly once.
-    pub(crate) fn connect(self: &Arc<Self>, ask: Ask) -> Result<Arc<Offer>> {
-        let offer = self.make_offer(ask)?;
-        self.submit(&offer);
-        Ok(offer)
     }
 
     /// Takes an offer to a listener, or answers it.

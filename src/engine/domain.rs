@@ -100,11 +100,6 @@ impl Adapter {
         )
     }
 
-    /// What all adapters share.
-    pub(crate) fn host(&self) -> &Arc<Host> {
-        &self.host
-    }
-
     /// The softirq work of the module.
     pub(crate) fn softirqs(&self) -> &BhQueue {
         self.host.softirqs()

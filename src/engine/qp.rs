@@ -237,11 +237,6 @@ impl QueuePair {
         self.peer_rights.store(rights.bits(), Relaxed);
     }
 
-    /// The rights set last.
-    pub(crate) fn peer_rights(&self) -> Rights {
-        Rights::from_bits(self.peer_rights.load(Relaxed))
-    }
-
     /// Queues an initiator request; [`QueuePair::ring`] starts it. Any context.
     pub(crate) fn post(
         self: &Arc<Self>,

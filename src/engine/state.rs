@@ -40,6 +40,7 @@ pub(crate) enum Admission {
 
 impl State {
     /// Every state, in the order of their numbers.
+    #[cfg(any(test, ndk_kunit))]
     pub(crate) const ALL: [Self; 5] = [
         Self::Reset,
         Self::Init,

@@ -81,6 +81,7 @@ pub(crate) enum Work {
         /// Whether it is an error that the object is invalid already (it is for NDK, INV-06).
         must_be_valid: bool,
     },
+    #[cfg_attr(not(ndk_kunit), expect(dead_code, reason = "verbs have no windows"))]
     Bind {
         window: Token,
         region: Token,

@@ -91,7 +91,7 @@ mod tests {
             inbound: 0,
             outbound: 4,
         };
-        town.exchange.connect(ask)?;
+        town.submit(ask)?;
         let limits = ReadLimits {
             inbound: 6,
             outbound: 6,
@@ -114,7 +114,7 @@ mod tests {
             let (town, told) = (Town::new()?, Told::new()?);
             let mut ask = town.ask(&told)?;
             ask.remote_is_here = here;
-            town.exchange.connect(ask)?;
+            town.submit(ask)?;
             assert!(same(told.status(), Some(Err(status))));
             assert!(same(told.replies.get(), 1));
             assert!(same(town.active.counted(Counter::ConnectFailures), 1));
@@ -379,7 +379,7 @@ mod tests {
             town.listen(at(ANY, PORT), &door)?;
             let mut ask = town.ask(&told)?;
             ask.remote_is_here = here;
-            town.exchange.connect(ask)?;
+            town.submit(ask)?;
             assert!(same(door.requests.get(), asked));
             let status = match asked {
                 0 => Status::Unreachable,

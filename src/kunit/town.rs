@@ -32,15 +32,7 @@ use super::{
 use crate::{
     direct,
     engine::{
-        connection::{
-            Ask,
-            ConnectionEvents,
-            Exchange,
-            Listener,
-            ListenerEvents,
-            Offer,
-            Up, //
-        },
+        connection::{Ask, ConnectionEvents, Exchange, Listener, ListenerEvents, Offer},
         qp::QueuePair,
         state::State,
         status::Status,
@@ -129,13 +121,13 @@ impl Told {
         )
     }
 
-    fn note(&self, status: Result<Up<'_>, Status>, data: &[u8]) {
+    fn note(&self, status: Result<ReadLimits, Status>, data: &[u8]) {
         let mut head = [0; 8];
         for (to, from) in head.iter_mut().zip(data) {
             *to = *from;
         }
         *self.answer.lock() = Some(Answer {
-            status: status.map(|up| (up.limits.inbound, up.limits.outbound)),
+            status: status.map(|limits| (limits.inbound, limits.outbound)),
             data: (head, data.len()),
         });
         if let Some(victim) = &self.victim {
@@ -155,7 +147,7 @@ impl Told {
 }
 
 impl ConnectionEvents for Told {
-    fn reply(&self, answer: Result<Up<'_>, Status>, private_data: &[u8]) -> Result {
+    fn reply(&self, answer: Result<ReadLimits, Status>, private_data: &[u8]) -> Result {
         let is_deaf = self.replies.hit() < self.deaf;
         self.note(answer, private_data);
         match is_deaf {
@@ -164,9 +156,9 @@ impl ConnectionEvents for Told {
         }
     }
 
-    fn established(&self, up: Up<'_>) {
+    fn established(&self, limits: ReadLimits) {
         self.established.hit();
-        self.note(Ok(up), &[]);
+        self.note(Ok(limits), &[]);
     }
 
     fn closed(&self) -> Result {
@@ -295,7 +287,14 @@ impl Town {
 
     /// The active side asks.
     pub(super) fn connect(&self, told: &Arc<Told>) -> Result<Arc<Offer>> {
-        self.exchange.connect(self.ask(told)?)
+        self.submit(self.ask(told)?)
+    }
+
+    /// Makes an offer of `ask` and takes it to whoever listens.
+    pub(super) fn submit(&self, ask: Ask) -> Result<Arc<Offer>> {
+        let offer = self.exchange.make_offer(ask)?;
+        self.exchange.submit(&offer);
+        Ok(offer)
     }
 
     /// The passive side says yes.

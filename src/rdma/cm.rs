@@ -140,11 +140,6 @@ impl<T: Operations> CmId<T> {
         }
     }
 
-    /// Whether both are the same identifier.
-    pub(crate) fn same_as(&self, other: &Self) -> bool {
-        self.id == other.id
-    }
-
     /// The local address as the consumer knows it. Any context.
     pub(crate) fn local(&self) -> Option<SocketAddr> {
         // SAFETY: By the invariant the identifier is live; iw_cm sets the address before it calls us.
@@ -207,14 +202,6 @@ impl<T: Operations> CmId<T> {
         self.send(&mut event)
     }
 
-    /// Tells that the peer closes its side. Any context.
-    pub(crate) fn disconnected(&self) -> Result {
-        self.send(&mut event(
-            bindings::iw_cm_event_type_IW_CM_EVENT_DISCONNECT,
-            Ok(()),
-        ))
-    }
-
     /// Tells that the connection is gone. Once for each that was up. Any context.
     pub(crate) fn closed(&self, status: Result) -> Result {
         self.send(&mut event(
@@ -271,7 +258,11 @@ fn set_addresses(event: &mut bindings::iw_cm_event, local: &SocketAddr, remote: 
 
 /// Puts `data` into `event`, which must not outlive it. `EINVAL` if it is too long.
 fn set_data(event: &mut bindings::iw_cm_event, data: &[u8]) -> Result {
-    event.private_data_len = u8::try_from(data.len()).map_err(|_| EINVAL)?;
+    if data.len() > MAX_PRIVATE_DATA {
+        return Err(EINVAL);
+    }
+    // CAST: at most 255.
+    event.private_data_len = data.len() as u8;
     event.private_data = match data.is_empty() {
         true => ptr::null_mut(),
         false => data.as_ptr().cast_mut().cast(),

@@ -20,8 +20,6 @@ pub(crate) enum WcStatus {
     LocProt = bindings::ib_wc_status_IB_WC_LOC_PROT_ERR,
     WrFlush = bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR,
     MwBind = bindings::ib_wc_status_IB_WC_MW_BIND_ERR,
-    BadResp = bindings::ib_wc_status_IB_WC_BAD_RESP_ERR,
-    LocAccess = bindings::ib_wc_status_IB_WC_LOC_ACCESS_ERR,
     RemInvReq = bindings::ib_wc_status_IB_WC_REM_INV_REQ_ERR,
     RemAccess = bindings::ib_wc_status_IB_WC_REM_ACCESS_ERR,
     RemOp = bindings::ib_wc_status_IB_WC_REM_OP_ERR,
@@ -29,7 +27,6 @@ pub(crate) enum WcStatus {
     RnrRetryExc = bindings::ib_wc_status_IB_WC_RNR_RETRY_EXC_ERR,
     Fatal = bindings::ib_wc_status_IB_WC_FATAL_ERR,
     RespTimeout = bindings::ib_wc_status_IB_WC_RESP_TIMEOUT_ERR,
-    General = bindings::ib_wc_status_IB_WC_GENERAL_ERR,
 }
 
 /// Which kind of work request ended. C: `enum ib_wc_opcode`.

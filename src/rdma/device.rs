@@ -65,17 +65,6 @@ unsafe impl<T: Operations> Send for Device<T> {}
 // SAFETY: The C part is the core's to lock; the state is `Sync`.
 unsafe impl<T: Operations> Sync for Device<T> {}
 
-/// What may happen to the port. C: `enum ib_event_type`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PortEvent {
-    /// It can carry data. C: `IB_EVENT_PORT_ACTIVE`.
-    Active,
-    /// It cannot carry data. C: `IB_EVENT_PORT_ERR`.
-    Error,
-    /// Its address changed. C: `IB_EVENT_LID_CHANGE`.
-    AddressChange,
-}
-
 impl<T: Operations> Device<T> {
     /// The C device.
     pub(super) fn as_raw(&self) -> *mut bindings::ib_device {
@@ -110,14 +99,10 @@ impl<T: Operations> Device<T> {
         self.state().gid
     }
 
-    /// Tells consumers what happened to the port; they hear of it later. Any context.
-    pub(crate) fn dispatch(&self, what: PortEvent) {
-        let kind = match what {
-            PortEvent::Active => bindings::ib_event_type_IB_EVENT_PORT_ACTIVE,
-            PortEvent::Error => bindings::ib_event_type_IB_EVENT_PORT_ERR,
-            PortEvent::AddressChange => bindings::ib_event_type_IB_EVENT_LID_CHANGE,
-        };
-        let mut event = event(self.as_raw(), kind);
+    /// Tells consumers that the port's address changed; they hear of it later. Any context.
+    /// C: `IB_EVENT_LID_CHANGE`.
+    pub(crate) fn address_changed(&self) {
+        let mut event = event(self.as_raw(), bindings::ib_event_type_IB_EVENT_LID_CHANGE);
         event.element.port_num = PORT;
         // SAFETY: The device is live, and the core copies the event.
         unsafe { bindings::ib_dispatch_event(&event) };

@@ -22,10 +22,7 @@ use kernel::{
 };
 
 use super::{
-    device::{
-        Device,
-        PortEvent, //
-    },
+    device::Device,
     Operations, //
 };
 use crate::{
@@ -122,7 +119,7 @@ impl<T: Operations> NetDevListener for Ear<T> {
             T::netdev_event(device, event);
             match event {
                 NetDevEvent::Unregister => device.unregister_later(),
-                NetDevEvent::ChangeAddr => device.dispatch(PortEvent::AddressChange),
+                NetDevEvent::ChangeAddr => device.address_changed(),
                 _ => {}
             }
         });

@@ -73,20 +73,6 @@ pub(crate) struct MrCreated<P> {
     pub(crate) rkey: u32,
 }
 
-impl<P> Object<bindings::ib_mr, P> {
-    /// The key for local use, as the consumer last set it.
-    pub(crate) fn lkey(&self) -> u32 {
-        // SAFETY: The region is live; a torn or stale value is a wrong key, which does no harm.
-        unsafe { (&raw const (*self.as_raw()).lkey).read_volatile() }
-    }
-
-    /// The key for the peer, as the consumer last set it.
-    pub(crate) fn rkey(&self) -> u32 {
-        // SAFETY: The region is live; a torn or stale value is a wrong key, which does no harm.
-        unsafe { (&raw const (*self.as_raw()).rkey).read_volatile() }
-    }
-}
-
 /// Turns a new region into what C expects: a pointer, or an error in its place.
 fn publish<T: Operations>(limit: Limit, created: Result<MrCreated<T::Mr>>) -> *mut bindings::ib_mr {
     match created.and_then(|created| allocate::<T>(limit, created)) {

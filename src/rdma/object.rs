@@ -77,11 +77,6 @@ impl<C: Core, P> Object<C, P> {
         size_of::<Self>()
     };
 
-    /// The C object.
-    pub(super) fn as_raw(&self) -> *mut C {
-        self.core.get()
-    }
-
     /// What this layer keeps.
     pub(super) fn extra(&self) -> &C::Extra {
         // SAFETY: By the type invariant it is initialised.

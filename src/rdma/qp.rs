@@ -204,22 +204,11 @@ pub(crate) struct QpCreated<P> {
 }
 
 impl<P> Object<bindings::ib_qp, P> {
-    /// The number, unique in the module. Any context.
-    pub(crate) fn qpn(&self) -> u32 {
-        self.extra()._number.0
-    }
-
     /// Holds the queue pair. Only while somebody else (iw_cm) holds it already.
     pub(super) fn hold(&self) -> Hold {
         let cm = self.extra().cm.clone();
         cm.get();
         Hold(cm)
-    }
-
-    /// What to put into the completions of this queue pair. Any context.
-    #[inline]
-    pub(crate) fn cookie(&self) -> QpCookie {
-        QpCookie(self.as_raw().addr())
     }
 }
 

@@ -46,11 +46,6 @@ impl Access {
         self.has(bindings::ib_access_flags_IB_ACCESS_REMOTE_ATOMIC)
     }
 
-    /// Windows may be bound. C: `IB_ACCESS_MW_BIND`.
-    pub(crate) fn mw_bind(self) -> bool {
-        self.has(bindings::ib_access_flags_IB_ACCESS_MW_BIND)
-    }
-
     /// Addresses count from zero. C: `IB_ZERO_BASED`.
     pub(crate) fn zero_based(self) -> bool {
         self.has(bindings::ib_access_flags_IB_ZERO_BASED)

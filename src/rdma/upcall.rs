@@ -120,14 +120,6 @@ impl CqUpcall {
 pub(crate) enum QpEvent {
     /// It failed for a local reason. C: `IB_EVENT_QP_FATAL`.
     Fatal,
-    /// The peer sent a bad request. C: `IB_EVENT_QP_REQ_ERR`.
-    ReqErr,
-    /// The peer went where it may not. C: `IB_EVENT_QP_ACCESS_ERR`.
-    AccessErr,
-    /// Something arrived before the connection was reported. C: `IB_EVENT_COMM_EST`.
-    CommEst,
-    /// The send queue has drained. C: `IB_EVENT_SQ_DRAINED`.
-    SqDrained,
     /// It will take no more from its shared receive queue. C: `IB_EVENT_QP_LAST_WQE_REACHED`.
     LastWqeReached,
 }
@@ -136,10 +128,6 @@ impl QpEvent {
     fn to_c(self) -> bindings::ib_event_type {
         match self {
             Self::Fatal => bindings::ib_event_type_IB_EVENT_QP_FATAL,
-            Self::ReqErr => bindings::ib_event_type_IB_EVENT_QP_REQ_ERR,
-            Self::AccessErr => bindings::ib_event_type_IB_EVENT_QP_ACCESS_ERR,
-            Self::CommEst => bindings::ib_event_type_IB_EVENT_COMM_EST,
-            Self::SqDrained => bindings::ib_event_type_IB_EVENT_SQ_DRAINED,
             Self::LastWqeReached => bindings::ib_event_type_IB_EVENT_QP_LAST_WQE_REACHED,
         }
     }
@@ -174,11 +162,6 @@ impl SrqUpcall {
     /// Says that the requests became fewer than the limit. C: `IB_EVENT_SRQ_LIMIT_REACHED`.
     pub(crate) fn limit_reached(&self) {
         self.raise(bindings::ib_event_type_IB_EVENT_SRQ_LIMIT_REACHED);
-    }
-
-    /// Says that the queue failed. C: `IB_EVENT_SRQ_ERR`.
-    pub(crate) fn error(&self) {
-        self.raise(bindings::ib_event_type_IB_EVENT_SRQ_ERR);
     }
 
     fn raise(&self, kind: bindings::ib_event_type) {

@@ -8,7 +8,6 @@
 use core::{
     mem::size_of,
     net::{
-        IpAddr,
         Ipv4Addr,
         Ipv6Addr,
         SocketAddr,
@@ -79,14 +78,6 @@ pub(crate) fn write(addr: &SocketAddr) -> Storage {
     unsafe { bytes.as_ptr().cast::<Storage>().read_unaligned() }
 }
 
-/// Whether `addr` stands for every local address.
-pub(crate) fn is_any(addr: &SocketAddr) -> bool {
-    match addr.ip() {
-        IpAddr::V4(ip) => ip.is_unspecified(),
-        IpAddr::V6(ip) => ip.is_unspecified(),
-    }
-}
-
 #[cfg(ndk_kunit)]
 #[kernel::macros::kunit_tests(ndk_sys_addr)]
 mod tests {
@@ -104,13 +95,5 @@ mod tests {
     fn zeroed_storage_is_no_address() {
         let zero: Storage = pin_init::zeroed();
         assert!(read(&zero).is_none());
-    }
-
-    #[test]
-    fn only_unspecified_addresses_are_wild() {
-        let any: SocketAddr = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 1).into();
-        let one: SocketAddr = SocketAddrV6::new(Ipv6Addr::LOCALHOST, 1, 0, 0).into();
-        assert!(is_any(&any));
-        assert!(!is_any(&one));
     }
 }

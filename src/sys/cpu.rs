@@ -15,6 +15,7 @@ use kernel::prelude::*;
 use crate::bindings;
 
 /// The number of the current processor; stale at once where preemption is on. Any context.
+#[cfg(ndk_kunit)]
 #[inline]
 pub(crate) fn current() -> u32 {
     // SAFETY: Reads a per-processor constant.
@@ -22,6 +23,7 @@ pub(crate) fn current() -> u32 {
 }
 
 /// One more than the highest processor number there can be. Any context.
+#[cfg(ndk_kunit)]
 #[inline]
 pub(crate) fn count_ids() -> u32 {
     // SAFETY: Reads a value that is constant after boot.
@@ -35,12 +37,14 @@ pub(crate) fn count_possible() -> u32 {
 }
 
 /// How many processors are online at the moment. Any context.
+#[cfg(ndk_kunit)]
 pub(crate) fn count_online() -> u32 {
     // SAFETY: Reads an atomic counter.
     unsafe { bindings::ndk_cpu_online_count() }
 }
 
 /// Whether processor `cpu` exists and is online at the moment. Any context.
+#[cfg(ndk_kunit)]
 #[inline]
 pub(crate) fn is_online(cpu: u32) -> bool {
     // SAFETY: The function checks the number before it looks at the mask.

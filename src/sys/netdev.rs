@@ -89,12 +89,6 @@ impl NetDev {
         name
     }
 
-    /// The index, unique in the device's namespace. Any context.
-    pub(crate) fn ifindex(&self) -> u32 {
-        // SAFETY: By the invariant the device is live.
-        unsafe { bindings::ndk_netdev_ifindex(self.as_raw()) }
-    }
-
     /// The largest payload of a frame in bytes. Any context.
     pub(crate) fn mtu(&self) -> u32 {
         // SAFETY: By the invariant the device is live.
@@ -107,24 +101,10 @@ impl NetDev {
         unsafe { bindings::ndk_netdev_is_up(self.as_raw()) }
     }
 
-    /// Whether this is a loopback device. Any context.
-    pub(crate) fn is_loopback(&self) -> bool {
-        // SAFETY: By the invariant the device is live.
-        unsafe { bindings::ndk_netdev_is_loopback(self.as_raw()) }
-    }
-
     /// Whether IP over this device can carry iWARP: Ethernet, loopback, or no link header at all.
     pub(crate) fn is_supported(&self) -> bool {
         // SAFETY: By the invariant the device is live.
         unsafe { bindings::ndk_netdev_is_supported(self.as_raw()) }
-    }
-
-    /// The first six bytes of the hardware address, zeros where it is shorter. Any context.
-    pub(crate) fn hw_addr(&self) -> [u8; 6] {
-        let mut addr = [0; 6];
-        // SAFETY: The device is live; `addr` has the room that is passed.
-        unsafe { bindings::ndk_netdev_hw_addr(self.as_raw(), addr.as_mut_ptr(), 6) };
-        addr
     }
 
     /// A number that names the device's network namespace and is never reused. Any context.
@@ -335,8 +315,7 @@ mod tests {
     #[test]
     fn loopback_is_what_it_should_be() -> Result {
         let lo = NetDev::loopback()?;
-        assert!(lo.is_loopback() && lo.is_supported());
-        assert_eq!(lo.ifindex(), 1);
+        assert!(lo.is_supported());
         assert_eq!(&lo.name()[..3], b"lo\0");
         assert!(lo.clone() == lo);
         assert!(lo.net_cookie() != 0);

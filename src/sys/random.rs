@@ -6,18 +6,6 @@
 
 use crate::bindings;
 
-/// A random number. Any context.
-pub(crate) fn u32() -> u32 {
-    // SAFETY: The generator locks internally.
-    unsafe { bindings::get_random_u32() }
-}
-
-/// A random number. Any context.
-pub(crate) fn u64() -> u64 {
-    // SAFETY: The generator locks internally.
-    unsafe { bindings::get_random_u64() }
-}
-
 /// `N` random bytes. Any context.
 pub(crate) fn bytes<const N: usize>() -> [u8; N] {
     let mut out = [0; N];

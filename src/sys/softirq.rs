@@ -152,8 +152,10 @@ impl BhQueue {
 /// A work queue whose items run in process context and may sleep. C: `WQ_UNBOUND | WQ_MEM_RECLAIM`.
 ///
 /// Dropping it runs what is queued and waits.
+#[cfg(ndk_kunit)]
 pub(crate) struct ProcessQueue(OwnQueue);
 
+#[cfg(ndk_kunit)]
 impl ProcessQueue {
     /// Makes a queue. Process context. `ENOMEM` when there is no memory.
     pub(crate) fn new(name: &CStr) -> Result<Self> {

@@ -110,16 +110,19 @@ impl Run<'_> {
     };
 
     /// The first address.
+    #[cfg(ndk_kunit)]
     pub(crate) const fn addr(&self) -> usize {
         self.addr
     }
 
     /// The number of bytes.
+    #[cfg(ndk_kunit)]
     pub(crate) const fn len(&self) -> usize {
         self.len
     }
 
     /// Whether there are no bytes.
+    #[cfg(ndk_kunit)]
     pub(crate) const fn is_empty(&self) -> bool {
         self.len == 0
     }

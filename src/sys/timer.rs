@@ -107,16 +107,6 @@ impl<T: Expires> Timer<T> {
         self.release(was_pending)
     }
 
-    /// Disarms the timer and waits for a running callback; true if it was armed.
-    ///
-    /// Not from the callback, nor with a lock held that the callback takes,
-    /// nor from hard interrupt.
-    pub(crate) fn cancel_sync(&self) -> bool {
-        // SAFETY: The timer was initialised by `new`.
-        let was_pending = unsafe { bindings::timer_delete_sync(self.timer.get()) } != 0;
-        self.release(was_pending)
-    }
-
     fn is_within(&self, owner: &Arc<T>) -> bool {
         let start = ptr::from_ref::<T>(owner).addr();
         let here = ptr::from_ref(self).addr();
@@ -195,7 +185,7 @@ mod tests {
         alarm.timer.arm(&alarm, 60_000);
         alarm.timer.arm(&alarm, 50_000);
         assert!(alarm.timer.cancel());
-        assert!(!alarm.timer.cancel_sync());
+        assert!(!alarm.timer.cancel());
         assert!(Arc::into_unique_or_drop(alarm).is_some());
         Ok(())
     }

@@ -22,15 +22,7 @@ use super::{
 };
 use crate::{
     engine::{
-        connection::{
-            Ask,
-            ConnectionEvents,
-            Exchange,
-            Listener,
-            ListenerEvents,
-            Offer,
-            Up, //
-        },
+        connection::{Ask, ConnectionEvents, Exchange, Listener, ListenerEvents, Offer},
         counters::Counter,
         status::Status,
         transport::ReadLimits, //
@@ -55,10 +47,8 @@ struct Events {
 }
 
 impl ConnectionEvents for Events {
-    fn reply(&self, answer: Result<Up<'_>, Status>, private_data: &[u8]) -> Result {
-        let limits = answer
-            .as_ref()
-            .map_or(ReadLimits::default(), |up| up.limits);
+    fn reply(&self, answer: Result<ReadLimits, Status>, private_data: &[u8]) -> Result {
+        let limits = answer.unwrap_or_default();
         let event = CmReply {
             status: answer.map(|_| ()).map_err(errno),
             local: self.local,
@@ -70,8 +60,8 @@ impl ConnectionEvents for Events {
         self.id.connect_reply(&event)
     }
 
-    fn established(&self, up: Up<'_>) {
-        let (ird, ord) = (narrow(up.limits.inbound), narrow(up.limits.outbound));
+    fn established(&self, limits: ReadLimits) {
+        let (ird, ord) = (narrow(limits.inbound), narrow(limits.outbound));
         // The event has no data, and iw_cm keeps room for it: it is never lost.
         let _ = self.id.established(ird, ord);
     }

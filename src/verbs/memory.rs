@@ -111,10 +111,11 @@ pub(super) fn rights_of(access: Access) -> Rights {
         .fold(Rights::NONE, |all, (_, right)| all.with(right))
 }
 
-/// The same for a region; `EINVAL` when the flags contradict each other.
+/// The same for a region; `EINVAL` when the flags contradict each other, or count addresses from
+/// zero, which only memory windows could.
 pub(super) fn rights(access: Access) -> Result<Rights> {
     let rights = rights_of(access);
-    match rights.is_consistent() {
+    match rights.is_consistent() && !access.zero_based() {
         true => Ok(rights),
         false => Err(EINVAL),
     }

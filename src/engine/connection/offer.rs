@@ -17,14 +17,7 @@ use kernel::{
     }, //
 };
 
-use super::{
-    side::Side,
-    Ask,
-    ConnectionEvents,
-    Exchange,
-    Listener,
-    Up, //
-};
+use super::{side::Side, Ask, ConnectionEvents, Exchange, Listener};
 use crate::{
     engine::{
         counters::Counter,
@@ -188,13 +181,9 @@ impl Offer {
         };
         qp.adapter().count(Counter::Accepts, 1);
         self.ask.qp.adapter().count(Counter::Connects, 1);
-        let up = |limits| Up {
-            offer: self,
-            limits,
-        };
-        events.established(up(ours));
+        events.established(ours);
         passive.up();
-        if self.ask.events.reply(Ok(up(theirs)), private_data).is_err() {
+        if self.ask.events.reply(Ok(theirs), private_data).is_err() {
             // The active side never hears that it was connected, so it must not be.
             self.active.forget();
             self.ask.qp.fail();
