@@ -287,9 +287,13 @@ fio_verify() {
 }
 
 # fio_background DISK SECONDS: load in the background, its pid in FIO_PID.
+#
+# The disk may go meanwhile: fio must not make a plain file in its place, where
+# the node of the next disk belongs.
 fio_background() {
 	limit "$(($2 + 60))" fio --name=load --filename="$1" --rw=randrw --bs=4k,64k \
 		--size=16m --direct=1 --ioengine=libaio --iodepth=8 --time_based \
+		--allow_file_create=0 \
 		--runtime="$2" --output=/dev/null >/dev/null 2>&1 &
 	FIO_PID=$!
 }
