@@ -1,0 +1,31 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# One controller with 16 queues, which connect at once. The host makes no more
+# of a kind than there are processors, hence six of them and three kinds.
+#
+# vm: --cpus 6
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+# The admin queue counts, too.
+# shellcheck disable=SC2317 # called by its name, see check()
+has_queues() {
+	local name
+	name=$(controllers)
+	[[ $(<"/sys/class/nvme/$name/queue_count") == $(($1 + 1)) ]]
+}
+
+device_up
+target_up 32
+defer host_down
+
+check "connect" nvme_connect --nr-io-queues 6 --nr-write-queues 6 --nr-poll-queues 4
+check "16 queues" has_queues 16
+check "find the disk" wait_for 30 namespace
+DISK=$(namespace || true)
+[[ -z $DISK ]] || check "verified I/O on all processors" \
+	fio_verify queues "$DISK" randrw 4k 512k --numjobs=6 --offset_increment=1m
+check "disconnect" nvme_disconnect
+check "no resources left" wait_for 30 no_resources
+finish
