@@ -46,7 +46,7 @@ impl Transport for Direct {
             flow.stop();
         }
         if let Some(flow) = self.flows.get(end ^ 1) {
-            flow.source().peer_gone();
+            flow.source().peer_gone(self);
         }
     }
 }

@@ -187,17 +187,21 @@ impl Flow {
 
     /// There is something to do: do it in place where that is allowed, else from softirq work.
     pub(super) fn kick_here(self: &Arc<Self>) {
+        // First the guard: who has the right to run must not be preempted with it.
+        let softirqs_off = BhDisabled::enter();
         if self.kicks.fetch_add(1, Full) != 0 {
             return;
         }
-        match BhDisabled::enter() {
-            Some(_softirqs_off) => self.run(),
+        match softirqs_off {
+            Some(_) => self.run(),
             None => self.defer(),
         }
     }
 
     /// There is something to do, from softirq work.
     pub(super) fn kick(self: &Arc<Self>) {
+        // Without the guard interrupts are off.
+        let _softirqs_off = BhDisabled::enter();
         if self.kicks.fetch_add(1, Full) == 0 {
             self.defer();
         }

@@ -9,9 +9,9 @@
 //!   pair to the error state ([`QueuePair::fail`]): what was not started is flushed, what was is
 //!   ended by the transport, and whoever set the connection up is told once.
 //!
-//! Lock order: `rq`, then the shared queue's lock, then the completion queue's; `sq`, then the
-//! completion queue's; `link` is a leaf. `sq` and `rq` are never held together, and no lock of one
-//! queue pair is held while one of another is taken.
+//! Lock order: `rq`, then the shared queue's lock, then the completion queue's or `link`; `sq`,
+//! then the completion queue's. `sq` and `rq` are never held together, and neither is held while
+//! one of another queue pair is taken.
 //!
 //! Context: any, but for making and [`QueuePair::destroy`].
 
@@ -97,6 +97,10 @@ use crate::sys::{
 
 const LAST_RECEIVE: u32 = 1;
 const BROKEN: u32 = 2;
+const RETIRE: u32 = 4;
+
+/// How many requests one call retires or cancels.
+const BATCH: u32 = 64;
 
 /// A queue pair.
 #[pin_data]
@@ -286,21 +290,21 @@ impl QueuePair {
             return Err(NotPosted::State);
         }
         rq.ring.post(context, sges)?;
-        let wake = core::mem::take(&mut rq.waiting);
+        if core::mem::take(&mut rq.waiting) {
+            // Under the lock: the one who knows of the wait must not be preempted with it.
+            self.receive_arrived();
+        }
         drop(rq);
         if admission == Admission::Flush {
             self.flush_receives();
-        }
-        if wake {
-            self.receive_arrived();
         }
         Ok(())
     }
 
     /// Tells the transport that a message which waits may find a receive now.
-    pub(super) fn receive_arrived(self: &Arc<Self>) {
-        if let Some((transport, end)) = self.transport() {
-            transport.receive_posted(end);
+    pub(super) fn receive_arrived(&self) {
+        if let Some(link) = self.link.lock().as_ref() {
+            link.transport.receive_posted(link.end);
         }
     }
 
@@ -324,19 +328,20 @@ impl QueuePair {
 
     /// Completes what is done at the front of the send queue; says whether a graceful close has
     /// come to its end.
+    ///
+    /// One call retires one batch; what is left is for the softirq work.
     fn retire_sends(self: &Arc<Self>) -> bool {
-        loop {
-            let mut sq = self.sq.lock();
-            let calm = self.inbound.is_quiet();
-            let retired = sq.retire(calm, self.cookie, &self.send_cq, self.adapter());
-            drop(sq);
-            if retired.lost {
-                self.break_down();
-            }
-            if !retired.more {
-                return retired.stopped;
-            }
+        let mut sq = self.sq.lock();
+        let calm = self.inbound.is_quiet();
+        let retired = sq.retire(calm, self.cookie, &self.send_cq, self.adapter());
+        drop(sq);
+        if retired.lost {
+            self.break_down();
         }
+        if retired.more {
+            self.raise(RETIRE);
+        }
+        retired.stopped
     }
 
     /// For a transport: takes a receive for a message from the peer.
@@ -388,17 +393,19 @@ impl QueuePair {
     }
 
     /// Cancels every receive that no message has taken, once the peer touches nothing any more.
+    ///
+    /// One call cancels one batch; what is left is for the softirq work.
     fn flush_receives(self: &Arc<Self>) {
-        let mut news = 0;
-        loop {
+        let mut news = RETIRE;
+        for _ in 0..BATCH {
             let mut rq = self.rq.lock();
             if !rq.flushing || rq.taken || !self.inbound.is_quiet() {
+                news = 0;
                 break;
             }
             let Some(context) = rq.ring.cancel() else {
-                if self.shared.is_some() && !core::mem::replace(&mut rq.ended, true) {
-                    news = LAST_RECEIVE;
-                }
+                let ended = self.shared.is_some() && !core::mem::replace(&mut rq.ended, true);
+                news = if ended { LAST_RECEIVE } else { 0 };
                 break;
             };
             // A broken queue takes no entry; the receive is gone all the same.
@@ -443,6 +450,12 @@ impl WorkItem for QueuePair {
 
     fn run(this: Arc<Self>) {
         this.upcalls.run(|news| {
+            if news & RETIRE != 0 {
+                if this.retire_sends() {
+                    this.fail();
+                }
+                this.settle();
+            }
             if news & BROKEN != 0 {
                 this.events.broken();
             }

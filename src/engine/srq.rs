@@ -2,11 +2,12 @@
 
 //! [`SharedReceive`]: receives that several queue pairs take from, with a low-water event.
 //!
-//! Messages that find no receive wait; all queue pairs that wait are told of the next one posted,
-//! and the first to come takes it.
+//! Messages that find no receive wait in order, one for each queue pair. As many as there are
+//! receives are called, from the front, and each of those has one for sure: who comes later takes
+//! only what is left. So nobody waits while others are served behind him.
 //!
 //! Context: any, but for making, resizing and closing. Lock order: the lock of a queue pair's
-//! receive queue, then `inner`.
+//! receive queue, then `inner`, then the lock of a queue pair's link.
 
 use kernel::{
     impl_has_work,
@@ -47,7 +48,8 @@ struct Inner {
     ring: ReceiveRing,
     /// Fewer than this many receives raise the event once; 0 is off.
     limit: u32,
-    /// Queue pairs with a message that waits. Has room for all that use this queue.
+    /// Queue pairs with a message that waits; those before the number of receives are called.
+    /// Has room for all that use this queue.
     waiting: KVec<Arc<QueuePair>>,
     users: usize,
 }
@@ -140,15 +142,7 @@ impl SharedReceive {
     ) -> Result<(), NotPosted> {
         let mut inner = self.inner.lock();
         inner.ring.post(context, sges)?;
-        let mut waiting = inner.waiting.len();
-        drop(inner);
-        while waiting > 0 {
-            let Some(qp) = self.inner.lock().waiting.pop() else {
-                break;
-            };
-            qp.receive_arrived();
-            waiting -= 1;
-        }
+        inner.call_last();
         Ok(())
     }
 
@@ -161,12 +155,22 @@ impl SharedReceive {
         Ok(())
     }
 
-    /// A queue pair ends its use, and waits no more.
+    /// A queue pair ends its use.
     pub(super) fn leave(&self, qp: &QueuePair) {
+        self.give_up(qp);
+        self.inner.lock().users -= 1;
+    }
+
+    /// A queue pair takes no messages any more: whoever waits behind it moves up.
+    pub(super) fn give_up(&self, qp: &QueuePair) {
         let mut inner = self.inner.lock();
-        inner.users -= 1;
-        let at = inner.waiting.iter().position(|w| core::ptr::eq(&**w, qp));
-        let gone = at.and_then(|at| inner.waiting.remove(at).ok());
+        let Some(at) = inner.place_of(qp) else {
+            return;
+        };
+        let gone = inner.waiting.remove(at);
+        if inner.has_called(at) {
+            inner.call_last();
+        }
         drop(inner);
         drop(gone);
     }
@@ -174,13 +178,16 @@ impl SharedReceive {
     /// Takes a receive for a message, or notes that one of `qp` waits.
     pub(super) fn take(self: &Arc<Self>, qp: &Arc<QueuePair>, receive: &mut Receive) -> bool {
         let mut inner = self.inner.lock();
-        if inner.ring.take(receive) {
+        let place = inner.place_of(qp);
+        if inner.has_called(place.unwrap_or(inner.waiting.len())) && inner.ring.take(receive) {
+            let gone = place.and_then(|at| inner.waiting.remove(at).ok());
             let news = inner.take_limit_event();
             drop(inner);
+            drop(gone);
             self.raise(news);
             return true;
         }
-        if !inner.waiting.iter().any(|w| Arc::ptr_eq(w, qp)) {
+        if place.is_none() {
             // `join` made the room.
             let _ = inner.waiting.push_within_capacity(qp.clone());
         }
@@ -204,6 +211,26 @@ impl SharedReceive {
 }
 
 impl Inner {
+    fn place_of(&self, qp: &QueuePair) -> Option<usize> {
+        let mut waiting = self.waiting.iter();
+        waiting.position(|w| core::ptr::eq(&**w, qp))
+    }
+
+    /// Whether there is a receive for the one who waits at that place.
+    fn has_called(&self, place: usize) -> bool {
+        // CAST: widening.
+        place < self.ring.len() as usize
+    }
+
+    /// Calls the last one for whom there is a receive: all before him were called already.
+    fn call_last(&self) {
+        // CAST: widening.
+        let last = (self.ring.len() as usize).checked_sub(1);
+        if let Some(qp) = last.and_then(|at| self.waiting.get(at)) {
+            qp.receive_arrived();
+        }
+    }
+
     /// `LIMIT` if the event is due, which turns it off.
     fn take_limit_event(&mut self) -> u32 {
         if self.limit == 0 || self.ring.len() >= self.limit {

@@ -14,7 +14,8 @@ pub(crate) trait Transport: Send + Sync {
     /// must not take long: what does not fit goes on from softirq.
     fn doorbell(&self, end: usize);
 
-    /// A receive was posted at this end after a message had found none. Any context.
+    /// A receive was posted at this end after a message had found none. Any context, under locks
+    /// of the queue pair: whatever there is to do is done later, from softirq.
     fn receive_posted(&self, end: usize);
 
     /// The queue pair at this end is in error: every request that was started ends soon, and the
@@ -34,6 +35,13 @@ pub(crate) struct Link {
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) end: usize,
     pub(crate) owner: Arc<dyn LinkOwner>,
+}
+
+impl Link {
+    /// Whether `transport` carries this connection.
+    pub(crate) fn is_of(&self, transport: &dyn Transport) -> bool {
+        core::ptr::addr_eq(&*self.transport, transport)
+    }
 }
 
 impl Clone for Link {

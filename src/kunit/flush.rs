@@ -81,12 +81,39 @@ mod tests {
     }
 
     #[test]
+    fn deep_queues_are_flushed_to_their_ends() -> Result {
+        const DEPTH: u32 = 1000;
+        let hand = Hand::new(&Plan::deep(DEPTH, DEPTH))?;
+        for context in 0..u64::from(DEPTH) {
+            hand.end.post(context, SEND, &[])?;
+            hand.end.receive(context, &[])?;
+        }
+        hand.end.qp.fail();
+        let all = 0..u64::from(DEPTH);
+        assert!(hand.end.sends.brings_all(all.clone(), Status::Flushed));
+        assert!(hand.end.receives.brings_all(all, Status::Flushed));
+        Ok(())
+    }
+
+    #[test]
+    fn the_end_of_another_connection_is_nothing_to_it() -> Result {
+        let hand = posted(2, 2)?;
+        let other = Fake::new()?;
+        hand.end.qp.peer_gone(&*other);
+        assert!(same(hand.end.qp.state(), State::Connected));
+        assert!(hand.end.sends.is_silent());
+        hand.end.qp.peer_gone(&*hand.fake);
+        assert!(hand.end.sends.brings_all(0..2, Status::Flushed));
+        Ok(())
+    }
+
+    #[test]
     fn an_end_is_told_once_however_often_it_comes() -> Result {
         let hand = posted(0, 0)?;
         for _ in 0..3 {
             hand.end.qp.fail();
         }
-        hand.end.qp.peer_gone();
+        hand.end.qp.peer_gone(&*hand.fake);
         hand.end.qp.close();
         hand.end.qp.modify(State::Error)?;
         assert!(hand.end.is_down());

@@ -22,10 +22,10 @@ use crate::{
     engine::domain::Domain, //
 };
 
-/// Two receiving ends over one shared queue, and a sender for each.
+/// Three receiving ends over one shared queue, and a sender for each.
 struct Crowd {
-    senders: [End; 2],
-    users: [End; 2],
+    senders: [End; 3],
+    users: [End; 3],
     shared: Arc<Shared>,
     // Dropped last.
     lab: Lab,
@@ -36,10 +36,11 @@ impl Crowd {
         let lab = Lab::new(RNR_MS)?;
         let domain = Domain::new(lab.adapter()?)?;
         let shared = Shared::new(&domain, depth, 4)?;
+        let sender = || lab.end(&Plan::PLAIN);
         let user = || lab.end_in(&domain, &Plan::PLAIN, Some(shared.clone()));
         let crowd = Self {
-            senders: [lab.end(&Plan::PLAIN)?, lab.end(&Plan::PLAIN)?],
-            users: [user()?, user()?],
+            senders: [sender()?, sender()?, sender()?],
+            users: [user()?, user()?, user()?],
             shared,
             lab,
         };
@@ -99,6 +100,48 @@ mod tests {
             assert!(same(entry, Some((context, len, cookie))));
         }
         assert!(memory.holds(0, 16, 41, 0) && memory.is_blank(16, 16));
+        Ok(())
+    }
+
+    #[test]
+    fn who_waits_is_served_in_turn() -> Result {
+        const EACH: u64 = 4;
+        let crowd = Crowd::new(8)?;
+        for sender in &crowd.senders {
+            for n in 0..EACH {
+                sender.post(n, SEND, &[])?;
+            }
+        }
+        for n in 0..EACH * 3 {
+            crowd.shared.post(n, &[])?;
+            // CAST: below three.
+            let user = &crowd.users[(n % 3) as usize];
+            assert!(user.receives.brings(n, Status::Success));
+        }
+        for sender in &crowd.senders {
+            assert!(sender.sends.brings_all(0..EACH, Status::Success));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn who_waits_behind_a_broken_one_moves_up() -> Result {
+        let crowd = Crowd::new(8)?;
+        for sender in &crowd.senders {
+            sender.post(1, SEND, &[])?;
+            // All of them wait before one goes.
+            assert!(sender.sends.is_silent());
+        }
+        // The first is called for this receive, and gone when it would take it, or before.
+        crowd.users[0].qp.fail();
+        crowd.shared.post(5, &[])?;
+        assert!(crowd.users[1].receives.brings(5, Status::Success));
+        crowd.users[1].qp.fail();
+        crowd.shared.post(6, &[])?;
+        assert!(crowd.users[2].receives.brings(6, Status::Success));
+        assert!(crowd.senders[0].sends.brings(1, Status::Flushed));
+        assert!(crowd.senders[1].sends.brings(1, Status::Success));
+        assert!(crowd.senders[2].sends.brings(1, Status::Success));
         Ok(())
     }
 
@@ -206,19 +249,19 @@ mod tests {
     }
 
     #[test]
-    fn all_queue_pairs_that_wait_are_woken() -> Result {
+    fn each_receive_serves_one_who_waits() -> Result {
         let crowd = Crowd::new(8)?;
         for sender in &crowd.senders {
             sender.post(1, SEND, &[])?;
             assert!(sender.sends.is_silent());
         }
-        crowd.shared.post(5, &[])?;
         let done = || crowd.senders.iter().filter_map(|s| s.sends.poll()).count();
-        assert!(wait_until(|| done() == 1));
-        settle(crowd.users[0].adapter());
-        assert!(same(done(), 0));
-        crowd.shared.post(6, &[])?;
-        assert!(wait_until(|| done() == 1));
+        for context in 5..8 {
+            crowd.shared.post(context, &[])?;
+            assert!(wait_until(|| done() == 1));
+            settle(crowd.users[0].adapter());
+            assert!(same(done(), 0));
+        }
         // One receive each.
         for user in &crowd.users {
             assert!(user

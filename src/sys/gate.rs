@@ -84,7 +84,8 @@ impl<T> Gate<T> {
     /// Enters, if the gate is open under `key`. The gate stays quietless until the result drops.
     #[inline]
     pub(crate) fn enter(&self, key: u8) -> Result<Entered<'_, T>, Refused> {
-        let mut word = self.word.load(Relaxed);
+        // `Acquire`, so that who is refused sees why the gate was closed.
+        let mut word = self.word.load(Acquire);
         loop {
             check(word, Some(key))?;
             if word & ENTRIES == ENTRIES {
@@ -93,7 +94,7 @@ impl<T> Gate<T> {
             // INVARIANT: one more `Entered`; `Acquire` pairs with `Opening::open`.
             match self.word.cmpxchg(word, word + 1, Acquire) {
                 Ok(_) => return Ok(Entered { gate: self }),
-                Err(now) => word = now,
+                Err(_) => word = self.word.load(Acquire),
             }
         }
     }

@@ -20,7 +20,8 @@ use crate::engine::{
     state::State,
     transport::{
         Link,
-        ReadLimits, //
+        ReadLimits,
+        Transport, //
     }, //
 };
 
@@ -29,18 +30,22 @@ impl QueuePair {
     ///
     /// `EINVAL` when the queue pair is not ready to be connected, or is already.
     pub(crate) fn attach(&self, link: Link, limits: ReadLimits) -> Result {
+        if self.link.lock().is_some() {
+            return Err(EINVAL);
+        }
         self.sq.lock().set_read_limit(limits.outbound);
         let mut place = self.link.lock();
         let now = self.state();
         if place.is_some() || !matches!(now, State::Init | State::Ready) {
             return Err(EINVAL);
         }
-        let opening = self.inbound.begin().ok_or(EINVAL)?;
+        // Open before it is connected: a peer that finds it connected finds it open.
+        self.inbound.begin().ok_or(EINVAL)?.open(0);
         let next = State::Connected.number();
         if self.state.cmpxchg(now.number(), next, Full).is_err() {
+            let _ = self.inbound.close(None);
             return Err(EINVAL);
         }
-        opening.open(0);
         *place = Some(link);
         Ok(())
     }
@@ -94,14 +99,33 @@ impl QueuePair {
 
     /// Enters the error state: nothing is started or taken any more, everything accepted is
     /// cancelled in order, the peer loses the connection. May be repeated; any context.
+    ///
+    /// What does not fit into one call is cancelled from softirq work.
     pub(crate) fn fail(self: &Arc<Self>) {
-        self.state.xchg(State::Error.number(), Full);
+        self.fail_if(|_| true);
+    }
+
+    /// The other side closed or lost the connection that `transport` carries.
+    ///
+    /// Nothing happens when the queue pair has another one by now.
+    pub(crate) fn peer_gone(self: &Arc<Self>, transport: &dyn Transport) {
+        self.fail_if(|link| link.is_some_and(|l| l.is_of(transport)));
+    }
+
+    fn fail_if(self: &Arc<Self>, condition: impl FnOnce(Option<&Link>) -> bool) {
         let mut place = self.link.lock();
+        if !condition(place.as_ref()) {
+            return;
+        }
+        self.state.xchg(State::Error.number(), Full);
         let link = place.take();
         let _ = self.inbound.close(None);
         drop(place);
         self.sq.lock().flush();
         self.rq.lock().flushing = true;
+        if let Some(shared) = &self.shared {
+            shared.give_up(self);
+        }
         self.retire_sends();
         self.flush_receives();
         if let Some(link) = link {
@@ -118,11 +142,6 @@ impl QueuePair {
         if self.sq.lock().stop_here() {
             self.fail();
         }
-    }
-
-    /// The other side closed or lost the connection.
-    pub(crate) fn peer_gone(self: &Arc<Self>) {
-        self.fail();
     }
 
     /// Ends everything; returns when nothing of the queue pair is in use any more and no call
