@@ -74,8 +74,11 @@ pub(crate) struct MrCreated<P> {
 }
 
 /// Turns a new region into what C expects: a pointer, or an error in its place.
-fn publish<T: Operations>(limit: Limit, created: Result<MrCreated<T::Mr>>) -> *mut bindings::ib_mr {
-    match created.and_then(|created| allocate::<T>(limit, created)) {
+fn publish<T: Operations>(
+    limit: Limit,
+    create: impl FnOnce() -> Result<MrCreated<T::Mr>>,
+) -> *mut bindings::ib_mr {
+    match allocate::<T>(limit, create) {
         Ok(mr) => mr,
         Err(error) => error.to_ptr(),
     }
@@ -83,10 +86,12 @@ fn publish<T: Operations>(limit: Limit, created: Result<MrCreated<T::Mr>>) -> *m
 
 fn allocate<T: Operations>(
     limit: Limit,
-    created: MrCreated<T::Mr>,
+    create: impl FnOnce() -> Result<MrCreated<T::Mr>>,
 ) -> Result<*mut bindings::ib_mr> {
     let _ = Mr::<T>::SIZE;
+    // First the memory: what was created is taken back by `dereg_mr` alone.
     let memory = KBox::<Mr<T>>::new_uninit(GFP_KERNEL | __GFP_ZERO)?;
+    let created = create()?;
     let mr = KBox::into_raw(memory).cast::<bindings::ib_mr>();
     // SAFETY: The memory is writable and zeroed, which an `ib_mr` may be.
     unsafe {
@@ -113,10 +118,9 @@ impl<T: Operations> OperationsVTable<T> {
             kind: MrKind::PageList,
             max_entries: 0,
         };
-        publish::<T>(
-            limit,
-            T::get_dma_mr(pd, Access::from_bits(access), all_memory()),
-        )
+        publish::<T>(limit, || {
+            T::get_dma_mr(pd, Access::from_bits(access), all_memory())
+        })
     }
 
     /// C: `ib_device_ops.alloc_mr`.
@@ -136,7 +140,7 @@ impl<T: Operations> OperationsVTable<T> {
         // SAFETY: The core passes a live domain.
         let pd = unsafe { Pd::<T>::from_raw(pd) };
         let limit = Limit { kind, max_entries };
-        publish::<T>(limit, T::alloc_mr(pd, kind, max_entries))
+        publish::<T>(limit, || T::alloc_mr(pd, kind, max_entries))
     }
 
     /// C: `ib_device_ops.reg_user_mr`: mandatory for the core, but not supported.
