@@ -59,6 +59,9 @@ pub(crate) type Join = fn(&Arc<QueuePair>, &Arc<QueuePair>) -> Result<Arc<dyn Tr
 /// How long a request may go unanswered, in milliseconds.
 const ANSWER_MS: u32 = 60_000;
 
+/// How long it may still go unanswered when its listener is gone.
+const ORPHAN_MS: u32 = 3_000;
+
 /// What a connected or connecting side is told. Any context; the face only passes it on.
 pub(crate) trait ConnectionEvents: Send + Sync {
     /// To the active side: the answer. Told exactly once for each connect that was taken.
@@ -77,6 +80,8 @@ pub(crate) trait ConnectionEvents: Send + Sync {
 pub(crate) trait ListenerEvents: Send + Sync {
     /// Somebody wants to connect. An error turns the peer away. Process context.
     fn request(&self, offer: Arc<Offer>) -> Result;
+    /// A number that tells the device of this listener from all others.
+    fn device(&self) -> usize;
     /// Whether the device of this listener has the address `ip`.
     fn has_addr(&self, ip: IpAddr) -> bool;
     /// A request was turned away, by the consumer or for want of room.
@@ -103,6 +108,7 @@ impl Listener {
         }
         let same_family = self.at.is_ipv4() == to.is_ipv4();
         match self.at.ip().is_unspecified() {
+            false if self.at.ip() == to.ip() && self.events.has_addr(to.ip()) => 4,
             false if self.at.ip() == to.ip() => 3,
             true if same_family && self.events.has_addr(to.ip()) => 2,
             true if same_family && ask.remote_is_here => 1,
@@ -158,8 +164,9 @@ impl Exchange {
 
     /// Begins to listen.
     ///
-    /// Listeners of several devices may share an unspecified address, as the connection manager
-    /// makes them for a wildcard; the same address twice on one device is the caller's to refuse.
+    /// Listeners of several devices may share an address: the connection manager listens on all
+    /// of them at a wildcard and at a loopback address, whoever has it. `EADDRINUSE` for the same
+    /// address twice on one device, unless it is a wildcard, which is the caller's to refuse.
     pub(crate) fn listen(
         &self,
         net: u64,
@@ -168,7 +175,9 @@ impl Exchange {
     ) -> Result<Arc<Listener>> {
         let listener = Arc::new(Listener { net, at, events }, GFP_KERNEL)?;
         let mut listeners = self.listeners.lock();
-        if !at.ip().is_unspecified() && listeners.iter().any(|l| l.net == net && l.at == at) {
+        let device = listener.events.device();
+        let is_same = |l: &Arc<Listener>| l.net == net && l.at == at && l.events.device() == device;
+        if !at.ip().is_unspecified() && listeners.iter().any(is_same) {
             return Err(EADDRINUSE);
         }
         listeners.push(listener.clone(), GFP_KERNEL)?;
@@ -176,14 +185,22 @@ impl Exchange {
     }
 
     /// Ends listening: no request is told after this returned.
+    ///
+    /// Requests that were told may still be answered, but not much later: the consumer may never
+    /// have heard of them, for the connection manager drops what it did not deliver until then.
     pub(crate) fn unlisten(&self, listener: &Arc<Listener>) {
         let mut listeners = self.listeners.lock();
         listeners.retain(|l| !Arc::ptr_eq(l, listener));
+        drop(listeners);
+        let open = self.open.lock();
+        for offer in open.offers.iter().filter(|o| o.was_told(listener)) {
+            offer.answer_within(ORPHAN_MS);
+        }
     }
 
     /// Takes an offer to a listener, or answers it.
     pub(crate) fn submit(&self, offer: &Arc<Offer>) {
-        offer.timer.arm(offer, ANSWER_MS);
+        offer.answer_within(ANSWER_MS);
         // Requests are told under this lock, so that none comes after `unlisten`.
         let listeners = self.listeners.lock();
         let ask = &offer.ask;

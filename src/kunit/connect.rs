@@ -192,6 +192,25 @@ mod tests {
     }
 
     #[test]
+    fn of_two_devices_that_listen_at_one_address_its_owner_is_asked() -> Result {
+        for owner_first in [true, false] {
+            let (town, told) = (Town::new()?, Told::new()?);
+            let (owner, other) = (Door::new(HERE, false)?, Door::new(ELSEWHERE, false)?);
+            let order = match owner_first {
+                true => [&owner, &other],
+                false => [&other, &owner],
+            };
+            for door in order {
+                town.listen(at(HERE, PORT), door)?;
+            }
+            town.connect(&told)?;
+            assert!(other.offer().is_err());
+            town.accept(&*owner.offer()?, &Told::new()?)?;
+        }
+        Ok(())
+    }
+
+    #[test]
     fn nobody_is_asked_after_the_end_of_listening() -> Result {
         let (town, told) = (Town::new()?, Told::new()?);
         let door = Door::new(HERE, false)?;
@@ -205,6 +224,18 @@ mod tests {
         town.connect(&told)?;
         assert!(same(door.requests.get(), 1));
         assert!(same(told.status(), Some(Err(Status::Refused))));
+        Ok(())
+    }
+
+    #[test]
+    fn a_request_that_nobody_answers_ends_soon_after_its_listener() -> Result {
+        let (town, told) = (Town::new()?, Told::new()?);
+        let door = Door::new(HERE, false)?;
+        let listener = town.listen(at(HERE, PORT), &door)?;
+        town.connect(&told)?;
+        town.exchange.unlisten(&listener);
+        assert!(wait_until(|| told.status() == Some(Err(Status::Timeout))));
+        assert!(town.accept(&*door.offer()?, &Told::new()?) == Err(ECONNABORTED));
         Ok(())
     }
 

@@ -195,6 +195,10 @@ impl ListenerEvents for DoorEvents {
         Ok(())
     }
 
+    fn device(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
     fn has_addr(&self, ip: IpAddr) -> bool {
         self.0.addr == ip
     }

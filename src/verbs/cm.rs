@@ -97,6 +97,9 @@ pub(super) fn connect(id: CmId<Verbs>, qp: &Qp<Verbs>, params: &ConnParams<'_>) 
     let local = id.mapped_local().or_else(|| id.local()).ok_or(EINVAL)?;
     let remote = id.mapped_remote().or_else(|| id.remote()).ok_or(EINVAL)?;
     let shared = qp.shared();
+    if qp.has_asked() {
+        return Err(EINVAL);
+    }
     let netdev = shared.netdev().ok_or(ENETDOWN)?;
     let mut private_data = KVec::new();
     private_data.extend_from_slice(params.private_data, GFP_KERNEL)?;
@@ -131,7 +134,11 @@ pub(super) fn accept(
         local: offer.passive_addr(),
         remote: offer.active_addr(),
     };
-    let events = Arc::new(events, GFP_KERNEL)?;
+    let Ok(events) = Arc::new(events, GFP_KERNEL) else {
+        // The consumer cannot answer any more: the request is no longer known above.
+        let _ = offer.reject(&[]);
+        return Err(ENOMEM);
+    };
     offer.accept(qp.engine(), limits(params), params.private_data, events)
 }
 
@@ -169,6 +176,10 @@ impl ListenerEvents for Requests {
 
     fn turned_away(&self) {
         self.shared.adapter.count(Counter::Rejects, 1);
+    }
+
+    fn device(&self) -> usize {
+        Arc::as_ptr(&self.shared.adapter).addr()
     }
 
     fn has_addr(&self, ip: IpAddr) -> bool {

@@ -180,6 +180,12 @@ impl Pair {
         &self.shared
     }
 
+    /// Whether a connect of this side is not answered yet.
+    pub(super) fn has_asked(&self) -> bool {
+        let number = self.control.lock().offer;
+        number.is_some_and(|n| self.shared.exchange.offer(n).is_some())
+    }
+
     /// Remembers what this side has asked for, so that destroying can take it back.
     pub(super) fn set_offer(&self, number: NonZeroUsize) {
         self.control.lock().offer = Some(number);

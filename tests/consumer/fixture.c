@@ -357,7 +357,7 @@ struct ib_pd *ndkc_pd(struct kunit *test)
 	struct env_pd *e = kzalloc_obj(*e);
 
 	KUNIT_ASSERT_NOT_NULL(test, e);
-	e->pd = ib_alloc_pd(ndkc_dev, 0);
+	e->pd = ib_alloc_pd(env->dev ?: ndkc_dev, 0);
 	if (IS_ERR(e->pd)) {
 		kfree(e);
 		KUNIT_FAIL_AND_ABORT(test, "ib_alloc_pd");
@@ -373,7 +373,7 @@ struct ndkc_cq *ndkc_cq(struct kunit *test, int nr, int vector,
 	struct ndkc_cq *cq = kzalloc_obj(*cq);
 
 	KUNIT_ASSERT_NOT_NULL(test, cq);
-	cq->cq = ib_alloc_cq(ndkc_dev, NULL, nr, vector, poll);
+	cq->cq = ib_alloc_cq(env->dev ?: ndkc_dev, NULL, nr, vector, poll);
 	if (IS_ERR(cq->cq)) {
 		kfree(cq);
 		KUNIT_FAIL_AND_ABORT(test, "ib_alloc_cq of %d", nr);

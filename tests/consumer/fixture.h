@@ -251,6 +251,8 @@ struct ndkc_pair {
  */
 struct ndkc_env {
 	struct kunit *test;
+	/* where PDs and CQs are made when not on ndkc_dev */
+	struct ib_device *dev;
 	/* protects @cms, which CM handlers add to */
 	spinlock_t lock;
 	atomic_t order;

@@ -46,7 +46,7 @@ pub(crate) struct Offer {
     #[pin]
     open: SpinLockIrq<bool>,
     #[pin]
-    pub(super) timer: Timer<Self>,
+    timer: Timer<Self>,
 }
 
 impl Offer {
@@ -83,6 +83,21 @@ impl Offer {
             listener.events.turned_away();
             Status::Refused
         })
+    }
+
+    /// Whether that listener was told.
+    pub(super) fn was_told(&self, listener: &Arc<Listener>) -> bool {
+        let told = self.listener.as_ref();
+        told.is_some_and(|l| Arc::ptr_eq(l, listener))
+    }
+
+    /// Sees to it that somebody decides within that time, in milliseconds.
+    pub(super) fn answer_within(self: &Arc<Self>, ms: u32) {
+        // Under the lock: a timer armed after the decision would have nobody to cancel it.
+        let open = self.open.lock();
+        if *open {
+            self.timer.arm(self, ms);
+        }
     }
 
     /// The address of the active side.
@@ -171,8 +186,6 @@ impl Offer {
         let passive = match self.attach(qp, ours, theirs, events.clone()) {
             Ok(passive) => passive,
             Err(e) => {
-                qp.fail();
-                self.ask.qp.fail();
                 let adapter = self.ask.qp.adapter();
                 adapter.count(Counter::ConnectFailures, 1);
                 self.answer_no(Status::Refused, &[]);
@@ -212,6 +225,7 @@ impl Offer {
         let attached = self.ask.qp.attach(link(0, self.active.clone()), theirs);
         if attached.is_err() {
             passive.forget();
+            qp.peer_gone(&*transport);
             return Err(ECONNABORTED);
         }
         // What one side posted before the other was connected waits for this.
