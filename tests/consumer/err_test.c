@@ -519,10 +519,11 @@ static void misaligned_atomic_is_refused(struct kunit *test)
 					    IB_ACCESS_REMOTE_ATOMIC);
 	struct ndkc_op *op = ndkc_op(test);
 
-	if (ndkc_post_atomic(t.p->a, op, IB_WR_ATOMIC_FETCH_AND_ADD, t.src,
-			     t.mr->mr->iova + 4, t.mr->mr->rkey, 1, 0))
-		return;
-	KUNIT_EXPECT_NE(test, ndkc_wait(op), IB_WC_SUCCESS);
+	KUNIT_ASSERT_EQ(test, ndkc_post_atomic(t.p->a, op,
+					       IB_WR_ATOMIC_FETCH_AND_ADD,
+					       t.src, t.mr->mr->iova + 4,
+					       t.mr->mr->rkey, 1, 0), 0);
+	NDKC_EXPECT_WC(test, op, IB_WC_REM_INV_REQ_ERR);
 	KUNIT_EXPECT_TRUE(test, ndkc_is_filled(t.dst->va, t.dst->len, 0));
 }
 

@@ -49,7 +49,7 @@ static int intruder_thread(void *data)
 		}
 		for (i = 0; i < n; i++) {
 			status = ndkc_wait(t->op[i]);
-			t->done += status == IB_WC_SUCCESS;
+			WRITE_ONCE(t->done, t->done + (status == IB_WC_SUCCESS));
 		}
 		if (t->opcode == IB_WR_RDMA_READ &&
 		    memchr(t->buf->va, OWNER, 16384))
@@ -95,7 +95,10 @@ static struct scene begin(struct kunit *test, struct ib_pd *pd,
 	KUNIT_ASSERT_FALSE(test, IS_ERR(s.task));
 	get_task_struct(s.task);
 	/* Let it get going; a different phase in every round. */
-	usleep_range(2000, 20000);
+	for (i = 0; i < 2000 && !READ_ONCE(s.t->done); i++)
+		usleep_range(1000, 2000);
+	KUNIT_EXPECT_GT(test, READ_ONCE(s.t->done), 0);
+	usleep_range(100, 20000);
 	return s;
 }
 
