@@ -9,6 +9,8 @@ NDK_BUILD=$NDK_TOP/build
 
 KERNEL_SERIES=7.3
 LLVM_MIN=19
+LLVM_MAX=29
+RUSTC_MIN=1.85
 BINDGEN_VERSION=0.73.2
 VIRTME_VERSION=1.42
 
@@ -26,16 +28,25 @@ say() {
 	echo "== $*" >&2
 }
 
-# The newest installed clang/lld/llvm that is new enough, as make's LLVM=-N.
+# The newest installed clang/lld/llvm that is new enough and complete, as make's
+# LLVM=-N.
 llvm_suffix() {
 	local n
-	for n in 22 21 20 19; do
-		if command -v "clang-$n" "ld.lld-$n" "llvm-ar-$n" >/dev/null; then
+	for ((n = LLVM_MAX; n >= LLVM_MIN; n--)); do
+		if has_all "clang-$n" "ld.lld-$n" "llvm-ar-$n" "llvm-nm-$n" "llvm-objcopy-$n" "llvm-strip-$n"; then
 			echo "-$n"
 			return
 		fi
 	done
 	return 1
+}
+
+# has_all COMMAND...: whether all of them can be run.
+has_all() {
+	local name
+	for name; do
+		command -v "$name" >/dev/null || return 1
+	done
 }
 
 rustc_version() {
@@ -69,6 +80,11 @@ kernel_key() {
 		"clang$(llvm_suffix)" --version | head -1
 		echo "bindgen $BINDGEN_VERSION"
 	} | sha256sum | cut -c1-12
+}
+
+# The sources of a built tree; one that was built in place has no link to them.
+kernel_source() {
+	if [[ -d $1/source ]]; then echo "$1/source"; else echo "$1"; fi
 }
 
 kernel_dir() {
