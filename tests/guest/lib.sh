@@ -282,7 +282,7 @@ fio_verify() {
 	shift 5
 	limit "${FIO_LIMIT:-120}" fio --name="$name" --filename="$disk" --rw="$rw" \
 		--bs="$bs" --size="$size" --direct=1 --ioengine=libaio --iodepth=16 \
-		--verify=crc32c --verify_fatal=1 --do_verify=1 --fallocate=none \
+		--verify_state_save=0 --verify=crc32c --verify_fatal=1 --do_verify=1 --fallocate=none \
 		--output-format=json --output="${FIO_OUT:-/dev/null}" "$@"
 }
 
@@ -324,18 +324,18 @@ resources() {
 
 no_resources() {
 	local kind
-	for kind in qp cm_id mr; do
+	for kind in qp cm_id mr pd; do
 		[[ $(resources "$kind") == 0 ]] || return 1
 	done
 }
 
-# counter_sum: all hardware counters of the port added up.
-counter_sum() {
-	local file sum=0 value
-	for file in "/sys/class/infiniband/$DEVICE/ports/1/hw_counters"/*; do
-		[[ ${file##*/} != lifespan ]] || continue
-		value=$(<"$file")
-		sum=$((sum + value))
-	done
-	echo "$sum"
+# agree NAME NAME: whether two counters are the same at one moment. One is a
+# little behind while the host keeps its controller alive.
+agree() {
+	rdma -j statistic show link "$DEVICE/1" | jq -e ".[0] | .[\"$1\"] == .[\"$2\"]"
+}
+
+# counter NAME: a hardware counter of the port, as iproute2 shows it.
+counter() {
+	rdma -j statistic show link "$DEVICE/1" | jq ".[0][\"$1\"]"
 }

@@ -29,14 +29,18 @@ several() {
 	for n in 1 2 3; do
 		wait_for 5 link_is "$NDK_TYPE$n" ACTIVE || return
 	done
-	[[ $(guids | sort -u | wc -l) == 3 ]] || { echo "GUIDs are not unique"; return 1; }
+	names_differ node_guid || { echo "GUIDs are not unique"; return 1; }
+	names_differ ports/1/gids/0 || { echo "GIDs are not unique"; return 1; }
 	for n in 2 1 3; do
 		del_link "$NDK_TYPE$n" || return
 	done
 }
 
-guids() {
-	cat /sys/class/infiniband/"$NDK_TYPE"[123]/node_guid
+# names_differ FILE: three devices, three values, none of them zero.
+names_differ() {
+	local -a values
+	mapfile -t values < <(cat /sys/class/infiniband/"$NDK_TYPE"[123]/"$1" | grep '[1-9a-f]' | sort -u)
+	((${#values[@]} == 3))
 }
 
 # Shared mode, the default: every name space sees the device.

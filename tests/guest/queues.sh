@@ -4,7 +4,7 @@
 # One controller with 16 queues, which connect at once. The host makes no more
 # of a kind than there are processors, hence six of them and three kinds.
 #
-# vm: --cpus 6
+# vm: --cpus 6 --net user
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -27,5 +27,6 @@ DISK=$(namespace || true)
 [[ -z $DISK ]] || check "verified I/O on all processors" \
 	fio_verify queues "$DISK" randrw 4k 512k --numjobs=6 --offset_increment=1m
 check "disconnect" nvme_disconnect
+check "target removed" port_down
 check "no resources left" wait_for 30 no_resources
 finish

@@ -74,9 +74,8 @@ defer host_down
 
 check "$CYCLES connects and disconnects" cycles
 
-# As many queues as there are processors, or 16.
-check "connect with 16 queues asked" nvme_connect -i 16
-check "disconnect 16 queues" nvme_disconnect
+check "a queue for each processor" nvme_connect -i 16
+check "disconnect those" nvme_disconnect
 wait_for 30 no_controllers || true
 
 check "four controllers at once" at_once
@@ -90,5 +89,6 @@ refused_soon "no such subsystem" 10 limit 60 nvme connect -t rdma -a "$ADDRESS" 
 refused_soon "address without the device" 15 to_address 192.0.2.77 "$PORT"
 deny_host
 refused_soon "host not allowed" 10 nvme_connect -i 1
-check "no resources left" wait_for 20 no_controllers
+check "target removed" port_down
+check "no resources left" wait_for 20 no_resources
 finish
