@@ -82,6 +82,30 @@ check "four controllers at once" at_once
 check "disconnect them" nvme_disconnect
 wait_for 30 no_controllers || true
 
+# The target goes while the host is busy, and comes back: the host finds it
+# again, and what it had under way is carried out after all.
+target_comes_back() {
+	local status=0
+	nvme_connect -i 2 --ctrl-loss-tmo 120 >/dev/null || { echo "no connect"; return 1; }
+	wait_for 30 namespace || { echo "no disk"; return 1; }
+	fio_background "$(namespace)" 15
+	sleep 3
+	port_down
+	wait_for 30 state_is connecting || { echo "the host did not notice"; return 1; }
+	port_up "$ADDRESS"
+	wait_for 60 state_is live || { echo "not connected again"; return 1; }
+	wait_pid 90 "$FIO_PID" || status=$?
+	((status == 0)) || { echo "fio ended with status $status"; return 1; }
+	nvme_disconnect
+	wait_for 30 no_controllers
+}
+
+state_is() {
+	[[ $(<"/sys/class/nvme/$(controllers)/state") == "$1" ]]
+}
+
+check "the target goes and comes back" target_comes_back
+
 refused_soon "nobody listens" 10 to_address "$ADDRESS" 4421
 refused_soon "no such subsystem" 10 limit 60 nvme connect -t rdma -a "$ADDRESS" \
 	-s "$PORT" -n "$NQN-other" --hostnqn "$HOSTNQN" --hostid "$HOSTID" --ctrl-loss-tmo 0
