@@ -19,3 +19,17 @@ mod peers;
 mod queues;
 mod rig;
 mod table;
+
+use crate::engine::rights::Rights;
+
+/// What the owner puts into the memory before it lets peers in.
+const PUBLIC: u8 = 0x11;
+/// What peers write.
+const INK: u8 = 0xA5;
+/// What no peer may see, nor write over.
+const SECRET: u8 = 0xEE;
+
+/// What peers may do with the memory.
+const RIGHTS: Rights = Rights::LOCAL_WRITE
+    .with(Rights::REMOTE_READ)
+    .with(Rights::REMOTE_WRITE);

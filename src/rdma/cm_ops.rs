@@ -30,7 +30,10 @@ use super::{
         RequestId, //
     },
     device::Device,
-    qp,
+    qp::{
+        self,
+        Qp, //
+    },
     table::OperationsVTable,
     Operations, //
 };
@@ -97,6 +100,26 @@ impl<T: Operations> OperationsVTable<T> {
         Ok(unsafe { CmId::get(id) })
     }
 
+    /// Views what names one side of a connection.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::id`]; `param` is valid during `'a`, in which iw_cm holds the queue pair that
+    /// it names.
+    unsafe fn side<'a>(
+        id: *mut bindings::iw_cm_id,
+        param: *mut bindings::iw_cm_conn_param,
+    ) -> Result<(CmId<T>, &'a Qp<T>, ConnParams<'a>)> {
+        // SAFETY: The caller says so.
+        unsafe {
+            Ok((
+                Self::id(id)?,
+                qp::by_number::<T>((*param).qpn)?,
+                params(param),
+            ))
+        }
+    }
+
     /// C: `ib_device_ops.iw_connect`.
     ///
     /// # Safety
@@ -108,13 +131,7 @@ impl<T: Operations> OperationsVTable<T> {
     ) -> c_int {
         from_result(|| {
             // SAFETY: iw_cm passes its identifier and valid parameters, and holds the queue pair.
-            let (id, params, qp) = unsafe {
-                (
-                    Self::id(id)?,
-                    params(param),
-                    qp::by_number::<T>((*param).qpn)?,
-                )
-            };
+            let (id, qp, params) = unsafe { Self::side(id, param) }?;
             // The answer may come, and iw_cm give its reference up, before this returns.
             let _held = qp.hold();
             T::connect(id, qp, &params)?;
@@ -133,13 +150,7 @@ impl<T: Operations> OperationsVTable<T> {
     ) -> c_int {
         from_result(|| {
             // SAFETY: iw_cm passes its identifier and valid parameters, and holds the queue pair.
-            let (id, params, qp) = unsafe {
-                (
-                    Self::id(id)?,
-                    params(param),
-                    qp::by_number::<T>((*param).qpn)?,
-                )
-            };
+            let (id, qp, params) = unsafe { Self::side(id, param) }?;
             let request = take_request(&id)?;
             T::accept(id, qp, request, &params)?;
             Ok(0)

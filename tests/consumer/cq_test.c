@@ -110,53 +110,53 @@ static bool stays_uncalled(struct fixture *f)
 					    msecs_to_jiffies(100));
 }
 
+/* One message over queues that are polled in the same way. */
+struct message {
+	struct ndkc_op *send;
+	struct ndkc_op *recv;
+};
+
+static struct message send_message(struct kunit *test, enum ib_poll_context poll)
+{
+	const struct ndkc_ep_attr attr = { .poll = poll };
+	struct ndkc_pair *p = ndkc_pair_attr(test, &attr, &attr);
+	struct message m = { .send = ndkc_op(test), .recv = ndkc_op(test) };
+
+	KUNIT_ASSERT_EQ(test, ndkc_post_recv_sge(p->b, m.recv, NULL, 0), 0);
+	KUNIT_ASSERT_EQ(test, ndkc_post_send_sge(p->a, m.send,
+						 IB_SEND_SIGNALED, NULL, 0), 0);
+	return m;
+}
+
 static void softirq_cq_polls_in_softirq(struct kunit *test)
 {
-	const struct ndkc_ep_attr attr = { .poll = IB_POLL_SOFTIRQ };
-	struct ndkc_pair *p = ndkc_pair_attr(test, &attr, &attr);
-	struct ndkc_op *recv = ndkc_op(test);
-	struct ndkc_op *send = ndkc_op(test);
+	struct message m = send_message(test, IB_POLL_SOFTIRQ);
 
-	KUNIT_ASSERT_EQ(test, ndkc_post_recv_sge(p->b, recv, NULL, 0), 0);
-	KUNIT_ASSERT_EQ(test, ndkc_post_send_sge(p->a, send, IB_SEND_SIGNALED,
-						 NULL, 0), 0);
-	NDKC_EXPECT_WC(test, recv, IB_WC_SUCCESS);
-	NDKC_EXPECT_WC(test, send, IB_WC_SUCCESS);
-	KUNIT_EXPECT_TRUE(test, recv->ctx_softirq);
-	KUNIT_EXPECT_TRUE(test, send->ctx_softirq);
-	KUNIT_EXPECT_FALSE(test, recv->ctx_irqs_off);
+	NDKC_EXPECT_WC(test, m.recv, IB_WC_SUCCESS);
+	NDKC_EXPECT_WC(test, m.send, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, m.recv->ctx_softirq);
+	KUNIT_EXPECT_TRUE(test, m.send->ctx_softirq);
+	KUNIT_EXPECT_FALSE(test, m.recv->ctx_irqs_off);
 }
 
 static void workqueue_cq_polls_in_process_context(struct kunit *test)
 {
-	const struct ndkc_ep_attr attr = { .poll = IB_POLL_WORKQUEUE };
-	struct ndkc_pair *p = ndkc_pair_attr(test, &attr, &attr);
-	struct ndkc_op *recv = ndkc_op(test);
-	struct ndkc_op *send = ndkc_op(test);
+	struct message m = send_message(test, IB_POLL_WORKQUEUE);
 
-	KUNIT_ASSERT_EQ(test, ndkc_post_recv_sge(p->b, recv, NULL, 0), 0);
-	KUNIT_ASSERT_EQ(test, ndkc_post_send_sge(p->a, send, IB_SEND_SIGNALED,
-						 NULL, 0), 0);
-	NDKC_EXPECT_WC(test, recv, IB_WC_SUCCESS);
-	NDKC_EXPECT_WC(test, send, IB_WC_SUCCESS);
-	KUNIT_EXPECT_FALSE(test, recv->ctx_softirq);
-	KUNIT_EXPECT_FALSE(test, send->ctx_softirq);
+	NDKC_EXPECT_WC(test, m.recv, IB_WC_SUCCESS);
+	NDKC_EXPECT_WC(test, m.send, IB_WC_SUCCESS);
+	KUNIT_EXPECT_FALSE(test, m.recv->ctx_softirq);
+	KUNIT_EXPECT_FALSE(test, m.send->ctx_softirq);
 }
 
 /* core/cq.c warns when a direct CQ is notified; that would taint the log. */
 static void direct_cq_waits_to_be_polled(struct kunit *test)
 {
-	const struct ndkc_ep_attr attr = { .poll = IB_POLL_DIRECT };
-	struct ndkc_pair *p = ndkc_pair_attr(test, &attr, &attr);
-	struct ndkc_op *recv = ndkc_op(test);
-	struct ndkc_op *send = ndkc_op(test);
+	struct message m = send_message(test, IB_POLL_DIRECT);
 
-	KUNIT_ASSERT_EQ(test, ndkc_post_recv_sge(p->b, recv, NULL, 0), 0);
-	KUNIT_ASSERT_EQ(test, ndkc_post_send_sge(p->a, send, IB_SEND_SIGNALED,
-						 NULL, 0), 0);
-	NDKC_EXPECT_WC(test, send, IB_WC_SUCCESS);
-	KUNIT_EXPECT_EQ(test, atomic_read(&recv->count), 0);
-	NDKC_EXPECT_WC(test, recv, IB_WC_SUCCESS);
+	NDKC_EXPECT_WC(test, m.send, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, atomic_read(&m.recv->count), 0);
+	NDKC_EXPECT_WC(test, m.recv, IB_WC_SUCCESS);
 }
 
 static void unarmed_cq_never_calls(struct kunit *test)

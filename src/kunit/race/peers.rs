@@ -30,15 +30,21 @@ use kernel::{
     }, //
 };
 
-use super::rig::{
-    linger,
-    two_cpus,
-    wait_for,
-    Crew,
-    Deadline,
-    Tally,
-    LOOKS,
-    RACE_MS, //
+use super::{
+    rig::{
+        linger,
+        two_cpus,
+        wait_for,
+        Crew,
+        Deadline,
+        Tally,
+        LOOKS,
+        RACE_MS, //
+    },
+    INK,
+    PUBLIC,
+    RIGHTS,
+    SECRET, //
 };
 use crate::{
     direct,
@@ -73,18 +79,11 @@ use crate::{
 };
 
 const BASE: u64 = 0x6000_0000_0303;
-const RIGHTS: Rights = Rights::LOCAL_WRITE
-    .with(Rights::REMOTE_READ)
-    .with(Rights::REMOTE_WRITE);
 
 /// The region: odd pieces of the buffer, and their bytes.
 const PIECES: [(usize, usize); 4] = [(1, 4095), (5000, 1), (6000, 2000), (8192, 24_000)];
 const LEN: u32 = 30_096;
 const SIZE: usize = 32_768;
-
-const PUBLIC: u8 = 0x11;
-const INK: u8 = 0xA5;
-const SECRET: u8 = 0xEE;
 
 /// The most rounds of one race.
 const ROUNDS: u64 = 10_000;

@@ -21,15 +21,21 @@ use kernel::{
     }, //
 };
 
-use super::rig::{
-    linger,
-    two_cpus,
-    wait_for,
-    Crew,
-    Deadline,
-    Tally,
-    LOOKS,
-    RACE_MS, //
+use super::{
+    rig::{
+        linger,
+        two_cpus,
+        wait_for,
+        Crew,
+        Deadline,
+        Tally,
+        LOOKS,
+        RACE_MS, //
+    },
+    INK,
+    PUBLIC,
+    RIGHTS,
+    SECRET, //
 };
 use crate::{
     engine::{
@@ -59,10 +65,6 @@ const PEER: User = User {
     qp: Some(QP),
 };
 
-const RIGHTS: Rights = Rights::LOCAL_WRITE
-    .with(Rights::REMOTE_READ)
-    .with(Rights::REMOTE_WRITE);
-
 /// The most rounds of one race.
 const ROUNDS: u64 = 20_000;
 
@@ -73,13 +75,6 @@ const BURST: u32 = 8;
 const PIECES: [(usize, usize); 4] = [(1, 999), (1003, 2000), (4000, 1), (4096, 4000)];
 const LEN: u64 = 7000;
 const SIZE: usize = 8192;
-
-/// What the owner puts there before it lets peers in.
-const PUBLIC: u8 = 0x11;
-/// What peers write.
-const INK: u8 = 0xA5;
-/// What no peer may see, nor write over.
-const SECRET: u8 = 0xEE;
 
 /// How the owner ends the validity of a token.
 #[derive(Clone, Copy, Debug, PartialEq)]
