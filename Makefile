@@ -13,7 +13,7 @@ all: ## build ndk.ko against the lean test kernel, or against KDIR=/a/built/7.3/
 	@scripts/module-build lean
 	@echo "build/lean/ndk.ko"
 
-run: ## build, boot a guest, use the device, print a table (the first time: about 20 minutes)
+run: ## build, boot a guest, use the device, print a table (the first time: about 12 minutes)
 	@scripts/module-build lean quiet
 	@scripts/vm --kernel lean -- scripts/demo
 
