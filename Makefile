@@ -2,9 +2,9 @@
 #
 # The way in: every target does its own set-up.  Kbuild holds what is built.
 
-KERNEL_TARGETS := all run test check kunit shell rust-analyzer
+KERNEL_TARGETS := all run test check kunit conformance shell rust-analyzer
 
-.PHONY: help clean distclean $(KERNEL_TARGETS)
+.PHONY: help headers clean distclean $(KERNEL_TARGETS)
 
 # KDIR= and FILTER= reach the scripts through the environment.
 export KDIR FILTER
@@ -20,15 +20,24 @@ run: ## build, boot a guest, use the device, print a table (the first time: abou
 test: ## all tests: host, KUnit and guest scenarios under the debug kernel
 	@scripts/test
 
-check: ## rustfmt, clippy, layering rules, shellcheck, checkpatch
+check: ## rustfmt, clippy, layering rules, shellcheck, checkpatch, kernel-doc, requirements
 	@scripts/check
 
 kunit: ## the KUnit suites alone; FILTER='ndk_cq*' picks some
 	@scripts/kunit
 
+conformance: ## run all KUnit suites and write docs/conformance.md
+	@FILTER= scripts/kunit >build/conformance.out || true
+	@scripts/conformance build/conformance.out
+	@sed -n '/^[0-9]* requirements/,/excepted/p' docs/conformance.md
+
 shell: ## an interactive guest with ndk0 up
 	@scripts/module-build lean quiet
 	@scripts/vm --kernel lean --interactive -- scripts/guest-shell
+
+headers: ## install the C headers for consumers into build/include
+	@mkdir -p build/include
+	@cp -Rpu include/ndk build/include/
 
 rust-analyzer: ## write rust-project.json for editors
 	@scripts/rust-analyzer

@@ -14,10 +14,13 @@
 //!
 //! **Lock order** (outer first; each line is one chain, and locks of one kind are never nested):
 //!
+//! - what serializes resizing a queue (a mutex), then the lock of that queue
 //! - a transport's own lock, then any of the locks below
 //! - receive queue of a queue pair, shared receive queue, completion queue, upcall state
 //! - send queue of a queue pair, completion queue, upcall state
-//! - leaves: link of a queue pair, staging of a region, free list of the memory table
+//! - leaves: link of a queue pair, staging of a region, free list of the memory table, timer of a
+//!   completion queue
+//! - for set-up, in process context: listeners, reserved addresses; list of ports, users of a port
 //!
 //! All but a transport's own are taken with interrupts off, so every fast call may come from any
 //! context: posting, polling, arming, staging a mapping. (`direct` runs with softirqs off, and not
@@ -32,8 +35,10 @@ pub(crate) mod connection;
 pub(crate) mod counters;
 pub(crate) mod cq;
 pub(crate) mod domain;
+pub(crate) mod limits;
 pub(crate) mod local;
 pub(crate) mod memory;
+pub(crate) mod port;
 pub(crate) mod qp;
 pub(crate) mod region;
 pub(crate) mod rights;

@@ -19,19 +19,26 @@
 //! | [`states`]     | what is taken in which state, and what never is                     |
 //! | [`flush`]      | the end of a queue pair, and its next life                          |
 //! | [`cq`]         | arms, calls and overflow of completion queues                       |
+//! | [`moderation`] | calls that wait for more completions                                |
 //! | [`srq`]        | shared receives, the limit and the last of them                     |
+//! | [`resize`]     | queues that change their depth                                      |
 //! | [`message`]    | what arrives, byte by byte                                          |
 //! | [`volume`]     | more than one run carries, both directions, several threads         |
 //! | [`rnr`]        | messages that wait for a receive                                    |
 //! | [`refuse`]     | memory that a request must not reach                                |
 //! | [`invalidate`] | the end of tokens through the queues                                |
 //! | [`connect`]    | who is asked, what is agreed on, who is told what                   |
+//! | [`confirm`]    | connections in two steps, and what ends them in between             |
+//! | [`address`]    | local addresses and routes that nobody else has                     |
+//! | [`port`]       | devices that faces find, open and have to leave                     |
 //! | [`context`]    | fast calls from softirq, timers, with interrupts off                |
 //! | [`counting`]   | each counter, and those that must not move                          |
 //! | [`memory`]     | regions, windows and the table of them                              |
 //! | [`race`]       | revocation against access, on several processors                    |
 
+mod address;
 mod buffer;
+mod confirm;
 mod connect;
 mod context;
 mod counting;
@@ -39,16 +46,20 @@ mod cq;
 mod errand;
 mod fake;
 mod flush;
-mod harness;
+pub(crate) mod harness;
 mod invalidate;
-mod log;
+pub(crate) mod log;
 mod memory;
 mod message;
+mod moderation;
+pub(crate) mod ndk;
 mod order;
+mod port;
 mod queues;
 mod race;
 mod refuse;
 mod requests;
+mod resize;
 mod rnr;
 mod srq;
 mod states;

@@ -12,6 +12,7 @@ mod bindings;
 mod direct;
 mod engine;
 mod kunit;
+mod ndk;
 #[expect(unsafe_code)]
 mod rdma;
 #[expect(unsafe_code)]

@@ -10,6 +10,7 @@
 //! | [`engine`]   | the semantics: queues, memory, states, connections; safe             |
 //! | [`direct`]   | the transport between two queue pairs of one host; safe              |
 //! | [`verbs`]    | the face to the kernel's RDMA consumers; safe                        |
+//! | [`ndk`]      | the NDK face, in Rust; its `abi` gives it to C                       |
 //!
 //! This file is the only one that knows them all.
 
@@ -19,6 +20,7 @@
 mod bindings;
 mod direct;
 mod engine;
+mod ndk;
 #[expect(unsafe_code)]
 mod rdma;
 #[expect(unsafe_code)]
@@ -31,8 +33,12 @@ use kernel::{
 };
 
 use engine::{
-    connection::Exchange,
-    domain::Host, //
+    connection::{
+        Exchange,
+        Timeouts, //
+    },
+    domain::Host,
+    port::Ports, //
 };
 
 module! {
@@ -71,11 +77,19 @@ impl kernel::Module for Ndk {
             return Err(EINVAL);
         }
         let host = Host::new(rnr_timeout_ms)?;
-        let context = verbs::Context {
+        let ports = Ports::new()?;
+        let below = verbs::Context {
             host: host.clone(),
-            exchange: Exchange::new(direct::connect)?,
+            exchange: Exchange::new(direct::connect, Timeouts::DEFAULT)?,
+            ports: ports.clone(),
         };
-        verbs::CONTEXT.replace(Some(Arc::new(context, GFP_KERNEL)?));
+        let ndk = ndk::Context {
+            ports,
+            limits: ndk::Limits::FULL,
+        };
+        let (verbs, ndk) = (Arc::new(below, GFP_KERNEL)?, Arc::new(ndk, GFP_KERNEL)?);
+        verbs::CONTEXT.replace(Some(verbs));
+        ndk::CONTEXT.replace(Some(ndk));
         // From here on `drop` undoes everything.
         let mut module = Self {
             registration: None,
@@ -90,6 +104,7 @@ impl Drop for Ndk {
     fn drop(&mut self) {
         // First the devices, whose consumers need all that follows while they go.
         self.registration = None;
+        drop(ndk::CONTEXT.replace(None));
         drop(verbs::CONTEXT.replace(None));
         self.host.quiesce();
     }

@@ -11,25 +11,35 @@
 //! | [`addr`]      | `sockaddr_storage` to and from [`core::net::SocketAddr`]        |
 //! | [`cpu`]       | processor numbers, per-processor counters                       |
 //! | [`event`]     | a completion that softirq may signal                            |
+//! | [`fault`]     | allocations that fail where a test says so                      |
 //! | [`gate`]      | access that ends before its object goes                         |
 //! | [`global`]    | the one value of its kind in the module                         |
+//! | [`hrtimer`]   | the same as [`timer`], of fine resolution                       |
 //! | [`log`]       | the rate limit of kernel log messages                           |
+//! | [`mdl`]       | memory by descriptor chains and by pages                        |
 //! | [`netdev`]    | network devices held by reference, and their events             |
 //! | [`random`]    | random numbers                                                  |
 //! | [`softirq`]   | bottom half sections, bottom half and process work queues       |
 //! | [`span`]      | checked ranges of kernel memory                                 |
 //! | [`time`]      | the monotonic clock                                             |
 //! | [`timer`]     | timers that hold a reference to what they are embedded in       |
+//! | [`warning`]   | warnings of the kernel that a test expects                      |
 
 pub(crate) mod addr;
 pub(crate) mod cpu;
 pub(crate) mod event;
+#[cfg(ndk_kunit)]
+pub(crate) mod fault;
 pub(crate) mod gate;
 pub(crate) mod global;
+pub(crate) mod hrtimer;
 pub(crate) mod log;
+pub(crate) mod mdl;
 pub(crate) mod netdev;
 pub(crate) mod random;
 pub(crate) mod softirq;
 pub(crate) mod span;
 pub(crate) mod time;
 pub(crate) mod timer;
+#[cfg(ndk_kunit)]
+pub(crate) mod warning;

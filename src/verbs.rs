@@ -29,6 +29,7 @@ use crate::{
             Domain,
             Host, //
         },
+        port::Ports,
         srq::SharedReceive, //
     },
     rdma::{
@@ -78,6 +79,8 @@ use crate::{
 pub(crate) struct Context {
     pub(crate) host: Arc<Host>,
     pub(crate) exchange: Arc<connection::Exchange>,
+    /// The devices, for all faces to find.
+    pub(crate) ports: Arc<Ports>,
 }
 
 /// Set as long as the provider is registered.
@@ -94,7 +97,7 @@ impl Operations for Verbs {
     const MAX_MESSAGE: u32 = 1 << 31;
     const COUNTERS: &'static [&'static CStr] = counters::NAMES;
 
-    type Device = device::Port;
+    type Device = device::Registered;
     type Pd = Arc<Domain>;
     type Cq = cq::Queue;
     type Qp = qp::Pair;
@@ -102,7 +105,7 @@ impl Operations for Verbs {
     type Mr = memory::Region;
     type Listener = cm::Listening;
 
-    fn open_device(name: &CStr, netdev: &NetDev, memory: Span) -> Result<device::Port> {
+    fn open_device(name: &CStr, netdev: &NetDev, memory: Span) -> Result<device::Registered> {
         device::open(name, netdev, memory)
     }
 
@@ -119,7 +122,7 @@ impl Operations for Verbs {
     }
 
     fn alloc_pd(device: &Device<Self>) -> Result<Arc<Domain>> {
-        Domain::new(device.adapter().clone())
+        Domain::new(device.adapter().clone(), GFP_KERNEL)
     }
 
     fn create_cq(

@@ -14,6 +14,7 @@
 #include <linux/preempt.h>
 #include <linux/rtnetlink.h>
 #include <linux/smp.h>
+#include <linux/uaccess.h>
 #include <linux/xarray.h>
 #include <net/addrconf.h>
 #include <net/net_namespace.h>
@@ -24,6 +25,11 @@
 bool ndk_may_run_bh(void)
 {
 	return !in_hardirq() && !in_nmi() && !irqs_disabled();
+}
+
+bool ndk_in_softirq(void)
+{
+	return softirq_count() != 0;
 }
 
 void ndk_bh_disable(void)
@@ -122,6 +128,11 @@ void ndk_completion_reinit(void *completion)
 unsigned long ndk_jiffies_in(u32 ms)
 {
 	return jiffies + msecs_to_jiffies(ms);
+}
+
+bool ndk_hrtimer_is_queued(struct hrtimer *timer)
+{
+	return hrtimer_is_queued(timer);
 }
 
 void ndk_netdev_hold(struct net_device *dev)
@@ -254,6 +265,33 @@ bool ndk_log_allowed(void)
 }
 
 /* Memory of the direct map that exists, in each subsection that it touches. */
+u64 ndk_page_address(const struct page *page)
+{
+	return (u64)page_address(page);
+}
+
+u32 ndk_cpumask_first(const struct cpumask *mask)
+{
+	return mask ? cpumask_first(mask) : nr_cpu_ids;
+}
+
+u32 ndk_sockaddr_len(const struct sockaddr *address)
+{
+	switch (address->sa_family) {
+	case AF_INET:
+		return sizeof(struct sockaddr_in);
+	case AF_INET6:
+		return sizeof(struct sockaddr_in6);
+	default:
+		return sizeof(address->sa_family);
+	}
+}
+
+u64 ndk_net_cookie(const struct net *net)
+{
+	return (net ?: &init_net)->net_cookie;
+}
+
 bool ndk_is_direct_mapped(u64 addr, u64 len)
 {
 	u64 last = addr + len - 1;
@@ -265,6 +303,11 @@ bool ndk_is_direct_mapped(u64 addr, u64 len)
 			return false;
 	}
 	return virt_addr_valid((void *)last);
+}
+
+bool ndk_read_nofault(void *to, u64 addr, u64 len)
+{
+	return !len || !copy_from_kernel_nofault(to, (void *)addr, len);
 }
 
 struct net *ndk_netdev_net(struct net_device *dev)

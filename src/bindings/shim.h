@@ -6,6 +6,7 @@
 #ifndef NDK_SHIM_H
 #define NDK_SHIM_H
 
+#include <linux/hrtimer.h>
 #include <linux/in.h>
 #include <linux/in6.h>
 #include <linux/netdevice.h>
@@ -15,6 +16,7 @@
 
 /* sys/softirq.rs */
 bool ndk_may_run_bh(void);
+bool ndk_in_softirq(void);
 void ndk_bh_disable(void);
 void ndk_bh_enable(void);
 struct workqueue_struct *ndk_wq_alloc_bh(const char *name);
@@ -38,10 +40,25 @@ bool ndk_log_allowed(void);
 
 /* sys/span.rs */
 bool ndk_is_direct_mapped(u64 addr, u64 len);
+bool ndk_read_nofault(void *to, u64 addr, u64 len);
+
+/* sys/mdl.rs */
+struct page;
+u64 ndk_page_address(const struct page *page);
+struct page *ndk_page_of(u64 addr);
+
+/* ndk/abi */
+struct cpumask;
+u32 ndk_cpumask_first(const struct cpumask *mask);
+u32 ndk_sockaddr_len(const struct sockaddr *address);
+u64 ndk_net_cookie(const struct net *net);
 
 /* sys/event.rs, sys/timer.rs */
 void ndk_completion_reinit(void *completion);
 unsigned long ndk_jiffies_in(u32 ms);
+
+/* sys/hrtimer.rs */
+bool ndk_hrtimer_is_queued(struct hrtimer *timer);
 
 /* sys/netdev.rs */
 struct net *ndk_netdev_net(struct net_device *dev);
@@ -67,5 +84,15 @@ void ndk_qpn_free(u32 qpn);
 
 /* rdma/memory.rs */
 struct scatterlist *ndk_sg_entry(struct scatterlist *sg, u64 *addr, u32 *len);
+
+/* sys/fault.rs: in ndk_kunit.ko only, from shim_kunit.c */
+bool ndk_fault_is_available(void);
+bool ndk_fault_arm(u32 n, bool rest);
+u32 ndk_fault_left(void);
+void ndk_fault_disarm(void);
+
+/* sys/warning.rs: the same */
+void *ndk_warnings_hide(void);
+u32 ndk_warnings_show(void *hidden);
 
 #endif

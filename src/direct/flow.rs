@@ -220,6 +220,7 @@ impl Flow {
         let mut exec = self.exec.lock();
         exec.bytes_left = BYTES_PER_RUN;
         exec.requests_left = REQUESTS_PER_RUN;
+        self.from.adapter().count(Counter::Passes, 1);
         loop {
             let seen = self.kicks.load(Acquire);
             match self.advance(&mut exec) {

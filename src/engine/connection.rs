@@ -10,7 +10,18 @@
 //! closed     <- either side, once each ->  closed
 //! ```
 //!
-//! An [`Offer`] is decided once: accepted, rejected, given up by the active side or timed out.
+//! Where both sides want it, the active side has the last word:
+//!
+//! ```text
+//! connect ---- Offer ----------->  request
+//!                                  accept / reject
+//! reply(Ok)  <------------------
+//! confirm / abandon ------------>                       (or withdraw, or nothing in time)
+//!            <- both attached ->   established / not_established
+//! ```
+//!
+//! An [`Offer`] is decided once: accepted, rejected, given up by the active side or timed out;
+//! what was accepted and waits for the active side ends once, too.
 //! Each side's [`Side`] sees to it that `closed` comes once, and only after the connection was
 //! reported up.
 //!
@@ -20,6 +31,7 @@
 //! Context: process, but for [`LinkOwner::disconnected`] and the timer. Lock order: `listeners`,
 //! then `open`; the state of an offer and that of a side are leaves; events are told under none of them.
 
+mod address;
 mod offer;
 mod side;
 
@@ -42,7 +54,19 @@ use kernel::{
     }, //
 };
 
-pub(crate) use offer::Offer;
+pub(crate) use address::{
+    NotReserved,
+    Reservation,
+    Route, //
+};
+pub(crate) use offer::NotConfirmed;
+pub(crate) use offer::{
+    Gone,
+    NotAccepted,
+    Offer, //
+};
+
+use address::Book;
 
 use super::{
     qp::QueuePair,
@@ -56,24 +80,57 @@ use super::{
 /// Makes the transport between two queue pairs of this host. May sleep.
 pub(crate) type Join = fn(&Arc<QueuePair>, &Arc<QueuePair>) -> Result<Arc<dyn Transport>>;
 
-/// How long a request may go unanswered, in milliseconds.
-const ANSWER_MS: u32 = 60_000;
+/// How long an offer may wait, in milliseconds.
+#[derive(Clone, Copy)]
+pub(crate) struct Timeouts {
+    /// For the passive side's answer.
+    pub(crate) answer_ms: u32,
+    /// For that answer when its listener is gone.
+    pub(crate) orphan_ms: u32,
+    /// For the active side's confirmation.
+    pub(crate) confirm_ms: u32,
+}
 
-/// How long it may still go unanswered when its listener is gone.
-const ORPHAN_MS: u32 = 3_000;
+impl Timeouts {
+    /// For real life.
+    pub(crate) const DEFAULT: Self = Self {
+        answer_ms: 60_000,
+        orphan_ms: 3_000,
+        confirm_ms: 60_000,
+    };
+}
+
+/// Why nobody listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotListening {
+    /// The address is in use on this device.
+    InUse,
+    /// No memory.
+    NoMemory,
+}
 
 /// What a connected or connecting side is told. Any context; the face only passes it on.
 pub(crate) trait ConnectionEvents: Send + Sync {
     /// To the active side: the answer. Told exactly once for each connect that was taken.
     ///
     /// An error when the answer could not be delivered. An answer that is a failure and carries no
-    /// data needs no memory, and is delivered always.
+    /// data needs no memory, and is delivered always. Where [`Ask::confirms`] and the passive side
+    /// waits for it, a success is only the passive side's consent.
     fn reply(&self, answer: Result<ReadLimits, Status>, private_data: &[u8]) -> Result;
     /// To the passive side: the connection that it accepted is up.
     fn established(&self, limits: ReadLimits);
-    /// The connection is gone. Told exactly once after it was up; an error when the event could
-    /// not be delivered and has to be told again.
-    fn closed(&self) -> Result;
+    /// To a passive side that waits for the confirmation, in place of `established`: nothing comes
+    /// of what it accepted. `Timeout` when the active side did not confirm in time, else `Aborted`.
+    fn not_established(&self, _status: Status) {}
+    /// Whether this side, if it is the passive one, waits for the active side's confirmation
+    /// before it is connected. After such an accept exactly one of `established` and
+    /// `not_established` follows.
+    fn confirms(&self) -> bool {
+        false
+    }
+    /// The connection is gone, by the peer or by this side. Told exactly once after it was up; an
+    /// error when the event could not be delivered and has to be told again.
+    fn closed(&self, by_peer: bool) -> Result;
 }
 
 /// What a listener is told.
@@ -89,15 +146,24 @@ pub(crate) trait ListenerEvents: Send + Sync {
 }
 
 /// Somebody who waits for connections at an address.
+#[pin_data]
 pub(crate) struct Listener {
     /// Identifies the network namespace.
     net: u64,
     /// The address; an unspecified one stands for all addresses of the device.
     at: SocketAddr,
+    /// What keeps the address for this listener, if anything does, as long as it listens.
+    #[pin]
+    held: SpinLockIrq<Option<Arc<Reservation>>>,
     events: KBox<dyn ListenerEvents>,
 }
 
 impl Listener {
+    /// Whether that device listens here at that address.
+    fn is_at(&self, device: usize, net: u64, at: &SocketAddr) -> bool {
+        self.net == net && self.at == *at && self.events.device() == device
+    }
+
     /// How well the listener fits a destination: 0 not at all.
     ///
     /// One at an unspecified address serves addresses of this host alone.
@@ -121,6 +187,8 @@ impl Listener {
 #[pin_data]
 pub(crate) struct Exchange {
     join: Join,
+    timeouts: Timeouts,
+    book: Arc<Book>,
     #[pin]
     listeners: Mutex<KVec<Arc<Listener>>>,
     /// Offers that nobody has decided on; their numbers go up and are not used again.
@@ -144,14 +212,19 @@ pub(crate) struct Ask {
     pub(crate) limits: ReadLimits,
     pub(crate) private_data: KVec<u8>,
     pub(crate) events: Arc<dyn ConnectionEvents>,
+    /// Whether the active side wants to have the last word, by [`Offer::confirm`].
+    pub(crate) confirms: bool,
 }
 
 impl Exchange {
-    /// An exchange without listeners.
-    pub(crate) fn new(join: Join) -> Result<Arc<Self>> {
+    /// An exchange without listeners. May sleep. `ENOMEM` when there is no memory.
+    pub(crate) fn new(join: Join, timeouts: Timeouts) -> Result<Arc<Self>> {
+        let book = Book::new()?;
         Arc::pin_init(
             pin_init!(Self {
                 join,
+                timeouts,
+                book,
                 listeners <- new_mutex!(KVec::new()),
                 open <- new_spinlock_irq!(OpenOffers {
                     offers: KVec::new(),
@@ -162,25 +235,55 @@ impl Exchange {
         )
     }
 
-    /// Begins to listen.
+    /// Begins to listen. May sleep.
     ///
     /// Listeners of several devices may share an address: the connection manager listens on all
-    /// of them at a wildcard and at a loopback address, whoever has it. `EADDRINUSE` for the same
-    /// address twice on one device, unless it is a wildcard, which is the caller's to refuse.
+    /// of them at a wildcard and at a loopback address, whoever has it. [`NotListening::InUse`] for
+    /// the same address twice on one device, unless it is a wildcard, which is the caller's to
+    /// refuse, and for an address that is reserved on this device.
     pub(crate) fn listen(
         &self,
         net: u64,
         at: SocketAddr,
         events: KBox<dyn ListenerEvents>,
-    ) -> Result<Arc<Listener>> {
-        let listener = Arc::new(Listener { net, at, events }, GFP_KERNEL)?;
+    ) -> Result<Arc<Listener>, NotListening> {
+        self.add(net, at, None, events)
+    }
+
+    /// Begins to listen at an address that is reserved for this purpose; the listener keeps it.
+    /// May sleep. As [`Exchange::listen`], but one address has one listener, wildcards too.
+    pub(crate) fn listen_on(
+        &self,
+        held: Arc<Reservation>,
+        events: KBox<dyn ListenerEvents>,
+    ) -> Result<Arc<Listener>, NotListening> {
+        self.add(held.net(), held.addr(), Some(held), events)
+    }
+
+    fn add(
+        &self,
+        net: u64,
+        at: SocketAddr,
+        held: Option<Arc<Reservation>>,
+        events: KBox<dyn ListenerEvents>,
+    ) -> Result<Arc<Listener>, NotListening> {
+        let device = events.device();
+        let is_held = held.is_some();
+        let may_share = at.ip().is_unspecified() && !is_held;
+        let listener = pin_init!(Listener {
+            net,
+            at,
+            held <- new_spinlock_irq!(held),
+            events,
+        });
+        let listener = Arc::pin_init(listener, GFP_KERNEL).map_err(|_| NotListening::NoMemory)?;
         let mut listeners = self.listeners.lock();
-        let device = listener.events.device();
-        let is_same = |l: &Arc<Listener>| l.net == net && l.at == at && l.events.device() == device;
-        if !at.ip().is_unspecified() && listeners.iter().any(is_same) {
-            return Err(EADDRINUSE);
+        let is_taken = !may_share && listeners.iter().any(|l| l.is_at(device, net, &at));
+        if is_taken || (!is_held && self.book.is_reserved(device, net, &at)) {
+            return Err(NotListening::InUse);
         }
-        listeners.push(listener.clone(), GFP_KERNEL)?;
+        let pushed = listeners.push(listener.clone(), GFP_KERNEL);
+        pushed.map_err(|_| NotListening::NoMemory)?;
         Ok(listener)
     }
 
@@ -192,15 +295,18 @@ impl Exchange {
         let mut listeners = self.listeners.lock();
         listeners.retain(|l| !Arc::ptr_eq(l, listener));
         drop(listeners);
+        // An offer may keep the listener for longer.
+        let held = listener.held.lock().take();
+        drop(held);
         let open = self.open.lock();
         for offer in open.offers.iter().filter(|o| o.was_told(listener)) {
-            offer.answer_within(ORPHAN_MS);
+            offer.answer_within(self.timeouts.orphan_ms);
         }
     }
 
     /// Takes an offer to a listener, or answers it.
     pub(crate) fn submit(&self, offer: &Arc<Offer>) {
-        offer.answer_within(ANSWER_MS);
+        offer.answer_within(self.timeouts.answer_ms);
         // Requests are told under this lock, so that none comes after `unlisten`.
         let listeners = self.listeners.lock();
         let ask = &offer.ask;
@@ -218,7 +324,11 @@ impl Exchange {
 }
 
 impl Exchange {
-    /// Makes an offer, to be submitted, that can be found by its number until it is decided.
+    /// Makes an offer, to be submitted, that can be found by its number until it is decided. May
+    /// sleep. `ENOMEM` when there is no memory.
+    ///
+    /// An offer keeps what both sides are told through: a side that keeps the offer lets go of it
+    /// when it is of no more use.
     pub(crate) fn make_offer(self: &Arc<Self>, ask: Ask) -> Result<Arc<Offer>> {
         let number = {
             let mut open = self.open.lock();

@@ -58,6 +58,10 @@ counters! {
     NotifyErrors = c"notify_errors",
     /// Completion queues that overflowed.
     CqOverflows = c"cq_overflows",
+    /// Passes of a transport over a send queue.
+    Passes = c"passes",
+    /// Requests that were held back until a later one ended their chain.
+    Deferred = c"deferred",
     /// Runs of the send queue that ended because their budget was spent.
     BudgetSpent = c"budget_spent",
     /// Connections this side asked for and got.

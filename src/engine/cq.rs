@@ -14,18 +14,24 @@
 //! Testing and clearing the arm happens under the lock under which the entry is added, so nothing
 //! is lost between a poll and an arm.
 //!
+//! The call for a satisfied arm may be moderated, that is, wait for more (see [`moderation`]).
+//!
 //! A queue that overflows has failed: it takes no entry any more, what it holds stays readable.
 //!
-//! Context: any, but for making and closing. Lock order: queue locks of queue pairs, then
-//! `inner`, then the lock in [`Upcalls`].
+//! Context: any, but for making, resizing and closing. Lock order: `resizing`; queue locks of
+//! queue pairs, then `inner`, then the lock in [`Upcalls`] or the timer.
+
+mod moderation;
 
 use kernel::{
     impl_has_work,
+    new_mutex,
     new_spinlock_irq,
     new_work,
     prelude::*,
     sync::{
         Arc,
+        Mutex,
         SpinLockIrq, //
     },
     workqueue::{
@@ -37,10 +43,26 @@ use kernel::{
 use super::{
     counters::Counter,
     domain::Adapter,
-    ring::Ring,
+    ring::{
+        Elastic,
+        NotResized,
+        Ring, //
+    },
     upcall::Upcalls,
     work::Completion, //
 };
+use crate::sys::{
+    hrtimer::HrTimer,
+    time,
+    timer::Expires, //
+};
+use moderation::{
+    Moderator,
+    Rule,
+    Verdict, //
+};
+
+pub(crate) use moderation::Contradiction;
 
 /// What a consumer wants to hear of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +108,6 @@ pub(crate) enum IfPresent {
     /// Nothing (verbs).
     Wait,
     /// They satisfy the arm at once if they came since the last call (NDK, ARM-07 to ARM-09).
-    #[cfg_attr(not(ndk_kunit), expect(dead_code, reason = "verbs tell the caller"))]
     Call,
 }
 
@@ -94,23 +115,35 @@ pub(crate) enum IfPresent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Failed;
 
+/// What a queue failed of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// There was an entry more than the queue takes.
+    Overrun,
+    /// Whoever runs the device gave the queue up.
+    Fatal,
+}
+
 /// What a face is told. Called in softirq, one call at a time, under no lock.
 pub(crate) trait CqEvents: Send + Sync {
-    /// An arm was satisfied; `failed` says whether by the failure of the queue.
-    fn notify(&self, failed: bool);
-    /// The queue failed, armed or not.
-    fn failed(&self);
+    /// An arm was satisfied; `failure` is there if the queue has failed.
+    fn notify(&self, failure: Option<Failure>);
+    /// The queue failed, armed or not. Told once.
+    fn failed(&self, failure: Failure);
 }
 
 const NOTIFY: u32 = 1;
 const FAILED: u32 = 2;
 
 struct Inner {
-    ring: Ring<Completion>,
+    ring: Elastic<Ring<Completion>>,
     arm: Option<Arm>,
     /// How many of the newest entries came since the consumer was last called.
     fresh: u32,
-    failed: bool,
+    /// One of those, or of those taken meanwhile, is a request that failed.
+    urgent: bool,
+    failure: Option<Failure>,
+    moderator: Moderator,
 }
 
 /// A completion queue.
@@ -120,8 +153,14 @@ pub(crate) struct CompletionQueue {
     /// The CPU on which the consumer likes to be called.
     cpu: u32,
     events: KBox<dyn CqEvents>,
+    /// Held by the one who changes the depth.
+    #[pin]
+    resizing: Mutex<()>,
     #[pin]
     inner: SpinLockIrq<Inner>,
+    /// Armed under the lock of `inner`, while a call is held for a time.
+    #[pin]
+    timer: HrTimer<Self>,
     #[pin]
     upcalls: Upcalls,
     #[pin]
@@ -135,20 +174,29 @@ impl_has_work! {
 impl CompletionQueue {
     /// A queue for `depth` entries whose consumer is called on `cpu`, if that is online.
     ///
-    /// May sleep. Overflow is judged by `depth` itself.
+    /// May sleep. Overflow is judged by `depth` itself. [`CompletionQueue::close`] ends it.
     pub(crate) fn new(
         adapter: Arc<Adapter>,
         depth: u32,
         cpu: u32,
         events: KBox<dyn CqEvents>,
     ) -> Result<Arc<Self>> {
-        let ring = Ring::new(depth, Completion::BLANK)?;
+        let inner = Inner {
+            ring: Elastic::new(Ring::new(depth, Completion::BLANK)?),
+            arm: None,
+            fresh: 0,
+            urgent: false,
+            failure: None,
+            moderator: Moderator::OFF,
+        };
         Arc::pin_init(
             pin_init!(Self {
                 adapter,
                 cpu,
                 events,
-                inner <- new_spinlock_irq!(Inner { ring, arm: None, fresh: 0, failed: false }),
+                resizing <- new_mutex!(()),
+                inner <- new_spinlock_irq!(inner),
+                timer <- HrTimer::new(),
                 upcalls <- Upcalls::new(),
                 work <- new_work!("ndk_cq"),
             }),
@@ -162,26 +210,33 @@ impl CompletionQueue {
     #[inline]
     pub(crate) fn push(self: &Arc<Self>, entry: Completion) -> Result<(), Failed> {
         let mut inner = self.inner.lock();
-        if inner.failed {
+        if inner.failure.is_some() {
             return Err(Failed);
         }
-        if inner.ring.push(entry).is_err() {
-            inner.failed = true;
-            self.adapter.count(Counter::CqOverflows, 1);
-            let armed = inner.arm.take();
+        if inner.ring.room().is_none_or(|r| r.push(entry).is_err()) {
+            let news = self.fail(&mut inner, Failure::Overrun);
             drop(inner);
-            if let Some(arm) = armed {
-                self.adapter.count(arm.counter(), 1);
-            }
-            self.raise(FAILED | armed.map_or(0, |_| NOTIFY));
+            self.adapter.count(Counter::CqOverflows, 1);
+            self.raise(news);
             return Err(Failed);
         }
         inner.fresh += 1;
+        inner.urgent |= !entry.status.is_success();
         let arm = inner.arm.filter(|arm| arm.is_satisfied_by(&entry));
-        if let Some(arm) = arm {
+        if arm.is_some() {
             inner.arm = None;
-            drop(inner);
+        }
+        let call = if inner.moderator.is_off() {
+            arm.is_some()
+        } else {
+            inner.moderator.gather();
+            self.is_to_call(&mut inner, arm.is_some())
+        };
+        drop(inner);
+        if let Some(arm) = arm {
             self.adapter.count(arm.counter(), 1);
+        }
+        if call {
             self.raise(NOTIFY);
         }
         Ok(())
@@ -194,29 +249,35 @@ impl CompletionQueue {
         let mut inner = self.inner.lock();
         let mut taken = 0;
         while taken < max {
-            let Some(entry) = inner.ring.pop() else {
+            let Some(entry) = inner.ring.oldest().pop() else {
                 break;
             };
             take(entry);
             taken += 1;
         }
         inner.fresh = inner.fresh.min(inner.ring.len());
+        inner.urgent &= inner.fresh > 0;
         taken
     }
 
     /// Arms the queue; says whether entries are there.
     pub(crate) fn arm(self: &Arc<Self>, arm: Arm, if_present: IfPresent) -> bool {
         let mut inner = self.inner.lock();
-        let arm = inner.arm.map_or(arm, |old| old.joined_by(arm));
+        let joined = inner.arm.map_or(arm, |old| old.joined_by(arm));
         let present = !inner.ring.is_empty();
-        let now = match if_present {
+        let failed = inner.failure.is_some();
+        let satisfied = match if_present {
             IfPresent::Wait => false,
-            IfPresent::Call => inner.failed || (inner.fresh > 0 && arm != Arm::Errors),
+            // What is asked for now counts, not what it was joined with (ARM-09).
+            IfPresent::Call => failed || (inner.fresh > 0 && arm != Arm::Errors),
         };
-        inner.arm = if now { None } else { Some(arm) };
+        inner.arm = if satisfied { None } else { Some(joined) };
+        let call = satisfied && (failed || self.is_to_call(&mut inner, true));
         drop(inner);
-        if now {
-            self.adapter.count(arm.counter(), 1);
+        if satisfied {
+            self.adapter.count(joined.counter(), 1);
+        }
+        if call {
             self.raise(NOTIFY);
         }
         present
@@ -227,12 +288,131 @@ impl CompletionQueue {
         self.inner.lock().ring.limit()
     }
 
+    /// Changes the number of entries that the queue takes, and nothing else.
+    ///
+    /// Entries may come and go meanwhile; until the return the smaller of the two depths may be
+    /// the one in force. May sleep.
+    pub(crate) fn resize(self: &Arc<Self>, depth: u32) -> Result<(), NotResized> {
+        let _one_at_a_time = self.resizing.lock();
+        let ring = Ring::new(depth, Completion::BLANK).map_err(|_| NotResized::NoMemory)?;
+        // Rings go where no lock is held but the one that may be held asleep.
+        let begun = self.inner.lock().ring.begin(ring);
+        begun.map_err(|_| NotResized::TooMany)?;
+        loop {
+            let mut inner = self.inner.lock();
+            let old = inner.ring.step();
+            // A held call may wait for more than there is room for now.
+            let call = old.is_some() && self.is_to_call(&mut inner, false);
+            drop(inner);
+            if call {
+                self.raise(NOTIFY);
+            }
+            if old.is_some() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Lets the call for a satisfied arm wait `interval_us` microseconds or for `count`
+    /// completions, whichever is first (MOD-01 to MOD-07). Any context.
+    ///
+    /// An interval of 0, or a count of 0 or 1, turns it off. An interval of `u32::MAX` is no
+    /// limit, and neither is a count above the depth; both are a contradiction. A call that is
+    /// held is judged anew.
+    pub(crate) fn moderate(
+        self: &Arc<Self>,
+        interval_us: u32,
+        count: u32,
+    ) -> Result<(), Contradiction> {
+        let mut inner = self.inner.lock();
+        let rule = Rule::new(interval_us, count, inner.ring.limit())?;
+        let verdict = inner.moderator.change(rule, time::now_ns());
+        let call = self.follow(verdict);
+        drop(inner);
+        if call {
+            self.raise(NOTIFY);
+        }
+        Ok(())
+    }
+
+    /// Fails the queue for good: it takes no entry any more, and whoever armed it is told so, as
+    /// is whoever arms it later. What it holds stays readable. Any context.
+    ///
+    /// Queue pairs that report to it break when they next try; the face breaks those that do not.
+    pub(crate) fn break_down(self: &Arc<Self>) {
+        let mut inner = self.inner.lock();
+        if inner.failure.is_some() {
+            return;
+        }
+        let news = self.fail(&mut inner, Failure::Fatal);
+        drop(inner);
+        self.raise(news);
+    }
+
     /// Ends all calls; returns when none runs any more. May sleep.
     pub(crate) fn close(&self) {
         self.upcalls.close();
+        let _one_at_a_time = self.resizing.lock();
         // What is large goes now, where it may sleep: the last reference may go anywhere.
-        let ring = core::mem::replace(&mut self.inner.lock().ring, Ring::empty());
+        let mut inner = self.inner.lock();
+        let ring = core::mem::replace(&mut inner.ring, Elastic::new(Ring::empty()));
+        // From here on no arm is satisfied but by a failure, and no call is held.
+        inner.fresh = 0;
+        inner.moderator = Moderator::OFF;
+        drop(inner);
         drop(ring);
+        self.timer.stop();
+    }
+
+    /// Whether the queue has failed. Any context.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.inner.lock().failure.is_some()
+    }
+
+    /// Marks the queue as failed, which satisfies any arm; returns what to tell.
+    fn fail(self: &Arc<Self>, inner: &mut Inner, failure: Failure) -> u32 {
+        inner.failure = Some(failure);
+        let arm = inner.arm.take();
+        if let Some(arm) = arm {
+            self.adapter.count(arm.counter(), 1);
+        }
+        let held = self.let_go(inner);
+        FAILED | if arm.is_some() || held { NOTIFY } else { 0 }
+    }
+
+    /// Whether to call now, when an arm was satisfied or not.
+    fn is_to_call(self: &Arc<Self>, inner: &mut Inner, satisfied: bool) -> bool {
+        if inner.moderator.is_off() {
+            return satisfied;
+        }
+        let urgent = inner.urgent || inner.ring.is_full();
+        let fresh = inner.fresh;
+        let verdict = inner
+            .moderator
+            .judge(satisfied, fresh, urgent, time::now_ns);
+        self.follow(verdict)
+    }
+
+    /// Whether to call now; sets the timer accordingly. Under the lock of `inner`.
+    fn follow(self: &Arc<Self>, verdict: Verdict) -> bool {
+        match verdict {
+            Verdict::Nothing => (),
+            Verdict::Hold(Some(ns)) => self.timer.arm(self, ns),
+            Verdict::Hold(None) | Verdict::Call => {
+                // One that runs out now finds no call to make, or makes the next one early.
+                self.timer.cancel();
+            }
+        }
+        verdict == Verdict::Call
+    }
+
+    /// Holds no call any more; says whether one was held.
+    fn let_go(&self, inner: &mut Inner) -> bool {
+        let held = inner.moderator.let_go();
+        if held {
+            self.timer.cancel();
+        }
+        held
     }
 
     fn raise(self: &Arc<Self>, news: u32) {
@@ -243,21 +423,34 @@ impl CompletionQueue {
     }
 }
 
+impl Expires for CompletionQueue {
+    fn expired(this: Arc<Self>) {
+        let held = this.inner.lock().moderator.let_go();
+        if held {
+            this.raise(NOTIFY);
+        }
+    }
+}
+
 impl WorkItem for CompletionQueue {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
         this.upcalls.run(|news| {
-            let failed = {
-                let mut inner = this.inner.lock();
+            let mut inner = this.inner.lock();
+            let failure = inner.failure;
+            if news & NOTIFY != 0 {
                 inner.fresh = 0;
-                inner.failed
-            };
-            if news & FAILED != 0 {
-                this.events.failed();
+                inner.urgent = false;
+                // Its arm was satisfied before this call, which tells of that too.
+                this.let_go(&mut inner);
+            }
+            drop(inner);
+            if let Some(failure) = failure.filter(|_| news & FAILED != 0) {
+                this.events.failed(failure);
             }
             if news & NOTIFY != 0 {
-                this.events.notify(failed);
+                this.events.notify(failure);
             }
         });
     }

@@ -3,6 +3,7 @@
 //! [`Adapter`] and [`Domain`]: what belongs to one device, and to one protection domain.
 
 use kernel::{
+    alloc::Flags,
     fmt,
     prelude::*,
     str::CString,
@@ -27,17 +28,26 @@ use super::{
 use crate::sys::{
     cpu::PerCpuCounters,
     log,
-    softirq::BhQueue,
+    softirq::{
+        BhQueue,
+        ProcessQueue, //
+    },
     span::{
         Run,
         Span, //
     }, //
 };
 
+/// The numbers of queue pairs that a face counts here are above those of the verbs, which have 24
+/// bits.
+const FIRST_QP: u32 = 1 << 24;
+
 /// What all adapters of the module share.
 pub(crate) struct Host {
     softirqs: BhQueue,
+    threads: ProcessQueue,
     next_domain: Atomic<u64>,
+    next_qp: Atomic<u32>,
     /// How long a message waits for a receive, in milliseconds.
     rnr_timeout_ms: u32,
 }
@@ -47,7 +57,9 @@ impl Host {
     pub(crate) fn new(rnr_timeout_ms: u32) -> Result<Arc<Self>> {
         let host = Self {
             softirqs: BhQueue::new(c"ndk")?,
+            threads: ProcessQueue::new(c"ndk_process")?,
             next_domain: Atomic::new(1),
+            next_qp: Atomic::new(FIRST_QP),
             rnr_timeout_ms,
         };
         Ok(Arc::new(host, GFP_KERNEL)?)
@@ -62,9 +74,11 @@ impl Host {
     ///
     /// All devices are gone by then, and nothing arms a timer any more. May sleep.
     pub(crate) fn quiesce(&self) {
+        self.threads.flush();
         // Timers run in softirq, which is a read-side critical section.
         rcu::synchronize_rcu();
         self.softirqs.flush();
+        self.threads.flush();
     }
 }
 
@@ -105,9 +119,25 @@ impl Adapter {
         self.host.softirqs()
     }
 
+    /// A number for a queue pair of a face that has none of its own. Any context.
+    pub(crate) fn next_qp_number(&self) -> u32 {
+        // OVERFLOW: comes round after 2^32, and then leaves the lower ones out.
+        self.host.next_qp.fetch_add(1, Relaxed) | FIRST_QP
+    }
+
+    /// Work of the module that may sleep.
+    pub(crate) fn threads(&self) -> &ProcessQueue {
+        &self.host.threads
+    }
+
     /// The identity of the network namespace.
     pub(crate) fn net(&self) -> u64 {
         self.net
+    }
+
+    /// What the messages in the kernel log call the device.
+    pub(crate) fn name(&self) -> &CStr {
+        &self.name
     }
 
     /// Memory named by [`super::token::Token::LOCAL_MEMORY`].
@@ -154,10 +184,10 @@ pub(crate) struct Domain {
 }
 
 impl Domain {
-    /// May sleep.
-    pub(crate) fn new(adapter: Arc<Adapter>) -> Result<Arc<Self>> {
+    /// A domain with no objects. May sleep if `flags` say so. `ENOMEM` when there is no memory.
+    pub(crate) fn new(adapter: Arc<Adapter>, flags: Flags) -> Result<Arc<Self>> {
         let id = adapter.host.next_domain.fetch_add(1, Relaxed);
-        Ok(Arc::new(Self { adapter, id }, GFP_KERNEL)?)
+        Ok(Arc::new(Self { adapter, id }, flags)?)
     }
 
     /// The device that the domain is on.

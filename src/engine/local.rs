@@ -39,6 +39,7 @@ pub(crate) fn execute(qp: &QueuePair, work: &Work) -> Local {
             base,
             len,
             rights,
+            staged,
         } => {
             let terms = Terms {
                 domain: user.domain,
@@ -47,7 +48,8 @@ pub(crate) fn execute(qp: &QueuePair, work: &Work) -> Local {
                 len,
                 binding: None,
             };
-            let made = qp.adapter().regions().register(token, terms);
+            let regions = qp.adapter().regions();
+            let made = regions.register_staged(token, terms, staged);
             if made.is_ok() {
                 qp.adapter().count(Counter::Registrations, 1);
             }

@@ -21,6 +21,7 @@ use kernel::{
     new_spinlock_irq,
     prelude::*,
     sync::{
+        Arc,
         Mutex,
         SetOnce,
         SpinLockIrq, //
@@ -39,7 +40,8 @@ use super::{
         NotRegistered,
         Registration,
         Slot,
-        Terms, //
+        Terms,
+        WindowOwner, //
     },
     rights::{
         offset_in,
@@ -239,10 +241,31 @@ impl MemoryTable {
         self.settle(domain, Kind::Fast, |slot, _| slot.furnish(pieces))
     }
 
+    /// The same, for an owner whose own token stays as it is given here, under whatever token a
+    /// registration is made for the peer (FREG-11). May sleep.
+    pub(crate) fn add_fast_steady(&self, domain: DomainId, pieces: usize) -> Result<Token> {
+        self.settle(domain, Kind::Fast, |slot, key| {
+            slot.furnish(pieces)?;
+            slot.set_own_key(key);
+            Ok(())
+        })
+    }
+
     /// Makes a window, not bound yet. May sleep.
-    #[cfg_attr(not(ndk_kunit), expect(dead_code, reason = "verbs have no windows"))]
-    pub(crate) fn add_window(&self, domain: DomainId) -> Result<Token> {
-        self.settle(domain, Kind::Window, |_, _| Ok(()))
+    ///
+    /// With an owner the token given here ends whatever it is bound to.
+    pub(crate) fn add_window(
+        &self,
+        domain: DomainId,
+        owner: Option<Arc<dyn WindowOwner>>,
+    ) -> Result<Token> {
+        self.settle(domain, Kind::Window, |slot, key| {
+            if let Some(owner) = owner {
+                slot.set_own_key(key);
+                slot.set_owner(owner);
+            }
+            Ok(())
+        })
     }
 
     /// Makes a region that is valid until it is removed. May sleep.
@@ -270,11 +293,38 @@ impl MemoryTable {
         self.slot(index)?.stage(fill)
     }
 
-    /// Makes what is staged valid under the whole of `token`. Any context.
-    pub(crate) fn register(&self, token: Token, terms: Terms) -> Result<(), NotRegistered> {
+    /// Stages the pieces that come with a registration request; the request carries the number.
+    /// Any context.
+    ///
+    /// `ENOMEM` when there is no memory; `EINVAL` for an index that names nothing.
+    pub(crate) fn stage_for_request<R>(
+        &self,
+        index: u32,
+        pieces: usize,
+        fill: impl FnOnce(&mut SpanList) -> R,
+    ) -> Result<(u32, R)> {
+        let slot = self.slot(index).ok_or(EINVAL)?;
+        slot.stage_for_request(pieces, fill)
+    }
+
+    /// Forgets what was staged for a registration request that is not carried out. Any context.
+    pub(crate) fn unstage(&self, index: u32, number: u32) {
+        if let Some(slot) = self.slot(index) {
+            slot.unstage(number);
+        }
+    }
+
+    /// Makes what is staged valid under the whole of `token`: the mapping that came with the request,
+    /// if it has a number, else what was staged last. Any context.
+    pub(crate) fn register_staged(
+        &self,
+        token: Token,
+        terms: Terms,
+        number: Option<u32>,
+    ) -> Result<(), NotRegistered> {
         match self.slot(token.index()) {
             Some(slot) if slot.is(terms.domain, Kind::Fast) => {
-                slot.register(Kind::Fast, token.key(), terms)
+                slot.register(Kind::Fast, token.key(), terms, number)
             }
             Some(_) | None => Err(NotRegistered::NotAllowed),
         }
@@ -291,7 +341,13 @@ impl MemoryTable {
         len: u64,
     ) -> Result<Access<'_>, Denied> {
         let slot = self.slot(token.index()).ok_or(Denied::Token)?;
-        let entry = slot.gate.enter(token.key()).map_err(|_| Denied::Token)?;
+        let entry = match slot.gate.enter(token.key()) {
+            Err(Refused::WrongKey) if user.qp.is_none() && slot.is_own_key(token.key()) => {
+                slot.gate.enter_any()
+            }
+            entry => entry,
+        };
+        let entry = entry.map_err(|_| Denied::Token)?;
         if entry.domain != user.domain {
             return Err(Denied::Token);
         }
@@ -348,7 +404,8 @@ impl MemoryTable {
         if !slot.is(domain, Kind::Fast) && !slot.is(domain, Kind::Window) {
             return Err(NotRevoked::NotAllowed);
         }
-        slot.gate.close(Some(token.key())).map_err(|e| match e {
+        let key = Some(token.key()).filter(|key| !slot.is_own_key(*key));
+        slot.gate.close(key).map_err(|e| match e {
             Refused::NotOpen => NotRevoked::AlreadyInvalid,
             Refused::WrongKey => NotRevoked::NotAllowed,
         })
@@ -373,10 +430,16 @@ impl MemoryTable {
     /// Whether nothing touches any more what `token` named and a revocation ended.
     ///
     /// True also when the object is valid again or gone: then that revocation has ended before.
+    /// The owner of a window is told.
     pub(crate) fn is_drained(&self, token: Token) -> bool {
-        match self.slot(token.index()) {
-            Some(slot) => slot.gate.is_open() || slot.gate.is_quiet(),
-            None => true,
+        let slot = self.slot(token.index());
+        slot.is_none_or(Slot::is_drained)
+    }
+
+    /// A bind of `window` failed or was cancelled; the owner of the window is told.
+    pub(crate) fn not_bound(&self, window: Token) {
+        if let Some(slot) = self.slot(window.index()) {
+            slot.not_bound(window.key());
         }
     }
 
@@ -422,6 +485,7 @@ impl MemoryTable {
                 len,
                 binding: Some(binding),
             },
+            None,
         )
     }
 }

@@ -60,7 +60,10 @@ pub(crate) use send::Next;
 
 use self::{
     receive::ReceiveQueue,
-    send::SendQueue, //
+    send::{
+        SendQueue,
+        BATCH, //
+    }, //
 };
 use super::{
     counters::Counter,
@@ -99,9 +102,6 @@ const LAST_RECEIVE: u32 = 1;
 const BROKEN: u32 = 2;
 const RETIRE: u32 = 4;
 
-/// How many requests one call retires or cancels.
-const BATCH: u32 = 64;
-
 /// A queue pair.
 #[pin_data]
 pub(crate) struct QueuePair {
@@ -110,6 +110,7 @@ pub(crate) struct QueuePair {
     cookie: usize,
     domain: Arc<Domain>,
     caps: Caps,
+    outlives_peer: bool,
     send_cq: Arc<CompletionQueue>,
     receive_cq: Arc<CompletionQueue>,
     shared: Option<Arc<SharedReceive>>,
@@ -161,6 +162,7 @@ impl QueuePair {
                 cookie: parts.cookie,
                 domain: parts.domain,
                 caps,
+                outlives_peer: parts.outlives_peer,
                 send_cq: parts.send_cq,
                 receive_cq: parts.receive_cq,
                 shared: parts.shared,
@@ -242,6 +244,8 @@ impl QueuePair {
     }
 
     /// Queues an initiator request; [`QueuePair::ring`] starts it. Any context.
+    ///
+    /// A refusal releases what was deferred before: then, too, the caller rings.
     pub(crate) fn post(
         self: &Arc<Self>,
         context: u64,
@@ -254,12 +258,23 @@ impl QueuePair {
         if admission == Admission::Refuse {
             return Err(NotPosted::State);
         }
-        sq.post(self.adapter(), context, work, flags, sges)?;
+        let posted = sq.post(self.adapter(), context, work, flags, sges);
+        if posted.is_err() {
+            // What was held back for this one goes its way (DEFR-04).
+            sq.release();
+        }
         drop(sq);
+        posted?;
         if admission == Admission::Flush {
             self.retire_sends();
         }
         Ok(())
+    }
+
+    /// Starts what was deferred, as if its chain had ended. Any context.
+    pub(crate) fn release(&self) {
+        self.sq.lock().release();
+        self.ring();
     }
 
     /// Tells the transport that there is something to start. Any context.
@@ -320,7 +335,12 @@ impl QueuePair {
         self.sq.lock().done(seq, status, length);
         let closed = self.retire_sends();
         self.report("request", status);
-        if closed || !status.is_success() {
+        let broken = match status {
+            Status::Success => false,
+            Status::Flushed => !self.outlives_peer,
+            _ => true,
+        };
+        if closed || broken {
             self.fail();
         }
         self.settle();
@@ -366,7 +386,12 @@ impl QueuePair {
     pub(crate) fn finish_receive(self: &Arc<Self>, receive: &Receive, arrival: Arrival) {
         let mut rq = self.rq.lock();
         rq.taken = false;
-        let pushed = self.receive_cq.push(Completion {
+        if arrival.status == Status::Flushed {
+            rq.aborted = Some(receive.context);
+            drop(rq);
+            return self.receive_broke_off();
+        }
+        let entry = Completion {
             context: receive.context,
             qp: self.cookie,
             status: arrival.status,
@@ -374,20 +399,26 @@ impl QueuePair {
             length: arrival.length,
             extra: arrival.extra,
             solicited: arrival.solicited,
-        });
+        };
+        let pushed = rq.report(&self.receive_cq, entry);
         let flush = rq.flushing;
         drop(rq);
         if pushed.is_err() {
             self.break_down();
-        }
-        if arrival.status == Status::Flushed {
-            self.adapter().count(Counter::Flushes, 1);
         }
         self.report("receive", arrival.status);
         if !arrival.status.is_success() {
             self.fail();
         } else if flush {
             self.flush_receives();
+        }
+        self.settle();
+    }
+
+    /// A message ended in the middle: its receive is cancelled with the others.
+    fn receive_broke_off(self: &Arc<Self>) {
+        if !self.outlives_peer {
+            self.fail();
         }
         self.settle();
     }
@@ -403,19 +434,20 @@ impl QueuePair {
                 news = 0;
                 break;
             }
-            let Some(context) = rq.ring.cancel() else {
+            let Some(context) = rq.aborted.take().or_else(|| rq.ring.cancel()) else {
                 let ended = self.shared.is_some() && !core::mem::replace(&mut rq.ended, true);
                 news = if ended { LAST_RECEIVE } else { 0 };
                 break;
             };
-            // A broken queue takes no entry; the receive is gone all the same.
-            let _ = self.receive_cq.push(Completion {
+            let entry = Completion {
                 context,
                 qp: self.cookie,
                 status: Status::Flushed,
                 operation: Operation::Receive,
                 ..Completion::BLANK
-            });
+            };
+            // A broken queue takes no entry; the receive is gone all the same.
+            let _ = rq.report(&self.receive_cq, entry);
             self.adapter().count(Counter::Flushes, 1);
         }
         self.raise(news);

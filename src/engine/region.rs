@@ -14,6 +14,9 @@
 //!
 //! Each slot has two lists of pieces: one in the gate, one staged. They change places.
 //!
+//! A consumer that gives its pages with each registration (NDK) may post several before the first
+//! one executes: then each mapping is staged under the key of its registration.
+//!
 //! Lock order: `staging` is a leaf. Context: any, but for allocation.
 
 use kernel::{
@@ -28,6 +31,7 @@ use kernel::{
             },
             Atomic, //
         },
+        Arc,
         SpinLockIrq, //
     },
     time::{
@@ -111,10 +115,53 @@ impl Registration {
 ///
 /// # Invariants
 ///
-/// At most one of the two is there: a list is either mapped or spare.
+/// - `spares` has room for all `lists` of the slot, so that a list never has to be freed under the
+///   lock, or where interrupts are off.
+/// - Where mappings come with their requests, `mapped` is empty.
 struct Staging {
     mapped: Option<SpanList>,
-    spare: Option<SpanList>,
+    spares: KVec<SpanList>,
+    /// Mappings that came with their requests, under the number of each.
+    with_request: KVec<(u32, SpanList)>,
+    next: u32,
+    /// How many lists the slot has, the live one included.
+    lists: usize,
+    /// Who is told when a window is not bound any more.
+    owner: Option<Arc<dyn WindowOwner>>,
+}
+
+impl Staging {
+    const fn new() -> Self {
+        Self {
+            mapped: None,
+            spares: KVec::new(),
+            with_request: KVec::new(),
+            next: 0,
+            lists: 0,
+            owner: None,
+        }
+    }
+
+    fn take_number(&mut self, number: u32) -> Option<SpanList> {
+        let at = self.with_request.iter().position(|(n, _)| *n == number)?;
+        self.with_request.remove(at).ok().map(|(_, list)| list)
+    }
+
+    fn keep(&mut self, list: SpanList) {
+        // There is room by the invariant.
+        let _ = self.spares.push_within_capacity(list);
+    }
+}
+
+/// Who made a window.
+pub(crate) trait WindowOwner: Send + Sync {
+    /// Nothing touches memory any more through what was bound before the binding under `key`, the
+    /// last one; nor through that itself, unless it is `bound` still. Any context; a transport's
+    /// lock may be held.
+    fn unbound(&self, key: u8, bound: bool);
+
+    /// The bind under `key` ended without effect. Any context; the lock of a send queue is held.
+    fn not_bound(&self, key: u8);
 }
 
 /// One place of the memory table.
@@ -123,6 +170,8 @@ pub(crate) struct Slot {
     pub(crate) gate: Gate<Registration>,
     /// Domain and kind of the present owner; 0 while the slot is free.
     tenure: Atomic<u64>,
+    /// With `STEADY`: the key under which the owner itself always finds the registration.
+    own_key: Atomic<u32>,
     /// While the slot is free: the next free one, 0 at the end. Guarded by the table's list lock.
     next_free: Atomic<u32>,
     #[pin]
@@ -142,6 +191,8 @@ pub(crate) enum NotRegistered {
     NotAllowed,
 }
 
+const STEADY: u32 = 0x100;
+
 /// Packs an owner for [`Slot::tenure`]. Domain numbers are counted up from one, far below 2^56.
 const fn tenure(domain: DomainId, kind: Kind) -> u64 {
     (domain << 8) | kind.number()
@@ -152,14 +203,57 @@ impl Slot {
         pin_init!(Self {
             gate: Gate::new(Registration::NOTHING),
             tenure: Atomic::new(0),
+            own_key: Atomic::new(0),
             next_free: Atomic::new(0),
-            staging <- new_spinlock_irq!(Staging { mapped: None, spare: None }),
+            staging <- new_spinlock_irq!(Staging::new()),
         })
     }
 
     /// Whether the slot belongs to an object of this kind and domain.
     pub(super) fn is(&self, domain: DomainId, kind: Kind) -> bool {
         self.tenure.load(Acquire) == tenure(domain, kind)
+    }
+
+    /// Whether it is a window, whoever owns it.
+    fn is_window(&self) -> bool {
+        self.tenure.load(Acquire) & 0xFF == Kind::Window.number()
+    }
+
+    /// From now on the owner's token with `key` names whatever is registered (FREG-11).
+    pub(super) fn set_own_key(&self, key: u8) {
+        self.own_key.store(STEADY | u32::from(key), Release);
+    }
+
+    /// Whether the owner's own token has `key`.
+    #[inline]
+    pub(super) fn is_own_key(&self, key: u8) -> bool {
+        self.own_key.load(Acquire) == STEADY | u32::from(key)
+    }
+
+    /// Names the one who is told when the window is not bound any more.
+    pub(super) fn set_owner(&self, owner: Arc<dyn WindowOwner>) {
+        self.staging.lock().owner = Some(owner);
+    }
+
+    /// Whether nothing uses what a revocation ended; the owner of a window is told.
+    pub(super) fn is_drained(&self) -> bool {
+        let (bound, quiet, key) = self.gate.look();
+        let drained = bound || quiet;
+        if drained && self.is_window() {
+            let owner = self.staging.lock().owner.clone();
+            if let Some(owner) = owner {
+                owner.unbound(key, bound);
+            }
+        }
+        drained
+    }
+
+    /// The bind under `key` ended without effect; the owner of a window is told.
+    pub(super) fn not_bound(&self, key: u8) {
+        let owner = self.staging.lock().owner.clone();
+        if let Some(owner) = owner {
+            owner.not_bound(key);
+        }
     }
 
     /// Gives the slot to a new owner. The slot must be free: the table gives it out once.
@@ -194,9 +288,13 @@ impl Slot {
     /// Prepares a fast-register region of up to `pieces` pieces. May sleep.
     pub(super) fn furnish(&self, pieces: usize) -> Result {
         let live = SpanList::with_capacity(pieces)?;
-        let spare = SpanList::with_capacity(pieces)?;
+        let mut spares = KVec::with_capacity(2, GFP_KERNEL)?;
+        spares.push(SpanList::with_capacity(pieces)?, GFP_KERNEL)?;
         self.claim().spans = live;
-        self.staging.lock().spare = Some(spare);
+        let mut staging = self.staging.lock();
+        // INVARIANT: two lists, and room for two.
+        staging.spares = spares;
+        staging.lists = 2;
         Ok(())
     }
 
@@ -210,6 +308,7 @@ impl Slot {
             return false;
         };
         self.tenure.store(0, Release);
+        self.own_key.store(0, Release);
         let nothing = Registration {
             serial: opening.serial,
             ..Registration::NOTHING
@@ -217,10 +316,52 @@ impl Slot {
         let old = core::mem::replace(&mut *opening, nothing);
         drop(opening);
         let mut staging = self.staging.lock();
-        let lists = (staging.mapped.take(), staging.spare.take());
+        // Numbers count on: a request of the last owner finds nothing of the next one's.
+        let next = staging.next;
+        let rest = core::mem::replace(&mut *staging, Staging::new());
+        staging.next = next;
         drop(staging);
-        drop((old, lists));
+        drop((old, rest));
         true
+    }
+
+    /// Stages the mapping that comes with a request, and gives it a number. Any context.
+    ///
+    /// `fill` writes up to `pieces` pieces into an empty list. An error when there is no memory.
+    pub(super) fn stage_for_request<R>(
+        &self,
+        pieces: usize,
+        fill: impl FnOnce(&mut SpanList) -> R,
+    ) -> Result<(u32, R)> {
+        let mut staging = self.staging.lock();
+        staging.with_request.reserve(1, GFP_ATOMIC)?;
+        let fits = staging.spares.iter().position(|l| l.capacity() >= pieces);
+        let mut list = match fits.and_then(|at| staging.spares.remove(at).ok()) {
+            Some(list) => list,
+            None => {
+                let more = (staging.lists + 1).saturating_sub(staging.spares.len());
+                staging.spares.reserve(more, GFP_ATOMIC)?;
+                let list = SpanList::with_capacity_now(pieces)?;
+                // INVARIANT: the room was just made.
+                staging.lists += 1;
+                list
+            }
+        };
+        list.clear();
+        let result = fill(&mut list);
+        let number = staging.next;
+        staging.next = number.wrapping_add(1);
+        // The room was reserved.
+        let _ = staging.with_request.push_within_capacity((number, list));
+        Ok((number, result))
+    }
+
+    /// Takes back what was staged for a request that is not carried out. Any context.
+    pub(super) fn unstage(&self, number: u32) {
+        let mut staging = self.staging.lock();
+        if let Some(list) = staging.take_number(number) {
+            staging.keep(list);
+        }
     }
 
     /// Stages a mapping: `fill` writes the pieces into an empty list. Any context.
@@ -228,10 +369,9 @@ impl Slot {
     /// `None` when the slot is not that of a fast-register region.
     pub(super) fn stage<R>(&self, fill: impl FnOnce(&mut SpanList) -> R) -> Option<R> {
         let mut staging = self.staging.lock();
-        let mut list = staging.mapped.take().or_else(|| staging.spare.take())?;
+        let mut list = staging.mapped.take().or_else(|| staging.spares.pop())?;
         list.clear();
         let result = fill(&mut list);
-        // INVARIANT: the list left one place and comes into the other; both were not there.
         staging.mapped = Some(list);
         Some(result)
     }
@@ -240,7 +380,15 @@ impl Slot {
     ///
     /// With nothing newly staged the pieces of the last registration serve again (RTRS). The list
     /// that they replace becomes the spare one.
-    pub(super) fn register(&self, kind: Kind, key: u8, terms: Terms) -> Result<(), NotRegistered> {
+    ///
+    /// With a number it is the mapping that came with that request, and no other.
+    pub(super) fn register(
+        &self,
+        kind: Kind,
+        key: u8,
+        terms: Terms,
+        number: Option<u32>,
+    ) -> Result<(), NotRegistered> {
         if self.gate.is_open() {
             return Err(NotRegistered::Valid);
         }
@@ -250,13 +398,24 @@ impl Slot {
             return Err(NotRegistered::NotAllowed);
         }
         let mut staging = self.staging.lock();
-        let room = staging.mapped.as_ref().unwrap_or(&opening.spans).len();
+        let list = match number {
+            Some(number) => {
+                let list = staging.take_number(number);
+                Some(list.ok_or(NotRegistered::NotAllowed)?)
+            }
+            None => staging.mapped.take(),
+        };
+        let room = list.as_ref().unwrap_or(&opening.spans).len();
         if terms.binding.is_none() && terms.len > room {
+            match (list, number) {
+                (Some(list), Some(_)) => staging.keep(list),
+                (list, _) => staging.mapped = list,
+            }
             return Err(NotRegistered::TooLong);
         }
-        if let Some(list) = staging.mapped.take() {
-            // INVARIANT: `mapped` was there, so `spare` was not.
-            staging.spare = Some(core::mem::replace(&mut opening.spans, list));
+        if let Some(list) = list {
+            let old = core::mem::replace(&mut opening.spans, list);
+            staging.keep(old);
         }
         drop(staging);
         opening.serial = opening.serial.wrapping_add(1);
@@ -273,7 +432,7 @@ impl Slot {
     pub(super) fn register_fixed(&self, key: u8, spans: SpanList, terms: Terms) -> Result {
         self.claim().spans = spans;
         loop {
-            match self.register(Kind::Fixed, key, terms) {
+            match self.register(Kind::Fixed, key, terms, None) {
                 Err(NotRegistered::Busy) => fsleep(Delta::from_micros(20)),
                 registered => return registered.map_err(|_| EINVAL),
             }

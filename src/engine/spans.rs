@@ -2,7 +2,10 @@
 
 //! [`SpanList`]: the memory of one registration, as the ordered pieces it is made of.
 
-use kernel::prelude::*;
+use kernel::{
+    alloc::flags::__GFP_NOWARN,
+    prelude::*, //
+};
 
 use crate::sys::span::{
     Run,
@@ -28,20 +31,50 @@ pub(crate) struct NoRoom;
 ///
 /// `end` of each piece is the sum of the lengths up to and including it.
 pub(crate) struct SpanList {
-    pieces: KVVec<Piece>,
+    pieces: Pieces,
+}
+
+/// Room for pieces; what was made in atomic context is not of vmalloc, which must not be touched
+/// there.
+enum Pieces {
+    Any(KVVec<Piece>),
+    Kmalloc(KVec<Piece>),
 }
 
 impl SpanList {
     /// A list that can hold nothing.
     pub(crate) const EMPTY: Self = Self {
-        pieces: KVVec::new(),
+        pieces: Pieces::Any(KVVec::new()),
     };
 
     /// A list for up to `capacity` pieces. May sleep.
     pub(crate) fn with_capacity(capacity: usize) -> Result<Self> {
         Ok(Self {
-            pieces: KVVec::with_capacity(capacity, GFP_KERNEL)?,
+            pieces: Pieces::Any(KVVec::with_capacity(capacity, GFP_KERNEL)?),
         })
+    }
+
+    /// The same in any context.
+    pub(crate) fn with_capacity_now(capacity: usize) -> Result<Self> {
+        Ok(Self {
+            pieces: Pieces::Kmalloc(KVec::with_capacity(capacity, GFP_ATOMIC | __GFP_NOWARN)?),
+        })
+    }
+
+    /// For how many pieces there is room.
+    pub(crate) fn capacity(&self) -> usize {
+        match &self.pieces {
+            Pieces::Any(pieces) => pieces.capacity(),
+            Pieces::Kmalloc(pieces) => pieces.capacity(),
+        }
+    }
+
+    #[inline]
+    fn pieces(&self) -> &[Piece] {
+        match &self.pieces {
+            Pieces::Any(pieces) => pieces,
+            Pieces::Kmalloc(pieces) => pieces,
+        }
     }
 
     /// A list of one piece. May sleep.
@@ -53,19 +86,26 @@ impl SpanList {
 
     /// The number of bytes in all pieces.
     pub(crate) fn len(&self) -> u64 {
-        self.pieces.last().map_or(0, |p| p.end)
+        self.pieces().last().map_or(0, |p| p.end)
     }
 
     /// Forgets all pieces and keeps the room for them.
     pub(crate) fn clear(&mut self) {
-        self.pieces.clear();
+        match &mut self.pieces {
+            Pieces::Any(pieces) => pieces.clear(),
+            Pieces::Kmalloc(pieces) => pieces.clear(),
+        }
     }
 
     /// Appends a piece.
     pub(crate) fn push(&mut self, mut span: Span) -> Result<(), NoRoom> {
         // CAST: widening.
         let end = self.len().checked_add(span.len() as u64).ok_or(NoRoom)?;
-        if let Some(last) = self.pieces.last_mut() {
+        let last = match &mut self.pieces {
+            Pieces::Any(pieces) => pieces.last_mut(),
+            Pieces::Kmalloc(pieces) => pieces.last_mut(),
+        };
+        if let Some(last) = last {
             match last.span.append(span) {
                 Ok(()) => {
                     // INVARIANT: the piece grew by `span`, and so does its end.
@@ -76,18 +116,26 @@ impl SpanList {
             }
         }
         // INVARIANT: `end` is the old sum plus this length.
-        let pushed = self.pieces.push_within_capacity(Piece { span, end });
-        pushed.map_err(|_| NoRoom)
+        let piece = Piece { span, end };
+        let pushed = match &mut self.pieces {
+            Pieces::Any(pieces) => pieces.push_within_capacity(piece).is_ok(),
+            Pieces::Kmalloc(pieces) => pieces.push_within_capacity(piece).is_ok(),
+        };
+        match pushed {
+            true => Ok(()),
+            false => Err(NoRoom),
+        }
     }
 
     /// The bytes that follow one another in memory from `offset` on; `None` beyond the end.
     #[inline]
     pub(crate) fn run(&self, offset: u64) -> Option<Run<'_>> {
-        let piece = match self.pieces.first() {
+        let pieces = self.pieces();
+        let piece = match pieces.first() {
             Some(first) if offset < first.end => first,
             _ => {
-                let at = self.pieces.partition_point(|p| p.end <= offset);
-                self.pieces.get(at)?
+                let at = pieces.partition_point(|p| p.end <= offset);
+                pieces.get(at)?
             }
         };
         // By the invariant `offset < end`, and the piece begins at `end - len <= offset`.

@@ -6,16 +6,18 @@
 //! receives are called, from the front, and each of those has one for sure: who comes later takes
 //! only what is left. So nobody waits while others are served behind him.
 //!
-//! Context: any, but for making, resizing and closing. Lock order: the lock of a queue pair's
-//! receive queue, then `inner`, then the lock of a queue pair's link.
+//! Context: any, but for making, resizing and closing. Lock order: `resizing`; the lock of a queue
+//! pair's receive queue, then `inner`, then the lock of a queue pair's link.
 
 use kernel::{
     impl_has_work,
+    new_mutex,
     new_spinlock_irq,
     new_work,
     prelude::*,
     sync::{
         Arc,
+        Mutex,
         SpinLockIrq, //
     },
     workqueue::{
@@ -32,6 +34,10 @@ use super::{
         Receive,
         ReceiveRing, //
     },
+    ring::{
+        Elastic,
+        NotResized, //
+    },
     upcall::Upcalls,
     work::Sge, //
 };
@@ -40,14 +46,20 @@ use super::{
 pub(crate) trait SrqEvents: Send + Sync {
     /// The number of receives fell below the limit. The limit is off now.
     fn limit_reached(&self);
+    /// The queue was given up: nobody gets a receive from it any more. Told once.
+    fn failed(&self) {}
 }
 
 const LIMIT: u32 = 1;
+const FAILED: u32 = 2;
 
 struct Inner {
-    ring: ReceiveRing,
+    ring: Elastic<ReceiveRing>,
     /// Fewer than this many receives raise the event once; 0 is off.
     limit: u32,
+    /// The limit counts: one of a new queue does when there were that many receives once.
+    primed: bool,
+    failed: bool,
     /// Queue pairs with a message that waits; those before the number of receives are called.
     /// Has room for all that use this queue.
     waiting: KVec<Arc<QueuePair>>,
@@ -60,6 +72,9 @@ pub(crate) struct SharedReceive {
     domain: Arc<Domain>,
     max_sge: u32,
     events: KBox<dyn SrqEvents>,
+    /// Held by the one who changes the depth.
+    #[pin]
+    resizing: Mutex<()>,
     #[pin]
     inner: SpinLockIrq<Inner>,
     #[pin]
@@ -81,8 +96,10 @@ impl SharedReceive {
         events: KBox<dyn SrqEvents>,
     ) -> Result<Arc<Self>> {
         let inner = Inner {
-            ring: ReceiveRing::new(depth, max_sge)?,
+            ring: Elastic::new(ReceiveRing::new(depth, max_sge)?),
             limit: 0,
+            primed: false,
+            failed: false,
             waiting: KVec::new(),
             users: 0,
         };
@@ -91,6 +108,7 @@ impl SharedReceive {
                 domain,
                 max_sge,
                 events,
+                resizing <- new_mutex!(()),
                 inner <- new_spinlock_irq!(inner),
                 upcalls <- Upcalls::new(),
                 work <- new_work!("ndk_srq"),
@@ -121,27 +139,77 @@ impl SharedReceive {
         if limit > inner.ring.limit() {
             return Err(EINVAL);
         }
-        inner.limit = limit;
-        let news = inner.take_limit_event();
+        let news = inner.arm_limit(limit);
         drop(inner);
         self.raise(news);
         Ok(())
     }
 
-    /// Sets the limit of a new queue: the event comes on a fall below it, so an empty queue that
-    /// was never filled is quiet (SRQ-07).
-    pub(crate) fn preset_limit(&self, limit: u32) {
-        self.inner.lock().limit = limit;
+    /// The same for whoever has his own rules for a limit above the depth: it is told at once.
+    pub(crate) fn set_threshold(self: &Arc<Self>, threshold: u32) {
+        let news = self.inner.lock().arm_limit(threshold);
+        self.raise(news);
     }
 
-    /// Posts a receive. Any context.
+    /// Sets the limit of a new queue: the event comes on a fall from it or from above, so a queue
+    /// that was never filled so far is quiet, also when it runs empty (SRQ-07).
+    pub(crate) fn preset_limit(&self, limit: u32) {
+        let mut inner = self.inner.lock();
+        inner.limit = limit;
+        inner.primed = false;
+        inner.prime();
+    }
+
+    /// Changes the number of receives that the queue takes, and nothing else.
+    ///
+    /// Receives may come and go meanwhile; until the return the smaller of the two depths may be
+    /// the one in force. May sleep.
+    pub(crate) fn resize(self: &Arc<Self>, depth: u32) -> Result<(), NotResized> {
+        let _one_at_a_time = self.resizing.lock();
+        let ring = ReceiveRing::new(depth, self.max_sge).map_err(|_| NotResized::NoMemory)?;
+        // Rings go where no lock is held but the one that may be held asleep.
+        let begun = self.inner.lock().ring.begin(ring);
+        begun.map_err(|_| NotResized::TooMany)?;
+        loop {
+            let old = self.inner.lock().ring.step();
+            if old.is_some() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Fails the queue for good: nobody gets a receive any more, and none is posted. Any context.
+    ///
+    /// The face fails the queue pairs that use it.
+    pub(crate) fn break_down(self: &Arc<Self>) {
+        let was_failed = core::mem::replace(&mut self.inner.lock().failed, true);
+        if !was_failed {
+            self.raise(FAILED);
+        }
+    }
+
+    /// Whether the queue has failed. Any context.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.inner.lock().failed
+    }
+
+    /// Posts a receive. Any context. [`NotPosted::State`] when the queue has failed.
     pub(crate) fn post(
         self: &Arc<Self>,
         context: u64,
         sges: impl ExactSizeIterator<Item = Sge>,
     ) -> Result<(), NotPosted> {
+        // CAST: widening.
+        if sges.len() > self.max_sge as usize {
+            return Err(NotPosted::TooManySges);
+        }
         let mut inner = self.inner.lock();
-        inner.ring.post(context, sges)?;
+        if inner.failed {
+            return Err(NotPosted::State);
+        }
+        let room = inner.ring.room().ok_or(NotPosted::Full)?;
+        room.post(context, sges)?;
+        inner.prime();
         inner.call_last();
         Ok(())
     }
@@ -179,7 +247,8 @@ impl SharedReceive {
     pub(super) fn take(self: &Arc<Self>, qp: &Arc<QueuePair>, receive: &mut Receive) -> bool {
         let mut inner = self.inner.lock();
         let place = inner.place_of(qp);
-        if inner.has_called(place.unwrap_or(inner.waiting.len())) && inner.ring.take(receive) {
+        let called = inner.has_called(place.unwrap_or(inner.waiting.len()));
+        if called && inner.ring.oldest().take(receive) {
             let gone = place.and_then(|at| inner.waiting.remove(at).ok());
             let news = inner.take_limit_event();
             drop(inner);
@@ -198,7 +267,9 @@ impl SharedReceive {
     pub(crate) fn close(&self) {
         self.upcalls.close();
         // What is large goes now, where it may sleep: the last reference may go anywhere.
-        let ring = core::mem::replace(&mut self.inner.lock().ring, ReceiveRing::empty());
+        let _one_at_a_time = self.resizing.lock();
+        let empty = Elastic::new(ReceiveRing::empty());
+        let ring = core::mem::replace(&mut self.inner.lock().ring, empty);
         drop(ring);
     }
 
@@ -219,7 +290,7 @@ impl Inner {
     /// Whether there is a receive for the one who waits at that place.
     fn has_called(&self, place: usize) -> bool {
         // CAST: widening.
-        place < self.ring.len() as usize
+        !self.failed && place < self.ring.len() as usize
     }
 
     /// Calls the last one for whom there is a receive: all before him were called already.
@@ -231,9 +302,22 @@ impl Inner {
         }
     }
 
+    /// A limit that waits for enough receives counts when they are there.
+    fn prime(&mut self) {
+        self.primed |= self.ring.len() >= self.limit;
+    }
+
+    /// Sets a limit that counts from now on; `LIMIT` if its event is due.
+    fn arm_limit(&mut self, limit: u32) -> u32 {
+        self.limit = limit;
+        self.primed = true;
+        self.take_limit_event()
+    }
+
     /// `LIMIT` if the event is due, which turns it off.
     fn take_limit_event(&mut self) -> u32 {
-        if self.limit == 0 || self.ring.len() >= self.limit {
+        let enough = self.limit == 0 || self.ring.len() >= self.limit;
+        if enough || !self.primed || self.failed {
             return 0;
         }
         self.limit = 0;
@@ -245,6 +329,13 @@ impl WorkItem for SharedReceive {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        this.upcalls.run(|_| this.events.limit_reached());
+        this.upcalls.run(|news| {
+            if news & LIMIT != 0 {
+                this.events.limit_reached();
+            }
+            if news & FAILED != 0 {
+                this.events.failed();
+            }
+        });
     }
 }

@@ -8,9 +8,12 @@
 //! `Connected` is entered by the provider when the connection is up, not by the consumer.
 //!
 //! ```text
-//! Reset -> Init -> Ready -> Connected -> Error
+//! Reset -> Init -> Ready -> Connected -> Lost -> Error
 //!   any state -> Error          Error, Init, Ready -> Reset
 //! ```
+//!
+//! `Lost` is for queue pairs whose owner asked for it: the peer is gone, and what was posted waits
+//! until the owner cancels it (NDKPI). Others go from `Connected` to `Error` (verbs).
 
 /// The state of a queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +28,8 @@ pub(crate) enum State {
     Connected,
     /// Everything posted is cancelled.
     Error,
+    /// The peer is gone; what was posted waits for its owner.
+    Lost,
 }
 
 /// What may be done with a request that a consumer posts.
@@ -41,12 +46,13 @@ pub(crate) enum Admission {
 impl State {
     /// Every state, in the order of their numbers.
     #[cfg(any(test, ndk_kunit))]
-    pub(crate) const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::Reset,
         Self::Init,
         Self::Ready,
         Self::Connected,
         Self::Error,
+        Self::Lost,
     ];
 
     /// The number under which the state is kept in an atomic word.
@@ -57,6 +63,7 @@ impl State {
             Self::Ready => 2,
             Self::Connected => 3,
             Self::Error => 4,
+            Self::Lost => 5,
         }
     }
 
@@ -67,6 +74,7 @@ impl State {
             1 => Self::Init,
             2 => Self::Ready,
             3 => Self::Connected,
+            5 => Self::Lost,
             _ => Self::Error,
         }
     }
@@ -79,17 +87,19 @@ impl State {
             (Reset, Reset | Init) => true,
             (Init, Reset | Init | Ready | Connected) => true,
             (Ready, Reset | Ready | Connected) => true,
-            (Connected, Connected) => true,
+            (Connected, Connected | Lost) => true,
             (Error, Reset) => true,
+            (Reset | Init | Ready | Error | Lost, Lost) => false,
             (Reset, Ready | Connected) | (Ready, Init) => false,
             (Connected, Reset | Init | Ready) | (Error, Init | Ready | Connected) => false,
+            (Lost, Reset | Init | Ready | Connected) => false,
         }
     }
 
     /// What becomes of a request posted to the send queue.
     pub(crate) const fn admit_send(self) -> Admission {
         match self {
-            Self::Reset | Self::Init | Self::Ready => Admission::Refuse,
+            Self::Reset | Self::Init | Self::Ready | Self::Lost => Admission::Refuse,
             Self::Connected => Admission::Queue,
             Self::Error => Admission::Flush,
         }
@@ -99,7 +109,7 @@ impl State {
     pub(crate) const fn admit_receive(self) -> Admission {
         match self {
             Self::Reset => Admission::Refuse,
-            Self::Init | Self::Ready | Self::Connected => Admission::Queue,
+            Self::Init | Self::Ready | Self::Connected | Self::Lost => Admission::Queue,
             Self::Error => Admission::Flush,
         }
     }
@@ -114,11 +124,12 @@ mod tests {
     fn the_whole_transition_table() {
         // Rows: from; columns: to; in the order of `ALL`.
         let table = [
-            [true, true, false, false, true],
-            [true, true, true, true, true],
-            [true, false, true, true, true],
-            [false, false, false, true, true],
-            [true, false, false, false, true],
+            [true, true, false, false, true, false],
+            [true, true, true, true, true, false],
+            [true, false, true, true, true, false],
+            [false, false, false, true, true, true],
+            [true, false, false, false, true, false],
+            [false, false, false, false, true, false],
         ];
         for (from, row) in State::ALL.into_iter().zip(table) {
             for (to, want) in State::ALL.into_iter().zip(row) {
@@ -137,6 +148,7 @@ mod tests {
     #[test]
     fn sends_are_refused_before_the_connection_and_flushed_after_it() {
         assert!(State::Ready.admit_send() == Admission::Refuse);
+        assert!(State::Lost.admit_send() == Admission::Refuse);
         assert!(State::Connected.admit_send() == Admission::Queue);
         assert!(State::Error.admit_send() == Admission::Flush);
     }
@@ -144,7 +156,7 @@ mod tests {
     #[test]
     fn receives_are_taken_from_init_on() {
         assert!(State::Reset.admit_receive() == Admission::Refuse);
-        for s in [State::Init, State::Ready, State::Connected] {
+        for s in [State::Init, State::Ready, State::Connected, State::Lost] {
             assert!(s.admit_receive() == Admission::Queue);
         }
         assert!(State::Error.admit_receive() == Admission::Flush);

@@ -25,9 +25,9 @@ pub(crate) trait Transport: Send + Sync {
 
 /// Who set the connection up and is told, once, that it is gone.
 pub(crate) trait LinkOwner: Send + Sync {
-    /// The queue pair is disconnected, by whatever side and cause. Any context; a transport's lock
-    /// may be held, so the owner tells its consumer later.
-    fn disconnected(self: Arc<Self>);
+    /// The queue pair is disconnected, for whatever cause; `by_peer` says from which side. Any
+    /// context; a transport's lock may be held, so the owner tells its consumer later.
+    fn disconnected(self: Arc<Self>, by_peer: bool);
 }
 
 /// A queue pair's connection.

@@ -75,13 +75,15 @@ pub(crate) enum Work {
         base: u64,
         len: u64,
         rights: Rights,
+        /// The number of the mapping that came with the request; without one it is what was
+        /// staged last.
+        staged: Option<u32>,
     },
     Invalidate {
         token: Token,
         /// Whether it is an error that the object is invalid already (it is for NDK, INV-06).
         must_be_valid: bool,
     },
-    #[cfg_attr(not(ndk_kunit), expect(dead_code, reason = "verbs have no windows"))]
     Bind {
         window: Token,
         region: Token,
@@ -159,6 +161,8 @@ impl Flags {
     pub(crate) const READ_FENCE: Self = Self(4);
     /// Take the bytes during the call.
     pub(crate) const INLINE: Self = Self(8);
+    /// Not to be started before a later request without this flag is posted, or one is refused.
+    pub(crate) const DEFERRED: Self = Self(16);
 
     pub(crate) const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)

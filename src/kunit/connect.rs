@@ -9,12 +9,19 @@ mod tests {
         Ipv6Addr, //
     };
 
-    use kernel::prelude::*;
+    use kernel::{
+        prelude::*,
+        sync::Arc, //
+    };
 
     use crate::{
         direct,
         engine::{
-            connection::Offer,
+            connection::{
+                Gone,
+                Offer,
+                Timeouts, //
+            },
             counters::Counter,
             state::State,
             status::Status,
@@ -33,7 +40,11 @@ mod tests {
     };
 
     /// What somebody does with an offer.
-    type Way = fn(&Town, &Offer) -> Result;
+    type Way = fn(&Town, &Arc<Offer>) -> Result;
+
+    fn reject(offer: &Offer) -> Result {
+        offer.reject(&[]).map_err(|Gone| ECONNABORTED)
+    }
 
     #[test]
     fn a_request_carries_what_the_active_side_said() -> Result {
@@ -96,10 +107,12 @@ mod tests {
             inbound: 6,
             outbound: 6,
         };
-        door.offer()?
-            .accept(&town.passive.qp, limits, &[], passive.clone())?;
+        let offer = door.offer()?;
+        assert!(offer
+            .accept(&town.passive.qp, limits, &[], passive.clone())
+            .is_ok());
         assert!(same(active.status(), Some(Ok((0, 4)))));
-        assert!(same(passive.status(), Some(Ok((6, 0)))));
+        assert!(same(passive.status(), Some(Ok((4, 0)))));
         let memory = town.active.buffer(8)?;
         let sink = town.passive.buffer(8)?;
         town.passive
@@ -121,7 +134,7 @@ mod tests {
             // It may be tried again.
             let door = town.open()?;
             town.connect(&told)?;
-            town.accept(&*door.offer()?, &Told::new()?)?;
+            town.accept(&door.offer()?, &Told::new()?)?;
             assert!(same(told.status(), Some(Ok((3, 5)))));
         }
         Ok(())
@@ -139,7 +152,7 @@ mod tests {
             let (town, told) = (Town::new()?, Told::new()?);
             let door = Door::new(HERE, false)?;
             let events = KBox::new(DoorEvents(door.clone()), GFP_KERNEL)?;
-            town.exchange.listen(net, to, events)?;
+            assert!(town.exchange.listen(net, to, events).is_ok());
             town.connect(&told)?;
             assert!(same(door.requests.get(), 0));
             assert!(same(told.status(), Some(Err(Status::Refused))));
@@ -205,7 +218,7 @@ mod tests {
             }
             town.connect(&told)?;
             assert!(other.offer().is_err());
-            town.accept(&*owner.offer()?, &Told::new()?)?;
+            town.accept(&owner.offer()?, &Told::new()?)?;
         }
         Ok(())
     }
@@ -219,7 +232,7 @@ mod tests {
         town.exchange.unlisten(&listener);
         assert!(same(door.requests.get(), 1));
         // What was asked before may still be accepted.
-        town.accept(&*door.offer()?, &Told::new()?)?;
+        town.accept(&door.offer()?, &Told::new()?)?;
         assert!(same(told.status(), Some(Ok((3, 5)))));
         town.connect(&told)?;
         assert!(same(door.requests.get(), 1));
@@ -228,14 +241,33 @@ mod tests {
     }
 
     #[test]
+    fn a_request_that_nobody_answers_ends_in_time() -> Result {
+        let timeouts = Timeouts {
+            answer_ms: 20,
+            ..Timeouts::DEFAULT
+        };
+        let (town, told) = (Town::with(timeouts)?, Told::new()?);
+        let door = town.open()?;
+        town.connect(&told)?;
+        assert!(wait_until(|| told.status() == Some(Err(Status::Timeout))));
+        assert!(town.accept(&door.offer()?, &Told::new()?) == Err(ECONNABORTED));
+        assert!(same(told.replies.get(), 1));
+        Ok(())
+    }
+
+    #[test]
     fn a_request_that_nobody_answers_ends_soon_after_its_listener() -> Result {
-        let (town, told) = (Town::new()?, Told::new()?);
+        let timeouts = Timeouts {
+            orphan_ms: 20,
+            ..Timeouts::DEFAULT
+        };
+        let (town, told) = (Town::with(timeouts)?, Told::new()?);
         let door = Door::new(HERE, false)?;
         let listener = town.listen(at(HERE, PORT), &door)?;
         town.connect(&told)?;
         town.exchange.unlisten(&listener);
         assert!(wait_until(|| told.status() == Some(Err(Status::Timeout))));
-        assert!(town.accept(&*door.offer()?, &Told::new()?) == Err(ECONNABORTED));
+        assert!(town.accept(&door.offer()?, &Told::new()?) == Err(ECONNABORTED));
         Ok(())
     }
 
@@ -256,7 +288,7 @@ mod tests {
         let (town, told) = (Town::new()?, Told::new()?);
         let door = town.open()?;
         town.connect(&told)?;
-        door.offer()?.reject(b"go away!")?;
+        assert!(door.offer()?.reject(b"go away!").is_ok());
         let answer = Answer {
             status: Err(Status::Refused),
             data: (*b"go away!", 8),
@@ -269,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_request_is_decided_once() -> Result {
-        let reject: Way = |_, offer| offer.reject(&[]);
+        let reject: Way = |_, offer| reject(offer);
         let accept: Way = |town, offer| town.accept(offer, &Told::new()?);
         let abandon: Way = |_, offer| {
             offer.abandon();
@@ -326,6 +358,24 @@ mod tests {
     }
 
     #[test]
+    fn the_end_says_from_which_side_it_came() -> Result {
+        for (active_ends, by_peer) in [(true, (0, 1)), (false, (1, 0))] {
+            let (active, passive) = (Told::new()?, Told::new()?);
+            let town = connected(&active, &passive)?;
+            match active_ends {
+                true => town.active.qp.fail(),
+                false => town.passive.qp.fail(),
+            }
+            for told in [&active, &passive] {
+                assert!(wait_until(|| told.closed.get() == 1));
+            }
+            let found = (active.closed_by_peer.get(), passive.closed_by_peer.get());
+            assert!(same(found, by_peer));
+        }
+        Ok(())
+    }
+
+    #[test]
     fn an_end_that_could_not_be_told_is_told_again() -> Result {
         let (active, passive) = (Told::stubborn(3)?, Told::new()?);
         let town = connected(&active, &passive)?;
@@ -333,6 +383,7 @@ mod tests {
         assert!(wait_until(|| active.closed.get() == 4));
         sleep(60);
         assert!(same((active.closed.get(), passive.closed.get()), (4, 1)));
+        assert!(same(active.closed_by_peer.get(), 4));
         Ok(())
     }
 
@@ -346,7 +397,7 @@ mod tests {
             }
             let door = town.open()?;
             town.connect(&active)?;
-            town.accept(&*door.offer()?, &passive)?;
+            town.accept(&door.offer()?, &passive)?;
             for told in [&active, &passive] {
                 assert!(wait_until(|| told.closed.get() == 1));
                 assert!(told.status().is_some_and(|s| s.is_ok()));
@@ -362,7 +413,7 @@ mod tests {
         let door = town.open()?;
         town.connect(&active)?;
         town.passive.qp.modify(State::Reset)?;
-        assert!(town.accept(&*door.offer()?, &passive) == Err(EINVAL));
+        assert!(town.accept(&door.offer()?, &passive) == Err(EINVAL));
         assert!(same(active.status(), Some(Err(Status::Refused))));
         settle(town.active.adapter());
         assert!(same(active.replies.get(), 1) && same(passive.established.get(), 0));
@@ -376,7 +427,7 @@ mod tests {
         let door = town.open()?;
         town.connect(&active)?;
         town.active.qp.fail();
-        assert!(town.accept(&*door.offer()?, &passive) == Err(ECONNABORTED));
+        assert!(town.accept(&door.offer()?, &passive) == Err(ECONNABORTED));
         assert!(active.status().is_some_and(|s| s.is_err()));
         settle(town.active.adapter());
         assert!(same(active.replies.get(), 1) && same(passive.established.get(), 0));
@@ -391,7 +442,7 @@ mod tests {
         let door = town.open()?;
         town.connect(&active)?;
         town.active.qp.fail();
-        assert!(town.accept(&*door.offer()?, &Told::new()?).is_err());
+        assert!(town.accept(&door.offer()?, &Told::new()?).is_err());
         assert!(same(town.active.counted(Counter::ConnectFailures), 1));
         assert!(same(town.active.counted(Counter::Connects), 0));
         assert!(same(town.passive.counted(Counter::Accepts), 0));
@@ -426,7 +477,7 @@ mod tests {
         let (town, told) = (Town::new()?, Told::deaf(1)?);
         let door = town.open()?;
         town.connect(&told)?;
-        door.offer()?.reject(b"go away!")?;
+        assert!(door.offer()?.reject(b"go away!").is_ok());
         let answer = Answer {
             status: Err(Status::Refused),
             data: ([0; 8], 0),
@@ -440,7 +491,7 @@ mod tests {
         let (town, active, passive) = (Town::new()?, Told::deaf(1)?, Told::new()?);
         let door = town.open()?;
         town.connect(&active)?;
-        town.accept(&*door.offer()?, &passive)?;
+        town.accept(&door.offer()?, &passive)?;
         assert!(same(active.status(), Some(Err(Status::Aborted))));
         assert!(town.active.qp.state() == State::Error);
         // The passive side was connected, and hears of the end.
@@ -453,7 +504,7 @@ mod tests {
     #[test]
     fn a_listener_hears_of_requests_that_were_turned_away() -> Result {
         let ways: [(Way, u32); 3] = [
-            (|_, offer| offer.reject(&[]), 1),
+            (|_, offer| reject(offer), 1),
             (|town, offer| town.accept(offer, &Told::new()?), 0),
             (
                 |_, offer| {
@@ -467,7 +518,7 @@ mod tests {
             let (town, told) = (Town::new()?, Told::new()?);
             let door = town.open()?;
             town.connect(&told)?;
-            way(&town, &*door.offer()?)?;
+            way(&town, &door.offer()?)?;
             assert!(same(door.turned_away.get(), turned_away));
         }
         let (town, told) = (Town::new()?, Told::new()?);

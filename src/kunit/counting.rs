@@ -27,6 +27,8 @@ impl Mark {
     }
 
     /// Whether exactly these counters have moved since, by so much; moves on to the present.
+    ///
+    /// How many passes a transport makes is not looked at: that depends on who comes when.
     fn moved(&mut self, end: &End, by: &[(Counter, u64)]) -> bool {
         let now = Self::new(end);
         let old = core::mem::replace(self, now);
@@ -36,7 +38,7 @@ impl Mark {
             let named = by.iter().find(|(counter, _)| *counter as usize == index);
             let want = named.map_or(0, |(_, n)| *n);
             let name = counters::NAMES.get(index);
-            if new - old != want {
+            if index != Counter::Passes as usize && new - old != want {
                 pr_err!("{:?} moved by {} and not {}\n", name, new - old, want);
                 fine = false;
             }

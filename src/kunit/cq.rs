@@ -26,48 +26,48 @@ use crate::engine::{
     }, //
 };
 
-const ARMS: [Arm; 3] = [Arm::Any, Arm::Solicited, Arm::Errors];
+pub(super) const ARMS: [Arm; 3] = [Arm::Any, Arm::Solicited, Arm::Errors];
 
 /// A successful receive that nobody asked to be told of.
-const RECEIVE: Completion = Completion {
+pub(super) const RECEIVE: Completion = Completion {
     operation: Operation::Receive,
     ..Completion::BLANK
 };
 
 /// A successful receive whose sender asked for an event.
-const SOLICITED: Completion = Completion {
+pub(super) const SOLICITED: Completion = Completion {
     solicited: true,
     ..RECEIVE
 };
 
 /// A successful send.
-const SENT: Completion = Completion::BLANK;
+pub(super) const SENT: Completion = Completion::BLANK;
 
 /// A send that failed.
-const FAILED: Completion = Completion {
+pub(super) const FAILED: Completion = Completion {
     status: Status::RemoteAccess,
     ..Completion::BLANK
 };
 
 /// A receive that was flushed.
-const FLUSHED: Completion = Completion {
+pub(super) const FLUSHED: Completion = Completion {
     status: Status::Flushed,
     ..RECEIVE
 };
 
 /// A queue by itself, for `depth` entries.
-fn alone(depth: u32) -> Result<(Arc<Queue>, Lab)> {
+pub(super) fn alone(depth: u32) -> Result<(Arc<Queue>, Lab)> {
     let lab = Lab::new(RNR_MS)?;
     Ok((Queue::new(&lab.adapter()?, depth, u32::MAX)?, lab))
 }
 
 /// Takes all entries out; how many they were.
-fn empty(queue: &Queue) -> usize {
+pub(super) fn empty(queue: &Queue) -> usize {
     queue.cq.poll(usize::MAX, |_| ())
 }
 
 /// Fills the queue and pushes one entry more; whether it took exactly `room`.
-fn overflow(queue: &Queue, room: u32) -> bool {
+pub(super) fn overflow(queue: &Queue, room: u32) -> bool {
     (0..room).all(|_| queue.cq.push(RECEIVE).is_ok()) && queue.cq.push(RECEIVE).is_err()
 }
 
@@ -273,6 +273,98 @@ mod tests {
             assert!(queue.has_called(1));
             assert!(same(queue.log.calls_failed.get(), 1));
         }
+        Ok(())
+    }
+
+    #[test]
+    fn an_arm_for_errors_is_not_satisfied_by_entries_whatever_it_joins() -> Result {
+        let (queue, _lab) = alone(4)?;
+        queue.cq.arm(Arm::Solicited, IfPresent::Call);
+        assert!(queue.cq.push(RECEIVE).is_ok());
+        queue.cq.arm(Arm::Errors, IfPresent::Call);
+        assert!(queue.has_called(0));
+        // The first arm is still there, and asking for it anew finds the entry.
+        queue.cq.arm(Arm::Solicited, IfPresent::Call);
+        assert!(queue.has_called(1));
+        Ok(())
+    }
+
+    #[test]
+    fn a_queue_that_is_given_up_tells_whoever_armed_it() -> Result {
+        for arm in ARMS {
+            let (queue, _lab) = alone(4)?;
+            queue.cq.arm(arm, IfPresent::Wait);
+            queue.cq.break_down();
+            queue.cq.break_down();
+            assert!(queue.has_called(1));
+            assert!(same(queue.log.calls_fatal.get(), 1));
+            assert!(same(
+                (queue.log.failures.get(), queue.log.fatal.get()),
+                (1, 1)
+            ));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_queue_that_is_given_up_unarmed_tells_each_later_arm_that_calls() -> Result {
+        let (queue, _lab) = alone(4)?;
+        queue.cq.break_down();
+        assert!(queue.has_called(0));
+        assert!(same(
+            (queue.log.failures.get(), queue.log.fatal.get()),
+            (1, 1)
+        ));
+        for (arm, calls) in ARMS.into_iter().zip(1..) {
+            queue.cq.arm(arm, IfPresent::Call);
+            assert!(queue.has_called(calls));
+            assert!(same(queue.log.calls_fatal.get(), calls));
+        }
+        assert!(same(queue.log.failures.get(), 1));
+        Ok(())
+    }
+
+    #[test]
+    fn a_queue_that_is_given_up_stays_readable_and_takes_no_more() -> Result {
+        let (queue, _lab) = alone(4)?;
+        for context in 0..3 {
+            assert!(queue.cq.push(Completion { context, ..SENT }).is_ok());
+        }
+        queue.cq.break_down();
+        assert!(queue.cq.push(SENT).is_err());
+        assert!(queue.brings_all(0..3, Status::Success));
+        assert!(queue.cq.push(SENT).is_err() && queue.is_silent());
+        Ok(())
+    }
+
+    #[test]
+    fn the_first_failure_is_the_one_that_is_told() -> Result {
+        let (queue, _lab) = alone(1)?;
+        assert!(overflow(&queue, 1));
+        queue.cq.break_down();
+        queue.cq.arm(Arm::Errors, IfPresent::Call);
+        assert!(queue.has_called(1));
+        assert!(same(
+            (queue.log.failures.get(), queue.log.fatal.get()),
+            (1, 0)
+        ));
+        assert!(same(
+            (queue.log.calls_failed.get(), queue.log.calls_fatal.get()),
+            (1, 0)
+        ));
+        Ok(())
+    }
+
+    #[test]
+    fn a_queue_that_is_given_up_breaks_its_queue_pair_at_the_next_completion() -> Result {
+        let bench = Bench::new()?;
+        bench.b.receives.cq.break_down();
+        bench.b.receive(1, &[])?;
+        bench.a.post(2, requests::SEND, &[])?;
+        assert!(bench.is_down());
+        settle(bench.a.adapter());
+        assert!(same(bench.b.events.broken.get(), 1));
+        assert!(bench.b.receives.is_silent());
         Ok(())
     }
 

@@ -211,6 +211,19 @@ mod tests {
     }
 
     #[test]
+    fn a_close_that_meets_a_failure_is_not_graceful() -> Result {
+        for (end, graceful) in [(Status::ReceiverNotReady, false), (Status::Success, true)] {
+            let mut hand = posted(1, 1)?;
+            hand.end.qp.close();
+            assert!(hand.start_all() == 1);
+            hand.finish(0, end);
+            assert!(hand.end.sends.brings(0, end) && hand.end.is_down());
+            assert!(same(hand.end.qp.closed_gracefully(), graceful));
+        }
+        Ok(())
+    }
+
+    #[test]
     fn a_second_close_does_not_extend_the_first() -> Result {
         let mut hand = posted(1, 0)?;
         hand.end.qp.close();

@@ -119,6 +119,8 @@ pub(crate) struct Plan {
     pub(crate) shared: u32,
     pub(crate) limits: ReadLimits,
     pub(crate) peer_rights: Rights,
+    /// Whether what is posted stays when the peer goes.
+    pub(crate) outlives_peer: bool,
 }
 
 impl Plan {
@@ -140,6 +142,7 @@ impl Plan {
             outbound: 4,
         },
         peer_rights: ALL,
+        outlives_peer: false,
     };
 
     /// The same with a shared queue for `depth` receives.
@@ -178,12 +181,17 @@ impl Lab {
 
     /// A new device.
     pub(crate) fn adapter(&self) -> Result<Arc<Adapter>> {
-        Adapter::new(self.host.clone(), c"test", 1, test_memory())
+        self.adapter_named(c"test", 1)
+    }
+
+    /// A new device with that name in that network namespace.
+    pub(crate) fn adapter_named(&self, name: &CStr, net: u64) -> Result<Arc<Adapter>> {
+        Adapter::new(self.host.clone(), name, net, test_memory())
     }
 
     /// A new end on a device of its own.
     pub(crate) fn end(&self, plan: &Plan) -> Result<End> {
-        let domain = Domain::new(self.adapter()?)?;
+        let domain = Domain::new(self.adapter()?, GFP_KERNEL)?;
         let shared = match plan.shared {
             0 => None,
             depth => Some(Shared::new(&domain, depth, plan.caps.receive_sges)?),
@@ -222,6 +230,7 @@ impl Lab {
             shared: shared.as_ref().map(|s| s.srq.clone()),
             events: KBox::new(QpUser(events.clone()), GFP_KERNEL)?,
             cookie: cookie(number),
+            outlives_peer: plan.outlives_peer,
             number,
         };
         let qp = QueuePair::new(parts, plan.caps)?;

@@ -52,7 +52,7 @@ fn register_again(end: &End, memory: &Buffer) -> Result {
 
 /// A window of `end`, bound to all of `region` for the peer of its queue pair.
 fn bound(end: &End, region: &Buffer) -> Result<Token> {
-    let window = end.adapter().regions().add_window(end.domain.id())?;
+    let window = end.adapter().regions().add_window(end.domain.id(), None)?;
     let work = Work::Bind {
         window,
         region: region.token(),
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn a_region_of_another_domain_stays_valid() -> Result {
         let bench = Bench::new()?;
-        let domain = Domain::new(bench.b.adapter().clone())?;
+        let domain = Domain::new(bench.b.adapter().clone(), GFP_KERNEL)?;
         let other = bench
             .lab
             .end_in(&domain, &crate::kunit::harness::Plan::PLAIN, None)?;

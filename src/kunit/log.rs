@@ -20,7 +20,10 @@ use kernel::{
 
 use crate::{
     engine::{
-        cq::CqEvents,
+        cq::{
+            CqEvents,
+            Failure, //
+        },
         qp::QpEvents,
         srq::SrqEvents,
         transport::LinkOwner, //
@@ -61,8 +64,12 @@ pub(crate) struct CqLog {
     pub(crate) calls: Tally,
     /// Those of them that said that the queue has failed.
     pub(crate) calls_failed: Tally,
+    /// Those of them that said that it was given up.
+    pub(crate) calls_fatal: Tally,
     /// Calls because the queue failed.
     pub(crate) failures: Tally,
+    /// Those of them that said that it was given up.
+    pub(crate) fatal: Tally,
     /// Calls that began while another one was running.
     pub(crate) overlaps: Tally,
     /// Calls with interrupts off, which includes those under a lock of the engine.
@@ -81,7 +88,9 @@ impl CqLog {
             pin_init!(Self {
                 calls: Tally::new(),
                 calls_failed: Tally::new(),
+                calls_fatal: Tally::new(),
                 failures: Tally::new(),
+                fatal: Tally::new(),
                 overlaps: Tally::new(),
                 misplaced: Tally::new(),
                 cpu: Atomic::new(u32::MAX),
@@ -122,22 +131,28 @@ impl CqLog {
 pub(crate) struct CqUser(pub(crate) Arc<CqLog>);
 
 impl CqEvents for CqUser {
-    fn notify(&self, failed: bool) {
+    fn notify(&self, failure: Option<Failure>) {
         self.0.enter();
         let hook = self.0.hook.lock().clone();
         if let Some(hook) = hook {
-            hook(failed);
+            hook(failure.is_some());
         }
-        if failed {
+        if failure.is_some() {
             self.0.calls_failed.hit();
+        }
+        if failure == Some(Failure::Fatal) {
+            self.0.calls_fatal.hit();
         }
         self.0.leave();
         self.0.calls.hit();
     }
 
-    fn failed(&self) {
+    fn failed(&self, failure: Failure) {
         self.0.enter();
         self.0.leave();
+        if failure == Failure::Fatal {
+            self.0.fatal.hit();
+        }
         self.0.failures.hit();
     }
 }
@@ -175,13 +190,17 @@ impl QpEvents for QpUser {
 /// What a shared receive queue told.
 pub(crate) struct SrqLog {
     pub(crate) limits: Tally,
+    pub(crate) failures: Tally,
 }
 
 impl SrqLog {
     /// A log without entries. May sleep.
     pub(crate) fn new() -> Result<Arc<Self>> {
-        let limits = Tally::new();
-        Ok(Arc::new(Self { limits }, GFP_KERNEL)?)
+        let log = Self {
+            limits: Tally::new(),
+            failures: Tally::new(),
+        };
+        Ok(Arc::new(log, GFP_KERNEL)?)
     }
 }
 
@@ -191,6 +210,10 @@ pub(crate) struct SrqUser(pub(crate) Arc<SrqLog>);
 impl SrqEvents for SrqUser {
     fn limit_reached(&self) {
         self.0.limits.hit();
+    }
+
+    fn failed(&self) {
+        self.0.failures.hit();
     }
 }
 
@@ -208,7 +231,7 @@ impl Owner {
 }
 
 impl LinkOwner for Owner {
-    fn disconnected(self: Arc<Self>) {
+    fn disconnected(self: Arc<Self>, _by_peer: bool) {
         self.told.hit();
     }
 }

@@ -31,6 +31,7 @@ use crate::{
         },
         region::{
             DomainId,
+            NotRegistered,
             Terms, //
         },
         rights::Rights,
@@ -45,6 +46,13 @@ use crate::{
         Span, //
     }, //
 };
+
+impl MemoryTable {
+    /// Makes what was staged last valid under the whole of `token`, as the verbs face does it.
+    pub(super) fn register(&self, token: Token, terms: Terms) -> Result<(), NotRegistered> {
+        self.register_staged(token, terms, None)
+    }
+}
 
 /// How many bytes are looked at or written in one go.
 const CHUNK: usize = 256;

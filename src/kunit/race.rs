@@ -7,6 +7,7 @@
 //! | `ndk_race_table`   | [`table`]   | no byte moves under a token after its end, table alone    |
 //! | `ndk_race_peers`   | [`peers`]   | the same between queue pairs, for each way to end it      |
 //! | `ndk_race_queues`  | [`queues`]  | each request completes once, no notification is lost      |
+//! | `ndk_race_resize`  | [`resize`]  | nothing is lost or reordered while a depth changes        |
 //!
 //! Whoever races is a [`rig::Crew`]: softirq work that queues itself again on its processor, and
 //! threads. The test's own thread plays the owner and judges. A race ends after so many rounds, or
@@ -17,7 +18,8 @@
 
 mod peers;
 mod queues;
-mod rig;
+mod resize;
+pub(crate) mod rig;
 mod table;
 
 use crate::engine::rights::Rights;

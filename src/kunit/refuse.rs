@@ -72,7 +72,7 @@ impl Traps {
     fn new(end: &End) -> Result<Self> {
         let good = end.buffer(LEN)?;
         let not_yet = end.fast(LEN)?;
-        let elsewhere = Domain::new(end.adapter().clone())?;
+        let elsewhere = Domain::new(end.adapter().clone(), GFP_KERNEL)?;
         let foreign = Buffer::fixed(&elsewhere, LEN, ALL)?;
         let token = good.token();
         let other_key = Token::new(token.index(), token.key().wrapping_add(1));

@@ -88,6 +88,7 @@ pub(crate) const fn register(token: Token, len: u64, rights: Rights) -> Work {
         base: super::buffer::BASE,
         len,
         rights,
+        staged: None,
     }
 }
 

@@ -34,7 +34,7 @@ struct Crowd {
 impl Crowd {
     fn new(depth: u32) -> Result<Self> {
         let lab = Lab::new(RNR_MS)?;
-        let domain = Domain::new(lab.adapter()?)?;
+        let domain = Domain::new(lab.adapter()?, GFP_KERNEL)?;
         let shared = Shared::new(&domain, depth, 4)?;
         let sender = || lab.end(&Plan::PLAIN);
         let user = || lab.end_in(&domain, &Plan::PLAIN, Some(shared.clone()));
@@ -200,6 +200,83 @@ mod tests {
     }
 
     #[test]
+    fn the_limit_of_a_new_queue_is_quiet_until_it_was_reached_once() -> Result {
+        let crowd = Crowd::new(8)?;
+        crowd.shared.srq.preset_limit(3);
+        // Filled below the limit and drained, twice.
+        for n in 0..4 {
+            crowd.shared.post(n, &[])?;
+            crowd.senders[0].post(n, SEND, &[])?;
+            assert!(crowd.users[0].receives.brings(n, Status::Success));
+        }
+        for context in 4..6 {
+            crowd.shared.post(context, &[])?;
+        }
+        for n in 4..6 {
+            crowd.senders[0].post(n, SEND, &[])?;
+        }
+        assert!(same(crowd.limits(), 0) && same(crowd.shared.srq.limit(), 3));
+        for context in 6..9 {
+            crowd.shared.post(context, &[])?;
+        }
+        crowd.senders[0].post(6, SEND, &[])?;
+        assert!(same(crowd.limits(), 1) && same(crowd.shared.srq.limit(), 0));
+        Ok(())
+    }
+
+    #[test]
+    fn a_limit_set_later_does_not_wait_to_be_reached() -> Result {
+        let crowd = Crowd::new(8)?;
+        crowd.shared.srq.preset_limit(3);
+        crowd.shared.post(1, &[])?;
+        crowd.shared.srq.set_limit(1)?;
+        assert!(same(crowd.limits(), 0));
+        crowd.senders[0].post(1, SEND, &[])?;
+        assert!(same(crowd.limits(), 1));
+        Ok(())
+    }
+
+    #[test]
+    fn a_threshold_is_a_limit_that_may_be_above_the_depth() -> Result {
+        let crowd = Crowd::new(4)?;
+        for context in 0..4 {
+            crowd.shared.post(context, &[])?;
+        }
+        crowd.shared.srq.set_threshold(4);
+        assert!(same(crowd.limits(), 0) && same(crowd.shared.srq.limit(), 4));
+        crowd.senders[0].post(1, SEND, &[])?;
+        assert!(same(crowd.limits(), 1) && same(crowd.shared.srq.limit(), 0));
+        crowd.shared.srq.set_threshold(9);
+        assert!(same(crowd.limits(), 2) && same(crowd.shared.srq.limit(), 0));
+        crowd.shared.srq.set_threshold(0);
+        assert!(same(crowd.limits(), 2));
+        Ok(())
+    }
+
+    #[test]
+    fn a_queue_that_is_given_up_tells_it_once_and_gives_no_receive() -> Result {
+        let crowd = Crowd::new(4)?;
+        for context in 0..2 {
+            crowd.shared.post(context, &[])?;
+        }
+        crowd.shared.srq.set_limit(2)?;
+        crowd.shared.srq.break_down();
+        crowd.shared.srq.break_down();
+        let refused = crowd.shared.srq.post(9, [].into_iter());
+        assert!(same(refused, Err(NotPosted::State)));
+        crowd.senders[0].post(1, SEND, &[])?;
+        assert!(crowd.users[0].receives.is_silent() && crowd.senders[0].sends.is_silent());
+        crowd.shared.srq.set_threshold(4);
+        assert!(same(crowd.limits(), 0));
+        assert!(same(crowd.shared.log.failures.get(), 1));
+        // What its owner does then.
+        crowd.users[0].qp.fail();
+        assert!(crowd.users[0].is_down());
+        assert!(crowd.senders[0].sends.brings(1, Status::Flushed));
+        Ok(())
+    }
+
+    #[test]
     fn a_limit_of_zero_is_off_and_one_above_the_depth_is_refused() -> Result {
         let crowd = Crowd::new(4)?;
         for context in 0..4 {
@@ -307,7 +384,7 @@ mod tests {
     #[test]
     fn the_queue_outlives_a_user_that_is_destroyed_while_it_waits() -> Result {
         let lab = Lab::new(RNR_MS)?;
-        let domain = Domain::new(lab.adapter()?)?;
+        let domain = Domain::new(lab.adapter()?, GFP_KERNEL)?;
         let shared = Shared::new(&domain, 8, 4)?;
         for round in 0..3 {
             let pair = || -> Result<[End; 2]> {

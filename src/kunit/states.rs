@@ -12,12 +12,18 @@ use crate::engine::state::State;
 
 /// A hand in `state`.
 fn in_state(state: State) -> Result<Hand> {
-    let hand = Hand::unconnected(&Plan::PLAIN)?;
+    let plan = Plan {
+        outlives_peer: state == State::Lost,
+        ..Plan::PLAIN
+    };
+    let hand = Hand::unconnected(&plan)?;
     let way: &[State] = match state {
         State::Reset => &[],
         State::Init => &[State::Init],
         State::Ready => &[State::Init, State::Ready],
-        State::Connected | State::Error => &[State::Init, State::Ready, State::Connected],
+        State::Connected | State::Error | State::Lost => {
+            &[State::Init, State::Ready, State::Connected]
+        }
     };
     for step in way {
         match step {
@@ -27,6 +33,9 @@ fn in_state(state: State) -> Result<Hand> {
     }
     if state == State::Error {
         hand.end.qp.fail();
+    }
+    if state == State::Lost {
+        hand.end.qp.peer_gone(&*hand.fake);
     }
     Ok(hand)
 }
@@ -60,8 +69,8 @@ mod tests {
             for to in State::ALL {
                 let hand = in_state(from)?;
                 assert!(same(hand.end.qp.state(), from));
-                // Being connected is the transport's to say.
-                let allowed = to != State::Connected && from.may_become(to);
+                // Being connected is the transport's to say, and that the peer is gone.
+                let allowed = !matches!(to, State::Connected | State::Lost) && from.may_become(to);
                 let want = if allowed { Ok(()) } else { Err(EINVAL) };
                 assert!(hand.end.qp.modify(to) == want);
                 let after = if allowed { to } else { from };

@@ -32,7 +32,17 @@ use super::{
 use crate::{
     direct,
     engine::{
-        connection::{Ask, ConnectionEvents, Exchange, Listener, ListenerEvents, Offer},
+        connection::{
+            Ask,
+            ConnectionEvents,
+            Exchange,
+            Listener,
+            ListenerEvents,
+            NotAccepted,
+            NotListening,
+            Offer,
+            Timeouts, //
+        },
         qp::QueuePair,
         state::State,
         status::Status,
@@ -69,18 +79,31 @@ pub(super) struct Answer {
     pub(super) data: ([u8; 8], usize),
 }
 
+/// How somebody behaves who is told things.
+#[derive(Default)]
+pub(super) struct Habits {
+    /// How often `closed` fails before it is taken.
+    pub(super) stubborn: u32,
+    /// How often `reply` fails before it is taken.
+    pub(super) deaf: u32,
+    /// Ended while this side is told that the connection is up.
+    pub(super) victim: Option<Arc<QueuePair>>,
+    /// Whether a passive side waits for the active side's confirmation.
+    pub(super) confirms: bool,
+    /// Abandoned while this side is asked whether it waits.
+    pub(super) abandons: Option<Arc<Offer>>,
+}
+
 /// What one side was told.
 #[pin_data]
 pub(super) struct Told {
     pub(super) replies: Tally,
     pub(super) established: Tally,
+    pub(super) not_established: Tally,
     pub(super) closed: Tally,
-    /// How often `closed` fails before it is taken.
-    stubborn: u32,
-    /// How often `reply` fails before it is taken.
-    deaf: u32,
-    /// Ended while it is told that the connection is up.
-    victim: Option<Arc<QueuePair>>,
+    /// How often `closed` was said to be by the peer.
+    pub(super) closed_by_peer: Tally,
+    habits: Habits,
     #[pin]
     answer: SpinLockIrq<Option<Answer>>,
 }
@@ -88,33 +111,51 @@ pub(super) struct Told {
 impl Told {
     /// Told nothing yet. May sleep.
     pub(super) fn new() -> Result<Arc<Self>> {
-        Self::with(0, 0, None)
+        Self::with(Habits::default())
     }
 
     /// Its end can be told only after that many attempts.
     pub(super) fn stubborn(attempts: u32) -> Result<Arc<Self>> {
-        Self::with(attempts, 0, None)
+        Self::with(Habits {
+            stubborn: attempts,
+            ..Habits::default()
+        })
     }
 
     /// Its answer can be told only after that many attempts.
     pub(super) fn deaf(attempts: u32) -> Result<Arc<Self>> {
-        Self::with(0, attempts, None)
+        Self::with(Habits {
+            deaf: attempts,
+            ..Habits::default()
+        })
     }
 
     /// Ends that queue pair while it is told that it is connected.
     pub(super) fn ending(victim: &Arc<QueuePair>) -> Result<Arc<Self>> {
-        Self::with(0, 0, Some(victim.clone()))
+        Self::with(Habits {
+            victim: Some(victim.clone()),
+            ..Habits::default()
+        })
     }
 
-    fn with(stubborn: u32, deaf: u32, victim: Option<Arc<QueuePair>>) -> Result<Arc<Self>> {
+    /// Waits for the confirmation when it is the passive side.
+    pub(super) fn patient() -> Result<Arc<Self>> {
+        Self::with(Habits {
+            confirms: true,
+            ..Habits::default()
+        })
+    }
+
+    /// Behaves like that. May sleep.
+    pub(super) fn with(habits: Habits) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 replies: Tally::new(),
                 established: Tally::new(),
+                not_established: Tally::new(),
                 closed: Tally::new(),
-                stubborn,
-                deaf,
-                victim,
+                closed_by_peer: Tally::new(),
+                habits,
                 answer <- new_spinlock_irq!(None),
             }),
             GFP_KERNEL,
@@ -130,12 +171,12 @@ impl Told {
             status: status.map(|limits| (limits.inbound, limits.outbound)),
             data: (head, data.len()),
         });
-        if let Some(victim) = &self.victim {
+        if let Some(victim) = &self.habits.victim {
             victim.fail();
         }
     }
 
-    /// The answer, or the report that the connection is up, that came last.
+    /// The answer, or the report whether the connection is up, that came last.
     pub(super) fn answer(&self) -> Option<Answer> {
         *self.answer.lock()
     }
@@ -148,7 +189,7 @@ impl Told {
 
 impl ConnectionEvents for Told {
     fn reply(&self, answer: Result<ReadLimits, Status>, private_data: &[u8]) -> Result {
-        let is_deaf = self.replies.hit() < self.deaf;
+        let is_deaf = self.replies.hit() < self.habits.deaf;
         self.note(answer, private_data);
         match is_deaf {
             true => Err(ENOMEM),
@@ -161,8 +202,23 @@ impl ConnectionEvents for Told {
         self.note(Ok(limits), &[]);
     }
 
-    fn closed(&self) -> Result {
-        match self.closed.hit() < self.stubborn {
+    fn not_established(&self, status: Status) {
+        self.not_established.hit();
+        self.note(Err(status), &[]);
+    }
+
+    fn confirms(&self) -> bool {
+        if let Some(offer) = &self.habits.abandons {
+            offer.abandon();
+        }
+        self.habits.confirms
+    }
+
+    fn closed(&self, by_peer: bool) -> Result {
+        if by_peer {
+            self.closed_by_peer.hit();
+        }
+        match self.closed.hit() < self.habits.stubborn {
             true => Err(ENOMEM),
             false => Ok(()),
         }
@@ -243,9 +299,14 @@ pub(super) struct Town {
 impl Town {
     /// Nobody listens yet. May sleep.
     pub(super) fn new() -> Result<Self> {
+        Self::with(Timeouts::DEFAULT)
+    }
+
+    /// The same, where offers wait that long.
+    pub(super) fn with(timeouts: Timeouts) -> Result<Self> {
         let lab = Lab::new(RNR_MS)?;
         let town = Self {
-            exchange: Exchange::new(direct::connect)?,
+            exchange: Exchange::new(direct::connect, timeouts)?,
             active: lab.end(&Plan::PLAIN)?,
             passive: lab.end(&Plan::PLAIN)?,
             doors: KBox::pin_init(new_mutex!(KVec::new()), GFP_KERNEL)?,
@@ -260,7 +321,11 @@ impl Town {
     pub(super) fn listen(&self, at: SocketAddr, door: &Arc<Door>) -> Result<Arc<Listener>> {
         self.doors.lock().push(door.clone(), GFP_KERNEL)?;
         let events = KBox::new(DoorEvents(door.clone()), GFP_KERNEL)?;
-        self.exchange.listen(NET, at, events)
+        let listener = self.exchange.listen(NET, at, events);
+        listener.map_err(|why| match why {
+            NotListening::InUse => EADDRINUSE,
+            NotListening::NoMemory => ENOMEM,
+        })
     }
 
     /// A door at `HERE`, open.
@@ -286,12 +351,20 @@ impl Town {
             },
             private_data,
             events: told.clone(),
+            confirms: false,
         })
     }
 
     /// The active side asks.
     pub(super) fn connect(&self, told: &Arc<Told>) -> Result<Arc<Offer>> {
         self.submit(self.ask(told)?)
+    }
+
+    /// The active side asks, and will have the last word if the passive side waits for it.
+    pub(super) fn connect_in_two_steps(&self, told: &Arc<Told>) -> Result<Arc<Offer>> {
+        let mut ask = self.ask(told)?;
+        ask.confirms = true;
+        self.submit(ask)
     }
 
     /// Makes an offer of `ask` and takes it to whoever listens.
@@ -302,7 +375,20 @@ impl Town {
     }
 
     /// The passive side says yes.
-    pub(super) fn accept(&self, offer: &Offer, told: &Arc<Told>) -> Result {
+    pub(super) fn accept(&self, offer: &Arc<Offer>, told: &Arc<Told>) -> Result {
+        self.try_accept(offer, told).map_err(|why| match why {
+            NotAccepted::Gone => ECONNABORTED,
+            NotAccepted::NotReady => EINVAL,
+            NotAccepted::NoMemory => ENOMEM,
+        })
+    }
+
+    /// The same, with the engine's own word for a failure.
+    pub(super) fn try_accept(
+        &self,
+        offer: &Arc<Offer>,
+        told: &Arc<Told>,
+    ) -> Result<(), NotAccepted> {
         let limits = ReadLimits {
             inbound: 5,
             outbound: 9,
@@ -325,6 +411,6 @@ pub(super) fn connected(active: &Arc<Told>, passive: &Arc<Told>) -> Result<Town>
     let town = Town::new()?;
     let door = town.open()?;
     town.connect(active)?;
-    town.accept(&*door.offer()?, passive)?;
+    town.accept(&door.offer()?, passive)?;
     Ok(town)
 }

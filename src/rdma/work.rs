@@ -72,6 +72,7 @@ pub(super) unsafe fn sges<'a>(list: *const bindings::ib_sge, count: c_int) -> Re
 
 /// How a send is to be treated. C: `enum ib_send_flags`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(ndk_kunit, derive(Default))]
 pub(crate) struct SendFlags(c_int);
 
 impl SendFlags {

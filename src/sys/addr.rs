@@ -57,6 +57,16 @@ pub(crate) fn read(storage: &Storage) -> Option<SocketAddr> {
     }
 }
 
+/// Reads an address from bytes, which may be fewer than a storage has: what is missing is zero.
+pub(crate) fn from_bytes(bytes: &[u8]) -> Option<SocketAddr> {
+    let mut storage: Bytes = [0; size_of::<Storage>()];
+    for (to, from) in storage.iter_mut().zip(bytes) {
+        *to = *from;
+    }
+    // SAFETY: As in `write`.
+    read(&unsafe { storage.as_ptr().cast::<Storage>().read_unaligned() })
+}
+
 /// Makes the C form of `addr`.
 pub(crate) fn write(addr: &SocketAddr) -> Storage {
     let mut bytes: Bytes = [0; size_of::<Storage>()];

@@ -23,7 +23,6 @@ pub(crate) fn current() -> u32 {
 }
 
 /// One more than the highest processor number there can be. Any context.
-#[cfg(ndk_kunit)]
 #[inline]
 pub(crate) fn count_ids() -> u32 {
     // SAFETY: Reads a value that is constant after boot.

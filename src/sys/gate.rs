@@ -84,10 +84,21 @@ impl<T> Gate<T> {
     /// Enters, if the gate is open under `key`. The gate stays quietless until the result drops.
     #[inline]
     pub(crate) fn enter(&self, key: u8) -> Result<Entered<'_, T>, Refused> {
+        self.enter_under(Some(key))
+    }
+
+    /// Enters, if the gate is open, whatever its key is.
+    #[inline]
+    pub(crate) fn enter_any(&self) -> Result<Entered<'_, T>, Refused> {
+        self.enter_under(None)
+    }
+
+    #[inline]
+    fn enter_under(&self, key: Option<u8>) -> Result<Entered<'_, T>, Refused> {
         // `Acquire`, so that who is refused sees why the gate was closed.
         let mut word = self.word.load(Acquire);
         loop {
-            check(word, Some(key))?;
+            check(word, key)?;
             if word & ENTRIES == ENTRIES {
                 return Err(Refused::NotOpen);
             }
@@ -122,6 +133,14 @@ impl<T> Gate<T> {
     /// Whether the gate is open now; then what earlier entries did is visible, too.
     pub(crate) fn is_open(&self) -> bool {
         self.word.load(Acquire) & OPEN != 0
+    }
+
+    /// Whether the gate is open, or else quiet, and the key of the last opening; all at one time.
+    pub(crate) fn look(&self) -> (bool, bool, u8) {
+        let word = self.word.load(Acquire);
+        // CAST: the mask leaves eight bits.
+        let key = ((word & KEY) >> KEY_SHIFT) as u8;
+        (word & OPEN != 0, word & (OPEN | ENTRIES) == 0, key)
     }
 
     /// The key of the last opening.

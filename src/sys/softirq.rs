@@ -14,6 +14,7 @@
 use core::ptr::NonNull;
 
 use kernel::{
+    alloc::Flags,
     prelude::*,
     types::NotThreadSafe,
     workqueue::{
@@ -31,6 +32,12 @@ use crate::bindings;
 pub(crate) fn may_run_here() -> bool {
     // SAFETY: Reads the state of the current context only.
     unsafe { bindings::ndk_may_run_bh() }
+}
+
+/// Whether this is softirq, or a section that keeps softirqs off. Any context.
+pub(crate) fn is_here() -> bool {
+    // SAFETY: Reads the state of the current context only.
+    unsafe { bindings::ndk_in_softirq() }
 }
 
 /// A section in which softirqs do not run on this processor.
@@ -152,10 +159,8 @@ impl BhQueue {
 /// A work queue whose items run in process context and may sleep. C: `WQ_UNBOUND | WQ_MEM_RECLAIM`.
 ///
 /// Dropping it runs what is queued and waits.
-#[cfg(ndk_kunit)]
 pub(crate) struct ProcessQueue(OwnQueue);
 
-#[cfg(ndk_kunit)]
 impl ProcessQueue {
     /// Makes a queue. Process context. `ENOMEM` when there is no memory.
     pub(crate) fn new(name: &CStr) -> Result<Self> {
@@ -163,6 +168,11 @@ impl ProcessQueue {
         let wq = unsafe { bindings::ndk_wq_alloc_unbound(name.as_char_ptr()) };
         // INVARIANT: The new workqueue is this object's.
         Ok(Self(OwnQueue(NonNull::new(wq).ok_or(ENOMEM)?)))
+    }
+
+    /// Runs `task` once, soon. The context is that of the flags; `ENOMEM` when there is no memory.
+    pub(crate) fn spawn(&self, flags: Flags, task: impl FnOnce() + Send + 'static) -> Result {
+        Ok(self.0.queue().try_spawn(flags, task)?)
     }
 
     /// Queues `item`. Any context. Gives it back when it is already queued.

@@ -184,7 +184,22 @@ impl Run<'_> {
         len
     }
 
+    /// Reads as many bytes into `to` as fit, and returns their number; `None` when they cannot all
+    /// be read without sleeping. Any context. C: `copy_from_kernel_nofault()`.
+    ///
+    /// For addresses that somebody names who is not trusted with them: one that is not mapped, or
+    /// is no kernel address, is told and not followed.
+    pub(crate) fn read_nofault(&self, to: &mut [u8]) -> Option<usize> {
+        let len = self.len.min(to.len());
+        // CAST: widening.
+        let (addr, bytes) = (self.addr as u64, len as u64);
+        // SAFETY: `to` has room for `len` bytes; the function survives whatever `addr` is.
+        let read = unsafe { bindings::ndk_read_nofault(to.as_mut_ptr().cast(), addr, bytes) };
+        read.then_some(len)
+    }
+
     /// Reads as many bytes into `to` as fit, and returns their number.
+    #[cfg(ndk_kunit)]
     pub(crate) fn read(&self, to: &mut [u8]) -> usize {
         let len = self.len.min(to.len());
         // SAFETY: As in `write`.
@@ -217,6 +232,12 @@ impl Run<'_> {
     }
 }
 
+/// Whether a range is memory that the kernel maps for good. Any context.
+pub(crate) fn is_memory(addr: u64, len: u32) -> bool {
+    // SAFETY: The function looks the address up in the memory map and does not follow it.
+    unsafe { bindings::ndk_is_direct_mapped(addr, u64::from(len)) }
+}
+
 /// The bytes of a test's own array, which the test keeps alive as long as it uses the span.
 #[cfg(ndk_kunit)]
 pub(crate) fn test_span(bytes: &mut [u8]) -> Span {
@@ -243,6 +264,7 @@ pub(crate) fn test_part(run: Run<'_>) -> Span {
 mod tests {
     use super::test_span as span;
     use super::*;
+    use kernel::prelude::*;
 
     #[test]
     fn slices_stay_inside() {
@@ -301,6 +323,29 @@ mod tests {
         let [null, high] = unsafe { [Span::new(8, 8), Span::new(usize::MAX - 8, 8)] };
         assert!(!null.run().is_direct_mapped() && !high.run().is_direct_mapped());
         assert!(Run::EMPTY.is_direct_mapped());
+    }
+
+    #[test]
+    fn reading_an_address_that_cannot_be_read_is_refused() -> Result {
+        let mut page = VVec::from_elem(7u8, 4096, GFP_KERNEL)?;
+        let end = page.as_mut_ptr() as usize + 4096;
+        let mut to = [0u8; 16];
+        // A mapped page is followed by one that is not.
+        for (addr, len, want) in [
+            (end - 16, 16, Some(16)),
+            (end - 8, 8, Some(8)),
+            (end - 8, 16, None),
+            (end, 1, None),
+            (8, 8, None),
+            (usize::MAX / 2 + 1, 8, None),
+            (8, 0, Some(0)),
+        ] {
+            // SAFETY: The range is only read where that is possible.
+            let span = unsafe { Span::new(addr, len) };
+            assert!(span.run().read_nofault(&mut to) == want);
+        }
+        assert!(to == [7; 16]);
+        Ok(())
     }
 
     #[test]

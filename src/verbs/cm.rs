@@ -13,17 +13,25 @@ use kernel::{
 };
 
 use super::{
-    device::{
-        Shared,
-        MAX_READS, //
-    },
     Verbs,
     CONTEXT, //
 };
 use crate::{
     engine::{
-        connection::{Ask, ConnectionEvents, Exchange, Listener, ListenerEvents, Offer},
+        connection::{
+            Ask,
+            ConnectionEvents,
+            Exchange,
+            Gone,
+            Listener,
+            ListenerEvents,
+            NotAccepted,
+            NotListening,
+            Offer, //
+        },
         counters::Counter,
+        limits::MAX_READS,
+        port::Port,
         status::Status,
         transport::ReadLimits, //
     },
@@ -44,6 +52,9 @@ struct Events {
     id: CmId<Verbs>,
     local: SocketAddr,
     remote: SocketAddr,
+    /// The reads to serve at once that the consumer asked for. It is told these, and not how many
+    /// of them the peer may have outstanding: SMB takes them for the number of its regions.
+    inbound: u32,
 }
 
 impl ConnectionEvents for Events {
@@ -53,7 +64,7 @@ impl ConnectionEvents for Events {
             status: answer.map(|_| ()).map_err(errno),
             local: self.local,
             remote: self.remote,
-            ird: narrow(limits.inbound),
+            ird: narrow(answer.map_or(0, |_| self.inbound)),
             ord: narrow(limits.outbound),
             private_data,
         };
@@ -61,12 +72,12 @@ impl ConnectionEvents for Events {
     }
 
     fn established(&self, limits: ReadLimits) {
-        let (ird, ord) = (narrow(limits.inbound), narrow(limits.outbound));
+        let (ird, ord) = (narrow(self.inbound), narrow(limits.outbound));
         // The event has no data, and iw_cm keeps room for it: it is never lost.
         let _ = self.id.established(ird, ord);
     }
 
-    fn closed(&self) -> Result {
+    fn closed(&self, _by_peer: bool) -> Result {
         self.id.closed(Ok(()))
     }
 }
@@ -96,27 +107,35 @@ fn limits(params: &ConnParams<'_>) -> ReadLimits {
 pub(super) fn connect(id: CmId<Verbs>, qp: &Qp<Verbs>, params: &ConnParams<'_>) -> Result {
     let local = id.mapped_local().or_else(|| id.local()).ok_or(EINVAL)?;
     let remote = id.mapped_remote().or_else(|| id.remote()).ok_or(EINVAL)?;
-    let shared = qp.shared();
+    let port = qp.port();
     if qp.has_asked() {
         return Err(EINVAL);
     }
-    let netdev = shared.netdev().ok_or(ENETDOWN)?;
+    let netdev = port.netdev().ok_or(ENETDOWN)?;
     let mut private_data = KVec::new();
     private_data.extend_from_slice(params.private_data, GFP_KERNEL)?;
-    let events = Arc::new(Events { id, local, remote }, GFP_KERNEL)?;
-    let offer = shared.exchange.make_offer(Ask {
-        net: shared.adapter.net(),
+    let limits = limits(params);
+    let events = Events {
+        id,
+        local,
+        remote,
+        inbound: limits.inbound,
+    };
+    let events = Arc::new(events, GFP_KERNEL)?;
+    let offer = port.exchange().make_offer(Ask {
+        net: port.net(),
         local,
         remote,
         remote_is_here: netdev.is_local_addr(remote.ip()),
         qp: qp.engine().clone(),
-        limits: limits(params),
+        limits,
         private_data,
         events,
+        confirms: false,
     })?;
     // The queue pair can take it back from here on, and so before it can be answered.
     qp.set_offer(offer.number());
-    shared.exchange.submit(&offer);
+    port.exchange().submit(&offer);
     Ok(())
 }
 
@@ -127,26 +146,34 @@ pub(super) fn accept(
     request: RequestId,
     params: &ConnParams<'_>,
 ) -> Result {
-    let offer = qp.shared().exchange.offer(request.number());
+    let offer = qp.port().exchange().offer(request.number());
     let offer = offer.ok_or(ECONNABORTED)?;
+    let limits = limits(params);
     let events = Events {
         id,
         local: offer.passive_addr(),
         remote: offer.active_addr(),
+        inbound: limits.inbound,
     };
     let Ok(events) = Arc::new(events, GFP_KERNEL) else {
         // The consumer cannot answer any more: the request is no longer known above.
         let _ = offer.reject(&[]);
         return Err(ENOMEM);
     };
-    offer.accept(qp.engine(), limits(params), params.private_data, events)
+    let accepted = offer.accept(qp.engine(), limits, params.private_data, events);
+    accepted.map_err(|why| match why {
+        NotAccepted::Gone => ECONNABORTED,
+        NotAccepted::NotReady => EINVAL,
+        NotAccepted::NoMemory => ENOMEM,
+    })
 }
 
 /// Turns a request away, with words for the peer.
 pub(super) fn reject(request: RequestId, private_data: &[u8]) -> Result {
     let context = CONTEXT.get().ok_or(ENODEV)?;
     let offer = context.exchange.offer(request.number());
-    offer.ok_or(ECONNABORTED)?.reject(private_data)
+    let rejected = offer.ok_or(ECONNABORTED)?.reject(private_data);
+    rejected.map_err(|Gone| ECONNABORTED)
 }
 
 /// A listening `iw_cm_id`.
@@ -157,7 +184,7 @@ pub(crate) struct Listening {
 
 struct Requests {
     id: CmId<Verbs>,
-    shared: Arc<Shared>,
+    port: Arc<Port>,
 }
 
 impl ListenerEvents for Requests {
@@ -175,17 +202,15 @@ impl ListenerEvents for Requests {
     }
 
     fn turned_away(&self) {
-        self.shared.adapter.count(Counter::Rejects, 1);
+        self.port.adapter().count(Counter::Rejects, 1);
     }
 
     fn device(&self) -> usize {
-        Arc::as_ptr(&self.shared.adapter).addr()
+        Arc::as_ptr(self.port.adapter()).addr()
     }
 
     fn has_addr(&self, ip: IpAddr) -> bool {
-        self.shared
-            .netdev()
-            .is_some_and(|n: NetDev| n.owns_addr(ip))
+        self.port.netdev().is_some_and(|n: NetDev| n.owns_addr(ip))
     }
 }
 
@@ -193,11 +218,15 @@ impl ListenerEvents for Requests {
 /// Listeners of several devices share a wildcard.
 pub(super) fn listen(device: &Device<Verbs>, id: CmId<Verbs>) -> Result<Arc<Listening>> {
     let at = id.mapped_local().or_else(|| id.local()).ok_or(EINVAL)?;
-    let shared = device.shared().clone();
-    let exchange = shared.exchange.clone();
-    let net = shared.adapter.net();
-    let events = KBox::new(Requests { id, shared }, GFP_KERNEL)?;
-    let listener = exchange.listen(net, at, events)?;
+    let port = device.port().clone();
+    let exchange = port.exchange().clone();
+    let net = port.net();
+    let events = KBox::new(Requests { id, port }, GFP_KERNEL)?;
+    let listener = exchange.listen(net, at, events);
+    let listener = listener.map_err(|why| match why {
+        NotListening::InUse => EADDRINUSE,
+        NotListening::NoMemory => ENOMEM,
+    })?;
     // Dropping it ends listening, so nothing is left behind when there is no memory.
     Ok(Arc::new(Listening { exchange, listener }, GFP_KERNEL)?)
 }

@@ -7,18 +7,17 @@ use kernel::{
     sync::Arc, //
 };
 
-use super::{
-    device::MAX_CQ_ENTRIES,
-    Verbs, //
-};
+use super::Verbs;
 use crate::{
     engine::{
         cq::{
             Arm,
             CompletionQueue,
             CqEvents,
+            Failure,
             IfPresent, //
         },
+        limits::MAX_CQ_ENTRIES,
         status::Status,
         work::{
             Completion,
@@ -47,11 +46,11 @@ pub(crate) struct Queue(Arc<CompletionQueue>);
 struct Upcalls(CqUpcall);
 
 impl CqEvents for Upcalls {
-    fn notify(&self, _failed: bool) {
+    fn notify(&self, _failure: Option<Failure>) {
         self.0.completed();
     }
 
-    fn failed(&self) {
+    fn failed(&self, _failure: Failure) {
         self.0.error();
     }
 }
@@ -152,5 +151,59 @@ const fn opcode(operation: Operation) -> WcOpcode {
         Operation::Bind => WcOpcode::LocalInv,
         Operation::Receive => WcOpcode::Recv,
         Operation::ReceiveWrite => WcOpcode::RecvWithImm,
+    }
+}
+
+#[cfg(ndk_kunit)]
+#[kernel::macros::kunit_tests(ndk_face_verbs_cq)]
+mod tests {
+    use super::*;
+
+    use crate::ndk::status::NtStatus;
+
+    #[test]
+    fn ndk_face_01_what_is_cancelled_is_a_flush_error_of_verbs() {
+        assert!(status(Status::Flushed, Operation::Send) == WcStatus::WrFlush);
+        assert!(NtStatus::of(Status::Flushed) == NtStatus::CANCELLED);
+    }
+
+    #[test]
+    fn ndk_face_15_the_mapping_to_verbs_merges_what_ndk_tells_apart() {
+        // Pairs that are one status in verbs and two here: no way leads back.
+        for (one, other) in [
+            (Status::LocalLength, Status::ReceiveLength),
+            (Status::Flushed, Status::Aborted),
+            (Status::Timeout, Status::Refused),
+        ] {
+            assert!(status(one, Operation::Send) == status(other, Operation::Send));
+            assert!(NtStatus::of(one) != NtStatus::of(other));
+        }
+    }
+
+    #[test]
+    fn ndk_face_15_a_completion_carries_the_ntstatus_beside_the_verbs_status() {
+        let all = [
+            Status::Success,
+            Status::Flushed,
+            Status::LocalLength,
+            Status::LocalOperation,
+            Status::LocalAccess,
+            Status::Bind,
+            Status::ReceiveLength,
+            Status::RemoteAccess,
+            Status::ReceiverNotReady,
+            Status::Fatal,
+        ];
+        for one in all {
+            let entry = Completion {
+                status: one,
+                ..Completion::BLANK
+            };
+            let wc = wc(&entry);
+            assert!((wc.status == WcStatus::Success) == one.is_success());
+            assert!(wc.vendor_err == one.ntstatus());
+            // CAST: the bits stay.
+            assert!(NtStatus::of(one).raw() == one.ntstatus() as i32);
+        }
     }
 }

@@ -4,10 +4,7 @@
 
 use kernel::{
     prelude::*,
-    sync::{
-        Arc,
-        SpinLockIrq, //
-    }, //
+    sync::Arc, //
 };
 
 use super::{
@@ -16,9 +13,20 @@ use super::{
 };
 use crate::{
     engine::{
-        connection::Exchange,
         domain::Adapter,
+        limits::{
+            MAX_CQ_ENTRIES,
+            MAX_PIECES,
+            MAX_READS,
+            MAX_READ_SGES,
+            MAX_REQUESTS,
+            MAX_SGES, //
+        },
         memory::MAX_REGIONS,
+        port::{
+            Port,
+            Ports, //
+        },
         token::Token, //
     },
     rdma::DeviceAttributes,
@@ -32,79 +40,49 @@ use crate::{
     }, //
 };
 
-/// The most pages or pieces of a fast registration: what SMB Direct caps at.
-pub(super) const MAX_PIECES: u32 = 2048;
-/// The most requests in one queue.
-pub(super) const MAX_REQUESTS: u32 = 16384;
-/// The most elements of a send, a write or a receive.
-pub(super) const MAX_SGES: u32 = 32;
-/// A read has one sink on the wire (RFC 5040 section 5.2), and so everywhere.
-pub(super) const MAX_READ_SGES: u32 = 1;
-/// The most bytes that a request carries inline.
-pub(super) const MAX_INLINE: u32 = 512;
-/// The most entries of a completion queue.
-pub(super) const MAX_CQ_ENTRIES: u32 = 1 << 20;
-/// Reads at once, in either direction of a connection.
-pub(super) const MAX_READS: u32 = 128;
-
-/// What stands behind a device: one port on one network device.
-pub(crate) struct Port {
-    shared: Arc<Shared>,
-}
-
-/// What the objects of a device keep of it.
-#[pin_data]
-pub(super) struct Shared {
-    pub(super) adapter: Arc<Adapter>,
-    pub(super) exchange: Arc<Exchange>,
-    /// Gone when the network device goes, so that nothing holds that up.
-    #[pin]
-    netdev: SpinLockIrq<Option<NetDev>>,
-}
-
-impl Shared {
-    /// The network device, as long as it is there.
-    pub(super) fn netdev(&self) -> Option<NetDev> {
-        self.netdev.lock().clone()
-    }
+/// What stands behind a device: its port, which all faces find until the device goes.
+pub(crate) struct Registered {
+    port: Arc<Port>,
+    ports: Arc<Ports>,
 }
 
 /// Makes the engine's side of a new device.
-pub(super) fn open(name: &CStr, netdev: &NetDev, memory: Span) -> Result<Port> {
+pub(super) fn open(name: &CStr, netdev: &NetDev, memory: Span) -> Result<Registered> {
     let context: Arc<Context> = CONTEXT.get().ok_or(ENODEV)?;
     let adapter = Adapter::new(context.host.clone(), name, netdev.net_cookie(), memory)?;
-    let netdev = Some(netdev.clone());
-    let shared = Arc::pin_init(
-        pin_init!(Shared {
-            adapter,
-            exchange: context.exchange.clone(),
-            netdev <- kernel::new_spinlock_irq!(netdev),
-        }),
-        GFP_KERNEL,
-    )?;
-    Ok(Port { shared })
+    let port = Port::new(adapter, context.exchange.clone(), netdev.clone())?;
+    let ports = context.ports.clone();
+    ports.add(port.clone())?;
+    Ok(Registered { port, ports })
 }
 
-impl Port {
+impl Registered {
     pub(super) fn adapter(&self) -> &Arc<Adapter> {
-        &self.shared.adapter
+        self.port.adapter()
     }
 
-    pub(super) fn shared(&self) -> &Arc<Shared> {
-        &self.shared
+    pub(super) fn port(&self) -> &Arc<Port> {
+        &self.port
     }
 
     pub(super) fn read_counters(&self, values: &mut [u64]) {
         for (index, value) in values.iter_mut().enumerate() {
-            *value = self.shared.adapter.counted(index);
+            *value = self.adapter().counted(index);
         }
     }
 
     pub(super) fn netdev_event(&self, event: NetDevEvent) {
         if event == NetDevEvent::Unregister {
-            let netdev = self.shared.netdev.lock().take();
-            drop(netdev);
+            self.port.forget_netdev();
         }
+    }
+}
+
+/// The device goes, and the verbs consumers have left it; the other faces' users follow.
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.ports.remove(&self.port);
+        self.port.shut();
     }
 }
 

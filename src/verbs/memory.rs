@@ -7,13 +7,11 @@ use kernel::{
     sync::Arc, //
 };
 
-use super::{
-    device::MAX_PIECES,
-    Verbs, //
-};
+use super::Verbs;
 use crate::{
     engine::{
         domain::Domain,
+        limits::MAX_PIECES,
         region::Terms,
         rights::Rights,
         spans::SpanList,

@@ -14,14 +14,6 @@ use kernel::{
 };
 
 use super::{
-    device::{
-        Shared,
-        MAX_INLINE,
-        MAX_READS,
-        MAX_READ_SGES,
-        MAX_REQUESTS,
-        MAX_SGES, //
-    },
     memory::{
         rights,
         rights_of, //
@@ -30,6 +22,14 @@ use super::{
 };
 use crate::{
     engine::{
+        limits::{
+            MAX_INLINE,
+            MAX_READS,
+            MAX_READ_SGES,
+            MAX_REQUESTS,
+            MAX_SGES, //
+        },
+        port::Port,
         qp::{
             Caps,
             NotPosted,
@@ -81,7 +81,7 @@ use crate::{
 /// What stands behind a queue pair.
 pub(crate) struct Pair {
     engine: Arc<QueuePair>,
-    shared: Arc<Shared>,
+    port: Arc<Port>,
     signal_all: bool,
     control: Pin<KBox<SpinLockIrq<Control>>>,
 }
@@ -119,6 +119,7 @@ pub(super) fn create(device: &Device<Verbs>, init: &QpInit<'_, Verbs>) -> Result
         shared: init.srq.map(|srq| (**srq).clone()),
         events: KBox::new(Upcalls(init.upcall.clone()), GFP_KERNEL)?,
         cookie: init.cookie.into_raw(),
+        outlives_peer: false,
     };
     let control = Control {
         access: Access::default(),
@@ -133,7 +134,7 @@ pub(super) fn create(device: &Device<Verbs>, init: &QpInit<'_, Verbs>) -> Result
         caps: granted(engine.caps()),
         payload: Pair {
             engine,
-            shared: device.shared().clone(),
+            port: device.port().clone(),
             signal_all: init.signal_all,
             control,
         },
@@ -175,15 +176,15 @@ impl Pair {
         &self.engine
     }
 
-    /// What it keeps of its device.
-    pub(super) fn shared(&self) -> &Shared {
-        &self.shared
+    /// The port of its device.
+    pub(super) fn port(&self) -> &Port {
+        &self.port
     }
 
     /// Whether a connect of this side is not answered yet.
     pub(super) fn has_asked(&self) -> bool {
         let number = self.control.lock().offer;
-        number.is_some_and(|n| self.shared.exchange.offer(n).is_some())
+        number.is_some_and(|n| self.port.exchange().offer(n).is_some())
     }
 
     /// Remembers what this side has asked for, so that destroying can take it back.
@@ -227,7 +228,7 @@ impl Pair {
             State::Init => QpState::Init,
             State::Ready => QpState::Rtr,
             State::Connected => QpState::Rts,
-            State::Error => QpState::Err,
+            State::Error | State::Lost => QpState::Err,
         };
         let control = self.control.lock();
         QpAttributes {
@@ -243,7 +244,7 @@ impl Pair {
     /// Ends everything; the connection manager is told before this returns.
     pub(super) fn destroy(&self) {
         let number = self.control.lock().offer.take();
-        if let Some(offer) = number.and_then(|n| self.shared.exchange.offer(n)) {
+        if let Some(offer) = number.and_then(|n| self.port.exchange().offer(n)) {
             offer.abandon();
         }
         self.engine.destroy();
@@ -397,6 +398,7 @@ fn register(reg: &RegMr<'_, Verbs>) -> Result<Work> {
         base: reg.iova,
         len: reg.len,
         rights: rights(reg.access)?,
+        staged: None,
     })
 }
 
@@ -454,4 +456,61 @@ pub(super) fn post_srq_receive(srq: &Arc<SharedReceive>, chain: &mut RecvChain<'
             .map_err(errno)?;
     }
     Ok(())
+}
+
+#[cfg(ndk_kunit)]
+#[kernel::macros::kunit_tests(ndk_face_verbs_qp)]
+mod tests {
+    use super::*;
+
+    use crate::ndk::status::NtStatus;
+
+    #[test]
+    fn ndk_face_02_a_post_below_rts_is_einval_in_verbs_and_connection_invalid_in_ndk() {
+        assert!(errno(NotPosted::State) == EINVAL);
+        assert!(NtStatus::of_refusal(NotPosted::State) == NtStatus::CONNECTION_INVALID);
+    }
+
+    #[test]
+    fn ndk_face_04_signalling_is_asked_for_in_verbs() {
+        let none = SendFlags::default();
+        assert!(!flags(&none, false).has(Flags::SIGNALED));
+        // Unless all requests of the queue pair are signalled.
+        assert!(flags(&none, true).has(Flags::SIGNALED));
+    }
+
+    #[test]
+    fn ndk_face_15_refusals_that_are_one_errno_are_told_apart_in_ndk() {
+        let merged = [
+            NotPosted::State,
+            NotPosted::TooManySges,
+            NotPosted::InlineTooLong,
+        ];
+        for (at, one) in merged.into_iter().enumerate() {
+            assert!(errno(one) == EINVAL);
+            for other in merged.into_iter().skip(at + 1) {
+                assert!(NtStatus::of_refusal(one) != NtStatus::of_refusal(other));
+            }
+        }
+        assert!(errno(NotPosted::Full) == ENOMEM);
+        assert!(NtStatus::of_refusal(NotPosted::Full) == NtStatus::NO_MORE_ENTRIES);
+    }
+
+    #[test]
+    fn ndk_face_16_a_local_invalidation_of_verbs_takes_what_is_invalid() {
+        let request = SendRequest {
+            wr_id: 1,
+            flags: SendFlags::default(),
+            op: SendOp::LocalInv { rkey: 0x1234 },
+            sges: &[],
+        };
+        let posted = work(&request);
+        assert!(matches!(
+            posted,
+            Ok(Work::Invalidate {
+                must_be_valid: false,
+                ..
+            })
+        ));
+    }
 }

@@ -266,7 +266,7 @@ struct ndkc_env {
 	struct list_head pds;
 };
 
-/* Suite hooks: every suite uses these four and no others. */
+/* Suite hooks: every suite uses these four, but for ndkc_nd_exit() in fixture_ndk.h. */
 int ndkc_suite_init(struct kunit_suite *suite);
 void ndkc_suite_exit(struct kunit_suite *suite);
 int ndkc_init(struct kunit *test);

@@ -134,6 +134,18 @@ static void receive_on_the_qp_itself_is_refused(struct kunit *test)
 	KUNIT_EXPECT_NE(test, ib_post_recv(s.p[0]->b->qp, &wr, NULL), 0);
 }
 
+/* The core counts the uses; what is in use stays, and works. */
+static void ndk_face_10_destroying_what_is_in_use_fails(struct kunit *test)
+{
+	struct shared s = make_shared(test);
+	struct ndkc_op *op = post(test, &s);
+
+	KUNIT_EXPECT_EQ(test, ib_destroy_srq_user(s.srq->srq, NULL),
+			-EBUSY);
+	send_to(test, &s, 0);
+	NDKC_EXPECT_WC(test, op, IB_WC_SUCCESS);
+}
+
 static void limit_event_comes_once(struct kunit *test)
 {
 	struct ib_srq_attr attr = { .srq_limit = 3 };
@@ -215,6 +227,7 @@ static struct kunit_case srq_cases[] = {
 	KUNIT_CASE(several_qps_receive_from_one_queue),
 	KUNIT_CASE(full_queue_refuses),
 	KUNIT_CASE(receive_on_the_qp_itself_is_refused),
+	KUNIT_CASE(ndk_face_10_destroying_what_is_in_use_fails),
 	KUNIT_CASE(limit_event_comes_once),
 	KUNIT_CASE(empty_queue_makes_the_sender_wait),
 	KUNIT_CASE(last_wqe_event_lets_the_drain_end),

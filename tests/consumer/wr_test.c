@@ -544,6 +544,71 @@ static void chain_is_posted_up_to_the_bad_entry(struct kunit *test)
 	expect_wc(test, op[3], p->a, IB_WC_SEND);
 }
 
+/* How far a counter of the device has come. */
+static u64 counted(struct kunit *test, const char *name)
+{
+	struct rdma_hw_stats *stats;
+	u64 value = 0;
+	int i;
+
+	stats = ndkc_dev->ops.alloc_hw_port_stats(ndkc_dev, 1);
+	KUNIT_ASSERT_NOT_NULL(test, stats);
+	ndkc_dev->ops.get_hw_stats(ndkc_dev, stats, 1, 0);
+	for (i = 0; i < stats->num_counters; i++)
+		if (!strcmp(stats->descs[i].name, name))
+			value = stats->value[i];
+	rdma_free_hw_stats_struct(stats);
+	return value;
+}
+
+/* The doorbell rings once, behind the last entry or at the one that fails. */
+static void ndk_face_03_list_is_one_batch_and_names_the_bad_entry(struct kunit *test)
+{
+	struct ndkc_pair *p = ndkc_pair(test);
+	struct ndkc_buf *buf = ndkc_buf(test, PAGE_SIZE);
+	struct ndkc_op *recv[7], *op[7];
+	const struct ib_send_wr *bad = NULL;
+	struct ib_send_wr wr[7] = {};
+	struct ib_sge sge[5] = {};
+	u64 passes;
+	int i;
+
+	for (i = 0; i < 7; i++) {
+		recv[i] = ndkc_op(test);
+		KUNIT_ASSERT_EQ(test, ndkc_post_recv(p->b, recv[i], buf, 0, 64),
+				0);
+		op[i] = ndkc_op(test);
+		op[i]->cq = p->a->scq;
+		wr[i].wr_cqe = &op[i]->cqe;
+		wr[i].opcode = IB_WR_SEND;
+		wr[i].send_flags = IB_SEND_SIGNALED;
+		wr[i].next = i != 0 && i != 3 && i < 6 ? &wr[i + 1] : NULL;
+	}
+	/* Both ends have come up when this is through. */
+	KUNIT_ASSERT_EQ(test, ib_post_send(p->a->qp, &wr[0], &bad), 0);
+	expect_wc(test, op[0], p->a, IB_WC_SEND);
+	NDKC_EXPECT_WC(test, recv[0], IB_WC_SUCCESS);
+
+	passes = counted(test, "passes");
+	KUNIT_ASSERT_GT(test, passes, 0);
+	KUNIT_ASSERT_EQ(test, ib_post_send(p->a->qp, &wr[1], &bad), 0);
+	for (i = 1; i < 4; i++)
+		expect_wc(test, op[i], p->a, IB_WC_SEND);
+	KUNIT_EXPECT_EQ(test, counted(test, "passes"), passes + 1);
+
+	/* Of three entries the last one has more SGEs than the QP allows. */
+	for (i = 0; i < 5; i++)
+		sge[i] = ndkc_sge(p->a, buf, i, 1);
+	wr[6].sg_list = sge;
+	wr[6].num_sge = 5;
+	KUNIT_EXPECT_EQ(test, ib_post_send(p->a->qp, &wr[4], &bad), -EINVAL);
+	KUNIT_EXPECT_PTR_EQ(test, bad, (const struct ib_send_wr *)&wr[6]);
+	expect_wc(test, op[4], p->a, IB_WC_SEND);
+	expect_wc(test, op[5], p->a, IB_WC_SEND);
+	KUNIT_EXPECT_EQ(test, counted(test, "passes"), passes + 2);
+	KUNIT_EXPECT_EQ(test, atomic_read(&op[6]->count), 0);
+}
+
 static void receive_chain_reports_the_bad_entry(struct kunit *test)
 {
 	struct ndkc_pair *p = ndkc_pair(test);
@@ -751,6 +816,7 @@ static struct kunit_case wr_cases[] = {
 	KUNIT_CASE(inline_data_may_be_reused_at_once),
 	KUNIT_CASE(inline_data_beyond_the_limit_is_refused),
 	KUNIT_CASE(chain_is_posted_up_to_the_bad_entry),
+	KUNIT_CASE(ndk_face_03_list_is_one_batch_and_names_the_bad_entry),
 	KUNIT_CASE(receive_chain_reports_the_bad_entry),
 	KUNIT_CASE(unsignalled_requests_stay_silent),
 	KUNIT_CASE(sig_all_signals_everything),

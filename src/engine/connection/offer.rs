@@ -1,6 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! [`Offer`]: a connection that one side asked for, decided once.
+//!
+//! ```text
+//! Open --> Decided --------------------------> Connected    accepted, and nobody is waited for
+//!   |         \--> Accepted ---> Decided ----> Connected    confirmed
+//!   |                  \            \--------> Over         could not be connected
+//!   |                   \--------------------> Over         abandoned, withdrawn, timed out
+//!   \----> Decided                                          rejected, abandoned, timed out
+//! ```
+
+mod confirm;
 
 use core::{
     net::SocketAddr,
@@ -16,6 +26,8 @@ use kernel::{
         SpinLockIrq, //
     }, //
 };
+
+pub(crate) use confirm::NotConfirmed;
 
 use super::{side::Side, Ask, ConnectionEvents, Exchange, Listener};
 use crate::{
@@ -34,6 +46,55 @@ use crate::{
     }, //
 };
 
+/// The other side has given up, or the connection between the two is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Gone;
+
+/// Why the passive side's yes came to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotAccepted {
+    /// The active side has given up, or its queue pair cannot be connected any more.
+    Gone,
+    /// The queue pair cannot be connected; the active side was refused.
+    NotReady,
+    /// No memory; the active side was refused.
+    NoMemory,
+}
+
+/// Why two queue pairs could not be connected.
+enum NotAttached {
+    NoMemory,
+    Active,
+    Passive,
+}
+
+/// What the passive side accepted with, until the active side confirms.
+struct Acceptance {
+    side: Arc<Side>,
+    /// The limits of the passive and of the active side.
+    ours: ReadLimits,
+    theirs: ReadLimits,
+    until_ms: u64,
+}
+
+enum Stage {
+    /// Nobody has decided.
+    Open,
+    /// Somebody has, against the connection or for it, and sees to what follows; the active side
+    /// may have given up meanwhile.
+    Decided { abandoned: bool },
+    /// The passive side has decided for it; the active side is waited for.
+    Accepted(Acceptance),
+    /// Both sides were connected.
+    Connected,
+    /// What was accepted came to nothing.
+    Over(NotConfirmed),
+}
+
+impl Stage {
+    const DECIDED: Self = Self::Decided { abandoned: false };
+}
+
 /// A connection that one side asked for.
 #[pin_data]
 pub(crate) struct Offer {
@@ -44,7 +105,7 @@ pub(crate) struct Offer {
     /// Who was told.
     listener: SetOnce<Arc<Listener>>,
     #[pin]
-    open: SpinLockIrq<bool>,
+    stage: SpinLockIrq<Stage>,
     #[pin]
     timer: Timer<Self>,
 }
@@ -63,7 +124,7 @@ impl Offer {
                 number,
                 active,
                 listener: SetOnce::new(),
-                open <- new_spinlock_irq!(true),
+                stage <- new_spinlock_irq!(Stage::Open),
                 timer <- Timer::new(),
             }),
             GFP_KERNEL,
@@ -94,8 +155,8 @@ impl Offer {
     /// Sees to it that somebody decides within that time, in milliseconds.
     pub(super) fn answer_within(self: &Arc<Self>, ms: u32) {
         // Under the lock: a timer armed after the decision would have nobody to cancel it.
-        let open = self.open.lock();
-        if *open {
+        let stage = self.stage.lock();
+        if matches!(*stage, Stage::Open) {
             self.timer.arm(self, ms);
         }
     }
@@ -122,7 +183,12 @@ impl Offer {
 
     /// Takes the right to decide; there is one.
     fn take_decision(&self) -> bool {
-        let was_open = core::mem::replace(&mut *self.open.lock(), false);
+        let mut stage = self.stage.lock();
+        let was_open = matches!(*stage, Stage::Open);
+        if was_open {
+            *stage = Stage::DECIDED;
+        }
+        drop(stage);
         if was_open {
             self.timer.cancel();
             self.exchange.close_offer(self.number);
@@ -152,10 +218,10 @@ impl Offer {
         }
     }
 
-    /// The passive side says no. `ECONNABORTED` when the active side is gone.
-    pub(crate) fn reject(&self, private_data: &[u8]) -> Result {
+    /// The passive side says no.
+    pub(crate) fn reject(&self, private_data: &[u8]) -> Result<(), Gone> {
         if !self.decide(Status::Refused, private_data) {
-            return Err(ECONNABORTED);
+            return Err(Gone);
         }
         if let Some(listener) = self.listener.as_ref() {
             listener.events.turned_away();
@@ -163,40 +229,71 @@ impl Offer {
         Ok(())
     }
 
-    /// The active side gives up.
-    pub(crate) fn abandon(&self) {
-        self.decide(Status::Aborted, &[]);
+    /// The active side gives up; false when there was nothing left to give up.
+    ///
+    /// Before the answer this is the answer. After it a passive side that waits is told. An answer
+    /// that is on its way still comes, and is a failure if the passive side would have waited. A
+    /// connection that is up is for its queue pair to end.
+    pub(crate) fn abandon(&self) -> bool {
+        if self.decide(Status::Aborted, &[]) {
+            return true;
+        }
+        if let Stage::Decided { abandoned } = &mut *self.stage.lock() {
+            *abandoned = true;
+            return false;
+        }
+        self.end_wait(NotConfirmed::Gone, Status::Aborted)
     }
 
-    /// The passive side says yes: both are connected, and told so.
-    ///
-    /// `ECONNABORTED` when the active side is gone; any other error is one of the passive queue
-    /// pair's, and the active side is told that it was refused.
+    /// The passive side says yes. Either both are connected and told so; or, where both sides want
+    /// that, the active side is told, and what follows is its decision. May sleep.
     pub(crate) fn accept(
-        &self,
+        self: &Arc<Self>,
         qp: &Arc<QueuePair>,
         limits: ReadLimits,
         private_data: &[u8],
         events: Arc<dyn ConnectionEvents>,
-    ) -> Result {
+    ) -> Result<(), NotAccepted> {
         if !self.take_decision() {
-            return Err(ECONNABORTED);
+            return Err(NotAccepted::Gone);
         }
+        let waits = self.ask.confirms && events.confirms();
         let (ours, theirs) = negotiate(limits, self.ask.limits);
-        let passive = match self.attach(qp, ours, theirs, events.clone()) {
-            Ok(passive) => passive,
-            Err(e) => {
-                let adapter = self.ask.qp.adapter();
-                adapter.count(Counter::ConnectFailures, 1);
-                self.answer_no(Status::Refused, &[]);
-                return Err(e);
+        let side = Side::new(qp.clone(), events).map_err(|_| NotAccepted::NoMemory);
+        let accepted = side.and_then(|side| {
+            let acceptance = Acceptance {
+                side,
+                ours,
+                theirs,
+                until_ms: 0,
+            };
+            match waits {
+                true => self.wait(acceptance, private_data),
+                false => self.connect_now(&acceptance, private_data),
             }
-        };
-        qp.adapter().count(Counter::Accepts, 1);
-        self.ask.qp.adapter().count(Counter::Connects, 1);
-        events.established(ours);
-        passive.up();
-        if self.ask.events.reply(Ok(theirs), private_data).is_err() {
+        });
+        if accepted.is_err() {
+            let adapter = self.ask.qp.adapter();
+            adapter.count(Counter::ConnectFailures, 1);
+            self.answer_no(Status::Refused, &[]);
+        }
+        accepted
+    }
+
+    /// Connects both sides and tells them.
+    fn connect_now(&self, acceptance: &Acceptance, private_data: &[u8]) -> Result<(), NotAccepted> {
+        self.attach(acceptance).map_err(|why| match why {
+            NotAttached::NoMemory => NotAccepted::NoMemory,
+            NotAttached::Passive => NotAccepted::NotReady,
+            NotAttached::Active => NotAccepted::Gone,
+        })?;
+        self.tell_passive(acceptance);
+        if self
+            .ask
+            .events
+            .reply(Ok(acceptance.theirs), private_data)
+            .is_err()
+        {
             // The active side never hears that it was connected, so it must not be.
             self.active.forget();
             self.ask.qp.fail();
@@ -207,44 +304,61 @@ impl Offer {
         Ok(())
     }
 
-    fn attach(
-        &self,
-        qp: &Arc<QueuePair>,
-        ours: ReadLimits,
-        theirs: ReadLimits,
-        events: Arc<dyn ConnectionEvents>,
-    ) -> Result<Arc<Side>> {
-        let passive = Side::new(qp.clone(), events)?;
-        let transport = (self.exchange.join)(&self.ask.qp, qp)?;
+    /// Whether both sides were connected, whatever came after.
+    pub(crate) fn is_connected(&self) -> bool {
+        matches!(*self.stage.lock(), Stage::Connected)
+    }
+
+    /// Connects the queue pairs.
+    fn attach(&self, acceptance: &Acceptance) -> Result<(), NotAttached> {
+        let (active, side) = (&self.ask.qp, &acceptance.side);
+        let passive = side.qp();
+        let transport = (self.exchange.join)(active, passive).map_err(|_| NotAttached::NoMemory)?;
         let link = |end, owner| Link {
             transport: transport.clone(),
             end,
             owner,
         };
-        qp.attach(link(1, passive.clone()), ours)?;
-        let attached = self.ask.qp.attach(link(0, self.active.clone()), theirs);
+        let attached = passive.attach(link(1, side.clone()), acceptance.ours);
+        attached.map_err(|_| NotAttached::Passive)?;
+        let attached = active.attach(link(0, self.active.clone()), acceptance.theirs);
         if attached.is_err() {
-            passive.forget();
-            qp.peer_gone(&*transport);
-            return Err(ECONNABORTED);
+            side.forget();
+            passive.peer_gone(&*transport);
+            return Err(NotAttached::Active);
         }
+        *self.stage.lock() = Stage::Connected;
         // What one side posted before the other was connected waits for this.
-        qp.ring();
-        self.ask.qp.ring();
-        Ok(passive)
+        passive.ring();
+        active.ring();
+        Ok(())
+    }
+
+    /// Tells the passive side that the connection is up.
+    fn tell_passive(&self, acceptance: &Acceptance) {
+        let side = &acceptance.side;
+        side.qp().adapter().count(Counter::Accepts, 1);
+        self.ask.qp.adapter().count(Counter::Connects, 1);
+        side.events().established(acceptance.ours);
+        side.up();
     }
 }
 
 impl Expires for Offer {
     fn expired(this: Arc<Self>) {
-        this.decide(Status::Timeout, &[]);
+        match this.wait_on() {
+            Some(0) => this.end_wait(NotConfirmed::TimedOut, Status::Timeout),
+            Some(_) => false,
+            None => this.decide(Status::Timeout, &[]),
+        };
     }
 }
 
-/// What each side may read from the other: no more than asked, no more than the other serves.
+/// What each side may read from the other: no more than asked, no more than the other serves; and
+/// what it serves is no more than the other asks for.
 fn negotiate(passive: ReadLimits, active: ReadLimits) -> (ReadLimits, ReadLimits) {
     let side = |own: ReadLimits, other: ReadLimits| ReadLimits {
-        inbound: own.inbound,
+        inbound: own.inbound.min(other.outbound),
         outbound: own.outbound.min(other.inbound),
     };
     (side(passive, active), side(active, passive))

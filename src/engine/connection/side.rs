@@ -32,16 +32,16 @@ use crate::{
 /// How soon an event is told again that the consumer's side had no memory for, in milliseconds.
 const RETRY_MS: u32 = 20;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Stage {
     /// Not reported up yet.
     Opening,
     /// Gone before it was reported up.
-    GoneEarly,
+    GoneEarly { by_peer: bool },
     /// Reported up.
     Up,
-    /// Gone; told, or being told.
-    Gone,
+    /// Gone; told, or being told, or nobody to be told.
+    Gone { by_peer: bool },
 }
 
 /// One side of a connection: tells its end once.
@@ -75,20 +75,40 @@ impl Side {
         )
     }
 
+    /// The queue pair.
+    pub(super) fn qp(&self) -> &Arc<QueuePair> {
+        &self.qp
+    }
+
+    /// Who is told.
+    pub(super) fn events(&self) -> &dyn ConnectionEvents {
+        &*self.events
+    }
+
+    /// Whether the connection is there no more, or never was.
+    pub(super) fn is_gone(&self) -> bool {
+        let stage = *self.stage.lock();
+        matches!(stage, Stage::GoneEarly { .. } | Stage::Gone { .. })
+    }
+
     /// The connection was reported up: its end may be told from now on.
     pub(super) fn up(self: &Arc<Self>) {
         let mut stage = self.stage.lock();
-        let gone = *stage == Stage::GoneEarly;
-        *stage = if gone { Stage::Gone } else { Stage::Up };
+        let (next, tell) = match *stage {
+            Stage::GoneEarly { by_peer } => (Stage::Gone { by_peer }, true),
+            Stage::Opening | Stage::Up => (Stage::Up, false),
+            Stage::Gone { by_peer } => (Stage::Gone { by_peer }, false),
+        };
+        *stage = next;
         drop(stage);
-        if gone {
+        if tell {
             self.tell_later();
         }
     }
 
     /// The connection never came up: nothing is told.
     pub(super) fn forget(&self) {
-        *self.stage.lock() = Stage::Gone;
+        *self.stage.lock() = Stage::Gone { by_peer: false };
     }
 
     fn tell_later(self: &Arc<Self>) {
@@ -97,13 +117,14 @@ impl Side {
 }
 
 impl LinkOwner for Side {
-    fn disconnected(self: Arc<Self>) {
+    fn disconnected(self: Arc<Self>, by_peer: bool) {
         let mut stage = self.stage.lock();
-        let tell = *stage == Stage::Up;
-        *stage = match *stage {
-            Stage::Opening | Stage::GoneEarly => Stage::GoneEarly,
-            Stage::Up | Stage::Gone => Stage::Gone,
+        let (next, tell) = match *stage {
+            Stage::Opening => (Stage::GoneEarly { by_peer }, false),
+            Stage::Up => (Stage::Gone { by_peer }, true),
+            Stage::GoneEarly { .. } | Stage::Gone { .. } => (*stage, false),
         };
+        *stage = next;
         drop(stage);
         if tell {
             self.tell_later();
@@ -115,7 +136,8 @@ impl WorkItem for Side {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        if this.events.closed().is_err() {
+        let by_peer = matches!(*this.stage.lock(), Stage::Gone { by_peer: true });
+        if this.events.closed(by_peer).is_err() {
             this.retry.arm(&this, RETRY_MS);
         }
     }

@@ -30,6 +30,7 @@ impl QueuePair {
     ///
     /// `EINVAL` when the queue pair is not ready to be connected, or is already.
     pub(crate) fn attach(&self, link: Link, limits: ReadLimits) -> Result {
+        // Looked at twice: a second connect must not change the read limit of the first.
         if self.link.lock().is_some() {
             return Err(EINVAL);
         }
@@ -52,14 +53,15 @@ impl QueuePair {
 
     /// Moves the queue pair to a state that a consumer asks for.
     ///
-    /// `Connected` is entered by [`QueuePair::attach`] alone, `Error` by [`QueuePair::fail`].
+    /// `Connected` is entered by [`QueuePair::attach`] alone, `Lost` when the peer goes, `Error` by
+    /// [`QueuePair::fail`].
     pub(crate) fn modify(self: &Arc<Self>, next: State) -> Result {
         if next == State::Error {
             self.fail();
             return Ok(());
         }
         let now = self.state();
-        if next == State::Connected || !now.may_become(next) {
+        if matches!(next, State::Connected | State::Lost) || !now.may_become(next) {
             return Err(EINVAL);
         }
         if next == State::Reset && now == State::Error && !self.is_settled() {
@@ -91,6 +93,7 @@ impl QueuePair {
         let mut rq = self.rq.lock();
         if self.state() == State::Reset {
             while rq.ring.cancel().is_some() {}
+            rq.aborted = None;
             rq.flushing = false;
             rq.waiting = false;
             rq.ended = false;
@@ -102,17 +105,52 @@ impl QueuePair {
     ///
     /// What does not fit into one call is cancelled from softirq work.
     pub(crate) fn fail(self: &Arc<Self>) {
-        self.fail_if(|_| true);
+        self.fail_if(false, |_| true);
+    }
+
+    /// The same, and nothing of this queue pair is reported any more: what was accepted ends
+    /// without a completion.
+    pub(crate) fn fail_unreported(self: &Arc<Self>) {
+        self.sq.lock().mute();
+        self.rq.lock().muted = true;
+        self.fail();
     }
 
     /// The other side closed or lost the connection that `transport` carries.
     ///
     /// Nothing happens when the queue pair has another one by now.
     pub(crate) fn peer_gone(self: &Arc<Self>, transport: &dyn Transport) {
-        self.fail_if(|link| link.is_some_and(|l| l.is_of(transport)));
+        match self.outlives_peer {
+            true => self.lose(transport),
+            false => self.fail_if(true, |link| link.is_some_and(|l| l.is_of(transport))),
+        }
     }
 
-    fn fail_if(self: &Arc<Self>, condition: impl FnOnce(Option<&Link>) -> bool) {
+    /// The connection is gone, and what was posted stays until it is cancelled from this side.
+    fn lose(self: &Arc<Self>, transport: &dyn Transport) {
+        let mut place = self.link.lock();
+        let Some(link) = place.take_if(|l| l.is_of(transport)) else {
+            return;
+        };
+        // Who has a link is connected.
+        self.state.xchg(State::Lost.number(), Full);
+        let _ = self.inbound.close(None);
+        drop(place);
+        // Who still saw it connected has joined the waiters of a shared queue by now.
+        drop(self.rq.lock());
+        if let Some(shared) = &self.shared {
+            shared.give_up(self);
+        }
+        self.unlink(link, true);
+    }
+
+    fn unlink(&self, link: Link, by_peer: bool) {
+        link.transport.stop(link.end);
+        self.adapter().count(Counter::Disconnects, 1);
+        link.owner.disconnected(by_peer);
+    }
+
+    fn fail_if(self: &Arc<Self>, by_peer: bool, condition: impl FnOnce(Option<&Link>) -> bool) {
         let mut place = self.link.lock();
         if !condition(place.as_ref()) {
             return;
@@ -129,19 +167,33 @@ impl QueuePair {
         self.retire_sends();
         self.flush_receives();
         if let Some(link) = link {
-            link.transport.stop(link.end);
-            self.adapter().count(Counter::Disconnects, 1);
-            link.owner.disconnected();
+            self.unlink(link, by_peer);
         }
     }
 
     /// Closes gracefully: what is posted now is carried out first, then the connection ends.
     ///
-    /// A message that waits for a receive holds that up no longer than it may wait.
+    /// A message that waits for a receive holds that up no longer than it may wait, a shared queue's
+    /// once more from when that was over last.
     pub(crate) fn close(self: &Arc<Self>) {
         if self.sq.lock().stop_here() {
             self.fail();
         }
+    }
+
+    /// Whether it takes its receives from a queue that others use, too.
+    pub(crate) fn shares_receives(&self) -> bool {
+        self.shared.is_some()
+    }
+
+    /// Whether a graceful close has begun.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.sq.lock().is_stopping()
+    }
+
+    /// Whether [`QueuePair::close`] ended as it should: all that was posted was carried out.
+    pub(crate) fn closed_gracefully(&self) -> bool {
+        self.sq.lock().has_stopped()
     }
 
     /// Ends everything; returns when nothing of the queue pair is in use any more and no call
@@ -166,7 +218,7 @@ impl QueuePair {
     fn is_settled(&self) -> bool {
         let sends = self.sq.lock().is_empty();
         let rq = self.rq.lock();
-        sends && !rq.taken && rq.ring.is_empty() && self.inbound.is_quiet()
+        sends && !rq.taken && rq.aborted.is_none() && rq.ring.is_empty() && self.inbound.is_quiet()
     }
 
     /// For a transport: something of this queue pair that was in use is not any more.

@@ -83,7 +83,7 @@ impl Job {
             length: 0,
             forbidden: false,
             // CAST: widening.
-            sges: KVec::with_capacity(caps.send_sges as usize, GFP_KERNEL)?,
+            sges: KVec::with_capacity(caps.send_sges.max(caps.read_sges) as usize, GFP_KERNEL)?,
             inline: KVec::with_capacity(caps.inline as usize, GFP_KERNEL)?,
         })
     }
@@ -120,6 +120,8 @@ pub(crate) struct Parts {
     pub(crate) shared: Option<Arc<SharedReceive>>,
     pub(crate) events: KBox<dyn QpEvents>,
     pub(crate) cookie: usize,
+    /// Whether what is posted stays when the peer goes, until it is cancelled from this side.
+    pub(crate) outlives_peer: bool,
     /// The number that names the queue pair on this host, among all of its devices.
     pub(crate) number: u32,
 }

@@ -9,11 +9,24 @@
 //!
 //! This is the data under the lock of the receive queue, or of the shared one.
 
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
 use crate::engine::{
-    ring::Ring,
-    work::Sge, //
+    cq::{
+        CompletionQueue,
+        Failed, //
+    },
+    ring::{
+        Ring,
+        Store, //
+    },
+    work::{
+        Completion,
+        Sge, //
+    }, //
 };
 
 use super::NotPosted;
@@ -134,6 +147,34 @@ impl ReceiveRing {
     }
 }
 
+impl Store for ReceiveRing {
+    const EMPTY: Self = Self::empty();
+
+    fn len(&self) -> u32 {
+        self.len()
+    }
+
+    fn limit(&self) -> u32 {
+        self.limit()
+    }
+
+    fn shift(&mut self, from: &mut Self, most: u32) {
+        for _ in 0..most {
+            if self.ring.is_full() {
+                return;
+            }
+            let first = from.ring.place(from.ring.head()) * from.max_sge;
+            let Some(entry) = from.ring.pop() else {
+                return;
+            };
+            // CAST: widening.
+            let used = from.sges.get(first..first + entry.count as usize);
+            // There is room, and both are for receives of the same size.
+            let _ = self.post(entry.context, used.unwrap_or_default().iter().copied());
+        }
+    }
+}
+
 /// Whether a message gets a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
@@ -151,9 +192,13 @@ pub(super) struct ReceiveQueue {
     pub(super) ring: ReceiveRing,
     /// A message has taken a receive and not finished it.
     pub(super) taken: bool,
+    /// The receive of a message that broke off; the first to be cancelled.
+    pub(super) aborted: Option<u64>,
     /// A message found none and waits.
     pub(super) waiting: bool,
     pub(super) flushing: bool,
+    /// Nothing is reported any more.
+    pub(super) muted: bool,
     /// The end of a shared queue's use was reported.
     pub(super) ended: bool,
 }
@@ -164,9 +209,23 @@ impl ReceiveQueue {
         Ok(Self {
             ring: ReceiveRing::new(depth, max_sge)?,
             taken: false,
+            aborted: None,
             waiting: false,
             flushing: false,
+            muted: false,
             ended: false,
         })
+    }
+
+    /// Reports the end of a receive, unless nothing is reported any more.
+    pub(super) fn report(
+        &self,
+        cq: &Arc<CompletionQueue>,
+        entry: Completion,
+    ) -> Result<(), Failed> {
+        match self.muted {
+            true => Ok(()),
+            false => cq.push(entry),
+        }
     }
 }

@@ -18,6 +18,7 @@ use crate::engine::{
     counters::Counter,
     cq::CompletionQueue,
     domain::Adapter,
+    limits::MAX_MESSAGE,
     ring::Ring,
     status::Status,
     work::{
@@ -36,11 +37,8 @@ use super::{
 };
 use kernel::sync::Arc;
 
-/// How many requests complete under one hold of the lock.
-const BATCH: u32 = 64;
-
-/// The longest message: what fits a completion's length and RFC 5040's 32-bit offsets.
-pub(crate) const MAX_MESSAGE: u64 = 1 << 31;
+/// How many requests one call completes or cancels.
+pub(super) const BATCH: u32 = 64;
 
 #[derive(Clone, Copy)]
 enum Stage {
@@ -95,16 +93,26 @@ pub(super) struct SendQueue {
     ring: Ring<Entry>,
     sges: KVVec<Sge>,
     inline: KVVec<u8>,
+    /// Places for the elements of one request.
+    width: usize,
     max_sge: usize,
     max_inline: usize,
     max_read_sge: usize,
     /// The first request that was not started.
     next: u32,
+    /// The first request that is held back: it and those after it were posted deferred.
+    ready: u32,
     reads: u32,
     read_limit: u32,
     flushing: bool,
+    /// Nothing is reported any more.
+    muted: bool,
     /// A graceful close: the first request that is not carried out any more.
     stop_at: Option<u32>,
+    /// The graceful close has come to its end.
+    stopped: bool,
+    /// A request has failed: no close is graceful any more.
+    failed: bool,
 }
 
 impl SendQueue {
@@ -113,20 +121,26 @@ impl SendQueue {
         let ring = Ring::new(caps.sends, BLANK)?;
         // CAST: widening.
         let (max_sge, max_inline) = (caps.send_sges as usize, caps.inline as usize);
-        let sges = ring.places().checked_mul(max_sge).ok_or(EINVAL)?;
+        let width = max_sge.max(caps.read_sges as usize);
+        let sges = ring.places().checked_mul(width).ok_or(EINVAL)?;
         let inline = ring.places().checked_mul(max_inline).ok_or(EINVAL)?;
         Ok(Self {
             sges: KVVec::from_elem(Sge::EMPTY, sges, GFP_KERNEL)?,
             inline: KVVec::from_elem(0, inline, GFP_KERNEL)?,
             ring,
+            width,
             max_sge,
             max_inline,
             max_read_sge: caps.read_sges as usize,
             next: 0,
+            ready: 0,
             reads: 0,
             read_limit: 0,
             flushing: false,
+            muted: false,
             stop_at: None,
+            stopped: false,
+            failed: false,
         })
     }
 
@@ -136,14 +150,19 @@ impl SendQueue {
             ring: Ring::empty(),
             sges: KVVec::new(),
             inline: KVVec::new(),
+            width: 0,
             max_sge: 0,
             max_inline: 0,
             max_read_sge: 0,
             next: 0,
+            ready: 0,
             reads: 0,
             read_limit: 0,
             flushing: true,
+            muted: true,
             stop_at: None,
+            stopped: false,
+            failed: false,
         }
     }
 
@@ -176,7 +195,16 @@ impl SendQueue {
             stage: Stage::Posted,
         };
         self.ring.push(entry).map_err(|_| NotPosted::Full)?;
+        match flags.has(Flags::DEFERRED) {
+            true => adapter.count(Counter::Deferred, 1),
+            false => self.release(),
+        }
         Ok(())
+    }
+
+    /// Holds nothing back any more.
+    pub(super) fn release(&mut self) {
+        self.ready = self.ring.tail();
     }
 
     /// The length of the message, if its elements are within the limits (POST-10, 11, SEND-10, 11).
@@ -210,8 +238,8 @@ impl SendQueue {
     }
 
     fn store_sges(&mut self, place: usize, sges: impl ExactSizeIterator<Item = Sge>) -> u32 {
-        let from = place * self.max_sge;
-        let slots = self.sges.get_mut(from..from + self.max_sge);
+        let from = place * self.width;
+        let slots = self.sges.get_mut(from..from + self.width);
         let mut count = 0;
         for (slot, sge) in slots.unwrap_or_default().iter_mut().zip(sges) {
             *slot = sge;
@@ -220,6 +248,8 @@ impl SendQueue {
         count
     }
 
+    /// Takes the bytes up to the first element that cannot be read, and returns their number. A
+    /// request that lacks bytes fails in its turn.
     fn store_inline(
         &mut self,
         adapter: &Adapter,
@@ -233,8 +263,10 @@ impl SendQueue {
         for sge in sges {
             // CAST: 64-bit kernel addresses.
             let bytes = adapter.memory().slice(sge.addr as usize, sge.len as usize);
-            if let (Some(bytes), Some(room)) = (bytes, slots.get_mut(at..)) {
-                at += bytes.read(room);
+            let room = slots.get_mut(at..);
+            match bytes.zip(room).and_then(|(b, room)| b.read_nofault(room)) {
+                Some(taken) => at += taken,
+                None => break,
             }
         }
         // CAST: not more than `max_inline`, which came from a u32.
@@ -244,14 +276,14 @@ impl SendQueue {
     /// Takes the next request that may begin.
     pub(super) fn start(&mut self, job: &mut Job) -> Next {
         let (next, reads, limit) = (self.next, self.reads, self.read_limit);
-        let stop_at = self.stop_at;
+        let (stop_at, ready) = (self.stop_at, self.ready);
         let place = self.ring.place(next);
         let Some(entry) = self.ring.get_mut(next) else {
             return Next::Nothing;
         };
         let is_read = entry.work.is_read();
         let fenced = entry.flags.has(Flags::READ_FENCE) && reads > 0;
-        let held = self.flushing || stop_at == Some(next);
+        let held = self.flushing || stop_at == Some(next) || next == ready;
         if held || fenced || (is_read && limit > 0 && reads >= limit) {
             return Next::Nothing;
         }
@@ -265,7 +297,7 @@ impl SendQueue {
         self.reads += u32::from(is_read);
         self.next = next.wrapping_add(1);
         job.load(
-            self.sges.get(place * self.max_sge..).filter(|_| !inline),
+            self.sges.get(place * self.width..).filter(|_| !inline),
             self.inline
                 .get(place * self.max_inline..)
                 .filter(|_| inline),
@@ -303,12 +335,18 @@ impl SendQueue {
                 return Retired {
                     more: false,
                     lost,
-                    stopped: self.stop_at == Some(self.ring.head()),
+                    stopped: self.is_at_stop(),
                 };
             };
-            if entry.flags.has(Flags::SIGNALED) || !status.is_success() {
+            if !status.is_success() {
+                // Before the consumer learns of it, and looks what the region is good for.
+                entry.forget(adapter);
+            }
+            let told = entry.flags.has(Flags::SIGNALED) || !status.is_success();
+            if told && !self.muted {
                 lost |= cq.push(entry.completion(qp, status)).is_err();
             }
+            self.failed |= !status.is_success();
             if status == Status::Flushed {
                 adapter.count(Counter::Flushes, 1);
             }
@@ -325,12 +363,19 @@ impl SendQueue {
         let flushing = self.flushing && calm;
         let entry = *self.ring.front()?;
         let status = match entry.stage {
+            // The peer went; the owner has not cancelled anything yet.
+            Stage::Done(Status::Flushed) if !self.flushing => return None,
             Stage::Done(status) => status,
             Stage::Posted if flushing => Status::Flushed,
             Stage::Posted | Stage::Started => return None,
         };
         self.ring.pop();
         Some((entry, status))
+    }
+
+    /// From now on nothing is reported.
+    pub(super) fn mute(&mut self) {
+        self.muted = true;
     }
 
     /// From now on nothing is started, and what was not is flushed by [`SendQueue::retire`].
@@ -341,16 +386,35 @@ impl SendQueue {
     /// Nothing that is posted from now on is carried out. Says whether nothing is left to be.
     pub(super) fn stop_here(&mut self) -> bool {
         if self.stop_at.is_none() {
-            self.stop_at = Some(self.ring.tail());
+            self.stop_at = Some(self.ready);
         }
-        self.stop_at == Some(self.ring.head())
+        self.is_at_stop()
+    }
+
+    fn is_at_stop(&mut self) -> bool {
+        let here = self.stop_at == Some(self.ring.head());
+        self.stopped |= here && !self.flushing && !self.failed;
+        here
+    }
+
+    /// Whether a graceful close has begun.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stop_at.is_some()
+    }
+
+    /// Whether a graceful close came to its end, with all carried out.
+    pub(super) fn has_stopped(&self) -> bool {
+        self.stopped
     }
 
     /// Ready for a new life after a reset.
     pub(super) fn reset(&mut self) {
         self.flushing = false;
         self.stop_at = None;
+        self.stopped = false;
+        self.failed = false;
         self.next = self.ring.tail();
+        self.ready = self.next;
     }
 
     pub(super) fn set_read_limit(&mut self, limit: u32) {
@@ -363,6 +427,19 @@ impl SendQueue {
 }
 
 impl Entry {
+    /// Gives back what a request that was not carried out keeps elsewhere.
+    fn forget(&self, adapter: &Adapter) {
+        match self.work {
+            Work::Register {
+                token,
+                staged: Some(number),
+                ..
+            } => adapter.regions().unstage(token.index(), number),
+            Work::Bind { window, .. } => adapter.regions().not_bound(window),
+            _ => (),
+        }
+    }
+
     fn completion(&self, qp: usize, status: Status) -> Completion {
         Completion {
             context: self.context,

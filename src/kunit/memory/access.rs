@@ -258,7 +258,7 @@ mod tests {
     fn the_local_memory_token_means_nothing_to_a_peer() -> Result {
         let store = Store::new(64)?;
         let region = store.fixed(64, ALL)?;
-        let window = store.table.add_window(OWN)?;
+        let window = store.table.add_window(OWN, None)?;
         let addr = store.buffer.addr(0);
         for key in 0..=255 {
             let token = Token::new(0, key).ok_or(EINVAL)?;

@@ -49,7 +49,7 @@ impl Stands {
 fn make(store: &Store, what: Stands) -> Result<Token> {
     let window = || -> Result<Token> {
         let region = store.fixed(64, ALL)?;
-        let window = store.table.add_window(OWN)?;
+        let window = store.table.add_window(OWN, None)?;
         let bound = store.table.bind(window, region, PEER, ALL, BASE, 64);
         bound.map_err(|_| EINVAL)?;
         Ok(window)
@@ -64,7 +64,7 @@ fn make(store: &Store, what: Stands) -> Result<Token> {
             token
         }
         Stands::Fixed => store.fixed(64, ALL)?,
-        Stands::WindowNew => store.table.add_window(OWN)?,
+        Stands::WindowNew => store.table.add_window(OWN, None)?,
         Stands::WindowBound => window()?,
         Stands::WindowInvalid => {
             let token = window()?;

@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn only_a_fast_register_region_of_the_domain_is_staged_and_registered() -> Result {
         let store = Store::new(4096)?;
-        let (fixed, window) = (store.fixed(64, WRITE)?, store.table.add_window(OWN)?);
+        let (fixed, window) = (store.fixed(64, WRITE)?, store.table.add_window(OWN, None)?);
         let fast = store.fast(1)?;
         let gone = store.fast(1)?;
         store.table.remove(gone.index());

@@ -165,7 +165,7 @@ mod tests {
             assert_eq!(store.fixed(16, WRITE)?.index(), want);
         }
         assert_eq!(store.fast(1)?.index(), 4);
-        assert_eq!(store.table.add_window(OWN)?.index(), 5);
+        assert_eq!(store.table.add_window(OWN, None)?.index(), 5);
         Ok(())
     }
 
@@ -276,7 +276,7 @@ mod tests {
     fn what_is_not_registered_yet_has_no_valid_key() -> Result {
         let store = Store::new(16)?;
         let fast = store.fast(1)?;
-        let window = store.table.add_window(OWN)?;
+        let window = store.table.add_window(OWN, None)?;
         for by in 0..=255 {
             assert!(store.denial(bumped(fast, by)) == Some(Denied::Token));
             assert!(store.denial(bumped(window, by)) == Some(Denied::Token));
@@ -340,7 +340,7 @@ mod tests {
     fn a_full_table_refuses_and_takes_one_for_each_that_goes() -> Result {
         let store = Store::new(16)?;
         let mut made = 0;
-        while store.table.add_window(OWN).is_ok() {
+        while store.table.add_window(OWN, None).is_ok() {
             made += 1;
         }
         assert_eq!(made, MAX_REGIONS);

@@ -22,7 +22,7 @@ impl Frame {
         let store = Store::new(256)?;
         Ok(Self {
             region: store.fixed(256, rights)?,
-            window: store.table.add_window(OWN)?,
+            window: store.table.add_window(OWN, None)?,
             store,
         })
     }
@@ -135,7 +135,7 @@ mod tests {
         let store = Store::new(512)?;
         let spans = list(&store.buffer, &[(300, 10), (50, 20), (400, 1), (0, 9)])?;
         let region = store.table.add_fixed(spans, terms(WRITE, BASE, 40))?;
-        let window = store.table.add_window(OWN)?;
+        let window = store.table.add_window(OWN, None)?;
         // Bytes 8 to 35: the last 2 of the first piece, the next two, 5 of the last.
         let bind = store.table.bind(window, region, PEER, WRITE, BASE + 8, 28);
         assert!(bind == Ok(()));
@@ -152,7 +152,7 @@ mod tests {
     fn window_region_and_queue_pair_are_of_one_domain() -> Result {
         let frame = Frame::new(ALL)?;
         let table = &frame.store.table;
-        let foreign = table.add_window(OTHER)?;
+        let foreign = table.add_window(OTHER, None)?;
         let mut far = terms(ALL, BASE, 256);
         far.domain = OTHER;
         let far = table.add_fixed(SpanList::of(frame.store.buffer.span())?, far)?;
@@ -182,7 +182,7 @@ mod tests {
         let frame = Frame::new(ALL)?;
         let store = &frame.store;
         let fast = store.registered(64, ALL)?;
-        let other = store.table.add_window(OWN)?;
+        let other = store.table.add_window(OWN, None)?;
         let gone = store.fixed(64, ALL)?;
         store.table.remove(gone.index());
         let bind = |window, region| store.table.bind(window, region, PEER, READ, BASE, 1);
@@ -228,8 +228,8 @@ mod tests {
     fn windows_over_one_region_overlap_and_differ_in_rights() -> Result {
         let frame = Frame::new(ALL)?;
         let table = &frame.store.table;
-        let (w, second) = (frame.window, table.add_window(OWN)?);
-        let third = table.add_window(OWN)?;
+        let (w, second) = (frame.window, table.add_window(OWN, None)?);
+        let third = table.add_window(OWN, None)?;
         assert!(frame.bind(w, READ, 0, 128) == Ok(()));
         assert!(frame.bind(second, Rights::REMOTE_WRITE, 64, 128) == Ok(()));
         let bound = table.bind(third, frame.region, OTHER_PEER, ALL, BASE + 100, 10);

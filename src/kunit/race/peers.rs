@@ -338,6 +338,7 @@ impl Scene {
             base: BASE,
             len: u64::from(LEN),
             rights: RIGHTS,
+            staged: None,
         };
         post(&self.owner, work, &[])?;
         succeeded(next(&self.owner.sends)?)?;

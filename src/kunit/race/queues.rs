@@ -322,8 +322,14 @@ fn post_and_fail() -> Result<(u64, u64, u64)> {
 }
 
 /// A consumer that takes entries only when it is called, and a producer on another processor that
-/// has at most `ahead` entries outstanding. Returns how many were made and how many taken.
-fn arm_and_push(ahead: u64, if_present: IfPresent, rounds: u64) -> Result<(u64, u64)> {
+/// has at most `ahead` entries outstanding; `fidget`, if any, is done to the queue all the time.
+/// Returns how many were made and how many taken.
+fn arm_and_push(
+    ahead: u64,
+    if_present: IfPresent,
+    rounds: u64,
+    fidget: Option<fn(&Arc<CompletionQueue>, u64)>,
+) -> Result<(u64, u64)> {
     let lab = Lab::new(30_000)?;
     let adapter = lab.adapter()?;
     let [here, there] = two_cpus();
@@ -360,6 +366,10 @@ fn arm_and_push(ahead: u64, if_present: IfPresent, rounds: u64) -> Result<(u64, 
                 let _ = cq.push(Completion::BLANK);
             }
         })?;
+    }
+    if let Some(fidget) = fidget {
+        let (cq, turn) = (queue.cq.clone(), Tally::new());
+        crew.thread(move || fidget(&cq, turn.hit()))?;
     }
     let deadline = Deadline::in_ms(RACE_MS);
     let mut before = taken.get();
@@ -527,22 +537,52 @@ mod tests {
 
     #[test]
     fn no_notification_is_lost_between_one_entry_and_the_next() -> Result {
-        let (made, taken) = arm_and_push(1, IfPresent::Wait, 200_000)?;
+        let (made, taken) = arm_and_push(1, IfPresent::Wait, 200_000, None)?;
         assert!(made > 0 && made == taken);
         Ok(())
     }
 
     #[test]
     fn no_notification_is_lost_in_a_stream_of_entries() -> Result {
-        let (made, taken) = arm_and_push(16, IfPresent::Wait, 200_000)?;
+        let (made, taken) = arm_and_push(16, IfPresent::Wait, 200_000, None)?;
         assert!(made > 0 && made == taken);
         Ok(())
     }
 
     #[test]
     fn a_consumer_that_is_called_for_what_is_present_need_not_look() -> Result {
-        let (made, taken) = arm_and_push(16, IfPresent::Call, 200_000)?;
+        let (made, taken) = arm_and_push(16, IfPresent::Call, 200_000, None)?;
         assert!(made > 0 && made == taken);
+        Ok(())
+    }
+
+    /// Moderates by the interval alone, by both and not at all, in turn.
+    fn moderate(cq: &Arc<CompletionQueue>, turn: u64) {
+        let (interval, count) = [(20, u32::MAX), (50, 4), (0, 0)][turn as usize % 3];
+        let _ = cq.moderate(interval, count);
+    }
+
+    /// Resizes up and down, and moderates.
+    fn remake(cq: &Arc<CompletionQueue>, turn: u64) {
+        let _ = cq.resize([64, 100, 17][turn as usize % 3]);
+        moderate(cq, turn / 2);
+    }
+
+    #[test]
+    fn no_notification_is_lost_while_calls_are_moderated() -> Result {
+        for if_present in [IfPresent::Wait, IfPresent::Call] {
+            let (made, taken) = arm_and_push(16, if_present, 200_000, Some(moderate))?;
+            assert!(made > 0 && made == taken);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn no_notification_is_lost_while_the_queue_is_resized() -> Result {
+        for if_present in [IfPresent::Wait, IfPresent::Call] {
+            let (made, taken) = arm_and_push(16, if_present, 200_000, Some(remake))?;
+            assert!(made > 0 && made == taken);
+        }
         Ok(())
     }
 

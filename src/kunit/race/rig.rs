@@ -10,6 +10,7 @@ use kernel::{
         atomic::{
             ordering::{
                 Acquire,
+                Full,
                 Relaxed,
                 Release, //
             },
@@ -38,49 +39,54 @@ use crate::sys::{
 };
 
 /// How long a race goes on at most, in milliseconds.
-pub(super) const RACE_MS: u64 = 3_000;
+pub(crate) const RACE_MS: u64 = 3_000;
 
 /// How long something may take that has to happen, in milliseconds.
-pub(super) const PATIENCE_MS: u64 = 20_000;
+pub(crate) const PATIENCE_MS: u64 = 20_000;
 
 /// How often the judge looks at memory that has to stand still.
-pub(super) const LOOKS: u32 = 3;
+pub(crate) const LOOKS: u32 = 3;
 
 /// A number that several processors raise.
-pub(super) struct Tally(Atomic<u64>);
+pub(crate) struct Tally(Atomic<u64>);
 
 impl Tally {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self(Atomic::new(0))
     }
 
     /// One more; returns how many there were.
-    pub(super) fn hit(&self) -> u64 {
+    pub(crate) fn hit(&self) -> u64 {
         self.add(1)
     }
 
     /// `n` more; returns how many there were.
-    pub(super) fn add(&self, n: u64) -> u64 {
+    pub(crate) fn add(&self, n: u64) -> u64 {
         self.0.fetch_add(n, Relaxed)
     }
 
-    pub(super) fn get(&self) -> u64 {
+    pub(crate) fn get(&self) -> u64 {
         self.0.load(Acquire)
+    }
+
+    /// One more if there are `n`; true for one caller only.
+    pub(crate) fn claim(&self, n: u64) -> bool {
+        self.get() == n && self.0.cmpxchg(n, n + 1, Full).is_ok()
     }
 }
 
 /// A point in time.
 #[derive(Clone, Copy)]
-pub(super) struct Deadline(u64);
+pub(crate) struct Deadline(u64);
 
 impl Deadline {
     /// `ms` milliseconds from now.
-    pub(super) fn in_ms(ms: u64) -> Self {
+    pub(crate) fn in_ms(ms: u64) -> Self {
         Self(time::now_ms() + ms)
     }
 
     /// Whether it has passed.
-    pub(super) fn is_over(self) -> bool {
+    pub(crate) fn is_over(self) -> bool {
         time::now_ms() >= self.0
     }
 }
@@ -88,7 +94,7 @@ impl Deadline {
 /// Waits until `is_so`, first awake, so that nothing is missed, then with pauses.
 ///
 /// `ETIMEDOUT` when it takes longer than anybody's patience.
-pub(super) fn wait_for(mut is_so: impl FnMut() -> bool) -> Result {
+pub(crate) fn wait_for(mut is_so: impl FnMut() -> bool) -> Result {
     for _ in 0..2_000 {
         if is_so() {
             return Ok(());
@@ -107,14 +113,14 @@ pub(super) fn wait_for(mut is_so: impl FnMut() -> bool) -> Result {
 }
 
 /// Lets a little time pass, different each round, so that a race is caught at different points.
-pub(super) fn linger(round: u64) {
+pub(crate) fn linger(round: u64) {
     for _ in 0..(round.wrapping_mul(7919) % 97) * 8 {
         core::hint::spin_loop();
     }
 }
 
 /// Up to two processors that are online; one of them twice where there is only one.
-pub(super) fn two_cpus() -> [u32; 2] {
+pub(crate) fn two_cpus() -> [u32; 2] {
     let mut online = (0..cpu::count_ids()).filter(|c| cpu::is_online(*c));
     let first = online.next().unwrap_or(0);
     [first, online.next().unwrap_or(first)]
@@ -185,14 +191,14 @@ impl WorkItem for Worker {
 }
 
 /// Workers that race until the crew is dismissed or dropped.
-pub(super) struct Crew {
+pub(crate) struct Crew {
     queues: Arc<Queues>,
     workers: KVec<Arc<Worker>>,
 }
 
 impl Crew {
     /// Nobody yet. May sleep.
-    pub(super) fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         let queues = Queues {
             softirqs: BhQueue::new(c"ndk_race")?,
             threads: ProcessQueue::new(c"ndk_race_threads")?,
@@ -204,17 +210,17 @@ impl Crew {
     }
 
     /// Takes `turn` again and again in softirq on processor `cpu`. May sleep.
-    pub(super) fn on(&mut self, cpu: u32, turn: impl Fn() + Send + Sync + 'static) -> Result {
+    pub(crate) fn on(&mut self, cpu: u32, turn: impl Fn() + Send + Sync + 'static) -> Result {
         self.hire(Where::Softirq(cpu), KBox::new(turn, GFP_KERNEL)?)
     }
 
     /// Takes `turn` in softirq on processor `cpu` when [`Crew::nudge`] is called. May sleep.
-    pub(super) fn at_call(&mut self, cpu: u32, turn: impl Fn() + Send + Sync + 'static) -> Result {
+    pub(crate) fn at_call(&mut self, cpu: u32, turn: impl Fn() + Send + Sync + 'static) -> Result {
         self.hire(Where::Nudged(cpu), KBox::new(turn, GFP_KERNEL)?)
     }
 
     /// Lets those who wait for it take a turn.
-    pub(super) fn nudge(&self) {
+    pub(crate) fn nudge(&self) {
         for worker in &self.workers {
             if matches!(worker.place, Where::Nudged(_)) {
                 worker.clone().again();
@@ -223,7 +229,7 @@ impl Crew {
     }
 
     /// Takes `turn` again and again in a thread, with pauses. May sleep.
-    pub(super) fn thread(&mut self, turn: impl Fn() + Send + Sync + 'static) -> Result {
+    pub(crate) fn thread(&mut self, turn: impl Fn() + Send + Sync + 'static) -> Result {
         self.hire(Where::Thread, KBox::new(turn, GFP_KERNEL)?)
     }
 
@@ -249,7 +255,7 @@ impl Crew {
     }
 
     /// Stops everybody; returns when the last turn is over. May sleep.
-    pub(super) fn dismiss(&mut self) {
+    pub(crate) fn dismiss(&mut self) {
         for worker in &self.workers {
             worker.stop.store(1, Release);
         }

@@ -286,7 +286,7 @@ fn begin(arena: &Arena, ending: Ending) -> Result<Owned> {
         Ending::Remove => (arena.add_fixed()?, None),
         Ending::Unbind | Ending::RemoveParent => {
             let parent = arena.add_fixed()?;
-            let window = arena.table.add_window(DOMAIN)?;
+            let window = arena.table.add_window(DOMAIN, None)?;
             arena.bind(window, parent)?;
             (window, Some(parent))
         }

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The kernel interface of ndk: NDKPI 1.2 as tables of C functions. Include
+ * this file; it includes the rest.
+ */
+#ifndef NDK_NDK_H
+#define NDK_NDK_H
+
+#include <ndk/adapter.h>
+#include <ndk/connection.h>
+#include <ndk/memory.h>
+#include <ndk/queue.h>
+#include <ndk/status.h>
+#include <ndk/types.h>
+
+/**
+ * DOC: ndk
+ *
+ * A consumer opens an adapter, makes objects through its functions and theirs,
+ * and in the end closes the objects and the adapter::
+ *
+ *	MODULE_IMPORT_NS("NDK");
+ *
+ *	status = ndk_open_adapter(&params, &adapter);
+ *	status = adapter->dispatch->create_pd(adapter, created, &req, &pd);
+ *
+ * No entry of a table is NULL. The comment of each names the page of NDKPI that
+ * describes it, and has a line on its use:
+ *
+ * - D: from process or softirq context, also under a spinlock; does not sleep.
+ *   Not from a hard interrupt. P: from process context; may sleep.
+ * - At once: done when it returns.
+ * - Create: either done when it returns, with the object in the last argument,
+ *   or PENDING. Then the last argument is never written, and the object comes
+ *   with the completion, which may run before the call returns.
+ * - Request: the same without an object.
+ * - Result: a work request; accepted or refused when it returns, and done when
+ *   its result is in a completion queue.
+ * - A call that may pend wants a completion: without one it is refused with
+ *   INVALID_PARAMETER. Making domains, regions, connectors and listeners never
+ *   pends.
+ * - The statuses that are its own, NDK_STATUS_ left out. Others are possible:
+ *   test with ndk_failed(). After a failure no completion follows.
+ *
+ * Context pointers belong to the consumer: never looked at, given back as they
+ * were, NULL allowed.
+ *
+ * Objects: an adapter makes protection domains, completion queues, connectors,
+ * listeners and shared endpoints; a protection domain makes the rest. An object
+ * may be closed before those made from it; its close then pends.
+ */
+
+/**
+ * struct ndk_open_params - which adapter to open
+ * @name: of the RDMA device, as in "ndk0"; NULL: whichever has @local_address
+ * @local_address: an address of the adapter; NULL if @name is given. If both
+ *	are given, both must fit.
+ * @net: the network namespace; NULL: the first one
+ * @version: the version that the consumer was written for, %NDK_VERSION_MAJOR
+ *	and %NDK_VERSION_MINOR
+ */
+struct ndk_open_params {
+	const char *name;
+	const struct sockaddr *local_address;
+	struct net *net;
+	struct ndk_version version;
+};
+
+/**
+ * ndk_open_adapter() - open an adapter (OPEN_NDK_ADAPTER_HANDLER)
+ * @params: which; read during the call only
+ * @adapter: the adapter, on success
+ *
+ * Each call gives an adapter of its own, also for the same device. The version
+ * in its header is the highest that ndk serves, not the one asked for. While it
+ * is open the module cannot go. The device can, but not before every adapter of
+ * it is closed: when it is to go, all queues fail, and an armed one says so with
+ * %NDK_STATUS_INTERNAL_ERROR; a consumer that has armed nothing is not told.
+ *
+ * Context: P.
+ * Return: %NDK_STATUS_SUCCESS, %NDK_STATUS_BAD_VERSION,
+ * %NDK_STATUS_ADAPTER_NOT_FOUND, %NDK_STATUS_ADAPTER_NOT_READY,
+ * %NDK_STATUS_INVALID_PARAMETER (neither name nor address),
+ * %NDK_STATUS_INSUFFICIENT_RESOURCES. Exported in the namespace "NDK".
+ */
+s32 ndk_open_adapter(const struct ndk_open_params *params,
+		     struct ndk_adapter **adapter);
+
+/**
+ * ndk_close_adapter() - close an adapter (CLOSE_NDK_ADAPTER_HANDLER)
+ * @adapter: the adapter, not NULL; gone afterwards
+ *
+ * Waits until every object made from it is closed and every callback has
+ * returned, so that the consumer's module may go. Close them before: what is not
+ * closed is waited for without end. Not from a callback.
+ *
+ * Context: P. Exported in the namespace "NDK".
+ */
+void ndk_close_adapter(struct ndk_adapter *adapter);
+
+/* Of all of the above. */
+#include <ndk/layout.h>
+
+#endif

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The two functions that the NDK face exports. A consumer that found them by
+ * name holds the module as long as an adapter is open, too.
+ */
+#include <linux/export.h>
+#include <linux/module.h>
+#include <ndk/ndk.h>
+
+#include "export.h"
+
+s32 ndk_open_adapter(const struct ndk_open_params *params,
+		     struct ndk_adapter **adapter)
+{
+	s32 status;
+
+	if (!try_module_get(THIS_MODULE))
+		return NDK_STATUS_ADAPTER_NOT_READY;
+	status = ndk_face_open(params, adapter);
+	if (status != NDK_STATUS_SUCCESS)
+		module_put(THIS_MODULE);
+	return status;
+}
+EXPORT_SYMBOL_NS_GPL(ndk_open_adapter, "NDK");
+
+void ndk_close_adapter(struct ndk_adapter *adapter)
+{
+	ndk_face_close(adapter);
+	module_put(THIS_MODULE);
+}
+EXPORT_SYMBOL_NS_GPL(ndk_close_adapter, "NDK");

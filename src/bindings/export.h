@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The functions of src/ndk/abi/adapter.rs behind the exported ones. */
+#ifndef NDK_EXPORT_H
+#define NDK_EXPORT_H
+
+#include <ndk/ndk.h>
+
+s32 ndk_face_open(const struct ndk_open_params *params,
+		  struct ndk_adapter **adapter);
+void ndk_face_close(struct ndk_adapter *adapter);
+
+#endif

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Moderator`]: how long the call for a satisfied arm waits for more completions.
+//!
+//! A call that waits is **held**. Its arm is off already, so there is still one call at most for
+//! each arm; arms that are satisfied while a call is held are told by that one call. What makes
+//! the call is the first of these (MOD-01 to MOD-07):
+//!
+//! - the interval since the arm was satisfied is over;
+//! - as many completions as the count have gathered that were not told, those that were there when
+//!   the arm was satisfied included;
+//! - the queue is full, which is as good as any count;
+//! - a request failed, or the queue did;
+//! - the rule is changed to one that would not hold it.
+//!
+//! This is the data under the lock of the queue, which owns the timer.
+
+/// For [`Rule::new`]: the interval, or the count, does not matter.
+const UNLIMITED: u32 = u32::MAX;
+
+/// The longest time for which a call is held, in microseconds.
+const MAX_INTERVAL_US: u32 = 10_000_000;
+
+/// A rule that would hold a call for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Contradiction;
+
+/// How long calls are held: until the first of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rule {
+    interval_ns: Option<u64>,
+    /// `UNLIMITED` for any number.
+    count: u32,
+}
+
+impl Rule {
+    /// The rule of these two for a queue of that depth; `None` when nothing is to be held.
+    pub(super) fn new(
+        interval_us: u32,
+        count: u32,
+        depth: u32,
+    ) -> Result<Option<Self>, Contradiction> {
+        if interval_us == 0 || count <= 1 {
+            return Ok(None);
+        }
+        let count = if count > depth { UNLIMITED } else { count };
+        if interval_us == UNLIMITED {
+            return match count {
+                UNLIMITED => Err(Contradiction),
+                _ => Ok(Some(Self {
+                    interval_ns: None,
+                    count,
+                })),
+            };
+        }
+        let interval_ns = Some(u64::from(interval_us.min(MAX_INTERVAL_US)) * 1000);
+        Ok(Some(Self { interval_ns, count }))
+    }
+}
+
+/// What the queue does about a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// No call is due, or one is held as it was.
+    Nothing,
+    /// One is held from now on, so many nanoseconds at most.
+    Hold(Option<u64>),
+    /// It is made now, and none is held any more.
+    Call,
+}
+
+#[derive(Clone, Copy)]
+struct Held {
+    /// Completions that the call will tell of.
+    gathered: u32,
+    /// When the arm was satisfied, in nanoseconds.
+    since: u64,
+}
+
+/// The rule in force, and the call that is held.
+///
+/// # Invariants
+///
+/// `held` is `None` while `rule` is.
+pub(super) struct Moderator {
+    rule: Option<Rule>,
+    held: Option<Held>,
+}
+
+impl Moderator {
+    /// Nothing is held.
+    pub(super) const OFF: Self = Self {
+        rule: None,
+        held: None,
+    };
+
+    /// Whether calls are made as they fall due.
+    #[inline]
+    pub(super) fn is_off(&self) -> bool {
+        self.rule.is_none()
+    }
+
+    /// A completion came.
+    pub(super) fn gather(&mut self) {
+        if let Some(held) = &mut self.held {
+            held.gathered = held.gathered.saturating_add(1);
+        }
+    }
+
+    /// What to do now; `satisfied` says that an arm was satisfied, with `fresh` entries that were
+    /// not told, and `urgent` that no call may wait.
+    pub(super) fn judge(
+        &mut self,
+        satisfied: bool,
+        fresh: u32,
+        urgent: bool,
+        now: impl FnOnce() -> u64,
+    ) -> Verdict {
+        let Some(rule) = self.rule else {
+            return match satisfied {
+                true => Verdict::Call,
+                false => Verdict::Nothing,
+            };
+        };
+        let gathered = match self.held {
+            Some(held) => held.gathered,
+            None if satisfied => fresh,
+            None => return Verdict::Nothing,
+        };
+        if urgent || gathered >= rule.count {
+            self.held = None;
+            return Verdict::Call;
+        }
+        if self.held.is_some() {
+            return Verdict::Nothing;
+        }
+        let since = now();
+        // INVARIANT: There is a rule.
+        self.held = Some(Held { gathered, since });
+        Verdict::Hold(rule.interval_ns)
+    }
+
+    /// Puts a rule into force, also for the call that is held.
+    pub(super) fn change(&mut self, rule: Option<Rule>, now: u64) -> Verdict {
+        self.rule = rule;
+        let Some(held) = self.held else {
+            return Verdict::Nothing;
+        };
+        let over = now.saturating_sub(held.since);
+        let rest = |interval: u64| interval.checked_sub(over).filter(|ns| *ns > 0);
+        let holds = rule.filter(|rule| held.gathered < rule.count);
+        match holds.map(|rule| rule.interval_ns) {
+            Some(None) => Verdict::Hold(None),
+            Some(Some(interval)) if rest(interval).is_some() => Verdict::Hold(rest(interval)),
+            _ => {
+                // INVARIANT: Nothing is held.
+                self.held = None;
+                Verdict::Call
+            }
+        }
+    }
+
+    /// Holds nothing any more; says whether a call was held.
+    pub(super) fn let_go(&mut self) -> bool {
+        self.held.take().is_some()
+    }
+}
+
+#[cfg(ndk_kunit)]
+#[kernel::macros::kunit_tests(ndk_moderation)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn rule(interval_us: u32, count: u32) -> Option<Rule> {
+        Rule::new(interval_us, count, 100).ok().flatten()
+    }
+
+    fn moderator(interval_us: u32, count: u32) -> Moderator {
+        Moderator {
+            rule: rule(interval_us, count),
+            held: None,
+        }
+    }
+
+    #[test]
+    fn zero_turns_it_off_whatever_the_other_number_is() {
+        for other in [0, 1, 2, 100, u32::MAX] {
+            assert!(Rule::new(0, other, 100) == Ok(None));
+            assert!(Rule::new(other, 0, 100) == Ok(None));
+            assert!(Rule::new(other, 1, 100) == Ok(None));
+        }
+    }
+
+    #[test]
+    fn a_rule_without_any_end_is_a_contradiction() {
+        for count in [101, u32::MAX] {
+            assert!(Rule::new(u32::MAX, count, 100) == Err(Contradiction));
+            assert!(Rule::new(u32::MAX - 1, count, 100).is_ok_and(|r| r.is_some()));
+        }
+        assert!(Rule::new(u32::MAX, 100, 100).is_ok_and(|r| r.is_some()));
+    }
+
+    #[test]
+    fn a_long_interval_is_rounded_down() {
+        let ns = |us| rule(us, 2).and_then(|r| r.interval_ns);
+        assert!(ns(1) == Some(1000) && ns(10_000_000) == Some(10 * SECOND));
+        assert!(ns(10_000_001) == Some(10 * SECOND) && ns(u32::MAX - 1) == Some(10 * SECOND));
+        assert!(ns(u32::MAX).is_none());
+    }
+
+    #[test]
+    fn what_is_held_goes_when_enough_has_gathered() {
+        let mut moderator = moderator(u32::MAX, 3);
+        assert!(moderator.judge(false, 7, true, || 0) == Verdict::Nothing);
+        assert!(moderator.judge(true, 1, false, || 0) == Verdict::Hold(None));
+        moderator.gather();
+        // An arm that is satisfied meanwhile goes with it.
+        assert!(moderator.judge(true, 2, false, || 0) == Verdict::Nothing);
+        moderator.gather();
+        assert!(moderator.judge(false, 3, false, || 0) == Verdict::Call);
+        assert!(!moderator.let_go());
+    }
+
+    #[test]
+    fn what_has_gathered_before_counts_and_urgency_does_not_wait() {
+        let mut moderator = moderator(5, 3);
+        assert!(moderator.judge(true, 3, false, || 0) == Verdict::Call);
+        assert!(moderator.judge(true, 1, true, || 0) == Verdict::Call);
+        assert!(moderator.judge(true, 1, false, || 0) == Verdict::Hold(Some(5000)));
+        assert!(moderator.judge(false, 1, true, || 0) == Verdict::Call);
+        assert!(!moderator.let_go());
+    }
+
+    #[test]
+    fn a_new_rule_is_in_force_for_what_is_held() {
+        // The new rule, and what becomes of a call held for half a second with two gathered.
+        let table = [
+            (rule(0, 0), Verdict::Call),
+            (rule(400_000, 10), Verdict::Call),
+            (rule(500_000, 10), Verdict::Call),
+            (rule(600_000, 10), Verdict::Hold(Some(SECOND / 10))),
+            (rule(600_000, 2), Verdict::Call),
+            (rule(u32::MAX, 3), Verdict::Hold(None)),
+            (rule(u32::MAX, 2), Verdict::Call),
+        ];
+        for (new, verdict) in table {
+            let mut moderator = moderator(1_000_000, 50);
+            assert!(moderator.judge(true, 2, false, || SECOND) == Verdict::Hold(Some(SECOND)));
+            assert!(moderator.change(new, SECOND + SECOND / 2) == verdict);
+            assert!(moderator.let_go() == (verdict != Verdict::Call));
+        }
+    }
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The sizes that both faces offer. Each can be reached on its own.
+
+/// The most pages or pieces of a fast registration: what SMB Direct caps at.
+pub(crate) const MAX_PIECES: u32 = 2048;
+/// The most requests in one queue.
+pub(crate) const MAX_REQUESTS: u32 = 16384;
+/// The most elements of a send, a write or a receive.
+pub(crate) const MAX_SGES: u32 = 32;
+/// A read has one sink on the wire (RFC 5040 section 5.2), and so everywhere.
+pub(crate) const MAX_READ_SGES: u32 = 1;
+/// The most bytes that a request carries inline.
+pub(crate) const MAX_INLINE: u32 = 512;
+/// The most entries of a completion queue.
+pub(crate) const MAX_CQ_ENTRIES: u32 = 1 << 20;
+/// Reads at once, in either direction of a connection.
+pub(crate) const MAX_READS: u32 = 128;
+/// The longest message, in bytes: what fits a completion's length and RFC 5040's 32-bit offsets.
+pub(crate) const MAX_MESSAGE: u64 = 1 << 31;

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Hand`]: two connected sides whose transport is the test itself.
+//!
+//! Nothing is carried out until the test says so: it sees which requests the transport is given,
+//! and ends them in any order, with any status.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    kit::Kind,
+    pair::{
+        Pair,
+        READS, //
+    },
+    site::{
+        Plan,
+        SIZES, //
+    }, //
+};
+use crate::{
+    engine::{
+        qp::{
+            Job,
+            Next,
+            QueuePair, //
+        },
+        status::Status,
+        transport::Transport, //
+    },
+    kunit::fake::Fake,
+    ndk::qp::Sizes, //
+};
+
+/// A transport that does nothing.
+fn idle(_: &Arc<QueuePair>, _: &Arc<QueuePair>) -> Result<Arc<dyn Transport>> {
+    Ok(Fake::new()?)
+}
+
+/// Two sides; requests of `a` are carried out by the test.
+pub(super) struct Hand {
+    pub(super) job: Job,
+    /// Requests that began and did not end, for the case that the test ends early.
+    begun: KVec<u32>,
+    pub(super) pair: Pair,
+}
+
+impl Hand {
+    /// Two connected sides. May sleep.
+    pub(super) fn new() -> Result<Self> {
+        Self::with(SIZES)
+    }
+
+    /// Two connected sides, `a` with these sizes. May sleep.
+    pub(super) fn with(sizes: Sizes) -> Result<Self> {
+        let mut hand = Self::unconnected(sizes)?;
+        hand.pair.connect(READS, READS)?;
+        Ok(hand)
+    }
+
+    /// Two sides that are not connected. May sleep.
+    pub(super) fn unconnected(sizes: Sizes) -> Result<Self> {
+        let plan = Plan {
+            join: idle,
+            ..Plan::PLAIN
+        };
+        let pair = Pair::unconnected(&plan, sizes, SIZES)?;
+        Ok(Self {
+            job: Job::new(pair.a.qp.engine().caps())?,
+            begun: KVec::new(),
+            pair,
+        })
+    }
+
+    /// Starts the next request that may begin; its number, or `None`.
+    pub(super) fn start(&mut self) -> Option<u32> {
+        if self.pair.a.qp.engine().start(&mut self.job) == Next::Nothing {
+            return None;
+        }
+        // A number that is not kept only makes the clean-up of a failed test hang.
+        let _ = self.begun.push(self.job.seq, GFP_KERNEL);
+        Some(self.job.seq)
+    }
+
+    /// Whether the next request that may begin is of that kind; starts it.
+    pub(super) fn starts(&mut self, kind: Kind) -> bool {
+        self.start().is_some() && self.job.work.operation() == kind.work()
+    }
+
+    /// Starts all that may begin; how many they were.
+    pub(super) fn start_all(&mut self) -> usize {
+        let mut count = 0;
+        while self.start().is_some() {
+            count += 1;
+        }
+        count
+    }
+
+    /// Ends a request.
+    pub(super) fn finish(&mut self, seq: u32, status: Status) {
+        self.begun.retain(|s| *s != seq);
+        self.pair.a.qp.engine().complete(seq, status, 0);
+    }
+
+    /// Starts the next request and ends it well; false when there is none.
+    pub(super) fn serve(&mut self) -> bool {
+        let seq = self.start();
+        if let Some(seq) = seq {
+            self.finish(seq, Status::Success);
+        }
+        seq.is_some()
+    }
+}
+
+impl Drop for Hand {
+    fn drop(&mut self) {
+        let engine = self.pair.a.qp.engine();
+        engine.fail();
+        for seq in &self.begun {
+            engine.complete(*seq, Status::Flushed, 0);
+        }
+    }
+}

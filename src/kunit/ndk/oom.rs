@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Calls of the NDK face without memory: [`everywhere`] lets a call fail at each of its
+//! allocations.
+//!
+//! A call allocates in the context of its caller and in its work function; the fault comes in one
+//! of the two, and is one failure alone or the first of many. What has to come of it:
+//!
+//! - the call gives `INSUFFICIENT_RESOURCES`, at once or through its completion, which comes once
+//!   after `PENDING` and else never (GEN-07);
+//! - nothing is half made: the same call made again, without a fault, succeeds.
+//!
+//! One failure alone is survived by vectors that may be large (`KVVec`): the kernel tries again in
+//! another way. Each test says how many of these a call makes; the first of many failures is
+//! survived by nothing.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    await_::{
+        Own,
+        Slot, //
+    },
+    site::Site, //
+};
+use crate::{
+    ndk::{
+        call::Done,
+        life::{
+            Object,
+            Ref, //
+        },
+        status::{
+            Answer,
+            NtStatus,
+            Progress, //
+        }, //
+    },
+    sys::fault::{
+        is_available,
+        plan,
+        plan_from,
+        planned_struck,
+        FailNth, //
+    }, //
+};
+
+/// More allocations than any call makes.
+const MOST: u32 = 100;
+
+/// How often an allocation has to be survived before that is believed: the checkers of the kernel
+/// keep notes of their own, which take a fault once in a while.
+const TRIES: u32 = 3;
+
+/// Whether faults can be had at all; an error where they ought to be and are not.
+pub(super) fn has_faults() -> Result<bool> {
+    match is_available() == cfg!(CONFIG_FAILSLAB) {
+        true => Ok(is_available()),
+        false => Err(ENODEV),
+    }
+}
+
+/// A fault of one run of a call.
+pub(super) struct Strike<'a> {
+    pub(super) site: &'a Site,
+    /// Which allocation fails, from 1 on; 0 for none.
+    n: u32,
+    /// Those behind it fail, too.
+    rest: bool,
+    /// It is one of the work functions'.
+    later: bool,
+    pub(super) struck: bool,
+    /// Some part of the call came through a fault.
+    pub(super) survived: bool,
+}
+
+impl<'a> Strike<'a> {
+    pub(super) const fn none(site: &'a Site) -> Self {
+        Self {
+            site,
+            n: 0,
+            rest: false,
+            later: false,
+            struck: false,
+            survived: false,
+        }
+    }
+
+    /// Whether a work function was struck.
+    pub(super) const fn fails_later(&self) -> bool {
+        self.later && self.struck
+    }
+
+    /// From here on work functions fail, if they are to. Nothing else may be under way.
+    pub(super) fn begin(&self) {
+        self.site.settle();
+        if self.later && self.n > 0 {
+            let _ = match self.rest {
+                true => plan_from(self.n),
+                false => plan(self.n),
+            };
+        }
+    }
+
+    /// What [`Strike::begin`] began ends.
+    pub(super) fn end(&mut self) {
+        self.site.settle();
+        if self.later && self.n > 0 {
+            self.struck |= planned_struck();
+        }
+    }
+
+    /// Makes the part of a call that is its caller's; says whether it was struck.
+    pub(super) fn inline<R>(&mut self, call: impl FnOnce() -> R) -> (R, bool) {
+        if self.later || self.n == 0 {
+            return (call(), false);
+        }
+        let guard = match self.rest {
+            true => FailNth::from_nth(self.n),
+            false => FailNth::new(self.n),
+        };
+        let result = call();
+        let struck = guard.as_ref().is_some_and(FailNth::struck);
+        drop(guard);
+        self.struck |= struck;
+        (result, struck)
+    }
+
+    /// Makes a call and waits for its end, which has to come once, or not at all.
+    fn ended<T: Send + 'static, P>(
+        &mut self,
+        call: impl FnOnce(Done<T>) -> Answer<P>,
+    ) -> Result<Result<Ended<T, P>, NtStatus>> {
+        let slot = Slot::new()?;
+        let done = slot.callback()?;
+        self.begin();
+        let (answer, _) = self.inline(|| call(done));
+        let (ended, calls) = match answer {
+            Ok(Progress::Done(now)) => (Ok(Ended::Now(now)), 0),
+            Ok(Progress::Pending) => (Ok(Ended::Later(slot.wait().ok_or(ETIMEDOUT)?)), 1),
+            Err(status) => (Err(status), 0),
+        };
+        self.end();
+        once(&slot, calls)?;
+        Ok(ended)
+    }
+
+    /// Makes a call that tells its end by a status.
+    pub(super) fn request(&mut self, call: impl FnOnce(Done<NtStatus>) -> Answer) -> Result<i32> {
+        let status = match self.ended(call)? {
+            Ok(Ended::Now(())) => NtStatus::SUCCESS,
+            Ok(Ended::Later(status)) | Err(status) => status,
+        };
+        Ok(status.raw())
+    }
+
+    /// Makes a call that creates an object.
+    pub(super) fn create<T: Object>(
+        &mut self,
+        call: impl FnOnce(Done<Result<Ref<T>, NtStatus>>) -> Answer<Ref<T>>,
+    ) -> Result<Result<Own<T>, i32>> {
+        let made = match self.ended(call)? {
+            Ok(Ended::Now(object)) | Ok(Ended::Later(Ok(object))) => Ok(Own::new(object)),
+            Ok(Ended::Later(Err(status))) | Err(status) => Err(status.raw()),
+        };
+        Ok(made)
+    }
+}
+
+/// How a call ended.
+enum Ended<T, P> {
+    Now(P),
+    Later(T),
+}
+
+/// An error unless the completion came so often.
+pub(super) fn once<T: Send + 'static>(slot: &Arc<Slot<T>>, calls: u32) -> Result {
+    if slot.calls.get() == calls {
+        return Ok(());
+    }
+    pr_err!("completed {} times, not {}\n", slot.calls.get(), calls);
+    Err(EPROTO)
+}
+
+/// Closes what a call has created; the status of the call.
+pub(super) fn closed<T: Object>(made: Result<Own<T>, i32>) -> Result<i32> {
+    match made {
+        Ok(mut object) => match object.close_and_wait()? {
+            true => Ok(NtStatus::SUCCESS.raw()),
+            false => Err(ETIMEDOUT),
+        },
+        Err(status) => Ok(status),
+    }
+}
+
+/// How often a call was struck, with one fault alone.
+#[derive(Debug)]
+pub(super) struct Struck {
+    inline: u32,
+    later: u32,
+    /// How many of them were survived.
+    survived: u32,
+}
+
+/// How often the notes of the kernel's checkers may be counted as well.
+const NOTES: u32 = 2;
+
+impl Struck {
+    /// Whether the call has so many allocations in its caller's context and in its work, and
+    /// survived so many faults.
+    pub(super) fn is_by(&self, inline: u32, later: u32, survived: u32) -> bool {
+        let wanted = [
+            (self.inline, inline),
+            (self.later, later),
+            (self.survived, survived),
+        ];
+        let fine = wanted.into_iter().all(|(got, want)| match want {
+            0 => got == 0,
+            _ => (want..=want + NOTES).contains(&got),
+        });
+        if !fine {
+            pr_err!("{:?}, not {}, {}, {}\n", self, inline, later, survived);
+        }
+        fine
+    }
+}
+
+/// Lets `call` fail at each of its allocations, in all four ways.
+///
+/// `call` makes the call with the fault that it is given, undoes it if it succeeded, and gives its
+/// status. An error where something else comes of a fault than the head of this file says.
+pub(super) fn everywhere(
+    site: &Site,
+    mut call: impl FnMut(&mut Strike<'_>) -> Result<i32>,
+) -> Result<Struck> {
+    each(site, |strike| {
+        let status = call(strike)?;
+        if status == NtStatus::SUCCESS.raw() {
+            return Ok(!strike.struck);
+        }
+        if status != NtStatus::INSUFFICIENT_RESOURCES.raw() || !strike.struck {
+            pr_err!("status {:x} at {}\n", status, strike.n);
+            return Err(EPROTO);
+        }
+        let again = call(&mut Strike::none(strike.site))?;
+        if again != NtStatus::SUCCESS.raw() {
+            pr_err!("status {:x} after {}\n", again, strike.n);
+            return Err(EPROTO);
+        }
+        Ok(true)
+    })
+}
+
+/// Runs something with a fault at each of its allocations, in all four ways.
+///
+/// `run` says whether the fault, if there was one, did what it has to; false when it was survived.
+pub(super) fn each(
+    site: &Site,
+    mut run: impl FnMut(&mut Strike<'_>) -> Result<bool>,
+) -> Result<Struck> {
+    // Makes what is made once.
+    run(&mut Strike::none(site))?;
+    let mut counts = [0; 4];
+    let mut survived = 0;
+    let ways = [(false, false), (true, false), (false, true), (true, true)];
+    for (count, (later, rest)) in counts.iter_mut().zip(ways) {
+        let mut tries = 0;
+        while *count < MOST {
+            let mut strike = Strike {
+                n: *count + 1,
+                rest,
+                later,
+                ..Strike::none(site)
+            };
+            let did_harm = run(&mut strike)?;
+            if !strike.struck {
+                break;
+            }
+            tries += 1;
+            if !did_harm && tries < TRIES {
+                continue;
+            }
+            if !did_harm && rest {
+                pr_err!("survived all faults from {} on, {}\n", *count + 1, later);
+                return Err(EPROTO);
+            }
+            survived += u32::from(!did_harm);
+            (*count, tries) = (*count + 1, 0);
+        }
+        if *count == MOST {
+            return Err(E2BIG);
+        }
+    }
+    Ok(Struck {
+        inline: counts[0],
+        later: counts[1],
+        survived,
+    })
+}
+
+/// Runs something that must not allocate, in the caller's context or in work functions.
+pub(super) fn never<R>(site: &Site, run: impl FnOnce() -> Result<R>) -> Result<R> {
+    site.settle();
+    plan_from(1);
+    let guard = FailNth::from_nth(1);
+    let result = run();
+    let struck = guard.as_ref().is_some_and(FailNth::struck);
+    drop(guard);
+    site.settle();
+    if planned_struck() || struck {
+        pr_err!("memory was allocated\n");
+        return Err(EPROTO);
+    }
+    result
+}

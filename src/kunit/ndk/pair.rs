@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Pair`]: two sides of this face that are connected, through a listener and connectors.
+
+use core::net::SocketAddr;
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    await_::{
+        request,
+        told,
+        Own,
+        Slot, //
+    },
+    memory::Buffer,
+    site::{
+        here,
+        pd,
+        qp,
+        Plan,
+        Queue,
+        Site,
+        SIZES, //
+    }, //
+};
+use crate::{
+    engine::{
+        rights::Rights,
+        transport::ReadLimits,
+        work::Sge, //
+    },
+    kunit::log::Tally,
+    ndk::{
+        adapter::Adapter,
+        call::done,
+        connector::{
+            Connector,
+            DisconnectUser,
+            Source, //
+        },
+        life::Ref,
+        listener::Listener,
+        pd::Pd,
+        qp::{
+            Qp,
+            Sizes, //
+        },
+        status::NtStatus, //
+    }, //
+};
+
+/// The read limits of a side that does not say otherwise.
+pub(super) const READS: ReadLimits = ReadLimits {
+    inbound: 8,
+    outbound: 8,
+};
+
+/// A listener that keeps the connectors that it is given.
+pub(super) struct Door {
+    pub(super) listener: Own<Listener>,
+    pub(super) at: SocketAddr,
+    pub(super) arrivals: Arc<Slot<Ref<Connector>>>,
+}
+
+impl Door {
+    /// A door at any port of the device.
+    pub(super) fn new(adapter: &Ref<Adapter>) -> Result<Self> {
+        Self::at(adapter, here(0))
+    }
+
+    pub(super) fn at(adapter: &Ref<Adapter>, at: SocketAddr) -> Result<Self> {
+        let arrivals = Slot::new()?;
+        let slot = arrivals.clone();
+        let user = KBox::new(move |connector| slot.put(connector), GFP_KERNEL)?;
+        let listener = adapter.create_listener(user).map(Own::new).map_err(told)?;
+        match request(|done| listener.listen(at, done))? {
+            NtStatus::SUCCESS => (),
+            status => return Err(told(status)),
+        }
+        let at = listener.address().map_err(told)?;
+        Ok(Self {
+            listener,
+            at,
+            arrivals,
+        })
+    }
+
+    /// The connector of the next request; waits for it.
+    pub(super) fn arrival(&self) -> Result<Own<Connector>> {
+        self.arrivals.wait().map(Own::new).ok_or(ETIMEDOUT)
+    }
+}
+
+/// One side: its own domain, queues and queue pair, and a connector once there is one.
+pub(super) struct Party {
+    pub(super) connector: Option<Own<Connector>>,
+    pub(super) disconnects: Arc<Tally>,
+    pub(super) qp: Own<Qp>,
+    pub(super) requests: Queue,
+    pub(super) receives: Queue,
+    pub(super) pd: Own<Pd>,
+}
+
+impl Party {
+    /// A side that is not connected. `context` is the context of its queue pair.
+    pub(super) fn new(adapter: &Ref<Adapter>, context: usize, sizes: Sizes) -> Result<Self> {
+        Self::within(adapter, pd(adapter)?, context, sizes)
+    }
+
+    /// The same in a domain that is there already.
+    pub(super) fn within(
+        adapter: &Ref<Adapter>,
+        pd: Own<Pd>,
+        context: usize,
+        sizes: Sizes,
+    ) -> Result<Self> {
+        let receives = Queue::new(adapter, 128)?;
+        let requests = Queue::new(adapter, 128)?;
+        let qp = qp(&pd, &receives, &requests, context, sizes)?;
+        Ok(Self {
+            connector: None,
+            disconnects: Arc::new(Tally::new(), GFP_KERNEL)?,
+            qp,
+            requests,
+            receives,
+            pd,
+        })
+    }
+
+    /// Who counts the disconnect events of this side.
+    pub(super) fn disconnect_user(&self) -> Result<Option<DisconnectUser>> {
+        let tally = self.disconnects.clone();
+        let user = done(GFP_KERNEL, move |_reason: u32| {
+            tally.hit();
+        });
+        user.map(Some).map_err(told)
+    }
+
+    /// The connector; `EINVAL` where there is none.
+    pub(super) fn connector(&self) -> Result<&Own<Connector>> {
+        self.connector.as_ref().ok_or(EINVAL)
+    }
+
+    /// A buffer of this side, registered with these flags of `RegisterMr`.
+    pub(super) fn buffer(&self, len: usize, flags: u32) -> Result<Buffer> {
+        Buffer::registered(&self.pd, len, flags)
+    }
+
+    /// Posts a receive into a list.
+    pub(super) fn receive(&self, context: u64, sges: &[Sge]) -> Result {
+        self.qp.receive(context, sges.iter().copied()).map_err(told)
+    }
+
+    /// Posts a send of a list.
+    pub(super) fn send(&self, context: u64, sges: &[Sge], flags: u32) -> Result {
+        self.qp
+            .send(context, sges.iter().copied(), flags)
+            .map_err(told)
+    }
+}
+
+/// Two connected sides on one site. `a` is the active side.
+pub(super) struct Pair {
+    pub(super) a: Party,
+    pub(super) b: Party,
+    pub(super) door: Door,
+    // Dropped last.
+    pub(super) site: Site,
+}
+
+impl Pair {
+    /// May sleep.
+    pub(super) fn new() -> Result<Self> {
+        Self::with(&Plan::PLAIN, SIZES, SIZES)
+    }
+
+    /// With sizes of each side. The contexts of the queue pairs are 0xA and 0xB.
+    pub(super) fn with(plan: &Plan, a: Sizes, b: Sizes) -> Result<Self> {
+        let mut pair = Self::unconnected(plan, a, b)?;
+        pair.connect(READS, READS)?;
+        Ok(pair)
+    }
+
+    /// Two sides that are not connected.
+    pub(super) fn unconnected(plan: &Plan, a: Sizes, b: Sizes) -> Result<Self> {
+        let site = Site::with(plan)?;
+        let door = Door::new(&site.adapter)?;
+        Ok(Self {
+            a: Party::new(&site.adapter, 0xA, a)?,
+            b: Party::new(&site.adapter, 0xB, b)?,
+            door,
+            site,
+        })
+    }
+
+    /// Two more sides, in the domains of `a` and `b`, that are connected like these. The contexts
+    /// of their queue pairs are 0xA2 and 0xB2.
+    pub(super) fn second(&self) -> Result<(Party, Party)> {
+        let adapter = &self.site.adapter;
+        let mut a = Party::within(adapter, self.a.pd.lent(), 0xA2, SIZES)?;
+        let mut b = Party::within(adapter, self.b.pd.lent(), 0xB2, SIZES)?;
+        let (active, passive) = connect(adapter, &self.door, (&a, READS), (&b, READS))?;
+        a.connector = Some(active);
+        b.connector = Some(passive);
+        Ok((a, b))
+    }
+
+    /// Connects the two; the limits are those that each side asks for.
+    pub(super) fn connect(&mut self, active: ReadLimits, passive: ReadLimits) -> Result {
+        let (a, b) = connect(
+            &self.site.adapter,
+            &self.door,
+            (&self.a, active),
+            (&self.b, passive),
+        )?;
+        self.a.connector = Some(a);
+        self.b.connector = Some(b);
+        Ok(())
+    }
+}
+
+/// Connects two sides through a door: Connect, Accept, CompleteConnect.
+pub(super) fn connect(
+    adapter: &Ref<Adapter>,
+    door: &Door,
+    (active, asked): (&Party, ReadLimits),
+    (passive, served): (&Party, ReadLimits),
+) -> Result<(Own<Connector>, Own<Connector>)> {
+    let ours = adapter.create_connector().map(Own::new).map_err(told)?;
+    let (connected, accepted) = (Slot::new()?, Slot::new()?);
+    let from = Source::Address(here(0));
+    let mut hello = KVec::new();
+    hello.extend_from_slice(b"hello", GFP_KERNEL)?;
+    let asking = ours.connect(
+        &active.qp,
+        (from, door.at),
+        asked,
+        hello,
+        connected.callback()?,
+    );
+    asking.map_err(told)?;
+    let theirs = door.arrival()?;
+    let mut welcome = KVec::new();
+    welcome.extend_from_slice(b"welcome", GFP_KERNEL)?;
+    let user = passive.disconnect_user()?;
+    let accepting = theirs.accept(&passive.qp, served, welcome, user, accepted.callback()?);
+    accepting.map_err(told)?;
+    success(connected.wait())?;
+    let user = active.disconnect_user()?;
+    success(Some(request(|done| ours.complete_connect(user, done))?))?;
+    success(accepted.wait())?;
+    Ok((ours, theirs))
+}
+
+fn success(status: Option<NtStatus>) -> Result {
+    match status {
+        Some(NtStatus::SUCCESS) => Ok(()),
+        Some(status) => Err(told(status)),
+        None => Err(ETIMEDOUT),
+    }
+}
+
+/// Rights that a peer may have.
+pub(super) const REMOTE: Rights = Rights::REMOTE_READ.with(Rights::REMOTE_WRITE);

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Steps`]: a connection of two sides, step by step.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    await_::{
+        told,
+        Own,
+        Slot, //
+    },
+    pair::{
+        Pair,
+        READS, //
+    },
+    site::here, //
+};
+use crate::ndk::{
+    connector::{
+        Connector,
+        Source, //
+    },
+    status::NtStatus, //
+};
+
+/// The two connectors, and the calls that are pending.
+pub(super) struct Steps {
+    pub(super) ours: Own<Connector>,
+    pub(super) theirs: Own<Connector>,
+    pub(super) connected: Arc<Slot<NtStatus>>,
+    pub(super) accepted: Arc<Slot<NtStatus>>,
+    pub(super) completed: Arc<Slot<NtStatus>>,
+}
+
+impl Steps {
+    /// `a` asks, and `b` has the request. May sleep.
+    pub(super) fn ask(pair: &Pair) -> Result<Self> {
+        let ours = pair.site.adapter.create_connector();
+        let ours = ours.map(Own::new).map_err(told)?;
+        let connected = Slot::new()?;
+        let asking = ours.connect(
+            &pair.a.qp,
+            (Source::Address(here(0)), pair.door.at),
+            READS,
+            KVec::new(),
+            connected.callback()?,
+        );
+        asking.map_err(told)?;
+        Ok(Self {
+            ours,
+            theirs: pair.door.arrival()?,
+            connected,
+            accepted: Slot::new()?,
+            completed: Slot::new()?,
+        })
+    }
+
+    /// `b` accepts, and `a` has heard of it: Connect is over, Accept is not.
+    pub(super) fn accept(&self, pair: &Pair) -> Result {
+        let user = pair.b.disconnect_user()?;
+        let done = self.accepted.callback()?;
+        let accepting = self
+            .theirs
+            .accept(&pair.b.qp, READS, KVec::new(), user, done);
+        accepting.map_err(told)?;
+        self.connected.came(NtStatus::SUCCESS)
+    }
+
+    /// `a` completes the connection.
+    pub(super) fn complete(&self, pair: &Pair) -> Result {
+        let user = pair.a.disconnect_user()?;
+        let completing = self.ours.complete_connect(user, self.completed.callback()?);
+        completing.map_err(told)?;
+        self.completed.came(NtStatus::SUCCESS)?;
+        self.accepted.came(NtStatus::SUCCESS)
+    }
+
+    /// Gives the connectors to the pair, which is connected now.
+    pub(super) fn finish(self, pair: &mut Pair) {
+        pair.a.connector = Some(self.ours);
+        pair.b.connector = Some(self.theirs);
+    }
+}

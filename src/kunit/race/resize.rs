@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Queues that are resized while entries come and go on two processors.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::rig::{
+    two_cpus,
+    wait_for,
+    Crew,
+    Deadline,
+    Tally,
+    RACE_MS, //
+};
+use crate::{
+    engine::{
+        cq::CompletionQueue,
+        ring::NotResized,
+        srq::SharedReceive,
+        work::{
+            Completion,
+            Extra,
+            Flags,
+            Work, //
+        }, //
+    },
+    kunit::{
+        harness::{
+            Bench,
+            Lab,
+            Plan, //
+        },
+        queues::Queue, //
+    }, //
+};
+
+/// The most entries that are in a queue: more than one hold of its lock moves.
+const AHEAD: u64 = 200;
+
+/// The depths, one after the other; all of them take what may be there.
+const DEPTHS: [u32; 4] = [256, 1000, 201, 300];
+
+/// What has come out: in order, each once.
+struct Order {
+    made: Tally,
+    taken: Tally,
+    wrong: Tally,
+}
+
+impl Order {
+    fn new() -> Result<Arc<Self>> {
+        let order = Self {
+            made: Tally::new(),
+            taken: Tally::new(),
+            wrong: Tally::new(),
+        };
+        Ok(Arc::new(order, GFP_KERNEL)?)
+    }
+
+    fn enter(&self, entry: &Completion) {
+        if entry.context != self.taken.hit() || !entry.status.is_success() {
+            self.wrong.hit();
+        }
+    }
+
+    /// Makes the next one, if there is room; whether it did.
+    fn make(&self, make: impl FnOnce(u64) -> bool) -> bool {
+        let n = self.made.get();
+        if n - self.taken.get() >= AHEAD {
+            return false;
+        }
+        self.made.hit();
+        if !make(n) {
+            self.wrong.hit();
+        }
+        true
+    }
+}
+
+/// Resizes from two threads until the time is up; returns how often that went well.
+fn resize(
+    crew: &mut Crew,
+    order: &Order,
+    resize: impl Fn(u32) -> Result<(), NotResized> + Send + Sync + Clone + 'static,
+) -> Result<u64> {
+    let (other, turn) = (resize.clone(), Tally::new());
+    // CAST: below the number of depths.
+    let depth = |n: u64| DEPTHS[(n % DEPTHS.len() as u64) as usize];
+    crew.thread(move || {
+        let _ = other(depth(turn.hit() * 3));
+    })?;
+    let deadline = Deadline::in_ms(RACE_MS);
+    let mut rounds = 0;
+    while !deadline.is_over() {
+        if resize(depth(rounds)).is_err() {
+            order.wrong.hit();
+        }
+        rounds += 1;
+        if rounds % 64 == 0 {
+            let before = order.taken.get();
+            wait_for(|| order.taken.get() > before)?;
+        }
+    }
+    crew.dismiss();
+    Ok(rounds)
+}
+
+/// Numbered entries from one processor to another. Returns how many were made, how many were taken
+/// and how many of those were wrong, and how often the queue was resized.
+fn completions() -> Result<(u64, u64, u64, u64)> {
+    let lab = Lab::new(30_000)?;
+    let queue = Queue::new(&lab.adapter()?, DEPTHS[0], u32::MAX)?;
+    let order = Order::new()?;
+    let [here, there] = two_cpus();
+    let mut crew = Crew::new()?;
+    let cq = || -> (Arc<CompletionQueue>, Arc<Order>) { (queue.cq.clone(), order.clone()) };
+    {
+        let (cq, order) = cq();
+        crew.on(there, move || {
+            let push = |context| {
+                let entry = Completion {
+                    context,
+                    ..Completion::BLANK
+                };
+                cq.push(entry).is_ok()
+            };
+            // Sometimes few are there, sometimes all.
+            let most = 1 + order.made.get() % 97;
+            let _ = (0..most).all(|_| order.make(push));
+        })?;
+    }
+    {
+        let (cq, order) = cq();
+        crew.on(here, move || {
+            // CAST: below 64.
+            let most = (order.taken.get() % 61) as usize + 1;
+            cq.poll(most, |entry| order.enter(&entry));
+        })?;
+    }
+    let cq = queue.cq.clone();
+    let rounds = resize(&mut crew, &order, move |depth| cq.resize(depth))?;
+    queue.cq.poll(usize::MAX, |entry| order.enter(&entry));
+    let score = (
+        order.made.get(),
+        order.taken.get(),
+        order.wrong.get(),
+        rounds,
+    );
+    pr_info!("race: resized under completions: {:?}\n", score);
+    Ok(score)
+}
+
+/// The same for the receives of a shared queue, and messages that take them.
+fn receives() -> Result<(u64, u64, u64, u64)> {
+    let mut plan = Plan::shared(DEPTHS[0]);
+    plan.receive_entries = 512;
+    // The host goes last.
+    let Bench { lab: _lab, a, b } = Bench::with(&Plan::PLAIN, &plan)?;
+    let (Some(shared), receives) = (b.shared.clone(), b.receives.clone()) else {
+        return Err(EINVAL);
+    };
+    let order = Order::new()?;
+    let [here, there] = two_cpus();
+    let mut crew = Crew::new()?;
+    let srq = shared.srq.clone();
+    {
+        let (srq, order): (Arc<SharedReceive>, _) = (srq.clone(), order.clone());
+        crew.on(there, move || {
+            let most = 1 + order.made.get() % 97;
+            let post = |context| srq.post(context, [].into_iter()).is_ok();
+            let _ = (0..most).all(|_| order.make(post));
+        })?;
+    }
+    {
+        let (a, cq, order) = (a.qp.clone(), receives.cq.clone(), order.clone());
+        crew.on(here, move || {
+            let work = Work::Send {
+                extra: Extra::Nothing,
+            };
+            for _ in 0..16 {
+                // A full queue is tried again.
+                let _ = a.post(0, work, Flags::NONE, [].into_iter());
+            }
+            a.ring();
+            cq.poll(usize::MAX, |entry| order.enter(&entry));
+        })?;
+    }
+    let rounds = resize(&mut crew, &order, move |depth| srq.resize(depth))?;
+    // What is still in flight, and what is left in the queue.
+    a.qp.fail();
+    drop(b);
+    let still = |entry: Completion| {
+        if entry.status.is_success() {
+            order.enter(&entry);
+        }
+    };
+    receives.cq.poll(usize::MAX, still);
+    let taken = order.taken.get();
+    let room = (0..).take_while(|_| shared.srq.post(0, [].into_iter()).is_ok());
+    // CAST: not more than a depth.
+    let left = u64::from(shared.srq.depth()) - room.count() as u64;
+    let score = (order.made.get(), taken + left, order.wrong.get(), rounds);
+    pr_info!(
+        "race: resized under receives: {:?}, {} taken\n",
+        score,
+        taken
+    );
+    Ok(score)
+}
+
+#[kernel::macros::kunit_tests(ndk_race_resize)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_completion_is_lost_or_reordered_while_the_depth_changes() -> Result {
+        let (made, taken, wrong, resized) = completions()?;
+        assert!(made > AHEAD && resized > 0);
+        assert_eq!(made, taken);
+        assert_eq!(wrong, 0);
+        Ok(())
+    }
+
+    #[test]
+    fn no_receive_is_lost_or_reordered_while_the_depth_changes() -> Result {
+        let (made, found, wrong, resized) = receives()?;
+        assert!(made > AHEAD && resized > 0);
+        // One that a message had taken when the connection broke comes back with an error.
+        assert!(found <= made && made - found <= 1);
+        assert_eq!(wrong, 0);
+        Ok(())
+    }
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Queues that change their depth: what they hold, and what they were told, stays.
+
+use super::{
+    cq::SENT,
+    queues::Queue, //
+};
+use crate::engine::work::Completion;
+
+/// Pushes completions with these contexts; whether all were taken.
+fn push(queue: &Queue, contexts: core::ops::Range<u64>) -> bool {
+    let mut all = contexts;
+    all.all(|context| queue.cq.push(Completion { context, ..SENT }).is_ok())
+}
+
+#[kernel::macros::kunit_tests(ndk_resize)]
+mod tests {
+    use super::*;
+
+    use kernel::prelude::*;
+
+    use crate::{
+        engine::{
+            cq::{
+                Arm,
+                IfPresent, //
+            },
+            qp::NotPosted,
+            ring::NotResized,
+            status::Status, //
+        },
+        kunit::{
+            cq::{
+                alone,
+                overflow,
+                RECEIVE, //
+            },
+            harness::{
+                same,
+                settle,
+                Bench,
+                Plan, //
+            },
+            requests::SEND, //
+        }, //
+    };
+
+    #[test]
+    fn completions_keep_their_order_when_the_depth_changes() -> Result {
+        let (queue, _lab) = alone(300)?;
+        let (mut first, mut last) = (0, 300);
+        assert!(push(&queue, first..last));
+        for depth in [400, 1000, 290, 5000, 1, 7] {
+            // What the new depth is too small for is taken first.
+            let gone = (last - first).saturating_sub(u64::from(depth)).max(10);
+            let gone = gone.min(last - first);
+            assert!(queue.brings_all(first..first + gone, Status::Success));
+            first += gone;
+            assert!(queue.cq.resize(depth).is_ok() && same(queue.cq.depth(), depth));
+            let more = u64::from(depth) - (last - first);
+            assert!(push(&queue, last..last + more / 2));
+            last += more / 2;
+        }
+        assert!(queue.brings_all(first..last, Status::Success) && queue.is_silent());
+        assert!(queue.log.failures.get() == 0);
+        Ok(())
+    }
+
+    #[test]
+    fn a_depth_below_what_is_present_is_refused_and_changes_nothing() -> Result {
+        let (queue, _lab) = alone(8)?;
+        assert!(push(&queue, 0..6));
+        for depth in [0, 1, 5] {
+            assert!(queue.cq.resize(depth) == Err(NotResized::TooMany));
+            assert!(same(queue.cq.depth(), 8));
+        }
+        assert!(push(&queue, 6..8));
+        assert!(queue.brings_all(0..3, Status::Success));
+        assert!(queue.cq.resize(5).is_ok());
+        assert!(queue.brings_all(3..8, Status::Success));
+        Ok(())
+    }
+
+    #[test]
+    fn a_depth_without_memory_is_refused_and_changes_nothing() -> Result {
+        let (queue, _lab) = alone(2)?;
+        assert!(push(&queue, 0..1));
+        assert!(queue.cq.resize(u32::MAX) == Err(NotResized::NoMemory));
+        assert!(same(queue.cq.depth(), 2));
+        assert!(push(&queue, 1..2) && queue.brings_all(0..2, Status::Success));
+        Ok(())
+    }
+
+    #[test]
+    fn overflow_is_judged_by_the_new_depth() -> Result {
+        for depth in [3, 4, 5, 9, 100] {
+            let (queue, _lab) = alone(4)?;
+            assert!(push(&queue, 0..3) && queue.cq.resize(depth).is_ok());
+            assert!(overflow(&queue, depth - 3));
+            assert!(queue.has_called(0) && same(queue.log.failures.get(), 1));
+            assert!(queue.brings_all(0..3, Status::Success));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn an_arm_outlives_a_resize() -> Result {
+        for arm in [Arm::Any, Arm::Solicited, Arm::Errors] {
+            let (queue, _lab) = alone(4)?;
+            queue.cq.arm(arm, IfPresent::Wait);
+            assert!(queue.cq.resize(9).is_ok() && queue.has_called(0));
+            assert!(queue.cq.push(RECEIVE).is_ok());
+            assert!(queue.has_called(u32::from(arm == Arm::Any)));
+            queue.cq.break_down();
+            assert!(queue.has_called(1));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_new_stays_new_and_what_was_told_stays_told() -> Result {
+        let (queue, _lab) = alone(4)?;
+        assert!(push(&queue, 0..2) && queue.cq.resize(9).is_ok());
+        queue.cq.arm(Arm::Any, IfPresent::Call);
+        assert!(queue.has_called(1));
+        assert!(queue.cq.resize(3).is_ok());
+        queue.cq.arm(Arm::Any, IfPresent::Call);
+        assert!(queue.has_called(1));
+        assert!(push(&queue, 2..3) && queue.has_called(2));
+        Ok(())
+    }
+
+    #[test]
+    fn moderation_outlives_a_resize() -> Result {
+        let (queue, _lab) = alone(8)?;
+        assert!(queue.cq.moderate(u32::MAX, 3).is_ok());
+        queue.cq.arm(Arm::Any, IfPresent::Wait);
+        assert!(push(&queue, 0..2) && queue.cq.resize(16).is_ok());
+        assert!(queue.has_called(0));
+        assert!(push(&queue, 2..3) && queue.has_called(1));
+        queue.cq.arm(Arm::Any, IfPresent::Wait);
+        assert!(push(&queue, 3..5) && queue.has_called(1));
+        assert!(push(&queue, 5..6) && queue.has_called(2));
+        Ok(())
+    }
+
+    #[test]
+    fn a_count_that_a_smaller_depth_never_reaches_does_not_hold_for_ever() -> Result {
+        let (queue, _lab) = alone(8)?;
+        assert!(queue.cq.moderate(u32::MAX, 8).is_ok());
+        assert!(queue.cq.resize(3).is_ok());
+        queue.cq.arm(Arm::Any, IfPresent::Wait);
+        assert!(push(&queue, 0..2) && queue.has_called(0));
+        assert!(push(&queue, 2..3) && queue.has_called(1));
+        Ok(())
+    }
+
+    #[test]
+    fn a_resize_to_what_is_present_lets_a_held_call_go() -> Result {
+        let (queue, _lab) = alone(8)?;
+        assert!(queue.cq.moderate(u32::MAX, 8).is_ok());
+        queue.cq.arm(Arm::Any, IfPresent::Wait);
+        assert!(push(&queue, 0..3) && queue.has_called(0));
+        assert!(queue.cq.resize(3).is_ok() && queue.has_called(1));
+        Ok(())
+    }
+
+    #[test]
+    fn a_resize_heals_no_failure() -> Result {
+        let (queue, _lab) = alone(2)?;
+        assert!(overflow(&queue, 2) && queue.cq.resize(8).is_ok());
+        assert!(queue.cq.push(RECEIVE).is_err());
+        assert!(queue.poll().is_some() && queue.poll().is_some() && queue.is_silent());
+        Ok(())
+    }
+
+    #[test]
+    fn shared_receives_keep_their_order_and_their_elements() -> Result {
+        let bench = Bench::with(&Plan::PLAIN, &Plan::shared(3))?;
+        let Some(shared) = bench.b.shared.as_ref() else {
+            return Err(EINVAL);
+        };
+        let memory = bench.b.buffer(64)?;
+        let source = bench.a.filled(8, 17)?;
+        for n in 0..3 {
+            let at = n * 16;
+            // Two elements each, and a last one without.
+            let sges = [memory.sge(at, 3), memory.sge(at + 8, 5)];
+            // CAST: widening.
+            shared.post(n as u64, if n < 2 { &sges } else { &[] })?;
+        }
+        assert!(shared.srq.resize(200).is_ok() && same(shared.srq.depth(), 200));
+        assert!(shared.srq.resize(4).is_ok() && same(shared.srq.depth(), 4));
+        for n in 0..2 {
+            bench.a.post(n, SEND, &[source.whole()])?;
+            assert!(bench.b.receives.brings(n, Status::Success));
+        }
+        for at in [0, 16] {
+            assert!(memory.holds(at, 3, 17, 0) && memory.is_blank(at + 3, 5));
+            assert!(memory.holds(at + 8, 5, 17, 3));
+        }
+        bench.a.post(2, SEND, &[])?;
+        assert!(bench.b.receives.brings(2, Status::Success));
+        Ok(())
+    }
+
+    #[test]
+    fn a_shared_queue_takes_exactly_its_new_depth() -> Result {
+        let bench = Bench::with(&Plan::PLAIN, &Plan::shared(4))?;
+        let Some(shared) = bench.b.shared.as_ref() else {
+            return Err(EINVAL);
+        };
+        let refused = || shared.srq.post(99, [].into_iter());
+        for context in 0..4 {
+            shared.post(context, &[])?;
+        }
+        assert!(shared.srq.resize(3) == Err(NotResized::TooMany));
+        assert!(shared.srq.resize(u32::MAX) == Err(NotResized::NoMemory));
+        assert!(same(shared.srq.depth(), 4) && same(refused(), Err(NotPosted::Full)));
+        assert!(shared.srq.resize(7).is_ok());
+        for context in 4..7 {
+            shared.post(context, &[])?;
+        }
+        assert!(same(refused(), Err(NotPosted::Full)));
+        for n in 0..5 {
+            bench.a.post(n, SEND, &[])?;
+        }
+        assert!(bench.b.receives.brings_all(0..5, Status::Success));
+        assert!(shared.srq.resize(2).is_ok() && same(refused(), Err(NotPosted::Full)));
+        Ok(())
+    }
+
+    #[test]
+    fn a_limit_and_a_message_that_waits_outlive_a_resize() -> Result {
+        let bench = Bench::with(&Plan::PLAIN, &Plan::shared(4))?;
+        let Some(shared) = bench.b.shared.as_ref() else {
+            return Err(EINVAL);
+        };
+        let limits = || {
+            settle(bench.b.adapter());
+            shared.log.limits.get()
+        };
+        bench.b.receive(1, &[])?;
+        bench.b.receive(2, &[])?;
+        shared.srq.set_limit(1)?;
+        bench.a.post(1, SEND, &[])?;
+        assert!(bench.b.receives.brings(1, Status::Success));
+        assert!(shared.srq.resize(8).is_ok() && same(limits(), 0));
+        bench.a.post(2, SEND, &[])?;
+        assert!(bench.b.receives.brings(2, Status::Success) && same(limits(), 1));
+        // This one waits.
+        bench.a.post(3, SEND, &[])?;
+        assert!(bench.b.receives.is_silent());
+        assert!(shared.srq.resize(2).is_ok());
+        bench.b.receive(3, &[])?;
+        assert!(bench.b.receives.brings(3, Status::Success));
+        Ok(())
+    }
+}

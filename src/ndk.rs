@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The NDK face: Microsoft's Network Direct Kernel Provider Interface over the engine.
+//!
+//! This is its Rust form; [`abi`] gives it to C as dispatch tables (`include/ndk/ndk.h`), and
+//! nothing else knows C.
+//!
+//! | file          | what it is                                                       |
+//! |---------------|------------------------------------------------------------------|
+//! | [`status`]    | what calls return: NTSTATUS values                               |
+//! | [`life`]      | objects: uses, antecedents, close                                |
+//! | [`call`]      | calls back to the consumer; work that ends in one                |
+//! | [`adapter`]   | an open device                                                   |
+//! | [`counters`]  | what a device has done                                           |
+//! | [`pd`]        | protection domains, and what is made in them                     |
+//! | [`cq`], [`srq`], [`qp`] | queues, arms and results; posting                      |
+//! | [`memory`]    | regions, windows, logical addresses                              |
+//! | [`connector`], [`listener`], [`endpoint`] | connections                          |
+//!
+//! **Context.** Every call but opening and closing an adapter may be made from softirq and with
+//! locks held, and does not sleep. What has to sleep is done in process context: the call returns
+//! [`status::Progress::Pending`], and a callback tells the end. Callbacks come with softirqs off.
+//!
+//! **Lock order**: locks of this face are leaves, but that the state of a region is held
+//! while the request that changes it is put into a send queue.
+
+#[expect(unsafe_code)]
+pub(crate) mod abi;
+pub(crate) mod adapter;
+pub(crate) mod call;
+pub(crate) mod connector;
+#[cfg_attr(
+    not(ndk_kunit),
+    expect(
+        dead_code,
+        reason = "NDIS asks for it, and nothing here stands for NDIS"
+    )
+)]
+pub(crate) mod counters;
+pub(crate) mod cq;
+pub(crate) mod endpoint;
+pub(crate) mod life;
+pub(crate) mod listener;
+pub(crate) mod memory;
+pub(crate) mod pd;
+pub(crate) mod qp;
+pub(crate) mod srq;
+pub(crate) mod status;
+
+pub(crate) use abi::adapter::CONTEXT;
+pub(crate) use adapter::{
+    Context,
+    Limits, //
+};

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The face as a consumer in C has it: through the dispatch tables.
+//!
+//! | file         | what it is                                                      |
+//! |--------------|-----------------------------------------------------------------|
+//! | [`consumer`] | callbacks in C, objects of each type                            |
+//! | [`tables`]   | tables, headers, output pointers and contexts (GEN)             |
+//! | [`facts`]    | what an adapter tells of itself (ADPT), and results (COMP)      |
+
+mod consumer;
+mod facts;
+mod tables;

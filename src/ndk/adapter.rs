@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Adapter`]: one opening of a device through this face.
+
+use core::net::IpAddr;
+
+use kernel::{
+    new_spinlock_irq,
+    prelude::*,
+    sync::{
+        Arc,
+        SpinLockIrq, //
+    }, //
+};
+
+use super::{
+    call::Call,
+    life::{
+        Entity,
+        Object,
+        Ref, //
+    },
+    status::{
+        NtStatus,
+        Progress, //
+    }, //
+};
+use crate::{
+    engine::{
+        cq::CompletionQueue,
+        limits::{
+            MAX_CQ_ENTRIES,
+            MAX_INLINE,
+            MAX_MESSAGE,
+            MAX_PIECES,
+            MAX_READS,
+            MAX_READ_SGES,
+            MAX_REQUESTS,
+            MAX_SGES, //
+        },
+        port::{
+            NotOpened,
+            Port,
+            PortUse,
+            PortUser,
+            Ports, //
+        },
+        srq::SharedReceive, //
+    },
+    sys::{
+        event::Event,
+        softirq, //
+    }, //
+};
+
+/// A version of the interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Version {
+    pub(crate) major: u16,
+    pub(crate) minor: u16,
+}
+
+/// The version of this face. The entries that NDKPI 2.1 adds are there as well.
+pub(crate) const VERSION: Version = Version { major: 1, minor: 2 };
+
+/// What the device is able to do, as `QueryAdapterInfo` tells it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Bytes of a region registered by `RegisterMr`, and of a window.
+    pub(crate) registration: u64,
+    pub(crate) pages: u32,
+    pub(crate) sges: u32,
+    pub(crate) read_sges: u32,
+    pub(crate) transfer: u32,
+    pub(crate) inline: u32,
+    pub(crate) reads: u32,
+    pub(crate) requests: u32,
+    /// 0: there are no shared receive queues.
+    pub(crate) srq: u32,
+    pub(crate) cq: u32,
+    /// Bytes of private data: what the kernel's connection manager carries, too.
+    pub(crate) private_data: u32,
+    pub(crate) cq_resize: bool,
+    pub(crate) moderation: bool,
+    pub(crate) read_invalidate: bool,
+}
+
+impl Limits {
+    /// All that the engine can do.
+    pub(crate) const FULL: Self = Self {
+        registration: 1 << 30,
+        pages: MAX_PIECES,
+        sges: MAX_SGES,
+        read_sges: MAX_READ_SGES,
+        // CAST: 2^31.
+        transfer: MAX_MESSAGE as u32,
+        inline: MAX_INLINE,
+        reads: MAX_READS,
+        requests: MAX_REQUESTS,
+        srq: MAX_REQUESTS,
+        cq: MAX_CQ_ENTRIES,
+        private_data: 255,
+        cq_resize: true,
+        moderation: true,
+        read_invalidate: true,
+    };
+}
+
+/// What all adapters of this face share.
+pub(crate) struct Context {
+    pub(crate) ports: Arc<Ports>,
+    pub(crate) limits: Limits,
+}
+
+/// Which device is wanted.
+pub(crate) enum Which<'a> {
+    /// By its name.
+    Name(&'a CStr),
+    /// By an address that it has, in the network namespace of that number.
+    Address(u64, IpAddr),
+    /// By its name, if it has that address.
+    Both(&'a CStr, u64, IpAddr),
+}
+
+/// An open adapter.
+#[pin_data]
+pub(crate) struct Adapter {
+    port: Arc<Port>,
+    limits: Limits,
+    closed: Arc<Event>,
+    #[pin]
+    inside: SpinLockIrq<Inside>,
+}
+
+/// The use of the device, and what is told when that goes.
+struct Inside {
+    port: Option<PortUse>,
+    gone: bool,
+    cqs: KVec<Arc<CompletionQueue>>,
+    srqs: KVec<Arc<SharedReceive>>,
+    /// Made when there is memory: closing does not fail.
+    waiter: Option<KBox<Waiter>>,
+}
+
+impl Object for Adapter {
+    fn end_sleeps(&self) -> bool {
+        true
+    }
+
+    fn end(&self) {
+        let port = self.inside.lock().port.take();
+        drop(port);
+    }
+}
+
+/// Opens a device. May sleep.
+///
+/// `BAD_VERSION` for another major version or a minor above [`VERSION`]'s; `ADAPTER_NOT_FOUND`;
+/// `ADAPTER_NOT_READY` while the device goes; `INSUFFICIENT_RESOURCES`.
+pub(crate) fn open(
+    context: &Context,
+    which: &Which<'_>,
+    version: Version,
+) -> Result<Ref<Adapter>, NtStatus> {
+    if version.major != VERSION.major || version.minor > VERSION.minor {
+        return Err(NtStatus::BAD_VERSION);
+    }
+    let port = match *which {
+        Which::Name(name) => context.ports.by_name(name),
+        Which::Address(net, ip) => context.ports.by_addr(net, ip),
+        Which::Both(name, net, ip) => {
+            let port = context.ports.by_name(name);
+            port.filter(|p| p.net() == net && p.netdev().is_some_and(|n| n.owns_addr(ip)))
+        }
+    };
+    let port = port.ok_or(NtStatus::ADAPTER_NOT_FOUND)?;
+    let adapter = make(&port, context.limits).map_err(|_| NtStatus::INSUFFICIENT_RESOURCES)?;
+    let user = Arc::new(User(adapter.clone()), GFP_KERNEL);
+    let user = user.map_err(|_| NtStatus::INSUFFICIENT_RESOURCES)?;
+    let used = port.open(user).map_err(|why| match why {
+        NotOpened::Closed => NtStatus::ADAPTER_NOT_READY,
+        NotOpened::NoMemory => NtStatus::INSUFFICIENT_RESOURCES,
+    })?;
+    adapter.inside.lock().port = Some(used);
+    Ok(adapter)
+}
+
+fn make(port: &Arc<Port>, limits: Limits) -> Result<Ref<Adapter>> {
+    let closed = Arc::pin_init(Event::new(), GFP_KERNEL)?;
+    let inside = Inside {
+        port: None,
+        gone: false,
+        cqs: KVec::new(),
+        srqs: KVec::new(),
+        waiter: Some(KBox::new(Waiter(closed.clone()), GFP_KERNEL)?),
+    };
+    let object = pin_init!(Adapter {
+        port: port.clone(),
+        limits,
+        closed,
+        inside <- new_spinlock_irq!(inside),
+    });
+    Entity::new(port.adapter(), [None, None, None, None], object, GFP_KERNEL)
+}
+
+/// The adapter as its device knows it.
+struct User(Ref<Adapter>);
+
+impl PortUser for User {
+    /// Every queue fails, so that its consumer learns that it is time to close.
+    fn port_gone(&self) {
+        self.0.break_queues();
+    }
+}
+
+/// Tells the one who waits for the end of a close.
+struct Waiter(Arc<Event>);
+
+impl Call<()> for Waiter {
+    fn call(&mut self, (): ()) {
+        self.0.signal();
+    }
+}
+
+impl Adapter {
+    /// The device.
+    pub(crate) fn port(&self) -> &Arc<Port> {
+        &self.port
+    }
+
+    /// What the device can do.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Fails all queues; none is made any more.
+    fn break_queues(&self) {
+        let mut inside = self.inside.lock();
+        inside.gone = true;
+        let cqs = core::mem::take(&mut inside.cqs);
+        let srqs = core::mem::take(&mut inside.srqs);
+        drop(inside);
+        for srq in &srqs {
+            srq.break_down();
+        }
+        for cq in &cqs {
+            cq.break_down();
+        }
+    }
+
+    /// `ADAPTER_NOT_READY` once the device is going. Any context.
+    pub(super) fn check_there(&self) -> Result<(), NtStatus> {
+        match self.inside.lock().gone {
+            true => Err(NtStatus::ADAPTER_NOT_READY),
+            false => Ok(()),
+        }
+    }
+
+    /// The queue is to be told when the device goes. May sleep.
+    pub(super) fn add_cq(&self, cq: &Arc<CompletionQueue>) -> Result {
+        add(&self.inside, |inside| &mut inside.cqs, cq)
+    }
+
+    pub(super) fn remove_cq(&self, cq: &Arc<CompletionQueue>) {
+        self.inside.lock().cqs.retain(|c| !Arc::ptr_eq(c, cq));
+    }
+
+    /// The queue is to be told when the device goes. May sleep.
+    pub(super) fn add_srq(&self, srq: &Arc<SharedReceive>) -> Result {
+        add(&self.inside, |inside| &mut inside.srqs, srq)
+    }
+
+    pub(super) fn remove_srq(&self, srq: &Arc<SharedReceive>) {
+        self.inside.lock().srqs.retain(|s| !Arc::ptr_eq(s, srq));
+    }
+}
+
+fn add<T>(
+    inside: &SpinLockIrq<Inside>,
+    list: impl FnOnce(&mut Inside) -> &mut KVec<Arc<T>>,
+    item: &Arc<T>,
+) -> Result {
+    let mut inside = inside.lock();
+    if inside.gone {
+        return Err(ENODEV);
+    }
+    list(&mut inside).push(item.clone(), GFP_ATOMIC)?;
+    Ok(())
+}
+
+impl Entity<Adapter> {
+    /// Closes the adapter, and returns when every callback of everything made of it has returned.
+    ///
+    /// May sleep. Called by a consumer that is being called back this would wait for itself: it
+    /// warns, and the adapter goes when its last object has.
+    pub(crate) fn close_and_wait(self: &Arc<Self>) {
+        let waiter = self.inside.lock().waiter.take();
+        let Some(waiter) = waiter else {
+            // A second close; the first one warns of it.
+            return;
+        };
+        let progress = self.close(waiter);
+        if softirq::is_here() {
+            kernel::pr_warn_once!("an adapter was closed from inside a callback\n");
+        } else if matches!(progress, Progress::Pending) {
+            self.closed.wait();
+        }
+    }
+}

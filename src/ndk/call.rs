@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Calls back to a consumer, and work that ends in one.
+//!
+//! A consumer is called with softirqs off, or in softirq: NDKPI calls back at DISPATCH_LEVEL, where
+//! nobody may sleep, and so does this face even where it could. It is never called from inside a
+//! call of its own, nor under a lock (FACE-06).
+
+use kernel::{
+    alloc::Flags,
+    prelude::*, //
+};
+
+use super::{
+    life::Hold,
+    status::{
+        Answer,
+        NtStatus,
+        Progress, //
+    }, //
+};
+use crate::{
+    engine::domain::Adapter,
+    sys::softirq::BhDisabled, //
+};
+
+/// Something that is called once, at most.
+pub(crate) trait Call<A>: Send {
+    fn call(&mut self, with: A);
+}
+
+/// A callback, boxed. Dropping it uncalled is fine.
+pub(crate) type Done<A> = KBox<dyn Call<A>>;
+
+/// A closure that is called once.
+struct Once<F>(Option<F>);
+
+impl<A, F: FnOnce(A) + Send> Call<A> for Once<F> {
+    fn call(&mut self, with: A) {
+        if let Some(f) = self.0.take() {
+            f(with);
+        }
+    }
+}
+
+/// Boxes a closure; `INSUFFICIENT_RESOURCES` when there is no memory.
+pub(crate) fn done<A: 'static>(
+    flags: Flags,
+    f: impl FnOnce(A) + Send + 'static,
+) -> Result<Done<A>, NtStatus> {
+    let boxed = KBox::new(Once(Some(f)), flags);
+    Ok(boxed.map_err(|_| NtStatus::INSUFFICIENT_RESOURCES)?)
+}
+
+/// Calls a consumer as all consumers are called.
+pub(crate) fn consumer<R>(call: impl FnOnce() -> R) -> R {
+    // In softirq, and with interrupts off, there is nothing to switch off.
+    let _softirqs_off = BhDisabled::enter();
+    call()
+}
+
+/// Runs work, in which allocations fail where a test has planned so.
+pub(crate) fn planned<R>(work: impl FnOnce() -> R) -> R {
+    #[cfg(ndk_kunit)]
+    let _fault = crate::sys::fault::begin_planned();
+    work()
+}
+
+/// Begins work that may sleep and tells its result; what `hold` holds stays until that is told.
+///
+/// Any context. `INSUFFICIENT_RESOURCES` when there is no memory: then nothing is called.
+pub(crate) fn later<R, T>(
+    adapter: &Adapter,
+    hold: Hold,
+    done: Done<R>,
+    work: impl FnOnce() -> R + Send + 'static,
+) -> Answer<T>
+where
+    R: 'static,
+{
+    let task = move || {
+        let mut done = done;
+        let result = planned(work);
+        consumer(|| done.call(result));
+        drop(done);
+        // Last: whoever waits for this hold may be gone for good afterwards.
+        drop(hold);
+    };
+    match adapter.threads().spawn(GFP_ATOMIC, task) {
+        Ok(()) => Ok(Progress::Pending),
+        Err(_) => Err(NtStatus::INSUFFICIENT_RESOURCES),
+    }
+}

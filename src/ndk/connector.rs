@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Connector`]: a connection of this face, from either side.
+//!
+//! ```text
+//! Idle --Connect--> Connecting --> Answered --CompleteConnect--> Completing --> Connected
+//! Incoming --Accept--> Accepting ------------------------------------------------^
+//! Connected --Disconnect--> Disconnecting --> Over         (this side ends it)
+//! Connected --> Left --Disconnect--> Over                  (the peer ended it)
+//! ```
+//!
+//! A failed connect goes back to `Idle`. What the engine tells comes from any context, maybe from
+//! inside a call of the other side's consumer: it is noted here, and told from softirq work.
+//!
+//! Lock order: the state, then that of an offer, or the send queue of a queue pair, which are only
+//! looked at under it; else the engine is called without it.
+
+mod link;
+mod route;
+
+use core::net::SocketAddr;
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use self::{
+    link::{
+        take_back,
+        Core,
+        Request,
+        Side,
+        Stage,
+        State, //
+    },
+    route::{
+        not_accepted,
+        not_confirmed,
+        route, //
+    }, //
+};
+pub(super) use route::{
+    device,
+    not_reserved, //
+};
+
+use super::{
+    adapter::Adapter,
+    call::{
+        planned,
+        Done, //
+    },
+    endpoint::SharedEndpoint,
+    life::{
+        Entity,
+        Hold,
+        Object,
+        Ref, //
+    },
+    pd::{
+        no_memory,
+        Created, //
+    },
+    qp::Qp,
+    status::{
+        Answer,
+        NtStatus,
+        Progress, //
+    }, //
+};
+use crate::engine::{
+    connection::{
+        Ask,
+        NotAccepted,
+        Offer, //
+    },
+    port::Port,
+    transport::ReadLimits, //
+};
+
+/// Who is told that the peer has disconnected, with the provider's reason.
+pub(crate) type DisconnectUser = Done<u32>;
+
+/// The reason where there is none to give.
+pub(crate) const NO_REASON: u32 = 0;
+
+/// The place that a connection starts from.
+pub(crate) enum Source {
+    /// An address of the adapter; port 0 stands for any.
+    Address(SocketAddr),
+    Shared(Ref<SharedEndpoint>, Hold),
+}
+
+/// A connector.
+pub(crate) struct Connector {
+    owner: Ref<Adapter>,
+    core: Arc<Core>,
+}
+
+impl Object for Connector {
+    fn closing(this: &Arc<Entity<Self>>) {
+        let core = &this.core;
+        let mut state = core.state.lock();
+        let stage = core::mem::replace(&mut state.stage, Stage::Over);
+        let user = state.user.take();
+        let offer = state.offer.clone();
+        let qp = state.qp.as_ref().map(|(qp, _)| qp.clone());
+        drop(state);
+        drop(user);
+        match (stage, offer) {
+            (Stage::Connecting | Stage::Answered, Some(offer)) => {
+                take_back(&offer, qp.as_ref());
+            }
+            (Stage::Incoming, Some(offer)) => {
+                // Who is gone need not be told.
+                let _ = offer.reject(&[]);
+            }
+            (Stage::Accepting, Some(offer)) => {
+                offer.withdraw();
+            }
+            _ => (),
+        }
+        if let (Stage::Connected | Stage::Disconnecting | Stage::Left, Some(qp)) = (stage, qp) {
+            qp.set_live(false);
+            qp.engine().fail();
+        }
+    }
+
+    fn end_sleeps(&self) -> bool {
+        false
+    }
+
+    fn end(&self) {}
+
+    fn let_go(&self) {
+        let rest = self.core.state.lock().give_up(Stage::Over);
+        drop(rest);
+    }
+}
+
+impl Entity<Adapter> {
+    /// `CreateConnector`; over at once.
+    pub(crate) fn create_connector(self: &Arc<Self>) -> Created<Connector> {
+        let core =
+            Core::new(self.adapter(), State::new(Stage::Idle), GFP_ATOMIC).map_err(no_memory)?;
+        let connector = Connector {
+            owner: self.clone(),
+            core,
+        };
+        let holds = [Some(self.hold()), None, None, None];
+        Entity::new(self.adapter(), holds, connector, GFP_ATOMIC).map_err(no_memory)
+    }
+
+    /// A connector for a request of a peer. May sleep.
+    pub(super) fn incoming(
+        self: &Arc<Self>,
+        listener: Hold,
+        offer: Arc<Offer>,
+    ) -> Result<Ref<Connector>> {
+        let most = self.limits().reads;
+        let theirs = offer.limits();
+        let mut state = State::new(Stage::Incoming);
+        state.limits = ReadLimits {
+            inbound: theirs.outbound.min(most),
+            outbound: theirs.inbound.min(most),
+        };
+        state
+            .private_data
+            .extend_from_slice(offer.private_data(), GFP_KERNEL)?;
+        state.local = Some(offer.passive_addr());
+        state.remote = Some(offer.active_addr());
+        state.offer = Some(offer);
+        let core = Core::new(self.adapter(), state, GFP_KERNEL)?;
+        let connector = Connector {
+            owner: self.clone(),
+            core,
+        };
+        let holds = [Some(self.hold()), Some(listener), None, None];
+        Entity::new(self.adapter(), holds, connector, GFP_KERNEL)
+    }
+}
+
+/// What the two sides know of each other.
+pub(crate) struct ConnectionData {
+    pub(crate) limits: ReadLimits,
+    /// All that the peer sent; a short buffer got the beginning.
+    pub(crate) len: usize,
+}
+
+impl Connector {
+    fn port(&self) -> &Arc<Port> {
+        self.owner.port()
+    }
+
+    /// Room for any private data of a peer (CONN-12), in bytes.
+    pub(crate) fn private_data_size(&self) -> u32 {
+        self.owner.limits().private_data
+    }
+
+    pub(super) fn check_data(&self, data: &[u8]) -> Result<(), NtStatus> {
+        // CAST: widening.
+        match data.len() <= self.owner.limits().private_data as usize {
+            true => Ok(()),
+            false => Err(NtStatus::INVALID_BUFFER_SIZE),
+        }
+    }
+
+    fn limits(&self, asked: ReadLimits) -> ReadLimits {
+        let most = self.owner.limits().reads;
+        ReadLimits {
+            inbound: asked.inbound.min(most),
+            outbound: asked.outbound.min(most),
+        }
+    }
+
+    /// `GetConnectionData`: the limits, and the peer's private data into `out` (CONN-11, CONN-12).
+    ///
+    /// `CONNECTION_INVALID` where there is no peer yet. Any context.
+    pub(crate) fn connection_data(&self, out: &mut [u8]) -> Result<ConnectionData, NtStatus> {
+        let state = self.core.state.lock();
+        if matches!(state.stage, Stage::Idle | Stage::Connecting) || state.remote.is_none() {
+            return Err(NtStatus::CONNECTION_INVALID);
+        }
+        for (to, from) in out.iter_mut().zip(&state.private_data) {
+            *to = *from;
+        }
+        Ok(ConnectionData {
+            limits: state.limits,
+            len: state.private_data.len(),
+        })
+    }
+
+    fn address(
+        &self,
+        which: impl FnOnce(&State) -> Option<SocketAddr>,
+    ) -> Result<SocketAddr, NtStatus> {
+        let state = self.core.state.lock();
+        match state.stage {
+            Stage::Idle | Stage::Connecting | Stage::Over => Err(NtStatus::CONNECTION_INVALID),
+            _ => which(&state).ok_or(NtStatus::CONNECTION_INVALID),
+        }
+    }
+
+    /// `GetLocalAddress`; `CONNECTION_INVALID` where there is no peer. Any context.
+    pub(crate) fn local_address(&self) -> Result<SocketAddr, NtStatus> {
+        self.address(|state| state.local)
+    }
+
+    /// `GetPeerAddress`; `CONNECTION_INVALID` where there is no peer. Any context.
+    pub(crate) fn peer_address(&self) -> Result<SocketAddr, NtStatus> {
+        self.address(|state| state.remote)
+    }
+
+    /// `Reject`: says no to a peer that asks, or after all to one that was asked (CONN-10). Any
+    /// context.
+    pub(crate) fn reject(&self, private_data: &[u8]) -> Result<(), NtStatus> {
+        self.check_data(private_data)?;
+        let mut state = self.core.state.lock();
+        let stage = state.stage;
+        let (Stage::Incoming | Stage::Answered, Some(offer)) = (stage, state.offer.clone()) else {
+            return Err(NtStatus::CONNECTION_INVALID);
+        };
+        state.stage = Stage::Over;
+        let qp = state.qp.as_ref().map(|(qp, _)| qp.clone());
+        let lost = state.lost;
+        drop(state);
+        let was_there = match stage {
+            Stage::Incoming => offer.reject(private_data).is_ok(),
+            _ => take_back(&offer, qp.as_ref()) && !lost,
+        };
+        let rest = self.core.state.lock().give_up(Stage::Over);
+        drop(rest);
+        match was_there {
+            true => Ok(()),
+            false => Err(NtStatus::CONNECTION_ABORTED),
+        }
+    }
+}
+
+impl Entity<Connector> {
+    /// `Connect` and `ConnectWithSharedEndpoint` (CONN-01 to CONN-07, SHEP-02). Any context.
+    pub(crate) fn connect(
+        self: &Arc<Self>,
+        qp: &Ref<Qp>,
+        (source, remote): (Source, SocketAddr),
+        limits: ReadLimits,
+        private_data: KVec<u8>,
+        done: Done<NtStatus>,
+    ) -> Answer {
+        self.check_data(&private_data)?;
+        let limits = self.limits(limits);
+        self.begin(Stage::Idle, Stage::Connecting, Some(qp), done)?;
+        self.go_on(move |this| {
+            if let Err(status) = this.try_connect(source, remote, limits, private_data) {
+                this.core.fail(status, Stage::Idle);
+            }
+        })
+    }
+
+    /// `CompleteConnect`, and with a reason for its user `CompleteConnectEx` (CONN-08, CONN-19).
+    /// Any context.
+    pub(crate) fn complete_connect(
+        self: &Arc<Self>,
+        user: Option<DisconnectUser>,
+        done: Done<NtStatus>,
+    ) -> Answer {
+        self.begin(Stage::Answered, Stage::Completing, None, done)?;
+        self.core.state.lock().user = user;
+        self.go_on(Self::end_complete)
+    }
+
+    /// `Accept`, and with a reason for its user `AcceptEx` (CONN-09, CONN-19). Any context.
+    pub(crate) fn accept(
+        self: &Arc<Self>,
+        qp: &Ref<Qp>,
+        limits: ReadLimits,
+        private_data: KVec<u8>,
+        user: Option<DisconnectUser>,
+        done: Done<NtStatus>,
+    ) -> Answer {
+        self.check_data(&private_data)?;
+        let limits = self.limits(limits);
+        self.begin(Stage::Incoming, Stage::Accepting, Some(qp), done)?;
+        self.core.state.lock().user = user;
+        let qp = qp.clone();
+        self.go_on(move |this| this.end_accept(&qp, limits, &private_data))
+    }
+
+    /// `Disconnect`: what was posted is carried out first, what was deferred is not (CONN-14). Any
+    /// context.
+    pub(crate) fn disconnect(self: &Arc<Self>, done: Done<NtStatus>) -> Answer {
+        let mut state = self.core.state.lock();
+        let stage = state.stage;
+        let qp = state.qp.as_ref().map(|(qp, _)| qp.clone());
+        let (Stage::Connected | Stage::Left, Some(qp), None) = (stage, qp, &state.ended) else {
+            return Err(NtStatus::CONNECTION_INVALID);
+        };
+        qp.set_live(false);
+        if stage == Stage::Left {
+            state.stage = Stage::Over;
+            drop(state);
+            qp.engine().fail();
+            return Ok(Progress::Done(()));
+        }
+        state.stage = Stage::Disconnecting;
+        state.request = Some(Request {
+            done,
+            hold: self.hold(),
+        });
+        drop(state);
+        qp.engine().close();
+        Ok(Progress::Pending)
+    }
+
+    /// Begins a call that goes from stage `from` to `to`.
+    fn begin(
+        self: &Arc<Self>,
+        from: Stage,
+        to: Stage,
+        qp: Option<&Ref<Qp>>,
+        done: Done<NtStatus>,
+    ) -> Result<(), NtStatus> {
+        let mut state = self.core.state.lock();
+        // Until the consumer has heard of the last call the connector is where that found it.
+        if state.stage != from || state.ended.is_some() {
+            // Who brings a queue pair wants a connection, and not a second one.
+            return Err(match (state.stage, qp) {
+                (Stage::Connected | Stage::Disconnecting | Stage::Left, Some(_)) => {
+                    NtStatus::CONNECTION_ACTIVE
+                }
+                _ => NtStatus::CONNECTION_INVALID,
+            });
+        }
+        if let Some(qp) = qp {
+            qp.may_connect()?;
+            state.qp = Some((qp.clone(), qp.hold()));
+        }
+        state.stage = to;
+        state.request = Some(Request {
+            done,
+            hold: self.hold(),
+        });
+        Ok(())
+    }
+
+    /// Goes on in process context; when there is no memory the call never happened.
+    fn go_on(self: &Arc<Self>, work: impl FnOnce(&Arc<Self>) + Send + 'static) -> Answer {
+        let this = self.clone();
+        let task = move || planned(|| work(&this));
+        let spawned = self.adapter().threads().spawn(GFP_ATOMIC, task);
+        if spawned.is_ok() {
+            return Ok(Progress::Pending);
+        }
+        let mut state = self.core.state.lock();
+        let (next, qp) = match state.stage {
+            Stage::Connecting => (Stage::Idle, state.qp.take()),
+            Stage::Accepting => (Stage::Incoming, state.qp.take()),
+            Stage::Completing => (Stage::Answered, None),
+            stage => (stage, None),
+        };
+        state.stage = next;
+        let request = state.request.take();
+        let user = state.user.take();
+        drop(state);
+        drop((request, user, qp));
+        Err(NtStatus::INSUFFICIENT_RESOURCES)
+    }
+
+    fn try_connect(
+        &self,
+        source: Source,
+        remote: SocketAddr,
+        limits: ReadLimits,
+        private_data: KVec<u8>,
+    ) -> Result<(), NtStatus> {
+        let port = self.port();
+        let (route, shared) = route(port, source, remote)?;
+        let netdev = port.netdev().ok_or(NtStatus::NETWORK_UNREACHABLE)?;
+        let mut state = self.core.state.lock();
+        let Some((qp, _)) = &state.qp else {
+            return Err(NtStatus::CANCELLED);
+        };
+        let qp = qp.engine().clone();
+        drop(state);
+        let local = route.from().addr();
+        let events = Arc::new(Side(self.core.clone()), GFP_KERNEL).map_err(no_memory)?;
+        let ask = Ask {
+            net: port.net(),
+            local,
+            remote,
+            remote_is_here: netdev.is_local_addr(remote.ip()),
+            qp,
+            limits,
+            confirms: true,
+            private_data,
+            events,
+        };
+        let offer = port.exchange().make_offer(ask).map_err(no_memory)?;
+        state = self.core.state.lock();
+        state.offer = Some(offer.clone());
+        state.local = Some(local);
+        state.remote = Some(remote);
+        state.route = Some(route);
+        state.shared = shared;
+        let over = state.stage == Stage::Over;
+        drop(state);
+        match over {
+            // Its answer ends the call.
+            true => {
+                offer.abandon();
+            }
+            false => port.exchange().submit(&offer),
+        }
+        Ok(())
+    }
+
+    fn end_complete(self: &Arc<Self>) {
+        let mut state = self.core.state.lock();
+        let Some(offer) = state.offer.clone() else {
+            drop(state);
+            return self.core.fail(NtStatus::CONNECTION_INVALID, Stage::Idle);
+        };
+        let hold = state.request.as_ref().map(|r| r.hold.again());
+        if state.link.is_none() && !state.lost {
+            state.link = hold;
+        }
+        drop(state);
+        match offer.confirm() {
+            Ok(()) => self.core.up(),
+            Err(why) => self.core.fail(not_confirmed(why), Stage::Idle),
+        }
+    }
+
+    fn end_accept(self: &Arc<Self>, qp: &Ref<Qp>, limits: ReadLimits, private_data: &[u8]) {
+        let offer = self.core.state.lock().offer.clone();
+        let accepted = match (offer, Arc::new(Side(self.core.clone()), GFP_KERNEL)) {
+            (Some(offer), Ok(side)) => {
+                let accepted = offer.accept(qp.engine(), limits, private_data, side);
+                // Closed meanwhile: nobody else takes it back.
+                if accepted.is_ok() && self.core.state.lock().stage == Stage::Over {
+                    offer.withdraw();
+                }
+                accepted
+            }
+            (Some(offer), Err(_)) => {
+                let _ = offer.reject(&[]);
+                Err(NotAccepted::NoMemory)
+            }
+            (None, _) => Err(NotAccepted::Gone),
+        };
+        if let Err(why) = accepted {
+            self.core.fail(not_accepted(why), Stage::Over);
+        }
+    }
+}

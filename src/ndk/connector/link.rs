@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Core`]: the part of a connector that the engine knows, and what the engine tells it.
+
+use core::net::SocketAddr;
+
+use kernel::{
+    alloc::Flags,
+    impl_has_work,
+    new_spinlock_irq,
+    new_work,
+    prelude::*,
+    sync::{
+        Arc,
+        SpinLockIrq, //
+    },
+    workqueue::{
+        Work,
+        WorkItem, //
+    }, //
+};
+
+use super::{
+    DisconnectUser,
+    NO_REASON, //
+};
+use crate::{
+    engine::{
+        connection::{
+            ConnectionEvents,
+            Offer,
+            Route, //
+        },
+        domain,
+        status::Status,
+        transport::ReadLimits, //
+    },
+    ndk::{
+        call::{
+            consumer,
+            Done, //
+        },
+        life::{
+            Hold,
+            Ref, //
+        },
+        qp::Qp,
+        status::NtStatus, //
+    }, //
+};
+
+/// Where a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    Idle,
+    Connecting,
+    /// The peer has accepted; this side has the last word.
+    Answered,
+    Completing,
+    /// The peer asks.
+    Incoming,
+    Accepting,
+    Connected,
+    Disconnecting,
+    /// The peer is gone; what was posted waits for this side.
+    Left,
+    /// Nothing comes of it any more.
+    Over,
+}
+
+/// A call that is pending.
+pub(super) struct Request {
+    pub(super) done: Done<NtStatus>,
+    pub(super) hold: Hold,
+}
+
+pub(super) struct State {
+    pub(super) stage: Stage,
+    pub(super) qp: Option<(Ref<Qp>, Hold)>,
+    pub(super) offer: Option<Arc<Offer>>,
+    pub(super) request: Option<Request>,
+    /// Who will be told of the peer's disconnect.
+    pub(super) user: Option<DisconnectUser>,
+    /// The connection is up: the engine will say that it is gone.
+    pub(super) link: Option<Hold>,
+    /// It has said so.
+    pub(super) lost: bool,
+    /// To be told.
+    pub(super) ended: Option<(Request, NtStatus)>,
+    pub(super) gone: Option<(DisconnectUser, Hold)>,
+    pub(super) limits: ReadLimits,
+    pub(super) private_data: KVec<u8>,
+    pub(super) local: Option<SocketAddr>,
+    pub(super) remote: Option<SocketAddr>,
+    /// What keeps the address busy until the connector is closed.
+    pub(super) route: Option<Route>,
+    pub(super) shared: Option<Hold>,
+}
+
+impl State {
+    pub(super) const fn new(stage: Stage) -> Self {
+        Self {
+            stage,
+            qp: None,
+            offer: None,
+            request: None,
+            user: None,
+            link: None,
+            lost: false,
+            ended: None,
+            gone: None,
+            limits: ReadLimits {
+                inbound: 0,
+                outbound: 0,
+            },
+            private_data: KVec::new(),
+            local: None,
+            remote: None,
+            route: None,
+            shared: None,
+        }
+    }
+
+    /// The pending call has ended.
+    pub(super) fn end_request(&mut self, status: NtStatus) {
+        if let Some(request) = self.request.take() {
+            self.ended = Some((request, status));
+        }
+    }
+}
+
+/// What is left of an attempt, to be dropped without the lock.
+pub(super) struct Rest {
+    _qp: Option<(Ref<Qp>, Hold)>,
+    _offer: Option<Arc<Offer>>,
+    _user: Option<DisconnectUser>,
+    _link: Option<Hold>,
+    _route: Option<Route>,
+    _shared: Option<Hold>,
+}
+
+impl State {
+    /// The attempt has failed: the connector may try again, unless it is over.
+    pub(super) fn give_up(&mut self, next: Stage) -> Rest {
+        if self.stage != Stage::Over {
+            self.stage = next;
+        }
+        self.lost = false;
+        Rest {
+            _qp: self.qp.take(),
+            _offer: self.offer.take(),
+            _user: self.user.take(),
+            _link: self.link.take(),
+            _route: self.route.take(),
+            _shared: self.shared.take(),
+        }
+    }
+}
+
+/// The part of a connector that the engine knows.
+#[pin_data]
+pub(super) struct Core {
+    pub(super) adapter: Arc<domain::Adapter>,
+    #[pin]
+    pub(super) state: SpinLockIrq<State>,
+    #[pin]
+    pub(super) work: Work<Self>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Core { self.work }
+}
+
+/// Takes back what this side asked for, whatever has become of it. False when it was gone.
+pub(super) fn take_back(offer: &Offer, qp: Option<&Ref<Qp>>) -> bool {
+    if offer.abandon() {
+        return true;
+    }
+    if !offer.is_connected() {
+        return false;
+    }
+    if let Some(qp) = qp {
+        qp.set_live(false);
+        qp.engine().fail();
+    }
+    true
+}
+
+impl Core {
+    /// A core in that state. The context is that of the flags.
+    pub(super) fn new(
+        adapter: &Arc<domain::Adapter>,
+        state: State,
+        flags: Flags,
+    ) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                adapter: adapter.clone(),
+                state <- new_spinlock_irq!(state),
+                work <- new_work!("ndk_connector"),
+            }),
+            flags,
+        )
+    }
+
+    pub(super) fn tell_later(self: &Arc<Self>) {
+        // One that is queued already tells this as well.
+        let _ = self.adapter.softirqs().enqueue(self.clone());
+    }
+
+    /// The pending call has failed.
+    pub(super) fn fail(self: &Arc<Self>, status: NtStatus, next: Stage) {
+        let mut state = self.state.lock();
+        state.end_request(status);
+        let rest = state.give_up(next);
+        drop(state);
+        drop(rest);
+        self.tell_later();
+    }
+
+    /// This side's confirmation was taken: the connection is up, if it still is.
+    pub(super) fn up(self: &Arc<Self>) {
+        let mut state = self.state.lock();
+        if state.link.is_none() || state.stage != Stage::Completing {
+            let qp = state.qp.as_ref().map(|(qp, _)| qp.clone());
+            drop(state);
+            if let Some(qp) = qp {
+                qp.engine().fail();
+            }
+            return self.fail(NtStatus::CONNECTION_ABORTED, Stage::Over);
+        }
+        state.stage = Stage::Connected;
+        let offer = state.offer.take();
+        if let Some((qp, _)) = &state.qp {
+            qp.set_live(true);
+        }
+        state.end_request(NtStatus::SUCCESS);
+        drop(state);
+        drop(offer);
+        self.tell_later();
+    }
+}
+
+/// A side of a connection, as the engine tells it.
+pub(super) struct Side(pub(super) Arc<Core>);
+
+impl Side {
+    fn answered(&self, limits: ReadLimits, private_data: &[u8]) -> Result {
+        let mut copy = KVec::new();
+        copy.extend_from_slice(private_data, GFP_ATOMIC)?;
+        let core = &self.0;
+        let mut state = core.state.lock();
+        let offer = state.offer.clone();
+        if state.stage != Stage::Connecting {
+            // Closed meanwhile; who closed it could not take back what was not there yet.
+            let qp = state.qp.as_ref().map(|(qp, _)| qp.clone());
+            drop(state);
+            if let (Some(offer), Some(qp)) = (offer, qp) {
+                take_back(&offer, Some(&qp));
+            }
+            core.fail(NtStatus::CONNECTION_ABORTED, Stage::Over);
+            return Ok(());
+        }
+        state.stage = Stage::Answered;
+        state.limits = limits;
+        state.private_data = copy;
+        if offer.is_some_and(|o| o.is_connected()) {
+            state.link = state.request.as_ref().map(|r| r.hold.again());
+        }
+        state.end_request(NtStatus::SUCCESS);
+        drop(state);
+        core.tell_later();
+        Ok(())
+    }
+}
+
+impl ConnectionEvents for Side {
+    fn confirms(&self) -> bool {
+        true
+    }
+
+    fn reply(&self, answer: Result<ReadLimits, Status>, private_data: &[u8]) -> Result {
+        match answer {
+            Ok(limits) => self.answered(limits, private_data),
+            Err(status) => {
+                self.0.fail(NtStatus::of(status), Stage::Idle);
+                Ok(())
+            }
+        }
+    }
+
+    fn established(&self, limits: ReadLimits) {
+        let core = &self.0;
+        let mut state = core.state.lock();
+        let qp = state.qp.as_ref().map(|(qp, _)| qp.clone());
+        if state.stage != Stage::Accepting {
+            // Closed meanwhile.
+            drop(state);
+            if let Some(qp) = qp {
+                qp.engine().fail();
+            }
+            return core.fail(NtStatus::CONNECTION_ABORTED, Stage::Over);
+        }
+        state.stage = Stage::Connected;
+        state.limits = limits;
+        state.link = state.request.as_ref().map(|r| r.hold.again());
+        let offer = state.offer.take();
+        if let Some(qp) = qp {
+            qp.set_live(true);
+        }
+        state.end_request(NtStatus::SUCCESS);
+        drop(state);
+        drop(offer);
+        core.tell_later();
+    }
+
+    fn not_established(&self, status: Status) {
+        self.0.fail(NtStatus::of(status), Stage::Over);
+    }
+
+    fn closed(&self, by_peer: bool) -> Result {
+        let core = &self.0;
+        let mut state = core.state.lock();
+        let mut link = state.link.take();
+        state.lost = true;
+        let qp = state.qp.as_ref().map(|(qp, _)| qp.clone());
+        if let Some(qp) = &qp {
+            qp.set_live(false);
+        }
+        let stage = state.stage;
+        match stage {
+            Stage::Connected if by_peer => {
+                state.stage = Stage::Left;
+                state.gone = match (state.user.take(), link.take()) {
+                    (Some(user), Some(hold)) => Some((user, hold)),
+                    (_, hold) => {
+                        link = hold;
+                        None
+                    }
+                };
+            }
+            Stage::Connected => state.stage = Stage::Over,
+            Stage::Disconnecting => {
+                state.stage = Stage::Over;
+                let graceful = qp.as_ref().is_some_and(|qp| {
+                    by_peer || qp.was_flushed() || qp.engine().closed_gracefully()
+                });
+                state.end_request(match graceful {
+                    true => NtStatus::SUCCESS,
+                    false => NtStatus::IO_TIMEOUT,
+                });
+            }
+            // Closed while it was disconnecting.
+            Stage::Over => state.end_request(NtStatus::SUCCESS),
+            _ => (),
+        }
+        drop(state);
+        if let (Stage::Disconnecting, Some(qp)) = (stage, qp) {
+            // The peer may have come first: then this side's flush is still to come.
+            qp.engine().fail();
+        }
+        drop(link);
+        core.tell_later();
+        Ok(())
+    }
+}
+
+impl WorkItem for Core {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        let mut state = this.state.lock();
+        let ended = state.ended.take();
+        let gone = state.gone.take();
+        drop(state);
+        if let Some((mut request, status)) = ended {
+            consumer(|| request.done.call(status));
+            // The callback first, then the use that keeps the close waiting.
+            drop(request.done);
+            drop(request.hold);
+        }
+        if let Some((mut user, _hold)) = gone {
+            consumer(|| user.call(NO_REASON));
+        }
+    }
+}

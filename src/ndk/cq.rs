@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Cq`]: a completion queue, its arms, its results.
+
+use kernel::{
+    new_spinlock_irq,
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering::Relaxed,
+            AtomicFlag, //
+        },
+        Arc,
+        SpinLockIrq, //
+    }, //
+};
+
+use super::{
+    adapter::Adapter,
+    call::{
+        later,
+        Done, //
+    },
+    life::{
+        Entity,
+        Object,
+        Ref, //
+    },
+    pd::{
+        no_memory,
+        Created, //
+    },
+    status::{
+        Answer,
+        NtStatus, //
+    }, //
+};
+use crate::{
+    engine::{
+        cq::{
+            Arm,
+            CompletionQueue,
+            CqEvents,
+            Failure,
+            IfPresent, //
+        },
+        qp::QueuePair,
+        ring::NotResized,
+        work::{
+            Completion,
+            Extra,
+            Operation, //
+        }, //
+    },
+    sys::cpu, //
+};
+
+/// Types of `ArmCq`.
+pub(crate) mod notify {
+    pub(crate) const ERRORS: u32 = 0;
+    pub(crate) const ANY: u32 = 1;
+    pub(crate) const SOLICITED: u32 = 2;
+}
+
+/// Kinds of results.
+pub(crate) mod operation {
+    pub(crate) const RECEIVE: u32 = 1;
+    pub(crate) const SEND: u32 = 2;
+    pub(crate) const FAST_REGISTER: u32 = 4;
+    pub(crate) const BIND: u32 = 8;
+    pub(crate) const INVALIDATE: u32 = 16;
+    pub(crate) const READ: u32 = 32;
+    pub(crate) const WRITE: u32 = 64;
+    pub(crate) const RECEIVE_AND_INVALIDATE: u32 = 0x8001;
+}
+
+/// Who is told that an arm was satisfied. Called in softirq.
+pub(crate) type CqUser = KBox<dyn Fn(NtStatus) + Send + Sync>;
+
+/// The queue pairs that use a queue, and go when it does.
+#[pin_data]
+pub(super) struct Users {
+    #[pin]
+    list: SpinLockIrq<KVec<Arc<QueuePair>>>,
+}
+
+impl Users {
+    /// May sleep.
+    pub(super) fn new() -> Result<Arc<Self>> {
+        let users = pin_init!(Self {
+            list <- new_spinlock_irq!(KVec::new()),
+        });
+        Arc::pin_init(users, GFP_KERNEL)
+    }
+
+    pub(super) fn add(&self, qp: &Arc<QueuePair>) -> Result {
+        Ok(self.list.lock().push(qp.clone(), GFP_ATOMIC)?)
+    }
+
+    /// Takes one use of the queue by `qp` back.
+    pub(super) fn remove(&self, qp: &Arc<QueuePair>) {
+        let mut list = self.list.lock();
+        let at = list.iter().position(|q| Arc::ptr_eq(q, qp));
+        let gone = at.and_then(|at| list.remove(at).ok());
+        drop(list);
+        drop(gone);
+    }
+
+    /// Every queue pair fails, by `fail`.
+    pub(super) fn fail(&self, fail: impl Fn(&Arc<QueuePair>)) {
+        let mut next = self.list.lock().len();
+        // One after another, failed without the lock; from the end, so that none is passed over
+        // when another one goes meanwhile.
+        while let Some(at) = next.checked_sub(1) {
+            let qp = self.list.lock().get(at).cloned();
+            if let Some(qp) = qp {
+                fail(&qp);
+            }
+            next = at;
+        }
+    }
+}
+
+/// A completion queue.
+pub(crate) struct Cq {
+    owner: Ref<Adapter>,
+    engine: Arc<CompletionQueue>,
+    users: Arc<Users>,
+    ended: AtomicFlag,
+}
+
+struct Upcalls {
+    user: CqUser,
+    users: Arc<Users>,
+}
+
+impl CqEvents for Upcalls {
+    fn notify(&self, failure: Option<Failure>) {
+        (self.user)(match failure {
+            None => NtStatus::SUCCESS,
+            Some(Failure::Overrun) => NtStatus::BUFFER_OVERFLOW,
+            Some(Failure::Fatal) => NtStatus::INTERNAL_ERROR,
+        });
+    }
+
+    fn failed(&self, _failure: Failure) {
+        self.users.fail(QueuePair::fail);
+    }
+}
+
+impl Object for Cq {
+    fn end_sleeps(&self) -> bool {
+        true
+    }
+
+    fn end(&self) {
+        if self.ended.xchg(true, Relaxed) {
+            return;
+        }
+        self.owner.remove_cq(&self.engine);
+        self.engine.close();
+    }
+}
+
+impl Drop for Cq {
+    fn drop(&mut self) {
+        // One that never became an object; every other has ended.
+        self.end();
+    }
+}
+
+impl Entity<Adapter> {
+    /// `CreateCq`: `cpu` is where the consumer likes to be called (CQ-01, CQ-02).
+    pub(crate) fn create_cq(
+        self: &Arc<Self>,
+        depth: u32,
+        cpu: Option<u32>,
+        user: CqUser,
+        done: Done<Created<Cq>>,
+    ) -> Answer<Ref<Cq>> {
+        if depth == 0 || depth > self.limits().cq {
+            return Err(NtStatus::INVALID_PARAMETER);
+        }
+        self.check_there()?;
+        let this = self.clone();
+        later(self.adapter(), self.hold(), done, move || {
+            create(&this, depth, cpu, user).map_err(no_memory)
+        })
+    }
+}
+
+fn create(adapter: &Ref<Adapter>, depth: u32, cpu: Option<u32>, user: CqUser) -> Result<Ref<Cq>> {
+    let users = Users::new()?;
+    let upcalls = Upcalls {
+        user,
+        users: users.clone(),
+    };
+    let events = KBox::new(upcalls, GFP_KERNEL)?;
+    // No processor has the number: then it is the one that completes.
+    let cpu = cpu.unwrap_or_else(cpu::count_ids);
+    let engine = CompletionQueue::new(adapter.adapter().clone(), depth, cpu, events)?;
+    let cq = Cq {
+        owner: adapter.clone(),
+        engine,
+        users,
+        ended: AtomicFlag::new(false),
+    };
+    adapter.add_cq(&cq.engine)?;
+    Entity::new(
+        adapter.adapter(),
+        [Some(adapter.hold()), None, None, None],
+        cq,
+        GFP_KERNEL,
+    )
+}
+
+/// A result, with all that `NDK_RESULT_EX` tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ResultEx {
+    pub(crate) status: NtStatus,
+    pub(crate) bytes: u32,
+    pub(crate) qp_context: usize,
+    pub(crate) request_context: u64,
+    pub(crate) operation: u32,
+    /// The token that a receive invalidated.
+    pub(crate) output: u32,
+}
+
+impl ResultEx {
+    fn of(entry: &Completion) -> Self {
+        let (invalidates, output) = match entry.extra {
+            Extra::Invalidate(token) if entry.status.is_success() => (true, token.raw()),
+            Extra::Invalidate(_) | Extra::Nothing | Extra::Immediate(_) => (false, 0),
+        };
+        Self {
+            status: NtStatus::of(entry.status),
+            bytes: entry.length,
+            qp_context: entry.qp,
+            request_context: entry.context,
+            operation: match entry.operation {
+                Operation::Receive | Operation::ReceiveWrite if invalidates => {
+                    operation::RECEIVE_AND_INVALIDATE
+                }
+                Operation::Receive | Operation::ReceiveWrite => operation::RECEIVE,
+                Operation::Send => operation::SEND,
+                Operation::Register => operation::FAST_REGISTER,
+                Operation::Bind => operation::BIND,
+                Operation::Invalidate => operation::INVALIDATE,
+                Operation::Read | Operation::FetchAdd | Operation::CompareSwap => operation::READ,
+                Operation::Write => operation::WRITE,
+            },
+            output,
+        }
+    }
+}
+
+impl Cq {
+    /// The engine's queue.
+    pub(crate) fn engine(&self) -> &Arc<CompletionQueue> {
+        &self.engine
+    }
+
+    /// Fails as if the device went.
+    #[cfg(ndk_kunit)]
+    pub(crate) fn break_down(&self) {
+        self.engine.break_down();
+    }
+
+    /// The queue pairs that use it.
+    pub(super) fn users(&self) -> &Arc<Users> {
+        &self.users
+    }
+
+    /// `ArmCq`: asks for one call. A type that there is not is ignored, and warned of once
+    /// (ARM-15). Any context.
+    pub(crate) fn arm(&self, kind: u32) {
+        let arm = match kind {
+            notify::ERRORS => Arm::Errors,
+            notify::ANY => Arm::Any,
+            notify::SOLICITED => Arm::Solicited,
+            _ => {
+                kernel::pr_warn_once!(
+                    "a completion queue was armed for type {}, which there is not\n",
+                    kind
+                );
+                return;
+            }
+        };
+        self.engine.arm(arm, IfPresent::Call);
+    }
+
+    /// `GetCqResults` and `GetCqResultsEx`: takes up to `most` results out, in order. Any context.
+    ///
+    /// `take` runs under the lock of the queue: it only copies.
+    pub(crate) fn results(&self, most: u32, mut take: impl FnMut(ResultEx)) -> u32 {
+        // CAST: widening, and back: not more than `most`.
+        self.engine
+            .poll(most as usize, |entry| take(ResultEx::of(&entry))) as u32
+    }
+
+    /// `ControlCqInterruptModeration` (MOD-01 to MOD-07). Any context; never pends.
+    pub(crate) fn moderate(&self, interval_us: u32, count: u32) -> NtStatus {
+        if !self.owner.limits().moderation {
+            return NtStatus::NOT_SUPPORTED;
+        }
+        match self.engine.moderate(interval_us, count) {
+            Ok(()) => NtStatus::SUCCESS,
+            Err(_) => NtStatus::INVALID_PARAMETER_MIX,
+        }
+    }
+}
+
+impl Entity<Cq> {
+    /// `ResizeCq` (CQ-06 to CQ-09).
+    pub(crate) fn resize(self: &Arc<Self>, depth: u32, done: Done<NtStatus>) -> Answer {
+        let limits = self.owner.limits();
+        if !limits.cq_resize {
+            return Err(NtStatus::NOT_SUPPORTED);
+        }
+        if depth == 0 || depth > limits.cq {
+            return Err(NtStatus::INVALID_PARAMETER);
+        }
+        let this = self.clone();
+        later(self.adapter(), self.hold(), done, move || {
+            match this.engine.resize(depth) {
+                Ok(()) => NtStatus::SUCCESS,
+                Err(NotResized::TooMany) => NtStatus::BUFFER_OVERFLOW,
+                Err(NotResized::NoMemory) => NtStatus::INSUFFICIENT_RESOURCES,
+            }
+        })
+    }
+}

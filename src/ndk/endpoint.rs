@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`SharedEndpoint`]: one local address for many connections to different destinations.
+
+use core::net::SocketAddr;
+
+use kernel::{
+    new_spinlock_irq,
+    prelude::*,
+    sync::{
+        Arc,
+        SpinLockIrq, //
+    }, //
+};
+
+use super::{
+    adapter::Adapter,
+    call::{
+        later,
+        Done, //
+    },
+    connector::{
+        device,
+        not_reserved, //
+    },
+    life::{
+        Entity,
+        Object,
+        Ref, //
+    },
+    pd::{
+        no_memory,
+        Created, //
+    },
+    status::{
+        Answer,
+        NtStatus, //
+    }, //
+};
+use crate::engine::{
+    connection::Reservation,
+    port::Port, //
+};
+
+/// A shared endpoint.
+#[pin_data]
+pub(crate) struct SharedEndpoint {
+    at: SocketAddr,
+    /// Until the endpoint and every connector over it are closed.
+    #[pin]
+    held: SpinLockIrq<Option<Arc<Reservation>>>,
+}
+
+impl Object for SharedEndpoint {
+    fn end_sleeps(&self) -> bool {
+        false
+    }
+
+    fn end(&self) {
+        let held = self.held.lock().take();
+        drop(held);
+    }
+}
+
+impl Entity<Adapter> {
+    /// `CreateSharedEndpoint`; port 0 stands for any (SHEP-01).
+    pub(crate) fn create_shared_endpoint(
+        self: &Arc<Self>,
+        at: SocketAddr,
+        done: Done<Created<SharedEndpoint>>,
+    ) -> Answer<Ref<SharedEndpoint>> {
+        let this = self.clone();
+        later(self.adapter(), self.hold(), done, move || {
+            let held = reserve(this.port(), at)?;
+            let endpoint = pin_init!(SharedEndpoint {
+                at: held.addr(),
+                held <- new_spinlock_irq!(Some(held)),
+            });
+            let holds = [Some(this.hold()), None, None, None];
+            Entity::new(this.adapter(), holds, endpoint, GFP_KERNEL).map_err(no_memory)
+        })
+    }
+}
+
+/// Reserves an address of the device. May sleep.
+pub(super) fn reserve(port: &Port, at: SocketAddr) -> Result<Arc<Reservation>, NtStatus> {
+    let netdev = port.netdev().ok_or(NtStatus::INVALID_ADDRESS)?;
+    if !netdev.owns_addr(at.ip()) {
+        return Err(NtStatus::INVALID_ADDRESS);
+    }
+    let reserved = port.exchange().reserve(device(port), port.net(), at);
+    reserved.map_err(not_reserved)
+}
+
+impl SharedEndpoint {
+    /// `GetLocalAddress`, with the port that was chosen. Any context.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.at
+    }
+
+    pub(super) fn reservation(&self) -> Result<Arc<Reservation>, NtStatus> {
+        self.held.lock().clone().ok_or(NtStatus::CANCELLED)
+    }
+}

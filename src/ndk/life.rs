@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Entity`]: an NDK object from its creation to the end of its close (NDKPI Object Lifetime
+//! Requirements).
+//!
+//! An object counts its uses: one for its owner, one for each successor, for each request of it
+//! that is pending, for each event callback that may run. `close` gives the owner's use back.
+//! Whoever gives back the last one starts the end: the object frees what it has, its close
+//! completion is called, and only then its own uses of its antecedents go. So an antecedent's
+//! close never completes while a successor's close callback runs (CLOS-06).
+//!
+//! Context: any, but for the end itself, which runs in process context where it may sleep.
+
+use kernel::{
+    alloc::Flags,
+    impl_has_work,
+    new_spinlock_irq,
+    new_work,
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering::{
+                Full,
+                Relaxed, //
+            },
+            Atomic, //
+        },
+        Arc,
+        SpinLockIrq, //
+    },
+    workqueue::{
+        Work,
+        WorkItem, //
+    }, //
+};
+
+use super::{
+    call::{
+        consumer,
+        planned,
+        Done, //
+    },
+    status::Progress, //
+};
+use crate::engine::domain::Adapter;
+
+/// The most antecedents that an object has: a queue pair has a domain and three queues.
+const ANTECEDENTS: usize = 4;
+
+/// What an object is, and how it ends.
+pub(crate) trait Object: Send + Sync + Sized + 'static {
+    /// The owner has closed the object: what has to begin at once. Any context.
+    fn closing(_this: &Arc<Entity<Self>>) {}
+
+    /// Whether [`Object::end`] has work to do that may sleep. When not, a close that finds no
+    /// other use of the object is over when it returns.
+    fn end_sleeps(&self) -> bool;
+
+    /// Nothing uses the object any more: frees what it has. Process context if `end_sleeps`.
+    fn end(&self);
+
+    /// The close is over, and told: gives back the uses of antecedents that came after the
+    /// creation. Any context.
+    fn let_go(&self) {}
+}
+
+/// A use of an object, which keeps its close from completing.
+pub(crate) struct Hold(Arc<dyn Held>);
+
+trait Held: Send + Sync {
+    fn retain(&self);
+    fn release(self: Arc<Self>);
+}
+
+impl Hold {
+    /// One more use of the same object.
+    pub(crate) fn again(&self) -> Self {
+        self.0.retain();
+        Self(self.0.clone())
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.0.clone().release();
+    }
+}
+
+/// The close of an object, as far as it has come.
+struct Closing {
+    asked: bool,
+    done: Option<Done<()>>,
+}
+
+/// An object and its life.
+#[pin_data]
+pub(crate) struct Entity<T: Object> {
+    adapter: Arc<Adapter>,
+    uses: Atomic<u32>,
+    #[pin]
+    closing: SpinLockIrq<Closing>,
+    #[pin]
+    antecedents: SpinLockIrq<[Option<Hold>; ANTECEDENTS]>,
+    #[pin]
+    work: Work<Self>,
+    #[pin]
+    object: T,
+}
+
+impl_has_work! {
+    impl{T: Object} HasWork<Self> for Entity<T> { self.work }
+}
+
+/// A shared reference to an object. It keeps the memory, not the object: that is what [`Hold`] does.
+pub(crate) type Ref<T> = Arc<Entity<T>>;
+
+impl<T: Object> Entity<T> {
+    /// A new object with its antecedents. The context is that of `flags`; an error when there is
+    /// no memory, or whatever `object` gives.
+    pub(crate) fn new<E>(
+        adapter: &Arc<Adapter>,
+        antecedents: [Option<Hold>; ANTECEDENTS],
+        object: impl PinInit<T, E>,
+        flags: Flags,
+    ) -> Result<Ref<T>>
+    where
+        Error: From<E>,
+    {
+        Arc::pin_init::<Error>(
+            try_pin_init!(Self {
+                adapter: adapter.clone(),
+                uses: Atomic::new(1),
+                closing <- new_spinlock_irq!(Closing { asked: false, done: None }),
+                antecedents <- new_spinlock_irq!(antecedents),
+                work <- new_work!("ndk_object"),
+                object <- object,
+            }? Error),
+            flags,
+        )
+    }
+
+    /// The engine's side of the device.
+    pub(crate) fn adapter(&self) -> &Arc<Adapter> {
+        &self.adapter
+    }
+
+    /// One more use. The caller knows of one that is there meanwhile, its own or the owner's.
+    pub(crate) fn hold(self: &Arc<Self>) -> Hold {
+        self.uses.fetch_add(1, Relaxed);
+        Hold(self.clone())
+    }
+
+    /// One more use, for who does not know of any: `None` once the owner has closed the object.
+    pub(crate) fn try_hold(self: &Arc<Self>) -> Option<Hold> {
+        let closing = self.closing.lock();
+        // `close` gives the owner's use back after it has said so under this lock.
+        (!closing.asked).then(|| self.hold())
+    }
+
+    /// Whether the owner has closed the object.
+    #[cfg(ndk_kunit)]
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closing.lock().asked
+    }
+
+    /// Closes the object; `done` is called unless this says that the close is over. Any context.
+    ///
+    /// A second close is a bug of the consumer's: it warns and does nothing.
+    pub(crate) fn close(self: &Arc<Self>, done: Done<()>) -> Progress {
+        let mut closing = self.closing.lock();
+        if kernel::warn_on!(closing.asked) {
+            drop(closing);
+            return Progress::Done(());
+        }
+        closing.asked = true;
+        closing.done = Some(done);
+        drop(closing);
+        T::closing(self);
+        if self.uses.fetch_sub(1, Full) != 1 {
+            return Progress::Pending;
+        }
+        if self.object.end_sleeps() {
+            self.end_later();
+            return Progress::Pending;
+        }
+        self.object.end();
+        let done = self.closing.lock().done.take();
+        drop(done);
+        self.release_antecedents();
+        Progress::Done(())
+    }
+
+    /// Closes an object that its owner never saw. Any context.
+    pub(crate) fn close_unseen(self: &Arc<Self>) {
+        self.closing.lock().asked = true;
+        T::closing(self);
+        if self.uses.fetch_sub(1, Full) == 1 {
+            self.end_later();
+        }
+    }
+
+    fn end_later(self: &Arc<Self>) {
+        // The item is not queued: the last use is given back once.
+        let _ = self.adapter.threads().enqueue::<_, 0>(self.clone());
+    }
+
+    /// Gives the antecedents back.
+    fn release_antecedents(&self) {
+        self.object.let_go();
+        for place in 0..ANTECEDENTS {
+            let mut antecedents = self.antecedents.lock();
+            let hold = antecedents.get_mut(place).and_then(Option::take);
+            drop(antecedents);
+            drop(hold);
+        }
+    }
+}
+
+impl<T: Object> core::ops::Deref for Entity<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.object
+    }
+}
+
+impl<T: Object> Held for Entity<T> {
+    fn retain(&self) {
+        self.uses.fetch_add(1, Relaxed);
+    }
+
+    fn release(self: Arc<Self>) {
+        if self.uses.fetch_sub(1, Full) == 1 {
+            self.end_later();
+        }
+    }
+}
+
+impl<T: Object> WorkItem for Entity<T> {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        planned(|| this.object.end());
+        let done = this.closing.lock().done.take();
+        if let Some(mut done) = done {
+            consumer(|| done.call(()));
+        }
+        planned(|| this.release_antecedents());
+    }
+}

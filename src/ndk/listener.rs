@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Listener`]: an address where peers ask for connections.
+
+use core::net::{
+    IpAddr,
+    SocketAddr, //
+};
+
+use kernel::{
+    new_spinlock_irq,
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering::{
+                Acquire,
+                Release, //
+            },
+            AtomicFlag, //
+        },
+        Arc,
+        SpinLockIrq, //
+    }, //
+};
+
+use super::{
+    adapter::Adapter,
+    call::{
+        consumer,
+        later,
+        Done, //
+    },
+    connector::{
+        device,
+        Connector, //
+    },
+    endpoint::reserve,
+    life::{
+        Entity,
+        Object,
+        Ref, //
+    },
+    pd::{
+        no_memory,
+        Created, //
+    },
+    status::{
+        Answer,
+        NtStatus, //
+    }, //
+};
+use crate::engine::{
+    connection::{
+        Exchange,
+        Listener as EngineListener,
+        ListenerEvents,
+        NotListening,
+        Offer, //
+    },
+    counters::Counter,
+    port::Port, //
+};
+
+/// Who is given a connector for each request. Called with softirqs off, for several requests at
+/// once if they come so.
+pub(crate) type ConnectUser = KBox<dyn Fn(Ref<Connector>) + Send + Sync>;
+
+enum State {
+    Idle,
+    /// A call is pending, and maybe it has an address already.
+    Busy(Option<SocketAddr>),
+    Listening(Arc<EngineListener>, SocketAddr),
+}
+
+/// A listener.
+#[pin_data]
+pub(crate) struct Listener {
+    owner: Ref<Adapter>,
+    user: Arc<ConnectUser>,
+    /// Requests are treated as if nobody listened.
+    paused: AtomicFlag,
+    #[pin]
+    state: SpinLockIrq<State>,
+}
+
+impl Object for Listener {
+    fn end_sleeps(&self) -> bool {
+        matches!(*self.state.lock(), State::Listening(..))
+    }
+
+    fn end(&self) {
+        let state = core::mem::replace(&mut *self.state.lock(), State::Idle);
+        if let State::Listening(listener, _) = state {
+            self.exchange().unlisten(&listener);
+        }
+    }
+}
+
+impl Listener {
+    fn exchange(&self) -> &Arc<Exchange> {
+        self.owner.port().exchange()
+    }
+
+    /// `ControlConnectEvents`: while paused, who asks is refused (LSTN-04). Any context.
+    pub(crate) fn pause(&self, pause: bool) {
+        self.paused.store(pause, Release);
+    }
+
+    /// `GetLocalAddress`, with the port that was chosen; `INVALID_DEVICE_STATE` before it listens.
+    /// Any context.
+    pub(crate) fn address(&self) -> Result<SocketAddr, NtStatus> {
+        match &*self.state.lock() {
+            State::Listening(_, at) | State::Busy(Some(at)) => Ok(*at),
+            State::Idle | State::Busy(None) => Err(NtStatus::INVALID_DEVICE_STATE),
+        }
+    }
+}
+
+impl Entity<Adapter> {
+    /// `CreateListener`; over at once.
+    pub(crate) fn create_listener(self: &Arc<Self>, user: ConnectUser) -> Created<Listener> {
+        let user = Arc::new(user, GFP_ATOMIC).map_err(no_memory)?;
+        let listener = pin_init!(Listener {
+            owner: self.clone(),
+            user,
+            paused: AtomicFlag::new(false),
+            state <- new_spinlock_irq!(State::Idle),
+        });
+        let holds = [Some(self.hold()), None, None, None];
+        Entity::new(self.adapter(), holds, listener, GFP_ATOMIC).map_err(no_memory)
+    }
+}
+
+impl Entity<Listener> {
+    /// `Listen`; port 0 stands for any (LSTN-01). `INVALID_DEVICE_REQUEST` where it listens already.
+    pub(crate) fn listen(self: &Arc<Self>, at: SocketAddr, done: Done<NtStatus>) -> Answer {
+        let mut state = self.state.lock();
+        if !matches!(*state, State::Idle) {
+            return Err(NtStatus::INVALID_DEVICE_REQUEST);
+        }
+        *state = State::Busy(None);
+        drop(state);
+        let this = self.clone();
+        let answer = later(self.adapter(), self.hold(), done, move || {
+            this.end_listen(at)
+        });
+        if answer.is_err() {
+            *self.state.lock() = State::Idle;
+        }
+        answer
+    }
+
+    fn end_listen(self: &Arc<Self>, at: SocketAddr) -> NtStatus {
+        let begun = self.begin(at);
+        let mut state = self.state.lock();
+        match begun {
+            Ok((listener, at)) => {
+                *state = State::Listening(listener, at);
+                NtStatus::SUCCESS
+            }
+            Err(status) => {
+                *state = State::Idle;
+                status
+            }
+        }
+    }
+
+    fn begin(
+        self: &Arc<Self>,
+        at: SocketAddr,
+    ) -> Result<(Arc<EngineListener>, SocketAddr), NtStatus> {
+        let held = reserve(self.owner.port(), at)?;
+        let at = held.addr();
+        // Events may come before the call has ended.
+        *self.state.lock() = State::Busy(Some(at));
+        let events = KBox::new(Requests(self.clone()), GFP_KERNEL).map_err(no_memory)?;
+        let listener = self.exchange().listen_on(held, events);
+        listener.map(|l| (l, at)).map_err(|why| match why {
+            NotListening::InUse => NtStatus::SHARING_VIOLATION,
+            NotListening::NoMemory => NtStatus::INSUFFICIENT_RESOURCES,
+        })
+    }
+
+    /// Gives the consumer a connector for a request. Process context.
+    fn request(self: &Arc<Self>, offer: Arc<Offer>) -> Result {
+        if self.paused.load(Acquire) {
+            return Err(ECONNREFUSED);
+        }
+        // The close may run at the same time.
+        let hold = self.try_hold().ok_or(ECONNREFUSED)?;
+        let connector = self.owner.incoming(hold.again(), offer)?;
+        let user = self.user.clone();
+        let task = move || {
+            consumer(|| (**user)(connector));
+            drop(hold);
+        };
+        self.adapter().threads().spawn(GFP_KERNEL, task)
+    }
+}
+
+/// The listener as the engine knows it; the engine lets go of it when the listener ends.
+struct Requests(Ref<Listener>);
+
+impl Requests {
+    fn port(&self) -> &Port {
+        self.0.owner.port()
+    }
+}
+
+impl ListenerEvents for Requests {
+    fn request(&self, offer: Arc<Offer>) -> Result {
+        self.0.request(offer)
+    }
+
+    fn device(&self) -> usize {
+        device(self.port())
+    }
+
+    fn has_addr(&self, ip: IpAddr) -> bool {
+        self.port().netdev().is_some_and(|n| n.owns_addr(ip))
+    }
+
+    fn turned_away(&self) {
+        self.0.adapter().count(Counter::Rejects, 1);
+    }
+}

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Mr`], [`Mw`] and logical addresses: memory as a consumer of this face names it.
+//!
+//! A region is for one of two uses. A normal one is registered and deregistered by calls of its
+//! own; its local and its remote token are the same. A fast-register one is initialized once and
+//! registered by work requests; its local token stays (FREG-11) while each registration has a
+//! remote token of its own (FREG-10).
+//!
+//! Lock order: the state of a region, then the send queue of a queue pair, then what a window is
+//! tied to.
+
+mod lam;
+mod window;
+
+use kernel::{
+    new_spinlock_irq,
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering::Acquire,
+            Atomic, //
+        },
+        Arc,
+        SpinLockIrq, //
+    }, //
+};
+
+pub(crate) use lam::{
+    build_lam,
+    NoLam, //
+};
+pub(crate) use window::Mw;
+
+use super::{
+    adapter::Limits,
+    call::{
+        later,
+        Done, //
+    },
+    life::{
+        Entity,
+        Object, //
+    },
+    status::{
+        Answer,
+        NtStatus, //
+    }, //
+};
+use crate::{
+    engine::{
+        domain::Domain,
+        region::Terms,
+        rights::Rights,
+        spans::SpanList,
+        token::Token, //
+    },
+    sys::mdl::Chain, //
+};
+
+/// Flags of `RegisterMr`.
+pub(crate) mod mr_flags {
+    pub(crate) const LOCAL_WRITE: u32 = 1;
+    pub(crate) const REMOTE_READ: u32 = 2;
+    pub(crate) const REMOTE_WRITE: u32 = 5;
+    pub(crate) const RDMA_READ_SINK: u32 = 8;
+}
+
+/// A region.
+#[pin_data]
+pub(crate) struct Mr {
+    domain: Arc<Domain>,
+    limits: Limits,
+    fast: bool,
+    /// Windows that are bound to it, or may be.
+    windows: Atomic<u32>,
+    #[pin]
+    state: SpinLockIrq<MrState>,
+}
+
+/// What a region is good for at the moment.
+#[derive(Clone, Copy)]
+enum MrState {
+    /// Neither registered nor initialized.
+    Idle,
+    /// A call is pending.
+    Busy,
+    /// Registered as a normal region.
+    Normal(Normal),
+    /// Initialized for fast registration.
+    Fast(Fast),
+}
+
+#[derive(Clone, Copy)]
+struct Normal {
+    token: Token,
+    base: u64,
+    len: u64,
+    rights: Rights,
+}
+
+#[derive(Clone, Copy)]
+struct Fast {
+    /// The token of the owner.
+    own: Token,
+    /// The token of the last registration that was posted.
+    remote: Token,
+    pages: u32,
+    may_be_remote: bool,
+}
+
+impl Object for Mr {
+    fn end_sleeps(&self) -> bool {
+        !matches!(*self.state.lock(), MrState::Idle)
+    }
+
+    fn end(&self) {
+        let state = core::mem::replace(&mut *self.state.lock(), MrState::Idle);
+        let token = match state {
+            MrState::Idle | MrState::Busy => return,
+            MrState::Normal(normal) => normal.token,
+            MrState::Fast(fast) => fast.own,
+        };
+        self.domain.adapter().regions().remove(token.index());
+    }
+}
+
+/// The rights of `RegisterMr`'s flags; `INVALID_PARAMETER` for a flag that there is not.
+fn rights_of(flags: u32) -> Result<Rights, NtStatus> {
+    use mr_flags::*;
+    if flags & !(REMOTE_WRITE | REMOTE_READ | RDMA_READ_SINK) != 0 {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    let set = [
+        (LOCAL_WRITE, Rights::LOCAL_WRITE),
+        (REMOTE_READ, Rights::REMOTE_READ),
+        (REMOTE_WRITE, Rights::REMOTE_WRITE),
+    ];
+    let mut rights = Rights::NONE;
+    for (flag, right) in set {
+        if flags & flag == flag {
+            rights = rights.with(right);
+        }
+    }
+    // The deciding bit of remote write without local write.
+    match flags & REMOTE_WRITE == REMOTE_WRITE & !LOCAL_WRITE {
+        true => Err(NtStatus::INVALID_PARAMETER),
+        false => Ok(rights),
+    }
+}
+
+impl Mr {
+    /// A region that is not registered.
+    pub(super) fn new(domain: Arc<Domain>, limits: Limits, fast: bool) -> impl PinInit<Self> {
+        pin_init!(Self {
+            domain,
+            limits,
+            fast,
+            windows: Atomic::new(0),
+            state <- new_spinlock_irq!(MrState::Idle),
+        })
+    }
+
+    /// The token for elements of lists; one that grants nothing before there is any (MR-08).
+    pub(crate) fn local_token(&self) -> Token {
+        match *self.state.lock() {
+            MrState::Idle | MrState::Busy => Token::from_raw(0),
+            MrState::Normal(normal) => normal.token,
+            MrState::Fast(fast) => fast.own,
+        }
+    }
+
+    /// The token for the peer; it grants nothing before a registration gave rights (MR-09).
+    pub(crate) fn remote_token(&self) -> Token {
+        match *self.state.lock() {
+            MrState::Idle | MrState::Busy => Token::from_raw(0),
+            MrState::Normal(normal) => normal.token,
+            MrState::Fast(fast) => fast.remote,
+        }
+    }
+
+    /// The token with which the owner ends a fast registration, whichever it is.
+    pub(super) fn invalidation_token(&self, domain: &Domain) -> Result<Token, NtStatus> {
+        match *self.state.lock() {
+            MrState::Fast(fast) if self.domain.id() == domain.id() => Ok(fast.own),
+            MrState::Fast(_) => Err(NtStatus::INVALID_PARAMETER),
+            MrState::Idle | MrState::Busy | MrState::Normal(_) => Err(NtStatus::INVALID_PARAMETER),
+        }
+    }
+
+    fn begin(&self, fast: bool) -> Result<(), NtStatus> {
+        let mut state = self.state.lock();
+        if self.fast != fast || !matches!(*state, MrState::Idle) {
+            return Err(NtStatus::INVALID_DEVICE_REQUEST);
+        }
+        *state = MrState::Busy;
+        Ok(())
+    }
+
+    /// Posts a registration, `post`, that makes `pages` the region's memory (FREG-01 to FREG-12).
+    ///
+    /// `stage` writes the pages into the list that it is given.
+    pub(super) fn register_by(
+        &self,
+        domain: &Domain,
+        pages: u32,
+        wanted: Rights,
+        stage: impl FnOnce(&mut SpanList) -> bool,
+        post: impl FnOnce(Token, u32) -> Result<(), NtStatus>,
+    ) -> Result<(), NtStatus> {
+        let mut state = self.state.lock();
+        let MrState::Fast(fast) = &mut *state else {
+            return Err(NtStatus::INVALID_PARAMETER);
+        };
+        if self.domain.id() != domain.id() || pages > fast.pages {
+            return Err(NtStatus::INVALID_PARAMETER);
+        }
+        if wanted.is_remote() && !fast.may_be_remote {
+            return Err(NtStatus::ACCESS_VIOLATION);
+        }
+        let key = fast.remote.key().wrapping_add(1);
+        let token = Token::new(fast.own.index(), key).ok_or(NtStatus::INTERNAL_ERROR)?;
+        let regions = self.domain.adapter().regions();
+        // CAST: widening.
+        let staged = regions.stage_for_request(token.index(), pages as usize, stage);
+        let (number, all) = staged.map_err(|_| NtStatus::INSUFFICIENT_RESOURCES)?;
+        let posted = match all {
+            true => post(token, number),
+            false => Err(NtStatus::INVALID_PARAMETER),
+        };
+        match posted {
+            Ok(()) => fast.remote = token,
+            Err(_) => regions.unstage(token.index(), number),
+        }
+        posted
+    }
+}
+
+impl Entity<Mr> {
+    /// `RegisterMr`: makes the first `len` bytes of the chain a region.
+    pub(crate) fn register(
+        self: &Arc<Self>,
+        chain: Chain,
+        len: u64,
+        flags: u32,
+        done: Done<NtStatus>,
+    ) -> Answer {
+        let rights = rights_of(flags)?;
+        if len == 0 || len > self.limits.registration || len > chain.len() {
+            return Err(NtStatus::INVALID_PARAMETER);
+        }
+        if !chain.is_contiguous(len) {
+            return Err(NtStatus::INVALID_PARAMETER);
+        }
+        self.begin(false)?;
+        let this = self.clone();
+        let answer = later(self.adapter(), self.hold(), done, move || {
+            this.end_register(&chain, len, rights)
+        });
+        self.undo(answer)
+    }
+
+    fn end_register(&self, chain: &Chain, len: u64, rights: Rights) -> NtStatus {
+        let base = chain.base();
+        let made = self.add(chain, len, rights);
+        let mut state = self.state.lock();
+        match made {
+            Ok(token) => {
+                *state = MrState::Normal(Normal {
+                    token,
+                    base,
+                    len,
+                    rights,
+                });
+                NtStatus::SUCCESS
+            }
+            Err(_) => {
+                *state = MrState::Idle;
+                NtStatus::INSUFFICIENT_RESOURCES
+            }
+        }
+    }
+
+    fn add(&self, chain: &Chain, len: u64, rights: Rights) -> Result<Token> {
+        let mut spans = SpanList::with_capacity(chain.pieces())?;
+        chain.each_span(len, |span| spans.push(span).map_err(|_| ENOMEM))?;
+        let terms = Terms {
+            domain: self.domain.id(),
+            rights,
+            base: chain.base(),
+            len,
+            binding: None,
+        };
+        self.domain.adapter().regions().add_fixed(spans, terms)
+    }
+
+    /// Gives a region whose call could not even begin its old state back.
+    fn undo(&self, answer: Answer) -> Answer {
+        if answer.is_err() {
+            *self.state.lock() = MrState::Idle;
+        }
+        answer
+    }
+
+    /// `DeregisterMr`: ends what `RegisterMr` began; refused while windows are bound.
+    pub(crate) fn deregister(self: &Arc<Self>, done: Done<NtStatus>) -> Answer {
+        let mut state = self.state.lock();
+        let MrState::Normal(normal) = *state else {
+            return Err(NtStatus::INVALID_DEVICE_REQUEST);
+        };
+        if self.windows.load(Acquire) != 0 {
+            return Err(NtStatus::INVALID_DEVICE_REQUEST);
+        }
+        *state = MrState::Busy;
+        drop(state);
+        let this = self.clone();
+        let answer = later(self.adapter(), self.hold(), done, move || {
+            let regions = this.domain.adapter().regions();
+            regions.remove(normal.token.index());
+            *this.state.lock() = MrState::Idle;
+            NtStatus::SUCCESS
+        });
+        if answer.is_err() {
+            *self.state.lock() = MrState::Normal(normal);
+        }
+        answer
+    }
+
+    /// `InitializeFastRegisterMr`: makes room for registrations of up to `pages` pages.
+    pub(crate) fn initialize(
+        self: &Arc<Self>,
+        pages: u32,
+        may_be_remote: bool,
+        done: Done<NtStatus>,
+    ) -> Answer {
+        if pages == 0 {
+            return Err(NtStatus::INVALID_PARAMETER);
+        }
+        if pages > self.limits.pages {
+            return Err(NtStatus::IMPLEMENTATION_LIMIT);
+        }
+        self.begin(true)?;
+        let this = self.clone();
+        let answer = later(self.adapter(), self.hold(), done, move || {
+            this.end_initialize(pages, may_be_remote)
+        });
+        self.undo(answer)
+    }
+
+    fn end_initialize(&self, pages: u32, may_be_remote: bool) -> NtStatus {
+        let regions = self.domain.adapter().regions();
+        // CAST: widening.
+        let made = regions.add_fast_steady(self.domain.id(), pages as usize);
+        let mut state = self.state.lock();
+        match made {
+            Ok(own) => {
+                *state = MrState::Fast(Fast {
+                    own,
+                    remote: own,
+                    pages,
+                    may_be_remote,
+                });
+                NtStatus::SUCCESS
+            }
+            Err(_) => {
+                *state = MrState::Idle;
+                NtStatus::INSUFFICIENT_RESOURCES
+            }
+        }
+    }
+}

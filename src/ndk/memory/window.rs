@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Mw`]: a window, and its ties to the regions that it is bound to.
+//!
+//! A bind makes the region an antecedent of the window, from its posting until it has failed, or what
+//! was bound has been invalidated and drained, or the window is closed.
+
+use kernel::{
+    new_spinlock_irq,
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering::{
+                Full,
+                Relaxed, //
+            },
+            AtomicFlag, //
+        },
+        Arc,
+        SpinLockIrq, //
+    }, //
+};
+
+use super::{
+    Mr,
+    MrState, //
+};
+use crate::{
+    engine::{
+        domain::Domain,
+        region::WindowOwner,
+        rights::{
+            offset_in,
+            Rights, //
+        },
+        token::Token, //
+    },
+    ndk::{
+        life::{
+            Hold,
+            Object,
+            Ref, //
+        },
+        status::NtStatus, //
+    }, //
+};
+
+/// A window's use of the region that it is, or may be, bound to.
+struct Tie {
+    region: Ref<Mr>,
+    _hold: Hold,
+    /// Whether the region counts it as bound.
+    counts: bool,
+}
+
+impl Tie {
+    fn new(region: &Ref<Mr>) -> Self {
+        region.windows.fetch_add(1, Relaxed);
+        Self {
+            region: region.clone(),
+            _hold: region.hold(),
+            counts: true,
+        }
+    }
+
+    /// Nothing is bound any more, though the region is still held.
+    fn unbind(&mut self) {
+        if core::mem::replace(&mut self.counts, false) {
+            self.region.windows.fetch_sub(1, Full);
+        }
+    }
+}
+
+impl Drop for Tie {
+    fn drop(&mut self) {
+        self.unbind();
+    }
+}
+
+/// A window.
+pub(crate) struct Mw {
+    domain: Arc<Domain>,
+    ties: Arc<Ties>,
+    own: Token,
+    ended: AtomicFlag,
+}
+
+/// What a window is, or may be, bound to; the oldest first.
+#[pin_data]
+struct Ties {
+    #[pin]
+    list: SpinLockIrq<TieList>,
+}
+
+struct TieList {
+    /// The key of the bind that was posted last.
+    key: u8,
+    ties: KVec<(u8, Tie)>,
+}
+
+impl WindowOwner for Ties {
+    fn unbound(&self, key: u8, bound_again: bool) {
+        loop {
+            let mut list = self.list.lock();
+            let last = list.ties.iter().position(|(k, _)| *k == key);
+            // Those before the one that is bound now are over, and it itself if it is not.
+            let over = last.map_or(0, |at| at + usize::from(!bound_again));
+            if over == 0 {
+                return;
+            }
+            let gone = list.ties.remove(0);
+            drop(list);
+            drop(gone);
+        }
+    }
+
+    fn not_bound(&self, key: u8) {
+        let mut list = self.list.lock();
+        let at = list.ties.iter().position(|(k, _)| *k == key);
+        let gone = at.and_then(|at| list.ties.remove(at).ok());
+        drop(list);
+        drop(gone);
+    }
+}
+
+impl Object for Mw {
+    fn end_sleeps(&self) -> bool {
+        true
+    }
+
+    fn end(&self) {
+        if self.ended.xchg(true, Relaxed) {
+            return;
+        }
+        self.domain.adapter().regions().remove(self.own.index());
+        for (_, tie) in &mut self.ties.list.lock().ties {
+            tie.unbind();
+        }
+    }
+
+    fn let_go(&self) {
+        let ties = core::mem::take(&mut self.ties.list.lock().ties);
+        drop(ties);
+    }
+}
+
+impl Drop for Mw {
+    fn drop(&mut self) {
+        // One that never became an object; every other has ended.
+        self.end();
+    }
+}
+
+impl Mw {
+    /// A window that is not bound. May sleep.
+    pub(in crate::ndk) fn new(domain: Arc<Domain>) -> Result<Self> {
+        let list = TieList {
+            key: 0,
+            ties: KVec::new(),
+        };
+        let ties = Arc::pin_init(
+            pin_init!(Ties { list <- new_spinlock_irq!(list) }),
+            GFP_KERNEL,
+        )?;
+        let regions = domain.adapter().regions();
+        let own = regions.add_window(domain.id(), Some(ties.clone()))?;
+        ties.list.lock().key = own.key();
+        Ok(Self {
+            domain,
+            ties,
+            own,
+            ended: AtomicFlag::new(false),
+        })
+    }
+
+    /// The token for the peer of the queue pair that the window is bound to.
+    pub(crate) fn remote_token(&self) -> Token {
+        let key = self.ties.list.lock().key;
+        Token::new(self.own.index(), key).unwrap_or(self.own)
+    }
+
+    /// The token with which the owner ends the binding, whichever it is.
+    pub(in crate::ndk) fn invalidation_token(&self, domain: &Domain) -> Result<Token, NtStatus> {
+        match self.domain.id() == domain.id() {
+            true => Ok(self.own),
+            false => Err(NtStatus::INVALID_PARAMETER),
+        }
+    }
+
+    /// Posts a bind, `post`, to a range of `region` (BIND-01 to BIND-08).
+    pub(in crate::ndk) fn bind_by(
+        &self,
+        domain: &Domain,
+        region: &Ref<Mr>,
+        rights: Rights,
+        range: (u64, u64),
+        post: impl FnOnce(Token, Token) -> Result<(), NtStatus>,
+    ) -> Result<(), NtStatus> {
+        let same_domain = self.domain.id() == domain.id() && region.domain.id() == domain.id();
+        // Held until the tie is made: a region that is tied is not deregistered.
+        let state = region.state.lock();
+        let normal = match *state {
+            MrState::Normal(normal) if same_domain => normal,
+            _ => return Err(NtStatus::INVALID_PARAMETER),
+        };
+        if offset_in(normal.base, normal.len, range.0, range.1).is_none() {
+            return Err(NtStatus::INVALID_PARAMETER);
+        }
+        if !rights.with(normal.rights).is_consistent() {
+            return Err(NtStatus::ACCESS_VIOLATION);
+        }
+        let tie = Tie::new(region);
+        drop(state);
+        self.bind_tied(tie, normal.token, post)
+    }
+
+    fn bind_tied(
+        &self,
+        tie: Tie,
+        region: Token,
+        post: impl FnOnce(Token, Token) -> Result<(), NtStatus>,
+    ) -> Result<(), NtStatus> {
+        let mut list = self.ties.list.lock();
+        let key = list.key.wrapping_add(1);
+        // A key names one tie; there are as many as binds may wait for each other.
+        let is_taken = list.ties.iter().any(|(k, _)| *k == key);
+        if is_taken || list.ties.reserve(1, GFP_ATOMIC).is_err() {
+            drop(list);
+            return Err(NtStatus::INSUFFICIENT_RESOURCES);
+        }
+        let window = Token::new(self.own.index(), key).ok_or(NtStatus::INTERNAL_ERROR)?;
+        // Before it is posted: it may be over before `post` returns.
+        let _ = list.ties.push_within_capacity((key, tie));
+        let before = core::mem::replace(&mut list.key, key);
+        // A post that finds the queue pair gone ends at once, and takes the lock for that.
+        drop(list);
+        let posted = post(window, region);
+        if posted.is_err() {
+            let mut list = self.ties.list.lock();
+            if list.key == key {
+                list.key = before;
+            }
+            drop(list);
+            self.ties.not_bound(key);
+        }
+        posted
+    }
+}

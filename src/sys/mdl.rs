@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Memory that a consumer describes by a chain of `struct ndk_mdl`, or by pages.
+//!
+//! C header: `include/ndk/types.h`
+
+use kernel::prelude::*;
+
+use super::span::Span;
+use crate::bindings;
+
+/// Bytes of a page.
+pub(crate) const PAGE_SIZE: u64 = kernel::page::PAGE_SIZE as u64;
+
+/// A chain of descriptors of pinned memory.
+///
+/// # Invariants
+///
+/// `first` is the head of a chain whose descriptors and page arrays can be read as long as this
+/// exists, and whose pages may be read and written as [`Span`] asks for.
+pub(crate) struct Chain {
+    first: *const bindings::ndk_mdl,
+}
+
+// SAFETY: The chain is only read, and belongs to no thread.
+unsafe impl Send for Chain {}
+
+impl Chain {
+    /// The chain that begins at `first`, which may be null: then it is empty.
+    ///
+    /// # Safety
+    ///
+    /// The descriptors and their page arrays must not change or go as long as the result exists.
+    /// The pages must be pinned, and stay so until a registration made of them has ended.
+    pub(crate) const unsafe fn new(first: *const bindings::ndk_mdl) -> Self {
+        // INVARIANT: by the safety requirements.
+        Self { first }
+    }
+
+    fn descriptors(&self) -> impl Iterator<Item = &bindings::ndk_mdl> {
+        // SAFETY: By the type invariant each descriptor can be read.
+        let first = unsafe { self.first.as_ref() };
+        // SAFETY: As above.
+        core::iter::successors(first, |mdl| unsafe { mdl.next.as_ref() })
+    }
+
+    /// The bytes of all descriptors.
+    pub(crate) fn len(&self) -> u64 {
+        let lengths = self.descriptors().map(|mdl| u64::from(mdl.byte_count));
+        lengths.fold(0, u64::saturating_add)
+    }
+
+    /// The address of the first byte; only an index.
+    pub(crate) fn base(&self) -> u64 {
+        self.descriptors().next().map_or(0, begin)
+    }
+
+    /// At most how many pieces of memory the chain is made of.
+    pub(crate) fn pieces(&self) -> usize {
+        let pages = self.descriptors().map(pages);
+        pages.fold(0, usize::saturating_add)
+    }
+
+    /// Whether the first `len` bytes follow one another in addresses that do not wrap, and each
+    /// descriptor up to there has its pages.
+    pub(crate) fn is_contiguous(&self, len: u64) -> bool {
+        let mut next = self.base();
+        let mut left = len;
+        for mdl in self.descriptors() {
+            if left == 0 {
+                break;
+            }
+            let count = u64::from(mdl.byte_count);
+            // CAST: the offset is 32 bits.
+            let fits = u64::from(mdl.byte_offset) < PAGE_SIZE && begin_page(mdl) % PAGE_SIZE == 0;
+            let Some(end) = next.checked_add(count) else {
+                return false;
+            };
+            if begin(mdl) != next || !fits || (count > 0 && mdl.pages.is_null()) {
+                return false;
+            }
+            next = end;
+            left = left.saturating_sub(count);
+        }
+        left == 0
+    }
+
+    /// Hands the first `len` bytes over, piece by piece.
+    ///
+    /// They must be contiguous.
+    pub(crate) fn each_span(&self, len: u64, mut take: impl FnMut(Span) -> Result) -> Result {
+        let mut left = len;
+        self.each_part(|page, offset, room| {
+            let part = room.min(left);
+            left -= part;
+            if part == 0 {
+                return Ok(());
+            }
+            // CAST: 64-bit kernel addresses.
+            // SAFETY: The part lies in a page of the chain, for which the maker of the chain
+            // has promised what a span needs.
+            take(unsafe { Span::new((page + offset) as usize, part as usize) })
+        })
+    }
+
+    /// Hands over the address of each page of the first `len` bytes, until `take` says no.
+    ///
+    /// Says whether it came to the end. They must be contiguous.
+    pub(crate) fn each_page(&self, len: u64, mut take: impl FnMut(u64) -> bool) -> bool {
+        let mut left = len;
+        let mut last = None;
+        let walked = self.each_part(|page, offset, room| {
+            if left == 0 {
+                return Ok(());
+            }
+            left -= room.min(left);
+            // Where a descriptor ends inside a page, the next one goes on in it.
+            let same = offset != 0 && last == Some(page);
+            last = Some(page);
+            match same || take(page) {
+                true => Ok(()),
+                false => Err(EINVAL),
+            }
+        });
+        walked.is_ok() && left == 0
+    }
+
+    /// Hands over each page as address, first byte of the chain in it, and bytes from there.
+    fn each_part(&self, mut take: impl FnMut(u64, u64, u64) -> Result) -> Result {
+        for mdl in self.descriptors() {
+            let mut offset = u64::from(mdl.byte_offset);
+            let mut left = u64::from(mdl.byte_count);
+            for at in 0..pages(mdl) {
+                // SAFETY: By the type invariant the array has a page for each page of the range,
+                // `at` is one of those, and the pages are pinned.
+                let page = unsafe { bindings::ndk_page_address(*mdl.pages.add(at)) };
+                let room = (PAGE_SIZE - offset).min(left);
+                take(page, offset, room)?;
+                left -= room;
+                offset = 0;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn begin_page(mdl: &bindings::ndk_mdl) -> u64 {
+    // CAST: 64-bit kernel addresses.
+    mdl.start_va.addr() as u64
+}
+
+/// The address of the first byte.
+fn begin(mdl: &bindings::ndk_mdl) -> u64 {
+    begin_page(mdl).wrapping_add(u64::from(mdl.byte_offset))
+}
+
+/// How many pages a descriptor has; none if its offset is not inside the first one.
+fn pages(mdl: &bindings::ndk_mdl) -> usize {
+    let offset = u64::from(mdl.byte_offset);
+    if offset >= PAGE_SIZE || mdl.byte_count == 0 || mdl.pages.is_null() {
+        return 0;
+    }
+    // CAST: below 2^21.
+    (offset + u64::from(mdl.byte_count)).div_ceil(PAGE_SIZE) as usize
+}
+
+/// Pages by their logical addresses, as a fast registration names them.
+///
+/// # Invariants
+///
+/// Pages among them that are memory may be used as [`Span`] asks for, until the registration that
+/// is made of them has ended.
+pub(crate) struct Pages<'a>(&'a [u64]);
+
+impl<'a> Pages<'a> {
+    /// The pages at `addresses`.
+    ///
+    /// # Safety
+    ///
+    /// Each page of the kernel's memory among them must stay, and may be read and written by any
+    /// CPU at any time, until the registration that is made of them has ended.
+    pub(crate) const unsafe fn new(addresses: &'a [u64]) -> Self {
+        // INVARIANT: by the safety requirements.
+        Self(addresses)
+    }
+
+    /// How many they are.
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Hands the memory from byte `offset` of the first page on over, page by page, until `take`
+    /// says no. False also for an address that is no page of the kernel's memory.
+    pub(crate) fn each_span(&self, offset: u64, mut take: impl FnMut(Span) -> bool) -> bool {
+        let mut skip = offset;
+        for page in self.0 {
+            // SAFETY: The function looks the address up in the memory map and does not follow it.
+            let real = page % PAGE_SIZE == 0
+                && unsafe { bindings::ndk_is_direct_mapped(*page, PAGE_SIZE) };
+            let Some(len) = PAGE_SIZE.checked_sub(skip).filter(|_| real) else {
+                return false;
+            };
+            // CAST: 64-bit kernel addresses.
+            // SAFETY: A page of the kernel's memory, so by the type invariant it may be used.
+            if !take(unsafe { Span::new((page + skip) as usize, len as usize) }) {
+                return false;
+            }
+            skip = 0;
+        }
+        true
+    }
+}
+
+/// Pages that a test names.
+#[cfg(ndk_kunit)]
+pub(crate) fn test_pages(addresses: &[u64]) -> Pages<'_> {
+    // SAFETY: Test code only: the pages are those of live arrays, or to be refused.
+    unsafe { Pages::new(addresses) }
+}
+
+/// Bytes of a test, described by a chain.
+#[cfg(ndk_kunit)]
+pub(crate) struct Described {
+    mdls: KVec<bindings::ndk_mdl>,
+    pages: KVec<*mut bindings::page>,
+}
+
+// SAFETY: The pointers are to pages and to its own arrays, which belong to no thread.
+#[cfg(ndk_kunit)]
+unsafe impl Send for Described {}
+
+#[cfg(ndk_kunit)]
+impl Described {
+    /// Describes the bytes by a chain of one piece.
+    pub(crate) fn new(bytes: &[u8]) -> Result<Self> {
+        Self::pieces(bytes, &[bytes.len()])
+    }
+
+    /// Describes the bytes by a chain of pieces of these lengths, which end with the bytes.
+    pub(crate) fn pieces(bytes: &[u8], lengths: &[usize]) -> Result<Self> {
+        let mut pages = KVec::new();
+        let mut starts = KVec::new();
+        let mut at = bytes.as_ptr().addr();
+        for len in lengths {
+            let offset = at % PAGE_SIZE as usize;
+            starts.push((at - offset, offset, *len, pages.len()), GFP_KERNEL)?;
+            for page in 0..(offset + len).div_ceil(PAGE_SIZE as usize) {
+                let page = at - offset + page * PAGE_SIZE as usize;
+                // SAFETY: Looks the page of a live array up.
+                pages.push(unsafe { bindings::ndk_page_of(page as u64) }, GFP_KERNEL)?;
+            }
+            at += len;
+        }
+        let mut mdls = KVec::with_capacity(starts.len(), GFP_KERNEL)?;
+        for (start, offset, len, first) in &starts {
+            let mdl = bindings::ndk_mdl {
+                next: core::ptr::null_mut(),
+                start_va: core::ptr::without_provenance_mut(*start),
+                byte_offset: *offset as u32,
+                byte_count: *len as u32,
+                pages: pages.as_mut_ptr().wrapping_add(*first),
+            };
+            mdls.push(mdl, GFP_KERNEL)?;
+        }
+        for at in 1..mdls.len() {
+            let next = &raw mut mdls[at];
+            mdls[at - 1].next = next;
+        }
+        Ok(Self { mdls, pages })
+    }
+
+    /// Makes every page of the chain the first one of `bytes`.
+    pub(crate) fn describe_again(&mut self, bytes: &[u8]) {
+        for page in &mut self.pages {
+            // SAFETY: Looks the page of a live array up.
+            *page = unsafe { bindings::ndk_page_of(bytes.as_ptr().addr() as u64) };
+        }
+    }
+
+    /// Moves the addresses of a piece by so many bytes, so that it does not follow the one before.
+    pub(crate) fn displace(&mut self, piece: usize, by: usize) {
+        if let Some(mdl) = self.mdls.get_mut(piece) {
+            mdl.start_va = mdl.start_va.wrapping_byte_add(by);
+        }
+    }
+
+    /// All that the chain says.
+    pub(crate) fn words(&self) -> Result<KVec<usize>> {
+        let mut words = KVec::new();
+        for mdl in &self.mdls {
+            let (next, start) = (mdl.next.addr(), mdl.start_va.addr());
+            let (offset, count) = (mdl.byte_offset as usize, mdl.byte_count as usize);
+            for word in [next, start, offset, count, mdl.pages.addr()] {
+                words.push(word, GFP_KERNEL)?;
+            }
+        }
+        for page in &self.pages {
+            words.push(page.addr(), GFP_KERNEL)?;
+        }
+        Ok(words)
+    }
+
+    /// The head of the chain, for calls in C; it stays as long as `self`.
+    pub(crate) fn as_raw(&self) -> *mut bindings::ndk_mdl {
+        self.mdls.as_ptr().cast_mut()
+    }
+
+    /// The chain, which must not outlive `self`.
+    pub(crate) fn mdl(&self) -> Chain {
+        // SAFETY: Test code only: the caller keeps `self` and the bytes.
+        unsafe { Chain::new(self.mdls.as_ptr()) }
+    }
+}
