@@ -4,9 +4,9 @@
 //!
 //! A [`FailNth`] counts the allocations of the task that holds it and lets one
 //! of them fail, or it and all behind it. What it counts are slab objects and
-//! pages of order 2 or more, with any flags; `scripts/guest-kunit` sets the
+//! pages of order 3 or more, with any flags; `scripts/guest-kunit` sets the
 //! kernel so, and leaves out what the slab allocator and the checkers allocate
-//! for themselves. Per-processor memory and single pages do not fail. A test
+//! for themselves. Per-processor memory and fewer pages do not fail. A test
 //! counts up from 1 until [`FailNth::struck`] says that there was no such
 //! allocation.
 //!
