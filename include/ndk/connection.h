@@ -130,10 +130,11 @@ struct ndk_connector_dispatch {
 	 * @get_connection_data: Tells the effective read limits and the peer's
 	 * private data (NDK_FN_GET_CONNECTION_DATA).
 	 *
-	 * Before accept() or complete_connect(). @private_data_length is the
-	 * room, and afterwards always the room needed for any private data, not
-	 * the peer's length. NULL with room 0 succeeds; too little room gets
-	 * what fits. The limits may be NULL.
+	 * Before accept() or complete_connect(), and after a connect() that the
+	 * peer has rejected with private data (the limits are 0 then).
+	 * @private_data_length is the room, and afterwards always the room
+	 * needed for any private data, not the peer's length. NULL with room 0
+	 * succeeds; too little room gets what fits. The limits may be NULL.
 	 *
 	 * D. At once: SUCCESS, BUFFER_TOO_SMALL, INVALID_PARAMETER (NULL with
 	 * room), CONNECTION_INVALID.

@@ -216,10 +216,11 @@ impl Connector {
 
     /// `GetConnectionData`: the limits, and the peer's private data into `out` (CONN-11, CONN-12).
     ///
-    /// `CONNECTION_INVALID` where there is no peer yet. Any context.
+    /// After a refused connect the limits are 0, and the data is what the peer rejected with.
+    /// `CONNECTION_INVALID` where no peer has said anything. Any context.
     pub(crate) fn connection_data(&self, out: &mut [u8]) -> Result<ConnectionData, NtStatus> {
         let state = self.core.state.lock();
-        if matches!(state.stage, Stage::Idle | Stage::Connecting) || state.remote.is_none() {
+        if !state.has_heard() {
             return Err(NtStatus::CONNECTION_INVALID);
         }
         for (to, from) in out.iter_mut().zip(&state.private_data) {

@@ -499,6 +499,26 @@ mod tests {
     }
 
     #[test]
+    fn ndk_conn_11_who_is_refused_sees_why_until_it_tries_again() -> Result {
+        let invalid = Some(NtStatus::CONNECTION_INVALID);
+        let half = Half::asked(PLAIN, HERE)?;
+        assert!(same(half.theirs.reject(b"full"), Ok(())));
+        assert!(same(half.connected.wait(), Some(REFUSED)));
+        assert!(says(&half.ours, (0, 0), b"full"));
+        let again = Slot::new()?;
+        let way = (from(here(0)), half.gate.at);
+        let asking = half
+            .ours
+            .connect(&half.a.qp, way, READS, KVec::new(), again.callback()?);
+        assert!(asking.is_ok() && same(data(&half.ours).err(), invalid));
+        // Without a word there is nothing to see.
+        assert!(same(half.gate.next()?.reject(&[]), Ok(())));
+        assert!(same(again.wait(), Some(REFUSED)));
+        assert!(same(data(&half.ours).err(), invalid));
+        Ok(())
+    }
+
+    #[test]
     fn ndk_conn_13_each_side_knows_both_addresses_while_there_is_a_peer() -> Result {
         let invalid = Err(NtStatus::CONNECTION_INVALID);
         for ip in BOTH {

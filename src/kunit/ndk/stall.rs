@@ -46,7 +46,7 @@ use crate::{
 };
 
 /// How long a callback stays at most, in milliseconds.
-const STAY_MS: u64 = 2_000;
+const STAY_MS: u64 = 5_000;
 
 /// How often a test is tried whose callback kept the processor from it.
 const TRIES: u32 = 10;

@@ -49,6 +49,12 @@ use crate::{
     }, //
 };
 
+/// Of no connection.
+const NO_LIMITS: ReadLimits = ReadLimits {
+    inbound: 0,
+    outbound: 0,
+};
+
 /// Where a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
@@ -90,6 +96,8 @@ pub(super) struct State {
     pub(super) gone: Option<(DisconnectUser, Hold)>,
     pub(super) limits: ReadLimits,
     pub(super) private_data: KVec<u8>,
+    /// The peer said no; why is in the private data.
+    pub(super) refused: bool,
     pub(super) local: Option<SocketAddr>,
     pub(super) remote: Option<SocketAddr>,
     /// What keeps the address busy until the connector is closed.
@@ -109,15 +117,22 @@ impl State {
             lost: false,
             ended: None,
             gone: None,
-            limits: ReadLimits {
-                inbound: 0,
-                outbound: 0,
-            },
+            limits: NO_LIMITS,
             private_data: KVec::new(),
+            refused: false,
             local: None,
             remote: None,
             route: None,
             shared: None,
+        }
+    }
+
+    /// Whether the peer has said anything.
+    pub(super) fn has_heard(&self) -> bool {
+        match self.stage {
+            Stage::Idle => self.refused,
+            Stage::Connecting => false,
+            _ => self.remote.is_some(),
         }
     }
 
@@ -210,8 +225,14 @@ impl Core {
 
     /// The pending call has failed.
     pub(super) fn fail(self: &Arc<Self>, status: NtStatus, next: Stage) {
+        self.fail_with(status, next, |state| state.refused = false);
+    }
+
+    /// As [`Core::fail`]; `note` keeps what the next caller is to find.
+    fn fail_with(self: &Arc<Self>, status: NtStatus, next: Stage, note: impl FnOnce(&mut State)) {
         let mut state = self.state.lock();
         state.end_request(status);
+        note(&mut state);
         let rest = state.give_up(next);
         drop(state);
         drop(rest);
@@ -245,6 +266,17 @@ impl Core {
 pub(super) struct Side(pub(super) Arc<Core>);
 
 impl Side {
+    /// The attempt came to nothing. Without memory the peer's words are lost, not its answer.
+    fn refused(&self, status: NtStatus, private_data: &[u8]) {
+        let mut copy = KVec::new();
+        let is_told = copy.extend_from_slice(private_data, GFP_ATOMIC).is_ok();
+        self.0.fail_with(status, Stage::Idle, |state| {
+            state.refused = is_told && !copy.is_empty();
+            state.limits = NO_LIMITS;
+            state.private_data = copy;
+        });
+    }
+
     fn answered(&self, limits: ReadLimits, private_data: &[u8]) -> Result {
         let mut copy = KVec::new();
         copy.extend_from_slice(private_data, GFP_ATOMIC)?;
@@ -283,7 +315,7 @@ impl ConnectionEvents for Side {
         match answer {
             Ok(limits) => self.answered(limits, private_data),
             Err(status) => {
-                self.0.fail(NtStatus::of(status), Stage::Idle);
+                self.refused(NtStatus::of(status), private_data);
                 Ok(())
             }
         }
