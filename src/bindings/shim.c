@@ -7,10 +7,12 @@
 #include <linux/bottom_half.h>
 #include <linux/completion.h>
 #include <linux/cpumask.h>
+#include <linux/group_cpus.h>
 #include <linux/if_arp.h>
 #include <linux/inetdevice.h>
 #include <linux/jiffies.h>
 #include <linux/percpu.h>
+#include <linux/interrupt.h>
 #include <linux/preempt.h>
 #include <linux/rtnetlink.h>
 #include <linux/smp.h>
@@ -52,18 +54,137 @@ struct workqueue_struct *ndk_wq_alloc_unbound(const char *name)
 	return alloc_workqueue("%s", WQ_UNBOUND | WQ_MEM_RECLAIM, 0, name);
 }
 
-bool ndk_queue_work_on(struct workqueue_struct *wq, struct work_struct *work,
-		       u32 cpu)
-{
-	bool queued;
+/*
+ * Work in softirq with as little around it as can be: each processor has a list,
+ * and a tasklet of high priority that runs it, before the softirqs that consumers
+ * raise in turn.  A workqueue of WQ_BH spends ten times as much on each item.
+ */
+struct ndk_prompt_cpu {
+	/* protects the list, and the change of @running to true */
+	raw_spinlock_t lock;
+	struct list_head list;
+	bool running;
+	struct tasklet_struct tasklet;
+	call_single_data_t csd;
+};
 
-	/* With preemption off no CPU can leave between the test and its use. */
-	preempt_disable();
+static void ndk_prompt_run(struct tasklet_struct *tasklet)
+{
+	struct ndk_prompt_cpu *c = from_tasklet(c, tasklet, tasklet);
+	struct work_struct *work;
+	LIST_HEAD(todo);
+
+	raw_spin_lock_irq(&c->lock);
+	list_splice_init(&c->list, &todo);
+	WRITE_ONCE(c->running, true);
+	raw_spin_unlock_irq(&c->lock);
+	while ((work = list_first_entry_or_null(&todo, struct work_struct, entry))) {
+		work_func_t func = work->func;
+
+		list_del_init(&work->entry);
+		/* Who queues it again finds it off the list. */
+		smp_mb__before_atomic();
+		clear_bit(WORK_STRUCT_PENDING_BIT, work_data_bits(work));
+		/* What was done before an item was queued is seen by its run. */
+		smp_mb__after_atomic();
+		func(work);
+	}
+	/* Who waits for the end sees what was done: ndk_prompt_flush() */
+	smp_store_release(&c->running, false);
+}
+
+static void ndk_prompt_kick(void *arg)
+{
+	struct ndk_prompt_cpu *c = arg;
+
+	tasklet_hi_schedule(&c->tasklet);
+}
+
+void *ndk_prompt_alloc(void)
+{
+	struct ndk_prompt_cpu __percpu *cpus = alloc_percpu(struct ndk_prompt_cpu);
+	int cpu;
+
+	if (!cpus)
+		return NULL;
+	for_each_possible_cpu(cpu) {
+		struct ndk_prompt_cpu *c = per_cpu_ptr(cpus, cpu);
+
+		raw_spin_lock_init(&c->lock);
+		INIT_LIST_HEAD(&c->list);
+		tasklet_setup(&c->tasklet, ndk_prompt_run);
+		INIT_CSD(&c->csd, ndk_prompt_kick, c);
+	}
+	return (__force void *)cpus;
+}
+
+bool ndk_prompt_queue(void *prompt, struct work_struct *work, u32 cpu)
+{
+	struct ndk_prompt_cpu __percpu *cpus = (__force struct ndk_prompt_cpu __percpu *)prompt;
+	struct ndk_prompt_cpu *c;
+	unsigned long flags;
+	bool first;
+
+	/*
+	 * No processor goes away meanwhile, and nobody is kept from queueing an
+	 * item by one who has claimed it and is not running.
+	 */
+	local_irq_save(flags);
+	if (test_and_set_bit(WORK_STRUCT_PENDING_BIT, work_data_bits(work))) {
+		local_irq_restore(flags);
+		return false;
+	}
 	if (cpu >= nr_cpu_ids || !cpu_online(cpu))
-		cpu = WORK_CPU_UNBOUND;
-	queued = queue_work_on(cpu, wq, work);
-	preempt_enable();
-	return queued;
+		cpu = smp_processor_id();
+	c = per_cpu_ptr(cpus, cpu);
+	raw_spin_lock(&c->lock);
+	first = list_empty(&c->list);
+	list_add_tail(&work->entry, &c->list);
+	raw_spin_unlock(&c->lock);
+	/* Who comes to a list that is not empty finds it scheduled, or about to be. */
+	if (first && cpu == smp_processor_id())
+		tasklet_hi_schedule(&c->tasklet);
+	else if (first)
+		smp_call_function_single_async(cpu, &c->csd);
+	local_irq_restore(flags);
+	return true;
+}
+
+void ndk_prompt_flush(void *prompt)
+{
+	struct ndk_prompt_cpu __percpu *cpus = (__force struct ndk_prompt_cpu __percpu *)prompt;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct ndk_prompt_cpu *c = per_cpu_ptr(cpus, cpu);
+
+		for (;;) {
+			bool idle;
+
+			raw_spin_lock_irq(&c->lock);
+			/* the other side: the end of ndk_prompt_run() */
+			idle = list_empty(&c->list) && !smp_load_acquire(&c->running);
+			raw_spin_unlock_irq(&c->lock);
+			if (idle)
+				break;
+			usleep_range(20, 200);
+		}
+	}
+}
+
+void ndk_prompt_free(void *prompt)
+{
+	struct ndk_prompt_cpu __percpu *cpus = (__force struct ndk_prompt_cpu __percpu *)prompt;
+	int cpu;
+
+	/*
+	 * A list that is no longer empty gets one kick, and only what follows from
+	 * that empties it: when it is empty and nothing runs, no kick is on its way.
+	 */
+	ndk_prompt_flush(prompt);
+	for_each_possible_cpu(cpu)
+		tasklet_kill(&per_cpu_ptr(cpus, cpu)->tasklet);
+	free_percpu(cpus);
 }
 
 u32 ndk_cpu_current(void)
@@ -79,6 +200,22 @@ u32 ndk_cpu_ids(void)
 u32 ndk_cpu_possible(void)
 {
 	return num_possible_cpus();
+}
+
+/* The first processor of each group; a group beyond the last begins anew. */
+int ndk_cpu_spread(u32 *cpus, u32 groups)
+{
+	struct cpumask *masks;
+	unsigned int n;
+	u32 i;
+
+	masks = group_cpus_evenly(groups, &n);
+	if (!masks)
+		return -ENOMEM;
+	for (i = 0; i < groups; i++)
+		cpus[i] = n ? cpumask_first(&masks[i % n]) : 0;
+	kfree(masks);
+	return 0;
 }
 
 u32 ndk_cpu_online_count(void)

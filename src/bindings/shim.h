@@ -21,6 +21,10 @@ void ndk_bh_disable(void);
 void ndk_bh_enable(void);
 struct workqueue_struct *ndk_wq_alloc_bh(const char *name);
 struct workqueue_struct *ndk_wq_alloc_unbound(const char *name);
+void *ndk_prompt_alloc(void);
+bool ndk_prompt_queue(void *prompt, struct work_struct *work, u32 cpu);
+void ndk_prompt_flush(void *prompt);
+void ndk_prompt_free(void *prompt);
 bool ndk_queue_work_on(struct workqueue_struct *wq, struct work_struct *work,
 		       u32 cpu);
 
@@ -28,6 +32,7 @@ bool ndk_queue_work_on(struct workqueue_struct *wq, struct work_struct *work,
 u32 ndk_cpu_current(void);
 u32 ndk_cpu_ids(void);
 u32 ndk_cpu_possible(void);
+int ndk_cpu_spread(u32 *cpus, u32 groups);
 u32 ndk_cpu_online_count(void);
 bool ndk_cpu_is_online(u32 cpu);
 void *ndk_percpu_alloc(u32 counters);

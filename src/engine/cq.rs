@@ -19,7 +19,7 @@
 //! A queue that overflows has failed: it takes no entry any more, what it holds stays readable.
 //!
 //! Context: any, but for making, resizing and closing. Lock order: `resizing`; queue locks of
-//! queue pairs, then `inner`, then the lock in [`Upcalls`] or the timer.
+//! queue pairs, then `inner`, then the timer.
 
 mod moderation;
 
@@ -418,7 +418,7 @@ impl CompletionQueue {
     fn raise(self: &Arc<Self>, news: u32) {
         if self.upcalls.raise(news) {
             // One that is queued already runs once more after the present call: nothing is lost.
-            let _ = self.adapter.softirqs().enqueue_on(self.cpu, self.clone());
+            let _ = self.adapter.prompt().enqueue_on(self.cpu, self.clone());
         }
     }
 }
@@ -436,7 +436,7 @@ impl WorkItem for CompletionQueue {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        this.upcalls.run(|news| {
+        let again = this.upcalls.run(|news| {
             let mut inner = this.inner.lock();
             let failure = inner.failure;
             if news & NOTIFY != 0 {
@@ -453,5 +453,8 @@ impl WorkItem for CompletionQueue {
                 this.events.notify(failure);
             }
         });
+        if again {
+            let _ = this.adapter.prompt().enqueue_on(this.cpu, this.clone());
+        }
     }
 }

@@ -30,7 +30,8 @@ use crate::sys::{
     log,
     softirq::{
         BhQueue,
-        ProcessQueue, //
+        ProcessQueue,
+        Prompt, //
     },
     span::{
         Run,
@@ -45,6 +46,7 @@ const FIRST_QP: u32 = 1 << 24;
 /// What all adapters of the module share.
 pub(crate) struct Host {
     softirqs: BhQueue,
+    prompt: Prompt,
     threads: ProcessQueue,
     next_domain: Atomic<u64>,
     next_qp: Atomic<u32>,
@@ -57,6 +59,7 @@ impl Host {
     pub(crate) fn new(rnr_timeout_ms: u32) -> Result<Arc<Self>> {
         let host = Self {
             softirqs: BhQueue::new(c"ndk")?,
+            prompt: Prompt::new()?,
             threads: ProcessQueue::new(c"ndk_process")?,
             next_domain: Atomic::new(1),
             next_qp: Atomic::new(FIRST_QP),
@@ -78,6 +81,7 @@ impl Host {
         // Timers run in softirq, which is a read-side critical section.
         rcu::synchronize_rcu();
         self.softirqs.flush();
+        self.prompt.flush();
         self.threads.flush();
     }
 }
@@ -117,6 +121,11 @@ impl Adapter {
     /// The softirq work of the module.
     pub(crate) fn softirqs(&self) -> &BhQueue {
         self.host.softirqs()
+    }
+
+    /// The softirq work of the module that comes with every message.
+    pub(crate) fn prompt(&self) -> &Prompt {
+        &self.host.prompt
     }
 
     /// A number for a queue pair of a face that has none of its own. Any context.

@@ -266,7 +266,7 @@ impl QueuePair {
         drop(sq);
         posted?;
         if admission == Admission::Flush {
-            self.retire_sends();
+            self.retire_sends(|_| ());
         }
         Ok(())
     }
@@ -286,8 +286,7 @@ impl QueuePair {
     }
 
     fn transport(&self) -> Option<(Arc<dyn super::transport::Transport>, usize)> {
-        let link = self.link.lock();
-        link.as_ref().map(|l| (l.transport.clone(), l.end))
+        (self.link.lock().as_ref()).map(|l| (l.transport.clone(), l.end))
     }
 
     /// Posts a receive. Any context.
@@ -332,26 +331,25 @@ impl QueuePair {
     ///
     /// `length` is what a read or an atomic brought.
     pub(crate) fn complete(self: &Arc<Self>, seq: u32, status: Status, length: u32) {
-        self.sq.lock().done(seq, status, length);
-        let closed = self.retire_sends();
-        self.report("request", status);
-        let broken = match status {
-            Status::Success => false,
-            Status::Flushed => !self.outlives_peer,
-            _ => true,
-        };
+        let closed = self.retire_sends(|sq| sq.done(seq, status, length));
+        let spared = status == Status::Flushed && self.outlives_peer;
+        let broken = !status.is_success() && !spared;
+        if broken {
+            self.report("request", status);
+        }
         if closed || broken {
             self.fail();
         }
         self.settle();
     }
 
-    /// Completes what is done at the front of the send queue; says whether a graceful close has
-    /// come to its end.
+    /// Completes what is done at the front of the send queue, after `first`; says whether a
+    /// graceful close has come to its end.
     ///
     /// One call retires one batch; what is left is for the softirq work.
-    fn retire_sends(self: &Arc<Self>) -> bool {
+    fn retire_sends(self: &Arc<Self>, first: impl FnOnce(&mut SendQueue)) -> bool {
         let mut sq = self.sq.lock();
+        first(&mut sq);
         let calm = self.inbound.is_quiet();
         let retired = sq.retire(calm, self.cookie, &self.send_cq, self.adapter());
         drop(sq);
@@ -406,8 +404,8 @@ impl QueuePair {
         if pushed.is_err() {
             self.break_down();
         }
-        self.report("receive", arrival.status);
         if !arrival.status.is_success() {
+            self.report("receive", arrival.status);
             self.fail();
         } else if flush {
             self.flush_receives();
@@ -481,9 +479,9 @@ impl WorkItem for QueuePair {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        this.upcalls.run(|news| {
+        let again = this.upcalls.run(|news| {
             if news & RETIRE != 0 {
-                if this.retire_sends() {
+                if this.retire_sends(|_| ()) {
                     this.fail();
                 }
                 this.settle();
@@ -495,5 +493,8 @@ impl WorkItem for QueuePair {
                 this.events.last_receive_reached();
             }
         });
+        if again {
+            let _ = this.adapter().softirqs().enqueue(this.clone());
+        }
     }
 }

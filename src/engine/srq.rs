@@ -329,7 +329,7 @@ impl WorkItem for SharedReceive {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        this.upcalls.run(|news| {
+        let again = this.upcalls.run(|news| {
             if news & LIMIT != 0 {
                 this.events.limit_reached();
             }
@@ -337,5 +337,8 @@ impl WorkItem for SharedReceive {
                 this.events.failed();
             }
         });
+        if again {
+            let _ = this.domain.adapter().softirqs().enqueue(this.clone());
+        }
     }
 }

@@ -6,31 +6,38 @@
 //!   which may well run where a posting call enables softirqs again, as it does for every network
 //!   device. Whoever has news calls [`Upcalls::raise`] and queues the softirq work of its object, which calls
 //!   [`Upcalls::run`].
-//! - One call at a time per object: a work item does not run twice at once.
+//! - One call at a time per object: who finds that a call runs leaves its news to the one who
+//!   makes it.
 //! - None after [`Upcalls::close`] returned.
 //!
-//! Lock order: the lock inside is a leaf.
+//! Nothing here takes a lock.
 
 use kernel::{
-    new_spinlock_irq,
     prelude::*,
-    sync::SpinLockIrq, //
+    sync::atomic::{
+        ordering::{
+            Full,
+            Relaxed, //
+        },
+        Atomic, //
+    }, //
 };
 
 use crate::sys::event::Event;
 
-struct State {
-    /// What is to be told, one bit a kind; the work is queued while it is not zero.
-    due: u32,
-    running: bool,
-    closed: bool,
-}
+/// A call runs.
+const RUNNING: u32 = 1 << 30;
+/// No call begins any more.
+const CLOSED: u32 = 1 << 31;
+/// What is to be told, one bit a kind; the work is queued while one is set.
+const NEWS: u32 = !(RUNNING | CLOSED);
 
 /// The news that wait to be told to the owner of one object.
+///
+/// One word holds everything: news come with every message, and a lock each time would show.
 #[pin_data]
 pub(crate) struct Upcalls {
-    #[pin]
-    state: SpinLockIrq<State>,
+    state: Atomic<u32>,
     #[pin]
     quiet: Event,
 }
@@ -38,54 +45,116 @@ pub(crate) struct Upcalls {
 impl Upcalls {
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
-            state <- new_spinlock_irq!(State { due: 0, running: false, closed: false }),
+            state: Atomic::new(0),
             quiet <- Event::new(),
         })
     }
 
-    /// Adds news (not zero). When this says `true` the caller queues the object's work item.
+    /// Changes the state to what `next` makes of it, unless that is `None`; returns what it was.
+    fn change(&self, next: impl Fn(u32) -> Option<u32>) -> Option<u32> {
+        let mut old = self.state.load(Relaxed);
+        loop {
+            match self.state.cmpxchg(old, next(old)?, Full) {
+                Ok(_) => return Some(old),
+                Err(now) => old = now,
+            }
+        }
+    }
+
+    /// Adds news (below bit 30, not zero). When this says `true` the caller queues the object's work
+    /// item.
     ///
     /// Any context.
     #[must_use = "the work item has to be queued"]
     pub(crate) fn raise(&self, news: u32) -> bool {
-        let mut state = self.state.lock();
-        if state.closed {
-            return false;
-        }
-        let first = state.due == 0;
-        state.due |= news;
-        first
+        let old = self.change(|old| (old & CLOSED == 0).then_some(old | (news & NEWS)));
+        old.is_some_and(|old| old & NEWS == 0)
     }
 
-    /// Tells the news that are due, from the work item.
-    pub(crate) fn run(&self, tell: impl FnOnce(u32)) {
-        let mut state = self.state.lock();
-        let due = core::mem::take(&mut state.due);
-        state.running = due != 0 && !state.closed;
-        let go = state.running;
-        drop(state);
-        if go {
-            tell(due);
+    /// Tells the news that are due, from the work item. When this says `true` there are more by
+    /// now, and the caller queues the work item again.
+    #[must_use = "the work item may have to be queued"]
+    pub(crate) fn run(&self, tell: impl FnOnce(u32)) -> bool {
+        // Who closes waits for those that are due, too, and is told below that they are gone.
+        let begun = self.change(|old| match old & (RUNNING | CLOSED) {
+            0 if old & NEWS != 0 => Some(RUNNING),
+            CLOSED => Some(CLOSED),
+            _ => None,
+        });
+        let Some(due) = begun else {
+            return false;
+        };
+        let mut closed = due & CLOSED != 0;
+        let mut again = false;
+        if !closed {
+            tell(due & NEWS);
+            let old = self.change(|old| Some(old & !RUNNING)).unwrap_or(0);
+            closed = old & CLOSED != 0;
+            again = !closed && old & NEWS != 0;
         }
-        let mut state = self.state.lock();
-        state.running = false;
-        let closed = state.closed;
-        drop(state);
         if closed {
             self.quiet.signal();
         }
+        again
     }
 
     /// No call begins from now on; returns when the one that runs, if any, has returned.
     ///
     /// May sleep; not from inside a call.
     pub(crate) fn close(&self) {
-        let mut state = self.state.lock();
-        state.closed = true;
-        let wait = state.running || state.due != 0;
-        drop(state);
-        if wait {
+        let old = self.change(|old| Some(old | CLOSED)).unwrap_or(0);
+        if old & (RUNNING | NEWS) != 0 {
             self.quiet.wait();
         }
+    }
+}
+
+#[cfg(ndk_kunit)]
+#[kernel::macros::kunit_tests(ndk_upcall)]
+mod tests {
+    use super::*;
+
+    fn upcalls() -> Result<Pin<KBox<Upcalls>>> {
+        KBox::pin_init(Upcalls::new(), GFP_KERNEL)
+    }
+
+    #[test]
+    fn the_first_news_ask_for_the_work_item() -> Result {
+        let upcalls = upcalls()?;
+        assert!(upcalls.raise(1));
+        assert!(!upcalls.raise(2));
+        let told = Atomic::new(0u32);
+        assert!(!upcalls.run(|news| told.store(news, Relaxed)));
+        assert!(told.load(Relaxed) == 3 && upcalls.raise(1));
+        Ok(())
+    }
+
+    #[test]
+    fn who_finds_a_call_running_leaves_its_news_to_it() -> Result {
+        let upcalls = upcalls()?;
+        assert!(upcalls.raise(1));
+        let inner = Atomic::new(0u32);
+        let again = upcalls.run(|_| {
+            let queued = upcalls.raise(2);
+            // Another processor runs the item meanwhile.
+            let early = upcalls.run(|_| inner.store(99, Relaxed));
+            inner.add(u32::from(queued) + 2 * u32::from(early), Relaxed);
+        });
+        assert!(again && inner.load(Relaxed) == 1);
+        let told = Atomic::new(0u32);
+        assert!(!upcalls.run(|news| told.store(news, Relaxed)));
+        assert!(told.load(Relaxed) == 2);
+        Ok(())
+    }
+
+    #[test]
+    fn nothing_is_told_after_the_end() -> Result {
+        let upcalls = upcalls()?;
+        upcalls.close();
+        assert!(!upcalls.raise(1));
+        let told = Atomic::new(0u32);
+        assert!(!upcalls.run(|news| told.store(news, Relaxed)));
+        assert!(told.load(Relaxed) == 0);
+        Ok(())
     }
 }

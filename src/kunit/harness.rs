@@ -266,6 +266,7 @@ pub(crate) const fn cookie(number: u32) -> usize {
 pub(crate) fn settle(adapter: &Adapter) {
     for _ in 0..4 {
         adapter.softirqs().flush();
+        adapter.prompt().flush();
     }
 }
 

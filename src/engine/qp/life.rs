@@ -164,7 +164,7 @@ impl QueuePair {
         if let Some(shared) = &self.shared {
             shared.give_up(self);
         }
-        self.retire_sends();
+        self.retire_sends(|_| ());
         self.flush_receives();
         if let Some(link) = link {
             self.unlink(link, by_peer);
@@ -224,7 +224,7 @@ impl QueuePair {
     /// For a transport: something of this queue pair that was in use is not any more.
     pub(crate) fn settle(self: &Arc<Self>) {
         if self.state() == State::Error {
-            self.retire_sends();
+            self.retire_sends(|_| ());
             self.flush_receives();
             self.settled.signal();
         }
