@@ -10,7 +10,10 @@ use core::{
     ptr::NonNull, //
 };
 
-use kernel::prelude::*;
+use kernel::{
+    error::to_result,
+    prelude::*, //
+};
 
 use crate::bindings;
 
@@ -33,6 +36,18 @@ pub(crate) fn count_ids() -> u32 {
 pub(crate) fn count_possible() -> u32 {
     // SAFETY: Reads a mask that is constant after boot.
     unsafe { bindings::ndk_cpu_possible() }
+}
+
+/// The processors, spread over so many groups as the kernel spreads interrupts and block queues: the
+/// first of each group.
+///
+/// Process context. `ENOMEM` when there is no memory.
+pub(crate) fn spread(groups: u32) -> Result<KVec<u32>> {
+    // CAST: widening.
+    let mut cpus = KVec::from_elem(0, groups as usize, GFP_KERNEL)?;
+    // SAFETY: There is room for `groups` numbers, which are written during the call.
+    to_result(unsafe { bindings::ndk_cpu_spread(cpus.as_mut_ptr(), groups) })?;
+    Ok(cpus)
 }
 
 /// How many processors are online at the moment. Any context.

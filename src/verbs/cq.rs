@@ -66,7 +66,8 @@ pub(super) fn create(
     }
     let events = KBox::new(Upcalls(upcall), GFP_KERNEL)?;
     let adapter = device.adapter().clone();
-    let queue = CompletionQueue::new(adapter, init.entries, init.comp_vector, events)?;
+    let cpu = device.processor_of(init.comp_vector);
+    let queue = CompletionQueue::new(adapter, init.entries, cpu, events)?;
     Ok(CqCreated {
         entries: queue.depth(),
         payload: Queue(queue),
