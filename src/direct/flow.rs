@@ -237,7 +237,14 @@ impl Flow {
     }
 
     /// Steps until the runner has to pause.
+    ///
+    /// A connection that went during the pause is noticed here. One that goes later in the run is
+    /// noticed where it counts: where memory of the peer is entered and where a receive is taken;
+    /// what is past that ends as if the connection had gone a moment later.
     fn advance(self: &Arc<Self>, exec: &mut Exec) -> Pause {
+        if exec.phase.needs_connection() && !self.is_up() {
+            exec.phase = self.end(exec, Status::Flushed, Status::Flushed);
+        }
         loop {
             match self.step(exec) {
                 Ok(phase) => exec.phase = phase,
@@ -247,9 +254,6 @@ impl Flow {
     }
 
     fn step(self: &Arc<Self>, exec: &mut Exec) -> Step {
-        if exec.phase.needs_connection() && !self.is_up() {
-            return Ok(self.end(exec, Status::Flushed, Status::Flushed));
-        }
         match exec.phase {
             Phase::Idle => self.next(exec),
             Phase::Begin => self.begin(exec),
@@ -264,13 +268,18 @@ impl Flow {
     /// Whether both ends are connected by this flow.
     pub(super) fn is_up(&self) -> bool {
         let up = |qp: &QueuePair| qp.state() == State::Connected;
-        up(&self.from) && up(&self.to) && !self.stopped.load(Relaxed)
+        up(&self.from) && up(&self.to) && !self.is_stopped()
     }
 
     /// The connection is gone for good: whatever the queue pairs do later is not this flow's.
     pub(super) fn stop(self: &Arc<Self>) {
         self.stopped.store(true, Relaxed);
         self.kick();
+    }
+
+    /// Whether the connection that this flow carries has ended; its queue pairs may have another.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Relaxed)
     }
 
     fn next(&self, exec: &mut Exec) -> Step {

@@ -118,6 +118,9 @@ impl Flow {
     }
 
     pub(super) fn take_receive(self: &Arc<Self>, exec: &mut Exec) -> Step {
+        if self.is_stopped() {
+            return Ok(self.refuse(exec, Status::Flushed));
+        }
         match self.to.take_receive(&mut exec.receive) {
             Taken::Ready => (),
             Taken::Closed => return Ok(self.refuse(exec, Status::Flushed)),
@@ -213,6 +216,9 @@ impl Flow {
 
     /// Goes in through the peer's queue pair, if that lets this side do `wanted` at all.
     fn enter(&self, wanted: Rights) -> Result<Entered<'_, ()>, Denied> {
+        if self.is_stopped() {
+            return Err(Denied::Token);
+        }
         if !self.to.peer_may(wanted) {
             return Err(Denied::Rights);
         }
