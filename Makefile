@@ -2,12 +2,12 @@
 #
 # The way in: every target does its own set-up.  Kbuild holds what is built.
 
-KERNEL_TARGETS := all run test check kunit conformance shell rust-analyzer
+KERNEL_TARGETS := all run test bench check kunit conformance shell rust-analyzer
 
 .PHONY: help headers clean distclean $(KERNEL_TARGETS)
 
-# KDIR= and FILTER= reach the scripts through the environment.
-export KDIR FILTER
+# What is given on the command line reaches the scripts through the environment.
+export KDIR FILTER QUICK MODE
 
 all: ## build ndk.ko against the lean test kernel, or against KDIR=/a/built/7.3/tree
 	@scripts/module-build lean
@@ -19,6 +19,9 @@ run: ## build, boot a guest, use the device, print a table (the first time: abou
 
 test: ## all tests: host, KUnit and guest scenarios under the debug kernel
 	@scripts/test
+
+bench: ## ndk beside siw, rxe, nvme loop and tcp; QUICK=1: in minutes; MODE=icount: instructions
+	@scripts/bench
 
 check: ## rustfmt, clippy, layering rules, shellcheck, checkpatch, kernel-doc, requirements
 	@scripts/check
