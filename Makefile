@@ -7,7 +7,7 @@ KERNEL_TARGETS := all run test bench check kunit conformance shell rust-analyzer
 .PHONY: help headers clean distclean $(KERNEL_TARGETS)
 
 # What is given on the command line reaches the scripts through the environment.
-export KDIR FILTER QUICK MODE
+export KDIR FILTER QUICK MODE ONLY
 
 all: ## build ndk.ko against the lean test kernel, or against KDIR=/a/built/7.3/tree
 	@scripts/module-build lean
