@@ -16,6 +16,7 @@
 //! | suites         | what they prove                                                     |
 //! |----------------|---------------------------------------------------------------------|
 //! | [`order`]      | the send queue: order, fences, read limits, signals                 |
+//! | [`at_once`]    | local requests that are carried out inside the post                 |
 //! | [`states`]     | what is taken in which state, and what never is                     |
 //! | [`flush`]      | the end of a queue pair, and its next life                          |
 //! | [`cq`]         | arms, calls and overflow of completion queues                       |
@@ -37,6 +38,7 @@
 //! | [`race`]       | revocation against access, on several processors                    |
 
 mod address;
+mod at_once;
 mod buffer;
 mod confirm;
 mod connect;

@@ -9,7 +9,8 @@
 //! A request goes through these phases; after each the runner may stop and go on later:
 //!
 //! ```text
-//! Idle -> Receive (wait for one) -> Copy -> Revoke (wait for the last access) -> Idle
+//! Idle -> Begin -> Receive (wait for one) -> Copy -> Revoke (wait for the last access) -> Begin
+//!                                                                                    \-> Empty
 //! ```
 //!
 //! Context: [`Flow::run`] runs with softirqs off, in softirq or in the posting context; it never
@@ -80,6 +81,8 @@ const REQUESTS_PER_RUN: u32 = 64;
 pub(super) enum Phase {
     /// There is none.
     Idle,
+    /// There is none, and the queue was just seen to have none that may begin.
+    Empty,
     /// It was started and looked at by nobody.
     Begin,
     /// It needs a receive of the peer before it can go on with its bytes (a send) or end (a write
@@ -103,7 +106,7 @@ impl Phase {
     const fn needs_connection(self) -> bool {
         match self {
             Self::Begin | Self::Receive | Self::Copy(_) | Self::Finish => true,
-            Self::Idle | Self::RevokeRemote(_) | Self::RevokeLocal(_) => false,
+            Self::Idle | Self::Empty | Self::RevokeRemote(_) | Self::RevokeLocal(_) => false,
         }
     }
 }
@@ -256,6 +259,10 @@ impl Flow {
     fn step(self: &Arc<Self>, exec: &mut Exec) -> Step {
         match exec.phase {
             Phase::Idle => self.next(exec),
+            Phase::Empty => {
+                exec.phase = Phase::Idle;
+                Err(Pause::Wait)
+            }
             Phase::Begin => self.begin(exec),
             Phase::Receive => self.take_receive(exec),
             Phase::Copy(at) => self.copy(exec, at),
@@ -322,9 +329,20 @@ impl Flow {
             };
             self.to.finish_receive(&exec.receive, arrival);
         }
-        self.from.complete(exec.job.seq, request, exec.job.length);
+        if !request.is_success() || exec.requests_left == 0 || !self.is_up() {
+            self.from.complete(exec.job.seq, request, exec.job.length);
+            self.to.settle();
+            return Phase::Idle;
+        }
+        let next = self.from.complete_and_start(&mut exec.job);
         self.to.settle();
-        Phase::Idle
+        match next {
+            Next::Nothing => Phase::Empty,
+            Next::Ready => {
+                exec.requests_left -= 1;
+                Phase::Begin
+            }
+        }
     }
 
     pub(super) fn end_wait(&self, exec: &mut Exec) {

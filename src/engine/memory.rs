@@ -14,6 +14,8 @@
 //! Context: any, but for making and removing entries, which may sleep. Lock order: `free`, the
 //! lock of the list of free slots, is a leaf.
 
+mod revoke;
+
 use core::pin::Pin;
 
 use kernel::{
@@ -50,6 +52,8 @@ use super::{
     spans::SpanList,
     token::Token, //
 };
+pub(crate) use revoke::NotRevoked;
+
 use crate::sys::{
     gate::{
         Entered,
@@ -97,15 +101,6 @@ pub(crate) enum Denied {
     Rights,
     /// The range is not wholly inside.
     Bounds,
-}
-
-/// Why an invalidation was refused. Nothing was changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotRevoked {
-    /// The object is one that may be invalidated, and it is invalid already.
-    AlreadyInvalid,
-    /// The token names nothing that may be invalidated this way.
-    NotAllowed,
 }
 
 /// Who wants to use a token.
@@ -394,46 +389,6 @@ impl MemoryTable {
             offset: binding.offset + offset,
             len,
         })
-    }
-
-    /// Ends the validity of a fast-register region or a window of `domain`, for its owner.
-    ///
-    /// No new access starts from now on; [`MemoryTable::is_drained`] tells when the last is gone.
-    pub(crate) fn revoke(&self, token: Token, domain: DomainId) -> Result<(), NotRevoked> {
-        let slot = self.slot(token.index()).ok_or(NotRevoked::NotAllowed)?;
-        if !slot.is(domain, Kind::Fast) && !slot.is(domain, Kind::Window) {
-            return Err(NotRevoked::NotAllowed);
-        }
-        let key = Some(token.key()).filter(|key| !slot.is_own_key(*key));
-        slot.gate.close(key).map_err(|e| match e {
-            Refused::NotOpen => NotRevoked::AlreadyInvalid,
-            Refused::WrongKey => NotRevoked::NotAllowed,
-        })
-    }
-
-    /// The same for a peer: the whole token must be valid, and a window bound to `user.qp`.
-    pub(crate) fn revoke_remote(&self, token: Token, user: User) -> Result<(), NotRevoked> {
-        let slot = self.slot(token.index()).ok_or(NotRevoked::NotAllowed)?;
-        let allowed = if slot.is(user.domain, Kind::Window) {
-            let entry = slot.gate.enter(token.key());
-            entry.is_ok_and(|e| e.binding.map(|b| b.qp) == user.qp)
-        } else {
-            slot.is(user.domain, Kind::Fast)
-        };
-        if !allowed {
-            return Err(NotRevoked::NotAllowed);
-        }
-        let closed = slot.gate.close(Some(token.key()));
-        closed.map_err(|_| NotRevoked::NotAllowed)
-    }
-
-    /// Whether nothing touches any more what `token` named and a revocation ended.
-    ///
-    /// True also when the object is valid again or gone: then that revocation has ended before.
-    /// The owner of a window is told.
-    pub(crate) fn is_drained(&self, token: Token) -> bool {
-        let slot = self.slot(token.index());
-        slot.is_none_or(Slot::is_drained)
     }
 
     /// A bind of `window` failed or was cancelled; the owner of the window is told.

@@ -2,21 +2,22 @@
 
 //! [`QueuePair`]: two queues, a state, and the link to the peer.
 //!
-//! - A consumer posts; the request waits in its queue; [`QueuePair::ring`] tells the transport.
+//! - A consumer posts; the request waits in its queue, and the transport is told ([`Posting`]).
 //! - The transport starts requests in order and completes each exactly once; at the peer it takes
 //!   a receive, fills it and finishes it.
 //! - The first failure, a disconnect by either side or the consumer's own wish moves the queue
 //!   pair to the error state ([`QueuePair::fail`]): what was not started is flushed, what was is
 //!   ended by the transport, and whoever set the connection up is told once.
 //!
-//! Lock order: `rq`, then the shared queue's lock, then the completion queue's or `link`; `sq`,
-//! then the completion queue's. `sq` and `rq` are never held together, and neither is held while
-//! one of another queue pair is taken.
+//! Lock order: `rq`, then the shared queue's lock, then the completion queue's or `link`; `link`,
+//! then `sq`, then the completion queue's or the one of a region. `sq` and `rq` are never held
+//! together, and neither is held while one of another queue pair is taken.
 //!
 //! Context: any, but for making and [`QueuePair::destroy`].
 
 mod life;
 mod parts;
+mod post;
 mod receive;
 mod send;
 
@@ -51,6 +52,7 @@ pub(crate) use parts::{
     Parts,
     QpEvents, //
 };
+pub(crate) use post::Posting;
 pub(crate) use receive::{
     Receive,
     ReceiveRing,
@@ -61,6 +63,7 @@ pub(crate) use send::Next;
 use self::{
     receive::ReceiveQueue,
     send::{
+        Retired,
         SendQueue,
         BATCH, //
     }, //
@@ -84,10 +87,8 @@ use super::{
     upcall::Upcalls,
     work::{
         Completion,
-        Flags,
         Operation,
-        Sge,
-        Work, //
+        Sge, //
     }, //
 };
 use crate::sys::{
@@ -243,52 +244,6 @@ impl QueuePair {
         self.peer_rights.store(rights.bits(), Relaxed);
     }
 
-    /// Queues an initiator request; [`QueuePair::ring`] starts it. Any context.
-    ///
-    /// A refusal releases what was deferred before: then, too, the caller rings.
-    pub(crate) fn post(
-        self: &Arc<Self>,
-        context: u64,
-        work: Work,
-        flags: Flags,
-        sges: impl ExactSizeIterator<Item = Sge> + Clone,
-    ) -> Result<(), NotPosted> {
-        let mut sq = self.sq.lock();
-        let admission = self.state().admit_send();
-        if admission == Admission::Refuse {
-            return Err(NotPosted::State);
-        }
-        let posted = sq.post(self.adapter(), context, work, flags, sges);
-        if posted.is_err() {
-            // What was held back for this one goes its way (DEFR-04).
-            sq.release();
-        }
-        drop(sq);
-        posted?;
-        if admission == Admission::Flush {
-            self.retire_sends(|_| ());
-        }
-        Ok(())
-    }
-
-    /// Starts what was deferred, as if its chain had ended. Any context.
-    pub(crate) fn release(&self) {
-        self.sq.lock().release();
-        self.ring();
-    }
-
-    /// Tells the transport that there is something to start. Any context.
-    #[inline]
-    pub(crate) fn ring(&self) {
-        if let Some((transport, end)) = self.transport() {
-            transport.doorbell(end);
-        }
-    }
-
-    fn transport(&self) -> Option<(Arc<dyn super::transport::Transport>, usize)> {
-        (self.link.lock().as_ref()).map(|l| (l.transport.clone(), l.end))
-    }
-
     /// Posts a receive. Any context.
     pub(crate) fn post_receive(
         self: &Arc<Self>,
@@ -343,6 +298,21 @@ impl QueuePair {
         self.settle();
     }
 
+    /// For a transport: ends the started request of `job` as a success, and takes the next that may
+    /// begin, all under one hold of the lock.
+    pub(crate) fn complete_and_start(self: &Arc<Self>, job: &mut Job) -> Next {
+        let mut sq = self.sq.lock();
+        sq.done(job.seq, Status::Success, job.length);
+        let retired = self.retire(&mut sq);
+        let next = sq.start(job);
+        drop(sq);
+        if self.after(retired) {
+            self.fail();
+        }
+        self.settle();
+        next
+    }
+
     /// Completes what is done at the front of the send queue, after `first`; says whether a
     /// graceful close has come to its end.
     ///
@@ -350,9 +320,18 @@ impl QueuePair {
     fn retire_sends(self: &Arc<Self>, first: impl FnOnce(&mut SendQueue)) -> bool {
         let mut sq = self.sq.lock();
         first(&mut sq);
-        let calm = self.inbound.is_quiet();
-        let retired = sq.retire(calm, self.cookie, &self.send_cq, self.adapter());
+        let retired = self.retire(&mut sq);
         drop(sq);
+        self.after(retired)
+    }
+
+    fn retire(&self, sq: &mut SendQueue) -> Retired {
+        let calm = self.inbound.is_quiet();
+        sq.retire(calm, self.cookie, &self.send_cq, self.adapter())
+    }
+
+    /// What follows a batch, without the lock; says whether a graceful close has come to its end.
+    fn after(self: &Arc<Self>, retired: Retired) -> bool {
         if retired.lost {
             self.break_down();
         }

@@ -123,12 +123,20 @@ impl<T: Clone + Copy> Ring<T> {
         self.get_mut(self.head)
     }
 
+    /// The oldest entry goes, if there is one.
+    #[inline]
+    pub(crate) fn leave(&mut self) {
+        if !self.is_empty() {
+            // INVARIANT: there was an entry, so `head` does not pass `tail`.
+            self.head = self.head.wrapping_add(1);
+        }
+    }
+
     /// Takes the oldest entry out.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<T> {
         let entry = *self.front()?;
-        // INVARIANT: there was an entry, so `head` does not pass `tail`.
-        self.head = self.head.wrapping_add(1);
+        self.leave();
         Some(entry)
     }
 }

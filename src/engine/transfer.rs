@@ -103,17 +103,36 @@ impl<'a> Place<'a> {
     }
 
     /// Whether the first `len` bytes may be used now, all of them.
+    #[inline]
     pub(crate) fn check(&self, len: u64) -> Result<(), Denied> {
-        let mut at = 0;
-        while at < len {
-            let end = self.open(at)?.end;
-            // Inline bytes that could not be taken are missing.
-            if end <= at {
-                return Err(Denied::Bounds);
+        let Self::List {
+            adapter,
+            user,
+            wanted,
+            sges,
+        } = *self
+        else {
+            // Inline bytes that could not be taken are missing; a named range is one part.
+            return match len > self.len() {
+                true => Err(Denied::Bounds),
+                false if len == 0 => Ok(()),
+                false => self.open(0).map(|_| ()),
+            };
+        };
+        let mut left = len;
+        for sge in sges {
+            if left == 0 {
+                break;
             }
-            at = end;
+            if sge.len != 0 {
+                open_local(adapter, user, wanted, sge)?;
+            }
+            left = left.saturating_sub(sge.len.into());
         }
-        Ok(())
+        match left {
+            0 => Ok(()),
+            _ => Err(Denied::Bounds),
+        }
     }
 
     /// The number of bytes that the place has room for.
@@ -128,6 +147,7 @@ impl<'a> Place<'a> {
     }
 }
 
+#[inline]
 fn open_element<'a>(
     adapter: &'a Adapter,
     user: User,
@@ -151,6 +171,7 @@ fn open_element<'a>(
     Err(Denied::Bounds)
 }
 
+#[inline]
 fn open_local<'a>(
     adapter: &'a Adapter,
     user: User,
@@ -162,6 +183,15 @@ fn open_local<'a>(
         let run = adapter.memory().slice(sge.addr as usize, sge.len as usize);
         return Ok(Memory::Whole(run.ok_or(Denied::Bounds)?));
     }
+    open_region(adapter, user, wanted, sge)
+}
+
+fn open_region<'a>(
+    adapter: &'a Adapter,
+    user: User,
+    wanted: Rights,
+    sge: &Sge,
+) -> Result<Memory<'a>, Denied> {
     let len = u64::from(sge.len);
     let access = adapter
         .regions()

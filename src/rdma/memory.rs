@@ -143,23 +143,41 @@ pub(super) struct Mapped {
     pub(super) length: u64,
 }
 
+/// One entry of a scatter list, and the one after it.
+struct Entry {
+    addr: u64,
+    len: u32,
+    next: *mut bindings::scatterlist,
+}
+
+impl Entry {
+    /// # Safety
+    ///
+    /// `entry` is a mapped entry of a list.
+    #[inline]
+    unsafe fn read(entry: *mut bindings::scatterlist) -> Self {
+        let (mut addr, mut len) = (0, 0);
+        // SAFETY: The caller says that there is an entry.
+        let next = unsafe { bindings::ndk_sg_entry(entry, &mut addr, &mut len) };
+        Self { addr, len, next }
+    }
+}
+
 /// The ranges of a scatter list that a region takes, in order.
 ///
-/// There are at most as many as the region has entries, for each costs one.
+/// Each costs the region an entry, unless it continues the one before.
 ///
 /// # Invariants
 ///
-/// `entry` is null or an entry with `left` entries from it on, which are mapped, and whose memory
-/// the consumer keeps as long as the registration they are for.
+/// `entry` is one of a list, with `left` entries from it on, which are mapped, and whose memory the
+/// consumer keeps as long as the registration they are for.
 pub(crate) struct Extents<'a> {
-    entry: *mut bindings::scatterlist,
+    entry: Entry,
     left: u32,
     skip: u32,
     start: u64,
     budget: Budget,
     mapped: Mapped,
-    /// A range that does not continue the one given out last.
-    held: Option<Span>,
     _list: PhantomData<&'a bindings::scatterlist>,
 }
 
@@ -180,25 +198,23 @@ impl Extents<'_> {
         if left == 0 || list.is_null() {
             return Err(EINVAL);
         }
-        let (mut addr, mut len) = (0, 0);
         // SAFETY: The list has at least one entry.
-        unsafe { bindings::ndk_sg_entry(list, &mut addr, &mut len) };
-        if offset > len {
+        let entry = unsafe { Entry::read(list) };
+        if offset > entry.len {
             return Err(EINVAL);
         }
         // INVARIANT: The caller says so.
         Ok(Self {
-            entry: list,
+            start: entry.addr.wrapping_add(offset.into()),
+            entry,
             left,
             skip: offset,
-            start: addr.wrapping_add(offset.into()),
             budget: Budget::new(rule),
             mapped: Mapped {
                 entries: 0,
                 offset: 0,
                 length: 0,
             },
-            held: None,
             _list: PhantomData,
         })
     }
@@ -210,10 +226,8 @@ impl Extents<'_> {
 
     /// How far it came. `EINVAL` if nothing was taken, or not all was asked for.
     pub(super) fn finish(self) -> Result<Mapped> {
-        if self.left != 0 || self.held.is_some() {
-            return Err(EINVAL);
-        }
         match self.mapped {
+            _ if self.left != 0 => Err(EINVAL),
             Mapped {
                 entries: 0,
                 offset: 0,
@@ -223,24 +237,7 @@ impl Extents<'_> {
         }
     }
 
-    /// Reads the entry at hand and how many bytes of it the region takes.
-    fn peek(&mut self) -> Option<(Piece, *mut bindings::scatterlist, u64)> {
-        if self.left == 0 || self.entry.is_null() {
-            return None;
-        }
-        let (mut addr, mut len) = (0, 0);
-        // SAFETY: By the invariant there is an entry.
-        let next = unsafe { bindings::ndk_sg_entry(self.entry, &mut addr, &mut len) };
-        let skip = self.skip;
-        let piece = Piece {
-            addr: addr.wrapping_add(skip.into()),
-            len: len.saturating_sub(skip).into(),
-        };
-        let taken = self.budget.take(piece)?;
-        Some((piece, next, taken))
-    }
-
-    fn advance(&mut self, piece: Piece, next: *mut bindings::scatterlist, taken: u64) {
+    fn advance(&mut self, piece: Piece, taken: u64) {
         // OVERFLOW: Fewer than 2^31 entries of less than 2^32 bytes.
         self.mapped.length = self.mapped.length.wrapping_add(taken);
         if taken < piece.len {
@@ -251,25 +248,13 @@ impl Extents<'_> {
         }
         self.mapped.entries = self.mapped.entries.wrapping_add(1);
         self.skip = 0;
-        // INVARIANT: `next` is the entry after, if there is one.
-        self.entry = next;
         self.left = self.left.saturating_sub(1);
-    }
-
-    /// What is taken of the next entry; those of which nothing is are left out.
-    fn piece(&mut self) -> Option<Span> {
-        loop {
-            let Some((piece, next, taken)) = self.peek() else {
-                self.left = 0;
-                return None;
-            };
-            self.advance(piece, next, taken);
-            if taken != 0 {
-                // CAST: Addresses have 64 bits where there is virtual DMA.
-                // SAFETY: By the invariant the consumer keeps the memory of the entry, of which
-                // this is a part, until the registration has ended.
-                return Some(unsafe { Span::new(piece.addr as usize, taken as usize) });
-            }
+        if self.entry.next.is_null() {
+            self.left = 0;
+        } else if self.left != 0 {
+            // INVARIANT: It is the entry after.
+            // SAFETY: By the invariant there is one more, and it is mapped.
+            self.entry = unsafe { Entry::read(self.entry.next) };
         }
     }
 }
@@ -277,16 +262,27 @@ impl Extents<'_> {
 impl Iterator for Extents<'_> {
     type Item = Span;
 
-    /// The next range; entries that continue each other are joined.
+    /// What is taken of the next entry; those of which nothing is are left out.
+    #[inline]
     fn next(&mut self) -> Option<Span> {
-        let mut whole = self.held.take().or_else(|| self.piece())?;
-        while let Some(next) = self.piece() {
-            if let Err(apart) = whole.append(next) {
-                self.held = Some(apart);
-                break;
+        while self.left != 0 {
+            let piece = Piece {
+                addr: self.entry.addr.wrapping_add(self.skip.into()),
+                len: self.entry.len.saturating_sub(self.skip).into(),
+            };
+            let Some(taken) = self.budget.take(piece) else {
+                self.left = 0;
+                return None;
+            };
+            self.advance(piece, taken);
+            if taken != 0 {
+                // CAST: Addresses have 64 bits where there is virtual DMA.
+                // SAFETY: By the invariant the consumer keeps the memory of the entry, of which
+                // this is a part, until the registration has ended.
+                return Some(unsafe { Span::new(piece.addr as usize, taken as usize) });
             }
         }
-        Some(whole)
+        None
     }
 }
 
@@ -397,11 +393,11 @@ mod tests {
     }
 
     #[test]
-    fn adjacent_entries_are_one_range() -> Result {
+    fn adjacent_entries_cost_one() -> Result {
         let rule = Rule::new(MrKind::SgGaps, 2, 0)?;
         let entries = [(0x100, 0x10), (0x110, 0x20), (0x500, 8), (0x508, 8)];
         let (ranges, mapped) = map(&entries, 4, rule)?;
-        assert!(ranges[..] == [(0x104, 0x2c), (0x500, 16)]);
+        assert!(ranges[..] == [(0x104, 0xc), (0x110, 0x20), (0x500, 8), (0x508, 8)]);
         assert_eq!(mapped.entries, 4);
         assert_eq!(mapped.offset, 0);
         assert_eq!(mapped.length, 0x3c);

@@ -124,6 +124,15 @@ impl<T> Gate<T> {
         }
     }
 
+    /// Closes the gate, if it is open (under `key`, when one is given) and nobody is inside; else
+    /// it stays as it is. Says whether it did; what earlier entries did is visible then.
+    #[inline]
+    pub(crate) fn close_unused(&self, key: Option<u8>) -> bool {
+        let word = self.word.load(Relaxed);
+        let unused = check(word, key).is_ok() && word & ENTRIES == 0;
+        unused && self.word.cmpxchg(word, word & !OPEN, Full).is_ok()
+    }
+
     /// Whether the gate is closed and the last entry has left. What they did is visible then.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
@@ -287,6 +296,17 @@ mod tests {
         drop(inside);
         assert!(gate.is_quiet());
         assert!(gate.begin().is_some());
+    }
+
+    #[test]
+    fn a_gate_that_somebody_uses_is_not_closed_as_unused() {
+        let gate = open_gate(5, 3);
+        let inside = gate.enter(3);
+        assert!(!gate.close_unused(Some(3)) && gate.is_open());
+        drop(inside);
+        assert!(!gate.close_unused(Some(4)) && gate.is_open());
+        assert!(gate.close_unused(Some(3)) && gate.is_quiet());
+        assert!(!gate.close_unused(Some(3)) && !gate.close_unused(None));
     }
 
     #[test]

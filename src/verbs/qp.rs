@@ -34,6 +34,7 @@ use crate::{
             Caps,
             NotPosted,
             Parts,
+            Posting,
             QpEvents,
             QueuePair, //
         },
@@ -77,6 +78,9 @@ use crate::{
         SrqUpcall, //
     }, //
 };
+
+/// Requests of a chain that are posted under one hold of the queue's lock, interrupts off.
+const POSTED_AT_ONCE: u32 = 32;
 
 /// What stands behind a queue pair.
 pub(crate) struct Pair {
@@ -252,23 +256,35 @@ impl Pair {
 
     /// Posts a chain; what came before the request that fails stays posted, and is started.
     pub(super) fn post_send(&self, chain: &mut SendChain<'_, Verbs>) -> Result {
-        let posted = self.post_each(chain);
-        self.engine.ring();
-        posted
+        loop {
+            let mut posting = self.engine.posting();
+            let posted = self.post_some(&mut posting, chain);
+            posting.ring();
+            if posted? {
+                return Ok(());
+            }
+        }
     }
 
-    fn post_each(&self, chain: &mut SendChain<'_, Verbs>) -> Result {
-        while let Some(request) = chain.next()? {
+    /// Posts so much of a chain as may be posted without a break; says whether that was the rest.
+    fn post_some(
+        &self,
+        posting: &mut Posting<'_>,
+        chain: &mut SendChain<'_, Verbs>,
+    ) -> Result<bool> {
+        for _ in 0..POSTED_AT_ONCE {
+            let Some(request) = chain.next()? else {
+                return Ok(true);
+            };
             let work = work(&request)?;
             let flags = flags(&request.flags, self.signal_all);
             let sges = request.sges.iter().map(sge);
             // What has no memory of its own ignores the list, as other providers do.
             let count = if work.is_local() { 0 } else { sges.len() };
-            self.engine
-                .post(request.wr_id, work, flags, sges.take(count))
-                .map_err(errno)?;
+            let posted = posting.post(request.wr_id, work, flags, sges.take(count));
+            posted.map_err(errno)?;
         }
-        Ok(())
+        Ok(false)
     }
 
     pub(super) fn post_receive(&self, chain: &mut RecvChain<'_>) -> Result {

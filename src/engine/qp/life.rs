@@ -47,7 +47,10 @@ impl QueuePair {
             let _ = self.inbound.close(None);
             return Err(EINVAL);
         }
+        let bell = Some((link.transport.clone(), link.end));
         *place = Some(link);
+        // Under the lock of the link: who takes that away takes this away after it.
+        self.sq.lock().connect(bell);
         Ok(())
     }
 
@@ -135,7 +138,8 @@ impl QueuePair {
         // Who has a link is connected.
         self.state.xchg(State::Lost.number(), Full);
         let _ = self.inbound.close(None);
-        drop(place);
+        let bell = self.sq.lock().connect(None);
+        drop((place, bell));
         // Who still saw it connected has joined the waiters of a shared queue by now.
         drop(self.rq.lock());
         if let Some(shared) = &self.shared {
@@ -158,8 +162,11 @@ impl QueuePair {
         self.state.xchg(State::Error.number(), Full);
         let link = place.take();
         let _ = self.inbound.close(None);
-        drop(place);
-        self.sq.lock().flush();
+        let mut sq = self.sq.lock();
+        let bell = sq.connect(None);
+        sq.flush();
+        drop(sq);
+        drop((place, bell));
         self.rq.lock().flushing = true;
         if let Some(shared) = &self.shared {
             shared.give_up(self);

@@ -12,19 +12,22 @@
 //!
 //! This is the data under the lock of the send queue; the lock is in [`super::QueuePair`].
 
+mod intake;
+
 use kernel::prelude::*;
 
 use crate::engine::{
     counters::Counter,
     cq::CompletionQueue,
     domain::Adapter,
-    limits::MAX_MESSAGE,
     ring::Ring,
     status::Status,
+    transport::Transport,
     work::{
         Completion,
         Extra,
         Flags,
+        Operation,
         Sge,
         Work, //
     }, //
@@ -32,8 +35,7 @@ use crate::engine::{
 
 use super::{
     Caps,
-    Job,
-    NotPosted, //
+    Job, //
 };
 use kernel::sync::Arc;
 
@@ -113,6 +115,8 @@ pub(super) struct SendQueue {
     stopped: bool,
     /// A request has failed: no close is graceful any more.
     failed: bool,
+    /// The transport and the end of it, while there is a connection.
+    bell: Option<(Arc<dyn Transport>, usize)>,
 }
 
 impl SendQueue {
@@ -141,6 +145,7 @@ impl SendQueue {
             stop_at: None,
             stopped: false,
             failed: false,
+            bell: None,
         })
     }
 
@@ -163,114 +168,52 @@ impl SendQueue {
             stop_at: None,
             stopped: false,
             failed: false,
+            bell: None,
         }
     }
 
-    /// Queues a request; the elements are used up during the call.
-    pub(super) fn post(
-        &mut self,
-        adapter: &Adapter,
-        context: u64,
-        work: Work,
-        flags: Flags,
-        sges: impl ExactSizeIterator<Item = Sge> + Clone,
-    ) -> Result<(), NotPosted> {
-        let inline = flags.has(Flags::INLINE);
-        let length = self.check(&work, inline, sges.clone())?;
-        if self.ring.is_full() {
-            return Err(NotPosted::Full);
-        }
-        let place = self.ring.place(self.ring.tail());
-        let count = if inline {
-            self.store_inline(adapter, place, sges)
-        } else {
-            self.store_sges(place, sges)
-        };
-        let entry = Entry {
-            work,
+    /// Whether a request that comes now would be the first to be carried out, and at once.
+    #[inline]
+    pub(super) fn is_idle(&self) -> bool {
+        self.ring.is_empty() && !self.flushing && self.stop_at.is_none()
+    }
+
+    /// Reports a request that succeeded without a place in the queue; says whether the completion
+    /// queue did not take it.
+    pub(super) fn report(
+        &self,
+        (context, operation, flags): (u64, Operation, Flags),
+        qp: usize,
+        cq: &Arc<CompletionQueue>,
+    ) -> bool {
+        let told = flags.has(Flags::SIGNALED) && !self.muted;
+        let entry = Completion {
             context,
-            flags,
-            count,
-            length,
-            stage: Stage::Posted,
+            qp,
+            operation,
+            ..Completion::BLANK
         };
-        self.ring.push(entry).map_err(|_| NotPosted::Full)?;
-        match flags.has(Flags::DEFERRED) {
-            true => adapter.count(Counter::Deferred, 1),
-            false => self.release(),
-        }
-        Ok(())
+        told && cq.push(entry).is_err()
+    }
+
+    /// Whom to tell, if a request waits that may be started.
+    #[inline]
+    pub(super) fn bell(&self) -> Option<(Arc<dyn Transport>, usize)> {
+        let waits = self.next != self.ready && !self.flushing;
+        (self.bell.as_ref().filter(|_| waits)).map(|(transport, end)| (transport.clone(), *end))
+    }
+
+    /// Who is told from now on of requests that wait; returns who was until now.
+    pub(super) fn connect(
+        &mut self,
+        bell: Option<(Arc<dyn Transport>, usize)>,
+    ) -> Option<(Arc<dyn Transport>, usize)> {
+        core::mem::replace(&mut self.bell, bell)
     }
 
     /// Holds nothing back any more.
     pub(super) fn release(&mut self) {
         self.ready = self.ring.tail();
-    }
-
-    /// The length of the message, if its elements are within the limits (POST-10, 11, SEND-10, 11).
-    fn check(
-        &self,
-        work: &Work,
-        inline: bool,
-        sges: impl ExactSizeIterator<Item = Sge>,
-    ) -> Result<u32, NotPosted> {
-        let most = if work.is_read() {
-            self.max_read_sge
-        } else {
-            self.max_sge
-        };
-        if inline && !work.is_outbound() {
-            return Err(NotPosted::Invalid);
-        }
-        if !inline && sges.len() > most {
-            return Err(NotPosted::TooManySges);
-        }
-        // OVERFLOW: at most 2^32 elements of less than 2^32 bytes.
-        let length: u64 = sges.map(|s| u64::from(s.len)).sum();
-        // CAST: widening.
-        if inline && length > self.max_inline as u64 {
-            return Err(NotPosted::InlineTooLong);
-        }
-        match u32::try_from(length) {
-            Ok(len) if length <= MAX_MESSAGE => Ok(len),
-            _ => Err(NotPosted::TooLong),
-        }
-    }
-
-    fn store_sges(&mut self, place: usize, sges: impl ExactSizeIterator<Item = Sge>) -> u32 {
-        let from = place * self.width;
-        let slots = self.sges.get_mut(from..from + self.width);
-        let mut count = 0;
-        for (slot, sge) in slots.unwrap_or_default().iter_mut().zip(sges) {
-            *slot = sge;
-            count += 1;
-        }
-        count
-    }
-
-    /// Takes the bytes up to the first element that cannot be read, and returns their number. A
-    /// request that lacks bytes fails in its turn.
-    fn store_inline(
-        &mut self,
-        adapter: &Adapter,
-        place: usize,
-        sges: impl ExactSizeIterator<Item = Sge>,
-    ) -> u32 {
-        let from = place * self.max_inline;
-        let slots = self.inline.get_mut(from..from + self.max_inline);
-        let slots = slots.unwrap_or_default();
-        let mut at = 0;
-        for sge in sges {
-            // CAST: 64-bit kernel addresses.
-            let bytes = adapter.memory().slice(sge.addr as usize, sge.len as usize);
-            let room = slots.get_mut(at..);
-            match bytes.zip(room).and_then(|(b, room)| b.read_nofault(room)) {
-                Some(taken) => at += taken,
-                None => break,
-            }
-        }
-        // CAST: not more than `max_inline`, which came from a u32.
-        at as u32
     }
 
     /// Takes the next request that may begin.
@@ -329,48 +272,37 @@ impl SendQueue {
         cq: &Arc<CompletionQueue>,
         adapter: &Adapter,
     ) -> Retired {
+        let (flushing, calm) = (self.flushing, self.flushing && calm);
         let mut lost = false;
         for _ in 0..BATCH {
-            let Some((entry, status)) = self.pop_done(calm) else {
+            let entry = self.ring.front();
+            let ended = entry.and_then(|entry| Some((entry.ended(flushing, calm)?, entry)));
+            let Some((status, entry)) = ended else {
                 return Retired {
                     more: false,
                     lost,
                     stopped: self.is_at_stop(),
                 };
             };
-            if !status.is_success() {
+            let failed = !status.is_success();
+            if failed {
                 // Before the consumer learns of it, and looks what the region is good for.
                 entry.forget(adapter);
             }
-            let told = entry.flags.has(Flags::SIGNALED) || !status.is_success();
-            if told && !self.muted {
+            if (failed || entry.flags.has(Flags::SIGNALED)) && !self.muted {
                 lost |= cq.push(entry.completion(qp, status)).is_err();
             }
-            self.failed |= !status.is_success();
+            self.failed |= failed;
             if status == Status::Flushed {
                 adapter.count(Counter::Flushes, 1);
             }
+            self.ring.leave();
         }
         Retired {
             more: true,
             lost,
             stopped: false,
         }
-    }
-
-    /// Takes the oldest request out, if it is done or to be flushed.
-    fn pop_done(&mut self, calm: bool) -> Option<(Entry, Status)> {
-        let flushing = self.flushing && calm;
-        let entry = *self.ring.front()?;
-        let status = match entry.stage {
-            // The peer went; the owner has not cancelled anything yet.
-            Stage::Done(Status::Flushed) if !self.flushing => return None,
-            Stage::Done(status) => status,
-            Stage::Posted if flushing => Status::Flushed,
-            Stage::Posted | Stage::Started => return None,
-        };
-        self.ring.pop();
-        Some((entry, status))
     }
 
     /// From now on nothing is reported.
@@ -427,6 +359,18 @@ impl SendQueue {
 }
 
 impl Entry {
+    /// How the request ended, if it did, or if it is to be flushed.
+    #[inline]
+    fn ended(&self, flushing: bool, calm: bool) -> Option<Status> {
+        match self.stage {
+            // The peer went; the owner has not cancelled anything yet.
+            Stage::Done(Status::Flushed) if !flushing => None,
+            Stage::Done(status) => Some(status),
+            Stage::Posted if calm => Some(Status::Flushed),
+            Stage::Posted | Stage::Started => None,
+        }
+    }
+
     /// Gives back what a request that was not carried out keeps elsewhere.
     fn forget(&self, adapter: &Adapter) {
         match self.work {

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Posting`]: requests on their way into the send queue, under one hold of its lock.
+//!
+//! A request that concerns this side's memory table alone, and finds the queue empty, is carried
+//! out here and now: everything before it has completed, so this is its turn. It never waits, so
+//! it needs no place in the queue and nobody who is told of it.
+
+use kernel::sync::{
+    Arc,
+    SpinLockIrqGuard, //
+};
+
+use crate::engine::{
+    local,
+    state::Admission,
+    work::{
+        Flags,
+        Sge,
+        Work, //
+    }, //
+};
+
+use super::{
+    send::SendQueue,
+    NotPosted,
+    QueuePair, //
+};
+
+/// The send queue of a queue pair, while requests are put in.
+///
+/// Interrupts are off as long as this exists: a long chain is posted in parts. It is ended by
+/// [`Posting::ring`], or by [`Posting::leave`] where what was posted is to wait.
+#[must_use = "what is posted has to be started"]
+pub(crate) struct Posting<'a> {
+    qp: &'a Arc<QueuePair>,
+    sq: SpinLockIrqGuard<'a, SendQueue>,
+    /// A queue pair that fails meanwhile cancels what is put in: it needs the lock for that.
+    admission: Admission,
+    /// A completion queue did not take an entry.
+    lost: bool,
+}
+
+impl Posting<'_> {
+    /// Queues an initiator request, or carries it out. Any context.
+    ///
+    /// A refusal releases what was deferred before.
+    #[inline]
+    pub(crate) fn post(
+        &mut self,
+        context: u64,
+        work: Work,
+        flags: Flags,
+        sges: impl ExactSizeIterator<Item = Sge> + Clone,
+    ) -> Result<(), NotPosted> {
+        if self.admission == Admission::Refuse {
+            return Err(NotPosted::State);
+        }
+        let adapter = self.qp.adapter();
+        let posted = match self.sq.admit(&work, flags, sges.clone()) {
+            Ok(_) if work.is_local() && self.is_done_at_once(context, &work, flags) => Ok(()),
+            Ok(length) => self.sq.push(adapter, (context, work, flags, length), sges),
+            Err(refused) => Err(refused),
+        };
+        if posted.is_err() {
+            // What was held back for this one goes its way (DEFR-04).
+            self.sq.release();
+        }
+        posted
+    }
+
+    /// Carries a local request out, if that can be done now and with success.
+    fn is_done_at_once(&mut self, context: u64, work: &Work, flags: Flags) -> bool {
+        let now = self.admission == Admission::Queue
+            && !flags.has(Flags::DEFERRED)
+            && self.sq.is_idle()
+            && local::execute_at_once(self.qp, work);
+        if now {
+            let told = (context, work.operation(), flags);
+            self.lost |= self.sq.report(told, self.qp.cookie, &self.qp.send_cq);
+        }
+        now
+    }
+
+    /// Ends the posting, and tells the transport if there is something to start.
+    #[inline]
+    pub(crate) fn ring(self) {
+        let bell = self.sq.bell();
+        self.leave();
+        if let Some((transport, end)) = bell {
+            transport.doorbell(end);
+        }
+    }
+
+    /// Ends the posting; what was posted waits for the next [`QueuePair::ring`].
+    #[inline]
+    pub(crate) fn leave(self) {
+        let Self {
+            qp,
+            sq,
+            admission,
+            lost,
+        } = self;
+        drop(sq);
+        if lost {
+            qp.break_down();
+        }
+        if admission == Admission::Flush {
+            qp.retire_sends(|_| ());
+        }
+    }
+}
+
+impl QueuePair {
+    /// Opens the send queue for requests. Any context.
+    #[inline]
+    pub(crate) fn posting(self: &Arc<Self>) -> Posting<'_> {
+        let sq = self.sq.lock();
+        Posting {
+            qp: self,
+            admission: self.state().admit_send(),
+            sq,
+            lost: false,
+        }
+    }
+
+    /// Posts one request; [`QueuePair::ring`] starts it. Any context.
+    ///
+    /// A refusal releases what was deferred before: then, too, the caller rings.
+    pub(crate) fn post(
+        self: &Arc<Self>,
+        context: u64,
+        work: Work,
+        flags: Flags,
+        sges: impl ExactSizeIterator<Item = Sge> + Clone,
+    ) -> Result<(), NotPosted> {
+        let mut posting = self.posting();
+        let posted = posting.post(context, work, flags, sges);
+        posting.leave();
+        posted
+    }
+
+    /// Starts what was deferred, as if its chain had ended. Any context.
+    pub(crate) fn release(&self) {
+        self.sq.lock().release();
+        self.ring();
+    }
+
+    /// Tells the transport, if there is something to start. Any context.
+    #[inline]
+    pub(crate) fn ring(&self) {
+        let bell = self.sq.lock().bell();
+        if let Some((transport, end)) = bell {
+            transport.doorbell(end);
+        }
+    }
+}
