@@ -11,10 +11,12 @@
 #include <linux/if_arp.h>
 #include <linux/inetdevice.h>
 #include <linux/jiffies.h>
+#include <linux/kthread.h>
 #include <linux/percpu.h>
 #include <linux/interrupt.h>
 #include <linux/preempt.h>
 #include <linux/rtnetlink.h>
+#include <linux/sched.h>
 #include <linux/smp.h>
 #include <linux/uaccess.h>
 #include <linux/xarray.h>
@@ -34,9 +36,12 @@ bool ndk_in_softirq(void)
 	return softirq_count() != 0;
 }
 
-void ndk_bh_disable(void)
+bool ndk_bh_enter(void)
 {
+	if (!ndk_may_run_bh())
+		return false;
 	local_bh_disable();
+	return true;
 }
 
 void ndk_bh_enable(void)
@@ -47,6 +52,11 @@ void ndk_bh_enable(void)
 struct workqueue_struct *ndk_wq_alloc_bh(const char *name)
 {
 	return alloc_workqueue("%s", WQ_BH | WQ_PERCPU, 0, name);
+}
+
+bool ndk_in_task(void)
+{
+	return in_task();
 }
 
 struct workqueue_struct *ndk_wq_alloc_unbound(const char *name)
@@ -64,21 +74,19 @@ struct ndk_prompt_cpu {
 	raw_spinlock_t lock;
 	struct list_head list;
 	bool running;
+	/* how often in a row a kick from elsewhere found this processor idle, for little */
+	unsigned int woken;
+	/* what was kept here since instead of being sent elsewhere, and what may be */
+	unsigned int kept, keep;
 	struct tasklet_struct tasklet;
 	call_single_data_t csd;
 };
 
-static void ndk_prompt_run(struct tasklet_struct *tasklet)
+static void ndk_run_items(struct list_head *todo)
 {
-	struct ndk_prompt_cpu *c = from_tasklet(c, tasklet, tasklet);
 	struct work_struct *work;
-	LIST_HEAD(todo);
 
-	raw_spin_lock_irq(&c->lock);
-	list_splice_init(&c->list, &todo);
-	WRITE_ONCE(c->running, true);
-	raw_spin_unlock_irq(&c->lock);
-	while ((work = list_first_entry_or_null(&todo, struct work_struct, entry))) {
+	while ((work = list_first_entry_or_null(todo, struct work_struct, entry))) {
 		work_func_t func = work->func;
 
 		list_del_init(&work->entry);
@@ -89,15 +97,66 @@ static void ndk_prompt_run(struct tasklet_struct *tasklet)
 		smp_mb__after_atomic();
 		func(work);
 	}
+}
+
+static void ndk_prompt_run(struct tasklet_struct *tasklet)
+{
+	struct ndk_prompt_cpu *c = from_tasklet(c, tasklet, tasklet);
+	LIST_HEAD(todo);
+
+	raw_spin_lock_irq(&c->lock);
+	list_splice_init(&c->list, &todo);
+	WRITE_ONCE(c->running, true);
+	raw_spin_unlock_irq(&c->lock);
+	ndk_run_items(&todo);
 	/* Who waits for the end sees what was done: ndk_prompt_flush() */
 	smp_store_release(&c->running, false);
 }
+
+/*
+ * Two processors that each fall idle while the other one works save nothing by
+ * sharing that work: an interrupt to an idle processor costs more than the work.
+ * So what is meant for an idle one stays here if both of them, each time they
+ * were sent something lately, were idle and found no more than one message, as
+ * at queue depth 1.  After a while it is sent again, to see whether it is still so.
+ */
+#define NDK_PROMPT_WOKEN	4
+#define NDK_PROMPT_KEPT_LEAST	16
+#define NDK_PROMPT_KEPT_MOST	1024
 
 static void ndk_prompt_kick(void *arg)
 {
 	struct ndk_prompt_cpu *c = arg;
 
+	/* on the processor of @c, interrupts off */
+	if (is_idle_task(current)) {
+		WRITE_ONCE(c->woken, c->woken + 1);
+	} else {
+		WRITE_ONCE(c->woken, 0);
+		c->keep = NDK_PROMPT_KEPT_LEAST;
+	}
 	tasklet_hi_schedule(&c->tasklet);
+}
+
+static bool ndk_prompt_keeps(struct ndk_prompt_cpu *here, const struct ndk_prompt_cpu *there)
+{
+	if (here->woken < NDK_PROMPT_WOKEN || READ_ONCE(there->woken) < NDK_PROMPT_WOKEN)
+		return false;
+	if (here->kept++ < here->keep)
+		return true;
+	here->kept = 0;
+	here->keep = min(2 * here->keep, NDK_PROMPT_KEPT_MOST);
+	here->woken = 0;
+	return false;
+}
+
+/* What was sent to this processor was worth the interrupt. */
+void ndk_prompt_worth(void *prompt)
+{
+	struct ndk_prompt_cpu __percpu *cpus = (__force struct ndk_prompt_cpu __percpu *)prompt;
+
+	this_cpu_write(cpus->woken, 0);
+	this_cpu_write(cpus->keep, NDK_PROMPT_KEPT_LEAST);
 }
 
 void *ndk_prompt_alloc(void)
@@ -112,6 +171,7 @@ void *ndk_prompt_alloc(void)
 
 		raw_spin_lock_init(&c->lock);
 		INIT_LIST_HEAD(&c->list);
+		c->keep = NDK_PROMPT_KEPT_LEAST;
 		tasklet_setup(&c->tasklet, ndk_prompt_run);
 		INIT_CSD(&c->csd, ndk_prompt_kick, c);
 	}
@@ -121,7 +181,7 @@ void *ndk_prompt_alloc(void)
 bool ndk_prompt_queue(void *prompt, struct work_struct *work, u32 cpu)
 {
 	struct ndk_prompt_cpu __percpu *cpus = (__force struct ndk_prompt_cpu __percpu *)prompt;
-	struct ndk_prompt_cpu *c;
+	struct ndk_prompt_cpu *c, *here;
 	unsigned long flags;
 	bool first;
 
@@ -134,15 +194,16 @@ bool ndk_prompt_queue(void *prompt, struct work_struct *work, u32 cpu)
 		local_irq_restore(flags);
 		return false;
 	}
-	if (cpu >= nr_cpu_ids || !cpu_online(cpu))
-		cpu = smp_processor_id();
-	c = per_cpu_ptr(cpus, cpu);
+	here = this_cpu_ptr(cpus);
+	c = cpu < nr_cpu_ids && cpu_online(cpu) ? per_cpu_ptr(cpus, cpu) : here;
+	if (c != here && ndk_prompt_keeps(here, c))
+		c = here;
 	raw_spin_lock(&c->lock);
 	first = list_empty(&c->list);
 	list_add_tail(&work->entry, &c->list);
 	raw_spin_unlock(&c->lock);
 	/* Who comes to a list that is not empty finds it scheduled, or about to be. */
-	if (first && cpu == smp_processor_id())
+	if (first && c == here)
 		tasklet_hi_schedule(&c->tasklet);
 	else if (first)
 		smp_call_function_single_async(cpu, &c->csd);
@@ -184,6 +245,115 @@ void ndk_prompt_free(void *prompt)
 	ndk_prompt_flush(prompt);
 	for_each_possible_cpu(cpu)
 		tasklet_kill(&per_cpu_ptr(cpus, cpu)->tasklet);
+	free_percpu(cpus);
+}
+
+/*
+ * Work for when the task that caused it leaves the processor: each processor has
+ * a thread of the lowest priority, which does not preempt that task when it wakes.
+ */
+struct ndk_late_cpu {
+	/* protects the list */
+	raw_spinlock_t lock;
+	struct list_head list;
+	struct kthread_worker *worker;
+	struct kthread_work work;
+	/* this one, or for a processor that came later one that has a thread */
+	struct ndk_late_cpu *runs;
+};
+
+static void ndk_late_run(struct kthread_work *work)
+{
+	struct ndk_late_cpu *c = container_of(work, struct ndk_late_cpu, work);
+	LIST_HEAD(todo);
+
+	raw_spin_lock_irq(&c->lock);
+	list_splice_init(&c->list, &todo);
+	raw_spin_unlock_irq(&c->lock);
+	ndk_run_items(&todo);
+}
+
+void *ndk_late_alloc(void)
+{
+	struct ndk_late_cpu __percpu *cpus = alloc_percpu(struct ndk_late_cpu);
+	struct ndk_late_cpu *some = NULL;
+	int cpu;
+
+	if (!cpus)
+		return NULL;
+	for_each_possible_cpu(cpu) {
+		struct ndk_late_cpu *c = per_cpu_ptr(cpus, cpu);
+
+		raw_spin_lock_init(&c->lock);
+		INIT_LIST_HEAD(&c->list);
+		kthread_init_work(&c->work, ndk_late_run);
+		if (!cpu_online(cpu))
+			continue;
+		c->worker = kthread_run_worker_on_cpu(cpu, 0, "ndk_late/%u");
+		if (IS_ERR(c->worker)) {
+			c->worker = NULL;
+			ndk_late_free((__force void *)cpus);
+			return NULL;
+		}
+		sched_set_normal(c->worker->task, MAX_NICE);
+		c->runs = c;
+		some = c;
+	}
+	for_each_possible_cpu(cpu) {
+		struct ndk_late_cpu *c = per_cpu_ptr(cpus, cpu);
+
+		c->runs = c->runs ?: some;
+	}
+	return (__force void *)cpus;
+}
+
+bool ndk_late_queue(void *late, struct work_struct *work)
+{
+	struct ndk_late_cpu __percpu *cpus = (__force struct ndk_late_cpu __percpu *)late;
+	struct ndk_late_cpu *c;
+	unsigned long flags;
+	bool first;
+
+	local_irq_save(flags);
+	if (test_and_set_bit(WORK_STRUCT_PENDING_BIT, work_data_bits(work))) {
+		local_irq_restore(flags);
+		return false;
+	}
+	c = this_cpu_read(cpus->runs);
+	raw_spin_lock(&c->lock);
+	first = list_empty(&c->list);
+	list_add_tail(&work->entry, &c->list);
+	raw_spin_unlock(&c->lock);
+	if (first)
+		kthread_queue_work(c->worker, &c->work);
+	local_irq_restore(flags);
+	return true;
+}
+
+void ndk_late_flush(void *late)
+{
+	struct ndk_late_cpu __percpu *cpus = (__force struct ndk_late_cpu __percpu *)late;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct ndk_late_cpu *c = per_cpu_ptr(cpus, cpu);
+
+		if (c->worker)
+			kthread_flush_worker(c->worker);
+	}
+}
+
+void ndk_late_free(void *late)
+{
+	struct ndk_late_cpu __percpu *cpus = (__force struct ndk_late_cpu __percpu *)late;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct ndk_late_cpu *c = per_cpu_ptr(cpus, cpu);
+
+		if (c->worker)
+			kthread_destroy_worker(c->worker);
+	}
 	free_percpu(cpus);
 }
 
@@ -239,11 +409,12 @@ void ndk_percpu_free(void *counters)
 	free_percpu((__force void __percpu *)counters);
 }
 
-void ndk_percpu_add(void *counters, u32 index, u64 n)
+void ndk_percpu_add(void *counters, const struct ndk_add *adds, u32 n)
 {
 	u64 __percpu *p = (__force u64 __percpu *)counters;
 
-	this_cpu_add(p[index], n);
+	for (; n--; adds++)
+		this_cpu_add(p[adds->index], adds->n);
 }
 
 u64 ndk_percpu_sum(void *counters, u32 index)

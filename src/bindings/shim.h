@@ -17,14 +17,20 @@
 /* sys/softirq.rs */
 bool ndk_may_run_bh(void);
 bool ndk_in_softirq(void);
-void ndk_bh_disable(void);
+bool ndk_bh_enter(void);
+bool ndk_in_task(void);
 void ndk_bh_enable(void);
 struct workqueue_struct *ndk_wq_alloc_bh(const char *name);
 struct workqueue_struct *ndk_wq_alloc_unbound(const char *name);
 void *ndk_prompt_alloc(void);
 bool ndk_prompt_queue(void *prompt, struct work_struct *work, u32 cpu);
+void ndk_prompt_worth(void *prompt);
 void ndk_prompt_flush(void *prompt);
 void ndk_prompt_free(void *prompt);
+void *ndk_late_alloc(void);
+bool ndk_late_queue(void *late, struct work_struct *work);
+void ndk_late_flush(void *late);
+void ndk_late_free(void *late);
 bool ndk_queue_work_on(struct workqueue_struct *wq, struct work_struct *work,
 		       u32 cpu);
 
@@ -37,7 +43,13 @@ u32 ndk_cpu_online_count(void);
 bool ndk_cpu_is_online(u32 cpu);
 void *ndk_percpu_alloc(u32 counters);
 void ndk_percpu_free(void *counters);
-void ndk_percpu_add(void *counters, u32 index, u64 n);
+/* so much more for the counter with that index */
+struct ndk_add {
+	u64 index;
+	u64 n;
+};
+
+void ndk_percpu_add(void *counters, const struct ndk_add *adds, u32 n);
 u64 ndk_percpu_sum(void *counters, u32 index);
 
 /* sys/log.rs */

@@ -337,12 +337,17 @@ impl Flow {
             Work::Register { .. } | Work::Invalidate { .. } | Work::Bind { .. } => return,
         };
         let bytes = u64::from(job.length);
-        let (sender, receiver) = if out { (own, peer) } else { (peer, own) };
-        own.count(kind, 1);
-        sender.count(Counter::BytesOut, bytes);
-        receiver.count(Counter::BytesIn, bytes);
-        if back {
-            peer.count(Counter::Receives, 1);
+        let received = (Counter::Receives, u64::from(back));
+        let ends = if out {
+            [Counter::BytesOut, Counter::BytesIn]
+        } else {
+            [Counter::BytesIn, Counter::BytesOut]
+        };
+        if core::ptr::eq(own, peer) {
+            own.count_each([(kind, 1), (ends[0], bytes), (ends[1], bytes), received]);
+        } else {
+            own.count_each([(kind, 1), (ends[0], bytes)]);
+            peer.count_each([(ends[1], bytes), received]);
         }
     }
 }

@@ -14,13 +14,16 @@
 //! Testing and clearing the arm happens under the lock under which the entry is added, so nothing
 //! is lost between a poll and an arm.
 //!
-//! The call for a satisfied arm may be moderated, that is, wait for more (see [`moderation`]).
+//! The call for a satisfied arm may wait for more: because the consumer said so ([`moderation`]), or
+//! because that has been found to be worth it ([`lull`]).
 //!
 //! A queue that overflows has failed: it takes no entry any more, what it holds stays readable.
 //!
 //! Context: any, but for making, resizing and closing. Lock order: `resizing`; queue locks of
 //! queue pairs, then `inner`, then the timer.
 
+mod calls;
+mod lull;
 mod moderation;
 
 use kernel::{
@@ -34,10 +37,7 @@ use kernel::{
         Mutex,
         SpinLockIrq, //
     },
-    workqueue::{
-        Work,
-        WorkItem, //
-    }, //
+    workqueue::Work, //
 };
 
 use super::{
@@ -53,13 +53,12 @@ use super::{
 };
 use crate::sys::{
     hrtimer::HrTimer,
-    time,
-    timer::Expires, //
+    time, //
 };
+use lull::Lull;
 use moderation::{
     Moderator,
-    Rule,
-    Verdict, //
+    Rule, //
 };
 
 pub(crate) use moderation::Contradiction;
@@ -132,6 +131,9 @@ pub(crate) trait CqEvents: Send + Sync {
     fn failed(&self, failure: Failure);
 }
 
+/// More entries in one poll than a single message of each side causes.
+const MANY: usize = 4;
+
 const NOTIFY: u32 = 1;
 const FAILED: u32 = 2;
 
@@ -144,13 +146,17 @@ struct Inner {
     urgent: bool,
     failure: Option<Failure>,
     moderator: Moderator,
+    lull: Lull,
+    /// The timer was armed for a lull, and has not run out.
+    timed: bool,
 }
 
 /// A completion queue.
 #[pin_data]
 pub(crate) struct CompletionQueue {
     adapter: Arc<Adapter>,
-    /// The CPU on which the consumer likes to be called.
+    /// The CPU on which the consumer likes to be called; where nothing is gained by waking that one
+    /// it is called where the entry was added.
     cpu: u32,
     events: KBox<dyn CqEvents>,
     /// Held by the one who changes the depth.
@@ -165,10 +171,14 @@ pub(crate) struct CompletionQueue {
     upcalls: Upcalls,
     #[pin]
     work: Work<Self>,
+    /// Ends a lull, from a thread.
+    #[pin]
+    awake: Work<Self, 1>,
 }
 
 impl_has_work! {
     impl HasWork<Self> for CompletionQueue { self.work }
+    impl HasWork<Self, 1> for CompletionQueue { self.awake }
 }
 
 impl CompletionQueue {
@@ -188,6 +198,8 @@ impl CompletionQueue {
             urgent: false,
             failure: None,
             moderator: Moderator::OFF,
+            lull: Lull::OFF,
+            timed: false,
         };
         Arc::pin_init(
             pin_init!(Self {
@@ -199,6 +211,7 @@ impl CompletionQueue {
                 timer <- HrTimer::new(),
                 upcalls <- Upcalls::new(),
                 work <- new_work!("ndk_cq"),
+                awake <- new_work!("ndk_cq_awake"),
             }),
             GFP_KERNEL,
         )
@@ -227,7 +240,7 @@ impl CompletionQueue {
             inner.arm = None;
         }
         let call = if inner.moderator.is_off() {
-            arm.is_some()
+            self.is_to_call_now(&mut inner, arm.is_some(), entry.operation)
         } else {
             inner.moderator.gather();
             self.is_to_call(&mut inner, arm.is_some())
@@ -257,6 +270,10 @@ impl CompletionQueue {
         }
         inner.fresh = inner.fresh.min(inner.ring.len());
         inner.urgent &= inner.fresh > 0;
+        drop(inner);
+        if taken >= MANY {
+            self.adapter.prompt().was_worth_it();
+        }
         taken
     }
 
@@ -327,7 +344,9 @@ impl CompletionQueue {
         let mut inner = self.inner.lock();
         let rule = Rule::new(interval_us, count, inner.ring.limit())?;
         let verdict = inner.moderator.change(rule, time::now_ns());
-        let call = self.follow(verdict);
+        let call = self.follow(verdict) | inner.lull.clear();
+        // It is the moderator's from now on.
+        inner.timed = false;
         drop(inner);
         if call {
             self.raise(NOTIFY);
@@ -359,6 +378,7 @@ impl CompletionQueue {
         // From here on no arm is satisfied but by a failure, and no call is held.
         inner.fresh = 0;
         inner.moderator = Moderator::OFF;
+        inner.lull = Lull::OFF;
         drop(inner);
         drop(ring);
         self.timer.stop();
@@ -378,83 +398,5 @@ impl CompletionQueue {
         }
         let held = self.let_go(inner);
         FAILED | if arm.is_some() || held { NOTIFY } else { 0 }
-    }
-
-    /// Whether to call now, when an arm was satisfied or not.
-    fn is_to_call(self: &Arc<Self>, inner: &mut Inner, satisfied: bool) -> bool {
-        if inner.moderator.is_off() {
-            return satisfied;
-        }
-        let urgent = inner.urgent || inner.ring.is_full();
-        let fresh = inner.fresh;
-        let verdict = inner
-            .moderator
-            .judge(satisfied, fresh, urgent, time::now_ns);
-        self.follow(verdict)
-    }
-
-    /// Whether to call now; sets the timer accordingly. Under the lock of `inner`.
-    fn follow(self: &Arc<Self>, verdict: Verdict) -> bool {
-        match verdict {
-            Verdict::Nothing => (),
-            Verdict::Hold(Some(ns)) => self.timer.arm(self, ns),
-            Verdict::Hold(None) | Verdict::Call => {
-                // One that runs out now finds no call to make, or makes the next one early.
-                self.timer.cancel();
-            }
-        }
-        verdict == Verdict::Call
-    }
-
-    /// Holds no call any more; says whether one was held.
-    fn let_go(&self, inner: &mut Inner) -> bool {
-        let held = inner.moderator.let_go();
-        if held {
-            self.timer.cancel();
-        }
-        held
-    }
-
-    fn raise(self: &Arc<Self>, news: u32) {
-        if self.upcalls.raise(news) {
-            // One that is queued already runs once more after the present call: nothing is lost.
-            let _ = self.adapter.prompt().enqueue_on(self.cpu, self.clone());
-        }
-    }
-}
-
-impl Expires for CompletionQueue {
-    fn expired(this: Arc<Self>) {
-        let held = this.inner.lock().moderator.let_go();
-        if held {
-            this.raise(NOTIFY);
-        }
-    }
-}
-
-impl WorkItem for CompletionQueue {
-    type Pointer = Arc<Self>;
-
-    fn run(this: Arc<Self>) {
-        let again = this.upcalls.run(|news| {
-            let mut inner = this.inner.lock();
-            let failure = inner.failure;
-            if news & NOTIFY != 0 {
-                inner.fresh = 0;
-                inner.urgent = false;
-                // Its arm was satisfied before this call, which tells of that too.
-                this.let_go(&mut inner);
-            }
-            drop(inner);
-            if let Some(failure) = failure.filter(|_| news & FAILED != 0) {
-                this.events.failed(failure);
-            }
-            if news & NOTIFY != 0 {
-                this.events.notify(failure);
-            }
-        });
-        if again {
-            let _ = this.adapter.prompt().enqueue_on(this.cpu, this.clone());
-        }
     }
 }

@@ -30,6 +30,7 @@ use crate::sys::{
     log,
     softirq::{
         BhQueue,
+        Late,
         ProcessQueue,
         Prompt, //
     },
@@ -48,6 +49,7 @@ pub(crate) struct Host {
     softirqs: BhQueue,
     prompt: Prompt,
     threads: ProcessQueue,
+    late: Late,
     next_domain: Atomic<u64>,
     next_qp: Atomic<u32>,
     /// How long a message waits for a receive, in milliseconds.
@@ -61,6 +63,7 @@ impl Host {
             softirqs: BhQueue::new(c"ndk")?,
             prompt: Prompt::new()?,
             threads: ProcessQueue::new(c"ndk_process")?,
+            late: Late::new()?,
             next_domain: Atomic::new(1),
             next_qp: Atomic::new(FIRST_QP),
             rnr_timeout_ms,
@@ -78,6 +81,7 @@ impl Host {
     /// All devices are gone by then, and nothing arms a timer any more. May sleep.
     pub(crate) fn quiesce(&self) {
         self.threads.flush();
+        self.late.flush();
         // Timers run in softirq, which is a read-side critical section.
         rcu::synchronize_rcu();
         self.softirqs.flush();
@@ -139,6 +143,11 @@ impl Adapter {
         &self.host.threads
     }
 
+    /// Work for when the task that causes it leaves the processor.
+    pub(crate) fn late(&self) -> &Late {
+        &self.host.late
+    }
+
     /// The identity of the network namespace.
     pub(crate) fn net(&self) -> u64 {
         self.net
@@ -178,6 +187,14 @@ impl Adapter {
     pub(crate) fn count(&self, counter: Counter, n: u64) {
         // CAST: a variant's number is an index.
         self.counters.add(counter as usize, n);
+    }
+
+    /// Adds to several counters. Any context.
+    #[inline]
+    pub(crate) fn count_each<const K: usize>(&self, adds: [(Counter, u64); K]) {
+        // CAST: a variant's number is an index.
+        let adds = adds.map(|(counter, n)| (counter as usize, n));
+        self.counters.add_each(adds);
     }
 
     /// The present value of the counter with number `index`.

@@ -90,10 +90,22 @@ impl<const N: usize> PerCpuCounters<N> {
     /// Adds `n` to counter `index`; does nothing if there is none. Any context.
     #[inline]
     pub(crate) fn add(&self, index: usize, n: u64) {
-        if index < N {
-            // CAST: `index` is below `N`, which fits as in `new`.
-            // SAFETY: By the invariant the allocation has a counter of this index.
-            unsafe { bindings::ndk_percpu_add(self.0.as_ptr(), index as u32, n) };
+        self.add_each([(index, n)]);
+    }
+
+    /// Adds to several counters, each by its index; to none if one of them is not there. Any context.
+    #[inline]
+    pub(crate) fn add_each<const K: usize>(&self, adds: [(usize, u64); K]) {
+        if adds.iter().all(|(index, _)| *index < N) {
+            // CAST: widening.
+            let adds = adds.map(|(index, n)| bindings::ndk_add {
+                index: index as u64,
+                n,
+            });
+            // CAST: a handful.
+            // SAFETY: By the invariant the allocation has a counter of each index; the list is read
+            // during the call.
+            unsafe { bindings::ndk_percpu_add(self.0.as_ptr(), adds.as_ptr(), K as u32) };
         }
     }
 
@@ -131,6 +143,10 @@ mod tests {
         counters.add(2, 5);
         assert_eq!(counters.sum(0), 3);
         assert_eq!(counters.sum(1), 3);
+        counters.add_each([(0, 5), (1, 7)]);
+        counters.add_each([(0, 1), (2, 1)]);
+        assert_eq!(counters.sum(0), 8);
+        assert_eq!(counters.sum(1), 10);
         assert_eq!(counters.sum(2), 0);
         Ok(())
     }

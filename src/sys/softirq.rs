@@ -4,7 +4,7 @@
 //!
 //! A [`BhQueue`] runs its items in softirq on the processor they were queued
 //! on; a [`ProcessQueue`] runs them in a kernel thread where they may sleep; a
-//! [`Prompt`] is a leaner [`BhQueue`]. Items are ordinary [`kernel::workqueue`] items: a
+//! [`Prompt`] is a leaner [`BhQueue`], and [`Late`] is for what has time. Items are ordinary [`kernel::workqueue`] items: a
 //! `Work<Self>` field, `impl_has_work!`, and `WorkItem` with an `Arc` pointer.
 //! The queue owns a reference from the time an item is queued until it runs.
 //!
@@ -31,6 +31,7 @@ use crate::bindings;
 /// Tells whether softirq work may be run in the caller's context.
 ///
 /// False in hard interrupt and NMI, and with interrupts disabled. Any context.
+#[cfg(ndk_kunit)]
 #[inline]
 pub(crate) fn may_run_here() -> bool {
     // SAFETY: Reads the state of the current context only.
@@ -43,6 +44,14 @@ pub(crate) fn is_here() -> bool {
     unsafe { bindings::ndk_in_softirq() }
 }
 
+/// Whether this is a task, with softirqs and interrupts on or off, and no interrupt of one. Any
+/// context.
+#[inline]
+pub(crate) fn is_task() -> bool {
+    // SAFETY: Reads the state of the current context only.
+    unsafe { bindings::ndk_in_task() }
+}
+
 /// A section in which softirqs do not run on this processor.
 ///
 /// The holder must not sleep. Sections nest.
@@ -53,17 +62,14 @@ pub(crate) fn is_here() -> bool {
 pub(crate) struct BhDisabled(NotThreadSafe);
 
 impl BhDisabled {
-    /// Opens a section; `None` where [`may_run_here`] is false, because
-    /// closing one there is not allowed.
+    /// Opens a section; `None` in hard interrupt and NMI, and with
+    /// interrupts disabled, because closing one there is not allowed.
     #[inline]
     pub(crate) fn enter() -> Option<Self> {
-        if !may_run_here() {
-            return None;
-        }
-        // SAFETY: Interrupts are on and this is not a hard interrupt, as was just tested.
-        unsafe { bindings::ndk_bh_disable() };
-        // INVARIANT: Called once, above.
-        Some(Self(NotThreadSafe))
+        // SAFETY: The function tests whether this is a context where softirqs may be turned off.
+        let entered = unsafe { bindings::ndk_bh_enter() };
+        // INVARIANT: `true` says that it was called once.
+        entered.then(|| Self(NotThreadSafe))
     }
 }
 
@@ -185,8 +191,9 @@ impl Prompt {
         Ok(Self(NonNull::new(prompt).ok_or(ENOMEM)?))
     }
 
-    /// Queues `item` on processor `cpu`, or on the current one when `cpu` is offline. Any context
-    /// but NMI.
+    /// Queues `item` on processor `cpu`, or on the current one when `cpu` is offline, or when both
+    /// have been idle whenever they were sent something lately, and nothing is gained by waking
+    /// the other. Any context but NMI.
     ///
     /// Gives the item back when it is already queued.
     #[inline]
@@ -201,6 +208,14 @@ impl Prompt {
         unsafe { item.__enqueue(move |work| bindings::ndk_prompt_queue(prompt, work, cpu)) }
     }
 
+    /// Says that what ran here found much to do: what is meant for another processor goes there for
+    /// the next time. Any context.
+    #[inline]
+    pub(crate) fn was_worth_it(&self) {
+        // SAFETY: By the type invariant this is live.
+        unsafe { bindings::ndk_prompt_worth(self.0.as_ptr()) };
+    }
+
     /// Waits until nothing is queued or running, if nobody queues anything meanwhile. Process
     /// context.
     pub(crate) fn flush(&self) {
@@ -213,6 +228,60 @@ impl Drop for Prompt {
     fn drop(&mut self) {
         // SAFETY: By the type invariant this is live, and nobody else frees it.
         unsafe { bindings::ndk_prompt_free(self.0.as_ptr()) };
+    }
+}
+
+/// Work for when the task that causes it leaves the processor: a thread of the lowest priority runs
+/// it there, which does not preempt that task. Where something else is always running it may have
+/// to wait for long: who queues an item has another way, too.
+///
+/// # Invariants
+///
+/// Points at what `ndk_late_alloc` made, which only `drop` frees.
+pub(crate) struct Late(NonNull<c_void>);
+
+// SAFETY: The functions used here may be called from any thread.
+unsafe impl Send for Late {}
+// SAFETY: As above, and concurrently.
+unsafe impl Sync for Late {}
+
+impl Late {
+    /// Process context. `ENOMEM` when a thread cannot be made.
+    pub(crate) fn new() -> Result<Self> {
+        // SAFETY: Allocates and starts threads, and touches nothing else.
+        let late = unsafe { bindings::ndk_late_alloc() };
+        // INVARIANT: What was just made is this object's.
+        Ok(Self(NonNull::new(late).ok_or(ENOMEM)?))
+    }
+
+    /// Queues `item` on the current processor. Any context but NMI.
+    ///
+    /// Gives the item back when it is already queued. A processor that was not online when this was
+    /// made has its items run by another.
+    #[inline]
+    pub(crate) fn enqueue<W, const ID: u64>(&self, item: W) -> W::EnqueueOutput
+    where
+        W: RawWorkItem<ID> + Send + 'static,
+    {
+        let late = self.0.as_ptr();
+        // SAFETY: `ndk_late_queue` returns false only when the item is already queued, and else
+        // calls its function once; `W` is `Send` and `'static`, so it may run on any thread at any
+        // time; by the type invariant `late` is live.
+        unsafe { item.__enqueue(move |work| bindings::ndk_late_queue(late, work)) }
+    }
+
+    /// Waits until everything queued before the call has run. Process context.
+    pub(crate) fn flush(&self) {
+        // SAFETY: By the type invariant this is live.
+        unsafe { bindings::ndk_late_flush(self.0.as_ptr()) };
+    }
+}
+
+impl Drop for Late {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant this is live, and nobody else frees it. What is queued runs
+        // before the threads end.
+        unsafe { bindings::ndk_late_free(self.0.as_ptr()) };
     }
 }
 
@@ -431,6 +500,32 @@ mod tests {
             assert!(prompt.enqueue_on(other, item.clone()).is_ok());
             drop(prompt);
             assert_eq!(item.runs.load(Relaxed), round);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn late_work_runs_in_a_thread_of_this_processor() -> Result {
+        let late = Late::new()?;
+        for round in 1..=20 {
+            let item = probe_with(new_work!("ndk_late_probe"))?;
+            let section = BhDisabled::enter();
+            let here = cpu::current();
+            let first = late.enqueue(item.clone());
+            let second = late.enqueue(item.clone());
+            let early = item.runs.load(Relaxed);
+            drop(section);
+            assert!(first.is_ok() && second.is_err() && early == 0);
+            late.flush();
+            assert_eq!(item.runs.load(Relaxed), 1);
+            assert_eq!(item.cpu.load(Relaxed), here);
+            // What is queued is done before the end.
+            assert!(round < 20 || late.enqueue(item.clone()).is_ok());
+            if round == 20 {
+                drop(late);
+                assert_eq!(item.runs.load(Relaxed), 2);
+                break;
+            }
         }
         Ok(())
     }
