@@ -124,10 +124,16 @@ impl Access<'_> {
     /// Memory that follows one another from byte `at` of the range on; empty at its end.
     #[inline]
     pub(crate) fn run(&self, at: u64) -> Run<'_> {
+        self.run_near(at, &mut 0)
+    }
+
+    /// The same, for one who goes through it: `hint` is 0 at first.
+    #[inline]
+    pub(crate) fn run_near(&self, at: u64, hint: &mut usize) -> Run<'_> {
         let Some(left) = self.len.checked_sub(at) else {
             return Run::EMPTY;
         };
-        let run = self.region.spans.run(self.offset + at);
+        let run = self.region.spans.run_near(self.offset + at, hint);
         run.map_or(Run::EMPTY, |run| {
             run.part(0, usize::try_from(left).unwrap_or(usize::MAX))
         })

@@ -128,16 +128,24 @@ impl SpanList {
     }
 
     /// The bytes that follow one another in memory from `offset` on; `None` beyond the end.
-    #[inline]
+    #[cfg(ndk_kunit)]
     pub(crate) fn run(&self, offset: u64) -> Option<Run<'_>> {
+        self.run_near(offset, &mut 0)
+    }
+
+    /// The same. `hint` is where the last piece was found, 0 at first: one that is found from there
+    /// or behind it is found without a search.
+    #[inline]
+    pub(crate) fn run_near(&self, offset: u64, hint: &mut usize) -> Option<Run<'_>> {
         let pieces = self.pieces();
-        let piece = match pieces.first() {
-            Some(first) if offset < first.end => first,
-            _ => {
-                let at = pieces.partition_point(|p| p.end <= offset);
-                pieces.get(at)?
+        let holds = |p: &Piece| offset < p.end && p.end - offset <= p.span.len() as u64;
+        if !pieces.get(*hint).is_some_and(holds) {
+            *hint += 1;
+            if !pieces.get(*hint).is_some_and(holds) {
+                *hint = pieces.partition_point(|p| p.end <= offset);
             }
-        };
+        }
+        let piece = pieces.get(*hint)?;
         // By the invariant `offset < end`, and the piece begins at `end - len <= offset`.
         let begin = piece.end - piece.span.len() as u64;
         let skip = usize::try_from(offset - begin).ok()?;
@@ -169,6 +177,19 @@ mod tests {
         let run = |at| list.run(at).map(|s| (s.addr() - all.run().addr(), s.len()));
         assert!(run(0) == Some((0, 10)));
         assert!(run(9) == Some((9, 1)));
+        // Whatever the hint is.
+        for hint in [0, 1, 2, 3, 99, usize::MAX - 1] {
+            for (at, want) in [(0, 10), (9, 1), (10, 1), (11, 20), (30, 1)] {
+                let mut hint = hint;
+                assert!(list
+                    .run_near(at, &mut hint)
+                    .is_some_and(|s| s.len() == want));
+                assert!(list
+                    .run_near(at, &mut hint)
+                    .is_some_and(|s| s.len() == want));
+            }
+            assert!(list.run_near(31, &mut { hint }).is_none());
+        }
         assert!(run(10) == Some((20, 1)));
         assert!(run(11) == Some((30, 20)));
         assert!(run(30) == Some((49, 1)));

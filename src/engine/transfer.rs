@@ -56,6 +56,10 @@ pub(crate) struct Held<'a> {
     memory: Memory<'a>,
     begin: u64,
     end: u64,
+    /// The number of the list's element behind it.
+    next: usize,
+    /// Where the last bytes were found in it.
+    hint: usize,
 }
 
 /// Which side refused.
@@ -69,13 +73,19 @@ impl<'a> Place<'a> {
     /// Opens the part that holds byte `at` of the message.
     #[inline]
     pub(crate) fn open(&self, at: u64) -> Result<Held<'a>, Denied> {
-        match *self {
+        self.open_from(0, 0, at)
+    }
+
+    /// The same, where element `first` of a list begins with byte `begin`, not behind `at`.
+    #[inline]
+    fn open_from(&self, first: usize, begin: u64, at: u64) -> Result<Held<'a>, Denied> {
+        let (memory, end) = match *self {
             Self::List {
                 adapter,
                 user,
                 wanted,
                 sges,
-            } => open_element(adapter, user, wanted, sges, at),
+            } => return open_element(adapter, user, wanted, sges, (first, begin), at),
             Self::Named {
                 adapter,
                 user,
@@ -83,23 +93,20 @@ impl<'a> Place<'a> {
                 at: remote,
                 len,
             } => {
-                let access =
-                    adapter
-                        .regions()
-                        .access(remote.token, user, wanted, remote.addr, len)?;
-                Ok(Held {
-                    memory: Memory::Registered(access),
-                    begin: 0,
-                    end: len,
-                })
+                let regions = adapter.regions();
+                let access = regions.access(remote.token, user, wanted, remote.addr, len)?;
+                (Memory::Registered(access), len)
             }
-            Self::Inline(bytes) => Ok(Held {
-                memory: Memory::Bytes(bytes),
-                begin: 0,
-                // CAST: widening.
-                end: bytes.len() as u64,
-            }),
-        }
+            // CAST: widening.
+            Self::Inline(bytes) => (Memory::Bytes(bytes), bytes.len() as u64),
+        };
+        Ok(Held {
+            memory,
+            begin: 0,
+            end,
+            next: 0,
+            hint: 0,
+        })
     }
 
     /// Whether the first `len` bytes may be used now, all of them.
@@ -153,20 +160,21 @@ fn open_element<'a>(
     user: User,
     wanted: Rights,
     sges: &[Sge],
+    (first, mut begin): (usize, u64),
     at: u64,
 ) -> Result<Held<'a>, Denied> {
-    let mut begin = 0;
-    for sge in sges {
-        let len = u64::from(sge.len);
-        if at < begin + len {
-            let memory = open_local(adapter, user, wanted, sge)?;
+    for (number, sge) in sges.iter().enumerate().skip(first) {
+        let end = begin + u64::from(sge.len);
+        if at < end {
             return Ok(Held {
-                memory,
+                memory: open_local(adapter, user, wanted, sge)?,
                 begin,
-                end: begin + len,
+                end,
+                next: number + 1,
+                hint: 0,
             });
         }
-        begin += len;
+        begin = end;
     }
     Err(Denied::Bounds)
 }
@@ -204,19 +212,19 @@ impl Held<'_> {
     ///
     /// Empty where this part does not reach, and for inline bytes, which are not consumer memory.
     #[inline]
-    fn run(&self, at: u64) -> Run<'_> {
+    fn run(&mut self, at: u64) -> Run<'_> {
         let skip = at.wrapping_sub(self.begin);
         match &self.memory {
             // CAST: 64-bit kernel addresses.
             Memory::Whole(run) => run.part(skip as usize, usize::MAX),
-            Memory::Registered(access) => access.run(skip),
+            Memory::Registered(access) => access.run_near(skip, &mut self.hint),
             Memory::Bytes(_) => Run::EMPTY,
         }
     }
 
     /// Copies from byte `at` of the message into `to`; returns how many bytes.
     #[inline]
-    fn read(&self, at: u64, to: Run<'_>) -> usize {
+    fn read(&mut self, at: u64, to: Run<'_>) -> usize {
         match &self.memory {
             Memory::Bytes(bytes) => {
                 // CAST: an index into a slice in memory.
@@ -245,10 +253,14 @@ pub(crate) fn copy(
     let mut write = sink.open(at).map_err(Fault::Sink)?;
     while at < until {
         if at >= read.end {
-            read = source.open(at).map_err(Fault::Source)?;
+            read = source
+                .open_from(read.next, read.end, at)
+                .map_err(Fault::Source)?;
         }
         if at >= write.end {
-            write = sink.open(at).map_err(Fault::Sink)?;
+            write = sink
+                .open_from(write.next, write.end, at)
+                .map_err(Fault::Sink)?;
         }
         let most = usize::try_from(until - at).unwrap_or(usize::MAX);
         // CAST: widening.
