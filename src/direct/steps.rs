@@ -15,7 +15,8 @@ use super::flow::{
     Flow,
     Pause,
     Phase,
-    Step, //
+    Step,
+    BYTES_PER_HOLD, //
 };
 use crate::{
     engine::{
@@ -186,7 +187,8 @@ impl Flow {
             self.from.adapter().count(Counter::BudgetSpent, 1);
             return Err(Pause::Yield);
         }
-        let until = len.min(at.saturating_add(exec.bytes_left));
+        let most = exec.bytes_left.min(BYTES_PER_HOLD);
+        let until = len.min(at.saturating_add(most));
         match self.copy_part(exec, at, until) {
             Ok(done) => {
                 exec.bytes_left -= done - at;

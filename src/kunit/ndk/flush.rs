@@ -38,7 +38,7 @@ mod tests {
     };
 
     /// More than is moved before others have their turn.
-    const LONG: usize = 1 << 20;
+    const LONG: usize = (1 << 20) + 4096;
 
     #[test]
     fn ndk_flsh_01_it_does_not_wait_for_what_is_under_way() -> Result {
@@ -47,7 +47,7 @@ mod tests {
         from.bytes.fill(0x77);
         let memory = opened(&pair.b, LONG)?;
         let to = memory.remote(0)?;
-        // CAST: 2^20.
+        // CAST: about 2^20.
         let sges = [from.sge(0, LONG as u32)?];
         pair.a.receive(9, &[])?;
         // The write goes on in softirq, which does not run here: to wait for it were to hang.

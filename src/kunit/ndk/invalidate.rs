@@ -290,7 +290,7 @@ mod tests {
     }
 
     /// More than is moved before others have their turn.
-    const LONG: usize = 1 << 20;
+    const LONG: usize = (1 << 20) + 4096;
 
     #[test]
     fn ndk_inv_07_a_transfer_in_progress_fails() -> Result {
@@ -299,7 +299,7 @@ mod tests {
         from.bytes.fill(0x77);
         let memory = opened(&pair.b, LONG)?;
         let (to, mr) = (memory.remote(0)?, memory.mr()?);
-        // CAST: 2^20.
+        // CAST: about 2^20.
         let sges = [from.sge(0, LONG as u32)?];
         // The write begins here and goes on in softirq, which the invalidation is before.
         let softirqs_off = BhDisabled::enter();

@@ -362,14 +362,14 @@ mod tests {
 
     #[test]
     fn ndk_sinv_13_a_receive_that_is_flushed_invalidates_nothing() -> Result {
-        const LONG: usize = 1 << 20;
+        const LONG: usize = (1 << 20) + 4096;
         let pair = Pair::new()?;
         let (other, _there) = beside(&pair)?;
         let memory = opened(&pair.b, 4096)?;
         let mut from = pair.a.buffer(LONG, 0)?;
         from.bytes.fill(0x77);
         let to = pair.b.buffer(LONG, 1)?;
-        // CAST: 2^20.
+        // CAST: about 2^20.
         let (gather, scatter) = ([from.sge(0, LONG as u32)?], [to.sge(0, LONG as u32)?]);
         pair.b.receive(1, &scatter)?;
         let token = token_of(&memory)?;
