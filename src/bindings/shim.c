@@ -17,6 +17,7 @@
 #include <linux/preempt.h>
 #include <linux/rtnetlink.h>
 #include <linux/sched.h>
+#include <linux/sched/stat.h>
 #include <linux/smp.h>
 #include <linux/uaccess.h>
 #include <linux/xarray.h>
@@ -250,7 +251,8 @@ void ndk_prompt_free(void *prompt)
 
 /*
  * Work for when the task that caused it leaves the processor: each processor has
- * a thread of the lowest priority, which does not preempt that task when it wakes.
+ * a thread of the lowest priority, which does not preempt that task when it wakes,
+ * and gives way once more if it comes to run between two turns of that task.
  */
 struct ndk_late_cpu {
 	/* protects the list */
@@ -267,6 +269,8 @@ static void ndk_late_run(struct kthread_work *work)
 	struct ndk_late_cpu *c = container_of(work, struct ndk_late_cpu, work);
 	LIST_HEAD(todo);
 
+	if (!single_task_running())
+		yield();
 	raw_spin_lock_irq(&c->lock);
 	list_splice_init(&c->list, &todo);
 	raw_spin_unlock_irq(&c->lock);

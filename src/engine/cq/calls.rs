@@ -52,13 +52,14 @@ impl CompletionQueue {
         if !inner.lull.concerns(satisfied) {
             return satisfied;
         }
-        let verdict = inner.lull.judge(Arrived {
+        let arrived = Arrived {
             satisfied,
             receive: operation.is_receive(),
             urgent: inner.urgent || inner.ring.is_full(),
             by_task: softirq::is_task(),
             fresh: inner.fresh,
-        });
+        };
+        let verdict = inner.lull.judge(arrived, time::now_ns);
         match verdict {
             lull::Verdict::Nothing => return false,
             lull::Verdict::Call => return true,

@@ -7,8 +7,8 @@
 //! - a consumer that sends and waits for the answer is called for the send first, and for the answer
 //!   a moment later. So the call for a **send** waits for the next receive;
 //! - a task that posts one message after the other wakes the peer's consumer for each. So the call
-//!   for a **receive** waits until [`MANY`] are there, or the task that sends leaves the processor
-//!   (see [`crate::sys::softirq::Late`]).
+//!   for a **receive** waits until [`MANY`] are there, as long as they come fast, or the task that
+//!   sends leaves the processor (see [`crate::sys::softirq::Late`]).
 //!
 //! In any case the call is made within twice [`TICK_NS`]; for a failure, and for what softirq causes,
 //! at once. Whether waiting is worth it is found out by waiting: where nothing more came the next
@@ -20,6 +20,10 @@
 /// So many entries are worth a call.
 const MANY: u32 = 8;
 
+/// Receives that come more slowly than one in so many nanoseconds are better taken while the next is
+/// sent: those of long messages.
+const GAP_NS: u64 = 80_000;
+
 /// The time of the timer, in nanoseconds. It is not armed anew for each call: one that has begun to
 /// wait since the timer was armed waits for it once more.
 pub(super) const TICK_NS: u64 = 500_000;
@@ -27,8 +31,12 @@ pub(super) const TICK_NS: u64 = 500_000;
 /// Calls that are prompt at the beginning.
 const PROMPT_FIRST: u32 = 64;
 
-/// Calls that are prompt after one that waited in vain: after a success, and at most.
-const PROMPT: (u32, u32) = (8, 1 << 16);
+/// Calls that are prompt after one that waited in vain, if the one before was worth it.
+const PROMPT_LEAST: u32 = 8;
+
+/// The same at most: for sends, where what was in vain cost the whole time, and for receives, where
+/// it cost the switch to a thread.
+const PROMPT_MOST: (u32, u32) = (1 << 14, 1 << 8);
 
 /// What a call waits for that was caused by this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,13 +62,17 @@ pub(super) enum Verdict {
 struct Habit {
     prompt: u32,
     penalty: u32,
+    most: u32,
 }
 
 impl Habit {
-    const NEW: Self = Self {
-        prompt: PROMPT_FIRST,
-        penalty: PROMPT.0,
-    };
+    const fn new(most: u32) -> Self {
+        Self {
+            prompt: PROMPT_FIRST,
+            penalty: PROMPT_LEAST,
+            most,
+        }
+    }
 
     fn waits(&mut self) -> bool {
         let waits = self.prompt == 0;
@@ -70,8 +82,8 @@ impl Habit {
 
     fn learn(&mut self, was_worth_it: bool) {
         (self.prompt, self.penalty) = match was_worth_it {
-            true => (0, PROMPT.0),
-            false => (self.penalty, PROMPT.1.min(self.penalty.saturating_mul(2))),
+            true => (0, PROMPT_LEAST),
+            false => (self.penalty, self.most.min(self.penalty * 2)),
         };
     }
 }
@@ -97,6 +109,8 @@ pub(super) struct Lull {
     waiting: Option<Cause>,
     /// The timer has run out once since it began to wait.
     old: bool,
+    /// When a receive began to wait, in nanoseconds.
+    since: u64,
     /// Receives that came while one waited, that one included.
     gathered: u32,
     sends: Habit,
@@ -108,9 +122,10 @@ impl Lull {
         allowed: false,
         waiting: None,
         old: false,
+        since: 0,
         gathered: 0,
-        sends: Habit::NEW,
-        receives: Habit::NEW,
+        sends: Habit::new(PROMPT_MOST.0),
+        receives: Habit::new(PROMPT_MOST.1),
     };
 
     pub(super) fn allow(&mut self) {
@@ -125,15 +140,15 @@ impl Lull {
     }
 
     /// What to do now that an entry was added.
-    pub(super) fn judge(&mut self, arrived: Arrived) -> Verdict {
+    pub(super) fn judge(&mut self, arrived: Arrived, now: impl FnOnce() -> u64) -> Verdict {
         match self.waiting {
-            Some(_) => self.go_on(arrived),
-            None if arrived.satisfied => self.begin(arrived),
+            Some(_) => self.go_on(arrived, now),
+            None if arrived.satisfied => self.begin(arrived, now),
             None => Verdict::Nothing,
         }
     }
 
-    fn begin(&mut self, arrived: Arrived) -> Verdict {
+    fn begin(&mut self, arrived: Arrived, now: impl FnOnce() -> u64) -> Verdict {
         if arrived.urgent || !arrived.by_task {
             return Verdict::Call;
         }
@@ -147,10 +162,13 @@ impl Lull {
         self.waiting = Some(cause);
         self.old = false;
         self.gathered = 1;
+        if cause == Cause::Receive {
+            self.since = now();
+        }
         verdict
     }
 
-    fn go_on(&mut self, arrived: Arrived) -> Verdict {
+    fn go_on(&mut self, arrived: Arrived, now: impl FnOnce() -> u64) -> Verdict {
         let enough = arrived.urgent || arrived.fresh >= MANY;
         match self.waiting {
             Some(Cause::Send) if arrived.receive => {
@@ -158,12 +176,17 @@ impl Lull {
                 self.waiting = None;
                 match enough {
                     true => Verdict::Call,
-                    false => self.begin(arrived),
+                    false => self.begin(arrived, now),
                 }
             }
             Some(Cause::Receive) => {
+                let gaps = u64::from(self.gathered);
                 self.gathered += u32::from(arrived.receive);
-                match enough || !arrived.by_task {
+                let slow = arrived.receive && now().saturating_sub(self.since) > gaps * GAP_NS;
+                if slow {
+                    self.gathered = 1;
+                }
+                match slow || enough || !arrived.by_task {
                     true => {
                         self.let_go();
                         Verdict::Call
@@ -230,12 +253,17 @@ mod tests {
         }
     }
 
+    /// No time passes.
+    fn judge(lull: &mut Lull, arrived: Arrived) -> Verdict {
+        lull.judge(arrived, || 1000)
+    }
+
     /// A lull that has made its first calls promptly.
     fn ready(of: Arrived) -> Lull {
         let mut lull = Lull::OFF;
         lull.allow();
         for _ in 0..PROMPT_FIRST {
-            assert!(lull.judge(of) == Verdict::Call);
+            assert!(judge(&mut lull, of) == Verdict::Call);
         }
         lull
     }
@@ -243,7 +271,7 @@ mod tests {
     /// How many calls are prompt before one waits.
     fn prompt(lull: &mut Lull, of: Arrived) -> u32 {
         let mut count = 0;
-        while lull.judge(of) == Verdict::Call {
+        while judge(lull, of) == Verdict::Call {
             count += 1;
         }
         count
@@ -261,10 +289,10 @@ mod tests {
     fn the_call_for_a_send_waits_for_the_next_receive() {
         let mut lull = ready(SEND);
         for _ in 0..100 {
-            assert!(lull.judge(SEND) == Verdict::Wait && lull.concerns(false));
-            assert!(lull.judge(more(SEND, 2)) == Verdict::Nothing);
+            assert!(judge(&mut lull, SEND) == Verdict::Wait && lull.concerns(false));
+            assert!(judge(&mut lull, more(SEND, 2)) == Verdict::Nothing);
             // Receives have not been tried yet: this one is told of at once.
-            assert!(lull.judge(more(RECEIVE, 3)) != Verdict::Nothing);
+            assert!(judge(&mut lull, more(RECEIVE, 3)) != Verdict::Nothing);
             lull.clear();
         }
     }
@@ -272,42 +300,53 @@ mod tests {
     #[test]
     fn a_send_that_no_receive_follows_is_told_by_the_timer_and_the_next_at_once() {
         let mut lull = ready(SEND);
-        let mut penalty = PROMPT.0;
+        let mut penalty = PROMPT_LEAST;
         for _ in 0..20 {
-            assert!(lull.judge(SEND) == Verdict::Wait);
+            assert!(judge(&mut lull, SEND) == Verdict::Wait);
             assert!(lull.grow_old() && !lull.grow_old());
             assert!(lull.let_go() && !lull.let_go());
             assert!(prompt(&mut lull, SEND) == penalty);
             lull.clear();
-            penalty = PROMPT.1.min(penalty * 2);
+            penalty = PROMPT_MOST.0.min(penalty * 2);
             // It was not let go but cleared: nothing was learnt of it.
             assert!(prompt(&mut lull, SEND) == 0);
             lull.clear();
         }
-        assert!(penalty == PROMPT.1);
+        assert!(penalty == PROMPT_MOST.0);
     }
 
     #[test]
     fn receives_are_told_of_when_there_are_many() {
         let mut lull = ready(RECEIVE);
         for _ in 0..3 {
-            assert!(lull.judge(RECEIVE) == Verdict::WaitForThread);
+            assert!(judge(&mut lull, RECEIVE) == Verdict::WaitForThread);
             for fresh in 2..MANY {
-                assert!(lull.judge(more(RECEIVE, fresh)) == Verdict::Nothing);
+                assert!(judge(&mut lull, more(RECEIVE, fresh)) == Verdict::Nothing);
             }
-            assert!(lull.judge(more(RECEIVE, MANY)) == Verdict::Call);
+            assert!(judge(&mut lull, more(RECEIVE, MANY)) == Verdict::Call);
             assert!(!lull.concerns(false));
         }
     }
 
     #[test]
+    fn receives_that_come_slowly_are_told_of_at_once() {
+        let mut lull = ready(RECEIVE);
+        assert!(lull.judge(RECEIVE, || 1000) == Verdict::WaitForThread);
+        // The gaps are counted together.
+        assert!(lull.judge(more(RECEIVE, 2), || 1000 + GAP_NS) == Verdict::Nothing);
+        assert!(lull.judge(more(RECEIVE, 3), || 1000 + 2 * GAP_NS) == Verdict::Nothing);
+        assert!(lull.judge(more(RECEIVE, 4), || 1001 + 3 * GAP_NS) == Verdict::Call);
+        assert!(prompt(&mut lull, RECEIVE) == PROMPT_LEAST);
+    }
+
+    #[test]
     fn a_receive_alone_makes_the_next_calls_prompt() {
         let mut lull = ready(RECEIVE);
-        assert!(lull.judge(RECEIVE) == Verdict::WaitForThread);
-        assert!(lull.judge(more(SEND, 2)) == Verdict::Nothing);
+        assert!(judge(&mut lull, RECEIVE) == Verdict::WaitForThread);
+        assert!(judge(&mut lull, more(SEND, 2)) == Verdict::Nothing);
         assert!(lull.let_go());
-        assert!(prompt(&mut lull, RECEIVE) == PROMPT.0);
-        assert!(lull.judge(more(RECEIVE, 2)) == Verdict::Nothing);
+        assert!(prompt(&mut lull, RECEIVE) == PROMPT_LEAST);
+        assert!(judge(&mut lull, more(RECEIVE, 2)) == Verdict::Nothing);
         assert!(lull.let_go());
         assert!(prompt(&mut lull, RECEIVE) == 0);
     }
@@ -321,24 +360,27 @@ mod tests {
                 ..of
             };
             let mut lull = ready(of);
-            assert!(lull.judge(urgent) == Verdict::Call && lull.judge(softirq) == Verdict::Call);
-            assert!(lull.judge(of) != Verdict::Call);
-            assert!(lull.judge(more(urgent, 2)) == Verdict::Call);
+            assert!(
+                judge(&mut lull, urgent) == Verdict::Call
+                    && judge(&mut lull, softirq) == Verdict::Call
+            );
+            assert!(judge(&mut lull, of) != Verdict::Call);
+            assert!(judge(&mut lull, more(urgent, 2)) == Verdict::Call);
         }
         let mut lull = ready(RECEIVE);
-        assert!(lull.judge(RECEIVE) == Verdict::WaitForThread);
+        assert!(judge(&mut lull, RECEIVE) == Verdict::WaitForThread);
         let softirq = Arrived {
             by_task: false,
             ..more(RECEIVE, 2)
         };
-        assert!(lull.judge(softirq) == Verdict::Call);
+        assert!(judge(&mut lull, softirq) == Verdict::Call);
     }
 
     #[test]
     fn what_began_to_wait_after_the_timer_was_armed_waits_for_it_once_more() {
         let mut lull = ready(SEND);
         assert!(!lull.grow_old());
-        assert!(lull.judge(SEND) == Verdict::Wait);
+        assert!(judge(&mut lull, SEND) == Verdict::Wait);
         assert!(lull.grow_old());
         assert!(!lull.grow_old() && lull.let_go());
     }

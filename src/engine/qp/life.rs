@@ -229,11 +229,17 @@ impl QueuePair {
     }
 
     /// For a transport: something of this queue pair that was in use is not any more.
+    #[inline]
     pub(crate) fn settle(self: &Arc<Self>) {
         if self.state() == State::Error {
-            self.retire_sends(|_| ());
-            self.flush_receives();
-            self.settled.signal();
+            self.go_on_settling();
         }
+    }
+
+    #[cold]
+    fn go_on_settling(self: &Arc<Self>) {
+        self.retire_sends(|_| ());
+        self.flush_receives();
+        self.settled.signal();
     }
 }
