@@ -21,6 +21,7 @@
 //! | [`flush`]      | the end of a queue pair, and its next life                          |
 //! | [`cq`]         | arms, calls and overflow of completion queues                       |
 //! | [`moderation`] | calls that wait for more completions                                |
+//! | [`lull`]       | calls that wait because that has been found to be worth it          |
 //! | [`srq`]        | shared receives, the limit and the last of them                     |
 //! | [`resize`]     | queues that change their depth                                      |
 //! | [`message`]    | what arrives, byte by byte                                          |
@@ -51,6 +52,7 @@ mod flush;
 pub(crate) mod harness;
 mod invalidate;
 pub(crate) mod log;
+mod lull;
 mod memory;
 mod message;
 mod moderation;

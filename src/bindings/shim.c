@@ -252,7 +252,9 @@ void ndk_prompt_free(void *prompt)
 /*
  * Work for when the task that caused it leaves the processor: each processor has
  * a thread of the lowest priority, which does not preempt that task when it wakes,
- * and gives way once more if it comes to run between two turns of that task.
+ * and gives way once more if it comes to run between two turns of that task.  A
+ * processor that came later has its items run elsewhere, as has one that was taken
+ * away and came back: that costs time, and nothing else.
  */
 struct ndk_late_cpu {
 	/* protects the list */

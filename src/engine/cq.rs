@@ -132,7 +132,7 @@ pub(crate) trait CqEvents: Send + Sync {
 }
 
 /// More entries in one poll than a single message of each side causes.
-const MANY: usize = 4;
+const WORTH_WAKING: usize = 4;
 
 const NOTIFY: u32 = 1;
 const FAILED: u32 = 2;
@@ -271,7 +271,7 @@ impl CompletionQueue {
         inner.fresh = inner.fresh.min(inner.ring.len());
         inner.urgent &= inner.fresh > 0;
         drop(inner);
-        if taken >= MANY {
+        if taken >= WORTH_WAKING {
             self.adapter.prompt().was_worth_it();
         }
         taken

@@ -8,7 +8,8 @@ use kernel::sync::Arc;
 ///
 /// A transport has two ends; a queue pair knows its transport and which end it is. The transport
 /// takes requests with `QueuePair::start`, completes each of them exactly once with
-/// `QueuePair::complete`, and at the receiving side uses `take_receive` and `finish_receive`.
+/// `QueuePair::complete` (or `complete_and_start`, which does both without looking whether the peer
+/// is still there), and at the receiving side uses `take_receive` and `finish_receive`.
 pub(crate) trait Transport: Send + Sync {
     /// There are requests to start at this end. Any context, interrupts off included; the call
     /// must not take long: what does not fit goes on from softirq.

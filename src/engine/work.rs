@@ -148,6 +148,11 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
+    /// Whether it is an end of a message: a send or a receive.
+    pub(crate) const fn is_message(self) -> bool {
+        matches!(self, Self::Send) || self.is_receive()
+    }
+
     /// Whether it is the end of a receive.
     pub(crate) const fn is_receive(self) -> bool {
         matches!(self, Self::Receive | Self::ReceiveWrite)

@@ -21,7 +21,10 @@ use super::{
 use crate::{
     engine::work::Operation,
     sys::{
-        softirq,
+        softirq::{
+            self,
+            BhDisabled, //
+        },
         time,
         timer::Expires, //
     }, //
@@ -55,7 +58,8 @@ impl CompletionQueue {
         let arrived = Arrived {
             satisfied,
             receive: operation.is_receive(),
-            urgent: inner.urgent || inner.ring.is_full(),
+            // What is no message brings what the consumer waits for: no answer follows.
+            urgent: inner.urgent || inner.ring.is_full() || !operation.is_message(),
             by_task: softirq::is_task(),
             fresh: inner.fresh,
         };
@@ -69,6 +73,7 @@ impl CompletionQueue {
             }
         }
         if !core::mem::replace(&mut inner.timed, true) {
+            inner.lull.grow_old();
             self.timer.arm(self, lull::TICK_NS);
         }
         false
@@ -89,8 +94,10 @@ impl CompletionQueue {
         }
         if young {
             self.timer.arm(self, lull::TICK_NS);
-        } else {
+        } else if by_timer {
             call |= inner.lull.let_go();
+        } else {
+            call = inner.lull.let_go_receive();
         }
         drop(inner);
         if call {
@@ -141,6 +148,8 @@ impl WorkItem<1> for CompletionQueue {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
+        // The call is made at the end of this section, and not by another thread.
+        let _softirqs_off = BhDisabled::enter();
         this.end_wait(false);
     }
 }

@@ -24,8 +24,8 @@ const MANY: u32 = 8;
 /// sent: those of long messages.
 const GAP_NS: u64 = 80_000;
 
-/// The time of the timer, in nanoseconds. It is not armed anew for each call: one that has begun to
-/// wait since the timer was armed waits for it once more.
+/// The time of the timer, in nanoseconds. It is not armed anew for each call: what has begun to wait
+/// since the timer was armed for something else waits for it once more.
 pub(super) const TICK_NS: u64 = 500_000;
 
 /// Calls that are prompt at the beginning.
@@ -174,10 +174,14 @@ impl Lull {
             Some(Cause::Send) if arrived.receive => {
                 self.sends.learn(true);
                 self.waiting = None;
-                match enough {
+                let old = self.old;
+                let verdict = match enough {
                     true => Verdict::Call,
                     false => self.begin(arrived, now),
-                }
+                };
+                // It is one wait to the consumer.
+                self.old = old;
+                verdict
             }
             Some(Cause::Receive) => {
                 let gaps = u64::from(self.gathered);
@@ -194,7 +198,7 @@ impl Lull {
                     false => Verdict::Nothing,
                 }
             }
-            Some(Cause::Send) if enough => {
+            Some(Cause::Send) if enough || !arrived.by_task => {
                 self.waiting = None;
                 Verdict::Call
             }
@@ -202,7 +206,8 @@ impl Lull {
         }
     }
 
-    /// The timer ran out: says whether it is needed once more.
+    /// The timer ran out, or is armed for this wait: says whether, when it has run out, it is needed
+    /// once more.
     pub(super) fn grow_old(&mut self) -> bool {
         let young = self.waiting.is_some() && !self.old;
         self.old = true;
@@ -213,6 +218,12 @@ impl Lull {
     /// did.
     pub(super) fn clear(&mut self) -> bool {
         self.waiting.take().is_some()
+    }
+
+    /// The task has left the processor: says whether a call for a receive waited. One for a send goes
+    /// on to wait for its answer.
+    pub(super) fn let_go_receive(&mut self) -> bool {
+        self.waiting == Some(Cause::Receive) && self.let_go()
     }
 
     /// Nothing waits any more; says whether a call did.
@@ -329,6 +340,27 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_that_waits_itself_does_not_begin_the_time_anew() {
+        let mut lull = ready(SEND);
+        while judge(&mut lull, RECEIVE) == Verdict::Call {}
+        lull.clear();
+        assert!(judge(&mut lull, SEND) == Verdict::Wait && lull.grow_old());
+        assert!(judge(&mut lull, more(RECEIVE, 2)) == Verdict::WaitForThread);
+        assert!(!lull.grow_old() && lull.let_go());
+    }
+
+    #[test]
+    fn the_thread_ends_the_wait_of_a_receive_alone() {
+        let mut lull = ready(SEND);
+        assert!(judge(&mut lull, SEND) == Verdict::Wait);
+        assert!(!lull.let_go_receive() && lull.concerns(false));
+        lull.clear();
+        let mut lull = ready(RECEIVE);
+        assert!(judge(&mut lull, RECEIVE) == Verdict::WaitForThread);
+        assert!(lull.let_go_receive() && !lull.let_go_receive());
+    }
+
+    #[test]
     fn receives_that_come_slowly_are_told_of_at_once() {
         let mut lull = ready(RECEIVE);
         assert!(lull.judge(RECEIVE, || 1000) == Verdict::WaitForThread);
@@ -367,13 +399,15 @@ mod tests {
             assert!(judge(&mut lull, of) != Verdict::Call);
             assert!(judge(&mut lull, more(urgent, 2)) == Verdict::Call);
         }
-        let mut lull = ready(RECEIVE);
-        assert!(judge(&mut lull, RECEIVE) == Verdict::WaitForThread);
-        let softirq = Arrived {
-            by_task: false,
-            ..more(RECEIVE, 2)
-        };
-        assert!(judge(&mut lull, softirq) == Verdict::Call);
+        for of in [SEND, RECEIVE] {
+            let mut lull = ready(of);
+            assert!(judge(&mut lull, of) != Verdict::Call);
+            let softirq = Arrived {
+                by_task: false,
+                ..more(of, 2)
+            };
+            assert!(judge(&mut lull, softirq) == Verdict::Call);
+        }
     }
 
     #[test]

@@ -11,14 +11,17 @@ use kernel::sync::{
     SpinLockIrqGuard, //
 };
 
-use crate::engine::{
-    local,
-    state::Admission,
-    work::{
-        Flags,
-        Sge,
-        Work, //
-    }, //
+use crate::{
+    engine::{
+        local,
+        state::Admission,
+        work::{
+            Flags,
+            Sge,
+            Work, //
+        }, //
+    },
+    sys::softirq::BhDisabled, //
 };
 
 use super::{
@@ -35,6 +38,8 @@ use super::{
 pub(crate) struct Posting<'a> {
     qp: &'a Arc<QueuePair>,
     sq: SpinLockIrqGuard<'a, SendQueue>,
+    /// What is told from here is told when this section ends, and not by another thread.
+    softirqs_off: Option<BhDisabled>,
     /// A queue pair that fails meanwhile cancels what is put in: it needs the lock for that.
     admission: Admission,
     /// A completion queue did not take an entry.
@@ -86,7 +91,7 @@ impl Posting<'_> {
     #[inline]
     pub(crate) fn ring(self) {
         let bell = self.sq.bell();
-        self.leave();
+        let _softirqs_off = self.end();
         if let Some((transport, end)) = bell {
             transport.doorbell(end);
         }
@@ -95,9 +100,15 @@ impl Posting<'_> {
     /// Ends the posting; what was posted waits for the next [`QueuePair::ring`].
     #[inline]
     pub(crate) fn leave(self) {
+        self.end();
+    }
+
+    #[inline]
+    fn end(self) -> Option<BhDisabled> {
         let Self {
             qp,
             sq,
+            softirqs_off,
             admission,
             lost,
         } = self;
@@ -108,6 +119,7 @@ impl Posting<'_> {
         if admission == Admission::Flush {
             qp.retire_sends(|_| ());
         }
+        softirqs_off
     }
 }
 
@@ -115,11 +127,13 @@ impl QueuePair {
     /// Opens the send queue for requests. Any context.
     #[inline]
     pub(crate) fn posting(self: &Arc<Self>) -> Posting<'_> {
+        let softirqs_off = BhDisabled::enter();
         let sq = self.sq.lock();
         Posting {
             qp: self,
             admission: self.state().admit_send(),
             sq,
+            softirqs_off,
             lost: false,
         }
     }

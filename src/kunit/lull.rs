@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Calls that wait for more because that has been found to be worth it, on a whole queue.
+
+#[kernel::macros::kunit_tests(ndk_lulls)]
+mod tests {
+    use kernel::{
+        prelude::*,
+        sync::Arc, //
+    };
+
+    use crate::{
+        engine::{
+            cq::{
+                Arm,
+                IfPresent, //
+            },
+            work::{
+                Completion,
+                Operation, //
+            }, //
+        },
+        kunit::{
+            cq::{
+                alone,
+                empty,
+                overflow,
+                FAILED,
+                RECEIVE,
+                SENT, //
+            },
+            harness::{
+                sleep,
+                wait_until,
+                Lab, //
+            },
+            queues::Queue, //
+        }, //
+    };
+
+    const READ: Completion = Completion {
+        operation: Operation::Read,
+        ..SENT
+    };
+
+    /// More calls than are prompt at the beginning.
+    const FIRST: u32 = 70;
+
+    fn with_lulls(depth: u32) -> Result<(Arc<Queue>, Lab)> {
+        let (queue, lab) = alone(depth)?;
+        queue.cq.allow_lulls();
+        Ok((queue, lab))
+    }
+
+    /// Arms, and adds these entries; one call has to come.
+    fn told(queue: &Queue, entries: &[Completion], calls: &mut u32) -> bool {
+        queue.cq.arm(Arm::Any, IfPresent::Wait);
+        let taken = entries.iter().all(|e| queue.cq.push(*e).is_ok());
+        *calls += 1;
+        taken && called(queue, *calls) && empty(queue) == entries.len()
+    }
+
+    /// Whether the queue calls, soon, until it has that often, and no more.
+    fn called(queue: &Queue, times: u32) -> bool {
+        wait_until(|| queue.log.calls.get() >= times) && queue.has_called(times)
+    }
+
+    #[test]
+    fn every_arm_is_told_once_whatever_comes() -> Result {
+        let (queue, _lab) = with_lulls(32)?;
+        let mut calls = 0;
+        let cases: [&[Completion]; 7] = [
+            &[SENT],
+            &[RECEIVE],
+            &[READ],
+            &[SENT, RECEIVE],
+            &[RECEIVE, RECEIVE, SENT],
+            &[SENT, FAILED],
+            &[RECEIVE; 20],
+        ];
+        for case in cases {
+            for _ in 0..2 * FIRST {
+                assert!(told(&queue, case, &mut calls));
+            }
+        }
+        assert!(called(&queue, calls));
+        Ok(())
+    }
+
+    #[test]
+    fn an_arm_that_comes_while_a_call_waits_is_told_by_that_call() -> Result {
+        let (queue, _lab) = with_lulls(32)?;
+        let mut calls = 0;
+        for _ in 0..FIRST {
+            assert!(told(&queue, &[SENT], &mut calls));
+        }
+        for _ in 0..20 {
+            queue.cq.arm(Arm::Any, IfPresent::Wait);
+            assert!(queue.cq.push(SENT).is_ok());
+            queue.cq.arm(Arm::Any, IfPresent::Wait);
+            assert!(queue.cq.push(SENT).is_ok());
+            // The second may have come after the call for the first.
+            let before = calls;
+            assert!(wait_until(|| queue.log.calls.get() > before));
+            sleep(5);
+            calls = queue.log.calls.get();
+            assert!(calls <= before + 2 && empty(&queue) == 2);
+        }
+        assert!(told(&queue, &[FAILED], &mut calls));
+        Ok(())
+    }
+
+    #[test]
+    fn a_queue_that_fails_is_told_of_while_a_call_waits() -> Result {
+        for round in 0..FIRST {
+            let (queue, _lab) = with_lulls(4)?;
+            let mut calls = 0;
+            // Anywhere among prompt calls and those that wait.
+            for _ in 0..2 * round {
+                assert!(told(&queue, &[SENT], &mut calls));
+            }
+            queue.cq.arm(Arm::Any, IfPresent::Wait);
+            assert!(queue.cq.push(SENT).is_ok());
+            assert!(overflow(&queue, 3));
+            assert!(called(&queue, calls + 1) && queue.cq.has_failed());
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_queue_is_closed_while_a_call_waits() -> Result {
+        for entry in [SENT, RECEIVE] {
+            for round in 0..20 {
+                let (queue, _lab) = with_lulls(4)?;
+                let mut calls = 0;
+                for _ in 0..FIRST + round {
+                    assert!(told(&queue, &[entry], &mut calls));
+                }
+                queue.cq.arm(Arm::Any, IfPresent::Wait);
+                assert!(queue.cq.push(entry).is_ok());
+                queue.cq.close();
+                let after = queue.log.calls.get();
+                assert!(after <= calls + 1);
+                sleep(2);
+                assert!(queue.log.calls.get() == after);
+                drop(queue);
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn moderation_ends_a_wait() -> Result {
+        let (queue, _lab) = with_lulls(32)?;
+        let mut calls = 0;
+        for _ in 0..20 {
+            for _ in 0..FIRST {
+                assert!(told(&queue, &[SENT], &mut calls));
+            }
+            queue.cq.arm(Arm::Any, IfPresent::Wait);
+            assert!(queue.cq.push(SENT).is_ok());
+            // For ever, or until eight are there.
+            assert!(queue.cq.moderate(u32::MAX, 8).is_ok());
+            calls += 1;
+            assert!(called(&queue, calls) && empty(&queue) == 1);
+            assert!(told(&queue, &[RECEIVE; 8], &mut calls));
+            assert!(queue.cq.moderate(0, 0).is_ok());
+        }
+        Ok(())
+    }
+}
