@@ -83,6 +83,18 @@ struct ndk_prompt_cpu {
 	call_single_data_t csd;
 };
 
+/* Adds an item that the caller has claimed; whether it is the first of the list. */
+static bool ndk_add_item(raw_spinlock_t *lock, struct list_head *list, struct work_struct *work)
+{
+	bool first;
+
+	raw_spin_lock(lock);
+	first = list_empty(list);
+	list_add_tail(&work->entry, list);
+	raw_spin_unlock(lock);
+	return first;
+}
+
 static void ndk_run_items(struct list_head *todo)
 {
 	struct work_struct *work;
@@ -199,10 +211,7 @@ bool ndk_prompt_queue(void *prompt, struct work_struct *work, u32 cpu)
 	c = cpu < nr_cpu_ids && cpu_online(cpu) ? per_cpu_ptr(cpus, cpu) : here;
 	if (c != here && ndk_prompt_keeps(here, c))
 		c = here;
-	raw_spin_lock(&c->lock);
-	first = list_empty(&c->list);
-	list_add_tail(&work->entry, &c->list);
-	raw_spin_unlock(&c->lock);
+	first = ndk_add_item(&c->lock, &c->list, work);
 	/* Who comes to a list that is not empty finds it scheduled, or about to be. */
 	if (first && c == here)
 		tasklet_hi_schedule(&c->tasklet);
@@ -326,10 +335,7 @@ bool ndk_late_queue(void *late, struct work_struct *work)
 		return false;
 	}
 	c = this_cpu_read(cpus->runs);
-	raw_spin_lock(&c->lock);
-	first = list_empty(&c->list);
-	list_add_tail(&work->entry, &c->list);
-	raw_spin_unlock(&c->lock);
+	first = ndk_add_item(&c->lock, &c->list, work);
 	if (first)
 		kthread_queue_work(c->worker, &c->work);
 	local_irq_restore(flags);

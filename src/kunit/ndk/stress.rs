@@ -250,6 +250,17 @@ struct Score {
     cancelled: u64,
 }
 
+impl Score {
+    fn add(&mut self, poster: &Poster) {
+        self.wrong += u64::from(!poster.is_balanced());
+        self.accepted += poster.sends.accepted.get() + poster.takes.accepted.get();
+        self.refused += poster.sends.refused.get();
+        self.cancelled += poster.sends.cancelled.get() + poster.takes.cancelled.get();
+        // A receive is never refused for the connection's sake.
+        self.wrong += u64::from(poster.takes.refused.get() != 0);
+    }
+}
+
 /// One round: both sides post, one of them ends.
 fn end_once(site: &Site, door: &Door, ending: Ending, score: &mut Score) -> Result {
     let mut parties = [
@@ -302,12 +313,7 @@ fn end_once(site: &Site, door: &Door, ending: Ending, score: &mut Score) -> Resu
     wait_for(|| posters.iter().all(is_drained))?;
     site.settle();
     for poster in &posters {
-        score.wrong += u64::from(!poster.is_balanced());
-        score.accepted += poster.sends.accepted.get() + poster.takes.accepted.get();
-        score.refused += poster.sends.refused.get();
-        score.cancelled += poster.sends.cancelled.get() + poster.takes.cancelled.get();
-        // A receive is never refused for the connection's sake.
-        score.wrong += u64::from(poster.takes.refused.get() != 0);
+        score.add(poster);
     }
     score.wrong += u64::from(breaker.closed.calls.get() > 1);
     score.rounds += 1;

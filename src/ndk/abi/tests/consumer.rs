@@ -375,7 +375,9 @@ impl World {
             site: Site::with(plan)?,
         };
         world.of_adapter()?;
+        world.of_addresses()?;
         world.of_domain()?;
+        world.of_connections()?;
         Ok(world)
     }
 
@@ -418,6 +420,13 @@ impl World {
         })?;
         self.cq =
             self.keep::<_, bindings::ndk_cq_dispatch>(cq.object()?, bindings::NDK_OBJECT_TYPE_CQ)?;
+        Ok(())
+    }
+
+    fn of_addresses(&mut self) -> Result {
+        let adapter = self.adapter;
+        // SAFETY: A live adapter.
+        let table = unsafe { (*adapter).dispatch };
         let context = self.arrivals.context();
         let listener = create(|f, c, out| {
             call(|| {
@@ -511,7 +520,11 @@ impl World {
         })?;
         self.peer = self
             .keep::<_, bindings::ndk_qp_dispatch>(peer.object()?, bindings::NDK_OBJECT_TYPE_QP)?;
-        // Last, as what it is connected to keeps the queue pairs.
+        Ok(())
+    }
+
+    /// Last, as what it is connected to keeps the queue pairs.
+    fn of_connections(&mut self) -> Result {
         let adapter = self.adapter;
         // SAFETY: A live adapter.
         let table = unsafe { (*adapter).dispatch };
@@ -549,6 +562,10 @@ impl World {
             address,
             &raw mut len
         ))?;
+        self.connect_to(address, len)
+    }
+
+    fn connect_to(&mut self, address: *mut bindings::sockaddr, len: u32) -> Result {
         let (from, from_len) = raw_address(here(0));
         let table = self.table::<_, bindings::ndk_connector_dispatch>(self.connector)?;
         let (connecting, accepting) = (Heard::new()?, Heard::new()?);

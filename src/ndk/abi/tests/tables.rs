@@ -517,19 +517,8 @@ mod tests {
         note(context);
     }
 
-    /// Connects to an address and hangs up; whether both events came with that context.
-    fn ask_and_hang_up(
-        world: &World,
-        address: *mut bindings::sockaddr,
-        len: u32,
-        context: *mut c_void,
-    ) -> Result<(bool, bool)> {
-        let adapters = world.table::<_, bindings::ndk_adapter_dispatch>(world.adapter)?;
+    fn two_queue_pairs(world: &World) -> Result<([*mut bindings::ndk_qp; 2], KVec<Thing>)> {
         let pds = world.table::<_, bindings::ndk_pd_dispatch>(world.pd)?;
-        let made = create(|f, c, out| {
-            call(|| Ok(entry!(adapters, create_connector, world.adapter, f, c, out)))
-        })?;
-        let ours: *mut bindings::ndk_connector = made.object()?;
         let mut things = KVec::new();
         let mut qps = [ptr::null_mut(); 2];
         for qp in &mut qps {
@@ -548,6 +537,22 @@ mod tests {
             let thing = unsafe { Thing::new::<_, bindings::ndk_qp_dispatch>(*qp, kind) };
             things.push(thing, GFP_KERNEL)?;
         }
+        Ok((qps, things))
+    }
+
+    /// Connects to an address and hangs up; whether both events came with that context.
+    fn ask_and_hang_up(
+        world: &World,
+        address: *mut bindings::sockaddr,
+        len: u32,
+        context: *mut c_void,
+    ) -> Result<(bool, bool)> {
+        let adapters = world.table::<_, bindings::ndk_adapter_dispatch>(world.adapter)?;
+        let made = create(|f, c, out| {
+            call(|| Ok(entry!(adapters, create_connector, world.adapter, f, c, out)))
+        })?;
+        let ours: *mut bindings::ndk_connector = made.object()?;
+        let (qps, things) = two_queue_pairs(world)?;
         let kind = bindings::NDK_OBJECT_TYPE_CONNECTOR;
         // SAFETY: A live connector.
         let (table, thing) = unsafe {
