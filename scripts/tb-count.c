@@ -4,6 +4,10 @@
  * block.  Argument: out=FILE, which gets a line "address instructions times" for
  * each block when QEMU ends.
  *
+ * With clock=on the line is "address cycles times": the host's time stamps from the
+ * beginning of the block to that of the next one on the same virtual processor, what
+ * QEMU did meanwhile included; an instruction that halts has the time asleep.
+ *
  * QEMU's packages come without qemu-plugin.h; what is used of it is declared here
  * (plugin API version 1).
  */
@@ -13,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 typedef uint64_t qemu_plugin_id_t;
 struct qemu_plugin_tb;
@@ -30,21 +35,44 @@ void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id,
 				    void (*cb)(qemu_plugin_id_t id, void *arg), void *arg);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
+void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb,
+					  void (*cb)(unsigned int cpu, void *data), int flags,
+					  void *data);
 void qemu_plugin_register_vcpu_tb_exec_inline(struct qemu_plugin_tb *tb, int op, void *ptr,
 					      uint64_t imm);
 
 #define BUCKETS (1 << 16)
+#define CPUS	16
 
 struct block {
 	struct block *next;
 	uint64_t address;
 	uint64_t count;
 	uint64_t times;
+	uint64_t cycles[CPUS];
 };
 
+/* What a virtual processor executes, and since when: its own cache line. */
+struct now {
+	struct block *block;
+	uint64_t since;
+	uint64_t unused[6];
+};
+
+static struct now nows[CPUS] __attribute__((aligned(64)));
+static bool clocked;
 static struct block *blocks[BUCKETS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const char *out;
+static uint64_t first_wall, first_clock;
+
+static uint64_t wall(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
 
 /* A block is translated again and again, and keeps its count. */
 static struct block *find(uint64_t address)
@@ -63,6 +91,18 @@ static struct block *find(uint64_t address)
 	return block;
 }
 
+static void begun(unsigned int cpu, void *data)
+{
+	struct now *now = &nows[cpu % CPUS];
+	uint64_t clock = __builtin_ia32_rdtsc();
+
+	if (now->block)
+		now->block->cycles[cpu % CPUS] += clock - now->since;
+	now->block = data;
+	/* Read anew: what is done here is nobody's. */
+	now->since = __builtin_ia32_rdtsc();
+}
+
 static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	struct block *block;
@@ -71,34 +111,46 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	pthread_mutex_lock(&lock);
 	block = find(qemu_plugin_tb_vaddr(tb));
 	pthread_mutex_unlock(&lock);
-	qemu_plugin_register_vcpu_tb_exec_inline(tb, QEMU_PLUGIN_INLINE_ADD_U64, &block->count,
-						 qemu_plugin_tb_n_insns(tb));
+	if (clocked)
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, begun, 0, block);
+	else
+		qemu_plugin_register_vcpu_tb_exec_inline(tb, QEMU_PLUGIN_INLINE_ADD_U64,
+							 &block->count, qemu_plugin_tb_n_insns(tb));
 	qemu_plugin_register_vcpu_tb_exec_inline(tb, QEMU_PLUGIN_INLINE_ADD_U64, &block->times, 1);
 }
 
 static void at_exit(qemu_plugin_id_t id, void *arg)
 {
 	FILE *file = fopen(out, "w");
+	uint64_t clock = __builtin_ia32_rdtsc() - first_clock;
+	double nanoseconds = (double)(wall() - first_wall) / (double)clock;
 
 	(void)id;
 	(void)arg;
 	if (!file)
 		return;
 	for (int i = 0; i < BUCKETS; i++)
-		for (struct block *block = blocks[i]; block; block = block->next)
+		for (struct block *block = blocks[i]; block; block = block->next) {
+			for (int cpu = 0; cpu < CPUS; cpu++)
+				block->count += (uint64_t)((double)block->cycles[cpu] * nanoseconds);
 			fprintf(file, "%" PRIx64 " %" PRIu64 " %" PRIu64 "\n", block->address,
 				block->count, block->times);
+		}
 	fclose(file);
 }
 
 int qemu_plugin_install(qemu_plugin_id_t id, const void *info, int argc, char **argv)
 {
 	(void)info;
-	for (int i = 0; i < argc; i++)
+	for (int i = 0; i < argc; i++) {
 		if (!strncmp(argv[i], "out=", 4))
 			out = strdup(argv[i] + 4);
+		clocked |= !strcmp(argv[i], "clock=on");
+	}
 	if (!out)
 		return -1;
+	first_wall = wall();
+	first_clock = __builtin_ia32_rdtsc();
 	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
 	qemu_plugin_register_atexit_cb(id, at_exit, NULL);
 	return 0;
