@@ -52,6 +52,9 @@ use crate::{
     }, //
 };
 
+/// A message of so many bytes is long: the copy takes as long as waking who hears of it.
+const LONG: u32 = 16 << 10;
+
 impl Flow {
     /// Checks a new request against everything that can be known now.
     pub(super) fn begin(self: &Arc<Self>, exec: &mut Exec) -> Step {
@@ -338,6 +341,10 @@ impl Flow {
             Work::FetchAdd { .. } | Work::CompareSwap { .. } => (Counter::Atomics, false, false),
             Work::Register { .. } | Work::Invalidate { .. } | Work::Bind { .. } => return,
         };
+        if job.length >= LONG {
+            self.from.long_message();
+            self.to.long_message();
+        }
         let bytes = u64::from(job.length);
         let received = (Counter::Receives, u64::from(back));
         let ends = if out {

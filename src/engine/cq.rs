@@ -33,6 +33,7 @@ use kernel::{
     new_work,
     prelude::*,
     sync::{
+        atomic::AtomicFlag,
         Arc,
         Mutex,
         SpinLockIrq, //
@@ -171,6 +172,8 @@ pub(crate) struct CompletionQueue {
     upcalls: Upcalls,
     #[pin]
     work: Work<Self>,
+    /// A long message was moved since the last receive.
+    long: AtomicFlag,
     /// Ends a lull, from a thread.
     #[pin]
     awake: Work<Self, 1>,
@@ -211,6 +214,7 @@ impl CompletionQueue {
                 timer <- HrTimer::new(),
                 upcalls <- Upcalls::new(),
                 work <- new_work!("ndk_cq"),
+                long: AtomicFlag::new(false),
                 awake <- new_work!("ndk_cq_awake"),
             }),
             GFP_KERNEL,

@@ -35,7 +35,8 @@ mod tests {
                 Lab, //
             },
             queues::Queue, //
-        }, //
+        },
+        sys::softirq::BhDisabled, //
     };
 
     const READ: Completion = Completion {
@@ -144,6 +145,39 @@ mod tests {
                 sleep(2);
                 assert!(queue.log.calls.get() == after);
                 drop(queue);
+            }
+        }
+        Ok(())
+    }
+
+    /// Arms, adds a receive, and says whether the call for it waits.
+    fn waits(queue: &Queue) -> Result<bool> {
+        // Neither the thread nor the timer comes between.
+        let _section = BhDisabled::enter().ok_or(EPERM)?;
+        queue.cq.arm(Arm::Any, IfPresent::Wait);
+        assert!(queue.cq.push(RECEIVE).is_ok());
+        Ok(queue.cq.is_waiting())
+    }
+
+    #[test]
+    fn the_call_for_a_receive_behind_a_long_message_does_not_wait() -> Result {
+        let (queue, _lab) = with_lulls(32)?;
+        let mut calls = 0;
+        // Several at a time: that makes the next ones wait.
+        for _ in 0..FIRST {
+            assert!(told(&queue, &[RECEIVE; 8], &mut calls));
+        }
+        for long in [false, true, true, false] {
+            if long {
+                queue.cq.long_message();
+            }
+            assert!(waits(&queue)? != long);
+            calls += 1;
+            assert!(called(&queue, calls) && empty(&queue) == 1);
+            assert!(told(&queue, &[RECEIVE; 8], &mut calls));
+            // Whatever was learnt from the one alone.
+            for _ in 0..FIRST {
+                assert!(told(&queue, &[RECEIVE; 8], &mut calls));
             }
         }
         Ok(())

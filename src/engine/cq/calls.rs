@@ -3,7 +3,10 @@
 //! When the consumer of a completion queue is called, and the call.
 
 use kernel::{
-    sync::Arc,
+    sync::{
+        atomic::ordering::Relaxed,
+        Arc, //
+    },
     workqueue::WorkItem, //
 };
 
@@ -55,15 +58,19 @@ impl CompletionQueue {
         if !inner.lull.concerns(satisfied) {
             return satisfied;
         }
+        let receive = operation.is_receive();
         let arrived = Arrived {
             satisfied,
-            receive: operation.is_receive(),
+            receive,
             // What is no message brings what the consumer waits for: no answer follows.
-            urgent: inner.urgent || inner.ring.is_full() || !operation.is_message(),
+            urgent: inner.urgent
+                || inner.ring.is_full()
+                || !operation.is_message()
+                || (receive && self.were_long()),
             by_task: softirq::is_task(),
             fresh: inner.fresh,
         };
-        let verdict = inner.lull.judge(arrived, time::now_ns);
+        let verdict = inner.lull.judge(arrived);
         match verdict {
             lull::Verdict::Nothing => return false,
             lull::Verdict::Call => return true,
@@ -77,6 +84,27 @@ impl CompletionQueue {
             self.timer.arm(self, lull::TICK_NS);
         }
         false
+    }
+
+    /// A long message was moved that concerns who uses this queue. Any context.
+    pub(crate) fn long_message(&self) {
+        self.long.store(true, Relaxed);
+    }
+
+    /// Whether a call waits for more.
+    #[cfg(ndk_kunit)]
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.inner.lock().lull.is_waiting()
+    }
+
+    /// Whether there was one since this was last asked, under the lock of `inner`.
+    fn were_long(&self) -> bool {
+        // A mark that is set between the two counts for this receive.
+        let long = self.long.load(Relaxed);
+        if long {
+            self.long.store(false, Relaxed);
+        }
+        long
     }
 
     /// Lets calls wait for more where that has been found to be worth it (see [`lull`]).

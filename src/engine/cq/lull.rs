@@ -7,11 +7,12 @@
 //! - a consumer that sends and waits for the answer is called for the send first, and for the answer
 //!   a moment later. So the call for a **send** waits for the next receive;
 //! - a task that posts one message after the other wakes the peer's consumer for each. So the call
-//!   for a **receive** waits until [`MANY`] are there, as long as they come fast, or the task that
-//!   sends leaves the processor (see [`crate::sys::softirq::Late`]).
+//!   for a **receive** waits until [`MANY`] are there, or the task that sends leaves the processor
+//!   (see [`crate::sys::softirq::Late`]).
 //!
-//! In any case the call is made within twice [`TICK_NS`]; for a failure, and for what softirq causes,
-//! at once. Whether waiting is worth it is found out by waiting: where nothing more came the next
+//! In any case the call is made within twice [`TICK_NS`]; for a failure, for what softirq causes, and
+//! where a long message was moved meanwhile, at once: what comes with that is better looked after
+//! while the next one is copied. Whether waiting is worth it is found out by waiting: where nothing more came the next
 //! calls are prompt, and there are more of them each time. Under NVMe at queue depth 32 this leaves
 //! one call for six requests of three for each, and half as much work again is done.
 //!
@@ -20,13 +21,9 @@
 /// So many entries are worth a call.
 const MANY: u32 = 8;
 
-/// Receives that come more slowly than one in so many nanoseconds are better taken while the next is
-/// sent: those of long messages.
-const GAP_NS: u64 = 80_000;
-
 /// The time of the timer, in nanoseconds. It is not armed anew for each call: what has begun to wait
 /// since the timer was armed for something else waits for it once more.
-pub(super) const TICK_NS: u64 = 500_000;
+pub(super) const TICK_NS: u64 = 1_000_000;
 
 /// Calls that are prompt at the beginning.
 const PROMPT_FIRST: u32 = 64;
@@ -95,7 +92,7 @@ pub(super) struct Arrived {
     pub(super) satisfied: bool,
     /// It is a receive.
     pub(super) receive: bool,
-    /// A request failed, or the queue is full.
+    /// A request failed, or the queue is full, or the messages are long.
     pub(super) urgent: bool,
     /// A task caused it, which goes on when this call returns.
     pub(super) by_task: bool,
@@ -109,8 +106,6 @@ pub(super) struct Lull {
     waiting: Option<Cause>,
     /// The timer has run out once since it began to wait.
     old: bool,
-    /// When a receive began to wait, in nanoseconds.
-    since: u64,
     /// Receives that came while one waited, that one included.
     gathered: u32,
     sends: Habit,
@@ -122,7 +117,6 @@ impl Lull {
         allowed: false,
         waiting: None,
         old: false,
-        since: 0,
         gathered: 0,
         sends: Habit::new(PROMPT_MOST.0),
         receives: Habit::new(PROMPT_MOST.1),
@@ -139,16 +133,22 @@ impl Lull {
         self.allowed && (satisfied || self.waiting.is_some())
     }
 
+    /// Whether a call waits.
+    #[cfg(ndk_kunit)]
+    pub(super) fn is_waiting(&self) -> bool {
+        self.waiting.is_some()
+    }
+
     /// What to do now that an entry was added.
-    pub(super) fn judge(&mut self, arrived: Arrived, now: impl FnOnce() -> u64) -> Verdict {
+    pub(super) fn judge(&mut self, arrived: Arrived) -> Verdict {
         match self.waiting {
-            Some(_) => self.go_on(arrived, now),
-            None if arrived.satisfied => self.begin(arrived, now),
+            Some(_) => self.go_on(arrived),
+            None if arrived.satisfied => self.begin(arrived),
             None => Verdict::Nothing,
         }
     }
 
-    fn begin(&mut self, arrived: Arrived, now: impl FnOnce() -> u64) -> Verdict {
+    fn begin(&mut self, arrived: Arrived) -> Verdict {
         if arrived.urgent || !arrived.by_task {
             return Verdict::Call;
         }
@@ -162,13 +162,10 @@ impl Lull {
         self.waiting = Some(cause);
         self.old = false;
         self.gathered = 1;
-        if cause == Cause::Receive {
-            self.since = now();
-        }
         verdict
     }
 
-    fn go_on(&mut self, arrived: Arrived, now: impl FnOnce() -> u64) -> Verdict {
+    fn go_on(&mut self, arrived: Arrived) -> Verdict {
         let enough = arrived.urgent || arrived.fresh >= MANY;
         match self.waiting {
             Some(Cause::Send) if arrived.receive => {
@@ -177,20 +174,15 @@ impl Lull {
                 let old = self.old;
                 let verdict = match enough {
                     true => Verdict::Call,
-                    false => self.begin(arrived, now),
+                    false => self.begin(arrived),
                 };
                 // It is one wait to the consumer.
                 self.old = old;
                 verdict
             }
             Some(Cause::Receive) => {
-                let gaps = u64::from(self.gathered);
                 self.gathered += u32::from(arrived.receive);
-                let slow = arrived.receive && now().saturating_sub(self.since) > gaps * GAP_NS;
-                if slow {
-                    self.gathered = 1;
-                }
-                match slow || enough || !arrived.by_task {
+                match enough || !arrived.by_task {
                     true => {
                         self.let_go();
                         Verdict::Call
@@ -264,17 +256,12 @@ mod tests {
         }
     }
 
-    /// No time passes.
-    fn judge(lull: &mut Lull, arrived: Arrived) -> Verdict {
-        lull.judge(arrived, || 1000)
-    }
-
     /// A lull that has made its first calls promptly.
     fn ready(of: Arrived) -> Lull {
         let mut lull = Lull::OFF;
         lull.allow();
         for _ in 0..PROMPT_FIRST {
-            assert!(judge(&mut lull, of) == Verdict::Call);
+            assert!(lull.judge(of) == Verdict::Call);
         }
         lull
     }
@@ -282,7 +269,7 @@ mod tests {
     /// How many calls are prompt before one waits.
     fn prompt(lull: &mut Lull, of: Arrived) -> u32 {
         let mut count = 0;
-        while judge(lull, of) == Verdict::Call {
+        while lull.judge(of) == Verdict::Call {
             count += 1;
         }
         count
@@ -300,10 +287,10 @@ mod tests {
     fn the_call_for_a_send_waits_for_the_next_receive() {
         let mut lull = ready(SEND);
         for _ in 0..100 {
-            assert!(judge(&mut lull, SEND) == Verdict::Wait && lull.concerns(false));
-            assert!(judge(&mut lull, more(SEND, 2)) == Verdict::Nothing);
+            assert!(lull.judge(SEND) == Verdict::Wait && lull.concerns(false));
+            assert!(lull.judge(more(SEND, 2)) == Verdict::Nothing);
             // Receives have not been tried yet: this one is told of at once.
-            assert!(judge(&mut lull, more(RECEIVE, 3)) != Verdict::Nothing);
+            assert!(lull.judge(more(RECEIVE, 3)) != Verdict::Nothing);
             lull.clear();
         }
     }
@@ -313,7 +300,7 @@ mod tests {
         let mut lull = ready(SEND);
         let mut penalty = PROMPT_LEAST;
         for _ in 0..20 {
-            assert!(judge(&mut lull, SEND) == Verdict::Wait);
+            assert!(lull.judge(SEND) == Verdict::Wait);
             assert!(lull.grow_old() && !lull.grow_old());
             assert!(lull.let_go() && !lull.let_go());
             assert!(prompt(&mut lull, SEND) == penalty);
@@ -330,11 +317,11 @@ mod tests {
     fn receives_are_told_of_when_there_are_many() {
         let mut lull = ready(RECEIVE);
         for _ in 0..3 {
-            assert!(judge(&mut lull, RECEIVE) == Verdict::WaitForThread);
+            assert!(lull.judge(RECEIVE) == Verdict::WaitForThread);
             for fresh in 2..MANY {
-                assert!(judge(&mut lull, more(RECEIVE, fresh)) == Verdict::Nothing);
+                assert!(lull.judge(more(RECEIVE, fresh)) == Verdict::Nothing);
             }
-            assert!(judge(&mut lull, more(RECEIVE, MANY)) == Verdict::Call);
+            assert!(lull.judge(more(RECEIVE, MANY)) == Verdict::Call);
             assert!(!lull.concerns(false));
         }
     }
@@ -342,43 +329,32 @@ mod tests {
     #[test]
     fn an_answer_that_waits_itself_does_not_begin_the_time_anew() {
         let mut lull = ready(SEND);
-        while judge(&mut lull, RECEIVE) == Verdict::Call {}
+        while lull.judge(RECEIVE) == Verdict::Call {}
         lull.clear();
-        assert!(judge(&mut lull, SEND) == Verdict::Wait && lull.grow_old());
-        assert!(judge(&mut lull, more(RECEIVE, 2)) == Verdict::WaitForThread);
+        assert!(lull.judge(SEND) == Verdict::Wait && lull.grow_old());
+        assert!(lull.judge(more(RECEIVE, 2)) == Verdict::WaitForThread);
         assert!(!lull.grow_old() && lull.let_go());
     }
 
     #[test]
     fn the_thread_ends_the_wait_of_a_receive_alone() {
         let mut lull = ready(SEND);
-        assert!(judge(&mut lull, SEND) == Verdict::Wait);
+        assert!(lull.judge(SEND) == Verdict::Wait);
         assert!(!lull.let_go_receive() && lull.concerns(false));
         lull.clear();
         let mut lull = ready(RECEIVE);
-        assert!(judge(&mut lull, RECEIVE) == Verdict::WaitForThread);
+        assert!(lull.judge(RECEIVE) == Verdict::WaitForThread);
         assert!(lull.let_go_receive() && !lull.let_go_receive());
-    }
-
-    #[test]
-    fn receives_that_come_slowly_are_told_of_at_once() {
-        let mut lull = ready(RECEIVE);
-        assert!(lull.judge(RECEIVE, || 1000) == Verdict::WaitForThread);
-        // The gaps are counted together.
-        assert!(lull.judge(more(RECEIVE, 2), || 1000 + GAP_NS) == Verdict::Nothing);
-        assert!(lull.judge(more(RECEIVE, 3), || 1000 + 2 * GAP_NS) == Verdict::Nothing);
-        assert!(lull.judge(more(RECEIVE, 4), || 1001 + 3 * GAP_NS) == Verdict::Call);
-        assert!(prompt(&mut lull, RECEIVE) == PROMPT_LEAST);
     }
 
     #[test]
     fn a_receive_alone_makes_the_next_calls_prompt() {
         let mut lull = ready(RECEIVE);
-        assert!(judge(&mut lull, RECEIVE) == Verdict::WaitForThread);
-        assert!(judge(&mut lull, more(SEND, 2)) == Verdict::Nothing);
+        assert!(lull.judge(RECEIVE) == Verdict::WaitForThread);
+        assert!(lull.judge(more(SEND, 2)) == Verdict::Nothing);
         assert!(lull.let_go());
         assert!(prompt(&mut lull, RECEIVE) == PROMPT_LEAST);
-        assert!(judge(&mut lull, more(RECEIVE, 2)) == Verdict::Nothing);
+        assert!(lull.judge(more(RECEIVE, 2)) == Verdict::Nothing);
         assert!(lull.let_go());
         assert!(prompt(&mut lull, RECEIVE) == 0);
     }
@@ -392,21 +368,18 @@ mod tests {
                 ..of
             };
             let mut lull = ready(of);
-            assert!(
-                judge(&mut lull, urgent) == Verdict::Call
-                    && judge(&mut lull, softirq) == Verdict::Call
-            );
-            assert!(judge(&mut lull, of) != Verdict::Call);
-            assert!(judge(&mut lull, more(urgent, 2)) == Verdict::Call);
+            assert!(lull.judge(urgent) == Verdict::Call && lull.judge(softirq) == Verdict::Call);
+            assert!(lull.judge(of) != Verdict::Call);
+            assert!(lull.judge(more(urgent, 2)) == Verdict::Call);
         }
         for of in [SEND, RECEIVE] {
             let mut lull = ready(of);
-            assert!(judge(&mut lull, of) != Verdict::Call);
+            assert!(lull.judge(of) != Verdict::Call);
             let softirq = Arrived {
                 by_task: false,
                 ..more(of, 2)
             };
-            assert!(judge(&mut lull, softirq) == Verdict::Call);
+            assert!(lull.judge(softirq) == Verdict::Call);
         }
     }
 
@@ -414,7 +387,7 @@ mod tests {
     fn what_began_to_wait_after_the_timer_was_armed_waits_for_it_once_more() {
         let mut lull = ready(SEND);
         assert!(!lull.grow_old());
-        assert!(judge(&mut lull, SEND) == Verdict::Wait);
+        assert!(lull.judge(SEND) == Verdict::Wait);
         assert!(lull.grow_old());
         assert!(!lull.grow_old() && lull.let_go());
     }
