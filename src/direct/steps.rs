@@ -37,6 +37,7 @@ use crate::{
         transfer::{
             self,
             Fault,
+            Piece,
             Place, //
         },
         work::{
@@ -55,6 +56,11 @@ use crate::{
 /// A message of so many bytes is long: the copy takes as long as waking who hears of it.
 const LONG: u32 = 16 << 10;
 
+/// Whether the bytes of a request are those of one element of its list.
+fn is_one_piece(job: &Job) -> bool {
+    job.sges.len() == 1 && job.length > 0 && !job.flags.has(Flags::INLINE)
+}
+
 impl Flow {
     /// Checks a new request against everything that can be known now.
     pub(super) fn begin(self: &Arc<Self>, exec: &mut Exec) -> Step {
@@ -68,7 +74,17 @@ impl Flow {
             Local::Remote => (),
         }
         let len = u64::from(exec.job.length);
-        if self.local(&exec.job).check(len).is_err() {
+        // What is of one piece and is read first of all is checked when it is opened.
+        let is_checked_later = is_one_piece(&exec.job) && exec.job.work.is_outbound();
+        let most = exec.bytes_left.min(BYTES_PER_HOLD);
+        match exec.job.work {
+            Work::Send { .. } if is_checked_later => return self.send(exec, len),
+            Work::Write { to, .. } if is_checked_later && len <= most => {
+                return self.write(exec, to, len)
+            }
+            _ => (),
+        }
+        if !is_checked_later && self.local(&exec.job).check(len).is_err() {
             return Ok(self.refuse(exec, Status::LocalAccess));
         }
         Ok(match exec.job.work {
@@ -76,6 +92,47 @@ impl Flow {
             Work::FetchAdd { at, .. } | Work::CompareSwap { at, .. } => self.atomic(exec, at),
             _ => Phase::Copy(0),
         })
+    }
+
+    /// Carries a send of one piece out, in one go if a receive is there: the way of most messages.
+    fn send(self: &Arc<Self>, exec: &mut Exec, len: u64) -> Step {
+        let most = exec.bytes_left.min(BYTES_PER_HOLD);
+        let Exec {
+            job,
+            receive,
+            taken,
+            ..
+        } = exec;
+        let mut moved = None;
+        let found = {
+            let Ok(source) = self.piece(job) else {
+                return Ok(self.refuse(exec, Status::LocalAccess));
+            };
+            let found = match self.is_stopped() {
+                true => Taken::Closed,
+                false => self.to.take_receive(receive),
+            };
+            *taken = found == Taken::Ready;
+            // What fits into the first element needs no other.
+            let sink = receive.sges.first().filter(|_| *taken);
+            if let Some(sink) = sink.filter(|s| u64::from(s.len) >= len && len <= most) {
+                let user = self.to.local_user();
+                let sink = Piece::local(self.to.adapter(), user, Rights::LOCAL_WRITE, sink);
+                let sink = sink.map_err(Fault::Sink);
+                moved = Some(sink.and_then(|sink| transfer::copy_whole(&source, &sink, len)));
+            }
+            found
+        };
+        match moved {
+            Some(Ok(())) => {
+                exec.bytes_left -= len;
+                return self.finish(exec);
+            }
+            Some(Err(fault)) => return Ok(self.end_fault(exec, fault)),
+            None => (),
+        }
+        exec.phase = Phase::Receive;
+        self.took(exec, found)
     }
 
     /// Ends the request as failed on its own side's account; the peer's receive is flushed.
@@ -125,7 +182,39 @@ impl Flow {
         if self.is_stopped() {
             return Ok(self.refuse(exec, Status::Flushed));
         }
-        match self.to.take_receive(&mut exec.receive) {
+        let found = self.to.take_receive(&mut exec.receive);
+        self.took(exec, found)
+    }
+
+    /// The memory of a request of one piece, of which that is read.
+    #[inline]
+    fn piece(&self, job: &Job) -> Result<Piece<'_>, Denied> {
+        let sge = job.sges.first().ok_or(Denied::Bounds)?;
+        let user = self.from.local_user();
+        Piece::local(self.from.adapter(), user, Rights::NONE, sge)
+    }
+
+    /// Carries a write of one piece out.
+    fn write(self: &Arc<Self>, exec: &mut Exec, to: Remote, len: u64) -> Step {
+        let source = self.piece(&exec.job).map_err(Fault::Source);
+        let moved = source.and_then(|source| {
+            let _inside = self.enter(Rights::REMOTE_WRITE).map_err(Fault::Sink)?;
+            let (adapter, user) = (self.to.adapter(), self.to.peer_user());
+            let sink = Piece::named(adapter, user, Rights::REMOTE_WRITE, to, len);
+            transfer::copy_whole(&source, &sink.map_err(Fault::Sink)?, len)
+        });
+        match moved {
+            Ok(()) => {
+                exec.bytes_left -= len;
+                self.copy(exec, len)
+            }
+            Err(fault) => Ok(self.end_fault(exec, fault)),
+        }
+    }
+
+    /// Goes on with the receive that was found, or not.
+    fn took(self: &Arc<Self>, exec: &mut Exec, found: Taken) -> Step {
+        match found {
             Taken::Ready => (),
             Taken::Closed => return Ok(self.refuse(exec, Status::Flushed)),
             Taken::Empty => return self.wait_for_receive(exec),

@@ -69,6 +69,57 @@ pub(crate) enum Fault {
     Sink(Denied),
 }
 
+/// Memory of one message that is one range, open: a [`Held`] for the messages that are most.
+pub(crate) struct Piece<'a>(Memory<'a>);
+
+impl<'a> Piece<'a> {
+    /// The memory of an element of a local list.
+    #[inline]
+    pub(crate) fn local(
+        adapter: &'a Adapter,
+        user: User,
+        wanted: Rights,
+        sge: &Sge,
+    ) -> Result<Self, Denied> {
+        open_local(adapter, user, wanted, sge).map(Self)
+    }
+
+    /// A range that the peer named.
+    #[inline]
+    pub(crate) fn named(
+        adapter: &'a Adapter,
+        user: User,
+        wanted: Rights,
+        at: Remote,
+        len: u64,
+    ) -> Result<Self, Denied> {
+        let access = adapter
+            .regions()
+            .access(at.token, user, wanted, at.addr, len)?;
+        Ok(Self(Memory::Registered(access)))
+    }
+
+    /// Memory that follows one another from byte `at` on; `hint` is 0 at first.
+    #[inline]
+    fn run(&self, at: u64, hint: &mut usize) -> Run<'_> {
+        self.0.run(at, hint)
+    }
+}
+
+impl Memory<'_> {
+    /// Memory that follows one another from byte `at` on; empty for inline bytes, which are not
+    /// consumer memory.
+    #[inline]
+    fn run(&self, at: u64, hint: &mut usize) -> Run<'_> {
+        match self {
+            // CAST: 64-bit kernel addresses.
+            Self::Whole(run) => run.part(at as usize, usize::MAX),
+            Self::Registered(access) => access.run_near(at, hint),
+            Self::Bytes(_) => Run::EMPTY,
+        }
+    }
+}
+
 impl<'a> Place<'a> {
     /// Opens the part that holds byte `at` of the message.
     #[inline]
@@ -77,7 +128,7 @@ impl<'a> Place<'a> {
     }
 
     /// The same, where element `first` of a list begins with byte `begin`, not behind `at`.
-    #[inline]
+    #[inline(always)]
     fn open_from(&self, first: usize, begin: u64, at: u64) -> Result<Held<'a>, Denied> {
         let (memory, end) = match *self {
             Self::List {
@@ -154,7 +205,7 @@ impl<'a> Place<'a> {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn open_element<'a>(
     adapter: &'a Adapter,
     user: User,
@@ -208,18 +259,21 @@ fn open_region<'a>(
 }
 
 impl Held<'_> {
+    /// Before the first part of a place.
+    const NOTHING: Self = Self {
+        memory: Memory::Bytes(&[]),
+        begin: 0,
+        end: 0,
+        next: 0,
+        hint: 0,
+    };
+
     /// Memory that follows one another from byte `at` of the message on.
     ///
     /// Empty where this part does not reach, and for inline bytes, which are not consumer memory.
     #[inline]
     fn run(&mut self, at: u64) -> Run<'_> {
-        let skip = at.wrapping_sub(self.begin);
-        match &self.memory {
-            // CAST: 64-bit kernel addresses.
-            Memory::Whole(run) => run.part(skip as usize, usize::MAX),
-            Memory::Registered(access) => access.run_near(skip, &mut self.hint),
-            Memory::Bytes(_) => Run::EMPTY,
-        }
+        (self.memory).run(at.wrapping_sub(self.begin), &mut self.hint)
     }
 
     /// Copies from byte `at` of the message into `to`; returns how many bytes.
@@ -246,11 +300,7 @@ pub(crate) fn copy(
     until: u64,
 ) -> Result<u64, Fault> {
     let mut at = from;
-    if at >= until {
-        return Ok(at);
-    }
-    let mut read = source.open(at).map_err(Fault::Source)?;
-    let mut write = sink.open(at).map_err(Fault::Sink)?;
+    let (mut read, mut write) = (Held::NOTHING, Held::NOTHING);
     while at < until {
         if at >= read.end {
             read = source
@@ -271,6 +321,28 @@ pub(crate) fn copy(
         at += moved;
     }
     Ok(at)
+}
+
+/// Copies the first `len` bytes, which both have. The caller bounds `len`.
+#[inline]
+pub(crate) fn copy_whole(from: &Piece<'_>, to: &Piece<'_>, len: u64) -> Result<(), Fault> {
+    let (mut at, mut read, mut write) = (0, 0, 0);
+    if let (Memory::Whole(from), Memory::Whole(to)) = (&from.0, &to.0) {
+        // The way of most messages: nothing is looked for.
+        let most = usize::try_from(len).unwrap_or(usize::MAX);
+        // CAST: widening.
+        at = to.part(0, most).copy_from(from.part(0, most)) as u64;
+    }
+    while at < len {
+        let most = usize::try_from(len - at).unwrap_or(usize::MAX);
+        let sink = to.run(at, &mut write).part(0, most);
+        // CAST: widening.
+        match sink.copy_from(from.run(at, &mut read)) as u64 {
+            0 => return Err(Fault::Sink(Denied::Bounds)),
+            moved => at += moved,
+        }
+    }
+    Ok(())
 }
 
 /// Executes an RDMA atomic on the eight bytes of `place`, and returns the old value.

@@ -279,6 +279,37 @@ mod tests {
     }
 
     #[test]
+    fn an_element_that_no_byte_reaches_is_not_looked_at() -> Result {
+        let bench = Bench::new()?;
+        let (source, sink) = (bench.a.filled(LEN, 71)?, bench.b.buffer(LEN)?);
+        let (near, far) = (Traps::new(&bench.a)?, Traps::new(&bench.b)?);
+        for len in [1, 8] {
+            for bad in &far.list {
+                sink.clear();
+                bench.b.receive(1, &[sink.sge(0, 8), bad.sge()])?;
+                bench.a.post(2, SEND, &[source.sge(0, len)])?;
+                assert!(bench.a.sends.brings(2, Status::Success));
+                assert!(bench.b.receives.brings(1, Status::Success));
+                assert!(sink.holds(0, len as usize, 71, 0));
+            }
+        }
+        assert!(near.are_untouched() && far.are_untouched());
+        Ok(())
+    }
+
+    #[test]
+    fn bad_memory_at_both_ends_of_a_write_is_a_local_error() -> Result {
+        for n in 0..10 {
+            let attempt = Attempt::new()?;
+            let (near, far) = (Traps::new(&attempt.bench.a)?, Traps::new(&attempt.bench.b)?);
+            let (work, sge) = (write(far.list[n].remote()), near.list[n].sge());
+            assert!(attempt.ends(work, sge, Status::LocalAccess, Status::Flushed)?);
+            assert!(attempt.left_nothing() && near.are_untouched() && far.are_untouched());
+        }
+        Ok(())
+    }
+
+    #[test]
     fn memory_without_local_write_takes_nothing() -> Result {
         let attempt = Attempt::new()?;
         let fixed = attempt.bench.a.buffer_with(LEN, READS)?;

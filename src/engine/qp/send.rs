@@ -262,6 +262,34 @@ impl SendQueue {
         self.reads -= u32::from(entry.work.is_read());
     }
 
+    /// Completes a started request as a success, if it is the first of the queue and the only one
+    /// that this concerns; says whether the completion queue did not take it.
+    ///
+    /// `None` when it did nothing: [`SendQueue::done`] and [`SendQueue::retire`] do what is to be done.
+    #[inline]
+    pub(super) fn finish_first(
+        &mut self,
+        (seq, length): (u32, u32),
+        qp: usize,
+        cq: &Arc<CompletionQueue>,
+    ) -> Option<bool> {
+        let is_plain = !self.flushing && !self.muted && self.stop_at.is_none();
+        let second = self.ring.get_mut(seq.wrapping_add(1));
+        let is_followed = second.is_some_and(|e| matches!(e.stage, Stage::Done(_)));
+        if self.ring.head() != seq || !is_plain || is_followed {
+            return None;
+        }
+        let first = (self.ring.front()).filter(|e| matches!(e.stage, Stage::Started))?;
+        let told = first.flags.has(Flags::SIGNALED);
+        let entry = Completion {
+            length,
+            ..first.completion(qp, Status::Success)
+        };
+        self.reads -= u32::from(first.work.is_read());
+        self.ring.leave();
+        Some(told && cq.push(entry).is_err())
+    }
+
     /// Completes what is done at the front of the queue, as much as one hold of the lock allows.
     ///
     /// `calm` says whether the peer touches nothing any more: only then is anything cancelled.
