@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A QEMU plugin: how many instructions the guest executed in each translated
- * block.  Argument: out=FILE, which gets a line "address instructions times" for
+ * A QEMU plugin: how many instructions, or how much time, went into each translated
+ * block of the guest.  Argument: out=FILE, which gets a line "address instructions times" for
  * each block when QEMU ends.
  *
- * With clock=on the line is "address cycles times": the host's time stamps from the
+ * With clock=on the line is "address nanoseconds times": the host's time from the
  * beginning of the block to that of the next one on the same virtual processor, what
  * QEMU did meanwhile included; an instruction that halts has the time asleep.
  *
@@ -42,14 +42,18 @@ void qemu_plugin_register_vcpu_tb_exec_inline(struct qemu_plugin_tb *tb, int op,
 					      uint64_t imm);
 
 #define BUCKETS (1 << 16)
-#define CPUS	16
+/* As many virtual processors as clock=on is for. */
+#define CPUS	2
 
 struct block {
 	struct block *next;
 	uint64_t address;
 	uint64_t count;
 	uint64_t times;
-	uint64_t cycles[CPUS];
+	/* With clock=on, of each virtual processor. */
+	struct {
+		uint64_t cycles, times;
+	} on[CPUS];
 };
 
 /* What a virtual processor executes, and since when: its own cache line. */
@@ -93,11 +97,16 @@ static struct block *find(uint64_t address)
 
 static void begun(unsigned int cpu, void *data)
 {
-	struct now *now = &nows[cpu % CPUS];
 	uint64_t clock = __builtin_ia32_rdtsc();
+	struct now *now;
 
-	if (now->block)
-		now->block->cycles[cpu % CPUS] += clock - now->since;
+	if (cpu >= CPUS)
+		abort();
+	now = &nows[cpu];
+	if (now->block) {
+		now->block->on[cpu].cycles += clock - now->since;
+		now->block->on[cpu].times++;
+	}
 	now->block = data;
 	/* Read anew: what is done here is nobody's. */
 	now->since = __builtin_ia32_rdtsc();
@@ -111,11 +120,12 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	pthread_mutex_lock(&lock);
 	block = find(qemu_plugin_tb_vaddr(tb));
 	pthread_mutex_unlock(&lock);
-	if (clocked)
+	if (clocked) {
 		qemu_plugin_register_vcpu_tb_exec_cb(tb, begun, 0, block);
-	else
-		qemu_plugin_register_vcpu_tb_exec_inline(tb, QEMU_PLUGIN_INLINE_ADD_U64,
-							 &block->count, qemu_plugin_tb_n_insns(tb));
+		return;
+	}
+	qemu_plugin_register_vcpu_tb_exec_inline(tb, QEMU_PLUGIN_INLINE_ADD_U64, &block->count,
+						 qemu_plugin_tb_n_insns(tb));
 	qemu_plugin_register_vcpu_tb_exec_inline(tb, QEMU_PLUGIN_INLINE_ADD_U64, &block->times, 1);
 }
 
@@ -131,8 +141,10 @@ static void at_exit(qemu_plugin_id_t id, void *arg)
 		return;
 	for (int i = 0; i < BUCKETS; i++)
 		for (struct block *block = blocks[i]; block; block = block->next) {
-			for (int cpu = 0; cpu < CPUS; cpu++)
-				block->count += (uint64_t)((double)block->cycles[cpu] * nanoseconds);
+			for (int cpu = 0; cpu < CPUS; cpu++) {
+				block->count += (uint64_t)((double)block->on[cpu].cycles * nanoseconds);
+				block->times += block->on[cpu].times;
+			}
 			fprintf(file, "%" PRIx64 " %" PRIu64 " %" PRIu64 "\n", block->address,
 				block->count, block->times);
 		}
