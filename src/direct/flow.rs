@@ -13,6 +13,9 @@
 //!                                                                                    \-> Empty
 //! ```
 //!
+//! A send or write of one piece goes from Begin to its end in one step, if nothing has to be
+//! waited for.
+//!
 //! Context: [`Flow::run`] runs with softirqs off, in softirq or in the posting context; it never
 //! sleeps. Lock order: `exec` is the outermost lock of the engine's order.
 

@@ -37,8 +37,8 @@ use crate::{
         transfer::{
             self,
             Fault,
-            Piece,
-            Place, //
+            Place,
+            Single, //
         },
         work::{
             Extra,
@@ -62,7 +62,8 @@ fn is_one_piece(job: &Job) -> bool {
 }
 
 impl Flow {
-    /// Checks a new request against everything that can be known now.
+    /// Checks a new request against everything that can be known now; one that needs nothing else
+    /// is carried out as well.
     pub(super) fn begin(self: &Arc<Self>, exec: &mut Exec) -> Step {
         if exec.job.forbidden {
             return Ok(self.refuse(exec, Status::LocalOperation));
@@ -74,17 +75,15 @@ impl Flow {
             Local::Remote => (),
         }
         let len = u64::from(exec.job.length);
-        // What is of one piece and is read first of all is checked when it is opened.
-        let is_checked_later = is_one_piece(&exec.job) && exec.job.work.is_outbound();
         let most = exec.bytes_left.min(BYTES_PER_HOLD);
         match exec.job.work {
-            Work::Send { .. } if is_checked_later => return self.send(exec, len),
-            Work::Write { to, .. } if is_checked_later && len <= most => {
+            Work::Send { .. } if is_one_piece(&exec.job) => return self.send(exec, len),
+            Work::Write { to, .. } if is_one_piece(&exec.job) && len <= most => {
                 return self.write(exec, to, len)
             }
             _ => (),
         }
-        if !is_checked_later && self.local(&exec.job).check(len).is_err() {
+        if self.local(&exec.job).check(len).is_err() {
             return Ok(self.refuse(exec, Status::LocalAccess));
         }
         Ok(match exec.job.work {
@@ -105,7 +104,7 @@ impl Flow {
         } = exec;
         let mut moved = None;
         let found = {
-            let Ok(source) = self.piece(job) else {
+            let Ok(source) = self.single(job) else {
                 return Ok(self.refuse(exec, Status::LocalAccess));
             };
             let found = match self.is_stopped() {
@@ -117,7 +116,7 @@ impl Flow {
             let sink = receive.sges.first().filter(|_| *taken);
             if let Some(sink) = sink.filter(|s| u64::from(s.len) >= len && len <= most) {
                 let user = self.to.local_user();
-                let sink = Piece::local(self.to.adapter(), user, Rights::LOCAL_WRITE, sink);
+                let sink = Single::local(self.to.adapter(), user, Rights::LOCAL_WRITE, sink);
                 let sink = sink.map_err(Fault::Sink);
                 moved = Some(sink.and_then(|sink| transfer::copy_whole(&source, &sink, len)));
             }
@@ -133,6 +132,38 @@ impl Flow {
         }
         exec.phase = Phase::Receive;
         self.took(exec, found)
+    }
+
+    /// The memory of a request of one piece that is read from it.
+    #[inline]
+    fn single(&self, job: &Job) -> Result<Single<'_>, Denied> {
+        let sge = job.sges.first().ok_or(Denied::Bounds)?;
+        let user = self.from.local_user();
+        Single::local(self.from.adapter(), user, Rights::NONE, sge)
+    }
+
+    /// Carries a write of one piece out.
+    fn write(self: &Arc<Self>, exec: &mut Exec, to: Remote, len: u64) -> Step {
+        let moved = match self.single(&exec.job) {
+            Ok(source) => self.write_from(&source, to, len),
+            Err(_) => return Ok(self.refuse(exec, Status::LocalAccess)),
+        };
+        match moved {
+            Ok(()) => {
+                exec.bytes_left -= len;
+                self.copy(exec, len)
+            }
+            Err(fault) => Ok(self.end_fault(exec, fault)),
+        }
+    }
+
+    fn write_from(&self, source: &Single<'_>, to: Remote, len: u64) -> Result<(), Fault> {
+        let _inside = self.enter(Rights::REMOTE_WRITE).map_err(Fault::Sink)?;
+        let (adapter, user) = (self.to.adapter(), self.to.peer_user());
+        // Left before the queue pair is: who finds that quiet finds the region unused.
+        let sink = Single::named(adapter, user, Rights::REMOTE_WRITE, to, len);
+        let sink = sink.map_err(Fault::Sink)?;
+        transfer::copy_whole(source, &sink, len)
     }
 
     /// Ends the request as failed on its own side's account; the peer's receive is flushed.
@@ -184,32 +215,6 @@ impl Flow {
         }
         let found = self.to.take_receive(&mut exec.receive);
         self.took(exec, found)
-    }
-
-    /// The memory of a request of one piece, of which that is read.
-    #[inline]
-    fn piece(&self, job: &Job) -> Result<Piece<'_>, Denied> {
-        let sge = job.sges.first().ok_or(Denied::Bounds)?;
-        let user = self.from.local_user();
-        Piece::local(self.from.adapter(), user, Rights::NONE, sge)
-    }
-
-    /// Carries a write of one piece out.
-    fn write(self: &Arc<Self>, exec: &mut Exec, to: Remote, len: u64) -> Step {
-        let source = self.piece(&exec.job).map_err(Fault::Source);
-        let moved = source.and_then(|source| {
-            let _inside = self.enter(Rights::REMOTE_WRITE).map_err(Fault::Sink)?;
-            let (adapter, user) = (self.to.adapter(), self.to.peer_user());
-            let sink = Piece::named(adapter, user, Rights::REMOTE_WRITE, to, len);
-            transfer::copy_whole(&source, &sink.map_err(Fault::Sink)?, len)
-        });
-        match moved {
-            Ok(()) => {
-                exec.bytes_left -= len;
-                self.copy(exec, len)
-            }
-            Err(fault) => Ok(self.end_fault(exec, fault)),
-        }
     }
 
     /// Goes on with the receive that was found, or not.
@@ -418,6 +423,10 @@ impl Flow {
 
     fn succeed(self: &Arc<Self>, exec: &mut Exec) -> Phase {
         self.count(&exec.job);
+        if exec.job.length >= LONG {
+            self.from.long_message();
+            self.to.long_message();
+        }
         self.end(exec, Status::Success, Status::Success)
     }
 
@@ -430,10 +439,6 @@ impl Flow {
             Work::FetchAdd { .. } | Work::CompareSwap { .. } => (Counter::Atomics, false, false),
             Work::Register { .. } | Work::Invalidate { .. } | Work::Bind { .. } => return,
         };
-        if job.length >= LONG {
-            self.from.long_message();
-            self.to.long_message();
-        }
         let bytes = u64::from(job.length);
         let received = (Counter::Receives, u64::from(back));
         let ends = if out {

@@ -172,11 +172,11 @@ pub(crate) struct CompletionQueue {
     upcalls: Upcalls,
     #[pin]
     work: Work<Self>,
-    /// A long message was moved since the last receive.
-    long: AtomicFlag,
     /// Ends a lull, from a thread.
     #[pin]
     awake: Work<Self, 1>,
+    /// A long message was moved since this was last looked at.
+    long: AtomicFlag,
 }
 
 impl_has_work! {
@@ -214,8 +214,8 @@ impl CompletionQueue {
                 timer <- HrTimer::new(),
                 upcalls <- Upcalls::new(),
                 work <- new_work!("ndk_cq"),
-                long: AtomicFlag::new(false),
                 awake <- new_work!("ndk_cq_awake"),
+                long: AtomicFlag::new(false),
             }),
             GFP_KERNEL,
         )

@@ -308,17 +308,10 @@ impl QueuePair {
     pub(crate) fn complete_and_start(self: &Arc<Self>, job: &mut Job) -> Next {
         let mut sq = self.sq.lock();
         let first = sq.finish_first((job.seq, job.length), self.cookie, &self.send_cq);
-        let retired = match first {
-            Some(lost) => Retired {
-                more: false,
-                lost,
-                stopped: false,
-            },
-            None => {
-                sq.done(job.seq, Status::Success, job.length);
-                self.retire(&mut sq)
-            }
-        };
+        let retired = first.unwrap_or_else(|| {
+            sq.done(job.seq, Status::Success, job.length);
+            self.retire(&mut sq)
+        });
         let next = sq.start(job);
         drop(sq);
         if self.after(retired) {

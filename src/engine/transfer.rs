@@ -4,7 +4,7 @@
 //!
 //! A [`Place`] is one side of a message: a gather or scatter list, a range of a region that the
 //! peer named, or bytes taken inline. It is opened for a bounded part of the message at a time;
-//! what is open is a [`Held`], under which the memory stays accessible. So an invalidation waits
+//! what is open is a [`Held`], or a [`Single`], under which the memory stays accessible. So an invalidation waits
 //! for one part at most, and the next part of a transfer meets the checks again.
 
 use super::{
@@ -69,10 +69,10 @@ pub(crate) enum Fault {
     Sink(Denied),
 }
 
-/// Memory of one message that is one range, open: a [`Held`] for the messages that are most.
-pub(crate) struct Piece<'a>(Memory<'a>);
+/// One range, open, that holds a whole message: what most messages need of a [`Held`].
+pub(crate) struct Single<'a>(Memory<'a>);
 
-impl<'a> Piece<'a> {
+impl<'a> Single<'a> {
     /// The memory of an element of a local list.
     #[inline]
     pub(crate) fn local(
@@ -325,7 +325,7 @@ pub(crate) fn copy(
 
 /// Copies the first `len` bytes, which both have. The caller bounds `len`.
 #[inline]
-pub(crate) fn copy_whole(from: &Piece<'_>, to: &Piece<'_>, len: u64) -> Result<(), Fault> {
+pub(crate) fn copy_whole(from: &Single<'_>, to: &Single<'_>, len: u64) -> Result<(), Fault> {
     let (mut at, mut read, mut write) = (0, 0, 0);
     if let (Memory::Whole(from), Memory::Whole(to)) = (&from.0, &to.0) {
         // The way of most messages: nothing is looked for.

@@ -145,6 +145,18 @@ impl Hand {
         self.end.qp.complete(seq, status, 0);
     }
 
+    /// Ends the request that was started last as a success, and starts the next that may begin; its
+    /// number, or `None`.
+    pub(crate) fn go_on(&mut self) -> Option<u32> {
+        let seq = self.job.seq;
+        self.begun.retain(|s| *s != seq);
+        if self.end.qp.complete_and_start(&mut self.job) == Next::Nothing {
+            return None;
+        }
+        let _ = self.begun.push(self.job.seq, GFP_KERNEL);
+        Some(self.job.seq)
+    }
+
     /// Takes a receive for a message.
     pub(crate) fn take(&mut self) -> Taken {
         let taken = self.end.qp.take_receive(&mut self.receive);

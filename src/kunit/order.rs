@@ -88,6 +88,54 @@ mod tests {
     }
 
     #[test]
+    fn the_next_request_starts_with_the_end_of_one() -> Result {
+        let mut hand = posted(&with_reads(1), &[WRITE, SEND, READ, READ])?;
+        hand.end.post_with(104, SEND, FENCED, &[])?;
+        hand.end.post_with(105, SEND, Flags::NONE, &[])?;
+        hand.end.post(106, WRITE, &[])?;
+        assert!(hand.start() == Some(0));
+        // A read makes room for the next, and the last one lets what is fenced begin.
+        for seq in 1..7 {
+            assert!(hand.go_on() == Some(seq));
+            let silent = seq == 6;
+            assert!(silent || hand.end.sends.brings(99 + u64::from(seq), Status::Success));
+            assert!(hand.end.sends.is_silent());
+        }
+        assert!(hand.go_on().is_none());
+        assert!(hand.end.sends.brings(106, Status::Success) && hand.end.sends.is_silent());
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_done_already_completes_with_the_one_before_it() -> Result {
+        let mut hand = posted(&Plan::PLAIN, &[READ, WRITE, SEND, WRITE])?;
+        assert!(hand.start_all() == 4);
+        for seq in [1, 2] {
+            hand.finish(seq, Status::Success);
+        }
+        // Neither is the first.
+        assert!(hand.job.seq == 3 && hand.go_on().is_none() && hand.end.sends.is_silent());
+        hand.job.seq = 0;
+        assert!(hand.go_on().is_none());
+        assert!(hand.end.sends.brings_all(100..104, Status::Success));
+        assert!(hand.end.sends.is_silent());
+        Ok(())
+    }
+
+    #[test]
+    fn a_request_that_ends_while_the_queue_is_flushed_takes_the_others_with_it() -> Result {
+        let mut hand = posted(&Plan::PLAIN, &[WRITE, SEND, WRITE])?;
+        assert!(hand.start() == Some(0));
+        hand.end.qp.fail();
+        assert!(hand.end.sends.is_silent());
+        assert!(hand.go_on().is_none());
+        assert!(hand.end.sends.brings(100, Status::Success));
+        assert!(hand.end.sends.brings_all(101..103, Status::Flushed));
+        assert!(hand.end.sends.is_silent());
+        Ok(())
+    }
+
+    #[test]
     fn a_fence_waits_for_every_earlier_read() -> Result {
         let mut hand = posted(&Plan::PLAIN, &[READ, READ])?;
         hand.end.post_with(102, SEND, FENCED, &[])?;

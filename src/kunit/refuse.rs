@@ -282,7 +282,7 @@ mod tests {
     fn an_element_that_no_byte_reaches_is_not_looked_at() -> Result {
         let bench = Bench::new()?;
         let (source, sink) = (bench.a.filled(LEN, 71)?, bench.b.buffer(LEN)?);
-        let (near, far) = (Traps::new(&bench.a)?, Traps::new(&bench.b)?);
+        let far = Traps::new(&bench.b)?;
         for len in [1, 8] {
             for bad in &far.list {
                 sink.clear();
@@ -290,10 +290,29 @@ mod tests {
                 bench.a.post(2, SEND, &[source.sge(0, len)])?;
                 assert!(bench.a.sends.brings(2, Status::Success));
                 assert!(bench.b.receives.brings(1, Status::Success));
-                assert!(sink.holds(0, len as usize, 71, 0));
+                assert!(sink.holds(0, len, 71, 0));
             }
         }
-        assert!(near.are_untouched() && far.are_untouched());
+        assert!(far.are_untouched());
+        Ok(())
+    }
+
+    #[test]
+    fn bad_memory_is_a_local_error_where_the_peer_allows_nothing_either() -> Result {
+        // In one part, and in more than one hold of the memory or one run takes.
+        for len in [8, 256 << 10, (256 << 10) + 1, 3 << 20] {
+            let attempt = Attempt::with(ALL, Rights::NONE)?;
+            let bad = Bad {
+                token: attempt.near.token(),
+                addr: BASE + 1,
+                len: len.max(LEN as u32),
+            };
+            let work = write(attempt.far.remote(0));
+            assert!(attempt.ends(work, bad.sge(), Status::LocalAccess, Status::Flushed)?);
+            assert!(attempt.left_nothing());
+            let refused = attempt.bench.b.counted(Counter::AccessRefused);
+            assert!(refused == 0);
+        }
         Ok(())
     }
 

@@ -146,6 +146,52 @@ mod tests {
     }
 
     #[test]
+    fn both_ends_are_told_of_long_messages_and_of_no_others() -> Result {
+        const LEN: usize = 16 << 10;
+        for (len, long) in [(LEN - 1, false), (LEN, true)] {
+            for n in 0..3 {
+                let bench = Bench::new()?;
+                let (here, there) = (bench.a.filled(LEN, 28)?, bench.b.filled(LEN, 29)?);
+                bench.b.receive(2, &[there.whole()])?;
+                let works = [SEND, write(there.remote(0)), read(there.remote(0))];
+                bench.a.post(1, works[n], &[here.sge(0, len)])?;
+                assert!(bench.a.sends.brings(1, Status::Success));
+                settle(bench.a.adapter());
+                assert!(bench.a.receives.cq.is_behind_long() == long);
+                assert!(bench.b.receives.cq.is_behind_long() == long);
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn messages_of_one_piece_use_the_budget_of_a_run_up() -> Result {
+        // Four of them are a run's bytes, and each is all that is held at once.
+        const LEN: usize = 256 << 10;
+        let bench = Bench::with(&Plan::deep(16, 16), &Plan::deep(16, 16))?;
+        let (source, sink) = (bench.a.filled(LEN, 30)?, bench.b.buffer(LEN)?);
+        for len in [LEN - 1, LEN] {
+            for (work, receives) in [(SEND, 10), (write(sink.remote(0)), 0)] {
+                sink.clear();
+                let before = bench.a.counted(Counter::BudgetSpent);
+                for n in 0..receives {
+                    bench.b.receive(n, &[sink.whole()])?;
+                }
+                for n in 0..10 {
+                    let list = [source.sge(0, len)].into_iter();
+                    assert!(bench.a.qp.post(n, work, Flags::SIGNALED, list).is_ok());
+                }
+                bench.a.qp.ring();
+                assert!(bench.a.sends.brings_all(0..10, Status::Success));
+                assert!(bench.b.receives.brings_all(0..receives, Status::Success));
+                assert!(sink.holds(0, len, 30, 0) && sink.is_blank(len, LEN - len));
+                assert!(bench.a.counted(Counter::BudgetSpent) >= before + 2);
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
     fn a_long_run_of_requests_goes_on_from_softirq_in_order() -> Result {
         let bench = Bench::with(&Plan::deep(300, 1), &Plan::PLAIN)?;
         let (source, sink) = (bench.a.filled(300, 24)?, bench.b.buffer(300)?);

@@ -86,9 +86,16 @@ impl CompletionQueue {
         false
     }
 
-    /// A long message was moved that concerns who uses this queue. Any context.
+    /// A long message was moved that concerns who uses this queue: the call for the next receive does
+    /// not wait. Any context.
     pub(crate) fn long_message(&self) {
         self.long.store(true, Relaxed);
+    }
+
+    /// Whether the next receive is taken for one behind a long message.
+    #[cfg(ndk_kunit)]
+    pub(crate) fn is_behind_long(&self) -> bool {
+        self.long.load(Relaxed)
     }
 
     /// Whether a call waits for more.
@@ -98,6 +105,9 @@ impl CompletionQueue {
     }
 
     /// Whether there was one since this was last asked, under the lock of `inner`.
+    ///
+    /// Of queue pairs that share a queue one may take the mark of the other: then that one's call
+    /// waits.
     fn were_long(&self) -> bool {
         // A mark that is set between the two counts for this receive.
         let long = self.long.load(Relaxed);
@@ -123,7 +133,7 @@ impl CompletionQueue {
         if young {
             self.timer.arm(self, lull::TICK_NS);
         } else if by_timer {
-            call |= inner.lull.let_go();
+            call |= inner.lull.time_out();
         } else {
             call = inner.lull.let_go_receive();
         }

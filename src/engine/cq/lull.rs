@@ -10,9 +10,9 @@
 //!   for a **receive** waits until [`MANY`] are there, or the task that sends leaves the processor
 //!   (see [`crate::sys::softirq::Late`]).
 //!
-//! In any case the call is made within twice [`TICK_NS`]; for a failure, for what softirq causes, and
-//! where a long message was moved meanwhile, at once: what comes with that is better looked after
-//! while the next one is copied. Whether waiting is worth it is found out by waiting: where nothing more came the next
+//! In any case the call is made within twice [`TICK_NS`]. It is made at once for a failure, for what
+//! softirq causes, and for a receive when a long message was moved: what comes with that is better
+//! looked after while the next one is copied. Whether waiting is worth it is found out by waiting: where nothing more came the next
 //! calls are prompt, and there are more of them each time. Under NVMe at queue depth 32 this leaves
 //! one call for six requests of three for each, and half as much work again is done.
 //!
@@ -218,8 +218,14 @@ impl Lull {
         self.waiting == Some(Cause::Receive) && self.let_go()
     }
 
+    /// The timer ended the wait: it took too long, whatever came; says whether a call waited.
+    pub(super) fn time_out(&mut self) -> bool {
+        self.gathered = 0;
+        self.let_go()
+    }
+
     /// Nothing waits any more; says whether a call did.
-    pub(super) fn let_go(&mut self) -> bool {
+    fn let_go(&mut self) -> bool {
         let waited = self.waiting.take();
         match waited {
             Some(Cause::Send) => self.sends.learn(false),
@@ -302,7 +308,7 @@ mod tests {
         for _ in 0..20 {
             assert!(lull.judge(SEND) == Verdict::Wait);
             assert!(lull.grow_old() && !lull.grow_old());
-            assert!(lull.let_go() && !lull.let_go());
+            assert!(lull.time_out() && !lull.time_out());
             assert!(prompt(&mut lull, SEND) == penalty);
             lull.clear();
             penalty = PROMPT_MOST.0.min(penalty * 2);
@@ -333,7 +339,37 @@ mod tests {
         lull.clear();
         assert!(lull.judge(SEND) == Verdict::Wait && lull.grow_old());
         assert!(lull.judge(more(RECEIVE, 2)) == Verdict::WaitForThread);
-        assert!(!lull.grow_old() && lull.let_go());
+        assert!(!lull.grow_old() && lull.time_out());
+    }
+
+    #[test]
+    fn receives_that_the_timer_told_of_make_the_next_calls_prompt() {
+        let mut lull = ready(RECEIVE);
+        let mut penalty = PROMPT_LEAST;
+        for _ in 0..10 {
+            // Many more came than one, but it took long.
+            assert!(lull.judge(RECEIVE) == Verdict::WaitForThread);
+            for fresh in 2..MANY {
+                assert!(lull.judge(more(RECEIVE, fresh)) == Verdict::Nothing);
+            }
+            assert!(lull.time_out() && prompt(&mut lull, RECEIVE) == penalty);
+            lull.clear();
+            penalty = PROMPT_MOST.1.min(penalty * 2);
+        }
+        assert!(penalty == PROMPT_MOST.1);
+    }
+
+    #[test]
+    fn what_is_urgent_ends_a_wait_that_was_worth_it() {
+        let mut lull = ready(RECEIVE);
+        for _ in 0..3 {
+            assert!(lull.judge(RECEIVE) == Verdict::WaitForThread);
+            let urgent = Arrived {
+                urgent: true,
+                ..more(RECEIVE, 2)
+            };
+            assert!(lull.judge(urgent) == Verdict::Call);
+        }
     }
 
     #[test]
@@ -352,10 +388,10 @@ mod tests {
         let mut lull = ready(RECEIVE);
         assert!(lull.judge(RECEIVE) == Verdict::WaitForThread);
         assert!(lull.judge(more(SEND, 2)) == Verdict::Nothing);
-        assert!(lull.let_go());
+        assert!(lull.let_go_receive());
         assert!(prompt(&mut lull, RECEIVE) == PROMPT_LEAST);
         assert!(lull.judge(more(RECEIVE, 2)) == Verdict::Nothing);
-        assert!(lull.let_go());
+        assert!(lull.let_go_receive());
         assert!(prompt(&mut lull, RECEIVE) == 0);
     }
 
@@ -389,6 +425,6 @@ mod tests {
         assert!(!lull.grow_old());
         assert!(lull.judge(SEND) == Verdict::Wait);
         assert!(lull.grow_old());
-        assert!(!lull.grow_old() && lull.let_go());
+        assert!(!lull.grow_old() && lull.time_out());
     }
 }

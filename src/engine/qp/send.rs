@@ -262,17 +262,17 @@ impl SendQueue {
         self.reads -= u32::from(entry.work.is_read());
     }
 
-    /// Completes a started request as a success, if it is the first of the queue and the only one
-    /// that this concerns; says whether the completion queue did not take it.
+    /// Ends a started request as a success and completes it, if it is the first of the queue, and no
+    /// other is to be completed or cancelled with it.
     ///
-    /// `None` when it did nothing: [`SendQueue::done`] and [`SendQueue::retire`] do what is to be done.
+    /// `None` when it did nothing: then [`SendQueue::done`] and [`SendQueue::retire`] are to do it.
     #[inline]
     pub(super) fn finish_first(
         &mut self,
         (seq, length): (u32, u32),
         qp: usize,
         cq: &Arc<CompletionQueue>,
-    ) -> Option<bool> {
+    ) -> Option<Retired> {
         let is_plain = !self.flushing && !self.muted && self.stop_at.is_none();
         let second = self.ring.get_mut(seq.wrapping_add(1));
         let is_followed = second.is_some_and(|e| matches!(e.stage, Stage::Done(_)));
@@ -287,7 +287,11 @@ impl SendQueue {
         };
         self.reads -= u32::from(first.work.is_read());
         self.ring.leave();
-        Some(told && cq.push(entry).is_err())
+        Some(Retired {
+            more: false,
+            lost: told && cq.push(entry).is_err(),
+            stopped: false,
+        })
     }
 
     /// Completes what is done at the front of the queue, as much as one hold of the lock allows.
