@@ -77,7 +77,7 @@ impl Flow {
         let len = u64::from(exec.job.length);
         let most = exec.bytes_left.min(BYTES_PER_HOLD);
         match exec.job.work {
-            Work::Send { .. } if is_one_piece(&exec.job) => return self.send(exec, len),
+            Work::Send { .. } if is_one_piece(&exec.job) => return self.send(exec, len, most),
             Work::Write { to, .. } if is_one_piece(&exec.job) && len <= most => {
                 return self.write(exec, to, len)
             }
@@ -93,9 +93,9 @@ impl Flow {
         })
     }
 
-    /// Carries a send of one piece out, in one go if a receive is there: the way of most messages.
-    fn send(self: &Arc<Self>, exec: &mut Exec, len: u64) -> Step {
-        let most = exec.bytes_left.min(BYTES_PER_HOLD);
+    /// Carries a send of one piece out, in one go if a receive is there and takes it in one piece:
+    /// the way of most messages. No more than `most` bytes may be moved now.
+    fn send(self: &Arc<Self>, exec: &mut Exec, len: u64, most: u64) -> Step {
         let Exec {
             job,
             receive,

@@ -307,7 +307,7 @@ impl QueuePair {
     /// begin, all under one hold of the lock.
     pub(crate) fn complete_and_start(self: &Arc<Self>, job: &mut Job) -> Next {
         let mut sq = self.sq.lock();
-        let first = sq.finish_first((job.seq, job.length), self.cookie, &self.send_cq);
+        let first = sq.finish_first(job.seq, self.cookie, &self.send_cq);
         let retired = first.unwrap_or_else(|| {
             sq.done(job.seq, Status::Success, job.length);
             self.retire(&mut sq)

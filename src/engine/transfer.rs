@@ -4,8 +4,8 @@
 //!
 //! A [`Place`] is one side of a message: a gather or scatter list, a range of a region that the
 //! peer named, or bytes taken inline. It is opened for a bounded part of the message at a time;
-//! what is open is a [`Held`], or a [`Single`], under which the memory stays accessible. So an invalidation waits
-//! for one part at most, and the next part of a transfer meets the checks again.
+//! what is open is a [`Held`], or a [`Single`], under which the memory stays accessible. So an
+//! invalidation waits for one part at most, and the next part of a transfer meets the checks again.
 
 use super::{
     domain::Adapter,
@@ -93,16 +93,7 @@ impl<'a> Single<'a> {
         at: Remote,
         len: u64,
     ) -> Result<Self, Denied> {
-        let access = adapter
-            .regions()
-            .access(at.token, user, wanted, at.addr, len)?;
-        Ok(Self(Memory::Registered(access)))
-    }
-
-    /// Memory that follows one another from byte `at` on; `hint` is 0 at first.
-    #[inline]
-    fn run(&self, at: u64, hint: &mut usize) -> Run<'_> {
-        self.0.run(at, hint)
+        open_range(adapter, user, wanted, at, len).map(Self)
     }
 }
 
@@ -143,11 +134,7 @@ impl<'a> Place<'a> {
                 wanted,
                 at: remote,
                 len,
-            } => {
-                let regions = adapter.regions();
-                let access = regions.access(remote.token, user, wanted, remote.addr, len)?;
-                (Memory::Registered(access), len)
-            }
+            } => (open_range(adapter, user, wanted, remote, len)?, len),
             // CAST: widening.
             Self::Inline(bytes) => (Memory::Bytes(bytes), bytes.len() as u64),
         };
@@ -242,19 +229,27 @@ fn open_local<'a>(
         let run = adapter.memory().slice(sge.addr as usize, sge.len as usize);
         return Ok(Memory::Whole(run.ok_or(Denied::Bounds)?));
     }
-    open_region(adapter, user, wanted, sge)
+    let (at, token) = (sge.addr, sge.token);
+    open_range(
+        adapter,
+        user,
+        wanted,
+        Remote { addr: at, token },
+        sge.len.into(),
+    )
 }
 
-fn open_region<'a>(
+/// A range of a region, local or the peer's.
+fn open_range<'a>(
     adapter: &'a Adapter,
     user: User,
     wanted: Rights,
-    sge: &Sge,
+    at: Remote,
+    len: u64,
 ) -> Result<Memory<'a>, Denied> {
-    let len = u64::from(sge.len);
     let access = adapter
         .regions()
-        .access(sge.token, user, wanted, sge.addr, len)?;
+        .access(at.token, user, wanted, at.addr, len)?;
     Ok(Memory::Registered(access))
 }
 
@@ -335,9 +330,9 @@ pub(crate) fn copy_whole(from: &Single<'_>, to: &Single<'_>, len: u64) -> Result
     }
     while at < len {
         let most = usize::try_from(len - at).unwrap_or(usize::MAX);
-        let sink = to.run(at, &mut write).part(0, most);
+        let sink = to.0.run(at, &mut write).part(0, most);
         // CAST: widening.
-        match sink.copy_from(from.run(at, &mut read)) as u64 {
+        match sink.copy_from(from.0.run(at, &mut read)) as u64 {
             0 => return Err(Fault::Sink(Denied::Bounds)),
             moved => at += moved,
         }

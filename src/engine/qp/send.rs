@@ -269,7 +269,7 @@ impl SendQueue {
     #[inline]
     pub(super) fn finish_first(
         &mut self,
-        (seq, length): (u32, u32),
+        seq: u32,
         qp: usize,
         cq: &Arc<CompletionQueue>,
     ) -> Option<Retired> {
@@ -281,10 +281,7 @@ impl SendQueue {
         }
         let first = (self.ring.front()).filter(|e| matches!(e.stage, Stage::Started))?;
         let told = first.flags.has(Flags::SIGNALED);
-        let entry = Completion {
-            length,
-            ..first.completion(qp, Status::Success)
-        };
+        let entry = first.completion(qp, Status::Success);
         self.reads -= u32::from(first.work.is_read());
         self.ring.leave();
         Some(Retired {

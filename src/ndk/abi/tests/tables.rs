@@ -540,25 +540,17 @@ mod tests {
         Ok((qps, things))
     }
 
-    /// Connects to an address and hangs up; whether both events came with that context.
-    fn ask_and_hang_up(
-        world: &World,
-        address: *mut bindings::sockaddr,
-        len: u32,
+    type Table = *const bindings::ndk_connector_dispatch;
+    type Connector = *mut bindings::ndk_connector;
+
+    /// Connects `ours` on the first of the queue pairs, and accepts on the second; the connector that
+    /// came, and whether it came with `context`.
+    fn join(
+        (table, ours): (Table, Connector),
+        qps: &[*mut bindings::ndk_qp; 2],
+        (address, len): (*mut bindings::sockaddr, u32),
         context: *mut c_void,
-    ) -> Result<(bool, bool)> {
-        let adapters = world.table::<_, bindings::ndk_adapter_dispatch>(world.adapter)?;
-        let made = create(|f, c, out| {
-            call(|| Ok(entry!(adapters, create_connector, world.adapter, f, c, out)))
-        })?;
-        let ours: *mut bindings::ndk_connector = made.object()?;
-        let (qps, things) = two_queue_pairs(world)?;
-        let kind = bindings::NDK_OBJECT_TYPE_CONNECTOR;
-        // SAFETY: A live connector.
-        let (table, thing) = unsafe {
-            let thing = Thing::new::<_, bindings::ndk_connector_dispatch>(ours, kind);
-            ((*ours).dispatch, thing)
-        };
+    ) -> Result<(Connector, bool)> {
         let (from, from_len) = raw_address(here(0));
         let (connecting, accepting) = (Heard::new()?, Heard::new()?);
         let nothing = ptr::null();
@@ -580,10 +572,7 @@ mod tests {
         );
         is(status, PENDING)?;
         let asked = noted(context);
-        let theirs: *mut bindings::ndk_connector =
-            ptr::with_exposed_provenance_mut(CONNECTOR.load(Relaxed));
-        // SAFETY: A live connector.
-        let last = unsafe { Thing::new::<_, bindings::ndk_connector_dispatch>(theirs, kind) };
+        let theirs: Connector = ptr::with_exposed_provenance_mut(CONNECTOR.load(Relaxed));
         let status = entry!(
             table,
             accept,
@@ -605,6 +594,31 @@ mod tests {
             call(|| Ok(entry!(table, complete_connect, ours, None, nobody, f, c)))
         })?)?;
         fine(accepting.wait::<c_void>()?.0)?;
+        Ok((theirs, asked))
+    }
+
+    /// Connects to an address and hangs up; whether both events came with that context.
+    fn ask_and_hang_up(
+        world: &World,
+        address: *mut bindings::sockaddr,
+        len: u32,
+        context: *mut c_void,
+    ) -> Result<(bool, bool)> {
+        let adapters = world.table::<_, bindings::ndk_adapter_dispatch>(world.adapter)?;
+        let made = create(|f, c, out| {
+            call(|| Ok(entry!(adapters, create_connector, world.adapter, f, c, out)))
+        })?;
+        let ours: Connector = made.object()?;
+        let (qps, things) = two_queue_pairs(world)?;
+        let kind = bindings::NDK_OBJECT_TYPE_CONNECTOR;
+        // SAFETY: A live connector.
+        let (table, thing) = unsafe {
+            let thing = Thing::new::<_, bindings::ndk_connector_dispatch>(ours, kind);
+            ((*ours).dispatch, thing)
+        };
+        let (theirs, asked) = join((table, ours), &qps, (address, len), context)?;
+        // SAFETY: A live connector.
+        let last = unsafe { Thing::new::<_, bindings::ndk_connector_dispatch>(theirs, kind) };
         fine(request(|f, c| {
             call(|| Ok(entry!(table, disconnect, ours, f, c)))
         })?)?;
