@@ -13,6 +13,7 @@ LLVM_MAX=29
 RUSTC_MIN=1.85
 BINDGEN_VERSION=0.73.2
 VIRTME_VERSION=1.42
+DEBIAN_SUITE=trixie
 
 KERNEL_SRC=$NDK_CACHE/src/linux-$KERNEL_SERIES
 BINDGEN_DIR=$NDK_CACHE/tools/bindgen-$BINDGEN_VERSION
@@ -47,6 +48,24 @@ has_all() {
 	for name; do
 		command -v "$name" >/dev/null || return 1
 	done
+}
+
+# Whether as_root works: for root, and where user name spaces may be used.
+can_be_root() {
+	((EUID == 0)) || as_root true 2>/dev/null
+}
+
+CANNOT_BE_ROOT="this user cannot make a Debian root: run this as root, or type
+  sudo apt-get install uidmap && sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 $(id -un) && sudo sysctl kernel.unprivileged_userns_clone=1"
+
+# as_root COMMAND...: in a mount name space of its own, as root or as somebody who
+# is root there, with a range of users of his own.
+as_root() {
+	if ((EUID == 0)); then
+		unshare --mount "$@"
+	else
+		unshare --user --map-auto --map-root-user --mount "$@"
+	fi
 }
 
 rustc_version() {

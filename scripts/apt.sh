@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash
+# Source it after lib.sh: a private apt with lists and archives of its own in the
+# cache, for suites that the system lacks.  Needs no root and changes nothing of
+# the system.
+
+APT_DIR=$NDK_CACHE/apt
+
+# The Debian mirror that this machine's own apt uses.
+mirror() {
+	local found
+	found=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources} 2>/dev/null |
+		awk '$1 == "URIs:" || $1 == "deb" { for (i = 2; i <= NF; i++)
+			if ($i ~ /debian(\/|\.list)?$/ && $i ~ /:/) { print $i; exit } }')
+	[[ -n $found ]] || die "the apt sources of this machine name no Debian mirror"
+	echo "$found"
+}
+
+# private_apt NAME SUITE...: from here on `fetch` and the other calls use these
+# suites.  What other names have fetched stays.  Clearing the hooks keeps the
+# system's own clean-up away from its archives.
+private_apt() {
+	local suite url dir=$APT_DIR/$1
+	url=$(mirror)
+	shift
+	mkdir -p "$dir/lists/partial" "$dir/archives/partial"
+	for suite; do
+		echo "deb [arch=amd64 signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $url $suite main"
+	done >"$dir/sources.list"
+	APT_CONFIG_FILE=$dir/apt.conf
+	cat >"$APT_CONFIG_FILE" <<-END
+		APT::Architecture "amd64";
+		APT::Architectures "amd64";
+		Dir::Etc::sourcelist "$dir/sources.list";
+		Dir::Etc::sourceparts "-";
+		Dir::State::lists "$dir/lists";
+		Dir::Cache "$dir";
+		Acquire::Languages "none";
+		Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
+		APT::Sandbox::User "$(id -un)";
+		#clear APT::Update::Pre-Invoke;
+		#clear APT::Update::Post-Invoke;
+		#clear APT::Update::Post-Invoke-Success;
+		#clear DPkg::Post-Invoke;
+	END
+	# A mirror need not have every suite: what comes of it is looked at in `fetch`.
+	apt-get -c "$APT_CONFIG_FILE" -qq update >&2 || say "some suites cannot be fetched from $url"
+}
+
+# package_names REGEX: the packages of these suites whose name matches all of it.
+package_names() {
+	apt-cache -c "$APT_CONFIG_FILE" pkgnames | grep -xE "$1" || true
+}
+
+# newest_version PACKAGE [VERSION-REGEX]
+newest_version() {
+	apt-cache -c "$APT_CONFIG_FILE" madison "$1" | awk -v want="^${2:-}" '$3 ~ want { print $3; exit }'
+}
+
+# fetch DIR PACKAGE [VERSION-REGEX]: download a package there, print the file's name.
+fetch() {
+	local version dir=$1
+	version=$(newest_version "$2" "${3:-}")
+	[[ -n $version ]] || return 1
+	mkdir -p "$dir"
+	(cd "$dir" && apt-get -c "$APT_CONFIG_FILE" -qq download "$2=$version" >&2) || return 1
+	echo "$dir/$2"_*.deb
+}
