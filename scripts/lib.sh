@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash disable=SC2034
-# Shared by the scripts: where things are in the cache, and which versions.
+# Shared by the scripts: where things are in the cache, which versions, and how
+# long things take here.
 # Source it; it changes nothing by itself.
 
 NDK_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -28,6 +29,102 @@ die() {
 say() {
 	echo "== $*" >&2
 }
+
+# --- long steps: what they usually take on this machine
+
+# Seconds between the lines that say how far a step is, and how many of a step's
+# last times are kept.
+STEP_LINE=60
+STEPS_KEPT=5
+
+# A cache may be shared by machines: each has its own file of `SECONDS NAME` lines,
+# the newest last.
+usual_file() {
+	echo "$NDK_CACHE/usual-$({ nproc; grep -m1 'model name' /proc/cpuinfo; } 2>/dev/null | sha256sum | cut -c1-12)"
+}
+
+# duration SECONDS: in words.
+duration() {
+	if (($1 < 90)); then echo "$1 s"; else echo "$((($1 + 30) / 60)) min"; fi
+}
+
+# usual NAME: what the step took here, the median of its last times, in words.
+usual() {
+	local file
+	local -a times=()
+	file=$(usual_file)
+	if [[ -f $file ]]; then
+		mapfile -t times < <(awk -v name="$1" '$1 ~ /^[0-9]+$/ && substr($0, length($1) + 2) == name { print $1 }' "$file" | sort -n)
+	fi
+	if ((${#times[@]})); then
+		echo "usually $(duration "${times[(${#times[@]} - 1) / 2]}") here"
+	else
+		echo "first time on this machine: no figure yet"
+	fi
+}
+
+# took NAME SECONDS: keep it for `usual`.  Only for a run that did the whole work.
+took() {
+	local file
+	file=$(usual_file)
+	mkdir -p "$NDK_CACHE"
+	(
+		flock 8
+		{
+			cat "$file" 2>/dev/null || true
+			echo "$2 $1"
+		} | tac | awk -v most="$STEPS_KEPT" '++seen[substr($0, length($1) + 2)] <= most' | tac >"$file.new"
+		mv "$file.new" "$file"
+	) 8>"$file.lock"
+}
+
+# long_step [--part] [--far FUNCTION] NAME TEXT COMMAND [ARG]...: run the command
+# with a line of TEXT and the usual time before it, and a line each minute while it
+# runs, which ends with what FUNCTION prints.  The time is kept when the command
+# succeeds; with --part the command does not do the whole work of NAME: no time is
+# told or kept.  The command runs in this shell, as if long_step were not there.
+long_step() {
+	local part='' far='' name text start=$SECONDS status line_writer shell=$BASHPID
+	while [[ $1 == --* ]]; do
+		case $1 in
+		--part) part=1 && shift ;;
+		--far) far=$2 && shift 2 ;;
+		*) die "long_step: no option $1" ;;
+		esac
+	done
+	name=$1 text=$2
+	shift 2
+	if [[ -n $part ]]; then say "$text"; else say "$text ($(usual "$name"))"; fi
+	# Without the locks of this shell.
+	step_lines "$shell" "$text" "$far" 8>&- 9>&- &
+	line_writer=$!
+	"$@"
+	status=$?
+	kill "$line_writer" 2>/dev/null || true
+	wait "$line_writer" 2>/dev/null || true
+	((status)) || [[ -n $part ]] || took "$name" $((SECONDS - start))
+	return "$status"
+}
+
+# runs PID: the process is there, and more than a zombie.
+runs() {
+	local stat
+	{ read -r stat <"/proc/$1/stat"; } 2>/dev/null && [[ ${stat##*) } != [ZX]* ]]
+}
+
+# step_lines PID TEXT FUNCTION: a line each minute, while the process is there.
+step_lines() {
+	local start=$SECONDS next=$STEP_LINE how_far
+	while sleep 1 >&/dev/null && runs "$1"; do
+		((SECONDS - start >= next)) || continue
+		how_far=
+		[[ -z $3 ]] || how_far=$("$3") || true
+		say "$2: $(duration "$next")${how_far:+, $how_far}"
+		next=$((next + STEP_LINE))
+	done
+}
+
+# --- tools
 
 # The newest installed clang/lld/llvm that is new enough and complete, as make's
 # LLVM=-N.
