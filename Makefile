@@ -17,7 +17,7 @@ run: ## build, boot a guest, use the device, print a table (the first time: abou
 	@scripts/module-build lean quiet
 	@scripts/vm --kernel lean -- scripts/demo
 
-test: ## all tests: host, KUnit and guest scenarios under the debug kernel
+test: ## all tests: host, KUnit in User Mode Linux and the debug kernel, guest scenarios
 	@scripts/test
 
 bench: ## ndk beside siw, rxe, nvme loop and tcp; QUICK=1: in minutes; MODE=icount: instructions
@@ -26,11 +26,11 @@ bench: ## ndk beside siw, rxe, nvme loop and tcp; QUICK=1: in minutes; MODE=icou
 check: ## rustfmt, clippy, layering rules, shellcheck, checkpatch, kernel-doc, requirements
 	@scripts/check
 
-kunit: ## the KUnit suites alone; FILTER='ndk_cq*' picks some
-	@scripts/kunit
+kunit: ## the KUnit suites alone; FILTER='ndk_cq*' picks some; ARCH=um: in User Mode Linux, in a minute
+	@scripts/kunit $(ARCH)
 
 conformance: ## run all KUnit suites and write docs/conformance.md
-	@FILTER= scripts/kunit >build/conformance.out || true
+	@FILTER= scripts/kunit um >build/conformance.out || true
 	@scripts/conformance build/conformance.out
 	@sed -n '/^[0-9]* requirements/,/excepted/p' docs/conformance.md
 

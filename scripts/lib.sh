@@ -182,7 +182,18 @@ rust_lib_src() {
 }
 
 kernel_fragments() {
-	printf "$NDK_TOP/scripts/kernel/%s.config\n" base net rdma "$1"
+	case $1 in
+	um) echo "$NDK_TOP/scripts/kernel/um.config" ;;
+	*) printf "$NDK_TOP/scripts/kernel/%s.config\n" base net rdma "$1" ;;
+	esac
+}
+
+# What make has to be told about a flavour that is of another architecture, one
+# argument a line.  User Mode Linux loads no module that goes through a table of
+# offsets, which is how rustc reaches other objects unless told otherwise.
+kernel_make_arguments() {
+	[[ $1 != um ]] || printf '%s\n' ARCH=um SUBARCH=x86 \
+		'RUSTFLAGS_MODULE=-Crelocation-model=static -Ccode-model=large'
 }
 
 # All that a built kernel depends on, as a short hash: its directory's name.

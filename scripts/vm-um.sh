@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash disable=SC2034,SC2154
+# The machine of scripts/vm --kernel um: User Mode Linux, a process of this machine.
+# Sourced by scripts/vm, whose variables it uses.
+
+# What only a machine has.
+refuse_for_um() {
+	((!icount && !${#plugins[@]} && !${#net[@]})) ||
+		die "--kernel um has no --icount, --plugin and --net"
+}
+
+# What the command prints gets a descriptor of its own: on standard output and
+# standard error the kernel writes, hence the consoles.  The root is this machine's
+# own, so it is mounted read-only; guest-init lays an overlay over it.  What the
+# kernel keeps in files is in the folder of the run, too, and goes with it.
+um_arguments() {
+	local terminal=null,fd:3
+	((!interactive)) || terminal=fd:0,fd:3
+	# shellcheck disable=SC2054,SC2016 # the commas are channels; the quoted is for the shell that is started
+	machine=(bash -c 'exec 3>&1 >&2 && exec "$0" "$@"'
+		"$kernel/linux" "mem=${mem}M" "ncpus=$cpus" seccomp=on noreboot earlyprintk
+		"uml_dir=$run" umid=um root=host rootfstype=hostfs ro
+		"con0=$terminal" con1=null,fd:2 con=null console=tty1
+		"${kernel_options[@]}" "init=$NDK_TOP/scripts/guest-init")
+}
