@@ -2,20 +2,21 @@
 #
 # The way in: every target does its own set-up.  Kbuild holds what is built.
 
-KERNEL_TARGETS := all run test bench check kunit conformance shell rust-analyzer
+KERNEL_TARGETS := all run test update bench check kunit conformance shell rust-analyzer
 
 .PHONY: help headers clean distclean $(KERNEL_TARGETS)
 
 # What is given on the command line reaches the scripts through the environment.
-export KDIR FILTER QUICK MODE ONLY
+KERNEL ?= $(if $(KDIR),kdir,stock)
+export KERNEL KDIR FILTER QUICK MODE ONLY
 
-all: ## build ndk.ko against the lean test kernel, or against KDIR=/a/built/7.3/tree
-	@scripts/module-build lean
-	@echo "build/lean/ndk.ko"
+all: ## build ndk.ko for Debian's kernel, or KDIR=/a/built/7.3/tree, or KERNEL=lean
+	@scripts/module-build $(KERNEL)
+	@echo "build/$(KERNEL)/ndk.ko"
 
-run: ## build, boot a guest, use the device, print a table (the first time: about 12 minutes)
-	@scripts/module-build lean quiet
-	@scripts/vm --kernel lean -- scripts/demo
+run: ## boot a guest with Debian's kernel (or KERNEL=lean), NVMe over ndk0, verify, report
+	@scripts/module-build $(KERNEL) quiet
+	@scripts/vm --kernel $(KERNEL) -- scripts/demo
 
 test: ## all tests: host, KUnit in User Mode Linux and the debug kernel, guest scenarios
 	@scripts/test
@@ -35,8 +36,11 @@ conformance: ## run all KUnit suites and write docs/conformance.md
 	@sed -n '/^[0-9]* requirements/,/excepted/p' docs/conformance.md
 
 shell: ## an interactive guest with ndk0 up
-	@scripts/module-build lean quiet
-	@scripts/vm --kernel lean --interactive -- scripts/guest-shell
+	@scripts/module-build $(KERNEL) quiet
+	@scripts/vm --kernel $(KERNEL) --interactive -- scripts/guest-shell
+
+update: ## look for a newer kernel of Debian's, which else stays as it was first chosen
+	@scripts/kernel-stock --update >/dev/null
 
 headers: ## install the C headers for consumers into build/include
 	@mkdir -p build/include

@@ -47,6 +47,12 @@ private_apt() {
 	apt-get -c "$APT_CONFIG_FILE" -qq update >&2 || say "some suites cannot be fetched from $url"
 }
 
+# literally TEXT: a regular expression that matches a version or a name, and no other.
+literally() {
+	# shellcheck disable=SC2001 # the replacement uses what was matched
+	sed 's/[.+~]/[&]/g' <<<"$1"
+}
+
 # package_names REGEX: the packages of these suites whose name matches all of it.
 package_names() {
 	apt-cache -c "$APT_CONFIG_FILE" pkgnames | grep -xE "$1" || true

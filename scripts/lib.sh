@@ -147,6 +147,23 @@ has_all() {
 	done
 }
 
+# Whether this machine is Debian 13, whose compilers built its kernel.
+on_debian_13() {
+	# shellcheck disable=SC1091
+	[[ $(. /etc/os-release && echo "${VERSION_CODENAME:-}") == "$DEBIAN_SUITE" ]]
+}
+
+# kernel_run TREE COMMAND...: run a build where the compilers of that tree are.
+kernel_run() {
+	local tree=$1
+	shift
+	if [[ -f $tree/.debian-root ]]; then
+		"$NDK_TOP/scripts/debian-run" "$@"
+	else
+		"$@"
+	fi
+}
+
 # Whether as_root works: for root, and where user name spaces may be used.
 can_be_root() {
 	((EUID == 0)) || as_root true 2>/dev/null

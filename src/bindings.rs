@@ -23,6 +23,8 @@
     non_camel_case_types,
     non_snake_case,
     non_upper_case_globals,
+    // A lint of rustc 1.88 and later.
+    unknown_lints,
     unnecessary_transmutes,
     unreachable_pub,
     unsafe_op_in_unsafe_fn

@@ -27,6 +27,13 @@
 
 #include "shim.h"
 
+/*
+ * Rust keeps a per-CPU address as a plain pointer.  With GCC __percpu is an address
+ * space of its own on x86, which only an integer leads into and out of.
+ */
+#define NDK_TO_PERCPU(type, ptr)	((__force type __percpu *)(unsigned long)(ptr))
+#define NDK_FROM_PERCPU(ptr)		((void *)(__force unsigned long)(ptr))
+
 bool ndk_may_run_bh(void)
 {
 	return !in_hardirq() && !in_nmi() && !irqs_disabled();
@@ -166,7 +173,7 @@ static bool ndk_prompt_keeps(struct ndk_prompt_cpu *here, const struct ndk_promp
 /* What was sent to this processor was worth the interrupt. */
 void ndk_prompt_worth(void *prompt)
 {
-	struct ndk_prompt_cpu __percpu *cpus = (__force struct ndk_prompt_cpu __percpu *)prompt;
+	struct ndk_prompt_cpu __percpu *cpus = NDK_TO_PERCPU(struct ndk_prompt_cpu, prompt);
 
 	this_cpu_write(cpus->woken, 0);
 	this_cpu_write(cpus->keep, NDK_PROMPT_KEPT_LEAST);
@@ -188,12 +195,12 @@ void *ndk_prompt_alloc(void)
 		tasklet_setup(&c->tasklet, ndk_prompt_run);
 		INIT_CSD(&c->csd, ndk_prompt_kick, c);
 	}
-	return (__force void *)cpus;
+	return NDK_FROM_PERCPU(cpus);
 }
 
 bool ndk_prompt_queue(void *prompt, struct work_struct *work, u32 cpu)
 {
-	struct ndk_prompt_cpu __percpu *cpus = (__force struct ndk_prompt_cpu __percpu *)prompt;
+	struct ndk_prompt_cpu __percpu *cpus = NDK_TO_PERCPU(struct ndk_prompt_cpu, prompt);
 	struct ndk_prompt_cpu *c, *here;
 	unsigned long flags;
 	bool first;
@@ -223,7 +230,7 @@ bool ndk_prompt_queue(void *prompt, struct work_struct *work, u32 cpu)
 
 void ndk_prompt_flush(void *prompt)
 {
-	struct ndk_prompt_cpu __percpu *cpus = (__force struct ndk_prompt_cpu __percpu *)prompt;
+	struct ndk_prompt_cpu __percpu *cpus = NDK_TO_PERCPU(struct ndk_prompt_cpu, prompt);
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
@@ -245,7 +252,7 @@ void ndk_prompt_flush(void *prompt)
 
 void ndk_prompt_free(void *prompt)
 {
-	struct ndk_prompt_cpu __percpu *cpus = (__force struct ndk_prompt_cpu __percpu *)prompt;
+	struct ndk_prompt_cpu __percpu *cpus = NDK_TO_PERCPU(struct ndk_prompt_cpu, prompt);
 	int cpu;
 
 	/*
@@ -307,7 +314,7 @@ void *ndk_late_alloc(void)
 		c->worker = kthread_run_worker_on_cpu(cpu, 0, "ndk_late/%u");
 		if (IS_ERR(c->worker)) {
 			c->worker = NULL;
-			ndk_late_free((__force void *)cpus);
+			ndk_late_free(NDK_FROM_PERCPU(cpus));
 			return NULL;
 		}
 		sched_set_normal(c->worker->task, MAX_NICE);
@@ -319,12 +326,12 @@ void *ndk_late_alloc(void)
 
 		c->runs = c->runs ?: some;
 	}
-	return (__force void *)cpus;
+	return NDK_FROM_PERCPU(cpus);
 }
 
 bool ndk_late_queue(void *late, struct work_struct *work)
 {
-	struct ndk_late_cpu __percpu *cpus = (__force struct ndk_late_cpu __percpu *)late;
+	struct ndk_late_cpu __percpu *cpus = NDK_TO_PERCPU(struct ndk_late_cpu, late);
 	struct ndk_late_cpu *c;
 	unsigned long flags;
 	bool first;
@@ -344,7 +351,7 @@ bool ndk_late_queue(void *late, struct work_struct *work)
 
 void ndk_late_flush(void *late)
 {
-	struct ndk_late_cpu __percpu *cpus = (__force struct ndk_late_cpu __percpu *)late;
+	struct ndk_late_cpu __percpu *cpus = NDK_TO_PERCPU(struct ndk_late_cpu, late);
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
@@ -357,7 +364,7 @@ void ndk_late_flush(void *late)
 
 void ndk_late_free(void *late)
 {
-	struct ndk_late_cpu __percpu *cpus = (__force struct ndk_late_cpu __percpu *)late;
+	struct ndk_late_cpu __percpu *cpus = NDK_TO_PERCPU(struct ndk_late_cpu, late);
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
@@ -412,18 +419,18 @@ bool ndk_cpu_is_online(u32 cpu)
 
 void *ndk_percpu_alloc(u32 counters)
 {
-	return (__force void *)__alloc_percpu(counters * sizeof(u64),
-					      __alignof__(u64));
+	return NDK_FROM_PERCPU(__alloc_percpu(counters * sizeof(u64),
+					      __alignof__(u64)));
 }
 
 void ndk_percpu_free(void *counters)
 {
-	free_percpu((__force void __percpu *)counters);
+	free_percpu(NDK_TO_PERCPU(void, counters));
 }
 
 void ndk_percpu_add(void *counters, const struct ndk_add *adds, u32 n)
 {
-	u64 __percpu *p = (__force u64 __percpu *)counters;
+	u64 __percpu *p = NDK_TO_PERCPU(u64, counters);
 
 	for (; n--; adds++)
 		this_cpu_add(p[adds->index], adds->n);
@@ -431,7 +438,7 @@ void ndk_percpu_add(void *counters, const struct ndk_add *adds, u32 n)
 
 u64 ndk_percpu_sum(void *counters, u32 index)
 {
-	u64 __percpu *p = (__force u64 __percpu *)counters;
+	u64 __percpu *p = NDK_TO_PERCPU(u64, counters);
 	u64 sum = 0;
 	int cpu;
 

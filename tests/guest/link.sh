@@ -5,6 +5,8 @@
 # duplicates and bad arguments refused, state following the network device,
 # name spaces, and loading by alias.
 #
+# also: stock
+#
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

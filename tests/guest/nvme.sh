@@ -4,6 +4,8 @@
 # NVMe over the device, both ends in this kernel: verified I/O in the sizes
 # that take different paths, a file system, and what the device tells about
 # itself meanwhile.
+#
+# also: stock
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

@@ -5,6 +5,7 @@
 # of a kind than there are processors, hence six of them and three kinds.
 #
 # vm: --cpus 6 --net user
+# also: stock
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

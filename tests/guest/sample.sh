@@ -4,6 +4,8 @@
 # The C sample: a module of its own that reaches the device through the tables of
 # ndk, by the adapter's name and by its address, and holds ndk while it is loaded.
 #
+# also: stock
+#
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

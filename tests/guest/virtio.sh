@@ -4,6 +4,7 @@
 # A link on a virtio card: its address, its state, and NVMe over it.
 #
 # vm: --cpus 6 --net user
+# also: stock
 #
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail
