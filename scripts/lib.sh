@@ -198,13 +198,6 @@ rust_lib_src() {
 	fi
 }
 
-kernel_fragments() {
-	case $1 in
-	um) echo "$NDK_TOP/scripts/kernel/um.config" ;;
-	*) printf "$NDK_TOP/scripts/kernel/%s.config\n" base net rdma "$1" ;;
-	esac
-}
-
 # What make has to be told about a flavour that is of another architecture, one
 # argument a line.  User Mode Linux loads no module that goes through a table of
 # offsets, which is how rustc reaches other objects unless told otherwise.
@@ -213,10 +206,34 @@ kernel_make_arguments() {
 		'RUSTFLAGS_MODULE=-Crelocation-model=static -Ccode-model=large'
 }
 
-# All that a built kernel depends on, as a short hash: its directory's name.
+# --- the test kernels: a core, and groups of what else a test may need
+
+# The fragments that every test kernel of that flavour has.
+kernel_core() {
+	case $1 in
+	um) echo "$NDK_TOP/scripts/kernel/um.config" ;;
+	*) printf "$NDK_TOP/scripts/kernel/%s.config\n" base net rdma groups/nvme "$1" ;;
+	esac
+}
+
+# All groups there are, one a line.
+kernel_groups() {
+	local file
+	for file in "$NDK_TOP"/scripts/kernel/groups/*.config; do
+		basename "$file" .config
+	done
+}
+
+# groups_needed FILE...: the groups that the files' lines `# kernel:` name.
+groups_needed() {
+	sed -n 's/^# kernel: *//p' "$@" | tr ' ' '\n' | sort -u
+}
+
+# All that a test kernel is made from but its groups, as a short hash: its
+# directory's name.  Groups are added to the tree that is there.
 kernel_key() {
 	local -a fragments
-	mapfile -t fragments < <(kernel_fragments "$1")
+	mapfile -t fragments < <(kernel_core "$1")
 	{
 		head -5 "$KERNEL_SRC/Makefile"
 		cat "${fragments[@]}"
@@ -224,6 +241,16 @@ kernel_key() {
 		"clang$(llvm_suffix)" --version | head -1
 		echo "bindgen $BINDGEN_VERSION"
 	} | sha256sum | cut -c1-12
+}
+
+# use_kernel DIR: until this shell ends nobody builds on that tree.
+use_kernel() {
+	[[ ! -f $1.lock ]] || { exec 7<"$1.lock" && flock -s 7; }
+}
+
+# The configuration of a built tree, as a short hash: modules are of one.
+kernel_stamp() {
+	sha256sum <"$1/include/config/auto.conf" | cut -c1-12
 }
 
 # The sources of a built tree; one that was built in place has no link to them.
