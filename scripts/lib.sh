@@ -226,7 +226,7 @@ kernel_groups() {
 
 # groups_needed FILE...: the groups that the files' lines `# kernel:` name.
 groups_needed() {
-	sed -n 's/^# kernel: *//p' "$@" | tr ' ' '\n' | sort -u
+	(($# == 0)) || sed -n 's/^# kernel: *//p' "$@" | tr ' ' '\n' | sort -u
 }
 
 # All that a test kernel is made from but its groups, as a short hash: its

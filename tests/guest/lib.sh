@@ -8,8 +8,12 @@
 # registers with defer(), and that is undone in reverse order at its end,
 # however it ends. Whatever could hang runs under limit().
 #
+# The groups of the kernel (scripts/kernel/groups) that a scenario uses it names in a
+# line `# kernel: GROUP...`, and the guest that it wants in a line `# vm: OPTION...`.
+#
 # NDK_TYPE selects another soft provider (siw, rxe), to try the scenarios
-# themselves: those cannot use lo and get a dummy device instead.
+# themselves: those cannot use lo and get a dummy device instead. They are in the
+# group peers, which `scripts/kernel-build lean peers` adds to the kernel.
 
 NDK_TYPE=${NDK_TYPE:-ndk}
 DEVICE=${NDK_TYPE}0

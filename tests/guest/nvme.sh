@@ -5,6 +5,7 @@
 # that take different paths, a file system, and what the device tells about
 # itself meanwhile.
 #
+# kernel: nvme
 # also: stock
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

@@ -4,6 +4,7 @@
 # One controller with 16 queues, which connect at once. The host makes no more
 # of a kind than there are processors, hence six of them and three kinds.
 #
+# kernel: nvme
 # vm: --cpus 6 --net user
 # also: stock
 set -euo pipefail

@@ -4,6 +4,7 @@
 # Connections come and go: 50 NVMe controllers one after another, several at
 # once, more queues than one, and refusals in bounded time.
 #
+# kernel: nvme
 # also: stock
 #
 # shellcheck disable=SC2317 # functions are called by their name, see check()

@@ -5,6 +5,7 @@
 # device, with its module. The client may see I/O errors; nothing may hang,
 # and afterwards everything can be set up anew.
 #
+# kernel: nvme
 # also: stock
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

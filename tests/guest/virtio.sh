@@ -3,6 +3,7 @@
 #
 # A link on a virtio card: its address, its state, and NVMe over it.
 #
+# kernel: nvme
 # vm: --cpus 6 --net user
 # also: stock
 #
