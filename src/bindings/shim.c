@@ -591,7 +591,6 @@ bool ndk_log_allowed(void)
 	return __ratelimit(&limit);
 }
 
-/* Memory of the direct map that exists, in each subsection that it touches. */
 u64 ndk_page_address(const struct page *page)
 {
 	return (u64)page_address(page);
@@ -619,13 +618,24 @@ u64 ndk_net_cookie(const struct net *net)
 	return (net ?: &init_net)->net_cookie;
 }
 
+/*
+ * What the memory map knows of in one piece: how much of memory a middle page
+ * table maps depends on the size of a page, and is 512 MiB with pages of 64 KiB.
+ */
+#ifdef CONFIG_SPARSEMEM
+#define NDK_MAP_STEP	SUBSECTION_SIZE
+#else
+#define NDK_MAP_STEP	PMD_SIZE
+#endif
+
+/* Memory of the direct map that exists, at the begin of each step that it touches. */
 bool ndk_is_direct_mapped(u64 addr, u64 len)
 {
 	u64 last = addr + len - 1;
 
 	if (!len || last < addr)
 		return !len;
-	for (; addr <= last; addr = (addr | (PMD_SIZE - 1)) + 1) {
+	for (; addr <= last; addr = (addr | (NDK_MAP_STEP - 1)) + 1) {
 		if (!virt_addr_valid((void *)addr))
 			return false;
 	}

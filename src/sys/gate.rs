@@ -168,7 +168,7 @@ impl<T> Gate<T> {
                 return None;
             }
             // INVARIANT: `BUSY` is set when neither `OPEN` nor an entry is there; `Acquire` pairs
-            // with the `Release` of the last leave.
+            // with the last leave.
             match self.word.cmpxchg(word, word | BUSY, Acquire) {
                 Ok(_) => return Some(Opening { gate: self }),
                 Err(now) => word = now,
@@ -208,8 +208,11 @@ impl<T> Deref for Entered<'_, T> {
 impl<T> Drop for Entered<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // INVARIANT: one `Entered` less; `Release` hands what it did to whoever sees quiet.
-        self.gate.word.fetch_sub(1, Release);
+        // INVARIANT: one `Entered` less. `Full` hands what it did to whoever sees quiet, and orders
+        // the leave before what comes next: who leaves looks then whether somebody waits for that,
+        // and who waits has said so before it looks whether all have left. One of the two sees the
+        // other.
+        self.gate.word.fetch_sub(1, Full);
     }
 }
 

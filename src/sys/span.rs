@@ -264,7 +264,10 @@ pub(crate) fn test_part(run: Run<'_>) -> Span {
 mod tests {
     use super::test_span as span;
     use super::*;
-    use kernel::prelude::*;
+    use kernel::{
+        page::PAGE_SIZE,
+        prelude::*, //
+    };
 
     #[test]
     fn slices_stay_inside() {
@@ -327,8 +330,8 @@ mod tests {
 
     #[test]
     fn reading_an_address_that_cannot_be_read_is_refused() -> Result {
-        let mut page = VVec::from_elem(7u8, 4096, GFP_KERNEL)?;
-        let end = page.as_mut_ptr() as usize + 4096;
+        let mut page = VVec::from_elem(7u8, PAGE_SIZE, GFP_KERNEL)?;
+        let end = page.as_mut_ptr() as usize + PAGE_SIZE;
         let mut to = [0u8; 16];
         // A mapped page is followed by one that is not.
         for (addr, len, want) in [
