@@ -25,6 +25,9 @@
 //! | [`timer`]     | timers that hold a reference to what they are embedded in       |
 //! | [`warning`]   | warnings of the kernel that a test expects                      |
 
+// Addresses and lengths of memory are `u64` to the consumer and `usize` to the machine.
+const _: () = assert!(usize::BITS == 64, "ndk needs a 64-bit kernel");
+
 pub(crate) mod addr;
 pub(crate) mod cpu;
 pub(crate) mod event;

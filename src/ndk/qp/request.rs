@@ -97,7 +97,7 @@ impl Registration<'_> {
     pub(super) fn check(&self) -> Result<u32, NtStatus> {
         let offset = u64::from(self.offset);
         let pages = u32::try_from(self.pages.count()).map_err(|_| NtStatus::INVALID_PARAMETER)?;
-        // OVERFLOW: 2^32 pages are 2^44 bytes.
+        // OVERFLOW: 2^32 pages of 64 KiB have 2^48 bytes.
         let room = (u64::from(pages) * PAGE_SIZE).checked_sub(offset);
         let fits = offset < PAGE_SIZE
             && self.base % PAGE_SIZE == offset
