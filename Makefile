@@ -2,7 +2,7 @@
 #
 # The way in: every target does its own set-up.  Kbuild holds what is built.
 
-KERNEL_TARGETS := all run test update bench check kunit conformance shell rust-analyzer
+KERNEL_TARGETS := all run test update bench check kunit conformance cross shell rust-analyzer
 
 .PHONY: help headers clean distclean $(KERNEL_TARGETS)
 
@@ -27,13 +27,16 @@ bench: ## ndk beside siw, rxe, nvme loop and tcp; QUICK=1: in minutes; MODE=icou
 check: ## rustfmt, clippy, layering rules, shellcheck, checkpatch, kernel-doc, requirements
 	@scripts/check
 
-kunit: ## the KUnit suites alone; FILTER='ndk_cq*' picks some; ARCH=um: in User Mode Linux, in a minute
+kunit: ## the KUnit suites alone; FILTER='ndk_cq*' picks some; ARCH=um: in a minute; ARCH=arm64
 	@scripts/kunit $(ARCH)
 
 conformance: ## run all KUnit suites and write docs/conformance.md
 	@FILTER= scripts/kunit um >build/conformance.out || true
 	@scripts/conformance build/conformance.out
 	@sed -n '/^[0-9]* requirements/,/excepted/p' docs/conformance.md
+
+cross: ## build all modules for arm64 with pages of 64 KiB; a warning is an error
+	@scripts/module-build cross quiet
 
 shell: ## an interactive guest with ndk0 up
 	@scripts/module-build $(KERNEL) quiet

@@ -202,8 +202,10 @@ rust_lib_src() {
 # argument a line.  User Mode Linux loads no module that goes through a table of
 # offsets, which is how rustc reaches other objects unless told otherwise.
 kernel_make_arguments() {
-	[[ $1 != um ]] || printf '%s\n' ARCH=um SUBARCH=x86 \
-		'RUSTFLAGS_MODULE=-Crelocation-model=static -Ccode-model=large'
+	case $1 in
+	um) printf '%s\n' ARCH=um SUBARCH=x86 'RUSTFLAGS_MODULE=-Crelocation-model=static -Ccode-model=large' ;;
+	arm64) echo ARCH=arm64 ;;
+	esac
 }
 
 # --- the test kernels: a core, and groups of what else a test may need
@@ -211,7 +213,7 @@ kernel_make_arguments() {
 # The fragments that every test kernel of that flavour has.
 kernel_core() {
 	case $1 in
-	um) echo "$NDK_TOP/scripts/kernel/um.config" ;;
+	um | arm64) echo "$NDK_TOP/scripts/kernel/$1.config" ;;
 	*) printf "$NDK_TOP/scripts/kernel/%s.config\n" base net rdma groups/nvme "$1" ;;
 	esac
 }
