@@ -247,7 +247,9 @@ kernel_key() {
 
 # use_kernel DIR: until this shell ends nobody builds on that tree.
 use_kernel() {
-	[[ ! -f $1.lock ]] || { exec 7<"$1.lock" && flock -s 7; }
+	[[ -f $1.lock ]] || return 0
+	exec 7<"$1.lock"
+	flock -ns 7 || { say "waiting for the build of $1"; flock -s 7; }
 }
 
 # The configuration of a built tree, as a short hash: modules are of one.
