@@ -114,13 +114,13 @@ runs() {
 
 # step_lines PID TEXT FUNCTION: a line each minute, while the process is there.
 step_lines() {
-	local start=$SECONDS next=$STEP_LINE how_far
+	local start=$SECONDS lines=0 how_far
 	while sleep 1 >&/dev/null && runs "$1"; do
-		((SECONDS - start >= next)) || continue
+		(((SECONDS - start) / STEP_LINE > lines)) || continue
+		lines=$(((SECONDS - start) / STEP_LINE))
 		how_far=
 		[[ -z $3 ]] || how_far=$("$3") || true
-		say "$2: $(duration "$next")${how_far:+, $how_far}"
-		next=$((next + STEP_LINE))
+		say "$2: $(duration $((lines * STEP_LINE)))${how_far:+, $how_far}"
 	done
 }
 
