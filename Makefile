@@ -2,7 +2,8 @@
 #
 # The way in: every target does its own set-up.  Kbuild holds what is built.
 
-KERNEL_TARGETS := all run test update bench check kunit conformance cross shell rust-analyzer
+KERNEL_TARGETS := all run test update bench check kunit conformance cross shell rust-analyzer \
+	deb test-package
 
 .PHONY: help headers clean distclean $(KERNEL_TARGETS)
 
@@ -48,6 +49,12 @@ update: ## look for a newer kernel of Debian's, which else stays as it was first
 headers: ## install the C headers for consumers into build/include
 	@mkdir -p build/include
 	@cp -Rpu include/ndk build/include/
+
+deb: ## build build/deb/ndk-dkms_VERSION_all.deb, for Debian 13
+	@scripts/deb
+
+test-package: ## install, use and purge that package on Debian 13 with its own kernel, in a guest
+	@scripts/test-package
 
 rust-analyzer: ## write rust-project.json for editors
 	@scripts/rust-analyzer

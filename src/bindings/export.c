@@ -29,3 +29,7 @@ void ndk_close_adapter(struct ndk_adapter *adapter)
 	module_put(THIS_MODULE);
 }
 EXPORT_SYMBOL_NS_GPL(ndk_close_adapter, "NDK");
+
+#ifdef NDK_VERSION
+MODULE_VERSION(NDK_VERSION);
+#endif
