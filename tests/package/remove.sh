@@ -13,7 +13,7 @@ purge() {
 
 # What came with the package goes as well, then: DKMS and the compilers.
 autoremove() {
-	apt-get -y purge --autoremove dkms
+	SUDO_FORCE_REMOVE=yes apt-get -y purge --autoremove dkms
 }
 
 nothing_of_ndk() {
@@ -22,9 +22,11 @@ nothing_of_ndk() {
 	[[ -z $found ]] || { echo "$found"; return 1; }
 }
 
+# But for the key that DKMS signed with, which it keeps.
 all_is_gone() {
 	local found
-	found=$(list_files | comm -13 /share/files.before -)
+	found=$(list_files | comm -13 /share/files.before - |
+		grep -vxE '/var/lib/dkms(/mok\.(key|pub))?' || true)
 	[[ -z $found ]] || { echo "$found"; return 1; }
 }
 
