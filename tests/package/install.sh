@@ -15,7 +15,7 @@ tree=/var/cache/ndk-dkms/$good
 
 # sentences FILE: how often it says why the other kernel cannot.
 sentences() {
-	grep -c "Linux $bad" "$1" || true
+	grep -c "ndk cannot be built for Linux $bad: " "$1" || true
 }
 
 install_it() {
@@ -25,6 +25,15 @@ install_it() {
 # As the hooks do it that a kernel's packages call.
 hook() {
 	"/etc/kernel/postinst.d/dkms" "$1"
+}
+
+# A kernel that cannot have the module is installed without a complaint but this.
+hook_of_other() {
+	local n
+	hook "$bad" >/tmp/hook.log 2>&1 || { cat /tmp/hook.log; return 1; }
+	n=$(sentences /tmp/hook.log)
+	cat /tmp/hook.log
+	((n == 1)) || { echo "$n sentences"; return 1; }
 }
 
 drop_module() {
@@ -85,6 +94,7 @@ else
 	not_ok "package: one sentence says why not for Linux $bad" "$n lines name it"
 fi
 refuse "package: nothing for Linux $bad" is_installed "$bad"
+check "package: nor does that kernel's hook fail" hook_of_other
 check "package: the module has the package's version" has_version
 check "package: found by the alias of rdma link add" alias_is_known
 check "package: a kernel's hook builds it again, in the same tree" rebuild_by_hook
