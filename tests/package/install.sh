@@ -18,6 +18,10 @@ sentences() {
 	grep -c "ndk cannot be built for Linux $bad: " "$1" || true
 }
 
+has_nothing() {
+	[[ -z $(dkms_state "$1") && -z $(module_file "$1") ]]
+}
+
 install_it() {
 	apt-get -y install /share/ndk-dkms_*.deb >"$LOG" 2>&1
 }
@@ -93,7 +97,7 @@ if ((n == 1)); then
 else
 	not_ok "package: one sentence says why not for Linux $bad" "$n lines name it"
 fi
-refuse "package: nothing for Linux $bad" is_installed "$bad"
+check "package: nothing for Linux $bad" has_nothing "$bad"
 check "package: nor does that kernel's hook fail" hook_of_other
 check "package: the module has the package's version" has_version
 check "package: found by the alias of rdma link add" alias_is_known
