@@ -12,7 +12,7 @@ PLACES=(/usr/src /usr/include /usr/lib/modules /usr/lib/systemd /usr/share/doc /
 
 # list_files: all that is there, but for what apt and dpkg keep of every package.
 list_files() {
-	find "${PLACES[@]}" 2>/dev/null | sort
+	{ find "${PLACES[@]}" 2>/dev/null || true; } | sort
 }
 
 # kernel SERIES: the release of the installed headers of that series.
