@@ -22,9 +22,9 @@ link_by_alias() {
 }
 
 unit_of_dummy() {
+	limit 60 systemctl -q enable "$DUMMY_UNIT" || return
 	modprobe dummy numdummies=0 && ip link add ndk-d type dummy || return
-	limit 60 systemctl start "$DUMMY_UNIT" || return
-	has_link ndk_ndk-d || { echo "no link ndk_ndk-d"; return 1; }
+	wait_for 30 has_link ndk_ndk-d || { echo "no link ndk_ndk-d"; return 1; }
 }
 
 unit_goes_with_device() {
@@ -45,6 +45,6 @@ check "guest: rdma link add loads the module" link_by_alias
 check "guest: the example runs" echo_once
 check "guest: link deleted" del_link ndk0
 DUMMY_UNIT=$(systemd-escape --template=ndk@.service ndk-d)
-check "guest: a unit for a device that comes later" unit_of_dummy
+check "guest: an enabled unit adds a link to a device that comes later" unit_of_dummy
 check "guest: ends with its device" unit_goes_with_device
 finish

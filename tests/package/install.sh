@@ -105,6 +105,6 @@ check "package: a kernel's hook builds it again, in the same tree" rebuild_by_ho
 check "package: another rustc: skipped, and said" skip_without_rustc
 check "package: a new linux-source has it built" rebuild_by_trigger
 check "package: the example builds against it" build_sample
-check "package: its unit can be enabled" systemctl -q enable ndk@lo.service
+check "package: its units can be enabled" systemctl -q enable ndk@lo.service ndk@eth9.service
 echo "# build tree: $(du -shc "$tree" "$tree.source" | tail -n 1 | cut -f1)"
 finish
