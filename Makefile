@@ -3,13 +3,13 @@
 # The way in: every target does its own set-up.  Kbuild holds what is built.
 
 KERNEL_TARGETS := all run test update bench check kunit conformance cross shell rust-analyzer \
-	deb test-package
+	deb test-package intree-check
 
-.PHONY: help headers clean distclean $(KERNEL_TARGETS)
+.PHONY: help headers intree clean distclean $(KERNEL_TARGETS)
 
 # What is given on the command line reaches the scripts through the environment.
 KERNEL ?= $(if $(KDIR),kdir,stock)
-export KERNEL KDIR FILTER QUICK MODE ONLY
+export KERNEL KDIR FILTER QUICK MODE ONLY MAINTAINER
 
 all: ## build ndk.ko for Debian's kernel, or KDIR=/a/built/7.3/tree, or KERNEL=lean
 	@scripts/module-build $(KERNEL)
@@ -55,6 +55,12 @@ deb: ## build build/deb/ndk-dkms_VERSION_all.deb, for Debian 13
 
 test-package: ## install, use and purge that package on Debian 13 with its own kernel, in a guest
 	@scripts/test-package
+
+intree: ## lay the provider into the kernel source tree KSRC=, as drivers/infiniband/sw/ndk
+	@scripts/intree "$(KSRC)"
+
+intree-check: ## build and test it there, or in a copy of the cache's source (the first time: about 15 minutes)
+	@scripts/intree-check "$(KSRC)"
 
 rust-analyzer: ## write rust-project.json for editors
 	@scripts/rust-analyzer

@@ -38,4 +38,4 @@ pub(crate) use kernel::bindings::*;
 // SAFETY: `__BindgenBitfieldUnit` is a newtype around its storage.
 unsafe impl<Storage: Zeroable> Zeroable for __BindgenBitfieldUnit<Storage> {}
 
-include!(concat!(env!("NDK_OBJ"), "/src/bindings/generated.rs"));
+include!(env!("NDK_BINDINGS"));

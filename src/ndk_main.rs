@@ -20,6 +20,8 @@
 mod bindings;
 mod direct;
 mod engine;
+#[cfg(ndk_kunit)]
+mod kunit;
 mod ndk;
 #[expect(unsafe_code)]
 mod rdma;

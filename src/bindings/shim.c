@@ -537,16 +537,6 @@ struct net_device *ndk_netdev_of_notifier(void *info)
 	return netdev_notifier_info_to_dev(info);
 }
 
-/* The loopback device of the first namespace, held: what the unit tests use. */
-int ndk_netdev_loopback(struct net_device **dev)
-{
-	*dev = init_net.loopback_dev;
-	if (!*dev)
-		return -ENODEV;
-	dev_hold(*dev);
-	return 0;
-}
-
 static DEFINE_XARRAY_FLAGS(ndk_qpns, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
 static u32 ndk_qpn_next = 2;
 

@@ -91,7 +91,6 @@ bool ndk_netdev_owns_v6(struct net_device *dev, const struct in6_addr *addr);
 bool ndk_netdev_local_v4(struct net_device *dev, __be32 addr);
 bool ndk_netdev_local_v6(struct net_device *dev, const struct in6_addr *addr);
 struct net_device *ndk_netdev_of_notifier(void *info);
-int ndk_netdev_loopback(struct net_device **dev);
 
 /* rdma/qp.rs: one space of queue pair numbers for the whole module */
 int ndk_qpn_reserve(u32 *qpn);
@@ -102,11 +101,15 @@ void ndk_qpn_free(u32 qpn);
 /* rdma/memory.rs */
 struct scatterlist *ndk_sg_entry(struct scatterlist *sg, u64 *addr, u32 *len);
 
-/* sys/fault.rs: in ndk_kunit.ko only, from shim_kunit.c */
+/* sys/fault.rs: with the unit tests only, from shim_kunit.c */
 bool ndk_fault_is_available(void);
+void ndk_fault_skip(void);
 bool ndk_fault_arm(u32 n, bool rest);
 u32 ndk_fault_left(void);
 void ndk_fault_disarm(void);
+
+/* sys/netdev.rs: the same */
+int ndk_netdev_loopback(struct net_device **dev);
 
 /* sys/warning.rs: the same */
 void *ndk_warnings_hide(void);

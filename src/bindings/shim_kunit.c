@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The same functions for ndk_kunit.ko, as one object file serves one module,
- * and those that only tests need.
+ * The same functions where the unit tests are, as one object file serves one
+ * module, and those that only tests need.
  */
 #include <kunit/test-bug.h>
 #include <kunit/test.h>
 #include <linux/mm.h>
+#include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
 #include <linux/sched.h>
 #include <linux/vmalloc.h>
 
@@ -32,12 +34,48 @@ bool ndk_queue_work_on(struct workqueue_struct *wq, struct work_struct *work,
 	return queued;
 }
 
-bool ndk_fault_is_available(void)
+/*
+ * The loopback device of the first namespace, held, and up: where the tests run
+ * before user space does, nobody else has seen to that.
+ */
+int ndk_netdev_loopback(struct net_device **dev)
 {
-	return IS_ENABLED(CONFIG_FAILSLAB);
+	int ret;
+
+	if (!init_net.loopback_dev)
+		return -ENODEV;
+	rtnl_lock();
+	ret = dev_open(init_net.loopback_dev, NULL);
+	rtnl_unlock();
+	if (ret)
+		return ret;
+	*dev = init_net.loopback_dev;
+	dev_hold(*dev);
+	return 0;
 }
 
-#ifdef CONFIG_FAILSLAB
+/* Which allocations may fail can only be said when the kernel runs. */
+#if defined(CONFIG_FAILSLAB) && defined(MODULE)
+#define NDK_FAULTS 1
+#else
+#define NDK_FAULTS 0
+#endif
+
+bool ndk_fault_is_available(void)
+{
+	return NDK_FAULTS;
+}
+
+/* The test that runs in this task is one that needs faults. */
+void ndk_fault_skip(void)
+{
+	struct kunit *test = kunit_get_current_test();
+
+	if (test)
+		kunit_mark_skipped(test, "no CONFIG_FAILSLAB, or built in");
+}
+
+#if NDK_FAULTS
 
 /* The kernel counts fail_nth first; make_it_fail is for what comes after. */
 bool ndk_fault_arm(u32 n, bool rest)

@@ -88,7 +88,7 @@ pub(crate) struct Hand {
     taken: bool,
     pub(crate) end: End,
     // Dropped last.
-    pub(crate) lab: Lab,
+    _lab: Lab,
 }
 
 impl Hand {
@@ -111,7 +111,7 @@ impl Hand {
             begun: KVec::new(),
             taken: false,
             end,
-            lab,
+            _lab: lab,
         })
     }
 

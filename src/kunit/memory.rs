@@ -115,24 +115,10 @@ impl Buffer {
         }
     }
 
-    /// Sets each byte to a number that depends on its place.
-    pub(super) fn number(&self) {
-        for at in 0..self.span.len() {
-            self.set(at, Self::numbered(at));
-        }
-    }
-
-    /// What [`Buffer::number`] puts at `at`.
+    /// A number that depends on the place.
     pub(super) fn numbered(at: usize) -> u8 {
         // CAST: the remainder is below 251.
         (at % 251) as u8
-    }
-
-    /// Sets one byte; nothing outside.
-    pub(super) fn set(&self, at: usize, byte: u8) {
-        if let Some(place) = self.run().slice(at, 1) {
-            place.write(&[byte]);
-        }
     }
 
     /// The byte at `at`; 0 outside.

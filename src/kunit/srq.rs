@@ -28,7 +28,7 @@ struct Crowd {
     users: [End; 3],
     shared: Arc<Shared>,
     // Dropped last.
-    lab: Lab,
+    _lab: Lab,
 }
 
 impl Crowd {
@@ -42,7 +42,7 @@ impl Crowd {
             senders: [sender()?, sender()?, sender()?],
             users: [user()?, user()?, user()?],
             shared,
-            lab,
+            _lab: lab,
         };
         for (sender, user) in crowd.senders.iter().zip(&crowd.users) {
             connect(direct::connect, sender, user)?;

@@ -5,7 +5,6 @@
 use core::net::{
     IpAddr,
     Ipv4Addr,
-    Ipv6Addr,
     SocketAddr, //
 };
 
@@ -293,7 +292,7 @@ pub(super) struct Town {
     pub(super) passive: End,
     doors: Pin<KBox<Mutex<KVec<Arc<Door>>>>>,
     // Dropped last.
-    pub(super) lab: Lab,
+    _lab: Lab,
 }
 
 impl Town {
@@ -310,7 +309,7 @@ impl Town {
             active: lab.end(&Plan::PLAIN)?,
             passive: lab.end(&Plan::PLAIN)?,
             doors: KBox::pin_init(new_mutex!(KVec::new()), GFP_KERNEL)?,
-            lab,
+            _lab: lab,
         };
         town.active.qp.modify(State::Init)?;
         town.passive.qp.modify(State::Init)?;

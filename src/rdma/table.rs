@@ -6,7 +6,10 @@
 
 use core::marker::PhantomData;
 
-use kernel::prelude::*;
+use kernel::{
+    module::this_module,
+    prelude::*, //
+};
 
 use super::{
     cq::Cq,
@@ -39,7 +42,7 @@ pub(super) fn kernel_only(udata: *mut bindings::ib_udata) -> Result {
 impl<T: Operations> OperationsVTable<T> {
     /// The table; ib_core copies it into each device.
     pub(super) const TABLE: bindings::ib_device_ops = bindings::ib_device_ops {
-        owner: (&raw const bindings::__this_module).cast_mut(),
+        owner: this_module::<crate::LocalModule>().as_ptr(),
         driver_id: T::DRIVER_ID,
 
         query_device: Some(Self::query_device),

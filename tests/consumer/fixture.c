@@ -19,6 +19,10 @@ static char *addr = "127.0.0.1";
 module_param(addr, charp, 0444);
 MODULE_PARM_DESC(addr, "IPv4 address the tests connect to");
 
+static char *netdev = "lo";
+module_param(netdev, charp, 0444);
+MODULE_PARM_DESC(netdev, "where to add the device if nothing serves the address (empty: nowhere)");
+
 static unsigned int timeout_ms = 5000;
 module_param(timeout_ms, uint, 0644);
 MODULE_PARM_DESC(timeout_ms, "limit of each wait");
@@ -29,6 +33,8 @@ static struct rdma_cm_id *probe_id;
 static struct completion probe_done;
 static int probe_status;
 static bool wedged;
+/* The device is ours to delete. */
+static bool added;
 
 unsigned long ndkc_timeout(void)
 {
@@ -146,13 +152,7 @@ static int probe_resolve(struct rdma_cm_id *id)
 	return 0;
 }
 
-/**
- * ndkc_suite_init - find the device as every consumer does, by its address
- * @suite: unused
- *
- * Return: 0, or an error that fails the whole suite.
- */
-int ndkc_suite_init(struct kunit_suite *suite)
+static int probe(void)
 {
 	int ret;
 
@@ -165,7 +165,6 @@ int ndkc_suite_init(struct kunit_suite *suite)
 	}
 	ret = probe_resolve(probe_id);
 	if (ret) {
-		pr_err("no device for %s: %d\n", addr, ret);
 		rdma_destroy_id(probe_id);
 		goto out;
 	}
@@ -176,12 +175,48 @@ out:
 	return ret;
 }
 
+/**
+ * ndkc_suite_init - find the device as every consumer does, by its address
+ * @suite: unused
+ *
+ * Where there is none, as in a kernel that runs its tests before user space,
+ * it is added for the suite.
+ *
+ * Return: 0, or an error that fails the whole suite.
+ */
+int ndkc_suite_init(struct kunit_suite *suite)
+{
+	int ret = probe();
+
+	if (ret && *dev && *netdev) {
+		ret = ndkc_link_add(dev, netdev);
+		added = !ret;
+		if (ret)
+			pr_err("%s cannot be added on %s: %d\n", dev, netdev, ret);
+		else
+			ret = probe();
+	}
+	if (ret) {
+		pr_err("no device for %s: %d\n", addr, ret);
+		ndkc_suite_exit(suite);
+	}
+	return ret;
+}
+
 void ndkc_suite_exit(struct kunit_suite *suite)
 {
+	int ret;
+
 	if (probe_id)
 		rdma_destroy_id(probe_id);
 	probe_id = NULL;
 	ndkc_dev = NULL;
+	if (!added || wedged)
+		return;
+	added = false;
+	ret = ndkc_link_delete(netdev);
+	if (ret)
+		pr_err("%s cannot be deleted: %d\n", dev, ret);
 }
 
 int ndkc_init(struct kunit *test)

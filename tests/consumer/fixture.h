@@ -276,6 +276,10 @@ unsigned long ndkc_timeout(void);
 int ndkc_bounded(const char *what, void (*fn)(void *arg), void *arg);
 void ndkc_address(struct sockaddr_storage *ss, u16 port);
 
+/* fixture_link.c: the device */
+int ndkc_link_add(const char *name, const char *netdev);
+int ndkc_link_delete(const char *netdev);
+
 /* fixture.c: objects */
 struct ib_pd *ndkc_pd(struct kunit *test);
 struct ndkc_cq *ndkc_cq(struct kunit *test, int nr, int vector,

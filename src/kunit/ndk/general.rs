@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn ndk_gen_07_memory_may_be_short_inline() -> Result {
-        if !fault::is_available() {
+        if !fault::needed() {
             return Ok(());
         }
         let site = Site::new()?;
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn ndk_gen_07_memory_may_be_short_in_the_completion() -> Result {
-        if !fault::is_available() {
+        if !fault::needed() {
             return Ok(());
         }
         let site = Site::new()?;

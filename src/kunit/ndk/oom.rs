@@ -41,6 +41,7 @@ use crate::{
     },
     sys::fault::{
         is_available,
+        needed,
         plan,
         plan_from,
         planned_struck,
@@ -55,10 +56,11 @@ const MOST: u32 = 100;
 /// keep notes of their own, which take a fault once in a while.
 const TRIES: u32 = 3;
 
-/// Whether faults can be had at all; an error where they ought to be and are not.
+/// Whether faults can be had at all; an error where they ought to be and are not. The test
+/// counts as skipped without them.
 pub(super) fn has_faults() -> Result<bool> {
-    match is_available() == cfg!(CONFIG_FAILSLAB) {
-        true => Ok(is_available()),
+    match is_available() == cfg!(all(CONFIG_FAILSLAB, MODULE)) {
+        true => Ok(needed()),
         false => Err(ENODEV),
     }
 }

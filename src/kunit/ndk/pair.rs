@@ -29,7 +29,6 @@ use super::{
 };
 use crate::{
     engine::{
-        rights::Rights,
         transport::ReadLimits,
         work::Sge, //
     },
@@ -263,6 +262,3 @@ fn success(status: Option<NtStatus>) -> Result {
         None => Err(ETIMEDOUT),
     }
 }
-
-/// Rights that a peer may have.
-pub(super) const REMOTE: Rights = Rights::REMOTE_READ.with(Rights::REMOTE_WRITE);

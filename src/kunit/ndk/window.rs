@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn ndk_mw_01_without_memory_there_is_no_window() -> Result {
         let pair = Pair::new()?;
-        if !fault::is_available() {
+        if !fault::needed() {
             return Ok(());
         }
         let mut failed = 0;

@@ -52,8 +52,6 @@ use crate::{
         cq::CompletionQueue,
         domain::Domain,
         qp::QueuePair,
-        region::Terms,
-        rights::Rights,
         spans::SpanList,
         status::Status,
         token::Token,
