@@ -69,3 +69,25 @@ mod srq;
 mod states;
 mod town;
 mod volume;
+
+use kernel::prelude::*;
+
+use crate::sys::speed;
+
+/// Tests that KUnit knows as slow: what they repeat until the clock has had enough of it other
+/// tests do a few times, so that checkers which slow it down see all of it without them.
+const SLOW: [(&CStr, &CStr); 1] = [(
+    c"ndk_face_stress",
+    c"ndk_arm_14_no_call_is_lost_between_poll_and_arm_in_a_million_rounds",
+)];
+
+/// Tells KUnit of them, while the module comes up.
+pub(crate) fn mark_slow() -> Result {
+    for (suite, test) in SLOW {
+        if let Err(e) = speed::mark_slow(suite, test) {
+            pr_err!("no test {:?} in {:?} to mark as slow\n", test, suite);
+            return Err(e);
+        }
+    }
+    Ok(())
+}

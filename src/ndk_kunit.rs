@@ -34,6 +34,7 @@ struct NdkKunit;
 
 impl kernel::Module for NdkKunit {
     fn init(_module: &'static ThisModule) -> Result<Self> {
+        kunit::mark_slow()?;
         Ok(Self)
     }
 }

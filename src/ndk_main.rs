@@ -78,6 +78,8 @@ impl kernel::Module for Ndk {
             );
             return Err(EINVAL);
         }
+        #[cfg(ndk_kunit)]
+        kunit::mark_slow()?;
         let host = Host::new(rnr_timeout_ms)?;
         let ports = Ports::new()?;
         let below = verbs::Context {

@@ -21,6 +21,7 @@
 //! | [`random`]    | random numbers                                                  |
 //! | [`softirq`]   | bottom half sections, bottom half and process work queues       |
 //! | [`span`]      | checked ranges of kernel memory                                 |
+//! | [`speed`]     | tests that are slow                                             |
 //! | [`time`]      | the monotonic clock                                             |
 //! | [`timer`]     | timers that hold a reference to what they are embedded in       |
 //! | [`warning`]   | warnings of the kernel that a test expects                      |
@@ -42,6 +43,8 @@ pub(crate) mod netdev;
 pub(crate) mod random;
 pub(crate) mod softirq;
 pub(crate) mod span;
+#[cfg(ndk_kunit)]
+pub(crate) mod speed;
 pub(crate) mod time;
 pub(crate) mod timer;
 #[cfg(ndk_kunit)]

@@ -115,4 +115,14 @@ int ndk_netdev_loopback(struct net_device **dev);
 void *ndk_warnings_hide(void);
 u32 ndk_warnings_show(void *hidden);
 
+/* sys/speed.rs: the same */
+int ndk_kunit_slow(const char *suite, const char *test);
+
+/* Suites that are built in are the kernel's, whose linker script has these names. */
+#ifndef MODULE
+struct kunit_suite;
+extern struct kunit_suite * const __kunit_suites_start[];
+extern struct kunit_suite * const __kunit_suites_end[];
+#endif
+
 #endif

@@ -6,6 +6,7 @@
 #include <kunit/test-bug.h>
 #include <kunit/test.h>
 #include <linux/mm.h>
+#include <linux/module.h>
 #include <linux/netdevice.h>
 #include <linux/rtnetlink.h>
 #include <linux/sched.h>
@@ -130,4 +131,48 @@ u32 ndk_warnings_show(void *hidden)
 
 	kunit_end_suppress_warning(kunit_get_current_test(), hidden);
 	return count;
+}
+
+/* The suites of the module, or of the kernel where they are built in. */
+static struct kunit_suite * const *ndk_kunit_suites(unsigned int *n)
+{
+#ifdef MODULE
+	*n = THIS_MODULE->num_kunit_suites;
+	return THIS_MODULE->kunit_suites;
+#else
+	*n = __kunit_suites_end - __kunit_suites_start;
+	return __kunit_suites_start;
+#endif
+}
+
+/* Once they run nobody may change them. */
+static bool ndk_kunit_suites_run(void)
+{
+#ifdef MODULE
+	return THIS_MODULE->state != MODULE_STATE_COMING;
+#else
+	return kunit_get_current_test();
+#endif
+}
+
+int ndk_kunit_slow(const char *suite, const char *test)
+{
+	struct kunit_suite * const *suites;
+	struct kunit_case *c;
+	unsigned int i, n;
+
+	if (ndk_kunit_suites_run())
+		return -EBUSY;
+	suites = ndk_kunit_suites(&n);
+	for (i = 0; i < n; i++) {
+		if (strcmp(suites[i]->name, suite))
+			continue;
+		kunit_suite_for_each_test_case(suites[i], c) {
+			if (strcmp(c->name, test))
+				continue;
+			c->attr.speed = KUNIT_SPEED_SLOW;
+			return 0;
+		}
+	}
+	return -ENOENT;
 }

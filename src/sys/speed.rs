@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The speed of tests, an attribute that KUnit filters by (`speed>slow`).
+//!
+//! C header: [`include/kunit/attributes.h`](srctree/include/kunit/attributes.h)
+
+use kernel::{
+    error::to_result,
+    prelude::*, //
+};
+
+use crate::bindings;
+
+/// Marks a test of this module as slow.
+///
+/// `ENOENT` when there is no such test, `EBUSY` when the module has come up, for then the tests may
+/// run. Any context.
+pub(crate) fn mark_slow(suite: &CStr, test: &CStr) -> Result {
+    // SAFETY: Both are strings. The function changes the test only while the module's `init` runs,
+    // which is when nobody else looks at it.
+    to_result(unsafe { bindings::ndk_kunit_slow(suite.as_char_ptr(), test.as_char_ptr()) })
+}
+
+#[kernel::macros::kunit_tests(ndk_sys_speed)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_too_late_when_tests_run() {
+        assert!(mark_slow(c"ndk_sys_speed", c"it_is_too_late_when_tests_run") == Err(EBUSY));
+    }
+}
