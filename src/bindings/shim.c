@@ -20,6 +20,7 @@
 #include <linux/sched/stat.h>
 #include <linux/smp.h>
 #include <linux/uaccess.h>
+#include <linux/vmalloc.h>
 #include <linux/xarray.h>
 #include <net/addrconf.h>
 #include <net/net_namespace.h>
@@ -632,8 +633,29 @@ bool ndk_is_direct_mapped(u64 addr, u64 len)
 	return virt_addr_valid((void *)last);
 }
 
+/*
+ * User Mode Linux takes a hole in the vmalloc area for a page that it has yet to
+ * map, and tries to read it for ever.
+ */
+static bool ndk_is_hole(u64 addr, u64 len)
+{
+	u64 page = addr >> PAGE_SHIFT, last = (addr + len - 1) >> PAGE_SHIFT;
+
+	if (!IS_ENABLED(CONFIG_UML))
+		return false;
+	for (; page <= last; page++) {
+		void *va = (void *)(page << PAGE_SHIFT);
+
+		if (is_vmalloc_addr(va) && !vmalloc_to_page(va))
+			return true;
+	}
+	return false;
+}
+
 bool ndk_read_nofault(void *to, u64 addr, u64 len)
 {
+	if (len && ndk_is_hole(addr, len))
+		return false;
 	return !len || !copy_from_kernel_nofault(to, (void *)addr, len);
 }
 
