@@ -332,7 +332,6 @@ mod tests {
     fn reading_an_address_that_cannot_be_read_is_refused() -> Result {
         let mut page = VVec::from_elem(7u8, PAGE_SIZE, GFP_KERNEL)?;
         let end = page.as_mut_ptr() as usize + PAGE_SIZE;
-        let mut to = [0u8; 16];
         // A mapped page is followed by one that is not.
         for (addr, len, want) in [
             (end - 16, 16, Some(16)),
@@ -345,9 +344,11 @@ mod tests {
         ] {
             // SAFETY: The range is only read where that is possible.
             let span = unsafe { Span::new(addr, len) };
+            let mut to = [0u8; 16];
             assert!(span.run().read_nofault(&mut to) == want);
+            // What was refused may have left anything.
+            assert!(to.iter().take(want.unwrap_or(0)).all(|b| *b == 7));
         }
-        assert!(to == [7; 16]);
         Ok(())
     }
 
