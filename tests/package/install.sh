@@ -19,7 +19,7 @@ sentences() {
 }
 
 has_nothing() {
-	[[ -z $(dkms_state "$1") && -z $(module_file "$1") ]]
+	[[ $(dkms_state "$1") != @(built|installed) && -z $(module_file "$1") ]]
 }
 
 install_it() {

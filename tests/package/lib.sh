@@ -29,7 +29,7 @@ kernel() {
 
 version() { dpkg-query -W -f '${Version}' ndk-dkms; }
 
-# dkms_state RELEASE: installed, built, or nothing.
+# dkms_state RELEASE: installed, built, added, or nothing.
 dkms_state() {
 	dkms status -m ndk -v "$(version)" -k "$1" | sed -n 's/.*: \([a-z]*\).*/\1/p'
 }
