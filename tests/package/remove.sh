@@ -11,27 +11,23 @@ purge() {
 	apt-get -y purge ndk-dkms
 }
 
-# What came with the package goes as well, then: DKMS and the compilers.
-autoremove() {
-	SUDO_FORCE_REMOVE=yes apt-get -y purge --autoremove dkms
-}
-
 nothing_of_ndk() {
 	local found
 	found=$(list_files | grep -iE '/ndk([-_@.]|$)|/ndk/' || true)
 	[[ -z $found ]] || { echo "$found"; return 1; }
 }
 
-# But for the key that DKMS signed with, which it keeps.
+# What was not there before and is no file of the packages that came with it, the
+# compilers and DKMS. These generate files, too: DKMS the key that it signs with.
 all_is_gone() {
 	local found
 	found=$(list_files | comm -13 /share/files.before - |
-		grep -vxE '/var/lib/dkms(/mok\.(key|pub))?' || true)
+		comm -23 - <(sed "s|^/lib/|/usr/lib/|" /var/lib/dpkg/info/*.list | sort -u) |
+		grep -vxE '/var/lib/dkms/mok\.(key|pub)|/etc/alternatives/.*' || true)
 	[[ -z $found ]] || { echo "$found"; return 1; }
 }
 
 check "purge: by apt" purge
 check "purge: no file of ndk is left" nothing_of_ndk
-check "purge: with what came with it" autoremove
-check "purge: as before the installation" all_is_gone
+check "purge: no file is left that belongs to nobody" all_is_gone
 finish
