@@ -10,16 +10,21 @@ refuse_for_um() {
 }
 
 # What the command prints gets a descriptor of its own: on standard output and
-# standard error the kernel writes, hence the consoles.  The root is this machine's
-# own, so it is mounted read-only; guest-init lays an overlay over it.  What the
-# kernel keeps in files is in the folder of the run, too, and goes with it.
+# standard error the kernel writes, by lines, so that nothing is left in a buffer when
+# it dies.  Hence the consoles.  The root is this machine's own, so it is mounted
+# read-only; guest-init lays an overlay over it.  What the kernel keeps in files is in
+# the folder of the run, too, and goes with it.  A signal that it can catch it takes
+# for a reason to clean up with interrupts on, which ends in a panic: it is killed, also
+# when what would do that is killed itself.
 um_arguments() {
 	local terminal=null,fd:3
 	((!interactive)) || terminal=fd:0,fd:3
+	kill_by=KILL
 	# shellcheck disable=SC2054,SC2016 # the commas are channels; the quoted is for the shell that is started
-	machine=(bash -c 'exec 3>&1 >&2 && exec "$0" "$@"'
+	machine=(bash -c 'exec setpriv --pdeathsig KILL stdbuf -oL "$0" "$@" 3>&1 >&2'
 		"$kernel/linux" "mem=${mem}M" "ncpus=$cpus" seccomp=on noreboot earlyprintk
 		"uml_dir=$run" umid=um root=host rootfstype=hostfs ro
+		slab_debug=FZP slab_max_order=0 rcupdate.rcu_expedited=1
 		"con0=$terminal" con1=null,fd:2 con=null console=tty1
 		"${kernel_options[@]}" "init=$NDK_TOP/scripts/guest-init")
 }
