@@ -18,12 +18,23 @@ nothing_of_ndk() {
 }
 
 # What was not there before and is no file of the packages that came with it, the
-# compilers and DKMS. These generate files, too: DKMS the key that it signs with.
+# compilers and DKMS.
+new_files() {
+	list_files | comm -13 /share/files.before - |
+		comm -23 - <(sed "s|^/lib/|/usr/lib/|" /var/lib/dpkg/info/*.list | sort -u)
+}
+
+# These generate files, too: the key that DKMS signs with, and links.
+of_others() {
+	[[ $1 =~ ^(/var/lib/dkms/mok\.(key|pub)|/etc/(alternatives|rc[0-6S]\.d)/.*)$ ||
+		$(readlink "$1") == /etc/alternatives/* ]]
+}
+
 all_is_gone() {
-	local found
-	found=$(list_files | comm -13 /share/files.before - |
-		comm -23 - <(sed "s|^/lib/|/usr/lib/|" /var/lib/dpkg/info/*.list | sort -u) |
-		grep -vxE '/var/lib/dkms/mok\.(key|pub)|/etc/alternatives/.*' || true)
+	local file found=''
+	while read -r file; do
+		of_others "$file" || found+="$file "
+	done < <(new_files)
 	[[ -z $found ]] || { echo "$found"; return 1; }
 }
 
