@@ -74,6 +74,10 @@ struct Chunk {
     slots: [Slot; CHUNK],
 }
 
+/// How many bytes of memory the table grows by.
+#[cfg(ndk_kunit)]
+pub(crate) const CHUNK_BYTES: usize = size_of::<Chunk>();
+
 /// Slots that may be given out: a list of those that came back, and those never used.
 struct Free {
     /// The first that came back, 0 for none; each slot names the next.

@@ -23,6 +23,7 @@
 //! C header: [`include/linux/fault-inject.h`](srctree/include/linux/fault-inject.h)
 
 use kernel::{
+    page::PAGE_SIZE,
     sync::atomic::{
         ordering::{
             Acquire,
@@ -121,6 +122,11 @@ impl Drop for FailNth {
         }
         SECTIONS.fetch_sub(1, Release);
     }
+}
+
+/// Whether memory of so many bytes is something that is counted, be it a slab object or pages.
+pub(crate) const fn is_counted(bytes: usize) -> bool {
+    bytes <= 2 * PAGE_SIZE || bytes > 4 * PAGE_SIZE
 }
 
 /// Whether the kernel can let allocations fail. Any context.

@@ -32,27 +32,31 @@ use super::{
         SIZES, //
     }, //
 };
-use crate::ndk::{
-    adapter::{
-        open,
-        Which,
-        VERSION, //
+use crate::{
+    engine::memory::CHUNK_BYTES,
+    ndk::{
+        adapter::{
+            open,
+            Which,
+            VERSION, //
+        },
+        connector::Source,
+        cq::CqUser,
+        life::{
+            Object,
+            Ref, //
+        },
+        qp::Sizes,
+        srq::{
+            SrqSizes,
+            SrqUser, //
+        },
+        status::{
+            NtStatus,
+            Progress, //
+        }, //
     },
-    connector::Source,
-    cq::CqUser,
-    life::{
-        Object,
-        Ref, //
-    },
-    qp::Sizes,
-    srq::{
-        SrqSizes,
-        SrqUser, //
-    },
-    status::{
-        NtStatus,
-        Progress, //
-    }, //
+    sys::fault::is_counted, //
 };
 
 /// Of each less than a page.
@@ -260,7 +264,11 @@ mod tests {
             site.settle();
             closed(strike.create(|done| domain.create_mw(done))?)
         })?;
-        assert!(struck.is_by(1, 3, 1));
+        // How large a chunk of the table is depends on what the kernel's locks are.
+        match is_counted(CHUNK_BYTES) {
+            true => assert!(struck.is_by(1, 3, 1)),
+            false => assert!(struck.is_by(1, 2, 0)),
+        }
         Ok(())
     }
 
