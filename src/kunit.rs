@@ -76,10 +76,23 @@ use crate::sys::speed;
 
 /// Tests that KUnit knows as slow: what they repeat until the clock has had enough of it other
 /// tests do a few times, so that checkers which slow it down see all of it without them.
-const SLOW: [(&CStr, &CStr); 1] = [(
-    c"ndk_face_stress",
-    c"ndk_arm_14_no_call_is_lost_between_poll_and_arm_in_a_million_rounds",
-)];
+const SLOW: [(&CStr, &CStr); 6] = [
+    (
+        c"ndk_face_stress",
+        c"ndk_arm_14_no_call_is_lost_between_poll_and_arm_in_a_million_rounds",
+    ),
+    (c"ndk_cq", c"no_call_comes_after_the_close_again_and_again"),
+    (c"ndk_lulls", c"a_queue_is_closed_whenever_it_is"),
+    (
+        c"ndk_lulls",
+        c"a_queue_that_fails_is_told_of_whenever_it_does",
+    ),
+    (c"ndk_lulls", c"every_arm_is_told_once_for_long"),
+    (
+        c"ndk_moderate",
+        c"a_close_ends_what_is_held_again_and_again",
+    ),
+];
 
 /// Tells KUnit of them, while the module comes up.
 pub(crate) fn mark_slow() -> Result {
