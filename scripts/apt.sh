@@ -17,18 +17,33 @@ mirror() {
 }
 
 # private_apt NAME SUITE...: from here on `fetch` and the other calls use these
-# suites.  What other names have fetched stays.  Clearing the hooks keeps the
-# system's own clean-up away from its archives.
+# suites.  What other names have fetched stays.  Lists of ten minutes ago are good.
 private_apt() {
-	local suite url dir=$APT_DIR/$1
+	local url dir=$APT_DIR/$1
 	url=$(mirror)
 	shift
 	mkdir -p "$dir/lists/partial" "$dir/archives/partial"
+	APT_CONFIG_FILE=$dir/apt.conf
+	(
+		flock 6
+		lay_apt "$dir" "$url" "$@"
+		if ! cmp -s "$dir/sources.list" "$dir/updated" || [[ -z $(find "$dir/updated" -mmin -10) ]]; then
+			# A mirror need not have every suite: what comes of it is looked at in `fetch`.
+			apt-get -c "$APT_CONFIG_FILE" -qq update >&2 || say "some suites cannot be fetched from $url"
+			cp "$dir/sources.list" "$dir/updated"
+		fi
+	) 6>"$dir/lock"
+}
+
+# lay_apt DIR URL SUITE...: what apt has to be told.  Clearing the hooks keeps the
+# system's own clean-up away from its archives.
+lay_apt() {
+	local dir=$1 url=$2 suite
+	shift 2
 	for suite; do
 		echo "deb [arch=amd64 signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $url $suite main"
 	done >"$dir/sources.list"
-	APT_CONFIG_FILE=$dir/apt.conf
-	cat >"$APT_CONFIG_FILE" <<-END
+	cat >"$dir/apt.conf" <<-END
 		APT::Architecture "amd64";
 		APT::Architectures "amd64";
 		Dir::Etc::sourcelist "$dir/sources.list";
@@ -43,8 +58,6 @@ private_apt() {
 		#clear APT::Update::Post-Invoke-Success;
 		#clear DPkg::Post-Invoke;
 	END
-	# A mirror need not have every suite: what comes of it is looked at in `fetch`.
-	apt-get -c "$APT_CONFIG_FILE" -qq update >&2 || say "some suites cannot be fetched from $url"
 }
 
 # literally TEXT: a regular expression that matches a version or a name, and no other.

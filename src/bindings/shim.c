@@ -619,7 +619,10 @@ u64 ndk_net_cookie(const struct net *net)
 #define NDK_MAP_STEP	PMD_SIZE
 #endif
 
-/* Memory of the direct map that exists, at the begin of each step that it touches. */
+/*
+ * Memory of the direct map that exists, at the begin of each step that it touches: all
+ * that there is to know on x86; arm64 can leave out a page in the middle of a step.
+ */
 bool ndk_is_direct_mapped(u64 addr, u64 len)
 {
 	u64 last = addr + len - 1;

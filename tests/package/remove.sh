@@ -20,6 +20,7 @@ nothing_of_ndk() {
 # What was not there before and is no file of the packages that came with it, the
 # compilers and DKMS.
 new_files() {
+	[[ -s /share/files.before ]] || { echo "there is no list of what was there before"; return; }
 	list_files | comm -13 /share/files.before - |
 		comm -23 - <(sed "s|^/lib/|/usr/lib/|" /var/lib/dpkg/info/*.list | sort -u)
 }
