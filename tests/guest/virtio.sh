@@ -11,6 +11,8 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
+# A module in a distribution's kernel, which udev would load.
+modprobe virtio_net
 NETDEV=$(basename "$(readlink -f /sys/bus/virtio/drivers/virtio_net/virtio*/net/*)")
 ADDRESS=10.0.2.15
 
