@@ -22,6 +22,7 @@
  * @opcode: IB_WR_RDMA_WRITE or IB_WR_RDMA_READ
  * @op: requests in flight
  * @done: number of successful requests
+ * @over: no more requests come, as one was refused
  * @saw_owner: a read has returned what was filled in after the invalidation
  */
 struct intruder {
@@ -32,6 +33,7 @@ struct intruder {
 	enum ib_wr_opcode opcode;
 	struct ndkc_op *op[4];
 	int done;
+	bool over;
 	bool saw_owner;
 };
 
@@ -57,6 +59,7 @@ static int intruder_thread(void *data)
 		if (n < ARRAY_SIZE(t->op))
 			break;
 	}
+	WRITE_ONCE(t->over, true);
 	while (!kthread_should_stop())
 		schedule_timeout_interruptible(1);
 	return status;
@@ -105,10 +108,13 @@ static struct scene begin(struct kunit *test, struct ib_pd *pd,
 /* The region has just been invalidated. */
 static void end(struct kunit *test, struct scene *s)
 {
-	int status;
+	int i, status;
 
 	memset(s->buf->va, OWNER, s->buf->len);
 	msleep(30);
+	/* On a busy machine it has not run since. */
+	for (i = 0; i < 2000 && !READ_ONCE(s->t->over); i++)
+		usleep_range(1000, 2000);
 	KUNIT_EXPECT_TRUE(test, ndkc_is_filled(s->buf->va, s->buf->len, OWNER));
 	status = kthread_stop(s->task);
 	put_task_struct(s->task);
