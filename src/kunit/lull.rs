@@ -66,7 +66,7 @@ mod tests {
         wait_until(|| queue.log.calls.get() >= times) && queue.has_called(times)
     }
 
-    /// Whether every arm is told once, of so many arms for each of some kinds of entries.
+    /// Returns true if each arm is notified once, with so many arms for each kind of entry.
     fn all_told(each: u32) -> Result<bool> {
         let (queue, _lab) = with_lulls(32)?;
         let mut calls = 0;
@@ -121,7 +121,7 @@ mod tests {
         Ok(())
     }
 
-    /// Whether a queue that fails is told of, after so many calls.
+    /// Returns true if the failure of a queue is notified after so many calls.
     fn is_failure_told(after: u32) -> Result<bool> {
         let (queue, _lab) = with_lulls(4)?;
         let mut calls = 0;
