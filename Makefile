@@ -2,7 +2,7 @@
 #
 # The way in: every target does its own set-up.  Kbuild holds what is built.
 
-KERNEL_TARGETS := all run test update bench check kunit conformance cross shell rust-analyzer \
+KERNEL_TARGETS := all run test update bench check kunit conformance cross newest shell rust-analyzer \
 	deb test-package intree-check
 
 .PHONY: help headers intree clean distclean $(KERNEL_TARGETS)
@@ -39,6 +39,12 @@ conformance: ## run all KUnit suites and write docs/conformance.md
 
 cross: ## build all modules for arm64 with pages of 64 KiB; a warning is an error
 	@scripts/module-build cross quiet
+
+newest: ## the same by the newest compilers there are, those of Debian testing, in a root in the cache
+	@scripts/setup deb
+	@scripts/setup cross
+	@scripts/debian-run --newest scripts/module-build newest quiet
+	@scripts/debian-run --newest bash -c 'rustc --version && clang --version | head -1'
 
 shell: ## an interactive guest with ndk0 up
 	@scripts/module-build $(KERNEL) quiet

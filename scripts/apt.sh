@@ -16,6 +16,20 @@ mirror() {
 	echo "$found"
 }
 
+# make_debian_root DIR SUITE PACKAGES [MMDEBSTRAP-OPTION]...: a Debian root with these
+# packages, which a comma divides.  A half-made one is not left under its name.
+make_debian_root() {
+	local root=$1 suite=$2 packages=$3 work=$1.new url
+	shift 3
+	url=$(mirror) || return
+	remove_root "$work"
+	mkdir -p "$work"
+	mmdebstrap --quiet --variant=minbase --format=tar --include="$packages" \
+		--aptopt='Acquire::Languages "none"' "$@" "$suite" - "$url" |
+		as_root tar -x -C "$work" --exclude='./dev/*' || return
+	mv "$work" "$root"
+}
+
 # private_apt NAME SUITE...: from here on `fetch` and the other calls use these
 # suites.  What other names have fetched stays.  Lists of ten minutes ago are good.
 private_apt() {
