@@ -276,6 +276,8 @@ pub(super) fn all_ports(site: &Site, ip: IpAddr) -> Result<KVVec<Arc<Reservation
     let port = &site.port;
     let device = Arc::as_ptr(port.adapter()).addr();
     let mut held = KVVec::new();
+    // What is being closed gives its port back from a thread.
+    site.settle();
     for number in 49152..=u16::MAX {
         let at = SocketAddr::new(ip, number);
         if let Ok(reserved) = port.exchange().reserve(device, port.net(), at) {
