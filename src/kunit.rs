@@ -76,7 +76,23 @@ use crate::sys::speed;
 
 /// Tests that KUnit knows as slow: what they repeat until the clock has had enough of it other
 /// tests do a few times, so that checkers which slow it down see all of it without them.
-const SLOW: [(&CStr, &CStr); 6] = [
+const SLOW: [(&CStr, &CStr); 10] = [
+    (
+        c"ndk_address",
+        c"when_every_port_is_taken_the_next_one_is_the_one_that_is_given_back",
+    ),
+    (
+        c"ndk_address",
+        c"a_port_where_the_device_listens_is_not_given_out",
+    ),
+    (
+        c"ndk_face_connect",
+        c"ndk_conn_04_port_0_takes_one_of_the_dynamic_ports_until_none_is_left",
+    ),
+    (
+        c"ndk_face_listen",
+        c"ndk_lstn_01_port_0_fails_when_every_port_is_in_use",
+    ),
     (
         c"ndk_face_stress",
         c"ndk_arm_14_no_call_is_lost_between_poll_and_arm_in_a_million_rounds",

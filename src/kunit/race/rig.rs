@@ -38,12 +38,8 @@ use crate::sys::{
     time, //
 };
 
-/// How long a race goes on at most, in milliseconds; with the checkers of the debug kernel and under
-/// emulation a round takes longer.
-pub(crate) const RACE_MS: u64 = match cfg!(CONFIG_KASAN) {
-    true => 2_000,
-    false => 1_000,
-};
+/// How long a race goes on at most, in milliseconds.
+pub(crate) const RACE_MS: u64 = 1_000;
 
 /// How long something may take that has to happen, in milliseconds.
 pub(crate) const PATIENCE_MS: u64 = 20_000;
