@@ -18,17 +18,25 @@ use kernel::{
 
 use crate::engine::{
     qp::QueuePair,
-    transport::Transport, //
+    transport::{
+        ConnectionId,
+        Transport, //
+    }, //
 };
 use flow::Flow;
 
 /// The two directions of a connection. End 0 is the first queue pair, end 1 the second.
 struct Direct {
+    id: ConnectionId,
     /// `flows[i]` carries the requests of the queue pair at end `i`.
     flows: [Arc<Flow>; 2],
 }
 
 impl Transport for Direct {
+    fn id(&self) -> ConnectionId {
+        self.id
+    }
+
     fn doorbell(&self, end: usize) {
         if let Some(flow) = self.flows.get(end) {
             flow.kick_here();
@@ -42,21 +50,24 @@ impl Transport for Direct {
     }
 
     fn stop(&self, end: usize) {
+        // The queue pair at this end has lost this connection: both notice it.
         for flow in &self.flows {
-            flow.stop();
+            flow.kick();
         }
         if let Some(flow) = self.flows.get(end ^ 1) {
-            flow.source().peer_gone(self);
+            flow.source().peer_gone(self.id);
         }
     }
 }
 
 /// Makes the transport between two queue pairs of this host; end 0 is `a`. May sleep.
 pub(crate) fn connect(a: &Arc<QueuePair>, b: &Arc<QueuePair>) -> Result<Arc<dyn Transport>> {
+    let id = a.adapter().next_connection();
     let direct = Direct {
+        id,
         flows: [
-            Flow::new(a.clone(), b.clone())?,
-            Flow::new(b.clone(), a.clone())?,
+            Flow::new(id, a.clone(), b.clone())?,
+            Flow::new(id, b.clone(), a.clone())?,
         ],
     };
     Ok(Arc::new(direct, GFP_KERNEL)?)

@@ -29,11 +29,9 @@ use kernel::{
             ordering::{
                 Acquire,
                 Full,
-                Relaxed,
                 Release, //
             },
-            Atomic,
-            AtomicFlag, //
+            Atomic, //
         },
         Arc,
         SpinLock, //
@@ -54,9 +52,9 @@ use crate::{
             QueuePair,
             Receive, //
         },
-        state::State,
         status::Status,
         token::Token,
+        transport::ConnectionId,
         work::{
             Extra,
             Flags,
@@ -147,10 +145,11 @@ pub(super) struct Exec {
 /// One direction of a connection.
 #[pin_data]
 pub(super) struct Flow {
+    /// The connection: its queue pairs may have another one while this flow still runs.
+    pub(super) connection: ConnectionId,
     pub(super) from: Arc<QueuePair>,
     pub(super) to: Arc<QueuePair>,
     kicks: Atomic<u32>,
-    stopped: AtomicFlag,
     #[pin]
     exec: SpinLock<Exec>,
     #[pin]
@@ -165,7 +164,11 @@ impl_has_work! {
 
 impl Flow {
     /// May sleep.
-    pub(super) fn new(from: Arc<QueuePair>, to: Arc<QueuePair>) -> Result<Arc<Self>> {
+    pub(super) fn new(
+        connection: ConnectionId,
+        from: Arc<QueuePair>,
+        to: Arc<QueuePair>,
+    ) -> Result<Arc<Self>> {
         let exec = Exec {
             phase: Phase::Idle,
             job: Job::new(from.caps())?,
@@ -178,10 +181,10 @@ impl Flow {
         };
         Arc::pin_init(
             pin_init!(Self {
+                connection,
                 from,
                 to,
                 kicks: Atomic::new(0),
-                stopped: AtomicFlag::new(false),
                 exec <- new_spinlock!(exec),
                 work <- new_work!("ndk_flow"),
                 timer <- Timer::new(),
@@ -249,8 +252,8 @@ impl Flow {
     /// Steps until the runner has to pause.
     ///
     /// A connection that went during the pause is noticed here. One that goes later in the run is
-    /// noticed where it counts: where memory of the peer is entered and where a receive is taken;
-    /// what is past that ends as if the connection had gone a moment later.
+    /// noticed where it counts: where a request is started, a receive is taken, and memory of the
+    /// peer is entered; what is past that ends as if the connection had gone a moment later.
     fn advance(self: &Arc<Self>, exec: &mut Exec) -> Pause {
         if exec.phase.needs_connection() && !self.is_up() {
             exec.phase = self.end(exec, Status::Flushed, Status::Flushed);
@@ -279,21 +282,12 @@ impl Flow {
         }
     }
 
-    /// Whether both ends are connected by this flow.
+    /// Whether both ends have this flow's connection.
+    ///
+    /// An answer of a moment ago: what counts is looked at again where a request is started, a
+    /// receive taken, and memory of the peer entered.
     pub(super) fn is_up(&self) -> bool {
-        let up = |qp: &QueuePair| qp.state() == State::Connected;
-        up(&self.from) && up(&self.to) && !self.is_stopped()
-    }
-
-    /// The connection is gone for good: whatever the queue pairs do later is not this flow's.
-    pub(super) fn stop(self: &Arc<Self>) {
-        self.stopped.store(true, Relaxed);
-        self.kick();
-    }
-
-    /// Whether the connection that this flow carries has ended; its queue pairs may have another.
-    pub(super) fn is_stopped(&self) -> bool {
-        self.stopped.load(Relaxed)
+        self.from.is_connected_by(self.connection) && self.to.is_connected_by(self.connection)
     }
 
     fn next(&self, exec: &mut Exec) -> Step {
@@ -307,7 +301,7 @@ impl Flow {
             self.to.settle();
             return Err(Pause::Wait);
         }
-        match self.from.start(&mut exec.job) {
+        match self.from.start(self.connection, &mut exec.job) {
             Next::Nothing => Err(Pause::Wait),
             Next::Ready => {
                 exec.requests_left -= 1;
@@ -341,7 +335,7 @@ impl Flow {
             self.to.settle();
             return Phase::Idle;
         }
-        let next = self.from.complete_and_start(&mut exec.job);
+        let next = self.from.complete_and_start(self.connection, &mut exec.job);
         self.to.settle();
         match next {
             Next::Nothing => Phase::Empty,

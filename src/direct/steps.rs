@@ -107,10 +107,7 @@ impl Flow {
             let Ok(source) = self.single(job) else {
                 return Ok(self.refuse(exec, Status::LocalAccess));
             };
-            let found = match self.is_stopped() {
-                true => Taken::Closed,
-                false => self.to.take_receive(receive),
-            };
+            let found = self.to.take_receive(self.connection, receive);
             *taken = found == Taken::Ready;
             // What fits into the first element needs no other.
             let sink = receive.sges.first().filter(|_| *taken);
@@ -210,10 +207,7 @@ impl Flow {
     }
 
     pub(super) fn take_receive(self: &Arc<Self>, exec: &mut Exec) -> Step {
-        if self.is_stopped() {
-            return Ok(self.refuse(exec, Status::Flushed));
-        }
-        let found = self.to.take_receive(&mut exec.receive);
+        let found = (self.to).take_receive(self.connection, &mut exec.receive);
         self.took(exec, found)
     }
 
@@ -315,13 +309,10 @@ impl Flow {
 
     /// Goes in through the peer's queue pair, if that lets this side do `wanted` at all.
     fn enter(&self, wanted: Rights) -> Result<Entered<'_, ()>, Denied> {
-        if self.is_stopped() {
-            return Err(Denied::Token);
-        }
         if !self.to.peer_may(wanted) {
             return Err(Denied::Rights);
         }
-        self.to.admit_peer().ok_or(Denied::Token)
+        self.to.admit_peer(self.connection).ok_or(Denied::Token)
     }
 
     /// Ends a request whose bytes could not be moved.

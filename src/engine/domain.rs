@@ -2,6 +2,8 @@
 
 //! [`Adapter`] and [`Domain`]: what belongs to one device, and to one protection domain.
 
+use core::num::NonZero;
+
 use kernel::{
     alloc::Flags,
     fmt,
@@ -23,7 +25,8 @@ use super::{
         Counter, //
     },
     memory::MemoryTable,
-    region::DomainId, //
+    region::DomainId,
+    transport::ConnectionId, //
 };
 use crate::sys::{
     cpu::PerCpuCounters,
@@ -52,6 +55,7 @@ pub(crate) struct Host {
     late: Late,
     next_domain: Atomic<u64>,
     next_qp: Atomic<u32>,
+    next_connection: Atomic<u64>,
     /// How long a message waits for a receive, in milliseconds.
     rnr_timeout_ms: u32,
 }
@@ -66,6 +70,7 @@ impl Host {
             late: Late::new()?,
             next_domain: Atomic::new(1),
             next_qp: Atomic::new(FIRST_QP),
+            next_connection: Atomic::new(1),
             rnr_timeout_ms,
         };
         Ok(Arc::new(host, GFP_KERNEL)?)
@@ -136,6 +141,13 @@ impl Adapter {
     pub(crate) fn next_qp_number(&self) -> u32 {
         // OVERFLOW: comes round after 2^32, and then leaves the lower ones out.
         self.host.next_qp.fetch_add(1, Relaxed) | FIRST_QP
+    }
+
+    /// What tells a new connection of this host from all others. Any context.
+    pub(crate) fn next_connection(&self) -> ConnectionId {
+        let number = self.host.next_connection.fetch_add(1, Relaxed);
+        // OVERFLOW: comes round after 2^64 connections.
+        ConnectionId::new(NonZero::new(number).unwrap_or(NonZero::<u64>::MAX))
     }
 
     /// Work of the module that may sleep.

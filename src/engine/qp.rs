@@ -83,7 +83,10 @@ use super::{
         State, //
     },
     status::Status,
-    transport::Link,
+    transport::{
+        ConnectionId,
+        Link, //
+    },
     upcall::Upcalls,
     work::{
         Completion,
@@ -117,6 +120,8 @@ pub(crate) struct QueuePair {
     shared: Option<Arc<SharedReceive>>,
     events: KBox<dyn QpEvents>,
     state: Atomic<u32>,
+    /// The number of the connection while there is one, else 0. Changed under the lock of the link.
+    connection: Atomic<u64>,
     /// What the peer may do through this queue pair at all.
     peer_rights: Atomic<u32>,
     /// A completion queue of it is broken.
@@ -169,6 +174,7 @@ impl QueuePair {
                 shared: parts.shared,
                 events: parts.events,
                 state: Atomic::new(State::Reset.number()),
+                connection: Atomic::new(0),
                 peer_rights: Atomic::new(0),
                 broken: AtomicFlag::new(false),
                 inbound: Gate::new(()),
@@ -234,14 +240,28 @@ impl QueuePair {
         Rights::from_bits(self.peer_rights.load(Relaxed)).allow(wanted)
     }
 
+    /// Whether the queue pair has that connection now.
+    #[inline]
+    pub(crate) fn is_connected_by(&self, connection: ConnectionId) -> bool {
+        self.connection.load(Acquire) == connection.number()
+    }
+
+    /// The connection that the queue pair has now.
+    #[cfg(ndk_kunit)]
+    pub(crate) fn connection(&self) -> Option<ConnectionId> {
+        core::num::NonZero::new(self.connection.load(Acquire)).map(ConnectionId::new)
+    }
+
     /// For a transport: lets the peer touch memory that it names, as long as the result exists.
     ///
-    /// `None` unless connected. Whoever was inside calls [`QueuePair::settle`] after it has left:
-    /// nothing is cancelled before, so that a consumer may have its memory back when its queues
-    /// are drained.
+    /// `None` unless that connection is there. Whoever asked calls [`QueuePair::settle`] after it
+    /// has left, or got `None`: nothing is cancelled while somebody is inside, so that a consumer
+    /// may have its memory back when its queues are drained.
     #[inline]
-    pub(crate) fn admit_peer(&self) -> Option<Entered<'_, ()>> {
-        self.inbound.enter(0).ok()
+    pub(crate) fn admit_peer(&self, connection: ConnectionId) -> Option<Entered<'_, ()>> {
+        let inside = self.inbound.enter(0).ok()?;
+        // Looked at from inside: from here on no other connection comes before this one has left.
+        self.is_connected_by(connection).then_some(inside)
     }
 
     /// What the peer may do through this queue pair, at most.
@@ -282,9 +302,18 @@ impl QueuePair {
         }
     }
 
-    /// For a transport: takes the next request that may begin.
-    pub(crate) fn start(&self, job: &mut Job) -> Next {
-        self.sq.lock().start(job)
+    /// For a transport: takes the next request that may begin on that connection.
+    pub(crate) fn start(&self, connection: ConnectionId, job: &mut Job) -> Next {
+        self.start_next(connection, &mut self.sq.lock(), job)
+    }
+
+    #[inline]
+    fn start_next(&self, connection: ConnectionId, sq: &mut SendQueue, job: &mut Job) -> Next {
+        // Under the lock: what is posted after a reset is another connection's.
+        match self.is_connected_by(connection) {
+            true => sq.start(job),
+            false => Next::Nothing,
+        }
     }
 
     /// For a transport: ends a started request. A failure breaks the queue pair.
@@ -304,15 +333,19 @@ impl QueuePair {
     }
 
     /// For a transport: ends the started request of `job` as a success, and takes the next that may
-    /// begin, all under one hold of the lock.
-    pub(crate) fn complete_and_start(self: &Arc<Self>, job: &mut Job) -> Next {
+    /// begin on that connection, all under one hold of the lock.
+    pub(crate) fn complete_and_start(
+        self: &Arc<Self>,
+        connection: ConnectionId,
+        job: &mut Job,
+    ) -> Next {
         let mut sq = self.sq.lock();
         let first = sq.finish_first(job.seq, self.cookie, &self.send_cq);
         let retired = first.unwrap_or_else(|| {
             sq.done(job.seq, Status::Success, job.length);
             self.retire(&mut sq)
         });
-        let next = sq.start(job);
+        let next = self.start_next(connection, &mut sq, job);
         drop(sq);
         if self.after(retired) {
             self.fail();
@@ -349,10 +382,14 @@ impl QueuePair {
         retired.stopped
     }
 
-    /// For a transport: takes a receive for a message from the peer.
-    pub(crate) fn take_receive(self: &Arc<Self>, receive: &mut Receive) -> Taken {
+    /// For a transport: takes a receive for a message that comes over that connection.
+    pub(crate) fn take_receive(
+        self: &Arc<Self>,
+        connection: ConnectionId,
+        receive: &mut Receive,
+    ) -> Taken {
         let mut rq = self.rq.lock();
-        if rq.flushing || rq.taken || self.state() != State::Connected {
+        if rq.flushing || rq.taken || !self.is_connected_by(connection) {
             return Taken::Closed;
         }
         let found = match &self.shared {

@@ -2,15 +2,38 @@
 
 //! The seams of the engine: [`Transport`] below a connected queue pair, [`LinkOwner`] above it.
 
+use core::num::NonZero;
+
 use kernel::sync::Arc;
+
+/// Tells a connection from all others, also from a later one of the same queue pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ConnectionId(NonZero<u64>);
+
+impl ConnectionId {
+    /// The connection with that number, which no other has had.
+    pub(crate) const fn new(number: NonZero<u64>) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    pub(super) const fn number(self) -> u64 {
+        self.0.get()
+    }
+}
 
 /// What carries the requests of a connected queue pair to its peer.
 ///
 /// A transport has two ends; a queue pair knows its transport and which end it is. The transport
+/// may be late: its queue pairs may have other connections by now. So it says which connection it
+/// acts for, and what is of another one is refused under the lock that guards it. The transport
 /// takes requests with `QueuePair::start`, completes each of them exactly once with
 /// `QueuePair::complete` (or `complete_and_start`, which does both without looking whether the peer
 /// is still there), and at the receiving side uses `take_receive` and `finish_receive`.
 pub(crate) trait Transport: Send + Sync {
+    /// The connection that it carries; always the same one.
+    fn id(&self) -> ConnectionId;
+
     /// There are requests to start at this end. Any context, interrupts off included; the call
     /// must not take long: what does not fit goes on from softirq.
     fn doorbell(&self, end: usize);
@@ -39,9 +62,9 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Whether `transport` carries this connection.
-    pub(crate) fn is_of(&self, transport: &dyn Transport) -> bool {
-        core::ptr::addr_eq(&*self.transport, transport)
+    /// Whether this is that connection.
+    pub(crate) fn is(&self, connection: ConnectionId) -> bool {
+        self.transport.id() == connection
     }
 }
 

@@ -5,9 +5,17 @@
 //! The test starts requests, ends them in any order and as late as it likes, and plays the
 //! messages of a peer. So it sees what an engine over a slow wire would do.
 
+use core::num::NonZero;
+
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::{
+        atomic::{
+            ordering::Relaxed,
+            Atomic, //
+        },
+        Arc, //
+    }, //
 };
 
 use super::{
@@ -29,7 +37,10 @@ use crate::engine::{
     },
     state::State,
     status::Status,
-    transport::Transport,
+    transport::{
+        ConnectionId,
+        Transport, //
+    },
     work::{
         Extra,
         Operation, //
@@ -38,6 +49,7 @@ use crate::engine::{
 
 /// A transport that only counts how it is called.
 pub(crate) struct Fake {
+    pub(crate) id: ConnectionId,
     pub(crate) doorbells: Tally,
     pub(crate) receives: Tally,
     pub(crate) stops: Tally,
@@ -46,7 +58,10 @@ pub(crate) struct Fake {
 impl Fake {
     /// A transport that was never called. May sleep.
     pub(crate) fn new() -> Result<Arc<Self>> {
+        static NEXT: Atomic<u64> = Atomic::new(1);
+        let number = NonZero::new(NEXT.fetch_add(1, Relaxed)).ok_or(EINVAL)?;
         let fake = Self {
+            id: ConnectionId::new(number),
             doorbells: Tally::new(),
             receives: Tally::new(),
             stops: Tally::new(),
@@ -56,6 +71,10 @@ impl Fake {
 }
 
 impl Transport for Fake {
+    fn id(&self) -> ConnectionId {
+        self.id
+    }
+
     fn doorbell(&self, _end: usize) {
         self.doorbells.hit();
     }
@@ -122,7 +141,7 @@ impl Hand {
 
     /// Starts the next request that may begin; its number, or `None`.
     pub(crate) fn start(&mut self) -> Option<u32> {
-        if self.end.qp.start(&mut self.job) == Next::Nothing {
+        if self.end.qp.start(self.fake.id, &mut self.job) == Next::Nothing {
             return None;
         }
         // A number that is not kept only makes the clean-up of a failed test hang.
@@ -150,7 +169,8 @@ impl Hand {
     pub(crate) fn go_on(&mut self) -> Option<u32> {
         let seq = self.job.seq;
         self.begun.retain(|s| *s != seq);
-        if self.end.qp.complete_and_start(&mut self.job) == Next::Nothing {
+        let next = (self.end.qp).complete_and_start(self.fake.id, &mut self.job);
+        if next == Next::Nothing {
             return None;
         }
         let _ = self.begun.push(self.job.seq, GFP_KERNEL);
@@ -159,7 +179,7 @@ impl Hand {
 
     /// Takes a receive for a message.
     pub(crate) fn take(&mut self) -> Taken {
-        let taken = self.end.qp.take_receive(&mut self.receive);
+        let taken = (self.end.qp).take_receive(self.fake.id, &mut self.receive);
         self.taken |= taken == Taken::Ready;
         taken
     }

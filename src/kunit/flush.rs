@@ -43,6 +43,9 @@ mod tests {
             counters::Counter,
             qp::{
                 Arrival,
+                Job,
+                Next,
+                Receive,
                 Taken, //
             },
             state::State,
@@ -99,10 +102,10 @@ mod tests {
     fn the_end_of_another_connection_is_nothing_to_it() -> Result {
         let hand = posted(2, 2)?;
         let other = Fake::new()?;
-        hand.end.qp.peer_gone(&*other);
+        hand.end.qp.peer_gone(other.id);
         assert!(same(hand.end.qp.state(), State::Connected));
         assert!(hand.end.sends.is_silent());
-        hand.end.qp.peer_gone(&*hand.fake);
+        hand.end.qp.peer_gone(hand.fake.id);
         assert!(hand.end.sends.brings_all(0..2, Status::Flushed));
         Ok(())
     }
@@ -113,7 +116,7 @@ mod tests {
         for _ in 0..3 {
             hand.end.qp.fail();
         }
-        hand.end.qp.peer_gone(&*hand.fake);
+        hand.end.qp.peer_gone(hand.fake.id);
         hand.end.qp.close();
         hand.end.qp.modify(State::Error)?;
         assert!(hand.end.is_down());
@@ -379,10 +382,10 @@ mod tests {
         let mut hand = posted(2, 2)?;
         assert!(hand.start() == Some(0));
         let qp = hand.end.qp.clone();
-        let inside = qp.admit_peer();
+        let inside = qp.admit_peer(hand.fake.id);
         assert!(inside.is_some());
         hand.end.qp.fail();
-        assert!(qp.admit_peer().is_none());
+        assert!(qp.admit_peer(hand.fake.id).is_none());
         hand.finish(0, Status::Success);
         assert!(hand.end.sends.brings(0, Status::Success));
         assert!(hand.end.sends.is_silent() && hand.end.receives.is_silent());
@@ -397,7 +400,7 @@ mod tests {
     fn a_peer_in_the_memory_keeps_a_reset_waiting_and_the_next_one_out() -> Result {
         let hand = posted(0, 1)?;
         let qp = hand.end.qp.clone();
-        let inside = qp.admit_peer();
+        let inside = qp.admit_peer(hand.fake.id);
         assert!(inside.is_some());
         hand.end.qp.fail();
         assert!(qp.modify(State::Reset) == Err(EBUSY));
@@ -407,11 +410,63 @@ mod tests {
         qp.settle();
         assert!(hand.end.receives.brings(0, Status::Flushed));
         for state in [State::Reset, State::Init] {
-            assert!(qp.admit_peer().is_none());
+            assert!(qp.admit_peer(hand.fake.id).is_none());
             qp.modify(state)?;
         }
         hand.attach()?;
-        assert!(qp.admit_peer().is_some());
+        assert!(qp.admit_peer(hand.fake.id).is_some());
+        Ok(())
+    }
+
+    #[test]
+    fn a_transport_of_an_earlier_connection_does_nothing_in_the_next() -> Result {
+        let hand = posted(0, 0)?;
+        let (qp, old) = (hand.end.qp.clone(), hand.fake.clone());
+        let next = Fake::new()?;
+        hand.end.qp.fail();
+        for state in [State::Reset, State::Init] {
+            qp.modify(state)?;
+        }
+        hand.end.attach(next.clone(), 0)?;
+        hand.end.post(1, SEND, &[])?;
+        hand.end.receive(1, &[])?;
+        let (mut job, mut receive) = (Job::new(qp.caps())?, Receive::new(4)?);
+        assert!(qp.start(old.id, &mut job) == Next::Nothing);
+        assert!(qp.take_receive(old.id, &mut receive) == Taken::Closed);
+        assert!(qp.admit_peer(old.id).is_none());
+        qp.peer_gone(old.id);
+        assert!(same(qp.state(), State::Connected));
+        // All of it is there for the right one.
+        assert!(qp.admit_peer(next.id).is_some());
+        assert!(qp.take_receive(next.id, &mut receive) == Taken::Ready);
+        qp.finish_receive(&receive, MESSAGE);
+        assert!(hand.end.receives.brings(1, Status::Success));
+        assert!(qp.start(next.id, &mut job) == Next::Ready);
+        // One that has begun ends here, and the earlier one gets no next.
+        hand.end.post(2, SEND, &[])?;
+        assert!(qp.complete_and_start(old.id, &mut job) == Next::Nothing);
+        assert!(hand.end.sends.brings(1, Status::Success));
+        assert!(hand.end.sends.is_silent());
+        Ok(())
+    }
+
+    #[test]
+    fn a_connection_that_is_gone_takes_nothing_before_a_reset_either() -> Result {
+        for outlives_peer in [false, true] {
+            let plan = Plan {
+                outlives_peer,
+                ..Plan::PLAIN
+            };
+            let hand = Hand::new(&plan)?;
+            let (qp, id) = (hand.end.qp.clone(), hand.fake.id);
+            hand.end.post(1, SEND, &[])?;
+            hand.end.receive(1, &[])?;
+            qp.peer_gone(id);
+            let (mut job, mut receive) = (Job::new(qp.caps())?, Receive::new(4)?);
+            assert!(qp.start(id, &mut job) == Next::Nothing);
+            assert!(qp.take_receive(id, &mut receive) == Taken::Closed);
+            assert!(qp.admit_peer(id).is_none() && !qp.is_connected_by(id));
+        }
         Ok(())
     }
 

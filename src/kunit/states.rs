@@ -35,7 +35,7 @@ fn in_state(state: State) -> Result<Hand> {
         hand.end.qp.fail();
     }
     if state == State::Lost {
-        hand.end.qp.peer_gone(&*hand.fake);
+        hand.end.qp.peer_gone(hand.fake.id);
     }
     Ok(hand)
 }

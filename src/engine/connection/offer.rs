@@ -324,7 +324,7 @@ impl Offer {
         let attached = active.attach(link(0, self.active.clone()), acceptance.theirs);
         if attached.is_err() {
             side.forget();
-            passive.peer_gone(&*transport);
+            passive.peer_gone(transport.id());
             return Err(NotAttached::Active);
         }
         *self.stage.lock() = Stage::Connected;

@@ -5,7 +5,10 @@
 use kernel::{
     prelude::*,
     sync::{
-        atomic::ordering::Full,
+        atomic::ordering::{
+            Full,
+            Release, //
+        },
         Arc, //
     }, //
 };
@@ -19,9 +22,9 @@ use crate::engine::{
     counters::Counter,
     state::State,
     transport::{
+        ConnectionId,
         Link,
-        ReadLimits,
-        Transport, //
+        ReadLimits, //
     }, //
 };
 
@@ -47,6 +50,8 @@ impl QueuePair {
             let _ = self.inbound.close(None);
             return Err(EINVAL);
         }
+        // Last, and under the lock of the link: who takes the link away takes this away.
+        self.connection.store(link.transport.id().number(), Release);
         let bell = Some((link.transport.clone(), link.end));
         *place = Some(link);
         // Under the lock of the link: who takes that away takes this away after it.
@@ -119,22 +124,23 @@ impl QueuePair {
         self.fail();
     }
 
-    /// The other side closed or lost the connection that `transport` carries.
+    /// The other side closed or lost that connection.
     ///
     /// Nothing happens when the queue pair has another one by now.
-    pub(crate) fn peer_gone(self: &Arc<Self>, transport: &dyn Transport) {
+    pub(crate) fn peer_gone(self: &Arc<Self>, connection: ConnectionId) {
         match self.outlives_peer {
-            true => self.lose(transport),
-            false => self.fail_if(true, |link| link.is_some_and(|l| l.is_of(transport))),
+            true => self.lose(connection),
+            false => self.fail_if(true, |link| link.is_some_and(|l| l.is(connection))),
         }
     }
 
     /// The connection is gone, and what was posted stays until it is cancelled from this side.
-    fn lose(self: &Arc<Self>, transport: &dyn Transport) {
+    fn lose(self: &Arc<Self>, connection: ConnectionId) {
         let mut place = self.link.lock();
-        let Some(link) = place.take_if(|l| l.is_of(transport)) else {
+        let Some(link) = place.take_if(|l| l.is(connection)) else {
             return;
         };
+        self.connection.store(0, Release);
         // Who has a link is connected.
         self.state.xchg(State::Lost.number(), Full);
         let _ = self.inbound.close(None);
@@ -159,6 +165,7 @@ impl QueuePair {
         if !condition(place.as_ref()) {
             return;
         }
+        self.connection.store(0, Release);
         self.state.xchg(State::Error.number(), Full);
         let link = place.take();
         let _ = self.inbound.close(None);

@@ -77,7 +77,8 @@ impl Hand {
 
     /// Starts the next request that may begin; its number, or `None`.
     pub(super) fn start(&mut self) -> Option<u32> {
-        if self.pair.a.qp.engine().start(&mut self.job) == Next::Nothing {
+        let engine = self.pair.a.qp.engine();
+        if engine.start(engine.connection()?, &mut self.job) == Next::Nothing {
             return None;
         }
         // A number that is not kept only makes the clean-up of a failed test hang.

@@ -299,9 +299,10 @@ mod tests {
                 assert!(pair.a.qp.read(context, list, source.remote(0)?, 0) == Ok(()));
             }
             let engine = pair.a.qp.engine();
+            let id = engine.connection().ok_or(EINVAL)?;
             let mut job = Job::new(engine.caps())?;
             let mut started = KVec::new();
-            while engine.start(&mut job) == Next::Ready {
+            while engine.start(id, &mut job) == Next::Ready {
                 started.push(job.seq, GFP_KERNEL)?;
             }
             let at_once = started.len();
@@ -311,11 +312,11 @@ mod tests {
                     break;
                 };
                 engine.complete(seq, Status::Success, 8);
-                if engine.start(&mut job) == Next::Ready {
+                if engine.start(id, &mut job) == Next::Ready {
                     started.push(job.seq, GFP_KERNEL)?;
                     in_turn += 1;
                     // One place was free, and not two.
-                    assert!(engine.start(&mut job) == Next::Nothing);
+                    assert!(engine.start(id, &mut job) == Next::Nothing);
                 }
             }
             assert!(at_once == 2 && in_turn == 3);
