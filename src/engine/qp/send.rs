@@ -60,6 +60,20 @@ struct Entry {
     stage: Stage,
 }
 
+/// What becomes of requests.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// They are carried out.
+    Open,
+    /// Those before this one are carried out, and then the queue pair fails: a graceful close.
+    Closing { stop_at: u32 },
+    /// Those that were not started are cancelled.
+    Flushing {
+        /// A graceful close came to its end, with all carried out.
+        graceful: bool,
+    },
+}
+
 const BLANK: Entry = Entry {
     work: Work::Send {
         extra: Extra::Nothing,
@@ -106,13 +120,9 @@ pub(super) struct SendQueue {
     ready: u32,
     reads: u32,
     read_limit: u32,
-    flushing: bool,
+    mode: Mode,
     /// Nothing is reported any more.
     muted: bool,
-    /// A graceful close: the first request that is not carried out any more.
-    stop_at: Option<u32>,
-    /// The graceful close has come to its end.
-    stopped: bool,
     /// A request has failed: no close is graceful any more.
     failed: bool,
     /// The transport and the end of it, while there is a connection.
@@ -140,10 +150,8 @@ impl SendQueue {
             ready: 0,
             reads: 0,
             read_limit: 0,
-            flushing: false,
+            mode: Mode::Open,
             muted: false,
-            stop_at: None,
-            stopped: false,
             failed: false,
             bell: None,
         })
@@ -163,10 +171,8 @@ impl SendQueue {
             ready: 0,
             reads: 0,
             read_limit: 0,
-            flushing: true,
+            mode: Mode::Flushing { graceful: false },
             muted: true,
-            stop_at: None,
-            stopped: false,
             failed: false,
             bell: None,
         }
@@ -175,7 +181,7 @@ impl SendQueue {
     /// Whether a request that comes now would be the first to be carried out, and at once.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
-        self.ring.is_empty() && !self.flushing && self.stop_at.is_none()
+        self.ring.is_empty() && self.mode == Mode::Open
     }
 
     /// Reports a request that succeeded without a place in the queue; says whether the completion
@@ -199,7 +205,7 @@ impl SendQueue {
     /// Whom to tell, if a request waits that may be started.
     #[inline]
     pub(super) fn bell(&self) -> Option<(Arc<dyn Transport>, usize)> {
-        let waits = self.next != self.ready && !self.flushing;
+        let waits = self.next != self.ready && !self.is_flushing();
         (self.bell.as_ref().filter(|_| waits)).map(|(transport, end)| (transport.clone(), *end))
     }
 
@@ -219,14 +225,13 @@ impl SendQueue {
     /// Takes the next request that may begin.
     pub(super) fn start(&mut self, job: &mut Job) -> Next {
         let (next, reads, limit) = (self.next, self.reads, self.read_limit);
-        let (stop_at, ready) = (self.stop_at, self.ready);
+        let held = next == self.ready || !self.may_start(next);
         let place = self.ring.place(next);
         let Some(entry) = self.ring.get_mut(next) else {
             return Next::Nothing;
         };
         let is_read = entry.work.is_read();
         let fenced = entry.flags.has(Flags::READ_FENCE) && reads > 0;
-        let held = self.flushing || stop_at == Some(next) || next == ready;
         if held || fenced || (is_read && limit > 0 && reads >= limit) {
             return Next::Nothing;
         }
@@ -273,7 +278,7 @@ impl SendQueue {
         qp: usize,
         cq: &Arc<CompletionQueue>,
     ) -> Option<Retired> {
-        let is_plain = !self.flushing && !self.muted && self.stop_at.is_none();
+        let is_plain = self.mode == Mode::Open && !self.muted;
         let second = self.ring.get_mut(seq.wrapping_add(1));
         let is_followed = second.is_some_and(|e| matches!(e.stage, Stage::Done(_)));
         if self.ring.head() != seq || !is_plain || is_followed {
@@ -301,7 +306,8 @@ impl SendQueue {
         cq: &Arc<CompletionQueue>,
         adapter: &Adapter,
     ) -> Retired {
-        let (flushing, calm) = (self.flushing, self.flushing && calm);
+        let flushing = self.is_flushing();
+        let calm = calm && flushing;
         let mut lost = false;
         for _ in 0..BATCH {
             let entry = self.ring.front();
@@ -341,38 +347,52 @@ impl SendQueue {
 
     /// From now on nothing is started, and what was not is flushed by [`SendQueue::retire`].
     pub(super) fn flush(&mut self) {
-        self.flushing = true;
+        if !self.is_flushing() {
+            let graceful = self.is_at_stop() && !self.failed;
+            self.mode = Mode::Flushing { graceful };
+        }
     }
 
-    /// Nothing that is posted from now on is carried out. Says whether nothing is left to be.
+    /// Nothing that is posted from now on is carried out. Returns true if nothing is left to be.
     pub(super) fn stop_here(&mut self) -> bool {
-        if self.stop_at.is_none() {
-            self.stop_at = Some(self.ready);
+        if self.mode == Mode::Open {
+            self.mode = Mode::Closing {
+                stop_at: self.ready,
+            };
         }
         self.is_at_stop()
     }
 
-    fn is_at_stop(&mut self) -> bool {
-        let here = self.stop_at == Some(self.ring.head());
-        self.stopped |= here && !self.flushing && !self.failed;
-        here
+    fn is_at_stop(&self) -> bool {
+        let stop_at = self.ring.head();
+        self.mode == Mode::Closing { stop_at }
     }
 
-    /// Whether a graceful close has begun.
+    fn is_flushing(&self) -> bool {
+        matches!(self.mode, Mode::Flushing { .. })
+    }
+
+    fn may_start(&self, next: u32) -> bool {
+        match self.mode {
+            Mode::Open => true,
+            Mode::Closing { stop_at } => stop_at != next,
+            Mode::Flushing { .. } => false,
+        }
+    }
+
+    /// Returns true while a graceful close goes on.
     pub(super) fn is_stopping(&self) -> bool {
-        self.stop_at.is_some()
+        matches!(self.mode, Mode::Closing { .. })
     }
 
-    /// Whether a graceful close came to its end, with all carried out.
+    /// Returns true if a graceful close came to its end, with all carried out.
     pub(super) fn has_stopped(&self) -> bool {
-        self.stopped
+        self.mode == Mode::Flushing { graceful: true }
     }
 
     /// Ready for a new life after a reset.
     pub(super) fn reset(&mut self) {
-        self.flushing = false;
-        self.stop_at = None;
-        self.stopped = false;
+        self.mode = Mode::Open;
         self.failed = false;
         self.next = self.ring.tail();
         self.ready = self.next;
