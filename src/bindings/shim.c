@@ -12,6 +12,7 @@
 #include <linux/inetdevice.h>
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
+#include <linux/mutex.h>
 #include <linux/percpu.h>
 #include <linux/interrupt.h>
 #include <linux/preempt.h>
@@ -21,6 +22,7 @@
 #include <linux/smp.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
+#include <linux/wait_bit.h>
 #include <linux/xarray.h>
 #include <net/addrconf.h>
 #include <net/net_namespace.h>
@@ -573,6 +575,29 @@ struct scatterlist *ndk_sg_entry(struct scatterlist *sg, u64 *addr, u32 *len)
 	return sg_next(sg);
 }
 
+/* Who clears the last of @bits calls ndk_wake_waiters(), after a full barrier. */
+void ndk_wait_until_clear(const u64 *word, u64 bits)
+{
+	wait_var_event((void *)word, !(smp_load_acquire(word) & bits));
+}
+
+void ndk_wake_waiters(const u64 *word)
+{
+	wake_up_var((void *)word);
+}
+
+static DEFINE_MUTEX(ndk_globals);
+
+void ndk_globals_lock(void)
+{
+	mutex_lock(&ndk_globals);
+}
+
+void ndk_globals_unlock(void)
+{
+	mutex_unlock(&ndk_globals);
+}
+
 /* One limit for all messages: ten in five seconds. */
 bool ndk_log_allowed(void)
 {
@@ -620,8 +645,9 @@ u64 ndk_net_cookie(const struct net *net)
 #endif
 
 /*
- * Memory of the direct map that exists, at the begin of each step that it touches: all
- * that there is to know on x86; arm64 can leave out a page in the middle of a step.
+ * Whether the range is memory of the direct map, as far as is known for the begin of each
+ * step that it touches, and for its last byte.  On x86 memory comes and goes by steps;
+ * arm64 can leave out a page in the middle of one.
  */
 bool ndk_is_direct_mapped(u64 addr, u64 len)
 {

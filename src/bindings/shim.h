@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * C functions for the inlines and macros that src/sys and src/rdma need.
- * Each does one thing and decides nothing.
+ * C functions for the inlines and macros that src/sys and src/rdma need, and for
+ * what is shorter in C: walks over lists of the kernel's.
  */
 #ifndef NDK_SHIM_H
 #define NDK_SHIM_H
@@ -51,6 +51,14 @@ struct ndk_add {
 
 void ndk_percpu_add(void *counters, const struct ndk_add *adds, u32 n);
 u64 ndk_percpu_sum(void *counters, u32 index);
+
+/* sys/gate.rs */
+void ndk_wait_until_clear(const u64 *word, u64 bits);
+void ndk_wake_waiters(const u64 *word);
+
+/* sys/global.rs */
+void ndk_globals_lock(void);
+void ndk_globals_unlock(void);
 
 /* sys/log.rs */
 bool ndk_log_allowed(void);

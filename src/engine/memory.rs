@@ -27,10 +27,6 @@ use kernel::{
         Mutex,
         SetOnce,
         SpinLockIrq, //
-    },
-    time::{
-        delay::fsleep,
-        Delta, //
     }, //
 };
 
@@ -288,7 +284,7 @@ impl MemoryTable {
             return;
         };
         while !slot.vacate() {
-            fsleep(Delta::from_micros(20));
+            slot.wait_for_access();
         }
         self.forget(index);
     }

@@ -298,6 +298,15 @@ impl Slot {
         Ok(())
     }
 
+    /// Waits for the accesses that run, and for a registration that comes too late. May sleep.
+    pub(super) fn wait_for_access(&self) {
+        self.gate.wait_until_left();
+        if self.gate.is_held() {
+            // For the moment in which it notices.
+            fsleep(Delta::from_micros(20));
+        }
+    }
+
     /// Ends the owner's time, if nothing uses the registration any more.
     ///
     /// Says whether it did. When it did not, the gate is closed and the call is to be repeated;

@@ -13,11 +13,7 @@ use core::ptr::NonNull;
 
 use kernel::{
     prelude::*,
-    sync::Arc,
-    time::{
-        delay::fsleep,
-        Delta, //
-    }, //
+    sync::Arc, //
 };
 
 use crate::{
@@ -27,9 +23,6 @@ use crate::{
 
 /// The only key; the gate opens once.
 const KEY: u8 = 0;
-
-/// How often closing looks for running calls.
-const POLL_US: i64 = 50;
 
 /// The address of a C object.
 struct Target<C>(NonNull<C>);
@@ -66,9 +59,7 @@ impl<C> Live<C> {
     pub(super) fn close(&self) {
         // An error means that it was closed already, which is as good.
         let _ = self.0.close(None);
-        while !self.0.is_quiet() {
-            fsleep(Delta::from_micros(POLL_US));
-        }
+        self.0.wait_until_left();
     }
 
     /// Calls `f` with the target, unless the gate is closed.

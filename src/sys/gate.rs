@@ -14,7 +14,8 @@
 //!     ^ begin(): only here is `&mut T` given out
 //! ```
 //!
-//! Context: everything here may be called from any context and never sleeps or spins unboundedly.
+//! Context: everything here may be called from any context and never sleeps or spins unboundedly,
+//! but for [`Gate::wait_until_left`].
 
 use core::{
     cell::UnsafeCell,
@@ -37,11 +38,15 @@ use kernel::{
     }, //
 };
 
+use crate::bindings;
+
 const ENTRIES: u64 = 0xFFFF_FFFF;
 const KEY_SHIFT: u32 = 32;
 const KEY: u64 = 0xFF << KEY_SHIFT;
 const OPEN: u64 = 1 << 40;
 const BUSY: u64 = 1 << 41;
+/// Somebody waits for the last entry to leave, or did since the gate was opened.
+const WAITED: u64 = 1 << 42;
 
 /// A value that is shared while open and exclusive while closed and quiet.
 ///
@@ -139,6 +144,21 @@ impl<T> Gate<T> {
         self.word.load(Acquire) & (OPEN | ENTRIES) == 0
     }
 
+    /// Waits until there is no entry; of use where the gate is closed. May sleep. What the entries
+    /// did is visible then.
+    pub(crate) fn wait_until_left(&self) {
+        let mut word = self.word.load(Relaxed);
+        while word & ENTRIES != 0 {
+            // Before it is looked whether one is left: the last one that leaves sees this.
+            match self.word.cmpxchg(word, word | WAITED, Full) {
+                Ok(_) => break,
+                Err(now) => word = now,
+            }
+        }
+        // SAFETY: The word is there as long as `self` is; the function reads it atomically.
+        unsafe { bindings::ndk_wait_until_clear(self.word.as_ptr(), ENTRIES) };
+    }
+
     /// Whether the gate is open now; then what earlier entries did is visible, too.
     pub(crate) fn is_open(&self) -> bool {
         self.word.load(Acquire) & OPEN != 0
@@ -150,6 +170,11 @@ impl<T> Gate<T> {
         // CAST: the mask leaves eight bits.
         let key = ((word & KEY) >> KEY_SHIFT) as u8;
         (word & OPEN != 0, word & (OPEN | ENTRIES) == 0, key)
+    }
+
+    /// Whether somebody changes the value now.
+    pub(crate) fn is_held(&self) -> bool {
+        self.word.load(Relaxed) & BUSY != 0
     }
 
     /// The key of the last opening.
@@ -208,11 +233,17 @@ impl<T> Deref for Entered<'_, T> {
 impl<T> Drop for Entered<'_, T> {
     #[inline]
     fn drop(&mut self) {
+        let word: *const u64 = self.gate.word.as_ptr();
         // INVARIANT: one `Entered` less. `Full` hands what it did to whoever sees quiet, and orders
         // the leave before what comes next: who leaves looks then whether somebody waits for that,
         // and who waits has said so before it looks whether all have left. One of the two sees the
         // other.
-        self.gate.word.fetch_sub(1, Full);
+        let old = self.gate.word.fetch_sub(1, Full);
+        if old & WAITED != 0 && old & ENTRIES == 1 {
+            // SAFETY: The function compares the address, which may be one of the past by now, and
+            // does not follow it.
+            unsafe { bindings::ndk_wake_waiters(word) };
+        }
     }
 }
 
@@ -261,6 +292,20 @@ impl<T> Drop for Opening<'_, T> {
 #[kernel::macros::kunit_tests(ndk_sys_gate)]
 mod tests {
     use super::*;
+    use crate::sys::{
+        event::Event,
+        softirq::ProcessQueue, //
+    };
+    use kernel::{
+        sync::{
+            atomic::AtomicFlag,
+            Arc, //
+        },
+        time::{
+            delay::fsleep,
+            Delta, //
+        }, //
+    };
 
     fn open_gate(value: u32, key: u8) -> Gate<u32> {
         let gate = Gate::new(value);
@@ -310,6 +355,38 @@ mod tests {
         assert!(!gate.close_unused(Some(4)) && gate.is_open());
         assert!(gate.close_unused(Some(3)) && gate.is_quiet());
         assert!(!gate.close_unused(Some(3)) && !gate.close_unused(None));
+    }
+
+    #[test]
+    fn who_waits_goes_on_when_the_last_has_left() -> Result {
+        let gate = Arc::new(open_gate(5, 3), GFP_KERNEL)?;
+        let threads = ProcessQueue::new(c"ndk_test_gate")?;
+        let begun = Arc::pin_init(Event::new(), GFP_KERNEL)?;
+        for _ in 0..100 {
+            let (theirs, entered) = (gate.clone(), begun.clone());
+            let seen = Arc::new(AtomicFlag::new(false), GFP_KERNEL)?;
+            let left = seen.clone();
+            threads.spawn(GFP_KERNEL, move || {
+                let inside = theirs.enter(3);
+                entered.signal();
+                fsleep(Delta::from_micros(100));
+                left.store(inside.as_ref().is_ok_and(|value| **value == 5), Relaxed);
+                drop(inside);
+            })?;
+            begun.wait();
+            begun.reset();
+            let closed = gate.close(None);
+            gate.wait_until_left();
+            // What was done inside is seen.
+            assert!(closed == Ok(()) && seen.load(Relaxed) && gate.is_quiet());
+            if let Some(opening) = gate.begin() {
+                opening.open(3);
+            }
+        }
+        // With nobody inside there is nothing to wait for.
+        gate.wait_until_left();
+        assert!(gate.is_open());
+        Ok(())
     }
 
     #[test]

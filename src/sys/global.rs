@@ -7,27 +7,16 @@
 
 use core::cell::UnsafeCell;
 
-use kernel::sync::{
-    atomic::{
-        ordering::{
-            Acquire,
-            Release, //
-        },
-        Atomic, //
-    },
-    Arc, //
-};
+use kernel::sync::Arc;
 
-const FREE: u32 = 0;
-const BUSY: u32 = 1;
+use crate::bindings;
 
 /// A place for a shared value.
 ///
 /// # Invariants
 ///
-/// `value` is touched only by whoever changed `state` from `FREE` to `BUSY`.
+/// `value` is touched only under the lock that all such places share.
 pub(crate) struct Global<T> {
-    state: Atomic<u32>,
     value: UnsafeCell<Option<Arc<T>>>,
 }
 
@@ -38,28 +27,27 @@ impl<T> Global<T> {
     /// An empty place.
     pub(crate) const fn new() -> Self {
         Self {
-            state: Atomic::new(FREE),
             value: UnsafeCell::new(None),
         }
     }
 
-    /// Runs `f` alone with the value; `f` lasts no longer than a reference count takes.
+    /// Runs `f` alone with the value; `f` does no more than count references.
     fn alone<R>(&self, f: impl FnOnce(&mut Option<Arc<T>>) -> R) -> R {
-        while self.state.cmpxchg(FREE, BUSY, Acquire).is_err() {
-            core::hint::spin_loop();
-        }
-        // SAFETY: By the invariant nobody else touches the value now.
+        // SAFETY: The lock is static, and not held: nothing that is called under it gets here.
+        unsafe { bindings::ndk_globals_lock() };
+        // SAFETY: By the invariant nobody else touches the value while the lock is held.
         let result = f(unsafe { &mut *self.value.get() });
-        self.state.store(FREE, Release);
+        // SAFETY: Taken above, by this thread.
+        unsafe { bindings::ndk_globals_unlock() };
         result
     }
 
-    /// The value, if one is set. Process context.
+    /// The value, if one is set. May sleep.
     pub(crate) fn get(&self) -> Option<Arc<T>> {
         self.alone(|value| value.clone())
     }
 
-    /// Sets or takes back the value, and returns the one before. Process context.
+    /// Sets or takes back the value, and returns the one before. May sleep.
     pub(crate) fn replace(&self, new: Option<Arc<T>>) -> Option<Arc<T>> {
         self.alone(|value| core::mem::replace(value, new))
     }

@@ -215,7 +215,8 @@ impl QueuePair {
     pub(crate) fn destroy(self: &Arc<Self>) {
         self.fail();
         while !self.is_settled() {
-            self.settled.wait_timeout(10);
+            self.settled.wait();
+            // What is signalled from here on is looked at by the next turn.
             self.settled.reset();
         }
         if let Some(shared) = &self.shared {
