@@ -90,6 +90,17 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_ends_when_its_time_is_over_and_not_long_after() -> Result {
+        let bench = impatient(1000)?;
+        bench.a.post(1, SEND, &[])?;
+        // By another clock than the transport's: what holds that up makes this sleep longer, too.
+        sleep(1700);
+        assert!(same(bench.a.counted(Counter::RnrTimeouts), 1));
+        assert!(bench.a.sends.brings(1, Status::ReceiverNotReady));
+        Ok(())
+    }
+
+    #[test]
     fn requests_behind_a_message_that_waits_keep_their_place() -> Result {
         let bench = Bench::new()?;
         let (source, sink) = (bench.a.filled(8, 32)?, bench.b.buffer(8)?);
