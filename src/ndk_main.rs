@@ -15,6 +15,19 @@
 //! This file is the only one that knows them all.
 
 #![deny(unsafe_code)]
+// Nothing here may bring the kernel down, and a function is to be read on one screen.
+#![cfg_attr(
+    not(ndk_kunit),
+    warn(
+        clippy::expect_used,
+        clippy::panic,
+        clippy::todo,
+        clippy::too_many_lines,
+        clippy::unimplemented,
+        clippy::unreachable,
+        clippy::unwrap_used
+    )
+)]
 
 #[expect(unsafe_code)]
 mod bindings;
