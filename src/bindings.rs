@@ -8,7 +8,7 @@
 //! layout asserts stay in it: they prove at compile time that the borrowed
 //! types have the size C gives them.
 //!
-//! Only [`crate::sys`] and [`crate::rdma`] may use this module.
+//! Only [`crate::sys`], [`crate::rdma`] and the abi of [`crate::ndk`] may use this module.
 
 #![allow(
     clippy::all,

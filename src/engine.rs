@@ -5,7 +5,7 @@
 //! ```text
 //!   verbs face        NDK face            translate calls to and from the engine
 //!        \              /
-//!   QueuePair  CompletionQueue  SharedReceive  Connection  Domain  Adapter
+//!   QueuePair  CompletionQueue  SharedReceive  Exchange  Port  Domain  Adapter
 //!        |            MemoryTable (Slot, Gate)
 //!   trait Transport                       the seam below
 //!        /              \

@@ -71,7 +71,7 @@ use crate::{
             NetDev,
             NetDevEvent, //
         },
-        span::Span, //
+        span::AllMemory, //
     }, //
 };
 
@@ -105,8 +105,8 @@ impl Operations for Verbs {
     type Mr = memory::Region;
     type Listener = cm::Listening;
 
-    fn open_device(name: &CStr, netdev: &NetDev, memory: Span) -> Result<device::Registered> {
-        device::open(name, netdev, memory)
+    fn open_device(name: &CStr, netdev: &NetDev) -> Result<device::Registered> {
+        device::open(name, netdev)
     }
 
     fn attributes(_device: &Device<Self>) -> DeviceAttributes {
@@ -197,7 +197,7 @@ impl Operations for Verbs {
     fn get_dma_mr(
         pd: &Pd<Self>,
         access: Access,
-        memory: Span,
+        memory: AllMemory,
     ) -> Result<MrCreated<memory::Region>> {
         memory::all(pd, access, memory)
     }

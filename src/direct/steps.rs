@@ -111,7 +111,7 @@ impl Flow {
             *taken = found == Taken::Ready;
             // What fits into the first element needs no other.
             let sink = receive.sges.first().filter(|_| *taken);
-            if let Some(sink) = sink.filter(|s| u64::from(s.len) >= len && len <= most) {
+            if let Some(sink) = sink.filter(|s| u64::from(s.len()) >= len && len <= most) {
                 let user = self.to.local_user();
                 let sink = Single::local(self.to.adapter(), user, Rights::LOCAL_WRITE, sink);
                 let sink = sink.map_err(Fault::Sink);
@@ -133,7 +133,7 @@ impl Flow {
 
     /// The memory of a request of one piece that is read from it.
     #[inline]
-    fn single(&self, job: &Job) -> Result<Single<'_>, Denied> {
+    fn single<'a>(&'a self, job: &'a Job) -> Result<Single<'a>, Denied> {
         let sge = job.sges.first().ok_or(Denied::Bounds)?;
         let user = self.from.local_user();
         Single::local(self.from.adapter(), user, Rights::NONE, sge)
@@ -141,16 +141,14 @@ impl Flow {
 
     /// Carries a write of one piece out.
     fn write(self: &Arc<Self>, exec: &mut Exec, to: Remote, len: u64) -> Step {
-        let moved = match self.single(&exec.job) {
-            Ok(source) => self.write_from(&source, to, len),
-            Err(_) => return Ok(self.refuse(exec, Status::LocalAccess)),
-        };
-        match moved {
-            Ok(()) => {
+        let source = self.single(&exec.job);
+        match source.map(|source| self.write_from(&source, to, len)) {
+            Ok(Ok(())) => {
                 exec.bytes_left -= len;
                 self.copy(exec, len)
             }
-            Err(fault) => Ok(self.end_fault(exec, fault)),
+            Ok(Err(fault)) => Ok(self.end_fault(exec, fault)),
+            Err(_) => Ok(self.refuse(exec, Status::LocalAccess)),
         }
     }
 

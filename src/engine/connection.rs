@@ -25,7 +25,7 @@
 //! Each side's [`Side`] sees to it that `closed` comes once, and only after the connection was
 //! reported up.
 //!
-//! For an address that no listener of this host serves, [`Exchange::connect`] says which error
+//! For an address that no listener of this host serves, [`Exchange::submit`] says which error
 //! the user is owed. A transport for the wire will be asked at that point.
 //!
 //! Context: process, but for [`LinkOwner::disconnected`] and the timer. Lock order: `listeners`,

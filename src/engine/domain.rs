@@ -36,10 +36,6 @@ use crate::sys::{
         Late,
         ProcessQueue,
         Prompt, //
-    },
-    span::{
-        Run,
-        Span, //
     }, //
 };
 
@@ -103,8 +99,6 @@ pub(crate) struct Adapter {
     name: CString,
     /// Identifies the network namespace in which the device has its addresses.
     net: u64,
-    /// All memory of the host, for requests that name local memory without registering it.
-    memory: Span,
     counters: PerCpuCounters<{ counters::COUNT }>,
     #[pin]
     regions: MemoryTable,
@@ -112,14 +106,13 @@ pub(crate) struct Adapter {
 
 impl Adapter {
     /// An adapter with no objects. May sleep.
-    pub(crate) fn new(host: Arc<Host>, name: &CStr, net: u64, memory: Span) -> Result<Arc<Self>> {
+    pub(crate) fn new(host: Arc<Host>, name: &CStr, net: u64) -> Result<Arc<Self>> {
         let name = CString::try_from(name)?;
         Arc::pin_init(
             try_pin_init!(Self {
                 host,
                 name,
                 net,
-                memory,
                 counters: PerCpuCounters::new()?,
                 regions <- MemoryTable::new(),
             }? Error),
@@ -168,11 +161,6 @@ impl Adapter {
     /// What the messages in the kernel log call the device.
     pub(crate) fn name(&self) -> &CStr {
         &self.name
-    }
-
-    /// Memory named by [`super::token::Token::LOCAL_MEMORY`].
-    pub(crate) fn memory(&self) -> Run<'_> {
-        self.memory.run()
     }
 
     /// The regions and windows.

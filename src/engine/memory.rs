@@ -122,7 +122,7 @@ pub(crate) struct Access<'t> {
 
 impl Access<'_> {
     /// Memory that follows one another from byte `at` of the range on; empty at its end.
-    #[inline]
+    #[cfg(ndk_kunit)]
     pub(crate) fn run(&self, at: u64) -> Run<'_> {
         self.run_near(at, &mut 0)
     }
@@ -133,19 +133,17 @@ impl Access<'_> {
         let Some(left) = self.len.checked_sub(at) else {
             return Run::EMPTY;
         };
-        let run = self.region.spans.run_near(self.offset + at, hint);
-        run.map_or(Run::EMPTY, |run| {
-            run.part(0, usize::try_from(left).unwrap_or(usize::MAX))
-        })
+        let run = (self.region.spans).run_near(self.offset + at, left, hint);
+        run.unwrap_or(Run::EMPTY)
     }
 
     /// Whether the range is memory at all, where the region does not say so.
     ///
     /// The consumer that gave a key for all memory away trusts its peer with its data; but a wrong
     /// address must not bring the host down.
-    fn is_fit_for_a_peer(&self) -> bool {
-        // CAST: widening.
-        self.region.len != usize::MAX as u64 || self.run(0).is_direct_mapped()
+    fn is_there(&self) -> bool {
+        let spans = &self.region.spans;
+        !spans.is_all() || spans.run_near(self.offset, self.len, &mut 0).is_some()
     }
 }
 
@@ -365,9 +363,9 @@ impl MemoryTable {
             },
             Some(binding) => self.through(entry, binding, user, offset, len)?,
         };
-        match user.qp {
-            Some(_) if !access.is_fit_for_a_peer() => Err(Denied::Bounds),
-            Some(_) | None => Ok(access),
+        match access.is_there() {
+            true => Ok(access),
+            false => Err(Denied::Bounds),
         }
     }
 

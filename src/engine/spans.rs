@@ -8,6 +8,7 @@ use kernel::{
 };
 
 use crate::sys::span::{
+    AllMemory,
     Run,
     Span, //
 };
@@ -39,6 +40,8 @@ pub(crate) struct SpanList {
 enum Pieces {
     Any(KVVec<Piece>),
     Kmalloc(KVec<Piece>),
+    /// No pieces: all memory by address.
+    All(AllMemory),
 }
 
 impl SpanList {
@@ -66,6 +69,7 @@ impl SpanList {
         match &self.pieces {
             Pieces::Any(pieces) => pieces.capacity(),
             Pieces::Kmalloc(pieces) => pieces.capacity(),
+            Pieces::All(_) => 0,
         }
     }
 
@@ -74,19 +78,36 @@ impl SpanList {
         match &self.pieces {
             Pieces::Any(pieces) => pieces,
             Pieces::Kmalloc(pieces) => pieces,
+            Pieces::All(_) => &[],
         }
     }
 
     /// A list of one piece. May sleep.
+    #[cfg(ndk_kunit)]
     pub(crate) fn of(span: Span) -> Result<Self> {
         let mut list = Self::with_capacity(1)?;
         list.push(span).map_err(|_| ENOMEM)?;
         Ok(list)
     }
 
+    /// All memory, where offsets are addresses. What is not mapped for good has no run.
+    pub(crate) const fn all(memory: AllMemory) -> Self {
+        Self {
+            pieces: Pieces::All(memory),
+        }
+    }
+
+    /// Whether it is all memory, so that a range inside need not be there.
+    pub(crate) const fn is_all(&self) -> bool {
+        matches!(self.pieces, Pieces::All(_))
+    }
+
     /// The number of bytes in all pieces.
     pub(crate) fn len(&self) -> u64 {
-        self.pieces().last().map_or(0, |p| p.end)
+        match &self.pieces {
+            Pieces::All(_) => u64::MAX,
+            _ => self.pieces().last().map_or(0, |p| p.end),
+        }
     }
 
     /// Forgets all pieces and keeps the room for them.
@@ -94,6 +115,7 @@ impl SpanList {
         match &mut self.pieces {
             Pieces::Any(pieces) => pieces.clear(),
             Pieces::Kmalloc(pieces) => pieces.clear(),
+            Pieces::All(_) => self.pieces = Self::EMPTY.pieces,
         }
     }
 
@@ -104,6 +126,7 @@ impl SpanList {
         let last = match &mut self.pieces {
             Pieces::Any(pieces) => pieces.last_mut(),
             Pieces::Kmalloc(pieces) => pieces.last_mut(),
+            Pieces::All(_) => None,
         };
         if let Some(last) = last {
             match last.span.append(span) {
@@ -120,6 +143,7 @@ impl SpanList {
         let pushed = match &mut self.pieces {
             Pieces::Any(pieces) => pieces.push_within_capacity(piece).is_ok(),
             Pieces::Kmalloc(pieces) => pieces.push_within_capacity(piece).is_ok(),
+            Pieces::All(_) => false,
         };
         match pushed {
             true => Ok(()),
@@ -127,16 +151,20 @@ impl SpanList {
         }
     }
 
-    /// The bytes that follow one another in memory from `offset` on; `None` beyond the end.
+    /// The bytes that follow one another in memory from `offset` on, at most `most`; `None` beyond
+    /// the end.
     #[cfg(ndk_kunit)]
-    pub(crate) fn run(&self, offset: u64) -> Option<Run<'_>> {
-        self.run_near(offset, &mut 0)
+    pub(crate) fn run(&self, offset: u64, most: u64) -> Option<Run<'_>> {
+        self.run_near(offset, most, &mut 0)
     }
 
     /// The same. `hint` is where the last piece was found, 0 at first: one that is found from there
     /// or behind it is found without a search.
     #[inline]
-    pub(crate) fn run_near(&self, offset: u64, hint: &mut usize) -> Option<Run<'_>> {
+    pub(crate) fn run_near(&self, offset: u64, most: u64, hint: &mut usize) -> Option<Run<'_>> {
+        if let Pieces::All(memory) = &self.pieces {
+            return memory.run(offset, most);
+        }
         let pieces = self.pieces();
         let holds = |p: &Piece| offset < p.end && p.end - offset <= p.span.len() as u64;
         if !pieces.get(*hint).is_some_and(holds) {
@@ -149,7 +177,8 @@ impl SpanList {
         // By the invariant `offset < end`, and the piece begins at `end - len <= offset`.
         let begin = piece.end - piece.span.len() as u64;
         let skip = usize::try_from(offset - begin).ok()?;
-        Some(piece.span.run().part(skip, usize::MAX))
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        Some(piece.span.run().part(skip, most))
     }
 }
 
@@ -174,7 +203,7 @@ mod tests {
             assert!(list.push(test_part(all.run().part(at, len))).is_ok());
         }
         assert!(list.len() == 31);
-        let run = |at| list.run(at).map(|s| (s.addr() - all.run().addr(), s.len()));
+        let run = |at| list.run(at, u64::MAX).map(|s| (s.addr() - all.run().addr(), s.len()));
         assert!(run(0) == Some((0, 10)));
         assert!(run(9) == Some((9, 1)));
         // Whatever the hint is.
@@ -182,13 +211,13 @@ mod tests {
             for (at, want) in [(0, 10), (9, 1), (10, 1), (11, 20), (30, 1)] {
                 let mut hint = hint;
                 assert!(list
-                    .run_near(at, &mut hint)
+                    .run_near(at, u64::MAX, &mut hint)
                     .is_some_and(|s| s.len() == want));
                 assert!(list
-                    .run_near(at, &mut hint)
+                    .run_near(at, u64::MAX, &mut hint)
                     .is_some_and(|s| s.len() == want));
             }
-            assert!(list.run_near(31, &mut { hint }).is_none());
+            assert!(list.run_near(31, 1, &mut { hint }).is_none());
         }
         assert!(run(10) == Some((20, 1)));
         assert!(run(11) == Some((30, 20)));
@@ -206,14 +235,14 @@ mod tests {
         for at in [0, 8, 16] {
             assert!(list.push(test_part(all.run().part(at, 8))).is_ok());
         }
-        assert!(list.run(4).is_some_and(|s| s.len() == 20));
+        assert!(list.run(4, u64::MAX).is_some_and(|s| s.len() == 20));
         assert!(list.push(test_part(all.run().part(32, 8))).is_err());
         assert!(list.len() == 24);
     }
 
     #[test]
     fn an_empty_list_has_no_run() {
-        assert!(SpanList::EMPTY.run(0).is_none());
+        assert!(SpanList::EMPTY.run(0, 1).is_none());
         assert!(SpanList::EMPTY.len() == 0);
     }
 }

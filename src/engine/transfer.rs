@@ -79,7 +79,7 @@ impl<'a> Single<'a> {
         adapter: &'a Adapter,
         user: User,
         wanted: Rights,
-        sge: &Sge,
+        sge: &'a Sge,
     ) -> Result<Self, Denied> {
         open_local(adapter, user, wanted, sge).map(Self)
     }
@@ -169,10 +169,10 @@ impl<'a> Place<'a> {
             if left == 0 {
                 break;
             }
-            if sge.len != 0 {
+            if sge.len() != 0 {
                 open_local(adapter, user, wanted, sge)?;
             }
-            left = left.saturating_sub(sge.len.into());
+            left = left.saturating_sub(sge.len().into());
         }
         match left {
             0 => Ok(()),
@@ -184,7 +184,7 @@ impl<'a> Place<'a> {
     pub(crate) fn len(&self) -> u64 {
         match *self {
             // OVERFLOW: a list has far fewer than 2^32 elements.
-            Self::List { sges, .. } => sges.iter().map(|s| u64::from(s.len)).sum(),
+            Self::List { sges, .. } => sges.iter().map(|s| u64::from(s.len())).sum(),
             Self::Named { len, .. } => len,
             // CAST: widening.
             Self::Inline(bytes) => bytes.len() as u64,
@@ -197,12 +197,12 @@ fn open_element<'a>(
     adapter: &'a Adapter,
     user: User,
     wanted: Rights,
-    sges: &[Sge],
+    sges: &'a [Sge],
     (first, mut begin): (usize, u64),
     at: u64,
 ) -> Result<Held<'a>, Denied> {
     for (number, sge) in sges.iter().enumerate().skip(first) {
-        let end = begin + u64::from(sge.len);
+        let end = begin + u64::from(sge.len());
         if at < end {
             return Ok(Held {
                 memory: open_local(adapter, user, wanted, sge)?,
@@ -222,21 +222,16 @@ fn open_local<'a>(
     adapter: &'a Adapter,
     user: User,
     wanted: Rights,
-    sge: &Sge,
+    sge: &'a Sge,
 ) -> Result<Memory<'a>, Denied> {
-    if sge.token == Token::LOCAL_MEMORY {
-        // CAST: 64-bit kernel addresses; u32 widens.
-        let run = adapter.memory().slice(sge.addr as usize, sge.len as usize);
-        return Ok(Memory::Whole(run.ok_or(Denied::Bounds)?));
+    if sge.token() == Token::LOCAL_MEMORY {
+        return Ok(Memory::Whole(sge.memory().ok_or(Denied::Bounds)?));
     }
-    let (at, token) = (sge.addr, sge.token);
-    open_range(
-        adapter,
-        user,
-        wanted,
-        Remote { addr: at, token },
-        sge.len.into(),
-    )
+    let at = Remote {
+        addr: sge.addr(),
+        token: sge.token(),
+    };
+    open_range(adapter, user, wanted, at, sge.len().into())
 }
 
 /// A range of a region, local or the peer's.

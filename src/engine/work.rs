@@ -7,24 +7,24 @@ use super::{
     status::Status,
     token::Token, //
 };
+use crate::sys::span;
 
-/// One element of a scatter or gather list.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sge {
-    /// An address inside the region that the token names; with [`Token::LOCAL_MEMORY`], and for
-    /// inline data, a kernel address.
-    pub(crate) addr: u64,
-    /// Bytes.
-    pub(crate) len: u32,
-    pub(crate) token: Token,
-}
+pub(crate) use crate::sys::span::Sge;
+
+const _: () = assert!(Token::LOCAL_MEMORY.raw() == span::LOCAL_KEY);
 
 impl Sge {
-    pub(crate) const EMPTY: Self = Self {
-        addr: 0,
-        len: 0,
-        token: Token::LOCAL_MEMORY,
-    };
+    /// The token of its memory.
+    #[inline]
+    pub(crate) const fn token(&self) -> Token {
+        Token::from_raw(self.key())
+    }
+
+    /// An element of a test's own memory, or one to be refused.
+    #[cfg(ndk_kunit)]
+    pub(crate) const fn of(addr: u64, len: u32, token: Token) -> Self {
+        span::test_sge(addr, len, token.raw())
+    }
 }
 
 /// Memory of the peer.

@@ -134,13 +134,8 @@ impl Buffer {
 
     /// `len` bytes from `at` on, for a list of this side.
     pub(crate) fn sge(&self, at: usize, len: usize) -> Sge {
-        Sge {
-            // CAST: widening.
-            addr: BASE + at as u64,
-            // CAST: tests use short buffers.
-            len: len as u32,
-            token: self.token,
-        }
+        // CAST: widening; tests use short buffers.
+        Sge::of(BASE + at as u64, len as u32, self.token)
     }
 
     /// All bytes, for a list of this side.
@@ -150,12 +145,9 @@ impl Buffer {
 
     /// The same bytes as [`Buffer::sge`] names, as plain memory.
     pub(crate) fn plain(&self, at: usize, len: usize) -> Sge {
-        Sge {
-            // CAST: widening.
-            addr: self.run().addr() as u64 + at as u64,
-            token: Token::LOCAL_MEMORY,
-            ..self.sge(at, len)
-        }
+        // CAST: widening; tests use short buffers.
+        let addr = self.run().addr() as u64 + at as u64;
+        Sge::of(addr, len as u32, Token::LOCAL_MEMORY)
     }
 
     /// What a peer names to get at byte `at`.

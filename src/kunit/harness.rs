@@ -186,7 +186,7 @@ impl Lab {
 
     /// A new device with that name in that network namespace.
     pub(crate) fn adapter_named(&self, name: &CStr, net: u64) -> Result<Arc<Adapter>> {
-        Adapter::new(self.host.clone(), name, net, test_memory())
+        Adapter::new(self.host.clone(), name, net)
     }
 
     /// A new end on a device of its own.

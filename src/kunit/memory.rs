@@ -96,11 +96,7 @@ impl Buffer {
 
     /// `len` bytes from `at` on, as local memory.
     pub(super) fn sge(&self, at: usize, len: u32) -> Sge {
-        Sge {
-            addr: self.addr(at),
-            len,
-            token: Token::LOCAL_MEMORY,
-        }
+        Sge::of(self.addr(at), len, Token::LOCAL_MEMORY)
     }
 
     /// Sets every byte.

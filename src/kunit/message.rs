@@ -287,9 +287,8 @@ mod tests {
         bench.b.receive(2, &[sink.whole()])?;
         let mut list = KVec::new();
         for at in 0..16 {
-            let mut sge = source.plain(at * 4, 4);
-            sge.token = Token::from_raw(0xBAD0_BAD0);
-            list.push(sge, GFP_KERNEL)?;
+            let addr = source.plain(at * 4, 4).addr();
+            list.push(Sge::of(addr, 4, Token::from_raw(0xBAD0_BAD0)), GFP_KERNEL)?;
         }
         assert!(list.len() > Plan::PLAIN.caps.send_sges as usize);
         bench.a.post_with(1, SEND, INLINE, &list)?;
@@ -323,8 +322,7 @@ mod tests {
         let bench = Bench::new()?;
         let (source, sink) = (bench.a.filled(8, 13)?, bench.b.buffer(64)?);
         bench.b.receive(1, &[sink.whole()])?;
-        let mut wrapping = source.plain(0, 8);
-        wrapping.addr = u64::MAX - 3;
+        let wrapping = Sge::of(u64::MAX - 3, 8, Token::LOCAL_MEMORY);
         bench
             .a
             .post_with(2, SEND, INLINE, &[source.plain(0, 8), wrapping])?;

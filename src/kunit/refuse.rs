@@ -47,11 +47,7 @@ struct Bad {
 
 impl Bad {
     fn sge(&self) -> Sge {
-        Sge {
-            addr: self.addr,
-            len: self.len,
-            token: self.token,
-        }
+        Sge::of(self.addr, self.len, self.token)
     }
 
     fn remote(&self) -> Remote {

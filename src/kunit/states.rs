@@ -49,6 +49,7 @@ mod tests {
             qp::NotPosted,
             state::Admission,
             status::Status,
+            token::Token,
             work::{
                 Flags,
                 Sge, //
@@ -155,7 +156,7 @@ mod tests {
     #[test]
     fn a_message_has_a_longest_length() -> Result {
         let mut hand = in_state(State::Connected)?;
-        let bytes = |len| Sge { len, ..Sge::EMPTY };
+        let bytes = |len| Sge::of(0, len, Token::LOCAL_MEMORY);
         let half = (MAX_MESSAGE / 2) as u32;
         let too_long = Err(NotPosted::TooLong);
         let lists = [
@@ -208,9 +209,9 @@ mod tests {
         hand.end.post_with(2, SEND, INLINE, &[memory.plain(2, 4)])?;
         hand.end.post(3, write(memory.remote(2)), &[])?;
         assert!(hand.start().is_some() && same(hand.job.length, 10));
-        let list = hand.job.sges.iter().map(|s| (s.addr, s.len));
+        let list = hand.job.sges.iter().map(|s| (s.addr(), s.len()));
         let want = [memory.sge(0, 3), memory.sge(5, 7)];
-        assert!(list.eq(want.iter().map(|s| (s.addr, s.len))));
+        assert!(list.eq(want.iter().map(|s| (s.addr(), s.len()))));
         assert!(hand.job.inline.is_empty());
         assert!(hand.start().is_some() && same(hand.job.length, 4));
         let bytes = hand.job.inline.iter().copied();

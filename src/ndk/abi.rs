@@ -68,10 +68,7 @@ use super::{
 };
 use crate::{
     bindings,
-    engine::{
-        token::Token,
-        work::Sge, //
-    },
+    engine::work::Sge,
     sys::addr, //
 };
 
@@ -382,11 +379,12 @@ unsafe fn sges<'a>(
 ) -> Result<impl ExactSizeIterator<Item = Sge> + Clone + 'a, NtStatus> {
     // SAFETY: As required of the caller.
     let list: &'a [bindings::ndk_sge] = unsafe { slice(sgl, count)? };
-    Ok(list.iter().map(|sge| Sge {
+    Ok(list.iter().map(|sge| {
         // SAFETY: Both members of the union are 64 bits, of which every pattern is valid.
-        addr: unsafe { sge.__bindgen_anon_1.logical_address },
-        len: sge.length,
-        token: Token::from_raw(sge.memory_region_token),
+        let addr = unsafe { sge.__bindgen_anon_1.logical_address };
+        // SAFETY: Who posts an element under the privileged token promises that its memory stays
+        // until the request has completed (NDKPI, privileged memory region token).
+        unsafe { Sge::new(addr, sge.length, sge.memory_region_token) }
     }))
 }
 

@@ -334,7 +334,7 @@ impl Qp {
         let first = sges.clone().next().filter(|_| wanted);
         let work = Work::Read {
             from,
-            invalidate: first.map(|sge| sge.token),
+            invalidate: first.map(|sge| sge.token()),
         };
         self.post(context, work, (OF_READ, flags), sges)
     }

@@ -26,7 +26,6 @@ use kernel::{
 };
 
 use super::{
-    memory::all_memory,
     table::OperationsVTable,
     upcall::event,
     Operations, //
@@ -112,7 +111,7 @@ impl<T: Operations> Device<T> {
     ///
     /// Process context, without the RTNL lock.
     pub(super) fn create(name: &CStr, netdev: &NetDev) -> Result {
-        let payload = T::open_device(name, netdev, all_memory())?;
+        let payload = T::open_device(name, netdev)?;
         let ib = Self::allocate(payload, netdev)?;
         let result = Self::set_up(ib, name, netdev);
         if result.is_err() {

@@ -23,14 +23,6 @@ use crate::{
     sys::span::Span, //
 };
 
-/// All memory of the kernel, for requests that name local addresses without a region of their own
-/// (`local_dma_lkey`, `ib_get_dma_mr`). An address is its own offset.
-pub(super) fn all_memory() -> Span {
-    // SAFETY: Consumers of verbs promise for every address that they post under such a key, or
-    // that they let a peer name under a global one, that it is theirs until the request ended.
-    unsafe { Span::whole_memory() }
-}
-
 /// How much a region takes, and in which pieces.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rule {

@@ -16,7 +16,6 @@ use kernel::{
 
 use super::{
     memory::{
-        all_memory,
         Extents,
         Rule, //
     },
@@ -29,7 +28,10 @@ use super::{
     types::Access,
     Operations, //
 };
-use crate::bindings;
+use crate::{
+    bindings,
+    sys::span::AllMemory, //
+};
 
 /// What this layer keeps with a region: how much may be mapped into it.
 pub(crate) struct Limit {
@@ -118,8 +120,11 @@ impl<T: Operations> OperationsVTable<T> {
             kind: MrKind::PageList,
             max_entries: 0,
         };
+        // SAFETY: The core calls this for a consumer who asked for a global key alone, and who
+        // answers for what his peers name by it.
+        let memory = unsafe { AllMemory::new() };
         publish::<T>(limit, || {
-            T::get_dma_mr(pd, Access::from_bits(access), all_memory())
+            T::get_dma_mr(pd, Access::from_bits(access), memory)
         })
     }
 

@@ -57,7 +57,7 @@ use crate::sys::{
         NetDev,
         NetDevEvent, //
     },
-    span::Span, //
+    span::AllMemory, //
 };
 
 /// A provider of kernel verbs over iWARP. C: `struct ib_device_ops`.
@@ -100,7 +100,7 @@ pub(crate) trait Operations: Sized + Send + Sync + 'static {
     ///
     /// `memory` is for requests that name local addresses under the device's `local_dma_lkey`,
     /// and for nothing else; an address is its own offset.
-    fn open_device(name: &CStr, netdev: &NetDev, memory: Span) -> Result<Self::Device>;
+    fn open_device(name: &CStr, netdev: &NetDev) -> Result<Self::Device>;
 
     /// Tells what the device can do; the same at every call.
     fn attributes(device: &Device<Self>) -> DeviceAttributes;
@@ -175,7 +175,7 @@ pub(crate) trait Operations: Sized + Send + Sync + 'static {
 
     /// Makes a region of `memory`, all that the kernel has, with the rights of `access`; an
     /// address is its own offset.
-    fn get_dma_mr(pd: &Pd<Self>, access: Access, memory: Span) -> Result<MrCreated<Self::Mr>>;
+    fn get_dma_mr(pd: &Pd<Self>, access: Access, memory: AllMemory) -> Result<MrCreated<Self::Mr>>;
 
     /// Makes a region for fast registration of at most `max_entries` pages or ranges.
     fn alloc_mr(pd: &Pd<Self>, kind: MrKind, max_entries: u32) -> Result<MrCreated<Self::Mr>>;

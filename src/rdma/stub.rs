@@ -10,7 +10,7 @@ use kernel::{
 use super::*;
 use crate::sys::{
     netdev::NetDev,
-    span::Span, //
+    span::AllMemory, //
 };
 
 /// Accepts what needs no memory and refuses the rest.
@@ -31,7 +31,7 @@ impl Operations for Stub {
     type Mr = ();
     type Listener = u32;
 
-    fn open_device(_name: &CStr, _netdev: &NetDev, _memory: Span) -> Result<()> {
+    fn open_device(_name: &CStr, _netdev: &NetDev) -> Result<()> {
         Ok(())
     }
 
@@ -130,7 +130,7 @@ impl Operations for Stub {
         Err(ENOMEM)
     }
 
-    fn get_dma_mr(_pd: &Pd<Self>, _access: Access, _memory: Span) -> Result<MrCreated<()>> {
+    fn get_dma_mr(_pd: &Pd<Self>, _access: Access, _memory: AllMemory) -> Result<MrCreated<()>> {
         Err(EOPNOTSUPP)
     }
 

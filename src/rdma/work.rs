@@ -26,23 +26,27 @@ use super::{
     types::Access,
     Operations, //
 };
-use crate::bindings;
+use crate::{
+    bindings,
+    sys::span, //
+};
 
 /// A range of memory under a key. C: `struct ib_sge`.
+///
+/// # Invariants
+///
+/// Part of a work request that a consumer of the kernel posts.
 #[repr(transparent)]
 pub(crate) struct Sge(bindings::ib_sge);
 
 impl Sge {
-    /// The address, as the key's region counts it.
+    /// The same in a form that stays when the consumer's own list is gone.
     #[inline]
-    pub(crate) fn addr(&self) -> u64 {
-        self.0.addr
-    }
-
-    /// The number of bytes.
-    #[inline]
-    pub(crate) fn len(&self) -> u32 {
-        self.0.length
+    pub(crate) fn posted(&self) -> span::Sge {
+        let bindings::ib_sge { addr, length, lkey } = self.0;
+        // SAFETY: By the type invariant a consumer posts it, who thereby promises that memory under
+        // the device's `local_dma_lkey` is his until the request has completed.
+        unsafe { span::Sge::new(addr, length, lkey) }
     }
 
     /// The local key.
@@ -56,7 +60,7 @@ impl Sge {
 ///
 /// # Safety
 ///
-/// `list` has `count` entries that do not change during `'a`.
+/// `list` has `count` entries that do not change during `'a`, in a work request that is posted.
 #[inline]
 pub(super) unsafe fn sges<'a>(list: *const bindings::ib_sge, count: c_int) -> Result<&'a [Sge]> {
     let count = usize::try_from(count).map_err(|_| EINVAL)?;
@@ -66,6 +70,7 @@ pub(super) unsafe fn sges<'a>(list: *const bindings::ib_sge, count: c_int) -> Re
     if list.is_null() {
         return Err(EINVAL);
     }
+    // INVARIANT: by the safety requirements.
     // SAFETY: The caller says that the entries are there; `Sge` is a transparent `ib_sge`.
     Ok(unsafe { slice::from_raw_parts(list.cast::<Sge>(), count) })
 }
@@ -471,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn scatter_lists_are_checked() {
+    fn scatter_lists_are_checked() -> Result {
         let list = [bindings::ib_sge {
             addr: 1,
             length: 2,
@@ -480,10 +485,12 @@ mod tests {
         // SAFETY: One entry is there; the other calls read none.
         unsafe {
             let one = sges(list.as_ptr(), 1);
-            assert!(one.is_ok_and(|s| (s[0].addr(), s[0].len(), s[0].lkey()) == (1, 2, 3)));
+            let one = one?[0].posted();
+            assert!((one.addr(), one.len(), one.key()) == (1, 2, 3));
             assert!(sges(ptr::null(), 0).is_ok_and(|s| s.is_empty()));
             assert!(sges(ptr::null(), 1).is_err());
             assert!(sges(list.as_ptr(), -1).is_err());
         }
+        Ok(())
     }
 }

@@ -6,12 +6,16 @@
 //! any time, as a device would. All that is done with them are raw copies and, for RDMA atomics,
 //! the kernel's atomic operations.
 //!
-//! Where the trust comes from: a span is made only where a consumer registers memory
-//! ([`Span::new`], [`Span::whole_memory`], both unsafe). The consumer thereby promises, as the
-//! verbs ask of it, that the memory stays until the registration or the request that uses it has
-//! ended. A span cannot be copied or cut: it stays where the registration keeps it. What touches
-//! the bytes is a [`Run`], which borrows the span, so nobody keeps one beyond the guard (a gate,
-//! a lock) under which the span was seen.
+//! Where the trust comes from: each range begins with a promise of the consumer, as the verbs ask
+//! of it, and each of the three ways in is unsafe to make:
+//!
+//! - [`Span`]: memory that is registered, until the registration has ended. It cannot be copied or
+//!   cut: it stays where the registration keeps it.
+//! - [`Sge`]: memory that a request names, until the request has ended.
+//! - [`AllMemory`]: all of it, to be named by a peer; what the kernel does not map is refused.
+//!
+//! What touches the bytes is a [`Run`], which borrows one of these, so nobody keeps one beyond the
+//! guard (a gate, a lock) under which that was seen.
 //!
 //! Context: any; nothing sleeps. A copy takes as long as it has bytes: callers bound them.
 
@@ -48,19 +52,6 @@ impl Span {
         Self { addr, len }
     }
 
-    /// All memory that the kernel can address; offset and address are the same.
-    ///
-    /// # Safety
-    ///
-    /// Whoever cuts ranges from it must have the promise of [`Span::new`] for each of them.
-    pub(crate) const unsafe fn whole_memory() -> Self {
-        // INVARIANT: by the safety requirements.
-        Self {
-            addr: 0,
-            len: usize::MAX,
-        }
-    }
-
     /// The number of bytes.
     pub(crate) const fn len(&self) -> usize {
         self.len
@@ -73,7 +64,7 @@ impl Span {
         Run {
             addr: self.addr,
             len: self.len,
-            span: PhantomData,
+            owner: PhantomData,
         }
     }
 
@@ -88,16 +79,147 @@ impl Span {
     }
 }
 
-/// Bytes of a [`Span`], while that is borrowed.
+/// The key of requests whose addresses are the kernel's own. Verbs call it `local_dma_lkey`, NDK the
+/// privileged memory region token.
+pub(crate) const LOCAL_KEY: u32 = 0x0000_00D1;
+
+/// One element of a scatter or gather list, as a consumer posted it: a range of a region, or of the
+/// kernel's addresses.
 ///
 /// # Invariants
 ///
-/// The range lies in that of a span that lives for `'a`.
+/// With [`LOCAL_KEY`] the consumer has promised that the range may be read and written until the
+/// request has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sge {
+    addr: u64,
+    len: u32,
+    key: u32,
+}
+
+impl Sge {
+    /// No bytes.
+    // INVARIANT: of no bytes, all promises hold.
+    pub(crate) const EMPTY: Self = Self {
+        addr: 0,
+        len: 0,
+        key: LOCAL_KEY,
+    };
+
+    /// `len` bytes from `addr` on, which the region of `key` knows by that address.
+    ///
+    /// # Safety
+    ///
+    /// With [`LOCAL_KEY`] the range must stay valid for reads and writes, by any CPU at any time,
+    /// until the request that names it has ended. Under other keys all values are fine.
+    pub(crate) const unsafe fn new(addr: u64, len: u32, key: u32) -> Self {
+        // INVARIANT: by the safety requirements.
+        Self { addr, len, key }
+    }
+
+    /// The address, as the region of the key counts it; with [`LOCAL_KEY`], and for inline data, the
+    /// kernel's.
+    #[inline]
+    pub(crate) const fn addr(&self) -> u64 {
+        self.addr
+    }
+
+    /// The number of bytes.
+    #[inline]
+    pub(crate) const fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// The key, host order.
+    #[inline]
+    pub(crate) const fn key(&self) -> u32 {
+        self.key
+    }
+
+    /// The same range under the key 0, which names nothing.
+    pub(crate) const fn without_key(self) -> Self {
+        // INVARIANT: the key is not `LOCAL_KEY`.
+        Self { key: 0, ..self }
+    }
+
+    /// The memory itself, if the addresses are the kernel's; `None` for a range that wraps, too.
+    #[inline]
+    pub(crate) fn memory(&self) -> Option<Run<'_>> {
+        // CAST: 64-bit kernel addresses; u32 widens.
+        let (addr, len) = (self.addr as usize, self.len as usize);
+        if self.key != LOCAL_KEY || addr.checked_add(len).is_none() {
+            return None;
+        }
+        // INVARIANT: the range of an element that lives at least as long.
+        Some(Run {
+            addr,
+            len,
+            owner: PhantomData,
+        })
+    }
+
+    /// Reads as many bytes into `to` as fit, whatever the key is, and returns their number; `None`
+    /// when they cannot all be read without sleeping. Any context. C: `copy_from_kernel_nofault()`.
+    ///
+    /// For inline data: an address that is not mapped, or is no kernel address, is told and not
+    /// followed.
+    pub(crate) fn read_nofault(&self, to: &mut [u8]) -> Option<usize> {
+        // CAST: widening.
+        let len = to.len().min(self.len as usize);
+        self.addr.checked_add(u64::from(self.len))?;
+        // SAFETY: `to` has room for `len` bytes; the function survives whatever the address is.
+        let read =
+            unsafe { bindings::ndk_read_nofault(to.as_mut_ptr().cast(), self.addr, len as u64) };
+        read.then_some(len)
+    }
+}
+
+/// All memory that the kernel maps for good (its direct map), by address.
+///
+/// # Invariants
+///
+/// A consumer has promised that whatever a peer of his names there is his to lose.
+#[derive(Debug)]
+pub(crate) struct AllMemory(());
+
+impl AllMemory {
+    /// All memory.
+    ///
+    /// # Safety
+    ///
+    /// A consumer of the kernel must have asked for it (`IB_PD_UNSAFE_GLOBAL_RKEY`): he answers for
+    /// what his peers read and write there, until the registration has ended.
+    pub(crate) const unsafe fn new() -> Self {
+        // INVARIANT: by the safety requirements.
+        Self(())
+    }
+
+    /// `len` bytes from `addr` on, if they are memory.
+    pub(crate) fn run(&self, addr: u64, len: u64) -> Option<Run<'_>> {
+        // SAFETY: The function looks the address up in the memory map and does not follow it.
+        let mapped = unsafe { bindings::ndk_is_direct_mapped(addr, len) };
+        // INVARIANT: memory that is mapped as long as the kernel runs; by the type invariant a
+        // consumer answers for what is in it.
+        mapped.then_some(Run {
+            // CAST: 64-bit kernel addresses.
+            addr: addr as usize,
+            len: len as usize,
+            owner: PhantomData,
+        })
+    }
+}
+
+/// Bytes of a [`Span`], an [`Sge`] or [`AllMemory`], while that is borrowed.
+///
+/// # Invariants
+///
+/// The range may be read and written: it lies in that of a span or an element that lives for `'a`,
+/// or is mapped for good and vouched for by an `AllMemory` that does.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run<'a> {
     addr: usize,
     len: usize,
-    span: PhantomData<&'a Span>,
+    owner: PhantomData<&'a ()>,
 }
 
 impl Run<'_> {
@@ -106,7 +228,7 @@ impl Run<'_> {
     pub(crate) const EMPTY: Self = Self {
         addr: 0,
         len: 0,
-        span: PhantomData,
+        owner: PhantomData,
     };
 
     /// The first address.
@@ -137,7 +259,7 @@ impl Run<'_> {
         Some(Self {
             addr: self.addr + offset,
             len,
-            span: PhantomData,
+            owner: PhantomData,
         })
     }
 
@@ -146,15 +268,6 @@ impl Run<'_> {
     pub(crate) fn part(&self, offset: usize, most: usize) -> Self {
         let left = self.len.saturating_sub(offset);
         self.slice(offset, left.min(most)).unwrap_or(Self::EMPTY)
-    }
-
-    /// Whether all of it is memory that the kernel maps for good (its direct map). Any context.
-    ///
-    /// For ranges cut from [`Span::whole_memory`] by somebody who is not trusted with addresses.
-    pub(crate) fn is_direct_mapped(&self) -> bool {
-        // CAST: widening.
-        // SAFETY: The function looks the address up in the memory map and does not follow it.
-        unsafe { bindings::ndk_is_direct_mapped(self.addr as u64, self.len as u64) }
     }
 
     /// Copies as many bytes as the shorter of the two has, and returns their number.
@@ -182,20 +295,6 @@ impl Run<'_> {
         // not memory of a consumer's.
         unsafe { core::ptr::copy_nonoverlapping(from.as_ptr(), self.addr as *mut u8, len) };
         len
-    }
-
-    /// Reads as many bytes into `to` as fit, and returns their number; `None` when they cannot all
-    /// be read without sleeping. Any context. C: `copy_from_kernel_nofault()`.
-    ///
-    /// For addresses that somebody names who is not trusted with them: one that is not mapped, or
-    /// is no kernel address, is told and not followed.
-    pub(crate) fn read_nofault(&self, to: &mut [u8]) -> Option<usize> {
-        let len = self.len.min(to.len());
-        // CAST: widening.
-        let (addr, bytes) = (self.addr as u64, len as u64);
-        // SAFETY: `to` has room for `len` bytes; the function survives whatever `addr` is.
-        let read = unsafe { bindings::ndk_read_nofault(to.as_mut_ptr().cast(), addr, bytes) };
-        read.then_some(len)
     }
 
     /// Reads as many bytes into `to` as fit, and returns their number.
@@ -245,11 +344,18 @@ pub(crate) fn test_span(bytes: &mut [u8]) -> Span {
     unsafe { Span::new(bytes.as_mut_ptr() as usize, bytes.len()) }
 }
 
-/// All memory, for the adapter of a test, which names its own arrays only.
+/// All memory, for a test, which names its own arrays only.
 #[cfg(ndk_kunit)]
-pub(crate) fn test_memory() -> Span {
+pub(crate) fn test_memory() -> AllMemory {
     // SAFETY: Test code only: the tests name live arrays of theirs, or addresses to be refused.
-    unsafe { Span::whole_memory() }
+    unsafe { AllMemory::new() }
+}
+
+/// An element of a test's own, which keeps the array alive until the request has ended.
+#[cfg(ndk_kunit)]
+pub(crate) const fn test_sge(addr: u64, len: u32, key: u32) -> Sge {
+    // SAFETY: Test code only: the caller keeps the array, or the address is one to be refused.
+    unsafe { Sge::new(addr, len, key) }
 }
 
 /// A span of its own over bytes of a test's array, on the same condition.
@@ -321,11 +427,33 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_are_no_memory_are_told_apart() {
-        // SAFETY: The spans are looked up and not used.
-        let [null, high] = unsafe { [Span::new(8, 8), Span::new(usize::MAX - 8, 8)] };
-        assert!(!null.run().is_direct_mapped() && !high.run().is_direct_mapped());
-        assert!(Run::EMPTY.is_direct_mapped());
+    fn addresses_that_are_no_memory_are_told_apart() -> Result {
+        let memory = test_memory();
+        let word = KBox::new(7u64, GFP_KERNEL)?;
+        let addr = core::ptr::from_ref(&*word).addr();
+        let mut to = [0u8; 8];
+        let run = memory.run(addr as u64, 8);
+        assert!(run.is_some_and(|run| run.addr() == addr && run.read(&mut to) == 8));
+        assert!(to == 7u64.to_ne_bytes());
+        for addr in [0, 8, u64::MAX - 8, u64::MAX] {
+            assert!(memory.run(addr, 8).is_none());
+        }
+        assert!(memory.run(addr as u64, u64::MAX).is_none());
+        assert!(memory.run(0, 0).is_some_and(|run| run.is_empty()));
+        Ok(())
+    }
+
+    #[test]
+    fn an_element_is_memory_under_the_local_key_alone() {
+        let bytes = [3u8; 16];
+        let addr = bytes.as_ptr().addr() as u64;
+        let local = test_sge(addr, 16, LOCAL_KEY);
+        let mut to = [0u8; 16];
+        assert!(local.memory().is_some_and(|run| run.read(&mut to) == 16));
+        assert!(to == bytes);
+        assert!(local.without_key().memory().is_none());
+        assert!(test_sge(addr, 16, LOCAL_KEY + 1).memory().is_none());
+        assert!(test_sge(u64::MAX - 3, 16, LOCAL_KEY).memory().is_none());
     }
 
     #[test]
@@ -342,10 +470,9 @@ mod tests {
             (usize::MAX / 2 + 1, 8, None),
             (8, 0, Some(0)),
         ] {
-            // SAFETY: The range is only read where that is possible.
-            let span = unsafe { Span::new(addr, len) };
             let mut to = [0u8; 16];
-            assert!(span.run().read_nofault(&mut to) == want);
+            let got = test_sge(addr as u64, len, 0).read_nofault(&mut to);
+            assert!(got == want);
             // What was refused may have left anything.
             assert!(to.iter().take(want.unwrap_or(0)).all(|b| *b == 7));
         }

@@ -35,8 +35,7 @@ use crate::{
         netdev::{
             NetDev,
             NetDevEvent, //
-        },
-        span::Span, //
+        }, //
     }, //
 };
 
@@ -49,9 +48,9 @@ pub(crate) struct Registered {
 }
 
 /// Makes the engine's side of a new device.
-pub(super) fn open(name: &CStr, netdev: &NetDev, memory: Span) -> Result<Registered> {
+pub(super) fn open(name: &CStr, netdev: &NetDev) -> Result<Registered> {
     let context: Arc<Context> = CONTEXT.get().ok_or(ENODEV)?;
-    let adapter = Adapter::new(context.host.clone(), name, netdev.net_cookie(), memory)?;
+    let adapter = Adapter::new(context.host.clone(), name, netdev.net_cookie())?;
     let port = Port::new(adapter, context.exchange.clone(), netdev.clone())?;
     let ports = context.ports.clone();
     let vectors = cpu::spread(comp_vectors())?;

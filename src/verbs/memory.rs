@@ -24,7 +24,7 @@ use crate::{
         MrKind,
         Pd, //
     },
-    sys::span::Span, //
+    sys::span::AllMemory, //
 };
 
 /// What stands behind a memory region.
@@ -70,18 +70,17 @@ impl Region {
 }
 
 /// A region of all memory (`IB_PD_UNSAFE_GLOBAL_RKEY`); it grants what `access` says, no more.
-pub(super) fn all(pd: &Pd<Verbs>, access: Access, memory: Span) -> Result<MrCreated<Region>> {
+pub(super) fn all(pd: &Pd<Verbs>, access: Access, memory: AllMemory) -> Result<MrCreated<Region>> {
+    let spans = SpanList::all(memory);
     let terms = Terms {
         domain: pd.id(),
         // The core asks for remote rights alone (its local key needs no region), and grants no
         // local use by them.
         rights: rights_of(access),
         base: 0,
-        // CAST: widening.
-        len: memory.len() as u64,
+        len: spans.len(),
         binding: None,
     };
-    let spans = SpanList::of(memory)?;
     let token = pd.adapter().regions().add_fixed(spans, terms)?;
     Ok(Region::created(pd, token))
 }

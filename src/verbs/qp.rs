@@ -49,7 +49,6 @@ use crate::{
             Extra,
             Flags,
             Remote,
-            Sge,
             Work, //
         }, //
     },
@@ -278,7 +277,7 @@ impl Pair {
             };
             let work = work(&request)?;
             let flags = flags(&request.flags, self.signal_all);
-            let sges = request.sges.iter().map(sge);
+            let sges = request.sges.iter().map(rdma::Sge::posted);
             // What has no memory of its own ignores the list, as other providers do.
             let count = if work.is_local() { 0 } else { sges.len() };
             let posted = posting.post(request.wr_id, work, flags, sges.take(count));
@@ -290,7 +289,7 @@ impl Pair {
     pub(super) fn post_receive(&self, chain: &mut RecvChain<'_>) -> Result {
         while let Some(request) = chain.next()? {
             self.engine
-                .post_receive(request.wr_id, request.sges.iter().map(sge))
+                .post_receive(request.wr_id, request.sges.iter().map(rdma::Sge::posted))
                 .map_err(errno)?;
         }
         Ok(())
@@ -310,14 +309,6 @@ fn errno(refused: NotPosted) -> Error {
         | NotPosted::Invalid
         | NotPosted::TooManySges
         | NotPosted::InlineTooLong => EINVAL,
-    }
-}
-
-fn sge(sge: &rdma::Sge) -> Sge {
-    Sge {
-        addr: sge.addr(),
-        len: sge.len(),
-        token: Token::from_raw(sge.lkey()),
     }
 }
 
@@ -468,7 +459,7 @@ pub(super) fn query_srq(srq: &Arc<SharedReceive>) -> SrqAttributes {
 
 pub(super) fn post_srq_receive(srq: &Arc<SharedReceive>, chain: &mut RecvChain<'_>) -> Result {
     while let Some(request) = chain.next()? {
-        srq.post(request.wr_id, request.sges.iter().map(sge))
+        srq.post(request.wr_id, request.sges.iter().map(rdma::Sge::posted))
             .map_err(errno)?;
     }
     Ok(())

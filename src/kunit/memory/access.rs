@@ -232,7 +232,7 @@ mod tests {
     fn a_region_of_all_memory_grants_its_flags_and_no_more() -> Result {
         let store = Store::new(64)?;
         let add = |rights| {
-            let spans = SpanList::of(test_memory())?;
+            let spans = SpanList::all(test_memory());
             store.table.add_fixed(spans, terms(rights, 0, u64::MAX))
         };
         let (local, readable) = (add(LOCAL)?, add(READ)?);
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn a_list_uses_the_local_memory_token_and_a_named_place_does_not() -> Result {
         let host = Host::new(1000)?;
-        let adapter = Adapter::new(host.clone(), c"ndk_test", 0, test_memory())?;
+        let adapter = Adapter::new(host.clone(), c"ndk_test", 0)?;
         let buffer = Buffer::new(64)?;
         let sges = [buffer.sge(8, 4), buffer.sge(32, 4)];
         let sink = Place::List {
@@ -317,18 +317,14 @@ mod tests {
     #[test]
     fn a_list_of_registered_memory_is_checked_element_by_element() -> Result {
         let host = Host::new(1000)?;
-        let adapter = Adapter::new(host.clone(), c"ndk_test", 0, test_memory())?;
+        let adapter = Adapter::new(host.clone(), c"ndk_test", 0)?;
         let buffer = Buffer::new(64)?;
         let add = |rights| {
             let spans = SpanList::of(buffer.span())?;
             adapter.regions().add_fixed(spans, terms(rights, BASE, 64))
         };
         let (writable, constant) = (add(LOCAL)?, add(Rights::NONE)?);
-        let sge = |token, at, len| Sge {
-            addr: BASE + at,
-            len,
-            token,
-        };
+        let sge = |token, at, len| Sge::of(BASE + at, len, token);
         let copy = |sges: &[Sge]| {
             let sink = Place::List {
                 adapter: &adapter,

@@ -232,12 +232,8 @@ mod tests {
         let (mut skip, mut left) = (built.offset, bytes.len() as u32);
         for page in pages.iter().take(built.pages as usize) {
             let len = left.min(PAGE as u32 - skip);
-            let sge = Sge {
-                addr: page + u64::from(skip),
-                len,
-                token,
-            };
-            list.push(sge, GFP_KERNEL)?;
+            let addr = page + u64::from(skip);
+            list.push(Sge::of(addr, len, token), GFP_KERNEL)?;
             left -= len;
             skip = 0;
         }

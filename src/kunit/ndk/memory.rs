@@ -141,12 +141,8 @@ impl Buffer {
 
     /// An element over `len` bytes from `at` on, by that token.
     pub(super) fn sge_by(&self, token: Token, at: usize, len: u32) -> Sge {
-        Sge {
-            // CAST: widening.
-            addr: self.addr() + at as u64,
-            len,
-            token,
-        }
+        // CAST: widening.
+        Sge::of(self.addr() + at as u64, len, token)
     }
 
     /// The bytes from `at` on as a peer names them.

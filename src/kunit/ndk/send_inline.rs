@@ -36,12 +36,9 @@ mod tests {
 
     /// An element over bytes wherever they are.
     fn at(bytes: &[u8], token: Token) -> Sge {
-        Sge {
-            addr: black_box(bytes.as_ptr()).addr() as u64,
-            // CAST: a test's size.
-            len: bytes.len() as u32,
-            token,
-        }
+        let addr = black_box(bytes.as_ptr()).addr() as u64;
+        // CAST: a test's size.
+        Sge::of(addr, bytes.len() as u32, token)
     }
 
     fn post(party: &Party, context: u64, sges: &[Sge], flags: u32) -> Result<(), NtStatus> {
@@ -123,11 +120,7 @@ mod tests {
             let to = pair.b.buffer(4096, 1)?;
             pair.b.receive(1, &[to.sge(0, 64)?])?;
             let good = at(&page[..8], JUNK);
-            let sge = Sge {
-                addr,
-                len,
-                token: JUNK,
-            };
+            let sge = Sge::of(addr, len, JUNK);
             let list = [good, sge, good];
             assert!(post(&pair.a, 2, &list, INLINE | SILENT_SUCCESS).is_ok());
             assert!(pair.a.requests.brings(2, NtStatus::ACCESS_VIOLATION));
@@ -203,8 +196,8 @@ mod tests {
         let parts = [from.sge(0, 64)?, from.sge(64, 1)?];
         assert!(post(&pair.a, 3, &parts, INLINE) == over);
         // The sum does not wrap.
-        let mut huge = from.sge(0, 64)?;
-        huge.len = u32::MAX;
+        let huge = from.sge(0, 64)?;
+        let huge = Sge::of(huge.addr(), u32::MAX, huge.token());
         assert!(post(&pair.a, 4, &[huge, from.sge(0, 2)?], INLINE) == over);
         // Nothing was posted, and the queue serves on.
         assert!(pair.a.requests.is_silent() && pair.b.receives.is_silent());

@@ -147,11 +147,9 @@ impl Stream {
             let n = self.posted.hit();
             // A piece of its own each time, up to the end.
             // CAST: below the size.
-            let offset = (n.wrapping_mul(7919) % u64::from(self.ink.len)) as u32;
-            let sge = Sge {
-                len: self.ink.len - offset,
-                ..self.ink
-            };
+            let offset = (n.wrapping_mul(7919) % u64::from(self.ink.len())) as u32;
+            let len = self.ink.len() - offset;
+            let sge = Sge::of(self.ink.addr(), len, self.ink.token());
             let to = Remote {
                 addr: feed.to.addr + u64::from(offset),
                 ..feed.to

@@ -120,7 +120,7 @@ impl Site {
         let host = Host::new(plan.rnr_ms)?;
         let netdev = NetDev::loopback()?;
         let net = netdev.net_cookie();
-        let engine = EngineAdapter::new(host.clone(), NAME, net, test_memory())?;
+        let engine = EngineAdapter::new(host.clone(), NAME, net)?;
         let exchange = Exchange::new(plan.join, plan.timeouts)?;
         let port = Port::new(engine, exchange, netdev)?;
         let ports = Ports::new()?;

@@ -153,11 +153,7 @@ mod tests {
     fn ndk_srq_02_a_logical_address_is_looked_at_as_on_a_queue_pair() -> Result {
         let crowd = Crowd::new(3, 0)?;
         let from = crowd.senders[0].buffer(4096, 0)?;
-        let nowhere = Sge {
-            addr: 0x10,
-            len: 64,
-            token: Token::LOCAL_MEMORY,
-        };
+        let nowhere = Sge::of(0x10, 64, Token::LOCAL_MEMORY);
         assert!(crowd.shared.post(1, &[nowhere]).is_ok());
         crowd.senders[0].send(2, &[from.sge(0, 64)?], 0)?;
         assert!(crowd.users[0]

@@ -5,6 +5,7 @@
 use kernel::prelude::*;
 
 use super::*;
+use crate::engine::token::Token;
 use crate::ndk::{
     cq::Cq,
     memory::{

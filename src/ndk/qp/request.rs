@@ -129,12 +129,9 @@ pub(super) fn rights(flags: u32) -> Result<Rights, NtStatus> {
 /// An element whose logical address is none gets a token that grants nothing, so that the request
 /// fails in its turn (POST-09). Inline data has no token (SEND-09).
 pub(in crate::ndk) fn checked(sge: Sge, flags: Flags) -> Sge {
-    let is_privileged = sge.token == Token::LOCAL_MEMORY && !flags.has(Flags::INLINE);
-    if is_privileged && !span::is_memory(sge.addr, sge.len) {
-        return Sge {
-            token: Token::from_raw(0),
-            ..sge
-        };
+    let is_privileged = sge.token() == Token::LOCAL_MEMORY && !flags.has(Flags::INLINE);
+    if is_privileged && !span::is_memory(sge.addr(), sge.len()) {
+        return sge.without_key();
     }
     sge
 }

@@ -46,7 +46,7 @@ impl SendQueue {
     ) -> Result<(), NotPosted> {
         let place = self.ring.place(self.ring.tail());
         let count = match flags.has(Flags::INLINE) {
-            true => self.store_inline(adapter, place, sges),
+            true => self.store_inline(place, sges),
             false => self.store_sges(place, sges),
         };
         let entry = Entry {
@@ -84,7 +84,7 @@ impl SendQueue {
             return Err(NotPosted::TooManySges);
         }
         // OVERFLOW: at most 2^32 elements of less than 2^32 bytes.
-        let length: u64 = sges.map(|s| u64::from(s.len)).sum();
+        let length: u64 = sges.map(|s| u64::from(s.len())).sum();
         // CAST: widening.
         if inline && length > self.max_inline as u64 {
             return Err(NotPosted::InlineTooLong);
@@ -110,7 +110,6 @@ impl SendQueue {
     /// request that lacks bytes fails in its turn.
     fn store_inline(
         &mut self,
-        adapter: &Adapter,
         place: usize,
         sges: impl ExactSizeIterator<Item = Sge>,
     ) -> u32 {
@@ -119,10 +118,8 @@ impl SendQueue {
         let slots = slots.unwrap_or_default();
         let mut at = 0;
         for sge in sges {
-            // CAST: 64-bit kernel addresses.
-            let bytes = adapter.memory().slice(sge.addr as usize, sge.len as usize);
             let room = slots.get_mut(at..);
-            match bytes.zip(room).and_then(|(b, room)| b.read_nofault(room)) {
+            match room.and_then(|room| sge.read_nofault(room)) {
                 Some(taken) => at += taken,
                 None => break,
             }
