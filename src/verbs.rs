@@ -133,6 +133,10 @@ impl Operations for Verbs {
         cq::create(device, init, upcall)
     }
 
+    fn pre_destroy_cq(cq: &Cq<Self>) {
+        cq.end_calls();
+    }
+
     fn destroy_cq(cq: &Cq<Self>) {
         cq.close();
     }

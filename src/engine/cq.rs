@@ -372,9 +372,16 @@ impl CompletionQueue {
         self.raise(news);
     }
 
-    /// Ends all calls; returns when none runs any more. May sleep.
-    pub(crate) fn close(&self) {
+    /// Ends all calls; returns when none runs any more. Entries may still come and be taken. May
+    /// sleep; may be called again.
+    pub(crate) fn end_calls(&self) {
         self.upcalls.close();
+    }
+
+    /// Ends all calls as [`CompletionQueue::end_calls`] does, and gives back what the queue holds.
+    /// May sleep.
+    pub(crate) fn close(&self) {
+        self.end_calls();
         let _one_at_a_time = self.resizing.lock();
         // What is large goes now, where it may sleep: the last reference may go anywhere.
         let mut inner = self.inner.lock();

@@ -88,7 +88,12 @@ impl Upcalls {
         let mut again = false;
         if !closed {
             tell(due & NEWS);
-            let old = self.change(|old| Some(old & !RUNNING)).unwrap_or(0);
+            let ended = self.change(|old| match old & CLOSED {
+                0 => Some(old & !RUNNING),
+                // What was raised meanwhile is told nobody.
+                _ => Some(CLOSED),
+            });
+            let old = ended.unwrap_or(0);
             closed = old & CLOSED != 0;
             again = !closed && old & NEWS != 0;
         }
@@ -100,12 +105,17 @@ impl Upcalls {
 
     /// No call begins from now on; returns when the one that runs, if any, has returned.
     ///
-    /// May sleep; not from inside a call.
+    /// May sleep; not from inside a call. May be called again, but not by two at a time.
     pub(crate) fn close(&self) {
-        let old = self.change(|old| Some(old | CLOSED)).unwrap_or(0);
-        if old & (RUNNING | NEWS) != 0 {
+        if self.begin_close() {
             self.quiet.wait();
         }
+    }
+
+    /// No call begins from now on. Returns true if one is due or runs, whose end is signalled.
+    fn begin_close(&self) -> bool {
+        let old = self.change(|old| Some(old | CLOSED)).unwrap_or(0);
+        old & (RUNNING | NEWS) != 0
     }
 }
 
@@ -144,6 +154,20 @@ mod tests {
         let told = Atomic::new(0u32);
         assert!(!upcalls.run(|news| told.store(news, Relaxed)));
         assert!(told.load(Relaxed) == 2);
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_raised_in_the_last_call_is_told_nobody_and_waited_for_by_nobody() -> Result {
+        let upcalls = upcalls()?;
+        assert!(upcalls.raise(1));
+        let waits = Atomic::new(0u32);
+        let again = upcalls.run(|_| {
+            let _queued = upcalls.raise(2);
+            waits.store(u32::from(upcalls.begin_close()), Relaxed);
+        });
+        assert!(!again && waits.load(Relaxed) == 1);
+        assert!(!upcalls.begin_close());
         Ok(())
     }
 

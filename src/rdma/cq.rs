@@ -91,7 +91,7 @@ impl<T: Operations> OperationsVTable<T> {
             };
             // SAFETY: The core sets the device of an object before it asks for its creation.
             let device = unsafe { Device::<T>::from_raw((*cq).device) };
-            // SAFETY: `destroy_cq` closes it; on an error below no handle was kept, or it is
+            // SAFETY: `pre_destroy_cq` closes it; on an error below no handle was kept, or it is
             // closed here.
             let live = unsafe { Live::open(cq) }?;
             let created = T::create_cq(device, &init, CqUpcall(live.clone()))
@@ -106,7 +106,34 @@ impl<T: Operations> OperationsVTable<T> {
         })
     }
 
-    /// C: `ib_device_ops.destroy_cq`.
+    /// C: `ib_device_ops.pre_destroy_cq`. `ib_free_cq()` ends its own polling next, which a call
+    /// to the handler would start again.
+    ///
+    /// # Safety
+    ///
+    /// See [`OperationsVTable`]; `cq` was made by `create_cq`.
+    pub(super) unsafe extern "C" fn pre_destroy_cq(cq: *mut bindings::ib_cq) -> c_int {
+        // SAFETY: The queue is live until `post_destroy_cq`.
+        let this = unsafe { Cq::<T>::from_raw(cq) };
+        T::pre_destroy_cq(this);
+        this.extra().close();
+        0
+    }
+
+    /// C: `ib_device_ops.post_destroy_cq`.
+    ///
+    /// # Safety
+    ///
+    /// See [`OperationsVTable`]; `pre_destroy_cq` was called on `cq`, and nobody uses it any more.
+    pub(super) unsafe extern "C" fn post_destroy_cq(cq: *mut bindings::ib_cq) {
+        // SAFETY: The queue is live until `clear`.
+        let this = unsafe { Cq::<T>::from_raw(cq) };
+        T::destroy_cq(this);
+        // SAFETY: The core destroys an object once, when nothing uses it.
+        unsafe { Cq::<T>::clear(cq) };
+    }
+
+    /// C: `ib_device_ops.destroy_cq`. Of a queue that the core does not poll.
     ///
     /// # Safety
     ///
@@ -115,12 +142,11 @@ impl<T: Operations> OperationsVTable<T> {
         cq: *mut bindings::ib_cq,
         _udata: *mut bindings::ib_udata,
     ) -> c_int {
-        // SAFETY: The queue is live until `clear`.
-        let this = unsafe { Cq::<T>::from_raw(cq) };
-        T::destroy_cq(this);
-        this.extra().close();
-        // SAFETY: The core destroys an object once, when nothing uses it.
-        unsafe { Cq::<T>::clear(cq) };
+        // SAFETY: The caller destroys a queue once, when nothing uses it.
+        unsafe {
+            Self::pre_destroy_cq(cq);
+            Self::post_destroy_cq(cq);
+        }
         0
     }
 

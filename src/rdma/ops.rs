@@ -122,7 +122,11 @@ pub(crate) trait Operations: Sized + Send + Sync + 'static {
         upcall: CqUpcall,
     ) -> Result<CqCreated<Self::Cq>>;
 
-    /// Ends a completion queue that no queue pair uses. Upcalls end after this.
+    /// Ends the upcalls of a completion queue that no queue pair uses: no one runs when this
+    /// returns, and none begins. The queue may still be polled and armed.
+    fn pre_destroy_cq(_cq: &Cq<Self>) {}
+
+    /// Ends a completion queue, after [`Operations::pre_destroy_cq`].
     fn destroy_cq(_cq: &Cq<Self>) {}
 
     /// Hands out completions, as far as there are some and room for them. Any context.

@@ -81,6 +81,10 @@ impl Queue {
         &self.0
     }
 
+    pub(super) fn end_calls(&self) {
+        self.0.end_calls();
+    }
+
     pub(super) fn close(&self) {
         self.0.close();
     }

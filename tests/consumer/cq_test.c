@@ -415,6 +415,156 @@ static void cq_pool_serves_a_queue_pair(struct kunit *test)
 	ib_cq_pool_put(cq->cq, 128);
 }
 
+/*
+ * The end of a queue that core/cq.c polls: the provider's calls end first, then
+ * the polling that they start, then the queue.  A call that runs or begins after
+ * the second step starts the polling of a queue that is freed.  The operation of
+ * the third step, of which one of two is called, says that this step has come.
+ */
+static struct {
+	int (*destroy_cq)(struct ib_cq *cq, struct ib_udata *udata);
+	void (*post_destroy_cq)(struct ib_cq *cq);
+	ib_comp_handler handler;
+	/* the handler takes until the queue is being freed, and then a while */
+	bool slow;
+	bool freeing;
+	bool stopped;
+	struct completion called;
+	atomic_t running;
+	atomic_t late;
+} watch;
+
+static void polling_has_stopped(void)
+{
+	WRITE_ONCE(watch.stopped, true);
+	/* pairs with the full barrier of the handler's first step */
+	smp_mb();
+	if (atomic_read(&watch.running))
+		atomic_inc(&watch.late);
+}
+
+static int watched_destroy(struct ib_cq *cq, struct ib_udata *udata)
+{
+	polling_has_stopped();
+	return watch.destroy_cq(cq, udata);
+}
+
+static void watched_post_destroy(struct ib_cq *cq)
+{
+	polling_has_stopped();
+	watch.post_destroy_cq(cq);
+}
+
+static void watched_call(struct ib_cq *cq, void *private)
+{
+	int all, after = 0;
+
+	atomic_inc_return(&watch.running);
+	complete(&watch.called);
+	for (all = 0; watch.slow && all < 500000 && after < 20000; all++) {
+		if (READ_ONCE(watch.stopped))
+			break;
+		after += READ_ONCE(watch.freeing);
+		udelay(1);
+	}
+	if (READ_ONCE(watch.stopped))
+		atomic_inc(&watch.late);
+	else
+		watch.handler(cq, private);
+	atomic_dec_return(&watch.running);
+}
+
+static struct ndkc_cq *watched_cq(struct kunit *test, int vector, bool slow)
+{
+	struct ndkc_cq *cq = ndkc_cq(test, 256, vector, IB_POLL_WORKQUEUE);
+
+	watch.slow = slow;
+	watch.freeing = false;
+	watch.stopped = false;
+	atomic_set(&watch.running, 0);
+	atomic_set(&watch.late, 0);
+	init_completion(&watch.called);
+	watch.handler = cq->cq->comp_handler;
+	cq->cq->comp_handler = watched_call;
+	return cq;
+}
+
+/* Returns how many calls came too late. */
+static int free_watched(struct ndkc_cq *cq)
+{
+	struct ib_device_ops *ops = &cq->cq->device->ops;
+
+	watch.destroy_cq = ops->destroy_cq;
+	watch.post_destroy_cq = ops->post_destroy_cq;
+	ops->destroy_cq = watched_destroy;
+	if (ops->post_destroy_cq)
+		ops->post_destroy_cq = watched_post_destroy;
+	WRITE_ONCE(watch.freeing, true);
+	ndkc_cq_free(cq);
+	ops->destroy_cq = watch.destroy_cq;
+	ops->post_destroy_cq = watch.post_destroy_cq;
+	return atomic_read(&watch.late);
+}
+
+/* Makes this task stay where it is; returns a vector that calls elsewhere, or -1. */
+static int vector_elsewhere(struct kunit *test)
+{
+	struct cpumask *masks __free(kfree) = NULL;
+	unsigned int n, vector, cpu;
+
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(raw_smp_processor_id())),
+			0);
+	masks = group_cpus_evenly(ndkc_dev->num_comp_vectors, &n);
+	KUNIT_ASSERT_NOT_NULL(test, masks);
+	for (vector = 0; vector < n; vector++) {
+		cpu = cpumask_first(&masks[vector]);
+		if (cpu_online(cpu) && cpu != raw_smp_processor_id())
+			return vector;
+	}
+	return -1;
+}
+
+static void calls_end_before_the_polling_that_they_start(struct kunit *test)
+{
+	int vector = vector_elsewhere(test);
+	struct ndkc_ep_attr attr = {};
+	struct ndkc_pair *p;
+	bool called;
+
+	if (vector < 0) {
+		kunit_skip(test, "there is one processor");
+		return;
+	}
+	attr.scq = watched_cq(test, vector, true);
+	p = ndkc_pair_attr(test, &attr, NULL);
+	KUNIT_ASSERT_EQ(test, ndkc_post_recv_sge(p->b, ndkc_op(test), NULL, 0), 0);
+	KUNIT_ASSERT_EQ(test, ndkc_post_send_sge(p->a, ndkc_op(test),
+						 IB_SEND_SIGNALED, NULL, 0), 0);
+	called = wait_for_completion_timeout(&watch.called, ndkc_timeout());
+	KUNIT_EXPECT_TRUE(test, called);
+	KUNIT_ASSERT_EQ(test, ndkc_destroy_qp(p->a), 0);
+	KUNIT_EXPECT_EQ(test, free_watched(attr.scq), 0);
+}
+
+static void cq_may_be_freed_right_after_a_drain(struct kunit *test)
+{
+	struct ndkc_ep_attr attr = {};
+	struct ndkc_pair *p;
+	int round, i;
+
+	for (round = 0; round < 20; round++) {
+		attr.scq = watched_cq(test, round % ndkc_dev->num_comp_vectors, false);
+		attr.rcq = attr.scq;
+		p = ndkc_pair_attr(test, &attr, NULL);
+		for (i = 0; i < 8; i++)
+			KUNIT_ASSERT_EQ(test, ndkc_post_recv_sge(p->a, ndkc_op(test), NULL,
+								 0), 0);
+		KUNIT_ASSERT_EQ(test, ndkc_drain(p->a), 0);
+		KUNIT_ASSERT_EQ(test, ndkc_destroy_qp(p->a), 0);
+		KUNIT_ASSERT_EQ(test, free_watched(attr.scq), 0);
+	}
+}
+
 static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(softirq_cq_polls_in_softirq),
 	KUNIT_CASE(workqueue_cq_polls_in_process_context),
@@ -431,6 +581,8 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(polling_takes_what_is_asked_for),
 	KUNIT_CASE(no_wakeup_is_lost_under_load),
 	KUNIT_CASE(cq_pool_serves_a_queue_pair),
+	KUNIT_CASE(calls_end_before_the_polling_that_they_start),
+	KUNIT_CASE(cq_may_be_freed_right_after_a_drain),
 	{}
 };
 
