@@ -21,7 +21,6 @@
 //! | [`flush`]      | the end of a queue pair, and its next life                          |
 //! | [`cq`]         | arms, calls and overflow of completion queues                       |
 //! | [`moderation`] | calls that wait for more completions                                |
-//! | [`lull`]       | calls that wait because that has been found to be worth it          |
 //! | [`srq`]        | shared receives, the limit and the last of them                     |
 //! | [`resize`]     | queues that change their depth                                      |
 //! | [`message`]    | what arrives, byte by byte                                          |
@@ -52,7 +51,6 @@ mod flush;
 pub(crate) mod harness;
 mod invalidate;
 pub(crate) mod log;
-mod lull;
 mod memory;
 mod message;
 mod moderation;
@@ -76,7 +74,7 @@ use crate::sys::speed;
 
 /// Tests that KUnit knows as slow: what they repeat until the clock has had enough of it other
 /// tests do a few times, so that checkers which slow it down see all of it without them.
-const SLOW: [(&CStr, &CStr); 10] = [
+const SLOW: [(&CStr, &CStr); 7] = [
     (
         c"ndk_address",
         c"when_every_port_is_taken_the_next_one_is_the_one_that_is_given_back",
@@ -98,12 +96,6 @@ const SLOW: [(&CStr, &CStr); 10] = [
         c"ndk_arm_14_no_call_is_lost_between_poll_and_arm_in_a_million_rounds",
     ),
     (c"ndk_cq", c"no_call_comes_after_the_close_again_and_again"),
-    (c"ndk_lulls", c"a_queue_is_closed_whenever_it_is"),
-    (
-        c"ndk_lulls",
-        c"a_queue_that_fails_is_told_of_whenever_it_does",
-    ),
-    (c"ndk_lulls", c"every_arm_is_told_once_for_long"),
     (
         c"ndk_moderate",
         c"a_close_ends_what_is_held_again_and_again",

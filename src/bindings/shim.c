@@ -11,14 +11,10 @@
 #include <linux/if_arp.h>
 #include <linux/inetdevice.h>
 #include <linux/jiffies.h>
-#include <linux/kthread.h>
 #include <linux/mutex.h>
 #include <linux/percpu.h>
-#include <linux/interrupt.h>
 #include <linux/preempt.h>
 #include <linux/rtnetlink.h>
-#include <linux/sched.h>
-#include <linux/sched/stat.h>
 #include <linux/smp.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
@@ -65,318 +61,24 @@ struct workqueue_struct *ndk_wq_alloc_bh(const char *name)
 	return alloc_workqueue("%s", WQ_BH | WQ_PERCPU, 0, name);
 }
 
-bool ndk_in_task(void)
-{
-	return in_task();
-}
-
 struct workqueue_struct *ndk_wq_alloc_unbound(const char *name)
 {
 	return alloc_workqueue("%s", WQ_UNBOUND | WQ_MEM_RECLAIM, 0, name);
 }
 
-/*
- * Work in softirq with as little around it as can be: each processor has a list,
- * and a tasklet of high priority that runs it, before the softirqs that consumers
- * raise in turn.  A workqueue of WQ_BH spends ten times as much on each item.
- */
-struct ndk_prompt_cpu {
-	/* protects the list, and the change of @running to true */
-	raw_spinlock_t lock;
-	struct list_head list;
-	bool running;
-	/* how often in a row a kick from elsewhere found this processor idle, for little */
-	unsigned int woken;
-	/* what was kept here since instead of being sent elsewhere, and what may be */
-	unsigned int kept, keep;
-	struct tasklet_struct tasklet;
-	call_single_data_t csd;
-};
-
-/* Adds an item that the caller has claimed; whether it is the first of the list. */
-static bool ndk_add_item(raw_spinlock_t *lock, struct list_head *list, struct work_struct *work)
+/* Returns false if @work is queued already. */
+bool ndk_queue_work_on(struct workqueue_struct *wq, struct work_struct *work,
+		       u32 cpu)
 {
-	bool first;
+	bool queued;
 
-	raw_spin_lock(lock);
-	first = list_empty(list);
-	list_add_tail(&work->entry, list);
-	raw_spin_unlock(lock);
-	return first;
-}
-
-static void ndk_run_items(struct list_head *todo)
-{
-	struct work_struct *work;
-
-	while ((work = list_first_entry_or_null(todo, struct work_struct, entry))) {
-		work_func_t func = work->func;
-
-		list_del_init(&work->entry);
-		/* Who queues it again finds it off the list. */
-		smp_mb__before_atomic();
-		clear_bit(WORK_STRUCT_PENDING_BIT, work_data_bits(work));
-		/* What was done before an item was queued is seen by its run. */
-		smp_mb__after_atomic();
-		func(work);
-	}
-}
-
-static void ndk_prompt_run(struct tasklet_struct *tasklet)
-{
-	struct ndk_prompt_cpu *c = from_tasklet(c, tasklet, tasklet);
-	LIST_HEAD(todo);
-
-	raw_spin_lock_irq(&c->lock);
-	list_splice_init(&c->list, &todo);
-	WRITE_ONCE(c->running, true);
-	raw_spin_unlock_irq(&c->lock);
-	ndk_run_items(&todo);
-	/* Who waits for the end sees what was done: ndk_prompt_flush() */
-	smp_store_release(&c->running, false);
-}
-
-/*
- * Two processors that each fall idle while the other one works save nothing by
- * sharing that work: an interrupt to an idle processor costs more than the work.
- * So what is meant for an idle one stays here if both of them, each time they
- * were sent something lately, were idle and found no more than one message, as
- * at queue depth 1.  After a while it is sent again, to see whether it is still so.
- */
-#define NDK_PROMPT_WOKEN	4
-#define NDK_PROMPT_KEPT_LEAST	16
-#define NDK_PROMPT_KEPT_MOST	1024
-
-static void ndk_prompt_kick(void *arg)
-{
-	struct ndk_prompt_cpu *c = arg;
-
-	/* on the processor of @c, interrupts off */
-	if (is_idle_task(current)) {
-		WRITE_ONCE(c->woken, c->woken + 1);
-	} else {
-		WRITE_ONCE(c->woken, 0);
-		c->keep = NDK_PROMPT_KEPT_LEAST;
-	}
-	tasklet_hi_schedule(&c->tasklet);
-}
-
-static bool ndk_prompt_keeps(struct ndk_prompt_cpu *here, const struct ndk_prompt_cpu *there)
-{
-	if (here->woken < NDK_PROMPT_WOKEN || READ_ONCE(there->woken) < NDK_PROMPT_WOKEN)
-		return false;
-	if (here->kept++ < here->keep)
-		return true;
-	here->kept = 0;
-	here->keep = min(2 * here->keep, NDK_PROMPT_KEPT_MOST);
-	here->woken = 0;
-	return false;
-}
-
-/* What was sent to this processor was worth the interrupt. */
-void ndk_prompt_worth(void *prompt)
-{
-	struct ndk_prompt_cpu __percpu *cpus = NDK_TO_PERCPU(struct ndk_prompt_cpu, prompt);
-
-	this_cpu_write(cpus->woken, 0);
-	this_cpu_write(cpus->keep, NDK_PROMPT_KEPT_LEAST);
-}
-
-void *ndk_prompt_alloc(void)
-{
-	struct ndk_prompt_cpu __percpu *cpus = alloc_percpu(struct ndk_prompt_cpu);
-	int cpu;
-
-	if (!cpus)
-		return NULL;
-	for_each_possible_cpu(cpu) {
-		struct ndk_prompt_cpu *c = per_cpu_ptr(cpus, cpu);
-
-		raw_spin_lock_init(&c->lock);
-		INIT_LIST_HEAD(&c->list);
-		c->keep = NDK_PROMPT_KEPT_LEAST;
-		tasklet_setup(&c->tasklet, ndk_prompt_run);
-		INIT_CSD(&c->csd, ndk_prompt_kick, c);
-	}
-	return NDK_FROM_PERCPU(cpus);
-}
-
-bool ndk_prompt_queue(void *prompt, struct work_struct *work, u32 cpu)
-{
-	struct ndk_prompt_cpu __percpu *cpus = NDK_TO_PERCPU(struct ndk_prompt_cpu, prompt);
-	struct ndk_prompt_cpu *c, *here;
-	unsigned long flags;
-	bool first;
-
-	/*
-	 * No processor goes away meanwhile, and nobody is kept from queueing an
-	 * item by one who has claimed it and is not running.
-	 */
-	local_irq_save(flags);
-	if (test_and_set_bit(WORK_STRUCT_PENDING_BIT, work_data_bits(work))) {
-		local_irq_restore(flags);
-		return false;
-	}
-	here = this_cpu_ptr(cpus);
-	c = cpu < nr_cpu_ids && cpu_online(cpu) ? per_cpu_ptr(cpus, cpu) : here;
-	if (c != here && ndk_prompt_keeps(here, c))
-		c = here;
-	first = ndk_add_item(&c->lock, &c->list, work);
-	/* Who comes to a list that is not empty finds it scheduled, or about to be. */
-	if (first && c == here)
-		tasklet_hi_schedule(&c->tasklet);
-	else if (first)
-		smp_call_function_single_async(cpu, &c->csd);
-	local_irq_restore(flags);
-	return true;
-}
-
-void ndk_prompt_flush(void *prompt)
-{
-	struct ndk_prompt_cpu __percpu *cpus = NDK_TO_PERCPU(struct ndk_prompt_cpu, prompt);
-	int cpu;
-
-	for_each_possible_cpu(cpu) {
-		struct ndk_prompt_cpu *c = per_cpu_ptr(cpus, cpu);
-
-		for (;;) {
-			bool idle;
-
-			raw_spin_lock_irq(&c->lock);
-			/* the other side: the end of ndk_prompt_run() */
-			idle = list_empty(&c->list) && !smp_load_acquire(&c->running);
-			raw_spin_unlock_irq(&c->lock);
-			if (idle)
-				break;
-			usleep_range(20, 200);
-		}
-	}
-}
-
-void ndk_prompt_free(void *prompt)
-{
-	struct ndk_prompt_cpu __percpu *cpus = NDK_TO_PERCPU(struct ndk_prompt_cpu, prompt);
-	int cpu;
-
-	/*
-	 * A list that is no longer empty gets one kick, and only what follows from
-	 * that empties it: when it is empty and nothing runs, no kick is on its way.
-	 */
-	ndk_prompt_flush(prompt);
-	for_each_possible_cpu(cpu)
-		tasklet_kill(&per_cpu_ptr(cpus, cpu)->tasklet);
-	free_percpu(cpus);
-}
-
-/*
- * Work for when the task that caused it leaves the processor: each processor has
- * a thread of the lowest priority, which does not preempt that task when it wakes,
- * and gives way once more if it comes to run between two turns of that task.  A
- * processor that came later has its items run elsewhere, as has one that was taken
- * away and came back: that costs time, and nothing else.
- */
-struct ndk_late_cpu {
-	/* protects the list */
-	raw_spinlock_t lock;
-	struct list_head list;
-	struct kthread_worker *worker;
-	struct kthread_work work;
-	/* this one, or for a processor that came later one that has a thread */
-	struct ndk_late_cpu *runs;
-};
-
-static void ndk_late_run(struct kthread_work *work)
-{
-	struct ndk_late_cpu *c = container_of(work, struct ndk_late_cpu, work);
-	LIST_HEAD(todo);
-
-	if (!single_task_running())
-		yield();
-	raw_spin_lock_irq(&c->lock);
-	list_splice_init(&c->list, &todo);
-	raw_spin_unlock_irq(&c->lock);
-	ndk_run_items(&todo);
-}
-
-void *ndk_late_alloc(void)
-{
-	struct ndk_late_cpu __percpu *cpus = alloc_percpu(struct ndk_late_cpu);
-	struct ndk_late_cpu *some = NULL;
-	int cpu;
-
-	if (!cpus)
-		return NULL;
-	for_each_possible_cpu(cpu) {
-		struct ndk_late_cpu *c = per_cpu_ptr(cpus, cpu);
-
-		raw_spin_lock_init(&c->lock);
-		INIT_LIST_HEAD(&c->list);
-		kthread_init_work(&c->work, ndk_late_run);
-		if (!cpu_online(cpu))
-			continue;
-		c->worker = kthread_run_worker_on_cpu(cpu, 0, "ndk_late/%u");
-		if (IS_ERR(c->worker)) {
-			c->worker = NULL;
-			ndk_late_free(NDK_FROM_PERCPU(cpus));
-			return NULL;
-		}
-		sched_set_normal(c->worker->task, MAX_NICE);
-		c->runs = c;
-		some = c;
-	}
-	for_each_possible_cpu(cpu) {
-		struct ndk_late_cpu *c = per_cpu_ptr(cpus, cpu);
-
-		c->runs = c->runs ?: some;
-	}
-	return NDK_FROM_PERCPU(cpus);
-}
-
-bool ndk_late_queue(void *late, struct work_struct *work)
-{
-	struct ndk_late_cpu __percpu *cpus = NDK_TO_PERCPU(struct ndk_late_cpu, late);
-	struct ndk_late_cpu *c;
-	unsigned long flags;
-	bool first;
-
-	local_irq_save(flags);
-	if (test_and_set_bit(WORK_STRUCT_PENDING_BIT, work_data_bits(work))) {
-		local_irq_restore(flags);
-		return false;
-	}
-	c = this_cpu_read(cpus->runs);
-	first = ndk_add_item(&c->lock, &c->list, work);
-	if (first)
-		kthread_queue_work(c->worker, &c->work);
-	local_irq_restore(flags);
-	return true;
-}
-
-void ndk_late_flush(void *late)
-{
-	struct ndk_late_cpu __percpu *cpus = NDK_TO_PERCPU(struct ndk_late_cpu, late);
-	int cpu;
-
-	for_each_possible_cpu(cpu) {
-		struct ndk_late_cpu *c = per_cpu_ptr(cpus, cpu);
-
-		if (c->worker)
-			kthread_flush_worker(c->worker);
-	}
-}
-
-void ndk_late_free(void *late)
-{
-	struct ndk_late_cpu __percpu *cpus = NDK_TO_PERCPU(struct ndk_late_cpu, late);
-	int cpu;
-
-	for_each_possible_cpu(cpu) {
-		struct ndk_late_cpu *c = per_cpu_ptr(cpus, cpu);
-
-		if (c->worker)
-			kthread_destroy_worker(c->worker);
-	}
-	free_percpu(cpus);
+	/* With preemption off no CPU can leave between the test and its use. */
+	preempt_disable();
+	if (cpu >= nr_cpu_ids || !cpu_online(cpu))
+		cpu = WORK_CPU_UNBOUND;
+	queued = queue_work_on(cpu, wq, work);
+	preempt_enable();
+	return queued;
 }
 
 u32 ndk_cpu_current(void)

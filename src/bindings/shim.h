@@ -18,19 +18,9 @@
 bool ndk_may_run_bh(void);
 bool ndk_in_softirq(void);
 bool ndk_bh_enter(void);
-bool ndk_in_task(void);
 void ndk_bh_enable(void);
 struct workqueue_struct *ndk_wq_alloc_bh(const char *name);
 struct workqueue_struct *ndk_wq_alloc_unbound(const char *name);
-void *ndk_prompt_alloc(void);
-bool ndk_prompt_queue(void *prompt, struct work_struct *work, u32 cpu);
-void ndk_prompt_worth(void *prompt);
-void ndk_prompt_flush(void *prompt);
-void ndk_prompt_free(void *prompt);
-void *ndk_late_alloc(void);
-bool ndk_late_queue(void *late, struct work_struct *work);
-void ndk_late_flush(void *late);
-void ndk_late_free(void *late);
 bool ndk_queue_work_on(struct workqueue_struct *wq, struct work_struct *work,
 		       u32 cpu);
 

@@ -21,20 +21,6 @@ struct page *ndk_page_of(u64 addr)
 	return is_vmalloc_addr(va) ? vmalloc_to_page(va) : virt_to_page(va);
 }
 
-bool ndk_queue_work_on(struct workqueue_struct *wq, struct work_struct *work,
-		       u32 cpu)
-{
-	bool queued;
-
-	/* With preemption off no CPU can leave between the test and its use. */
-	preempt_disable();
-	if (cpu >= nr_cpu_ids || !cpu_online(cpu))
-		cpu = WORK_CPU_UNBOUND;
-	queued = queue_work_on(cpu, wq, work);
-	preempt_enable();
-	return queued;
-}
-
 /*
  * The loopback device of the first namespace, held, and up: where the tests run
  * before user space does, nobody else has seen to that.

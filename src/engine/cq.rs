@@ -14,8 +14,8 @@
 //! Testing and clearing the arm happens under the lock under which the entry is added, so nothing
 //! is lost between a poll and an arm.
 //!
-//! The call for a satisfied arm may wait for more: because the consumer said so ([`moderation`]), or
-//! because that has been found to be worth it ([`lull`]).
+//! The call for a satisfied arm is made at once, unless the consumer asked for calls that wait for
+//! more ([`moderation`]).
 //!
 //! A queue that overflows has failed: it takes no entry any more, what it holds stays readable.
 //!
@@ -23,7 +23,6 @@
 //! queue pairs, then `inner`, then the timer.
 
 mod calls;
-mod lull;
 mod moderation;
 
 use kernel::{
@@ -33,7 +32,6 @@ use kernel::{
     new_work,
     prelude::*,
     sync::{
-        atomic::AtomicFlag,
         Arc,
         Mutex,
         SpinLockIrq, //
@@ -56,7 +54,6 @@ use crate::sys::{
     hrtimer::HrTimer,
     time, //
 };
-use lull::Lull;
 use moderation::{
     Moderator,
     Rule, //
@@ -132,9 +129,6 @@ pub(crate) trait CqEvents: Send + Sync {
     fn failed(&self, failure: Failure);
 }
 
-/// More entries in one poll than a single message of each side causes.
-const WORTH_WAKING: usize = 4;
-
 const NOTIFY: u32 = 1;
 const FAILED: u32 = 2;
 
@@ -147,17 +141,13 @@ struct Inner {
     urgent: bool,
     failure: Option<Failure>,
     moderator: Moderator,
-    lull: Lull,
-    /// The timer was armed for a lull, and has not run out.
-    timed: bool,
 }
 
 /// A completion queue.
 #[pin_data]
 pub(crate) struct CompletionQueue {
     adapter: Arc<Adapter>,
-    /// The CPU on which the consumer likes to be called; where nothing is gained by waking that one
-    /// it is called where the entry was added.
+    /// The CPU on which the consumer is called, if it is online.
     cpu: u32,
     events: KBox<dyn CqEvents>,
     /// Held by the one who changes the depth.
@@ -172,16 +162,10 @@ pub(crate) struct CompletionQueue {
     upcalls: Upcalls,
     #[pin]
     work: Work<Self>,
-    /// Ends a lull, from a thread.
-    #[pin]
-    awake: Work<Self, 1>,
-    /// A long message was moved since this was last looked at.
-    long: AtomicFlag,
 }
 
 impl_has_work! {
     impl HasWork<Self> for CompletionQueue { self.work }
-    impl HasWork<Self, 1> for CompletionQueue { self.awake }
 }
 
 impl CompletionQueue {
@@ -201,8 +185,6 @@ impl CompletionQueue {
             urgent: false,
             failure: None,
             moderator: Moderator::OFF,
-            lull: Lull::OFF,
-            timed: false,
         };
         Arc::pin_init(
             pin_init!(Self {
@@ -214,8 +196,6 @@ impl CompletionQueue {
                 timer <- HrTimer::new(),
                 upcalls <- Upcalls::new(),
                 work <- new_work!("ndk_cq"),
-                awake <- new_work!("ndk_cq_awake"),
-                long: AtomicFlag::new(false),
             }),
             GFP_KERNEL,
         )
@@ -243,12 +223,8 @@ impl CompletionQueue {
         if arm.is_some() {
             inner.arm = None;
         }
-        let call = if inner.moderator.is_off() {
-            self.is_to_call_now(&mut inner, arm.is_some(), entry.operation)
-        } else {
-            inner.moderator.gather();
-            self.is_to_call(&mut inner, arm.is_some())
-        };
+        inner.moderator.gather();
+        let call = self.is_to_call(&mut inner, arm.is_some());
         drop(inner);
         if let Some(arm) = arm {
             self.adapter.count(arm.counter(), 1);
@@ -274,10 +250,6 @@ impl CompletionQueue {
         }
         inner.fresh = inner.fresh.min(inner.ring.len());
         inner.urgent &= inner.fresh > 0;
-        drop(inner);
-        if taken >= WORTH_WAKING {
-            self.adapter.prompt().was_worth_it();
-        }
         taken
     }
 
@@ -348,9 +320,7 @@ impl CompletionQueue {
         let mut inner = self.inner.lock();
         let rule = Rule::new(interval_us, count, inner.ring.limit())?;
         let verdict = inner.moderator.change(rule, time::now_ns());
-        let call = self.follow(verdict) | inner.lull.clear();
-        // It is the moderator's from now on.
-        inner.timed = false;
+        let call = self.follow(verdict);
         drop(inner);
         if call {
             self.raise(NOTIFY);
@@ -389,7 +359,6 @@ impl CompletionQueue {
         // From here on no arm is satisfied but by a failure, and no call is held.
         inner.fresh = 0;
         inner.moderator = Moderator::OFF;
-        inner.lull = Lull::OFF;
         drop(inner);
         drop(ring);
         self.timer.stop();

@@ -33,9 +33,7 @@ use crate::sys::{
     log,
     softirq::{
         BhQueue,
-        Late,
-        ProcessQueue,
-        Prompt, //
+        ProcessQueue, //
     }, //
 };
 
@@ -46,9 +44,7 @@ const FIRST_QP: u32 = 1 << 24;
 /// What all adapters of the module share.
 pub(crate) struct Host {
     softirqs: BhQueue,
-    prompt: Prompt,
     threads: ProcessQueue,
-    late: Late,
     next_domain: Atomic<u64>,
     next_qp: Atomic<u32>,
     next_connection: Atomic<u64>,
@@ -61,9 +57,7 @@ impl Host {
     pub(crate) fn new(rnr_timeout_ms: u32) -> Result<Arc<Self>> {
         let host = Self {
             softirqs: BhQueue::new(c"ndk")?,
-            prompt: Prompt::new()?,
             threads: ProcessQueue::new(c"ndk_process")?,
-            late: Late::new()?,
             next_domain: Atomic::new(1),
             next_qp: Atomic::new(FIRST_QP),
             next_connection: Atomic::new(1),
@@ -82,11 +76,9 @@ impl Host {
     /// All devices are gone by then, and nothing arms a timer any more. May sleep.
     pub(crate) fn quiesce(&self) {
         self.threads.flush();
-        self.late.flush();
         // Timers run in softirq, which is a read-side critical section.
         rcu::synchronize_rcu();
         self.softirqs.flush();
-        self.prompt.flush();
         self.threads.flush();
     }
 }
@@ -125,11 +117,6 @@ impl Adapter {
         self.host.softirqs()
     }
 
-    /// The softirq work of the module that comes with every message.
-    pub(crate) fn prompt(&self) -> &Prompt {
-        &self.host.prompt
-    }
-
     /// A number for a queue pair of a face that has none of its own. Any context.
     pub(crate) fn next_qp_number(&self) -> u32 {
         // OVERFLOW: comes round after 2^32, and then leaves the lower ones out.
@@ -146,11 +133,6 @@ impl Adapter {
     /// Work of the module that may sleep.
     pub(crate) fn threads(&self) -> &ProcessQueue {
         &self.host.threads
-    }
-
-    /// Work for when the task that causes it leaves the processor.
-    pub(crate) fn late(&self) -> &Late {
-        &self.host.late
     }
 
     /// The identity of the network namespace.

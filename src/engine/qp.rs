@@ -193,11 +193,6 @@ impl QueuePair {
         Ok(qp)
     }
 
-    /// A long message was moved, to here or from here. Any context.
-    pub(crate) fn long_message(&self) {
-        self.receive_cq.long_message();
-    }
-
     /// The number that names the queue pair on this host.
     pub(crate) fn number(&self) -> u32 {
         self.number

@@ -6,8 +6,9 @@
 //!   which may well run where a posting call enables softirqs again, as it does for every network
 //!   device. Whoever has news calls [`Upcalls::raise`] and queues the softirq work of its object, which calls
 //!   [`Upcalls::run`].
-//! - One call at a time per object: who finds that a call runs leaves its news to the one who
-//!   makes it.
+//! - One call at a time per object: news that come while a call runs are told by the one who makes
+//!   it, in a next call. So at any time either the work item is queued, or a call runs, or there
+//!   are no news.
 //! - None after [`Upcalls::close`] returned.
 //!
 //! Nothing here takes a lock.
@@ -29,7 +30,7 @@ use crate::sys::event::Event;
 const RUNNING: u32 = 1 << 30;
 /// No call begins any more.
 const CLOSED: u32 = 1 << 31;
-/// What is to be told, one bit a kind; the work is queued while one is set.
+/// What is to be told, one bit a kind. While one is set the work is queued, or a call runs.
 const NEWS: u32 = !(RUNNING | CLOSED);
 
 /// The news that wait to be told to the owner of one object.
@@ -68,7 +69,7 @@ impl Upcalls {
     #[must_use = "the work item has to be queued"]
     pub(crate) fn raise(&self, news: u32) -> bool {
         let old = self.change(|old| (old & CLOSED == 0).then_some(old | (news & NEWS)));
-        old.is_some_and(|old| old & NEWS == 0)
+        old.is_some_and(|old| old & (NEWS | RUNNING) == 0)
     }
 
     /// Tells the news that are due, from the work item. When this says `true` there are more by
@@ -150,7 +151,8 @@ mod tests {
             let early = upcalls.run(|_| inner.store(99, Relaxed));
             inner.add(u32::from(queued) + 2 * u32::from(early), Relaxed);
         });
-        assert!(again && inner.load(Relaxed) == 1);
+        // It is the one who makes the call that queues the item.
+        assert!(again && inner.load(Relaxed) == 0);
         let told = Atomic::new(0u32);
         assert!(!upcalls.run(|news| told.store(news, Relaxed)));
         assert!(told.load(Relaxed) == 2);

@@ -147,18 +147,6 @@ pub(crate) enum Operation {
     ReceiveWrite,
 }
 
-impl Operation {
-    /// Whether it is an end of a message: a send or a receive.
-    pub(crate) const fn is_message(self) -> bool {
-        matches!(self, Self::Send) || self.is_receive()
-    }
-
-    /// Whether it is the end of a receive.
-    pub(crate) const fn is_receive(self) -> bool {
-        matches!(self, Self::Receive | Self::ReceiveWrite)
-    }
-}
-
 /// How a request is to be treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flags(u8);

@@ -163,6 +163,30 @@ mod tests {
     }
 
     #[test]
+    fn every_arm_is_told_once_whatever_comes() -> Result {
+        const READ: Completion = Completion {
+            operation: Operation::Read,
+            ..SENT
+        };
+        let (queue, _lab) = alone(32)?;
+        let cases: [&[Completion]; 7] = [
+            &[SENT],
+            &[RECEIVE],
+            &[READ],
+            &[SENT, RECEIVE],
+            &[RECEIVE, RECEIVE, SENT],
+            &[SENT, FAILED],
+            &[RECEIVE; 20],
+        ];
+        for (entries, calls) in cases.iter().cycle().take(70).zip(1..) {
+            queue.cq.arm(Arm::Any, IfPresent::Wait);
+            assert!(entries.iter().all(|entry| queue.cq.push(*entry).is_ok()));
+            assert!(queue.has_called(calls) && same(empty(&queue), entries.len()));
+        }
+        Ok(())
+    }
+
+    #[test]
     fn a_queue_that_is_not_armed_never_calls() -> Result {
         let (queue, _lab) = alone(8)?;
         for entry in [RECEIVE, SOLICITED, FAILED] {

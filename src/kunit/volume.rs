@@ -146,25 +146,6 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_are_told_of_long_messages_and_of_no_others() -> Result {
-        const LEN: usize = 16 << 10;
-        for (len, long) in [(LEN - 1, false), (LEN, true)] {
-            for n in 0..3 {
-                let bench = Bench::new()?;
-                let (here, there) = (bench.a.filled(LEN, 28)?, bench.b.filled(LEN, 29)?);
-                bench.b.receive(2, &[there.whole()])?;
-                let works = [SEND, write(there.remote(0)), read(there.remote(0))];
-                bench.a.post(1, works[n], &[here.sge(0, len)])?;
-                assert!(bench.a.sends.brings(1, Status::Success));
-                settle(bench.a.adapter());
-                assert!(bench.a.receives.cq.is_behind_long() == long);
-                assert!(bench.b.receives.cq.is_behind_long() == long);
-            }
-        }
-        Ok(())
-    }
-
-    #[test]
     fn messages_of_one_piece_use_the_budget_of_a_run_up() -> Result {
         // Four of them are a run's bytes, and each is all that is held at once.
         const LEN: usize = 256 << 10;

@@ -3,18 +3,17 @@
 //! Bottom half sections, and work queues in softirq and process context.
 //!
 //! A [`BhQueue`] runs its items in softirq on the processor they were queued
-//! on; a [`ProcessQueue`] runs them in a kernel thread where they may sleep; a
-//! [`Prompt`] is a leaner [`BhQueue`], and [`Late`] is for what has time. Items are ordinary [`kernel::workqueue`] items: a
-//! `Work<Self>` field, `impl_has_work!`, and `WorkItem` with an `Arc` pointer.
-//! The queue owns a reference from the time an item is queued until it runs.
+//! on; a [`ProcessQueue`] runs them in a kernel thread where they may sleep.
+//! Items are ordinary [`kernel::workqueue`] items: a `Work<Self>` field,
+//! `impl_has_work!`, and `WorkItem` with an `Arc` pointer. The queue owns a
+//! reference from the time an item is queued until it runs. An item does not
+//! run twice at a time: one that is queued while it runs, runs once more after
+//! that, on the same processor.
 //!
 //! C headers: [`include/linux/bottom_half.h`](srctree/include/linux/bottom_half.h),
 //! [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h)
 
-use core::{
-    ffi::c_void,
-    ptr::NonNull, //
-};
+use core::ptr::NonNull;
 
 use kernel::{
     alloc::Flags,
@@ -42,14 +41,6 @@ pub(crate) fn may_run_here() -> bool {
 pub(crate) fn is_here() -> bool {
     // SAFETY: Reads the state of the current context only.
     unsafe { bindings::ndk_in_softirq() }
-}
-
-/// Whether this is a task, with softirqs and interrupts on or off, and no interrupt of one. Any
-/// context.
-#[inline]
-pub(crate) fn is_task() -> bool {
-    // SAFETY: Reads the state of the current context only.
-    unsafe { bindings::ndk_in_task() }
 }
 
 /// A section in which softirqs do not run on this processor.
@@ -100,7 +91,7 @@ impl OwnQueue {
         unsafe { Queue::from_raw(self.0.as_ptr()) }
     }
 
-    #[cfg(ndk_kunit)]
+    #[inline]
     fn enqueue_on<W, const ID: u64>(&self, cpu: u32, item: W) -> W::EnqueueOutput
     where
         W: RawWorkItem<ID> + Send + 'static,
@@ -152,7 +143,6 @@ impl BhQueue {
     /// Queues `item` on processor `cpu`, or on the current one when `cpu` is offline. Any context.
     ///
     /// Gives the item back when it is already queued.
-    #[cfg(ndk_kunit)]
     #[inline]
     pub(crate) fn enqueue_on<W, const ID: u64>(&self, cpu: u32, item: W) -> W::EnqueueOutput
     where
@@ -164,124 +154,6 @@ impl BhQueue {
     /// Waits until everything queued before the call has run. Process context.
     pub(crate) fn flush(&self) {
         self.0.flush();
-    }
-}
-
-/// Work that runs in softirq soon, and costs little: for what happens with every message.
-///
-/// Unlike the items of a [`BhQueue`] one item may run on two processors at once, when it is queued
-/// anew while it runs; it has to look after that itself.
-///
-/// # Invariants
-///
-/// Points at what `ndk_prompt_alloc` made, which only `drop` frees.
-pub(crate) struct Prompt(NonNull<c_void>);
-
-// SAFETY: The functions used here may be called from any thread.
-unsafe impl Send for Prompt {}
-// SAFETY: As above, and concurrently.
-unsafe impl Sync for Prompt {}
-
-impl Prompt {
-    /// Process context. `ENOMEM` when there is no memory.
-    pub(crate) fn new() -> Result<Self> {
-        // SAFETY: Allocates, and touches nothing else.
-        let prompt = unsafe { bindings::ndk_prompt_alloc() };
-        // INVARIANT: What was just made is this object's.
-        Ok(Self(NonNull::new(prompt).ok_or(ENOMEM)?))
-    }
-
-    /// Queues `item` on processor `cpu`, or on the current one when `cpu` is offline, or when both
-    /// have been idle whenever they were sent something lately, and nothing is gained by waking
-    /// the other. Any context but NMI.
-    ///
-    /// Gives the item back when it is already queued.
-    #[inline]
-    pub(crate) fn enqueue_on<W, const ID: u64>(&self, cpu: u32, item: W) -> W::EnqueueOutput
-    where
-        W: RawWorkItem<ID> + Send + 'static,
-    {
-        let prompt = self.0.as_ptr();
-        // SAFETY: `ndk_prompt_queue` returns false only when the item is already queued, and else
-        // calls its function once; `W` is `Send` and `'static`, so it may run on any thread at any
-        // time; by the type invariant `prompt` is live.
-        unsafe { item.__enqueue(move |work| bindings::ndk_prompt_queue(prompt, work, cpu)) }
-    }
-
-    /// Says that what ran here found much to do: what is meant for another processor goes there for
-    /// the next time. Any context.
-    #[inline]
-    pub(crate) fn was_worth_it(&self) {
-        // SAFETY: By the type invariant this is live.
-        unsafe { bindings::ndk_prompt_worth(self.0.as_ptr()) };
-    }
-
-    /// Waits until nothing is queued or running, if nobody queues anything meanwhile. Process
-    /// context.
-    pub(crate) fn flush(&self) {
-        // SAFETY: By the type invariant this is live.
-        unsafe { bindings::ndk_prompt_flush(self.0.as_ptr()) };
-    }
-}
-
-impl Drop for Prompt {
-    fn drop(&mut self) {
-        // SAFETY: By the type invariant this is live, and nobody else frees it.
-        unsafe { bindings::ndk_prompt_free(self.0.as_ptr()) };
-    }
-}
-
-/// Work for when the task that causes it leaves the processor: a thread of the lowest priority runs
-/// it there, which does not preempt that task. Where something else is always running it may have
-/// to wait for long: who queues an item has another way, too.
-///
-/// # Invariants
-///
-/// Points at what `ndk_late_alloc` made, which only `drop` frees.
-pub(crate) struct Late(NonNull<c_void>);
-
-// SAFETY: The functions used here may be called from any thread.
-unsafe impl Send for Late {}
-// SAFETY: As above, and concurrently.
-unsafe impl Sync for Late {}
-
-impl Late {
-    /// Process context. `ENOMEM` when a thread cannot be made.
-    pub(crate) fn new() -> Result<Self> {
-        // SAFETY: Allocates and starts threads, and touches nothing else.
-        let late = unsafe { bindings::ndk_late_alloc() };
-        // INVARIANT: What was just made is this object's.
-        Ok(Self(NonNull::new(late).ok_or(ENOMEM)?))
-    }
-
-    /// Queues `item` on the current processor. Any context but NMI.
-    ///
-    /// Gives the item back when it is already queued. A processor that was not online when this was
-    /// made has its items run by another.
-    #[inline]
-    pub(crate) fn enqueue<W, const ID: u64>(&self, item: W) -> W::EnqueueOutput
-    where
-        W: RawWorkItem<ID> + Send + 'static,
-    {
-        let late = self.0.as_ptr();
-        // SAFETY: `ndk_late_queue` returns false only when the item is already queued, and else
-        // calls its function once; `W` is `Send` and `'static`, so it may run on any thread at any
-        // time; by the type invariant `late` is live.
-        unsafe { item.__enqueue(move |work| bindings::ndk_late_queue(late, work)) }
-    }
-
-    /// Waits until everything queued before the call has run. Process context.
-    pub(crate) fn flush(&self) {
-        // SAFETY: By the type invariant this is live.
-        unsafe { bindings::ndk_late_flush(self.0.as_ptr()) };
-    }
-}
-
-impl Drop for Late {
-    fn drop(&mut self) {
-        // SAFETY: By the type invariant this is live, and nobody else frees it. What is queued runs
-        // before the threads end.
-        unsafe { bindings::ndk_late_free(self.0.as_ptr()) };
     }
 }
 
@@ -439,93 +311,16 @@ mod tests {
     }
 
     #[test]
-    fn prompt_work_runs_once_where_it_was_sent() -> Result {
-        let prompt = Prompt::new()?;
-        for cpu in 0..cpu::count_ids() {
-            let item = probe()?;
-            assert!(prompt.enqueue_on(cpu, item.clone()).is_ok());
-            item.ran.wait();
-            prompt.flush();
-            assert!(!cpu::is_online(cpu) || item.cpu.load(Relaxed) == cpu);
-            assert_eq!(item.runs.load(Relaxed), 1);
-        }
-        Ok(())
-    }
-
-    #[test]
-    fn prompt_work_for_an_absent_processor_runs_here() -> Result {
-        let prompt = Prompt::new()?;
-        let item = probe()?;
-        let section = BhDisabled::enter();
-        let here = cpu::current();
-        let first = prompt.enqueue_on(cpu::count_ids(), item.clone());
-        let second = prompt.enqueue_on(cpu::count_ids(), item.clone());
-        let early = item.runs.load(Relaxed);
-        drop(section);
-        prompt.flush();
-        assert!(first.is_ok() && second.is_err() && early == 0);
-        assert_eq!(item.runs.load(Relaxed), 1);
-        assert_eq!(item.cpu.load(Relaxed), here);
-        Ok(())
-    }
-
-    #[test]
-    fn prompt_work_may_be_queued_again() -> Result {
-        let prompt = Prompt::new()?;
+    fn items_that_are_queued_are_done_before_the_end() -> Result {
         let items = [probe()?, probe()?, probe()?];
         for round in 1..=20 {
-            let section = BhDisabled::enter();
-            let here = cpu::current();
-            for item in &items {
-                let queued = prompt.enqueue_on(here, item.clone()).is_ok();
-                item.cpu.store(u32::MAX, Relaxed);
-                assert!(queued);
+            let queue = BhQueue::new(c"ndk_test_bh")?;
+            for (item, cpu) in items.iter().zip(cpu::current()..) {
+                let cpu = cpu % cpu::count_ids();
+                assert!(queue.enqueue_on(cpu, item.clone()).is_ok());
             }
-            drop(section);
-            prompt.flush();
-            for item in &items {
-                assert_eq!(item.runs.load(Relaxed), round);
-                assert_eq!(item.cpu.load(Relaxed), here);
-            }
-        }
-        Ok(())
-    }
-
-    #[test]
-    fn prompt_work_that_is_queued_is_done_before_its_end() -> Result {
-        let item = probe()?;
-        for round in 1..=20 {
-            let prompt = Prompt::new()?;
-            let other = (cpu::current() + 1) % cpu::count_ids();
-            assert!(prompt.enqueue_on(other, item.clone()).is_ok());
-            drop(prompt);
-            assert_eq!(item.runs.load(Relaxed), round);
-        }
-        Ok(())
-    }
-
-    #[test]
-    fn late_work_runs_in_a_thread_of_this_processor() -> Result {
-        let late = Late::new()?;
-        for round in 1..=20 {
-            let item = probe_with(new_work!("ndk_late_probe"))?;
-            let section = BhDisabled::enter();
-            let here = cpu::current();
-            let first = late.enqueue(item.clone());
-            let second = late.enqueue(item.clone());
-            let early = item.runs.load(Relaxed);
-            drop(section);
-            assert!(first.is_ok() && second.is_err() && early == 0);
-            late.flush();
-            assert_eq!(item.runs.load(Relaxed), 1);
-            assert_eq!(item.cpu.load(Relaxed), here);
-            // What is queued is done before the end.
-            assert!(round < 20 || late.enqueue(item.clone()).is_ok());
-            if round == 20 {
-                drop(late);
-                assert_eq!(item.runs.load(Relaxed), 2);
-                break;
-            }
+            drop(queue);
+            assert!(items.iter().all(|item| item.runs.load(Relaxed) == round));
         }
         Ok(())
     }

@@ -68,7 +68,6 @@ pub(super) fn create(
     let adapter = device.adapter().clone();
     let cpu = device.processor_of(init.comp_vector);
     let queue = CompletionQueue::new(adapter, init.entries, cpu, events)?;
-    queue.allow_lulls();
     Ok(CqCreated {
         entries: queue.depth(),
         payload: Queue(queue),
