@@ -6,7 +6,7 @@
 //! |------------|------------------------------------------------------------------|
 //! | [`device`] | identity, limits, counters, the network device                   |
 //! | [`memory`] | domains, regions, mappings                                       |
-//! | [`cq`]     | polling and arming; a status to `ib_wc_status`                   |
+//! | [`cq`]     | polling, arming, moderation; a status to `ib_wc_status`          |
 //! | [`qp`]     | queue pairs, shared queues, work requests                        |
 //! | [`cm`]     | the calls of `iw_cm`, and its events                             |
 
@@ -131,6 +131,10 @@ impl Operations for Verbs {
         upcall: CqUpcall,
     ) -> Result<CqCreated<cq::Queue>> {
         cq::create(device, init, upcall)
+    }
+
+    fn modify_cq(cq: &Cq<Self>, count: u16, period_us: u16) -> Result {
+        cq.moderate(count, period_us)
     }
 
     fn pre_destroy_cq(cq: &Cq<Self>) {

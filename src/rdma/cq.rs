@@ -106,6 +106,21 @@ impl<T: Operations> OperationsVTable<T> {
         })
     }
 
+    /// C: `ib_device_ops.modify_cq`.
+    ///
+    /// # Safety
+    ///
+    /// See [`OperationsVTable`]; `cq` was made by `create_cq`.
+    pub(super) unsafe extern "C" fn modify_cq(
+        cq: *mut bindings::ib_cq,
+        count: u16,
+        period_us: u16,
+    ) -> c_int {
+        // SAFETY: The caller modifies a live queue.
+        let this = unsafe { Cq::<T>::from_raw(cq) };
+        from_result(|| T::modify_cq(this, count, period_us).map(|()| 0))
+    }
+
     /// C: `ib_device_ops.pre_destroy_cq`. `ib_free_cq()` ends its own polling next, which a call
     /// to the handler would start again.
     ///

@@ -122,6 +122,10 @@ pub(crate) trait Operations: Sized + Send + Sync + 'static {
         upcall: CqUpcall,
     ) -> Result<CqCreated<Self::Cq>>;
 
+    /// Lets the upcall for a satisfied arm wait for `count` completions or for `period_us`
+    /// microseconds, whichever is first; if either is zero no upcall waits. May sleep.
+    fn modify_cq(cq: &Cq<Self>, count: u16, period_us: u16) -> Result;
+
     /// Ends the upcalls of a completion queue that no queue pair uses: no one runs when this
     /// returns, and none begins. The queue may still be polled and armed.
     fn pre_destroy_cq(_cq: &Cq<Self>) {}

@@ -69,6 +69,10 @@ impl Operations for Stub {
         Ok(())
     }
 
+    fn modify_cq(_cq: &Cq<Self>, _count: u16, _period_us: u16) -> Result {
+        Ok(())
+    }
+
     fn req_notify_cq(_cq: &Cq<Self>, _notify: Notify) -> Result<bool> {
         Ok(false)
     }

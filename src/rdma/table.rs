@@ -59,6 +59,7 @@ impl<T: Operations> OperationsVTable<T> {
         dealloc_pd: Some(Self::dealloc_pd),
 
         create_cq: Some(Self::create_cq),
+        modify_cq: Some(Self::modify_cq),
         pre_destroy_cq: Some(Self::pre_destroy_cq),
         post_destroy_cq: Some(Self::post_destroy_cq),
         destroy_cq: Some(Self::destroy_cq),

@@ -13,6 +13,7 @@ use crate::{
         cq::{
             Arm,
             CompletionQueue,
+            Contradiction,
             CqEvents,
             Failure,
             IfPresent, //
@@ -78,6 +79,12 @@ impl Queue {
     /// The engine's queue.
     pub(super) fn engine(&self) -> &Arc<CompletionQueue> {
         &self.0
+    }
+
+    /// Sets the moderation of calls, which a new queue has none of.
+    pub(super) fn moderate(&self, count: u16, period_us: u16) -> Result {
+        let moderated = self.0.moderate(u32::from(period_us), u32::from(count));
+        moderated.map_err(|Contradiction| EINVAL)
     }
 
     pub(super) fn end_calls(&self) {

@@ -393,6 +393,102 @@ static void no_wakeup_is_lost_under_load(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, load->status, 0);
 }
 
+/* The longest, in microseconds. */
+#define PERIOD	U16_MAX
+
+/*
+ * Whether the call waited for the second completion; -EAGAIN if so much time has
+ * passed that it need not have waited for that.
+ */
+static int waits_for_the_second(struct kunit *test, struct fixture *f,
+				struct fixture *prompt)
+{
+	ktime_t begin;
+	int early;
+
+	arm(f->cq, &f->u, IB_CQ_NEXT_COMP);
+	begin = ktime_get();
+	NDKC_ASSERT_WC(test, message(test, f, 0), IB_WC_SUCCESS);
+	/* A call that is made at once comes before one that is due later. */
+	arm(prompt->cq, &prompt->u, IB_CQ_NEXT_COMP);
+	NDKC_ASSERT_WC(test, message(test, prompt, 0), IB_WC_SUCCESS);
+	KUNIT_ASSERT_TRUE(test, called(prompt));
+	early = atomic_read(&f->u.calls);
+	NDKC_ASSERT_WC(test, message(test, f, 0), IB_WC_SUCCESS);
+	KUNIT_ASSERT_TRUE(test, called(f));
+	if (ktime_us_delta(ktime_get(), begin) >= PERIOD)
+		return -EAGAIN;
+	return !early;
+}
+
+static void moderated_cq_waits_for_the_count(struct kunit *test)
+{
+	struct fixture *prompt = make_fixture(test, 0);
+	struct fixture *f = make_fixture(test, 0);
+	int tries, ret = -EAGAIN;
+
+	KUNIT_ASSERT_EQ(test, rdma_set_cq_moderation(f->cq->cq, 2, PERIOD), 0);
+	for (tries = 0; tries < 20 && ret == -EAGAIN; tries++) {
+		atomic_set(&f->u.calls, 0);
+		ret = waits_for_the_second(test, f, prompt);
+		KUNIT_EXPECT_EQ(test, atomic_read(&f->u.calls), 1);
+		ndkc_reap(f->cq);
+	}
+	if (ret == -EAGAIN)
+		kunit_skip(test, "this machine is too slow for that");
+	else
+		KUNIT_EXPECT_EQ(test, ret, 1);
+}
+
+static void moderated_cq_waits_for_the_period_at_most(struct kunit *test)
+{
+	struct fixture *f = make_fixture(test, 0);
+	const u16 periods[] = { 1, 1000, PERIOD };
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(periods); i++) {
+		KUNIT_ASSERT_EQ(test, rdma_set_cq_moderation(f->cq->cq, 100, periods[i]),
+				0);
+		arm(f->cq, &f->u, IB_CQ_NEXT_COMP);
+		NDKC_ASSERT_WC(test, message(test, f, 0), IB_WC_SUCCESS);
+		KUNIT_EXPECT_TRUE(test, called(f));
+	}
+	KUNIT_EXPECT_EQ(test, atomic_read(&f->u.calls), ARRAY_SIZE(periods));
+}
+
+/* Moderation that ib_core adjusts to the load: off until somebody asks for it. */
+static void cq_is_moderated_as_the_core_finds_best(struct kunit *test)
+{
+	struct ndkc_ep_attr attr = {};
+	struct ndkc_op *send, *recv;
+	struct ndkc_pair *p;
+	int i;
+
+	KUNIT_EXPECT_FALSE(test, ndkc_dev->use_cq_dim);
+	attr.rcq = ndkc_cq(test, 256, 0, IB_POLL_SOFTIRQ);
+	KUNIT_EXPECT_NULL(test, attr.rcq->cq->dim);
+	ndkc_dev->use_cq_dim = true;
+	attr.rcq = ndkc_cq(test, 256, 0, IB_POLL_SOFTIRQ);
+	attr.scq = ndkc_cq(test, 256, 0, IB_POLL_WORKQUEUE);
+	ndkc_dev->use_cq_dim = false;
+	KUNIT_ASSERT_NOT_NULL(test, attr.rcq->cq->dim);
+	KUNIT_ASSERT_NOT_NULL(test, attr.scq->cq->dim);
+	p = ndkc_pair_attr(test, &attr, &attr);
+	send = ndkc_op(test);
+	recv = ndkc_op(test);
+	/* Enough for some steps of 64 calls. */
+	for (i = 0; i < 1000; i++) {
+		KUNIT_ASSERT_EQ(test, ndkc_post_recv_sge(p->b, recv, NULL, 0), 0);
+		KUNIT_ASSERT_EQ(test, ndkc_post_send_sge(p->a, send, IB_SEND_SIGNALED,
+							 NULL, 0), 0);
+		NDKC_ASSERT_WC(test, recv, IB_WC_SUCCESS);
+		NDKC_ASSERT_WC(test, send, IB_WC_SUCCESS);
+		ndkc_op_reset(recv);
+		ndkc_op_reset(send);
+	}
+	KUNIT_EXPECT_GT(test, attr.rcq->cq->dim->measuring_sample.comp_ctr, 0);
+}
+
 /* nvme and nvmet take their CQs from the pool of the device. */
 static void cq_pool_serves_a_queue_pair(struct kunit *test)
 {
@@ -580,6 +676,9 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(vectors_are_respected),
 	KUNIT_CASE(polling_takes_what_is_asked_for),
 	KUNIT_CASE(no_wakeup_is_lost_under_load),
+	KUNIT_CASE(moderated_cq_waits_for_the_count),
+	KUNIT_CASE(moderated_cq_waits_for_the_period_at_most),
+	KUNIT_CASE(cq_is_moderated_as_the_core_finds_best),
 	KUNIT_CASE(cq_pool_serves_a_queue_pair),
 	KUNIT_CASE(calls_end_before_the_polling_that_they_start),
 	KUNIT_CASE(cq_may_be_freed_right_after_a_drain),

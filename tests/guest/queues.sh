@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# One controller with 16 queues, which connect at once. The host makes no more
-# of a kind than there are processors, hence six of them and three kinds.
+# One controller with 16 queues, which connect at once, and whose completions the
+# kernel moderates as it finds best. The host makes no more queues of a kind than
+# there are processors, hence six of them and three kinds.
 #
 # kernel: nvme
 # vm: --cpus 6 --net user
@@ -18,12 +19,19 @@ has_queues() {
 	[[ $(<"/sys/class/nvme/$name/queue_count") == $(($1 + 1)) ]]
 }
 
+# shellcheck disable=SC2317 # called by its name, see check()
+are_moderated() {
+	[[ $(rdma -d resource show cq) == *"adaptive-moderation on"* ]]
+}
+
 device_up
+check "moderation" limit 20 rdma dev set "$DEVICE" adaptive-moderation on
 target_up 32
 defer host_down
 
 check "connect" nvme_connect --nr-io-queues 6 --nr-write-queues 6 --nr-poll-queues 4
 check "16 queues" has_queues 16
+check "moderated queues" are_moderated
 check "find the disk" wait_for 30 namespace
 DISK=$(namespace || true)
 [[ -z $DISK ]] || check "verified I/O on all processors" \
