@@ -26,7 +26,8 @@
 //! context: posting, polling, arming, staging a mapping. (`direct` runs with softirqs off, and not
 //! where interrupts are off.) Creating and destroying sleeps.
 //!
-//! **Calls to consumers** are made from softirq work alone, under no lock (see [`upcall`]).
+//! **Calls to consumers** are made from softirq work alone, under no lock (see [`upcall`]); but a call
+//! that only schedules the consumer's work, as ib_core's polling, is made where it falls due.
 //!
 //! **Bounded work**: a hold of a lock completes a bounded number of requests; a transport moves a
 //! bounded number of bytes per run and goes on from softirq work.

@@ -123,6 +123,12 @@ pub(crate) enum Failure {
 
 /// What a face is told. Called in softirq, one call at a time, under no lock.
 pub(crate) trait CqEvents: Send + Sync {
+    /// Returns true if the calls only schedule work of the consumer, so that they may be made in
+    /// any context and under any lock; always the same. On the CPU of the queue they are made
+    /// where they fall due then, which saves a work item.
+    fn only_schedule(&self) -> bool {
+        false
+    }
     /// An arm was satisfied; `failure` is there if the queue has failed.
     fn notify(&self, failure: Option<Failure>);
     /// The queue failed, armed or not. Told once.

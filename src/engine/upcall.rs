@@ -5,7 +5,7 @@
 //! - Never inside a call that the consumer made, and never under a lock: calls come from softirq,
 //!   which may well run where a posting call enables softirqs again, as it does for every network
 //!   device. Whoever has news calls [`Upcalls::raise`] and queues the softirq work of its object, which calls
-//!   [`Upcalls::run`].
+//!   [`Upcalls::run`]. Only a call that does no more than schedule something needs no work item.
 //! - One call at a time per object: news that come while a call runs are told by the one who makes
 //!   it, in a next call. So at any time either the work item is queued, or a call runs, or there
 //!   are no news.

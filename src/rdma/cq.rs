@@ -39,6 +39,9 @@ pub(crate) struct CqInit {
     pub(crate) entries: u32,
     /// Which completion vector, below the device's number of them.
     pub(crate) comp_vector: u32,
+    /// The core polls it, from softirq or a work queue: the upcall for a completion only schedules
+    /// that, and may be made in any context, under any lock. C: `ib_alloc_cq()`.
+    pub(crate) polled: bool,
 }
 
 /// A new completion queue.
@@ -85,9 +88,13 @@ impl<T: Operations> OperationsVTable<T> {
             if !attrs.is_null() || attr.flags != 0 {
                 return Err(EOPNOTSUPP);
             }
+            // SAFETY: The core passes a queue of its own, and has set how it polls it. The first is
+            // there if the core polls it at all.
+            let (wc, poll) = unsafe { ((*cq).wc, (*cq).poll_ctx) };
             let init = CqInit {
                 entries: attr.cqe,
                 comp_vector: attr.comp_vector,
+                polled: !wc.is_null() && poll != bindings::ib_poll_context_IB_POLL_DIRECT,
             };
             // SAFETY: The core sets the device of an object before it asks for its creation.
             let device = unsafe { Device::<T>::from_raw((*cq).device) };

@@ -7,7 +7,8 @@
 //! ones do nothing. So a consumer is never called after its destroy returned.
 //!
 //! All calls: softirq or process context, no lock held. The consumer's handler
-//! does not sleep, but it may poll and post.
+//! does not sleep, but it may poll and post. Where the core polls a queue itself
+//! the handler is the core's, and only schedules that: any context, any lock.
 
 use core::ptr::NonNull;
 
@@ -77,6 +78,8 @@ pub(crate) struct CqUpcall(pub(super) Arc<Live<bindings::ib_cq>>);
 
 impl CqUpcall {
     /// Says that a completion arrived. C: `ib_cq.comp_handler`.
+    ///
+    /// Softirq, no lock held; if the queue is polled by the core, any context.
     #[inline]
     pub(crate) fn completed(&self) {
         self.0.with(|cq| {

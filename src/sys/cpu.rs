@@ -18,7 +18,6 @@ use kernel::{
 use crate::bindings;
 
 /// The number of the current processor; stale at once where preemption is on. Any context.
-#[cfg(ndk_kunit)]
 #[inline]
 pub(crate) fn current() -> u32 {
     // SAFETY: Reads a per-processor constant.
@@ -58,11 +57,17 @@ pub(crate) fn count_online() -> u32 {
 }
 
 /// Whether processor `cpu` exists and is online at the moment. Any context.
-#[cfg(ndk_kunit)]
 #[inline]
 pub(crate) fn is_online(cpu: u32) -> bool {
     // SAFETY: The function checks the number before it looks at the mask.
     unsafe { bindings::ndk_cpu_is_online(cpu) }
+}
+
+/// Returns true if what is meant for processor `cpu` may be done on the current one: that is the
+/// one, or there is no such processor online. Any context; stale as [`current`] is.
+#[inline]
+pub(crate) fn is_here(cpu: u32) -> bool {
+    cpu == current() || !is_online(cpu)
 }
 
 /// `N` counters of 64 bits, kept apart for each processor and summed when read.

@@ -44,15 +44,23 @@ use crate::{
 /// What stands behind a completion queue.
 pub(crate) struct Queue(Arc<CompletionQueue>);
 
-struct Upcalls(CqUpcall);
+struct Upcalls {
+    upcall: CqUpcall,
+    polled: bool,
+}
 
 impl CqEvents for Upcalls {
+    fn only_schedule(&self) -> bool {
+        self.polled
+    }
+
     fn notify(&self, _failure: Option<Failure>) {
-        self.0.completed();
+        self.upcall.completed();
     }
 
     fn failed(&self, _failure: Failure) {
-        self.0.error();
+        // The core has no handler for this where it polls the queue itself.
+        self.upcall.error();
     }
 }
 
@@ -65,7 +73,8 @@ pub(super) fn create(
     if init.entries == 0 || init.entries > MAX_CQ_ENTRIES {
         return Err(EINVAL);
     }
-    let events = KBox::new(Upcalls(upcall), GFP_KERNEL)?;
+    let polled = init.polled;
+    let events = KBox::new(Upcalls { upcall, polled }, GFP_KERNEL)?;
     let adapter = device.adapter().clone();
     let cpu = device.processor_of(init.comp_vector);
     let queue = CompletionQueue::new(adapter, init.entries, cpu, events)?;

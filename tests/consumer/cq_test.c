@@ -602,14 +602,49 @@ static int free_watched(struct ndkc_cq *cq)
 	return atomic_read(&watch.late);
 }
 
+/*
+ * The handler of a queue that core/cq.c polls only schedules that: on the queue's
+ * CPU it is called where the completion is added.
+ */
+static void polling_is_scheduled_where_a_completion_is_added(struct kunit *test)
+{
+	struct cpumask *masks __free(kfree) = NULL;
+	struct ndkc_ep_attr attr = {};
+	struct ndkc_pair *p;
+	struct ndkc_op *op;
+	struct ndkc_op *send;
+	unsigned int n;
+	bool called;
+	int ret;
+
+	masks = group_cpus_evenly(ndkc_dev->num_comp_vectors, &n);
+	KUNIT_ASSERT_NOT_NULL(test, masks);
+	ret = set_cpus_allowed_ptr(current, cpumask_of(cpumask_first(&masks[0])));
+	KUNIT_ASSERT_EQ(test, ret, 0);
+	attr.rcq = watched_cq(test, 0, false);
+	p = ndkc_pair_attr(test, NULL, &attr);
+	op = ndkc_op(test);
+	send = ndkc_op(test);
+	KUNIT_ASSERT_EQ(test, ndkc_post_recv_sge(p->b, op, NULL, 0), 0);
+	KUNIT_EXPECT_FALSE(test, try_wait_for_completion(&watch.called));
+	/* No softirq comes between. */
+	local_bh_disable();
+	ret = ndkc_post_send_sge(p->a, send, 0, NULL, 0);
+	called = try_wait_for_completion(&watch.called);
+	local_bh_enable();
+	KUNIT_ASSERT_EQ(test, ret, 0);
+	KUNIT_EXPECT_TRUE(test, called);
+	NDKC_EXPECT_WC(test, op, IB_WC_SUCCESS);
+}
+
 /* Makes this task stay where it is; returns a vector that calls elsewhere, or -1. */
 static int vector_elsewhere(struct kunit *test)
 {
 	struct cpumask *masks __free(kfree) = NULL;
 	unsigned int n, vector, cpu;
 
-	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(raw_smp_processor_id())),
-			0);
+	cpu = raw_smp_processor_id();
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(cpu)), 0);
 	masks = group_cpus_evenly(ndkc_dev->num_comp_vectors, &n);
 	KUNIT_ASSERT_NOT_NULL(test, masks);
 	for (vector = 0; vector < n; vector++) {
@@ -680,6 +715,7 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(moderated_cq_waits_for_the_period_at_most),
 	KUNIT_CASE(cq_is_moderated_as_the_core_finds_best),
 	KUNIT_CASE(cq_pool_serves_a_queue_pair),
+	KUNIT_CASE(polling_is_scheduled_where_a_completion_is_added),
 	KUNIT_CASE(calls_end_before_the_polling_that_they_start),
 	KUNIT_CASE(cq_may_be_freed_right_after_a_drain),
 	{}

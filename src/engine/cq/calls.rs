@@ -15,6 +15,7 @@ use super::{
     NOTIFY, //
 };
 use crate::sys::{
+    cpu,
     time,
     timer::Expires, //
 };
@@ -56,9 +57,37 @@ impl CompletionQueue {
         held
     }
 
-    /// Tells these news soon, in softirq.
+    /// Tells these news soon, in softirq; or now, if that is only to schedule something here.
     pub(super) fn raise(self: &Arc<Self>, news: u32) {
-        if self.upcalls.raise(news) {
+        if !self.upcalls.raise(news) {
+            return;
+        }
+        match self.events.only_schedule() && cpu::is_here(self.cpu) {
+            true => self.call(),
+            false => self.queue(),
+        }
+    }
+
+    /// Makes the calls that are due.
+    fn call(self: &Arc<Self>) {
+        let again = self.upcalls.run(|news| {
+            let mut inner = self.inner.lock();
+            let failure = inner.failure;
+            if news & NOTIFY != 0 {
+                // Its arm was satisfied before this call, which tells of that too.
+                self.let_go(&mut inner);
+                inner.fresh = 0;
+                inner.urgent = false;
+            }
+            drop(inner);
+            if let Some(failure) = failure.filter(|_| news & FAILED != 0) {
+                self.events.failed(failure);
+            }
+            if news & NOTIFY != 0 {
+                self.events.notify(failure);
+            }
+        });
+        if again {
             self.queue();
         }
     }
@@ -84,25 +113,6 @@ impl WorkItem for CompletionQueue {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        let again = this.upcalls.run(|news| {
-            let mut inner = this.inner.lock();
-            let failure = inner.failure;
-            if news & NOTIFY != 0 {
-                // Its arm was satisfied before this call, which tells of that too.
-                this.let_go(&mut inner);
-                inner.fresh = 0;
-                inner.urgent = false;
-            }
-            drop(inner);
-            if let Some(failure) = failure.filter(|_| news & FAILED != 0) {
-                this.events.failed(failure);
-            }
-            if news & NOTIFY != 0 {
-                this.events.notify(failure);
-            }
-        });
-        if again {
-            this.queue();
-        }
+        this.call();
     }
 }
