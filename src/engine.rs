@@ -30,7 +30,8 @@
 //! that only schedules the consumer's work, as ib_core's polling, is made where it falls due.
 //!
 //! **Bounded work**: a hold of a lock completes a bounded number of requests; a transport moves a
-//! bounded number of bytes per run and goes on from softirq work.
+//! bounded number of bytes per run and goes on in a thread, as it does when all its runs in softirq
+//! on one CPU have moved a certain number before a task has run there.
 
 pub(crate) mod connection;
 pub(crate) mod counters;

@@ -61,6 +61,16 @@ struct workqueue_struct *ndk_wq_alloc_bh(const char *name)
 	return alloc_workqueue("%s", WQ_BH | WQ_PERCPU, 0, name);
 }
 
+bool ndk_in_task(void)
+{
+	return in_task();
+}
+
+struct workqueue_struct *ndk_wq_alloc_percpu(const char *name)
+{
+	return alloc_workqueue("%s", WQ_PERCPU | WQ_MEM_RECLAIM, 0, name);
+}
+
 struct workqueue_struct *ndk_wq_alloc_unbound(const char *name)
 {
 	return alloc_workqueue("%s", WQ_UNBOUND | WQ_MEM_RECLAIM, 0, name);

@@ -20,6 +20,8 @@ bool ndk_in_softirq(void);
 bool ndk_bh_enter(void);
 void ndk_bh_enable(void);
 struct workqueue_struct *ndk_wq_alloc_bh(const char *name);
+bool ndk_in_task(void);
+struct workqueue_struct *ndk_wq_alloc_percpu(const char *name);
 struct workqueue_struct *ndk_wq_alloc_unbound(const char *name);
 bool ndk_queue_work_on(struct workqueue_struct *wq, struct work_struct *work,
 		       u32 cpu);

@@ -71,8 +71,8 @@ use crate::{
     }, //
 };
 
-/// Bytes that one run moves before it goes on from softirq work: a tenth of a millisecond's copying
-/// on a processor of today. With a quarter of it a write of 1 MiB took a tenth longer.
+/// Bytes that one run moves before it goes on in a thread: a tenth of a millisecond's copying on a
+/// processor of today. With a quarter of it a write of 1 MiB took a tenth longer.
 const BYTES_PER_RUN: u64 = 1 << 20;
 
 /// Bytes that are moved under one hold of the gates: an invalidation waits for no more.
@@ -120,7 +120,7 @@ impl Phase {
 pub(super) enum Pause {
     /// A kick will come: a post, a receive, a timer.
     Wait,
-    /// Go on from softirq work.
+    /// Go on later: in a thread if the bytes of this run are used up, else from softirq work.
     Yield,
 }
 
@@ -154,12 +154,16 @@ pub(super) struct Flow {
     exec: SpinLock<Exec>,
     #[pin]
     work: WorkStruct<Self>,
+    /// Lockdep takes a work item for a lock: each context has one of its own.
+    #[pin]
+    in_thread: WorkStruct<Self, 1>,
     #[pin]
     pub(super) timer: Timer<Self>,
 }
 
 impl_has_work! {
     impl HasWork<Self> for Flow { self.work }
+    impl HasWork<Self, 1> for Flow { self.in_thread }
 }
 
 impl Flow {
@@ -187,6 +191,7 @@ impl Flow {
                 kicks: Atomic::new(0),
                 exec <- new_spinlock!(exec),
                 work <- new_work!("ndk_flow"),
+                in_thread <- new_work!("ndk_flow_thread"),
                 timer <- Timer::new(),
             }),
             GFP_KERNEL,
@@ -223,7 +228,13 @@ impl Flow {
     /// Hands the right to run over to the softirq work.
     fn defer(self: &Arc<Self>) {
         // The item is not queued now: only the one who may run queues it.
-        let _ = self.from.adapter().softirqs().enqueue(self.clone());
+        let _ = self.from.adapter().softirqs().enqueue::<_, 0>(self.clone());
+    }
+
+    /// Hands the right to run over to a thread.
+    fn defer_to_thread(self: &Arc<Self>) {
+        // As above.
+        let _ = self.from.adapter().copies().enqueue::<_, 1>(self.clone());
     }
 
     /// Carries requests out until there is nothing to do or the budget is spent.
@@ -231,22 +242,32 @@ impl Flow {
     /// The caller has raised `kicks` from zero, or got that right from somebody who had.
     fn run(self: &Arc<Self>) {
         let mut exec = self.exec.lock();
-        exec.bytes_left = BYTES_PER_RUN;
+        let share = self.from.adapter().softirq_bytes().share();
+        let bytes = share.left().min(BYTES_PER_RUN);
+        exec.bytes_left = bytes;
         exec.requests_left = REQUESTS_PER_RUN;
         self.from.adapter().count(Counter::Passes, 1);
-        loop {
+        let yields = loop {
             let seen = self.kicks.load(Acquire);
             match self.advance(&mut exec) {
-                Pause::Wait if self.kicks.cmpxchg(seen, 0, Full).is_ok() => return,
+                Pause::Wait if self.kicks.cmpxchg(seen, 0, Full).is_ok() => break false,
                 Pause::Wait => continue,
-                Pause::Yield => break,
+                Pause::Yield => break true,
             }
-        }
+        };
+        share.end(bytes - exec.bytes_left);
+        let is_long = exec.bytes_left == 0;
         drop(exec);
+        if !yields {
+            return;
+        }
         // Those that came meanwhile are looked after by the next run; the number must not grow
         // for ever.
         self.kicks.store(1, Release);
-        self.defer();
+        match is_long {
+            true => self.defer_to_thread(),
+            false => self.defer(),
+        }
     }
 
     /// Steps until the runner has to pause.
@@ -378,6 +399,16 @@ impl WorkItem for Flow {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
+        Flow::run(&this);
+    }
+}
+
+impl WorkItem<1> for Flow {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        // A run is short, and nobody is kept waiting by one who holds its lock and was preempted.
+        let _softirqs_off = BhDisabled::enter();
         Flow::run(&this);
     }
 }

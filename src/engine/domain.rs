@@ -33,7 +33,8 @@ use crate::sys::{
     log,
     softirq::{
         BhQueue,
-        ProcessQueue, //
+        ProcessQueue,
+        SoftirqQuota, //
     }, //
 };
 
@@ -41,10 +42,16 @@ use crate::sys::{
 /// bits.
 const FIRST_QP: u32 = 1 << 24;
 
+/// Bytes that a processor moves in softirq before a task has its turn there: less than a millisecond
+/// on a processor of today, where the kernel itself goes on with softirqs for two.
+const BYTES_IN_SOFTIRQ: u64 = 4 << 20;
+
 /// What all adapters of the module share.
 pub(crate) struct Host {
     softirqs: BhQueue,
+    softirq_bytes: SoftirqQuota,
     threads: ProcessQueue,
+    copies: ProcessQueue,
     next_domain: Atomic<u64>,
     next_qp: Atomic<u32>,
     next_connection: Atomic<u64>,
@@ -57,7 +64,9 @@ impl Host {
     pub(crate) fn new(rnr_timeout_ms: u32) -> Result<Arc<Self>> {
         let host = Self {
             softirqs: BhQueue::new(c"ndk")?,
+            softirq_bytes: SoftirqQuota::new(BYTES_IN_SOFTIRQ)?,
             threads: ProcessQueue::new(c"ndk_process")?,
+            copies: ProcessQueue::new_per_cpu(c"ndk_copy")?,
             next_domain: Atomic::new(1),
             next_qp: Atomic::new(FIRST_QP),
             next_connection: Atomic::new(1),
@@ -79,6 +88,7 @@ impl Host {
         // Timers run in softirq, which is a read-side critical section.
         rcu::synchronize_rcu();
         self.softirqs.flush();
+        self.copies.flush();
         self.threads.flush();
     }
 }
@@ -133,6 +143,16 @@ impl Adapter {
     /// Work of the module that may sleep.
     pub(crate) fn threads(&self) -> &ProcessQueue {
         &self.host.threads
+    }
+
+    /// The bytes that a transport moves in softirq.
+    pub(crate) fn softirq_bytes(&self) -> &SoftirqQuota {
+        &self.host.softirq_bytes
+    }
+
+    /// Work of transports that takes too long for softirq, on the processor that it was queued on.
+    pub(crate) fn copies(&self) -> &ProcessQueue {
+        &self.host.copies
     }
 
     /// The identity of the network namespace.

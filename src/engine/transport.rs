@@ -35,7 +35,7 @@ pub(crate) trait Transport: Send + Sync {
     fn id(&self) -> ConnectionId;
 
     /// There are requests to start at this end. Any context, interrupts off included; the call
-    /// must not take long: what does not fit goes on from softirq.
+    /// must not take long: what does not fit goes on from softirq, or in a thread.
     fn doorbell(&self, end: usize);
 
     /// A receive was posted at this end after a message had found none. Any context, under locks

@@ -265,6 +265,7 @@ pub(crate) const fn cookie(number: u32) -> usize {
 /// Lets softirq work that is due run, so that what should not come has had its chance.
 pub(crate) fn settle(adapter: &Adapter) {
     for _ in 0..4 {
+        adapter.copies().flush();
         adapter.softirqs().flush();
     }
 }

@@ -18,6 +18,10 @@ use core::ptr::NonNull;
 use kernel::{
     alloc::Flags,
     prelude::*,
+    sync::atomic::{
+        ordering::Relaxed,
+        Atomic, //
+    },
     types::NotThreadSafe,
     workqueue::{
         Queue,
@@ -25,6 +29,7 @@ use kernel::{
     }, //
 };
 
+use super::cpu;
 use crate::bindings;
 
 /// Tells whether softirq work may be run in the caller's context.
@@ -41,6 +46,14 @@ pub(crate) fn may_run_here() -> bool {
 pub(crate) fn is_here() -> bool {
     // SAFETY: Reads the state of the current context only.
     unsafe { bindings::ndk_in_softirq() }
+}
+
+/// Whether this is a task, with softirqs and interrupts on or off, and no softirq or interrupt. Any
+/// context.
+#[inline]
+fn is_task() -> bool {
+    // SAFETY: Reads the state of the current context only.
+    unsafe { bindings::ndk_in_task() }
 }
 
 /// A section in which softirqs do not run on this processor.
@@ -157,6 +170,79 @@ impl BhQueue {
     }
 }
 
+/// Bounds what each processor does in softirq before a task has its turn there.
+///
+/// Softirq keeps tasks off. What a single softirq does is bounded, and yet it may be asked for more
+/// again and again without an end. So there is a quota, which is granted anew when a task that
+/// shares in this runs on the processor: who finds it used up has a thread of that processor go on
+/// ([`ProcessQueue::new_per_cpu`]), and that one runs when the scheduler says so.
+pub(crate) struct SoftirqQuota {
+    most: u64,
+    cpus: KVec<Used>,
+}
+
+/// What one processor has used, alone in its cache line.
+#[repr(align(64))]
+struct Used(Atomic<u64>);
+
+impl SoftirqQuota {
+    /// A quota of `most` units of whatever is counted, on each processor. Process context. `ENOMEM`
+    /// when there is no memory.
+    pub(crate) fn new(most: u64) -> Result<Self> {
+        // CAST: widening.
+        let mut cpus = KVec::with_capacity(cpu::count_ids() as usize, GFP_KERNEL)?;
+        for _ in 0..cpu::count_ids() {
+            cpus.push(Used(Atomic::new(0)), GFP_KERNEL)?;
+        }
+        Ok(Self { most, cpus })
+    }
+
+    /// The share of whoever runs now: in softirq what is left of the quota; in a task there is no
+    /// bound, and the quota is granted anew. Any context, where it stays on its processor.
+    #[inline]
+    pub(crate) fn share(&self) -> Share<'_> {
+        // CAST: widening.
+        let used = self.cpus.get(cpu::current() as usize).map(|used| &used.0);
+        if !is_task() {
+            let before = used.map_or(0, |used| used.load(Relaxed));
+            return Share {
+                left: self.most.saturating_sub(before),
+                used,
+            };
+        }
+        // Only this processor writes here, and mostly there is nothing to change.
+        if let Some(used) = used.filter(|used| used.load(Relaxed) != 0) {
+            used.store(0, Relaxed);
+        }
+        Share {
+            left: u64::MAX,
+            used: None,
+        }
+    }
+}
+
+/// What one softirq, or a task, may use of a [`SoftirqQuota`].
+pub(crate) struct Share<'a> {
+    left: u64,
+    used: Option<&'a Atomic<u64>>,
+}
+
+impl Share<'_> {
+    /// How much it may use.
+    #[inline]
+    pub(crate) fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Says how much it has used.
+    #[inline]
+    pub(crate) fn end(self, n: u64) {
+        if let Some(used) = self.used.filter(|_| n > 0) {
+            used.store(used.load(Relaxed).saturating_add(n), Relaxed);
+        }
+    }
+}
+
 /// A work queue whose items run in process context and may sleep. C: `WQ_UNBOUND | WQ_MEM_RECLAIM`.
 ///
 /// Dropping it runs what is queued and waits.
@@ -167,6 +253,15 @@ impl ProcessQueue {
     pub(crate) fn new(name: &CStr) -> Result<Self> {
         // SAFETY: `name` is NUL-terminated and only read during the call.
         let wq = unsafe { bindings::ndk_wq_alloc_unbound(name.as_char_ptr()) };
+        // INVARIANT: The new workqueue is this object's.
+        Ok(Self(OwnQueue(NonNull::new(wq).ok_or(ENOMEM)?)))
+    }
+
+    /// Makes a queue whose items run on the processor they were queued on. C: `WQ_PERCPU |
+    /// WQ_MEM_RECLAIM`. Process context. `ENOMEM` when there is no memory.
+    pub(crate) fn new_per_cpu(name: &CStr) -> Result<Self> {
+        // SAFETY: `name` is NUL-terminated and only read during the call.
+        let wq = unsafe { bindings::ndk_wq_alloc_percpu(name.as_char_ptr()) };
         // INVARIANT: The new workqueue is this object's.
         Ok(Self(OwnQueue(NonNull::new(wq).ok_or(ENOMEM)?)))
     }
@@ -195,20 +290,11 @@ impl ProcessQueue {
 #[kernel::macros::kunit_tests(ndk_sys_softirq)]
 mod tests {
     use super::*;
-    use crate::sys::{
-        cpu,
-        event::Event, //
-    };
+    use crate::sys::event::Event;
     use kernel::{
         impl_has_work,
         new_work,
-        sync::{
-            atomic::{
-                Atomic,
-                Relaxed, //
-            },
-            Arc, //
-        },
+        sync::Arc,
         workqueue::{
             Work,
             WorkItem, //
