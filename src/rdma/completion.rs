@@ -6,7 +6,10 @@ use core::marker::PhantomData;
 
 use kernel::ffi::c_int;
 
-use super::qp::QpCookie;
+use super::{
+    device::PORT,
+    qp::QpCookie, //
+};
 use crate::bindings;
 
 /// How a work request ended. C: `enum ib_wc_status`.
@@ -120,6 +123,8 @@ impl WcWriter<'_> {
     }
 
     /// Writes a completion; false if there is no room for it.
+    ///
+    /// What only datagrams have is zero; what `wc_flags` would have to announce is left alone.
     #[inline]
     pub(crate) fn push(&mut self, wc: &Wc) -> bool {
         if self.room == 0 {
@@ -137,8 +142,13 @@ impl WcWriter<'_> {
             (*out).byte_len = wc.byte_len;
             (*out).qp = wc.qp.as_raw();
             (*out).ex.invalidate_rkey = ex;
+            (*out).src_qp = 0;
+            (*out).slid = 0;
             (*out).wc_flags = flags as c_int;
             (*out).pkey_index = 0;
+            (*out).sl = 0;
+            (*out).dlid_path_bits = 0;
+            (*out).port_num = PORT;
             // INVARIANT: One entry more is written, and the next is inside if there is room.
             self.next = out.add(1);
         }
@@ -181,6 +191,26 @@ mod tests {
         assert_eq!(out.room(), 0);
         assert_eq!(array[0].byte_len, 9);
         assert_eq!(array[1].byte_len, 0);
+    }
+
+    #[test]
+    fn fields_of_datagrams_are_not_left_as_they_were() {
+        let stale = bindings::ib_wc {
+            src_qp: !0,
+            slid: !0,
+            pkey_index: !0,
+            sl: !0,
+            dlid_path_bits: !0,
+            port_num: !0,
+            ..pin_init::zeroed()
+        };
+        let mut array = [stale];
+        // SAFETY: Room for one.
+        let mut out = unsafe { WcWriter::new(array.as_mut_ptr(), 1) };
+        assert!(out.push(&wc(WcExtra::None)));
+        let [wc] = array;
+        assert_eq!((wc.src_qp, wc.slid, wc.pkey_index), (0, 0, 0));
+        assert_eq!((wc.sl, wc.dlid_path_bits, wc.port_num), (0, 0, PORT));
     }
 
     #[test]
