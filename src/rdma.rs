@@ -35,6 +35,7 @@ mod cm_ops;
 mod completion;
 mod cq;
 mod device;
+mod identity;
 mod link;
 mod memory;
 mod mr;

@@ -94,6 +94,7 @@ impl Operations for Verbs {
     /// No number is set aside for providers outside of the kernel tree; this one spells the name.
     const DRIVER_ID: u32 = 0x6e_646b;
     const NODE_DESC: &'static CStr = c"ndk software RDMA";
+    const FIRMWARE: &'static CStr = c"1";
     const MAX_MESSAGE: u32 = 1 << 31;
     const COUNTERS: &'static [&'static CStr] = counters::NAMES;
 

@@ -7,8 +7,10 @@
 #include <linux/bottom_half.h>
 #include <linux/completion.h>
 #include <linux/cpumask.h>
+#include <linux/etherdevice.h>
 #include <linux/group_cpus.h>
 #include <linux/if_arp.h>
+#include <linux/if_vlan.h>
 #include <linux/inetdevice.h>
 #include <linux/jiffies.h>
 #include <linux/mutex.h>
@@ -193,6 +195,20 @@ void ndk_netdev_name(const struct net_device *dev, char *name)
 	strscpy(name, dev->name, IFNAMSIZ);
 }
 
+/* @mac has room for ETH_ALEN bytes. */
+bool ndk_netdev_mac(const struct net_device *dev, u8 *mac)
+{
+	if (dev->addr_len != ETH_ALEN)
+		return false;
+	memcpy(mac, dev->dev_addr, ETH_ALEN);
+	return !is_zero_ether_addr(mac);
+}
+
+int ndk_netdev_vlan(const struct net_device *dev)
+{
+	return is_vlan_dev(dev) ? vlan_dev_vlan_id(dev) : -1;
+}
+
 u32 ndk_netdev_mtu(const struct net_device *dev)
 {
 	return READ_ONCE(dev->mtu);
@@ -212,6 +228,11 @@ bool ndk_netdev_is_supported(const struct net_device *dev)
 u64 ndk_netdev_net_cookie(const struct net_device *dev)
 {
 	return dev_net(dev)->net_cookie;
+}
+
+bool ndk_netdev_is_in_init_net(const struct net_device *dev)
+{
+	return net_eq(dev_net(dev), &init_net);
 }
 
 bool ndk_netdev_owns_v4(struct net_device *dev, __be32 addr)

@@ -26,16 +26,14 @@ use kernel::{
 };
 
 use super::{
+    identity,
     table::OperationsVTable,
     upcall::event,
     Operations, //
 };
 use crate::{
     bindings,
-    sys::{
-        netdev::NetDev,
-        random, //
-    }, //
+    sys::netdev::NetDev, //
 };
 
 /// The only port of a device.
@@ -43,7 +41,7 @@ pub(super) const PORT: u32 = 1;
 
 /// What this layer keeps with a device, and the provider's payload.
 struct State<T: Operations> {
-    gid: [u8; 16],
+    eui64: [u8; 8],
     payload: T::Device,
 }
 
@@ -93,9 +91,14 @@ impl<T: Operations> Device<T> {
         unsafe { NetDev::from_held(netdev) }
     }
 
-    /// The address by which the core knows the port: random and unique.
-    pub(crate) fn gid(&self) -> [u8; 16] {
-        self.state().gid
+    /// The node's name for itself, in network order: that of the network device when it was made.
+    pub(super) fn guid(&self) -> [u8; 8] {
+        self.state().eui64
+    }
+
+    /// The address by which the core knows the port.
+    pub(super) fn gid(&self) -> [u8; 16] {
+        identity::gid(self.guid())
     }
 
     /// Tells consumers that the port's address changed; they hear of it later. Any context.
@@ -140,7 +143,7 @@ impl<T: Operations> Device<T> {
             return Err(ENOMEM);
         }
         let state = State {
-            gid: random::bytes(),
+            eui64: identity::eui64(netdev),
             payload,
         };
         // SAFETY: The core allocated the size of `Self`, and the state is writable.
@@ -158,7 +161,7 @@ impl<T: Operations> Device<T> {
         let fields = unsafe { &mut *ib };
         // CAST: The enumeration is small.
         fields.node_type = bindings::RDMA_NODE_RNIC as u8;
-        fields.node_guid = guid(&device.gid());
+        fields.node_guid = u64::from_ne_bytes(device.guid());
         fields.phys_port_cnt = PORT;
         // CAST: A number of processors.
         fields.num_comp_vectors = attributes.comp_vectors as i32;
@@ -208,15 +211,8 @@ impl<T: Operations> Deref for Device<T> {
     }
 }
 
-/// The node's name for itself: the second half of the address, never zero.
-fn guid(gid: &[u8; 16]) -> u64 {
-    let mut half = [0; 8];
-    half.copy_from_slice(&gid[8..]);
-    u64::from_ne_bytes(half) | u64::from_be(1)
-}
-
 /// Copies `text` into a field that is zeroed, leaving a zero at its end.
-fn copy_text(field: &mut [u8], text: &CStr) {
+pub(super) fn copy_text(field: &mut [u8], text: &CStr) {
     let room = field.len().saturating_sub(1);
     for (to, from) in field.iter_mut().take(room).zip(text.to_bytes()) {
         *to = *from;
@@ -249,12 +245,6 @@ impl<T: Operations> OperationsVTable<T> {
 #[kernel::macros::kunit_tests(ndk_rdma_device)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn guid_is_never_zero() {
-        assert!(guid(&[0; 16]) != 0);
-        assert_eq!(guid(&[0; 16]), u64::from_be(1));
-    }
 
     #[test]
     fn text_is_cut_before_the_last_byte() {

@@ -76,6 +76,8 @@ pub(crate) trait Operations: Sized + Send + Sync + 'static {
     const DRIVER_ID: u32;
     /// Describes the devices, in at most 63 bytes.
     const NODE_DESC: &'static CStr;
+    /// What the devices call the version of their firmware, in at most 31 bytes.
+    const FIRMWARE: &'static CStr;
     /// The longest message in bytes.
     const MAX_MESSAGE: u32;
     /// The names of the port's counters, at most [`super::MAX_COUNTERS`].

@@ -9,12 +9,16 @@ use core::{
 
 use kernel::{
     error::from_result,
-    ffi::c_int,
+    ffi::{
+        c_char,
+        c_int, //
+    },
     prelude::*, //
 };
 
 use super::{
     device::{
+        copy_text,
         Device,
         PORT, //
     },
@@ -34,6 +38,9 @@ pub(crate) const MAX_COUNTERS: usize = 64;
 
 /// How long the core may reuse counter values, in milliseconds.
 const STATS_LIFESPAN_MS: usize = 10;
+
+/// Bytes of the firmware's version with its terminating zero. C: `IB_FW_VERSION_NAME_MAX`.
+const FIRMWARE_SIZE: usize = bindings::IB_FW_VERSION_NAME_MAX as usize;
 
 /// The only partition key: the default partition, full member.
 const PKEY: u16 = 0xffff;
@@ -106,9 +113,26 @@ impl<T: Operations> OperationsVTable<T> {
             // SAFETY: The core passes a device of ours.
             let device = unsafe { Device::<T>::from_raw(ib) };
             // SAFETY: The core passes attributes to fill in, which it initialised.
-            T::attributes(device).fill(unsafe { &mut *attr });
+            let attr = unsafe { &mut *attr };
+            T::attributes(device).fill(attr);
+            attr.sys_image_guid = u64::from_ne_bytes(device.guid());
             Ok(0)
         })
+    }
+
+    /// C: `ib_device_ops.get_dev_fw_str`.
+    ///
+    /// # Safety
+    ///
+    /// See [`OperationsVTable`]; `text` has room for `IB_FW_VERSION_NAME_MAX` bytes.
+    pub(super) unsafe extern "C" fn get_dev_fw_str(
+        _ib: *mut bindings::ib_device,
+        text: *mut c_char,
+    ) {
+        // SAFETY: The core passes room for so many bytes; any byte will do as a character.
+        let room = unsafe { slice::from_raw_parts_mut(text.cast::<u8>(), FIRMWARE_SIZE) };
+        room.fill(0);
+        copy_text(room, T::FIRMWARE);
     }
 
     /// C: `ib_device_ops.query_port`.

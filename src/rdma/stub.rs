@@ -20,6 +20,7 @@ impl Operations for Stub {
     const LINK_TYPE: &'static CStr = c"stub";
     const DRIVER_ID: u32 = 0x73_7475;
     const NODE_DESC: &'static CStr = c"stub";
+    const FIRMWARE: &'static CStr = c"1";
     const MAX_MESSAGE: u32 = 1 << 30;
     const COUNTERS: &'static [&'static CStr] = &[c"one", c"two"];
 

@@ -46,6 +46,7 @@ impl<T: Operations> OperationsVTable<T> {
         driver_id: T::DRIVER_ID,
 
         query_device: Some(Self::query_device),
+        get_dev_fw_str: Some(Self::get_dev_fw_str),
         query_port: Some(Self::query_port),
         query_gid: Some(Self::query_gid),
         query_pkey: Some(Self::query_pkey),

@@ -26,6 +26,9 @@ use crate::bindings;
 /// Room for an interface name with its terminating zero. C: `IFNAMSIZ`.
 pub(crate) const NAME_SIZE: usize = 16;
 
+/// Bytes of a MAC address. C: `ETH_ALEN`.
+pub(crate) const MAC_SIZE: usize = 6;
+
 /// A network device, held by reference.
 ///
 /// Holding one keeps the memory, not the device: `ip link del` waits until all
@@ -89,6 +92,22 @@ impl NetDev {
         name
     }
 
+    /// The MAC address, unless there is none, as with loopback and tunnels. Any context; a change
+    /// at the same time may mix two.
+    pub(crate) fn mac(&self) -> Option<[u8; MAC_SIZE]> {
+        let mut mac = [0; MAC_SIZE];
+        // SAFETY: The device is live; `mac` has the room the function asks for.
+        let has_one = unsafe { bindings::ndk_netdev_mac(self.as_raw(), mac.as_mut_ptr()) };
+        has_one.then_some(mac)
+    }
+
+    /// The number of the VLAN, if the device is for one. Any context.
+    pub(crate) fn vlan(&self) -> Option<u16> {
+        // SAFETY: By the invariant the device is live.
+        let id = unsafe { bindings::ndk_netdev_vlan(self.as_raw()) };
+        u16::try_from(id).ok()
+    }
+
     /// The largest payload of a frame in bytes. Any context.
     pub(crate) fn mtu(&self) -> u32 {
         // SAFETY: By the invariant the device is live.
@@ -111,6 +130,15 @@ impl NetDev {
     pub(crate) fn net_cookie(&self) -> u64 {
         // SAFETY: The device is live, and keeps its namespace.
         unsafe { bindings::ndk_netdev_net_cookie(self.as_raw()) }
+    }
+
+    /// The same, but zero for the first namespace: that stays from boot to boot. Any context.
+    pub(crate) fn lasting_net(&self) -> u64 {
+        // SAFETY: The device is live, and keeps its namespace.
+        match unsafe { bindings::ndk_netdev_is_in_init_net(self.as_raw()) } {
+            true => 0,
+            false => self.net_cookie(),
+        }
     }
 
     /// Whether `addr` is assigned to this device. Any context.
@@ -319,6 +347,9 @@ mod tests {
         assert_eq!(&lo.name()[..3], b"lo\0");
         assert!(lo.clone() == lo);
         assert!(lo.net_cookie() != 0);
+        assert_eq!(lo.lasting_net(), 0);
+        assert!(lo.mac().is_none());
+        assert!(lo.vlan().is_none());
         Ok(())
     }
 

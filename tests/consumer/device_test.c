@@ -90,6 +90,30 @@ static void identity_is_not_zero(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, ndkc_is_filled(gid.raw, sizeof(gid), 0));
 }
 
+/* One node is one system. */
+static void identity_is_one(struct kunit *test)
+{
+	union ib_gid gid = {};
+
+	KUNIT_EXPECT_EQ(test, be64_to_cpu(ndkc_dev->attrs.sys_image_guid),
+			be64_to_cpu(ndkc_dev->node_guid));
+	KUNIT_ASSERT_EQ(test, rdma_query_gid(ndkc_dev, 1, 0, &gid), 0);
+	/* srpt names its targets after this half, and after the GUID */
+	KUNIT_EXPECT_EQ(test, be64_to_cpu(gid.global.interface_id),
+			be64_to_cpu(ndkc_dev->node_guid));
+}
+
+static void firmware_has_a_version(struct kunit *test)
+{
+	char version[IB_FW_VERSION_NAME_MAX];
+
+	memset(version, 0xee, sizeof(version));
+	ib_get_device_fw_str(ndkc_dev, version);
+	KUNIT_EXPECT_NE(test, version[0], '\0');
+	KUNIT_EXPECT_LT(test, strnlen(version, sizeof(version)),
+			sizeof(version));
+}
+
 static void port_is_active(struct kunit *test)
 {
 	struct ib_port_attr attr = {};
@@ -253,6 +277,8 @@ static struct kunit_case device_cases[] = {
 	KUNIT_CASE(registration_limits_suit_every_consumer),
 	KUNIT_CASE(completion_vectors_cover_the_cpus),
 	KUNIT_CASE(identity_is_not_zero),
+	KUNIT_CASE(identity_is_one),
+	KUNIT_CASE(firmware_has_a_version),
 	KUNIT_CASE(port_is_active),
 	KUNIT_CASE(pkey_zero_is_there),
 	KUNIT_CASE(cq_is_as_large_as_asked),

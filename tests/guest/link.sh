@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Links: added and deleted on every kind of network device, several at once,
-# duplicates and bad arguments refused, state following the network device,
+# Links: added and deleted on every kind of network device, several at once, with
+# names that last, duplicates and bad arguments refused, state following the network device,
 # name spaces, and loading by alias.
 #
 # also: stock
@@ -43,6 +43,30 @@ names_differ() {
 	local -a values
 	mapfile -t values < <(cat /sys/class/infiniband/"$NDK_TYPE"[123]/"$1" | grep '[1-9a-f]' | sort -u)
 	((${#values[@]} == 3))
+}
+
+# identity: what consumers may have saved of the device.
+identity() {
+	(cd "/sys/class/infiniband/$DEVICE" && cat node_guid sys_image_guid ports/1/gids/0)
+}
+
+# lasting NETDEV: the device is the same one when it is added again.
+lasting() {
+	local first
+	add_link "$DEVICE" "$1" || return
+	first=$(identity) && del_link "$DEVICE" && add_link "$DEVICE" "$1" || return
+	[[ $(identity) == "$first" ]] || { echo "$first became $(identity)"; return 1; }
+	! is_eui48 "$1" || { echo "siw's name: $first"; return 1; }
+	del_link "$DEVICE"
+}
+
+# is_eui48 NETDEV: the GUID is what siw and rxe make of the MAC address, as IPv6 does.
+is_eui48() {
+	local -a m
+	local eui48
+	IFS=: read -ra m <"/sys/class/net/$1/address"
+	printf -v eui48 '%02x%s:%sff:fe%s:%s%s' $((0x${m[0]} ^ 2)) "${m[@]:1}"
+	[[ $(<"/sys/class/infiniband/$DEVICE/node_guid") == "$eui48" ]]
 }
 
 # Shared mode, the default: every name space sees the device.
@@ -92,6 +116,10 @@ CYCLES=5
 check "5 cycles on dummy" cycles ndkdum1
 check "5 cycles on veth" cycles ndkveth0
 check "several devices at once" several
+if [[ $NDK_TYPE == ndk ]]; then
+	check "the same device again, without a MAC address" lasting lo
+	check "the same device again" lasting ndkdum1
+fi
 
 check "add" add_link "$DEVICE" ndkdum1
 refuse "the same name and device again" rdma link add "$DEVICE" type "$NDK_TYPE" netdev ndkdum1

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The names of a device: an EUI-64, which is its GUID, and the GID made of that.
+//!
+//! They follow from the network device, so they are the same whenever the device is added: what
+//! consumers save (names of SRP targets, access lists) stays right. Other software providers over
+//! the same network device extend its MAC address in the way of IPv6, and have other names.
+//!
+//! ```text
+//! byte                    0       1   2   3     4     5   6   7
+//! with a MAC address      m0 ^ 2  m1  m2  0x6e  0x64  m3  m4  m5
+//! of a VLAN               m0 ^ 2  m1  m2  those ^ id  m3  m4  m5
+//! without a MAC address   2       hash    0     hash of name and namespace
+//! ```
+
+use crate::sys::netdev::NetDev;
+
+/// What stands between the two halves of a MAC address, where IPv6 has `ff fe`.
+const BETWEEN: u16 = 0x6e64;
+
+/// Changes that together with the number of a VLAN, which has 12 bits: a VLAN device has the MAC
+/// address of the device below it.
+const VLAN: u16 = 1 << 12;
+
+/// The prefix of the GIDs of a subnet that nobody has configured. C: `IB_DEFAULT_GID_PREFIX`.
+const PREFIX: [u8; 8] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0];
+
+/// The EUI-64 of a device over `netdev`, in network order; never zero.
+pub(super) fn eui64(netdev: &NetDev) -> [u8; 8] {
+    match netdev.mac() {
+        Some(mac) => of_mac(mac, netdev.vlan()),
+        None => of_name(&netdev.name(), netdev.lasting_net()),
+    }
+}
+
+/// The GID of the device with that EUI-64.
+pub(super) fn gid(eui64: [u8; 8]) -> [u8; 16] {
+    let mut gid = [0; 16];
+    gid[..8].copy_from_slice(&PREFIX);
+    gid[8..].copy_from_slice(&eui64);
+    gid
+}
+
+fn of_mac(mac: [u8; 6], vlan: Option<u16>) -> [u8; 8] {
+    let [m0, m1, m2, m3, m4, m5] = mac;
+    let between = BETWEEN ^ vlan.map_or(0, |id| VLAN | id);
+    let [high, low] = between.to_be_bytes();
+    [m0 ^ 2, m1, m2, high, low, m3, m4, m5]
+}
+
+/// For a network device without a MAC address; `net` tells namespaces apart.
+fn of_name(name: &[u8], net: u64) -> [u8; 8] {
+    let mut eui64 = fnv1a(name.iter().chain(&net.to_be_bytes())).to_be_bytes();
+    eui64[0] = 2;
+    eui64[3] = 0;
+    eui64
+}
+
+/// The hash FNV-1a of 64 bits.
+fn fnv1a<'a>(bytes: impl Iterator<Item = &'a u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        // OVERFLOW: the hash is what is left.
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(ndk_kunit)]
+#[kernel::macros::kunit_tests(ndk_rdma_identity)]
+mod tests {
+    use super::*;
+    use kernel::prelude::*;
+
+    const MAC: [u8; 6] = [0x52, 0x54, 0, 0x12, 0x34, 0x56];
+
+    /// As IPv6, siw and rxe make one of a MAC address.
+    fn as_others_do(mac: [u8; 6]) -> [u8; 8] {
+        let [m0, m1, m2, m3, m4, m5] = mac;
+        [m0 ^ 2, m1, m2, 0xff, 0xfe, m3, m4, m5]
+    }
+
+    #[test]
+    fn mac_addresses_and_vlans_make_names_of_their_own() {
+        let plain = of_mac(MAC, None);
+        assert_eq!(plain, [0x50, 0x54, 0, 0x6e, 0x64, 0x12, 0x34, 0x56]);
+        let mut other = MAC;
+        other[5] ^= 1;
+        assert!(plain != of_mac(other, None));
+        let mut last = plain;
+        for vlan in 0..4096 {
+            let name = of_mac(MAC, Some(vlan));
+            assert!(name != plain && name != last && name != as_others_do(MAC));
+            // Not what a name makes, either.
+            assert!(name[3] != 0);
+            last = name;
+        }
+    }
+
+    #[test]
+    fn names_and_namespaces_make_names_of_their_own() {
+        let lo = of_name(b"lo\0", 0);
+        assert_eq!(lo, of_name(b"lo\0", 0));
+        assert!(lo != of_name(b"lo\0", 1));
+        assert!(lo != of_name(b"tun0\0", 0));
+        assert_eq!((lo[0], lo[3]), (2, 0));
+    }
+
+    #[test]
+    fn hash_is_the_published_one() {
+        assert_eq!(fnv1a(b"".iter()), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a(b"a".iter()), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(fnv1a(b"foobar".iter()), 0x8594_4171_f739_67e8);
+    }
+
+    #[test]
+    fn loopback_is_named_after_its_name() -> Result {
+        let lo = NetDev::loopback()?;
+        assert!(lo.mac().is_none());
+        assert_eq!(eui64(&lo), of_name(&lo.name(), 0));
+        let gid = gid(eui64(&lo));
+        assert_eq!(gid[..2], [0xfe, 0x80]);
+        assert_eq!(gid[8..], eui64(&lo));
+        Ok(())
+    }
+}
