@@ -173,8 +173,12 @@ impl Port {
         })
     }
 
-    /// Refuses new uses, tells each user once, and returns when every use has ended. May sleep.
+    /// Lets go of the network device, refuses new uses, tells each user once, and returns when every
+    /// use has ended. May sleep.
+    ///
+    /// Undecided requests keep a port for longer than its device; the network device may go.
     pub(crate) fn shut(&self) {
+        self.forget_netdev();
         self.users.lock().shut = true;
         while let Some(user) = self.next_untold() {
             user.port_gone();

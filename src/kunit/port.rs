@@ -125,6 +125,27 @@ mod tests {
     }
 
     #[test]
+    fn a_port_that_is_shut_lets_go_of_its_network_device_at_once() -> Result {
+        let lab = Lab::new(RNR_MS)?;
+        let queue = ProcessQueue::new(c"ndk_test_port")?;
+        let port = port(&lab, c"ndk0", 1)?;
+        let user = User::of(&port, false)?;
+        assert!(port.netdev().is_some());
+        let errand = {
+            let port = port.clone();
+            Errand::new(move || port.shut())?
+        };
+        assert!(errand.begin(&queue));
+        assert!(wait_until(|| user.gone.get() == 1));
+        // Whoever still uses or keeps the port does not hold the network device up.
+        assert!(port.netdev().is_none());
+        user.leave();
+        assert!(errand.is_done());
+        queue.flush();
+        Ok(())
+    }
+
+    #[test]
     fn each_user_is_told_once_and_may_leave_meanwhile() -> Result {
         let lab = Lab::new(RNR_MS)?;
         let port = port(&lab, c"ndk0", 1)?;
