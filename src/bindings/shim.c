@@ -274,12 +274,12 @@ struct net_device *ndk_netdev_of_notifier(void *info)
 }
 
 static DEFINE_XARRAY_FLAGS(ndk_qpns, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
-static u32 ndk_qpn_next = 2;
+static u32 ndk_qpn_next = NDK_QPN_FIRST;
 
 int ndk_qpn_reserve(u32 *qpn)
 {
 	int ret = xa_alloc_cyclic_irq(&ndk_qpns, qpn, NULL,
-				      XA_LIMIT(2, 0xffffff), &ndk_qpn_next,
+				      XA_LIMIT(NDK_QPN_FIRST, NDK_QPN_LAST), &ndk_qpn_next,
 				      GFP_KERNEL);
 
 	return ret < 0 ? ret : 0;

@@ -95,7 +95,12 @@ bool ndk_netdev_local_v4(struct net_device *dev, __be32 addr);
 bool ndk_netdev_local_v6(struct net_device *dev, const struct in6_addr *addr);
 struct net_device *ndk_netdev_of_notifier(void *info);
 
-/* rdma/qp.rs: one space of queue pair numbers for the whole module */
+/*
+ * rdma/qp.rs: one space of queue pair numbers for the whole module, and that the
+ * upper half of the 24 bits: other providers count from the lower end.
+ */
+#define NDK_QPN_FIRST	0x800000
+#define NDK_QPN_LAST	0xffffff
 int ndk_qpn_reserve(u32 *qpn);
 void ndk_qpn_publish(u32 qpn, void *qp);
 void *ndk_qpn_find(u32 qpn);
