@@ -141,6 +141,10 @@ pub(crate) trait ListenerEvents: Send + Sync {
     fn device(&self) -> usize;
     /// Whether the device of this listener has the address `ip`.
     fn has_addr(&self, ip: IpAddr) -> bool;
+    /// Whether this listener, if it is at the IPv6 wildcard, serves IPv4, too.
+    fn is_dual(&self) -> bool {
+        false
+    }
     /// A request was turned away, by the consumer or for want of room.
     fn turned_away(&self) {}
 }
@@ -164,23 +168,38 @@ impl Listener {
         self.net == net && self.at == *at && self.events.device() == device
     }
 
-    /// How well the listener fits a destination: 0 not at all.
+    /// How well the listener fits a destination, if it does.
     ///
     /// One at an unspecified address serves addresses of this host alone.
-    fn fitness(&self, ask: &Ask) -> u32 {
-        let to = &ask.remote;
-        if self.net != ask.net || self.at.port() != to.port() {
-            return 0;
+    fn rank(&self, ask: &Ask) -> Option<Rank> {
+        let (at, to) = (self.at.ip(), ask.remote.ip());
+        if self.net != ask.net || self.at.port() != ask.remote.port() {
+            return None;
         }
-        let same_family = self.at.is_ipv4() == to.is_ipv4();
-        match self.at.ip().is_unspecified() {
-            false if self.at.ip() == to.ip() && self.events.has_addr(to.ip()) => 4,
-            false if self.at.ip() == to.ip() => 3,
-            true if same_family && self.events.has_addr(to.ip()) => 2,
-            true if same_family && ask.remote_is_here => 1,
-            true | false => 0,
-        }
+        let same_family = at.is_ipv4() == to.is_ipv4();
+        let exact = match at.is_unspecified() {
+            false if at == to => true,
+            true if same_family || (to.is_ipv4() && self.events.is_dual()) => false,
+            true | false => return None,
+        };
+        let own = self.events.has_addr(to);
+        (exact || own || ask.remote_is_here).then_some(Rank {
+            exact,
+            own,
+            same_family,
+        })
     }
+}
+
+/// How well a listener fits a destination; what comes first counts most.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    /// It is at the address, not at a wildcard.
+    exact: bool,
+    /// Its device has the address.
+    own: bool,
+    /// It is not one at the IPv6 wildcard that serves IPv4, too.
+    same_family: bool,
 }
 
 /// Where connections are made.
@@ -310,9 +329,9 @@ impl Exchange {
         // Requests are told under this lock, so that none comes after `unlisten`.
         let listeners = self.listeners.lock();
         let ask = &offer.ask;
-        let best = listeners.iter().max_by_key(|l| l.fitness(ask));
-        let told = match best.filter(|l| l.fitness(ask) > 0) {
-            Some(listener) => offer.tell(listener),
+        let fitting = listeners.iter().filter_map(|l| Some((l.rank(ask)?, l)));
+        let told = match fitting.max_by_key(|(rank, _)| *rank) {
+            Some((_, listener)) => offer.tell(listener),
             None if ask.remote_is_here => Err(Status::Refused),
             None => Err(Status::Unreachable),
         };

@@ -142,12 +142,11 @@ mod tests {
 
     #[test]
     fn only_a_listener_of_that_network_port_and_family_is_asked() -> Result {
-        let v6 = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
         for (net, to) in [
             (NET + 1, at(HERE, PORT)),
             (NET, at(HERE, PORT + 1)),
             (NET, at(ELSEWHERE, PORT)),
-            (NET, at(v6, PORT)),
+            (NET, at(ANY6, PORT)),
         ] {
             let (town, told) = (Town::new()?, Told::new()?);
             let door = Door::new(HERE, false)?;
@@ -162,18 +161,29 @@ mod tests {
 
     #[test]
     fn the_listener_that_fits_best_is_asked_whatever_the_order() -> Result {
-        // From the best to the worst: the address, the device's wildcard, any wildcard.
-        let kinds = [(HERE, ELSEWHERE), (ANY, HERE), (ANY, ELSEWHERE)];
-        for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [1, 0, 2]] {
+        // From the best to the worst: the address, its device's wildcards, any wildcard.
+        let kinds = [
+            (HERE, HERE),
+            (HERE, ELSEWHERE),
+            (ANY, HERE),
+            (ANY6, HERE),
+            (ANY, ELSEWHERE),
+            (ANY6, ELSEWHERE),
+        ];
+        for order in [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [3, 2, 5, 0, 4, 1]] {
             let (town, told) = (Town::new()?, Told::new()?);
             let mut doors = KVec::new();
             for kind in order {
                 let (listen, device) = kinds[kind];
-                let door = Door::new(device, false)?;
+                let manner = Manner {
+                    dual: true,
+                    ..Manner::default()
+                };
+                let door = Door::with(device, manner)?;
                 let listener = town.listen(at(listen, PORT), &door)?;
                 doors.push((kind, door, listener), GFP_KERNEL)?;
             }
-            for best in 0..3 {
+            for best in 0..kinds.len() {
                 town.connect(&told)?.abandon();
                 for (kind, door, listener) in &doors {
                     let want = u32::from(*kind <= best);
@@ -185,6 +195,34 @@ mod tests {
             }
             town.connect(&told)?;
             assert!(same(told.status(), Some(Err(Status::Refused))));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_ipv6_wildcard_serves_ipv4_if_it_says_so_and_never_the_other_way() -> Result {
+        let v6 = IpAddr::V6(Ipv6Addr::LOCALHOST);
+        for (listen, dual, to, asked) in [
+            (ANY6, true, HERE, 1),
+            (ANY6, false, HERE, 0),
+            (ANY6, false, v6, 1),
+            (ANY, true, v6, 0),
+            (ANY, true, HERE, 1),
+        ] {
+            let (town, told) = (Town::new()?, Told::new()?);
+            let manner = Manner {
+                dual,
+                ..Manner::default()
+            };
+            let door = Door::with(to, manner)?;
+            town.listen(at(listen, PORT), &door)?;
+            let mut ask = town.ask(&told)?;
+            ask.remote = at(to, PORT);
+            let offer = town.submit(ask)?;
+            assert!(same(door.requests.get(), asked));
+            // What it is told is the address that was asked for.
+            assert!(offer.passive_addr() == at(to, PORT));
+            offer.abandon();
         }
         Ok(())
     }

@@ -5,6 +5,7 @@
 use core::net::{
     IpAddr,
     Ipv4Addr,
+    Ipv6Addr,
     SocketAddr, //
 };
 
@@ -63,6 +64,9 @@ pub(super) const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
 
 /// Every address.
 pub(super) const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+/// Every address, of both families for those who say so.
+pub(super) const ANY6: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
 
 /// An address with its port.
 pub(super) const fn at(ip: IpAddr, port: u16) -> SocketAddr {
@@ -224,12 +228,21 @@ impl ConnectionEvents for Told {
     }
 }
 
+/// How a listener behaves.
+#[derive(Default)]
+pub(super) struct Manner {
+    /// Turns everybody away.
+    pub(super) refuses: bool,
+    /// Serves IPv4 at the IPv6 wildcard.
+    pub(super) dual: bool,
+}
+
 /// What a listener was asked. It keeps the last offer until somebody takes it.
 #[pin_data]
 pub(super) struct Door {
     pub(super) requests: Tally,
     pub(super) turned_away: Tally,
-    refuses: bool,
+    manner: Manner,
     /// The address of its device.
     pub(super) addr: IpAddr,
     #[pin]
@@ -242,7 +255,7 @@ pub(super) struct DoorEvents(pub(super) Arc<Door>);
 impl ListenerEvents for DoorEvents {
     fn request(&self, offer: Arc<Offer>) -> Result {
         self.0.requests.hit();
-        if self.0.refuses {
+        if self.0.manner.refuses {
             return Err(ENOMEM);
         }
         let old = self.0.offer.lock().replace(offer);
@@ -258,6 +271,10 @@ impl ListenerEvents for DoorEvents {
         self.0.addr == ip
     }
 
+    fn is_dual(&self) -> bool {
+        self.0.manner.dual
+    }
+
     fn turned_away(&self) {
         self.0.turned_away.hit();
     }
@@ -266,11 +283,20 @@ impl ListenerEvents for DoorEvents {
 impl Door {
     /// A door of a device at `addr`, which may turn everybody away. May sleep.
     pub(super) fn new(addr: IpAddr, refuses: bool) -> Result<Arc<Self>> {
+        let manner = Manner {
+            refuses,
+            ..Manner::default()
+        };
+        Self::with(addr, manner)
+    }
+
+    /// A door of a device at `addr` with such a listener. May sleep.
+    pub(super) fn with(addr: IpAddr, manner: Manner) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 requests: Tally::new(),
                 turned_away: Tally::new(),
-                refuses,
+                manner,
                 addr,
                 offer <- new_spinlock_irq!(None),
             }),

@@ -164,6 +164,12 @@ impl<T: Operations> CmId<T> {
         addr::read(unsafe { &(*self.id.as_ptr()).m_remote_addr })
     }
 
+    /// Whether a listener at the IPv6 wildcard does without IPv4. Any context. C: `afonly`.
+    pub(crate) fn is_family_only(&self) -> bool {
+        // SAFETY: By the invariant the identifier is live; the flag is set before it listens.
+        unsafe { (*self.id.as_ptr()).afonly() }
+    }
+
     /// Tells a listening endpoint of a request, which comes back in accept or reject. Any context.
     ///
     /// `ENOMEM` when iw_cm has no room for it (backlog): nobody will answer it then. In rare cases

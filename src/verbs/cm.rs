@@ -212,6 +212,10 @@ impl ListenerEvents for Requests {
     fn has_addr(&self, ip: IpAddr) -> bool {
         self.port.netdev().is_some_and(|n: NetDev| n.owns_addr(ip))
     }
+
+    fn is_dual(&self) -> bool {
+        !self.id.is_family_only()
+    }
 }
 
 /// Begins to listen at the id's address; `EADDRINUSE` when somebody does already at the same one.

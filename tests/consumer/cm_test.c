@@ -548,6 +548,53 @@ static void wildcard_listener_is_reached(struct kunit *test)
 	ping(test, a, b);
 }
 
+static struct ndkc_cm *listen_at_the_ipv6_wildcard(struct kunit *test, int afonly)
+{
+	struct sockaddr_in6 any = { .sin6_family = AF_INET6 };
+	struct ndkc_cm *listener = ndkc_cm(test);
+
+	KUNIT_ASSERT_EQ(test, rdma_set_afonly(listener->id, afonly), 0);
+	KUNIT_ASSERT_EQ(test, rdma_bind_addr(listener->id, (struct sockaddr *)&any), 0);
+	KUNIT_ASSERT_EQ(test, rdma_listen(listener->id, 4), 0);
+	return listener;
+}
+
+/* RTRS and SRP servers: one listener for both families. */
+static void ipv6_wildcard_is_reached_over_ipv4(struct kunit *test)
+{
+	struct ndkc_cm *listener = listen_at_the_ipv6_wildcard(test, 0);
+	struct sockaddr_in *src, *dst;
+	struct ndkc_cm *child;
+	struct ndkc_ep *a, *b;
+
+	a = ndkc_active(test, ndkc_port(listener), NULL);
+	KUNIT_ASSERT_EQ(test, ndkc_connect(a, NULL, 0), 0);
+	child = ndkc_take_child(listener);
+	KUNIT_ASSERT_NOT_NULL(test, child);
+	/* Plain addresses, not IPv4 ones dressed up as IPv6. */
+	src = (struct sockaddr_in *)&child->id->route.addr.src_addr;
+	dst = (struct sockaddr_in *)&child->id->route.addr.dst_addr;
+	KUNIT_EXPECT_EQ(test, src->sin_family, AF_INET);
+	KUNIT_EXPECT_EQ(test, ntohs(src->sin_port), ndkc_port(listener));
+	KUNIT_EXPECT_EQ(test, dst->sin_family, AF_INET);
+	KUNIT_EXPECT_EQ(test, ntohs(dst->sin_port), ndkc_port(a->cm));
+	b = ndkc_ep(test, child, NULL);
+	KUNIT_ASSERT_EQ(test, ndkc_accept(b, NULL, 0), 0);
+	KUNIT_ASSERT_NOT_NULL(test,
+			      ndkc_await(a->cm, RDMA_CM_EVENT_ESTABLISHED));
+	ping(test, a, b);
+}
+
+static void ipv6_wildcard_may_want_ipv6_only(struct kunit *test)
+{
+	struct ndkc_cm *listener = listen_at_the_ipv6_wildcard(test, 1);
+	struct ndkc_ep *a = ndkc_active(test, ndkc_port(listener), NULL);
+
+	KUNIT_ASSERT_EQ(test, ndkc_connect(a, NULL, 0), 0);
+	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(a->cm, RDMA_CM_EVENT_REJECTED));
+	KUNIT_EXPECT_EQ(test, listener->nr, 0);
+}
+
 static void second_listener_on_a_port_is_refused(struct kunit *test)
 {
 	struct ndkc_cm *listener = ndkc_listener(test, 4);
@@ -717,6 +764,8 @@ static struct kunit_case cm_cases[] = {
 	KUNIT_CASE(handler_refuses_the_request),
 	KUNIT_CASE(accept_after_the_peer_has_gone),
 	KUNIT_CASE(wildcard_listener_is_reached),
+	KUNIT_CASE(ipv6_wildcard_is_reached_over_ipv4),
+	KUNIT_CASE(ipv6_wildcard_may_want_ipv6_only),
 	KUNIT_CASE(second_listener_on_a_port_is_refused),
 	KUNIT_CASE(port_is_free_after_the_listener),
 	KUNIT_CASE(qp_drained_and_destroyed_in_the_handler),
