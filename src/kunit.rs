@@ -29,6 +29,7 @@
 //! | [`refuse`]     | memory that a request must not reach                                |
 //! | [`invalidate`] | the end of tokens through the queues                                |
 //! | [`connect`]    | who is asked, what is agreed on, who is told what                   |
+//! | [`listeners`]  | which listener is told, and which one after it                      |
 //! | [`confirm`]    | connections in two steps, and what ends them in between             |
 //! | [`address`]    | local addresses and routes that nobody else has                     |
 //! | [`port`]       | devices that faces find, open and have to leave                     |
@@ -50,6 +51,7 @@ mod fake;
 mod flush;
 pub(crate) mod harness;
 mod invalidate;
+mod listeners;
 pub(crate) mod log;
 mod memory;
 mod message;

@@ -240,8 +240,8 @@ impl Operations for Verbs {
         cm::accept(id, qp, request, params)
     }
 
-    fn reject(request: RequestId, private_data: &[u8]) -> Result {
-        cm::reject(request, private_data)
+    fn reject(id: &CmId<Self>, request: RequestId, private_data: &[u8]) -> Result {
+        cm::reject(id, request, private_data)
     }
 
     fn create_listen(

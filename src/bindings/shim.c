@@ -257,6 +257,43 @@ bool ndk_netdev_owns_v6(struct net_device *dev, const struct in6_addr *addr)
 	       ipv6_chk_addr(dev_net(dev), addr, dev, 1);
 }
 
+/* To cma_validate_port() a VLAN device and the one below it are one. */
+static bool ndk_is_same_port(const struct net_device *a, const struct net_device *b)
+{
+	return a == b || (is_vlan_dev(a) && vlan_dev_real_dev(a) == b) ||
+	       (is_vlan_dev(b) && vlan_dev_real_dev(b) == a);
+}
+
+bool ndk_netdev_resolved_v4(struct net_device *dev, __be32 addr)
+{
+	struct net_device *found;
+	bool same;
+
+	rcu_read_lock();
+	found = __ip_dev_find(dev_net(dev), addr, false);
+	same = found && ndk_is_same_port(found, dev);
+	rcu_read_unlock();
+	return same;
+}
+
+bool ndk_netdev_resolved_v6(struct net_device *dev, const struct in6_addr *addr)
+{
+	struct net_device *found;
+	bool same = false;
+
+	if (!IS_ENABLED(CONFIG_IPV6))
+		return false;
+	rcu_read_lock();
+	for_each_netdev_rcu(dev_net(dev), found) {
+		if (!ipv6_chk_addr(dev_net(dev), addr, found, 1))
+			continue;
+		same = ndk_is_same_port(found, dev);
+		break;
+	}
+	rcu_read_unlock();
+	return same;
+}
+
 bool ndk_netdev_local_v4(struct net_device *dev, __be32 addr)
 {
 	return inet_addr_type(dev_net(dev), addr) == RTN_LOCAL;

@@ -91,6 +91,8 @@ u64 ndk_netdev_net_cookie(const struct net_device *dev);
 bool ndk_netdev_is_in_init_net(const struct net_device *dev);
 bool ndk_netdev_owns_v4(struct net_device *dev, __be32 addr);
 bool ndk_netdev_owns_v6(struct net_device *dev, const struct in6_addr *addr);
+bool ndk_netdev_resolved_v4(struct net_device *dev, __be32 addr);
+bool ndk_netdev_resolved_v6(struct net_device *dev, const struct in6_addr *addr);
 bool ndk_netdev_local_v4(struct net_device *dev, __be32 addr);
 bool ndk_netdev_local_v6(struct net_device *dev, const struct in6_addr *addr);
 struct net_device *ndk_netdev_of_notifier(void *info);

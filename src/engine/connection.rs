@@ -29,17 +29,16 @@
 //! the user is owed. A transport for the wire will be asked at that point.
 //!
 //! Context: process, but for [`LinkOwner::disconnected`] and the timer. Lock order: `listeners`,
-//! then `open`; the state of an offer and that of a side are leaves; events are told under none of them.
+//! then `open`; the state of an offer, who was told of it, and the state of a side are leaves.
+//! Listeners are told under `listeners`, all other events under none of them.
 
 mod address;
+mod listener;
 mod offer;
 mod side;
 
 use core::{
-    net::{
-        IpAddr,
-        SocketAddr, //
-    },
+    net::SocketAddr,
     num::NonZeroUsize, //
 };
 
@@ -58,6 +57,10 @@ pub(crate) use address::{
     NotReserved,
     Reservation,
     Route, //
+};
+pub(crate) use listener::{
+    Listener,
+    ListenerEvents, //
 };
 pub(crate) use offer::NotConfirmed;
 pub(crate) use offer::{
@@ -133,75 +136,6 @@ pub(crate) trait ConnectionEvents: Send + Sync {
     fn closed(&self, by_peer: bool) -> Result;
 }
 
-/// What a listener is told.
-pub(crate) trait ListenerEvents: Send + Sync {
-    /// Somebody wants to connect. An error turns the peer away. Process context.
-    fn request(&self, offer: Arc<Offer>) -> Result;
-    /// A number that tells the device of this listener from all others.
-    fn device(&self) -> usize;
-    /// Whether the device of this listener has the address `ip`.
-    fn has_addr(&self, ip: IpAddr) -> bool;
-    /// Whether this listener, if it is at the IPv6 wildcard, serves IPv4, too.
-    fn is_dual(&self) -> bool {
-        false
-    }
-    /// A request was turned away, by the consumer or for want of room.
-    fn turned_away(&self) {}
-}
-
-/// Somebody who waits for connections at an address.
-#[pin_data]
-pub(crate) struct Listener {
-    /// Identifies the network namespace.
-    net: u64,
-    /// The address; an unspecified one stands for all addresses of the device.
-    at: SocketAddr,
-    /// What keeps the address for this listener, if anything does, as long as it listens.
-    #[pin]
-    held: SpinLockIrq<Option<Arc<Reservation>>>,
-    events: KBox<dyn ListenerEvents>,
-}
-
-impl Listener {
-    /// Whether that device listens here at that address.
-    fn is_at(&self, device: usize, net: u64, at: &SocketAddr) -> bool {
-        self.net == net && self.at == *at && self.events.device() == device
-    }
-
-    /// How well the listener fits a destination, if it does.
-    ///
-    /// One at an unspecified address serves addresses of this host alone.
-    fn rank(&self, ask: &Ask) -> Option<Rank> {
-        let (at, to) = (self.at.ip(), ask.remote.ip());
-        if self.net != ask.net || self.at.port() != ask.remote.port() {
-            return None;
-        }
-        let same_family = at.is_ipv4() == to.is_ipv4();
-        let exact = match at.is_unspecified() {
-            false if at == to => true,
-            true if same_family || (to.is_ipv4() && self.events.is_dual()) => false,
-            true | false => return None,
-        };
-        let own = self.events.has_addr(to);
-        (exact || own || ask.remote_is_here).then_some(Rank {
-            exact,
-            own,
-            same_family,
-        })
-    }
-}
-
-/// How well a listener fits a destination; what comes first counts most.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Rank {
-    /// It is at the address, not at a wildcard.
-    exact: bool,
-    /// Its device has the address.
-    own: bool,
-    /// It is not one at the IPv6 wildcard that serves IPv4, too.
-    same_family: bool,
-}
-
 /// Where connections are made.
 #[pin_data]
 pub(crate) struct Exchange {
@@ -210,7 +144,7 @@ pub(crate) struct Exchange {
     book: Arc<Book>,
     #[pin]
     listeners: Mutex<KVec<Arc<Listener>>>,
-    /// Offers that nobody has decided on; their numbers go up and are not used again.
+    /// Offers that nobody has decided on; numbers go up and are not used again.
     #[pin]
     open: SpinLockIrq<OpenOffers>,
 }
@@ -218,6 +152,12 @@ pub(crate) struct Exchange {
 struct OpenOffers {
     offers: KVec<Arc<Offer>>,
     next: NonZeroUsize,
+}
+
+/// Whether listeners of several network namespaces may be at that address of one device: who they
+/// are for the connection manager keeps to itself.
+fn may_be_shared(at: &SocketAddr) -> bool {
+    at.ip().is_unspecified() || at.ip().is_loopback()
 }
 
 /// What the active side asks for.
@@ -257,9 +197,9 @@ impl Exchange {
     /// Begins to listen. May sleep.
     ///
     /// Listeners of several devices may share an address: the connection manager listens on all
-    /// of them at a wildcard and at a loopback address, whoever has it. [`NotListening::InUse`] for
-    /// the same address twice on one device, unless it is a wildcard, which is the caller's to
-    /// refuse, and for an address that is reserved on this device.
+    /// of them at a wildcard and at a loopback address, whoever has it, and does so for listeners
+    /// of any network namespace. [`NotListening::InUse`] for another address twice on one device,
+    /// and for an address that is reserved on this device.
     pub(crate) fn listen(
         &self,
         net: u64,
@@ -288,14 +228,9 @@ impl Exchange {
     ) -> Result<Arc<Listener>, NotListening> {
         let device = events.device();
         let is_held = held.is_some();
-        let may_share = at.ip().is_unspecified() && !is_held;
-        let listener = pin_init!(Listener {
-            net,
-            at,
-            held <- new_spinlock_irq!(held),
-            events,
-        });
-        let listener = Arc::pin_init(listener, GFP_KERNEL).map_err(|_| NotListening::NoMemory)?;
+        let may_share = may_be_shared(&at) && !is_held;
+        let listener = Listener::new(net, at, self.next_number(), held, events)
+            .map_err(|_| NotListening::NoMemory)?;
         let mut listeners = self.listeners.lock();
         let is_taken = !may_share && listeners.iter().any(|l| l.is_at(device, net, &at));
         if is_taken || (!is_held && self.book.is_reserved(device, net, &at)) {
@@ -314,30 +249,10 @@ impl Exchange {
         let mut listeners = self.listeners.lock();
         listeners.retain(|l| !Arc::ptr_eq(l, listener));
         drop(listeners);
-        // An offer may keep the listener for longer.
-        let held = listener.held.lock().take();
-        drop(held);
+        listener.end();
         let open = self.open.lock();
         for offer in open.offers.iter().filter(|o| o.was_told(listener)) {
             offer.answer_within(self.timeouts.orphan_ms);
-        }
-    }
-
-    /// Takes an offer to a listener, or answers it.
-    pub(crate) fn submit(&self, offer: &Arc<Offer>) {
-        offer.answer_within(self.timeouts.answer_ms);
-        // Requests are told under this lock, so that none comes after `unlisten`.
-        let listeners = self.listeners.lock();
-        let ask = &offer.ask;
-        let fitting = listeners.iter().filter_map(|l| Some((l.rank(ask)?, l)));
-        let told = match fitting.max_by_key(|(rank, _)| *rank) {
-            Some((_, listener)) => offer.tell(listener),
-            None if ask.remote_is_here => Err(Status::Refused),
-            None => Err(Status::Unreachable),
-        };
-        drop(listeners);
-        if let Err(status) = told {
-            offer.decide(status, &[]);
         }
     }
 }
@@ -349,22 +264,31 @@ impl Exchange {
     /// An offer keeps what both sides are told through: a side that keeps the offer lets go of it
     /// when it is of no more use.
     pub(crate) fn make_offer(self: &Arc<Self>, ask: Ask) -> Result<Arc<Offer>> {
-        let number = {
-            let mut open = self.open.lock();
-            let number = open.next;
-            // OVERFLOW: 2^64 connects.
-            open.next = number.saturating_add(1);
-            number
-        };
-        let offer = Offer::new(ask, self.clone(), number)?;
+        let offer = Offer::new(ask, self.clone(), self.next_number())?;
         self.open.lock().offers.push(offer.clone(), GFP_ATOMIC)?;
         Ok(offer)
+    }
+
+    /// A number that was not used before.
+    fn next_number(&self) -> NonZeroUsize {
+        let mut open = self.open.lock();
+        let number = open.next;
+        // OVERFLOW: 2^64 connects.
+        open.next = number.saturating_add(1);
+        number
     }
 
     /// The offer with that number, if nobody has decided on it. Any context.
     pub(crate) fn offer(&self, number: NonZeroUsize) -> Option<Arc<Offer>> {
         let open = self.open.lock();
         open.offers.iter().find(|o| o.number == number).cloned()
+    }
+
+    /// The offer whose [`Offer::request`] is that number, if nobody has decided on it. Any context.
+    pub(crate) fn request(&self, number: NonZeroUsize) -> Option<Arc<Offer>> {
+        let open = self.open.lock();
+        let mut offers = open.offers.iter();
+        offers.find(|o| o.request() == Some(number)).cloned()
     }
 
     /// Forgets an offer that was decided.

@@ -235,6 +235,8 @@ pub(super) struct Manner {
     pub(super) refuses: bool,
     /// Serves IPv4 at the IPv6 wildcard.
     pub(super) dual: bool,
+    /// Is asked for the address of its device alone.
+    pub(super) own_only: bool,
 }
 
 /// What a listener was asked. It keeps the last offer until somebody takes it.
@@ -271,8 +273,16 @@ impl ListenerEvents for DoorEvents {
         self.0.addr == ip
     }
 
+    fn serves_others(&self) -> bool {
+        !self.0.manner.own_only
+    }
+
     fn is_dual(&self) -> bool {
         self.0.manner.dual
+    }
+
+    fn consumer(&self) -> Option<usize> {
+        Some(self.device())
     }
 
     fn turned_away(&self) {

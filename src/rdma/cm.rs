@@ -164,6 +164,14 @@ impl<T: Operations> CmId<T> {
         addr::read(unsafe { &(*self.id.as_ptr()).m_remote_addr })
     }
 
+    /// A number for what iw_cm's client keeps with the identifier. One that a request made has its
+    /// listener's until the client takes the request on, which it does before its own consumer
+    /// hears of it. Process context, in calls from iw_cm. C: `context`.
+    pub(crate) fn client(&self) -> usize {
+        // SAFETY: By the invariant the identifier is live; the client changes it before it calls us.
+        unsafe { (*self.id.as_ptr()).context }.addr()
+    }
+
     /// Whether a listener at the IPv6 wildcard does without IPv4. Any context. C: `afonly`.
     pub(crate) fn is_family_only(&self) -> bool {
         // SAFETY: By the invariant the identifier is live; the flag is set before it listens.

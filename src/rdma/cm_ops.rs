@@ -171,7 +171,7 @@ impl<T: Operations> OperationsVTable<T> {
             // SAFETY: iw_cm passes its identifier and valid data.
             let (id, data) = unsafe { (Self::id(id)?, private_data(data, len.into())) };
             let request = take_request(&id)?;
-            T::reject(request, data)?;
+            T::reject(&id, request, data)?;
             Ok(0)
         })
     }

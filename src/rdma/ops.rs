@@ -210,8 +210,10 @@ pub(crate) trait Operations: Sized + Send + Sync + 'static {
     fn accept(id: CmId<Self>, qp: &Qp<Self>, request: RequestId, params: &ConnParams<'_>)
         -> Result;
 
-    /// Refuses `request`, telling the peer `private_data`.
-    fn reject(request: RequestId, private_data: &[u8]) -> Result;
+    /// Refuses `request`, which made `id`, telling the peer `private_data`. iw_cm does so for a
+    /// client that has not taken the request, too: then `id` is still the listener's, see
+    /// [`CmId::client`].
+    fn reject(id: &CmId<Self>, request: RequestId, private_data: &[u8]) -> Result;
 
     /// Listens on the local address of `id`; requests are told by [`CmId::connect_request`].
     fn create_listen(

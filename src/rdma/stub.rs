@@ -161,7 +161,7 @@ impl Operations for Stub {
         Err(EOPNOTSUPP)
     }
 
-    fn reject(_request: RequestId, _private_data: &[u8]) -> Result {
+    fn reject(_id: &CmId<Self>, _request: RequestId, _private_data: &[u8]) -> Result {
         Ok(())
     }
 

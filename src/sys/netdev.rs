@@ -156,6 +156,22 @@ impl NetDev {
         }
     }
 
+    /// Whether the RDMA core takes this device for that of `addr`, when it looks for it among the
+    /// addresses of this machine in the device's namespace. Any context. C: `rdma_translate_ip()`.
+    pub(crate) fn is_resolved_by(&self, addr: IpAddr) -> bool {
+        match addr {
+            // SAFETY: By the invariant the device is live.
+            IpAddr::V4(ip) => unsafe {
+                bindings::ndk_netdev_resolved_v4(self.as_raw(), u32::from_ne_bytes(ip.octets()))
+            },
+            IpAddr::V6(ip) => {
+                let ip = in6_addr(&ip.octets());
+                // SAFETY: By the invariant the device is live; `ip` is valid during the call.
+                unsafe { bindings::ndk_netdev_resolved_v6(self.as_raw(), &ip) }
+            }
+        }
+    }
+
     /// Whether `addr` is an address of this machine in the device's namespace. Any context.
     pub(crate) fn is_local_addr(&self, addr: IpAddr) -> bool {
         match addr {
@@ -359,6 +375,20 @@ mod tests {
         assert!(!lo.owns_addr(Ipv4Addr::new(192, 0, 2, 1).into()));
         assert!(!lo.is_local_addr(Ipv4Addr::new(192, 0, 2, 1).into()));
         assert!(!lo.is_local_addr(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into()));
+        assert!(!lo.is_resolved_by(Ipv4Addr::new(192, 0, 2, 1).into()));
+        assert!(!lo.is_resolved_by(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into()));
+        Ok(())
+    }
+
+    #[test]
+    fn loopback_is_resolved_by_all_loopback_addresses() -> Result {
+        let lo = NetDev::loopback()?;
+        assert!(lo.is_resolved_by(Ipv4Addr::LOCALHOST.into()));
+        // No address of the device, but of its net.
+        let other = Ipv4Addr::new(127, 1, 2, 3).into();
+        assert!(!lo.owns_addr(other) && lo.is_resolved_by(other));
+        let v6 = Ipv6Addr::LOCALHOST.into();
+        assert_eq!(lo.is_resolved_by(v6), lo.owns_addr(v6));
         Ok(())
     }
 

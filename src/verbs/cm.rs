@@ -146,8 +146,14 @@ pub(super) fn accept(
     request: RequestId,
     params: &ConnParams<'_>,
 ) -> Result {
-    let offer = qp.port().exchange().offer(request.number());
-    let offer = offer.ok_or(ECONNABORTED)?;
+    let exchange = qp.port().exchange();
+    let offer = exchange.request(request.number()).ok_or(ECONNABORTED)?;
+    if qp.port().net() != offer.net() {
+        // The connection manager has taken a device of the listener's namespace, where the address
+        // is another one.
+        let _ = exchange.pass_on(&offer, request.number(), Status::Refused);
+        return Err(ECONNABORTED);
+    }
     let limits = limits(params);
     let events = Events {
         id,
@@ -168,11 +174,17 @@ pub(super) fn accept(
     })
 }
 
-/// Turns a request away, with words for the peer.
-pub(super) fn reject(request: RequestId, private_data: &[u8]) -> Result {
+/// Turns a request away, with words for the peer; or passes it on, if the connection manager does
+/// not tell its consumer of it: the address is not one of the consumer's namespace.
+pub(super) fn reject(id: &CmId<Verbs>, request: RequestId, private_data: &[u8]) -> Result {
     let context = CONTEXT.get().ok_or(ENODEV)?;
-    let offer = context.exchange.offer(request.number());
-    let rejected = offer.ok_or(ECONNABORTED)?.reject(private_data);
+    let exchange = &context.exchange;
+    let offer = exchange.request(request.number()).ok_or(ECONNABORTED)?;
+    let consumer = offer.consumer(request.number()).ok_or(ECONNABORTED)?;
+    let rejected = match private_data.is_empty() && consumer == id.client() {
+        true => exchange.pass_on(&offer, request.number(), Status::Refused),
+        false => offer.reject(private_data),
+    };
     rejected.map_err(|Gone| ECONNABORTED)
 }
 
@@ -197,8 +209,8 @@ impl ListenerEvents for Requests {
             ord: narrow(limits.outbound),
             private_data: offer.private_data(),
         };
-        self.id
-            .connect_request(&event, RequestId::new(offer.number()))
+        let number = offer.request().ok_or(ECONNABORTED)?;
+        self.id.connect_request(&event, RequestId::new(number))
     }
 
     fn turned_away(&self) {
@@ -210,7 +222,17 @@ impl ListenerEvents for Requests {
     }
 
     fn has_addr(&self, ip: IpAddr) -> bool {
-        self.port.netdev().is_some_and(|n: NetDev| n.owns_addr(ip))
+        self.port.netdev().is_some_and(|n: NetDev| n.is_resolved_by(ip))
+    }
+
+    /// Of an address of another device the connection manager would make a connection on that
+    /// device, and that may be another provider's.
+    fn serves_others(&self) -> bool {
+        false
+    }
+
+    fn consumer(&self) -> Option<usize> {
+        Some(self.id.client())
     }
 
     fn is_dual(&self) -> bool {
@@ -218,8 +240,8 @@ impl ListenerEvents for Requests {
     }
 }
 
-/// Begins to listen at the id's address; `EADDRINUSE` when somebody does already at the same one.
-/// Listeners of several devices share a wildcard.
+/// Begins to listen at the id's address; `EADDRINUSE` when somebody does already at the same one,
+/// but for those that the connection manager listens at for several namespaces.
 pub(super) fn listen(device: &Device<Verbs>, id: CmId<Verbs>) -> Result<Arc<Listening>> {
     let at = id.mapped_local().or_else(|| id.local()).ok_or(EINVAL)?;
     let port = device.port().clone();

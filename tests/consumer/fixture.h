@@ -304,6 +304,7 @@ bool ndkc_is_remote_error(int status);
 
 /* fixture_cm.c: connections */
 struct ndkc_cm *ndkc_cm(struct kunit *test);
+struct ndkc_cm *ndkc_cm_in(struct kunit *test, struct net *net);
 void ndkc_cm_destroy(struct ndkc_cm *cm);
 int ndkc_bind(struct ndkc_cm *cm);
 u16 ndkc_port(struct ndkc_cm *cm);

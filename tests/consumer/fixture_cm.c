@@ -110,11 +110,21 @@ static int cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *event)
 
 struct ndkc_cm *ndkc_cm(struct kunit *test)
 {
+	return ndkc_cm_in(test, &init_net);
+}
+
+/**
+ * ndkc_cm_in - an id of a network namespace
+ * @test: the case
+ * @net: the namespace
+ */
+struct ndkc_cm *ndkc_cm_in(struct kunit *test, struct net *net)
+{
 	struct ndkc_cm *cm = new_cm(test->priv);
 	struct rdma_cm_id *id;
 
 	KUNIT_ASSERT_NOT_NULL(test, cm);
-	id = rdma_create_id(&init_net, cm_handler, cm, RDMA_PS_TCP, IB_QPT_RC);
+	id = rdma_create_id(net, cm_handler, cm, RDMA_PS_TCP, IB_QPT_RC);
 	if (IS_ERR(id)) {
 		kfree(cm);
 		KUNIT_FAIL_AND_ABORT(test, "rdma_create_id");

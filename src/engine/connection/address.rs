@@ -30,7 +30,10 @@ use kernel::{
     }, //
 };
 
-use super::Exchange;
+use super::{
+    may_be_shared,
+    Exchange, //
+};
 use crate::sys::random;
 
 /// The first of the ports that are given to who asks for any; the last is the last of all.
@@ -255,7 +258,9 @@ impl Exchange {
     /// Reserves a local address of the device with that number; port 0 stands for any from 49152
     /// on. May sleep.
     ///
-    /// [`NotReserved::InUse`] also when that device listens there without a reservation.
+    /// [`NotReserved::InUse`] also when that device listens there without a reservation, but at
+    /// addresses where that may be for another namespace: nobody there can take a port away. Of any
+    /// port a free one is one where nobody listens.
     pub(crate) fn reserve(
         &self,
         device: usize,
@@ -263,7 +268,9 @@ impl Exchange {
         at: SocketAddr,
     ) -> Result<Arc<Reservation>, NotReserved> {
         let listeners = self.listeners.lock();
-        let is_free = |at: &SocketAddr| !listeners.iter().any(|l| l.is_at(device, net, at));
+        let may_share = at.port() != 0 && may_be_shared(&at);
+        let is_free =
+            |at: &SocketAddr| may_share || !listeners.iter().any(|l| l.is_at(device, net, at));
         self.book.reserve(device, net, at, is_free)
     }
 

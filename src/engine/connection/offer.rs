@@ -22,14 +22,13 @@ use kernel::{
     prelude::*,
     sync::{
         Arc,
-        SetOnce,
         SpinLockIrq, //
     }, //
 };
 
 pub(crate) use confirm::NotConfirmed;
 
-use super::{side::Side, Ask, ConnectionEvents, Exchange, Listener};
+use super::{listener::Asking, side::Side, Ask, ConnectionEvents, Exchange};
 use crate::{
     engine::{
         counters::Counter,
@@ -102,8 +101,8 @@ pub(crate) struct Offer {
     exchange: Arc<Exchange>,
     pub(super) number: NonZeroUsize,
     active: Arc<Side>,
-    /// Who was told.
-    listener: SetOnce<Arc<Listener>>,
+    #[pin]
+    pub(super) asking: SpinLockIrq<Asking>,
     #[pin]
     stage: SpinLockIrq<Stage>,
     #[pin]
@@ -123,7 +122,7 @@ impl Offer {
                 exchange,
                 number,
                 active,
-                listener: SetOnce::new(),
+                asking <- new_spinlock_irq!(Asking::default()),
                 stage <- new_spinlock_irq!(Stage::Open),
                 timer <- Timer::new(),
             }),
@@ -131,25 +130,9 @@ impl Offer {
         )
     }
 
-    /// Names the offer as long as it is not decided.
+    /// Names the offer for the active side as long as it is not decided.
     pub(crate) fn number(&self) -> NonZeroUsize {
         self.number
-    }
-
-    /// Tells a listener; one that has no room for the request turns it away.
-    pub(super) fn tell(self: &Arc<Self>, listener: &Arc<Listener>) -> Result<(), Status> {
-        self.listener.populate(listener.clone());
-        let told = listener.events.request(self.clone());
-        told.map_err(|_| {
-            listener.events.turned_away();
-            Status::Refused
-        })
-    }
-
-    /// Whether that listener was told.
-    pub(super) fn was_told(&self, listener: &Arc<Listener>) -> bool {
-        let told = self.listener.as_ref();
-        told.is_some_and(|l| Arc::ptr_eq(l, listener))
     }
 
     /// Sees to it that somebody decides within that time, in milliseconds.
@@ -159,6 +142,11 @@ impl Offer {
         if matches!(*stage, Stage::Open) {
             self.timer.arm(self, ms);
         }
+    }
+
+    /// The network namespace.
+    pub(crate) fn net(&self) -> u64 {
+        self.ask.net
     }
 
     /// The address of the active side.
@@ -179,6 +167,11 @@ impl Offer {
     /// What the active side sent along.
     pub(crate) fn private_data(&self) -> &[u8] {
         &self.ask.private_data
+    }
+
+    /// Whether nobody has decided.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(*self.stage.lock(), Stage::Open)
     }
 
     /// Takes the right to decide; there is one.
@@ -223,8 +216,8 @@ impl Offer {
         if !self.decide(Status::Refused, private_data) {
             return Err(Gone);
         }
-        if let Some(listener) = self.listener.as_ref() {
-            listener.events.turned_away();
+        if let Some(listener) = self.listener() {
+            listener.events().turned_away();
         }
         Ok(())
     }

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Which listener is told of an offer, and which one next when that cannot take it.
+
+#[kernel::macros::kunit_tests(ndk_listeners)]
+mod tests {
+    use core::net::{
+        IpAddr,
+        Ipv4Addr, //
+    };
+
+    use kernel::{
+        prelude::*,
+        sync::Arc, //
+    };
+
+    use crate::{
+        engine::{
+            connection::{
+                Gone,
+                Offer, //
+            },
+            status::Status, //
+        },
+        kunit::{
+            harness::same,
+            town::*, //
+        }, //
+    };
+
+    /// An address that each network namespace has.
+    const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+    /// Doors of devices at `HERE`, where each listens.
+    fn doors(town: &Town, listen: &[IpAddr]) -> Result<KVec<Arc<Door>>> {
+        let mut doors = KVec::new();
+        for ip in listen {
+            let manner = Manner {
+                dual: true,
+                ..Manner::default()
+            };
+            let door = Door::with(HERE, manner)?;
+            town.listen(at(*ip, PORT), &door)?;
+            doors.push(door, GFP_KERNEL)?;
+        }
+        Ok(doors)
+    }
+
+    /// The listener that was told last passes the offer on.
+    fn pass_on(town: &Town, offer: &Arc<Offer>) -> Result<(), Gone> {
+        let number = offer.request().ok_or(Gone)?;
+        town.exchange.pass_on(offer, number, Status::Aborted)
+    }
+
+    /// How many requests each door has seen.
+    fn asked<const N: usize>(doors: &[Arc<Door>]) -> [u32; N] {
+        core::array::from_fn(|i| doors[i].requests.get())
+    }
+
+    #[test]
+    fn of_listeners_that_fit_alike_the_first_is_told() -> Result {
+        for (listen, want) in [
+            ([ANY, ANY, ANY], [1, 0, 0]),
+            ([ANY, HERE, HERE], [0, 1, 0]),
+            ([ANY6, ANY6, ANY], [0, 0, 1]),
+        ] {
+            let (town, told) = (Town::new()?, Told::new()?);
+            let doors = doors(&town, &listen)?;
+            let offer = town.connect(&told)?;
+            assert!(same(asked(&doors), want));
+            offer.abandon();
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn an_offer_is_passed_on_from_the_best_to_the_worst() -> Result {
+        let (town, told) = (Town::new()?, Told::new()?);
+        let doors = doors(&town, &[ANY6, HERE, ANY, ANY])?;
+        let offer = town.connect(&told)?;
+        for want in [[0, 1, 0, 0], [0, 1, 1, 0], [0, 1, 1, 1], [1, 1, 1, 1]] {
+            assert!(same(asked(&doors), want));
+            assert!(same(told.replies.get(), 0));
+            assert!(pass_on(&town, &offer).is_ok());
+        }
+        // Nobody is left.
+        assert!(same(told.status(), Some(Err(Status::Aborted))));
+        assert!(same(told.replies.get(), 1));
+        let turned_away: [u32; 4] = core::array::from_fn(|i| doors[i].turned_away.get());
+        assert!(same(turned_away, [1, 0, 0, 0]));
+        Ok(())
+    }
+
+    #[test]
+    fn whoever_is_told_next_may_take_it() -> Result {
+        let (town, active, passive) = (Town::new()?, Told::new()?, Told::new()?);
+        let doors = doors(&town, &[HERE, ANY])?;
+        let offer = town.connect(&active)?;
+        assert!(pass_on(&town, &offer).is_ok());
+        let told = doors[1].offer()?;
+        assert!(Arc::ptr_eq(&told, &offer) && told.private_data() == b"please");
+        town.accept(&told, &passive)?;
+        assert!(same(active.status(), Some(Ok((3, 5)))));
+        assert!(same(passive.established.get(), 1));
+        Ok(())
+    }
+
+    #[test]
+    fn a_listener_that_has_passed_an_offer_on_has_no_say_in_it() -> Result {
+        let (town, told) = (Town::new()?, Told::new()?);
+        let doors = doors(&town, &[HERE, ANY, ANY])?;
+        let offer = town.connect(&told)?;
+        let first = offer.request().ok_or(ENOENT)?;
+        assert!(town.exchange.request(first).is_some());
+        let consumer = Arc::as_ptr(&doors[0]).addr();
+        assert!(same(offer.consumer(first), Some(consumer)));
+        assert!(pass_on(&town, &offer).is_ok());
+        let second = offer.request().ok_or(ENOENT)?;
+        assert!(town.exchange.request(first).is_none());
+        assert!(same(offer.consumer(first), None));
+        assert!(town.exchange.pass_on(&offer, first, Status::Refused) == Err(Gone));
+        assert!(same(asked(&doors), [1, 1, 0]));
+        let found = town.exchange.request(second);
+        assert!(found.is_some_and(|o| Arc::ptr_eq(&o, &offer)));
+        // The active side's own number stays.
+        assert!(town.exchange.offer(offer.number()).is_some());
+        offer.abandon();
+        assert!(town.exchange.request(second).is_none());
+        Ok(())
+    }
+
+    #[test]
+    fn an_offer_that_was_decided_is_not_passed_on() -> Result {
+        let (town, told) = (Town::new()?, Told::new()?);
+        let doors = doors(&town, &[HERE, ANY])?;
+        let offer = town.connect(&told)?;
+        offer.abandon();
+        let _ = pass_on(&town, &offer);
+        assert!(same(asked(&doors), [1, 0]));
+        assert!(same(doors[0].turned_away.get(), 0));
+        assert!(same(told.status(), Some(Err(Status::Aborted))));
+        assert!(same(told.replies.get(), 1));
+        Ok(())
+    }
+
+    #[test]
+    fn a_listener_may_want_requests_to_its_own_device_alone() -> Result {
+        for (listen, device, want) in [
+            (HERE, HERE, 1),
+            (ANY, HERE, 1),
+            (HERE, ELSEWHERE, 0),
+            (ANY, ELSEWHERE, 0),
+        ] {
+            let (town, told) = (Town::new()?, Told::new()?);
+            let manner = Manner {
+                own_only: true,
+                ..Manner::default()
+            };
+            let door = Door::with(device, manner)?;
+            town.listen(at(listen, PORT), &door)?;
+            let offer = town.connect(&told)?;
+            assert!(same(door.requests.get(), want));
+            match want {
+                0 => assert!(same(told.status(), Some(Err(Status::Refused)))),
+                _ => assert!(offer.abandon()),
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn listeners_of_several_namespaces_share_a_loopback_address() -> Result {
+        let (town, told) = (Town::new()?, Told::new()?);
+        let door = Door::new(LOCALHOST, false)?;
+        let first = town.listen(at(LOCALHOST, PORT), &door)?;
+        let second = town.listen(at(LOCALHOST, PORT), &door)?;
+        let mut ask = town.ask(&told)?;
+        ask.remote = at(LOCALHOST, PORT);
+        let offer = town.submit(ask)?;
+        assert!(same(door.requests.get(), 1));
+        assert!(pass_on(&town, &offer).is_ok());
+        assert!(same(door.requests.get(), 2));
+        offer.abandon();
+        town.exchange.unlisten(&first);
+        town.exchange.unlisten(&second);
+        Ok(())
+    }
+
+    #[test]
+    fn a_listener_at_a_loopback_address_keeps_no_port_from_its_device() -> Result {
+        let town = Town::new()?;
+        let door = Door::new(LOCALHOST, false)?;
+        let device = Arc::as_ptr(&door).addr();
+        town.listen(at(LOCALHOST, PORT), &door)?;
+        let held = town.exchange.reserve(device, NET, at(LOCALHOST, PORT));
+        assert!(held.is_ok());
+        // What is reserved is.
+        assert!(town.listen(at(LOCALHOST, PORT), &door).err() == Some(EADDRINUSE));
+        Ok(())
+    }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Listeners of several network namespaces. The connection manager listens on
+ * every device for each of them at wildcards and at loopback addresses, and
+ * does not tell the device for which.
+ *
+ * Whoever runs the suites has made two namespaces, one of them with a device
+ * over its loopback device. What runs before user space has none.
+ */
+#include <net/net_namespace.h>
+
+#include "fixture.h"
+
+static void put_found(void *net)
+{
+	put_net(net);
+}
+
+static bool has_device(struct net *net)
+{
+	struct ib_device *device;
+
+	device = ib_device_get_by_netdev(net->loopback_dev, RDMA_DRIVER_UNKNOWN);
+	if (device)
+		ib_device_put(device);
+	return device;
+}
+
+/* Another namespace, @with a device or without one; or the case is skipped. */
+static struct net *other_net(struct kunit *test, bool with)
+{
+	struct net *net, *found = NULL;
+
+	down_read(&net_rwsem);
+	for_each_net(net) {
+		if (!net_eq(net, &init_net) && has_device(net) == with)
+			found = maybe_get_net(net);
+		if (found)
+			break;
+	}
+	up_read(&net_rwsem);
+	if (!found)
+		kunit_skip(test, "no other network namespace");
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, put_found, found), 0);
+	return found;
+}
+
+/* Listens at the address under test, or at all addresses, on @port or on any. */
+static struct ndkc_cm *listen_in(struct kunit *test, struct net *net, bool any, u16 port)
+{
+	struct ndkc_cm *cm = ndkc_cm_in(test, net);
+	struct sockaddr_storage ss;
+
+	ndkc_address(&ss, port);
+	if (!ipv4_is_loopback(((struct sockaddr_in *)&ss)->sin_addr.s_addr))
+		kunit_skip(test, "not at a loopback address");
+	if (any)
+		((struct sockaddr_in *)&ss)->sin_addr.s_addr = 0;
+	KUNIT_ASSERT_EQ(test, rdma_bind_addr(cm->id, (struct sockaddr *)&ss), 0);
+	KUNIT_ASSERT_EQ(test, rdma_listen(cm->id, 4), 0);
+	return cm;
+}
+
+/* Expect that @listener is asked, and can accept. */
+static void expect_reached(struct kunit *test, struct ndkc_cm *listener, struct ndkc_ep *a)
+{
+	struct ndkc_cm *child = ndkc_take_child(listener);
+
+	KUNIT_ASSERT_NOT_NULL(test, child);
+	KUNIT_ASSERT_PTR_EQ(test, child->id->device, ndkc_dev);
+	KUNIT_ASSERT_EQ(test, ndkc_accept(ndkc_ep(test, child, NULL), "yes", 3), 0);
+	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(a->cm, RDMA_CM_EVENT_ESTABLISHED));
+}
+
+struct order {
+	const char *name;
+	bool other_first;
+	bool own_any;
+	bool other_any;
+};
+
+static const struct order orders[] = {
+	{ "at the same address", false, false, false },
+	{ "at the same address, after the other", true, false, false },
+	{ "at the wildcard, both", false, true, true },
+	{ "at the wildcard, both, after the other", true, true, true },
+	{ "at the wildcard, the other at the address", false, true, false },
+	{ "at the wildcard, after the other at the address", true, true, false },
+	{ "at the address, the other at the wildcard", false, false, true },
+};
+
+KUNIT_ARRAY_PARAM_DESC(order, orders, name);
+
+/* Listeners of an unprivileged user's namespace are just like this. */
+static void listener_of_another_namespace_takes_nothing(struct kunit *test)
+{
+	const struct order *order = test->param_value;
+	struct net *net = other_net(test, false);
+	struct ndkc_cm *own = NULL, *other;
+	struct ndkc_ep *a;
+	u16 port = 0;
+
+	if (!order->other_first) {
+		own = listen_in(test, &init_net, order->own_any, 0);
+		port = ndkc_port(own);
+	}
+	other = listen_in(test, net, order->other_any, port);
+	if (!own)
+		own = listen_in(test, &init_net, order->own_any, ndkc_port(other));
+	a = ndkc_active(test, ndkc_port(own), NULL);
+	KUNIT_ASSERT_EQ(test, ndkc_connect(a, "please", 6), 0);
+	expect_reached(test, own, a);
+	KUNIT_EXPECT_EQ(test, other->nr, 0);
+}
+
+static void listener_of_another_namespace_is_not_reached(struct kunit *test)
+{
+	struct net *net = other_net(test, false);
+	struct ndkc_cm *other = listen_in(test, net, true, 0);
+	struct ndkc_ep *a = ndkc_active(test, ndkc_port(other), NULL);
+
+	KUNIT_ASSERT_EQ(test, ndkc_connect(a, NULL, 0), 0);
+	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(a->cm, RDMA_CM_EVENT_REJECTED));
+	KUNIT_EXPECT_EQ(test, other->nr, 0);
+}
+
+/*
+ * A namespace with a device for the address: there its consumer is asked, and
+ * its queue pair is of that device.
+ */
+static void listener_with_a_device_of_its_own_takes_nothing(struct kunit *test)
+{
+	struct net *net = other_net(test, true);
+	struct ndkc_cm *other = listen_in(test, net, false, 0);
+	struct ndkc_cm *own = listen_in(test, &init_net, false, ndkc_port(other));
+	struct ndkc_ep *a = ndkc_active(test, ndkc_port(own), NULL);
+	struct ndkc_env *env = test->priv;
+	struct ndkc_cm *child;
+
+	KUNIT_ASSERT_EQ(test, ndkc_connect(a, NULL, 0), 0);
+	child = ndkc_take_child(other);
+	KUNIT_ASSERT_NOT_NULL(test, child);
+	KUNIT_ASSERT_PTR_NE(test, child->id->device, ndkc_dev);
+	env->dev = child->id->device;
+	KUNIT_EXPECT_EQ(test, ndkc_accept(ndkc_ep(test, child, NULL), NULL, 0),
+			-ECONNABORTED);
+	env->dev = ndkc_dev;
+	expect_reached(test, own, a);
+}
+
+static struct kunit_case netns_cases[] = {
+	KUNIT_CASE_PARAM(listener_of_another_namespace_takes_nothing, order_gen_params),
+	KUNIT_CASE(listener_of_another_namespace_is_not_reached),
+	KUNIT_CASE(listener_with_a_device_of_its_own_takes_nothing),
+	{}
+};
+
+static struct kunit_suite netns_suite = {
+	.name = "ndk_consumer_netns",
+	.suite_init = ndkc_suite_init,
+	.suite_exit = ndkc_suite_exit,
+	.init = ndkc_init,
+	.exit = ndkc_exit,
+	.test_cases = netns_cases,
+};
+
+kunit_test_suite(netns_suite);
