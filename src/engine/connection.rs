@@ -173,6 +173,9 @@ pub(crate) struct Ask {
     pub(crate) events: Arc<dyn ConnectionEvents>,
     /// Whether the active side wants to have the last word, by [`Offer::confirm`].
     pub(crate) confirms: bool,
+    /// Whether a listener that has no room is asked again until the time for the answer is over;
+    /// else that is a refusal.
+    pub(crate) waits: bool,
 }
 
 impl Exchange {

@@ -18,12 +18,19 @@ mod tests {
         engine::{
             connection::{
                 Gone,
-                Offer, //
+                Listener,
+                Offer,
+                Timeouts, //
             },
             status::Status, //
         },
         kunit::{
-            harness::same,
+            harness::{
+                same,
+                settle,
+                sleep,
+                wait_until, //
+            },
             town::*, //
         }, //
     };
@@ -165,6 +172,92 @@ mod tests {
                 _ => assert!(offer.abandon()),
             }
         }
+        Ok(())
+    }
+
+    /// A door at `HERE` that has no room for so many of the first requests.
+    fn full(town: &Town, requests: u32) -> Result<(Arc<Door>, Arc<Listener>)> {
+        let manner = Manner {
+            full: requests,
+            ..Manner::default()
+        };
+        let door = Door::with(HERE, manner)?;
+        let listener = town.listen(at(HERE, PORT), &door)?;
+        Ok((door, listener))
+    }
+
+    /// The active side asks, and waits for room.
+    fn connect(town: &Town, told: &Arc<Told>) -> Result<Arc<Offer>> {
+        let mut ask = town.ask(told)?;
+        ask.waits = true;
+        town.submit(ask)
+    }
+
+    #[test]
+    fn a_listener_without_room_is_asked_until_it_has_some() -> Result {
+        let (town, told) = (Town::new()?, Told::new()?);
+        let (door, _) = full(&town, 3)?;
+        connect(&town, &told)?;
+        assert!(wait_until(|| door.requests.get() == 4));
+        assert!(wait_until(|| door.has_offer()));
+        assert!(same(told.replies.get(), 0) && same(door.turned_away.get(), 0));
+        town.accept(&door.offer()?, &Told::new()?)?;
+        assert!(same(told.status(), Some(Ok((3, 5)))));
+        assert!(same(door.requests.get(), 4));
+        Ok(())
+    }
+
+    #[test]
+    fn a_listener_that_never_has_room_is_asked_until_the_time_is_over() -> Result {
+        let timeouts = Timeouts {
+            answer_ms: 100,
+            ..Timeouts::DEFAULT
+        };
+        let (town, told) = (Town::with(timeouts)?, Told::new()?);
+        let (door, _) = full(&town, u32::MAX)?;
+        connect(&town, &told)?;
+        assert!(wait_until(|| told.status() == Some(Err(Status::Timeout))));
+        settle(town.active.adapter());
+        let requests = door.requests.get();
+        assert!(requests > 1);
+        sleep(50);
+        assert!(same(door.requests.get(), requests) && same(told.replies.get(), 1));
+        Ok(())
+    }
+
+    #[test]
+    fn who_does_not_wait_for_room_is_refused() -> Result {
+        let (town, told) = (Town::new()?, Told::new()?);
+        let (door, _) = full(&town, 1)?;
+        town.connect(&told)?;
+        assert!(same(told.status(), Some(Err(Status::Refused))));
+        assert!(same((door.requests.get(), door.turned_away.get()), (1, 1)));
+        Ok(())
+    }
+
+    #[test]
+    fn who_gives_up_waiting_for_room_is_not_heard_of_again() -> Result {
+        let (town, told) = (Town::new()?, Told::new()?);
+        let (door, _) = full(&town, 1)?;
+        let offer = connect(&town, &told)?;
+        assert!(offer.abandon());
+        sleep(50);
+        assert!(same(door.requests.get(), 1));
+        assert!(same(told.status(), Some(Err(Status::Aborted))));
+        Ok(())
+    }
+
+    #[test]
+    fn where_a_listener_without_room_ends_the_next_one_is_told() -> Result {
+        let (town, told) = (Town::new()?, Told::new()?);
+        let (_, listener) = full(&town, u32::MAX)?;
+        let next = doors(&town, &[ANY])?;
+        let offer = connect(&town, &told)?;
+        assert!(same(asked(&next), [0]));
+        town.exchange.unlisten(&listener);
+        assert!(wait_until(|| next[0].requests.get() == 1));
+        assert!(same(told.replies.get(), 0));
+        offer.abandon();
         Ok(())
     }
 

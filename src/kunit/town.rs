@@ -233,6 +233,8 @@ impl ConnectionEvents for Told {
 pub(super) struct Manner {
     /// Turns everybody away.
     pub(super) refuses: bool,
+    /// Has no room for so many of the first requests.
+    pub(super) full: u32,
     /// Serves IPv4 at the IPv6 wildcard.
     pub(super) dual: bool,
     /// Is asked for the address of its device alone.
@@ -256,9 +258,11 @@ pub(super) struct DoorEvents(pub(super) Arc<Door>);
 
 impl ListenerEvents for DoorEvents {
     fn request(&self, offer: Arc<Offer>) -> Result {
-        self.0.requests.hit();
-        if self.0.manner.refuses {
+        if self.0.requests.hit() < self.0.manner.full {
             return Err(ENOMEM);
+        }
+        if self.0.manner.refuses {
+            return Err(ECONNREFUSED);
         }
         let old = self.0.offer.lock().replace(offer);
         drop(old);
@@ -312,6 +316,11 @@ impl Door {
             }),
             GFP_KERNEL,
         )
+    }
+
+    /// Whether there is one.
+    pub(super) fn has_offer(&self) -> bool {
+        self.offer.lock().is_some()
     }
 
     /// The offer that was told last.
@@ -387,6 +396,7 @@ impl Town {
             private_data,
             events: told.clone(),
             confirms: false,
+            waits: false,
         })
     }
 

@@ -434,6 +434,8 @@ impl Entity<Connector> {
             qp,
             limits,
             confirms: true,
+            // A full backlog is a refusal (CONN-02).
+            waits: false,
             private_data,
             events,
         };

@@ -132,6 +132,7 @@ pub(super) fn connect(id: CmId<Verbs>, qp: &Qp<Verbs>, params: &ConnParams<'_>) 
         private_data,
         events,
         confirms: false,
+        waits: true,
     })?;
     // The queue pair can take it back from here on, and so before it can be answered.
     qp.set_offer(offer.number());

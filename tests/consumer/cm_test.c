@@ -336,6 +336,44 @@ static void sixteen_connect_at_once(struct kunit *test)
 		KUNIT_EXPECT_LT(test, b[i]->cm->ev[0].priv[0], MANY);
 }
 
+static int wait_hook(struct ndkc_cm *cm, struct rdma_cm_event *event)
+{
+	wait_for_completion_timeout(cm->hook_arg, 2 * ndkc_timeout());
+	return 0;
+}
+
+/*
+ * nconnect=16, or a server that comes back: iw_cm keeps room for as many
+ * requests as the backlog says, and its worker is busy with the first.
+ */
+static void more_than_the_backlog_connect_at_once(struct kunit *test)
+{
+	struct completion *go_on = kunit_kzalloc(test, sizeof(*go_on), GFP_KERNEL);
+	struct ndkc_cm *listener = ndkc_listener(test, 1);
+	struct ndkc_ep *a[MANY];
+	struct ndkc_cm *child;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, go_on);
+	init_completion(go_on);
+	listener->hook_arg = go_on;
+	listener->hook = wait_hook;
+	for (i = 0; i < MANY; i++)
+		a[i] = ndkc_active(test, ndkc_port(listener), NULL);
+	for (i = 0; i < MANY; i++)
+		KUNIT_EXPECT_EQ(test, ndkc_connect(a[i], NULL, 0), 0);
+	msleep(100);
+	complete_all(go_on);
+	for (i = 0; i < MANY; i++) {
+		child = ndkc_take_child(listener);
+		KUNIT_ASSERT_NOT_NULL_MSG(test, child, "request %d", i);
+		KUNIT_EXPECT_EQ(test, ndkc_accept(ndkc_ep(test, child, NULL), NULL, 0), 0);
+	}
+	for (i = 0; i < MANY; i++)
+		KUNIT_EXPECT_NOT_NULL(test, ndkc_await(a[i]->cm,
+						       RDMA_CM_EVENT_ESTABLISHED));
+}
+
 static void expect_one_disconnect(struct kunit *test, struct ndkc_ep *first,
 				  struct ndkc_ep *second)
 {
@@ -752,6 +790,7 @@ static struct kunit_case cm_cases[] = {
 	KUNIT_CASE(foreign_address_fails_in_bounded_time),
 	KUNIT_CASE(neighbour_of_another_host_is_unreachable),
 	KUNIT_CASE(sixteen_connect_at_once),
+	KUNIT_CASE(more_than_the_backlog_connect_at_once),
 	KUNIT_CASE(active_side_disconnects),
 	KUNIT_CASE(passive_side_disconnects),
 	KUNIT_CASE(both_sides_disconnect_at_once),

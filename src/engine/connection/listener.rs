@@ -2,8 +2,8 @@
 
 //! [`Listener`]: who waits for connections where, and which one is told of an offer.
 //!
-//! An offer goes to the listener that fits best, and to the first of those that fit alike. One whose
-//! consumer cannot take it passes it on to the next: the connection manager listens on all devices
+//! An offer goes to the listener that fits best, and to the first of those that fit alike. One that
+//! has no room for it is asked again, for as long as there is time for the answer. One whose consumer cannot take it passes it on to the next: the connection manager listens on all devices
 //! for each network namespace and does not say for which, but it sees to it that a consumer is asked
 //! in its own namespace alone.
 
@@ -36,7 +36,10 @@ use crate::engine::status::Status;
 
 /// What a listener is told.
 pub(crate) trait ListenerEvents: Send + Sync {
-    /// Somebody wants to connect. An error turns the peer away. Process context, under a mutex.
+    /// Somebody wants to connect. Process context, under a mutex.
+    ///
+    /// `ENOMEM` when there is no room for the request now: it may come again, see [`Ask::waits`].
+    /// Another error turns the peer away.
     fn request(&self, offer: Arc<Offer>) -> Result;
     /// A number that tells the device of this listener from all others.
     fn device(&self) -> usize;
@@ -162,6 +165,8 @@ pub(super) struct Asking {
     now: Option<Asked>,
     /// The listeners of this rank and above have.
     passed: Option<Rank>,
+    /// The next one had no room, and is to be asked again.
+    is_waiting: bool,
 }
 
 impl Offer {
@@ -193,11 +198,21 @@ impl Offer {
         now.is_some_and(|asked| Arc::ptr_eq(&asked.listener, listener))
     }
 
-    /// Tells a listener; one that has no room for the request turns it away.
+    /// Tells a listener.
     fn tell(self: &Arc<Self>, asked: Asked) -> Result {
         let listener = asked.listener.clone();
         self.asking.lock().now = Some(asked);
         listener.events.request(self.clone())
+    }
+
+    /// The listener that was to be told had no room, and never heard of it: it is asked again.
+    fn wait_for_room(self: &Arc<Self>) {
+        let mut asking = self.asking.lock();
+        let full = asking.now.take();
+        asking.is_waiting = true;
+        drop(asking);
+        drop(full);
+        self.ask_again();
     }
 
     /// The listener that was told with that number will not answer.
@@ -234,11 +249,22 @@ impl Exchange {
         Ok(())
     }
 
+    /// Asks again, if somebody had no room. Process context.
+    pub(super) fn go_on(&self, offer: &Arc<Offer>) {
+        let was_waiting = core::mem::take(&mut offer.asking.lock().is_waiting);
+        if was_waiting {
+            self.tell_next(offer, None, Status::Refused);
+        }
+    }
+
     /// Tells the best of the listeners that have not passed the offer on; `last` was the last that
     /// did.
     fn tell_next(&self, offer: &Arc<Offer>, last: Option<Asked>, nobody: Status) {
         let (status, refuses) = match self.try_next(offer) {
             Some((_, Ok(()))) => return,
+            Some((_, Err(why))) if why == ENOMEM && offer.ask.waits => {
+                return offer.wait_for_room();
+            }
             Some((listener, Err(_))) => (Status::Refused, Some(listener)),
             None => (nobody, last.map(|asked| asked.listener)),
         };

@@ -18,11 +18,17 @@ use core::{
 };
 
 use kernel::{
+    impl_has_work,
     new_spinlock_irq,
+    new_work,
     prelude::*,
     sync::{
         Arc,
         SpinLockIrq, //
+    },
+    workqueue::{
+        Work as WorkStruct,
+        WorkItem, //
     }, //
 };
 
@@ -39,11 +45,17 @@ use crate::{
             ReadLimits, //
         }, //
     },
-    sys::timer::{
-        Expires,
-        Timer, //
+    sys::{
+        time,
+        timer::{
+            Expires,
+            Timer, //
+        }, //
     }, //
 };
+
+/// How soon a listener that had no room is asked again, in milliseconds.
+const RETRY_MS: u32 = 10;
 
 /// The other side has given up, or the connection between the two is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,8 +89,8 @@ struct Acceptance {
 }
 
 enum Stage {
-    /// Nobody has decided.
-    Open,
+    /// Nobody has decided, and somebody should within that time.
+    Open { until_ms: u64 },
     /// Somebody has, against the connection or for it, and sees to what follows; the active side
     /// may have given up meanwhile.
     Decided { abandoned: bool },
@@ -107,6 +119,12 @@ pub(crate) struct Offer {
     stage: SpinLockIrq<Stage>,
     #[pin]
     timer: Timer<Self>,
+    #[pin]
+    work: WorkStruct<Self>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Offer { self.work }
 }
 
 impl Offer {
@@ -123,8 +141,9 @@ impl Offer {
                 number,
                 active,
                 asking <- new_spinlock_irq!(Asking::default()),
-                stage <- new_spinlock_irq!(Stage::Open),
+                stage <- new_spinlock_irq!(Stage::Open { until_ms: 0 }),
                 timer <- Timer::new(),
+                work <- new_work!("ndk_offer"),
             }),
             GFP_KERNEL,
         )
@@ -138,9 +157,40 @@ impl Offer {
     /// Sees to it that somebody decides within that time, in milliseconds.
     pub(super) fn answer_within(self: &Arc<Self>, ms: u32) {
         // Under the lock: a timer armed after the decision would have nobody to cancel it.
-        let stage = self.stage.lock();
-        if matches!(*stage, Stage::Open) {
+        let mut stage = self.stage.lock();
+        if let Stage::Open { until_ms } = &mut *stage {
+            *until_ms = time::now_ms().saturating_add(ms.into());
             self.timer.arm(self, ms);
+        }
+    }
+
+    /// Sees to it that a listener is asked again soon.
+    pub(super) fn ask_again(self: &Arc<Self>) {
+        // Under the lock, as in `answer_within`.
+        let stage = self.stage.lock();
+        if matches!(*stage, Stage::Open { .. }) {
+            self.timer.arm(self, RETRY_MS);
+        }
+    }
+
+    /// It is time to ask again, or to give up. In softirq.
+    fn no_answer(self: &Arc<Self>) {
+        let stage = self.stage.lock();
+        let Stage::Open { until_ms } = *stage else {
+            return;
+        };
+        let left = until_ms.saturating_sub(time::now_ms());
+        if left > 0 {
+            // Under the lock, as in `answer_within`.
+            self.timer
+                .arm(self, u32::try_from(left).unwrap_or(u32::MAX));
+        }
+        drop(stage);
+        if left == 0 {
+            self.decide(Status::Timeout, &[]);
+        } else {
+            // Where it is queued already it has yet to run.
+            let _ = self.ask.qp.adapter().threads().enqueue(self.clone());
         }
     }
 
@@ -171,13 +221,13 @@ impl Offer {
 
     /// Whether nobody has decided.
     pub(super) fn is_open(&self) -> bool {
-        matches!(*self.stage.lock(), Stage::Open)
+        matches!(*self.stage.lock(), Stage::Open { .. })
     }
 
     /// Takes the right to decide; there is one.
     fn take_decision(&self) -> bool {
         let mut stage = self.stage.lock();
-        let was_open = matches!(*stage, Stage::Open);
+        let was_open = matches!(*stage, Stage::Open { .. });
         if was_open {
             *stage = Stage::DECIDED;
         }
@@ -340,10 +390,20 @@ impl Offer {
 impl Expires for Offer {
     fn expired(this: Arc<Self>) {
         match this.wait_on() {
-            Some(0) => this.end_wait(NotConfirmed::TimedOut, Status::Timeout),
-            Some(_) => false,
-            None => this.decide(Status::Timeout, &[]),
-        };
+            Some(0) => {
+                this.end_wait(NotConfirmed::TimedOut, Status::Timeout);
+            }
+            Some(_) => {}
+            None => this.no_answer(),
+        }
+    }
+}
+
+impl WorkItem for Offer {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        this.exchange.go_on(&this);
     }
 }
 

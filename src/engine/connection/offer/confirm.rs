@@ -103,7 +103,7 @@ impl Offer {
     /// What a confirmation that has nothing to decide is told.
     fn outcome(&self) -> Result<(), NotConfirmed> {
         match &*self.stage.lock() {
-            Stage::Open | Stage::Decided { .. } | Stage::Accepted(_) => {
+            Stage::Open { .. } | Stage::Decided { .. } | Stage::Accepted(_) => {
                 return Err(NotConfirmed::NotReady)
             }
             Stage::Over(why) => return Err(*why),
@@ -143,7 +143,7 @@ impl Offer {
         self.timer.cancel();
         match old {
             Stage::Accepted(acceptance) => Some(acceptance),
-            Stage::Open | Stage::Decided { .. } | Stage::Connected | Stage::Over(_) => None,
+            Stage::Open { .. } | Stage::Decided { .. } | Stage::Connected | Stage::Over(_) => None,
         }
     }
 
