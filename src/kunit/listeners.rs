@@ -56,7 +56,7 @@ mod tests {
     /// The listener that was told last passes the offer on.
     fn pass_on(town: &Town, offer: &Arc<Offer>) -> Result<(), Gone> {
         let number = offer.request().ok_or(Gone)?;
-        town.exchange.pass_on(offer, number, Status::Aborted)
+        town.exchange.pass_on(offer, number, Status::Refused)
     }
 
     /// How many requests each door has seen.
@@ -91,7 +91,7 @@ mod tests {
             assert!(pass_on(&town, &offer).is_ok());
         }
         // Nobody is left.
-        assert!(same(told.status(), Some(Err(Status::Aborted))));
+        assert!(same(told.status(), Some(Err(Status::Refused))));
         assert!(same(told.replies.get(), 1));
         let turned_away: [u32; 4] = core::array::from_fn(|i| doors[i].turned_away.get());
         assert!(same(turned_away, [1, 0, 0, 0]));
@@ -258,6 +258,27 @@ mod tests {
         assert!(wait_until(|| next[0].requests.get() == 1));
         assert!(same(told.replies.get(), 0));
         offer.abandon();
+        Ok(())
+    }
+
+    #[test]
+    fn what_a_listener_that_has_ended_leaves_unanswered_goes_to_the_next() -> Result {
+        let timeouts = Timeouts {
+            orphan_ms: 20,
+            ..Timeouts::DEFAULT
+        };
+        let (town, told) = (Town::with(timeouts)?, Told::new()?);
+        let first = Door::new(HERE, false)?;
+        let listener = town.listen(at(HERE, PORT), &first)?;
+        let next = doors(&town, &[ANY])?;
+        let offer = town.connect(&told)?;
+        let number = offer.request().ok_or(ENOENT)?;
+        town.exchange.unlisten(&listener);
+        assert!(wait_until(|| next[0].has_offer()));
+        assert!(same(first.requests.get(), 1) && same(told.replies.get(), 0));
+        assert!(town.exchange.request(number).is_none());
+        town.accept(&next[0].offer()?, &Told::new()?)?;
+        assert!(same(told.status(), Some(Ok((3, 5)))));
         Ok(())
     }
 

@@ -20,6 +20,11 @@ use kernel::{
     new_spinlock_irq,
     prelude::*,
     sync::{
+        atomic::{
+            AtomicFlag,
+            Acquire,
+            Release, //
+        },
         Arc,
         SpinLockIrq, //
     }, //
@@ -73,6 +78,7 @@ pub(crate) struct Listener {
     /// What keeps the address for this listener, if anything does, as long as it listens.
     #[pin]
     held: SpinLockIrq<Option<Arc<Reservation>>>,
+    is_over: AtomicFlag,
     events: KBox<dyn ListenerEvents>,
 }
 
@@ -90,6 +96,7 @@ impl Listener {
                 at,
                 number,
                 held <- new_spinlock_irq!(held),
+                is_over: AtomicFlag::new(false),
                 events,
             }),
             GFP_KERNEL,
@@ -108,6 +115,7 @@ impl Listener {
 
     /// It listens no more. An offer may keep it for longer.
     pub(super) fn end(&self) {
+        self.is_over.store(true, Release);
         let held = self.held.lock().take();
         drop(held);
     }
@@ -198,6 +206,13 @@ impl Offer {
         now.is_some_and(|asked| Arc::ptr_eq(&asked.listener, listener))
     }
 
+    /// Whether the listener that was told last has ended without an answer; its number then.
+    pub(super) fn orphaned(&self) -> Option<NonZeroUsize> {
+        let asking = self.asking.lock();
+        let asked = asking.now.as_ref()?;
+        asked.listener.is_over.load(Acquire).then_some(asked.number)
+    }
+
     /// Tells a listener.
     fn tell(self: &Arc<Self>, asked: Asked) -> Result {
         let listener = asked.listener.clone();
@@ -249,11 +264,15 @@ impl Exchange {
         Ok(())
     }
 
-    /// Asks again, if somebody had no room. Process context.
+    /// Asks again, if somebody had no room; or the next one, if the last has ended and not answered
+    /// in time. Process context.
     pub(super) fn go_on(&self, offer: &Arc<Offer>) {
         let was_waiting = core::mem::take(&mut offer.asking.lock().is_waiting);
         if was_waiting {
             self.tell_next(offer, None, Status::Refused);
+        } else if let Some(number) = offer.orphaned().filter(|_| offer.is_late()) {
+            offer.answer_within(self.timeouts.answer_ms);
+            let _ = self.pass_on(offer, number, Status::Timeout);
         }
     }
 
@@ -266,7 +285,10 @@ impl Exchange {
                 return offer.wait_for_room();
             }
             Some((listener, Err(_))) => (Status::Refused, Some(listener)),
-            None => (nobody, last.map(|asked| asked.listener)),
+            None => {
+                let last = last.filter(|_| nobody == Status::Refused);
+                (nobody, last.map(|asked| asked.listener))
+            }
         };
         if let (true, Some(listener)) = (offer.decide(status, &[]), refuses) {
             listener.events.turned_away();

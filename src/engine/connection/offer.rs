@@ -186,7 +186,7 @@ impl Offer {
                 .arm(self, u32::try_from(left).unwrap_or(u32::MAX));
         }
         drop(stage);
-        if left == 0 {
+        if left == 0 && self.orphaned().is_none() {
             self.decide(Status::Timeout, &[]);
         } else {
             // Where it is queued already it has yet to run.
@@ -222,6 +222,14 @@ impl Offer {
     /// Whether nobody has decided.
     pub(super) fn is_open(&self) -> bool {
         matches!(*self.stage.lock(), Stage::Open { .. })
+    }
+
+    /// Whether the time for the answer is over.
+    pub(super) fn is_late(&self) -> bool {
+        match &*self.stage.lock() {
+            Stage::Open { until_ms } => *until_ms <= time::now_ms(),
+            Stage::Decided { .. } | Stage::Accepted(_) | Stage::Connected | Stage::Over(_) => false,
+        }
     }
 
     /// Takes the right to decide; there is one.
