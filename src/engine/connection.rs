@@ -46,6 +46,10 @@ use kernel::{
     new_mutex,
     new_spinlock_irq,
     prelude::*,
+    rbtree::{
+        RBTree,
+        RBTreeNode, //
+    },
     sync::{
         Arc,
         Mutex,
@@ -150,9 +154,12 @@ pub(crate) struct Exchange {
 }
 
 struct OpenOffers {
-    offers: KVec<Arc<Offer>>,
+    offers: RBTree<NonZeroUsize, Arc<Offer>>,
     next: NonZeroUsize,
 }
+
+/// Numbers that an offer has to itself: its own, and one for each time that a listener is told.
+const NUMBERS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(0xFFFF);
 
 /// Whether listeners of several network namespaces may be at that address of one device: who they
 /// are for the connection manager keeps to itself.
@@ -189,8 +196,8 @@ impl Exchange {
                 book,
                 listeners <- new_mutex!(KVec::new()),
                 open <- new_spinlock_irq!(OpenOffers {
-                    offers: KVec::new(),
-                    next: NonZeroUsize::MIN,
+                    offers: RBTree::new(),
+                    next: NUMBERS,
                 }),
             }),
             GFP_KERNEL,
@@ -254,7 +261,7 @@ impl Exchange {
         drop(listeners);
         listener.end();
         let open = self.open.lock();
-        for offer in open.offers.iter().filter(|o| o.was_told(listener)) {
+        for offer in open.offers.values().filter(|o| o.was_told(listener)) {
             offer.answer_within(self.timeouts.orphan_ms);
         }
     }
@@ -268,37 +275,38 @@ impl Exchange {
     /// when it is of no more use.
     pub(crate) fn make_offer(self: &Arc<Self>, ask: Ask) -> Result<Arc<Offer>> {
         let offer = Offer::new(ask, self.clone(), self.next_number())?;
-        self.open.lock().offers.push(offer.clone(), GFP_ATOMIC)?;
+        let node = RBTreeNode::new(offer.number, offer.clone(), GFP_KERNEL)?;
+        // Nothing has that number.
+        let _ = self.open.lock().offers.insert(node);
         Ok(offer)
     }
 
-    /// A number that was not used before.
+    /// A number that was not used before, as are the [`NUMBERS`] from there on.
     fn next_number(&self) -> NonZeroUsize {
         let mut open = self.open.lock();
         let number = open.next;
-        // OVERFLOW: 2^64 connects.
-        open.next = number.saturating_add(1);
+        // OVERFLOW: 2^48 connects.
+        open.next = number.saturating_add(NUMBERS.get());
         number
     }
 
     /// The offer with that number, if nobody has decided on it. Any context.
     pub(crate) fn offer(&self, number: NonZeroUsize) -> Option<Arc<Offer>> {
         let open = self.open.lock();
-        open.offers.iter().find(|o| o.number == number).cloned()
+        open.offers.get(&number).cloned()
     }
 
     /// The offer whose [`Offer::request`] is that number, if nobody has decided on it. Any context.
     pub(crate) fn request(&self, number: NonZeroUsize) -> Option<Arc<Offer>> {
-        let open = self.open.lock();
-        let mut offers = open.offers.iter();
-        offers.find(|o| o.request() == Some(number)).cloned()
+        let first = NonZeroUsize::new(number.get() & !(NUMBERS.get() - 1))?;
+        let offer = self.offer(first)?;
+        (offer.request() == Some(number)).then_some(offer)
     }
 
     /// Forgets an offer that was decided.
     fn close_offer(&self, number: NonZeroUsize) {
         let mut open = self.open.lock();
-        let at = open.offers.iter().position(|o| o.number == number);
-        let gone = at.and_then(|at| open.offers.remove(at).ok());
+        let gone = open.offers.remove_node(&number);
         drop(open);
         drop(gone);
     }

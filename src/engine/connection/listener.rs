@@ -35,7 +35,8 @@ use super::{
     Exchange,
     Gone,
     Offer,
-    Reservation, //
+    Reservation,
+    NUMBERS, //
 };
 use crate::engine::status::Status;
 
@@ -175,6 +176,8 @@ pub(super) struct Asking {
     passed: Option<Rank>,
     /// The next one had no room, and is to be asked again.
     is_waiting: bool,
+    /// How often one was told.
+    count: usize,
 }
 
 impl Offer {
@@ -211,6 +214,14 @@ impl Offer {
         let asking = self.asking.lock();
         let asked = asking.now.as_ref()?;
         asked.listener.is_over.load(Acquire).then_some(asked.number)
+    }
+
+    /// Names the offer for the next listener; `None` after more of them than time is for.
+    fn next_request(&self) -> Option<NonZeroUsize> {
+        let mut asking = self.asking.lock();
+        asking.count += 1;
+        let number = self.number.checked_add(asking.count)?;
+        (asking.count < NUMBERS.get()).then_some(number)
     }
 
     /// Tells a listener.
@@ -310,7 +321,7 @@ impl Exchange {
         let asked = Asked {
             listener: listener.clone(),
             rank,
-            number: self.next_number(),
+            number: offer.next_request()?,
         };
         Some((listener.clone(), offer.tell(asked)))
     }
