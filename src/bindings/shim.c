@@ -345,10 +345,17 @@ struct scatterlist *ndk_sg_entry(struct scatterlist *sg, u64 *addr, u32 *len)
 	return sg_next(sg);
 }
 
-/* Who clears the last of @bits calls ndk_wake_waiters(), after a full barrier. */
-void ndk_wait_until_clear(const u64 *word, u64 bits)
+static bool ndk_is_so(const u64 *word, u64 clear, u64 set)
 {
-	wait_var_event((void *)word, !(smp_load_acquire(word) & bits));
+	u64 now = smp_load_acquire(word);
+
+	return !(now & clear) || (now & set);
+}
+
+/* Who makes it so calls ndk_wake_waiters(), after a full barrier. */
+void ndk_wait_for(const u64 *word, u64 clear, u64 set)
+{
+	wait_var_event((void *)word, ndk_is_so(word, clear, set));
 }
 
 void ndk_wake_waiters(const u64 *word)

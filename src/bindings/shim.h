@@ -45,7 +45,7 @@ void ndk_percpu_add(void *counters, const struct ndk_add *adds, u32 n);
 u64 ndk_percpu_sum(void *counters, u32 index);
 
 /* sys/gate.rs */
-void ndk_wait_until_clear(const u64 *word, u64 bits);
+void ndk_wait_for(const u64 *word, u64 clear, u64 set);
 void ndk_wake_waiters(const u64 *word);
 
 /* sys/global.rs */

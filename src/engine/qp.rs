@@ -285,7 +285,7 @@ impl QueuePair {
         }
         drop(rq);
         if admission == Admission::Flush {
-            self.flush_receives();
+            self.settle();
         }
         Ok(())
     }

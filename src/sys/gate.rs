@@ -45,7 +45,7 @@ const KEY_SHIFT: u32 = 32;
 const KEY: u64 = 0xFF << KEY_SHIFT;
 const OPEN: u64 = 1 << 40;
 const BUSY: u64 = 1 << 41;
-/// Somebody waits for the last entry to leave, or did since the gate was opened.
+/// Somebody waits for the last entry to leave.
 const WAITED: u64 = 1 << 42;
 
 /// A value that is shared while open and exclusive while closed and quiet.
@@ -144,19 +144,28 @@ impl<T> Gate<T> {
         self.word.load(Acquire) & (OPEN | ENTRIES) == 0
     }
 
-    /// Waits until there is no entry; of use where the gate is closed. May sleep. What the entries
-    /// did is visible then.
+    /// Waits until there is no entry, or the gate was opened again. What the entries did is visible
+    /// then. One at a time: for the one who closes it. May sleep.
     pub(crate) fn wait_until_left(&self) {
-        let mut word = self.word.load(Relaxed);
+        let mut word = self.word.load(Acquire);
         while word & ENTRIES != 0 {
             // Before it is looked whether one is left: the last one that leaves sees this.
             match self.word.cmpxchg(word, word | WAITED, Full) {
+                Ok(_) => {
+                    // SAFETY: The word is there as long as `self` is; the function reads it only.
+                    unsafe { bindings::ndk_wait_for(self.word.as_ptr(), ENTRIES, OPEN) };
+                    break;
+                }
+                Err(now) => word = now,
+            }
+        }
+        word = self.word.load(Relaxed);
+        while word & WAITED != 0 {
+            match self.word.cmpxchg(word, word & !WAITED, Full) {
                 Ok(_) => break,
                 Err(now) => word = now,
             }
         }
-        // SAFETY: The word is there as long as `self` is; the function reads it atomically.
-        unsafe { bindings::ndk_wait_until_clear(self.word.as_ptr(), ENTRIES) };
     }
 
     /// Whether the gate is open now; then what earlier entries did is visible, too.
@@ -255,11 +264,21 @@ pub(crate) struct Opening<'a, T> {
 impl<T> Opening<'_, T> {
     /// Opens the gate under `key`.
     pub(crate) fn open(self, key: u8) {
-        // INVARIANT: `BUSY` goes as the `Opening` goes, and `OPEN` comes: nobody else changes the
-        // word while `BUSY` is set.
-        self.gate
-            .word
-            .store(OPEN | (u64::from(key) << KEY_SHIFT), Release);
+        let word = &self.gate.word;
+        let mut old = word.load(Relaxed);
+        loop {
+            let new = OPEN | (u64::from(key) << KEY_SHIFT) | old & WAITED;
+            // INVARIANT: `BUSY` goes as the `Opening` goes, and `OPEN` comes: nobody else changes
+            // the word while `BUSY` is set, but for who has waited.
+            match word.cmpxchg(old, new, Full) {
+                Ok(_) => break,
+                Err(now) => old = now,
+            }
+        }
+        if old & WAITED != 0 {
+            // SAFETY: The function compares the address and does not follow it.
+            unsafe { bindings::ndk_wake_waiters(word.as_ptr()) };
+        }
         core::mem::forget(self);
     }
 }
@@ -282,9 +301,11 @@ impl<T> DerefMut for Opening<'_, T> {
 
 impl<T> Drop for Opening<'_, T> {
     fn drop(&mut self) {
-        let word = self.gate.word.load(Relaxed);
+        let mut word = self.gate.word.load(Relaxed);
         // INVARIANT: `BUSY` goes as the `Opening` goes.
-        self.gate.word.store(word & !BUSY, Release);
+        while let Err(now) = self.gate.word.cmpxchg(word, word & !BUSY, Full) {
+            word = now;
+        }
     }
 }
 

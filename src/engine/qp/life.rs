@@ -178,8 +178,7 @@ impl QueuePair {
         if let Some(shared) = &self.shared {
             shared.give_up(self);
         }
-        self.retire_sends(|_| ());
-        self.flush_receives();
+        self.go_on_settling();
         if let Some(link) = link {
             self.unlink(link, by_peer);
         }
@@ -215,6 +214,7 @@ impl QueuePair {
     pub(crate) fn destroy(self: &Arc<Self>) {
         self.fail();
         while !self.is_settled() {
+            // Whoever ends something of a queue pair in error signals, a poster too.
             self.settled.wait();
             // What is signalled from here on is looked at by the next turn.
             self.settled.reset();

@@ -117,7 +117,7 @@ impl Posting<'_> {
             qp.break_down();
         }
         if admission == Admission::Flush {
-            qp.retire_sends(|_| ());
+            qp.settle();
         }
         softirqs_off
     }
