@@ -220,7 +220,7 @@ impl Exchange {
     }
 
     /// Begins to listen at an address that is reserved for this purpose; the listener keeps it.
-    /// May sleep. As [`Exchange::listen`], but one address has one listener, wildcards too.
+    /// May sleep. As [`Exchange::listen`], but one reserved address has one listener.
     pub(crate) fn listen_on(
         &self,
         held: Arc<Reservation>,
@@ -238,11 +238,13 @@ impl Exchange {
     ) -> Result<Arc<Listener>, NotListening> {
         let device = events.device();
         let is_held = held.is_some();
-        let may_share = may_be_shared(&at) && !is_held;
+        let may_share = may_be_shared(&at);
         let listener = Listener::new(net, at, self.next_number(), held, events)
             .map_err(|_| NotListening::NoMemory)?;
         let mut listeners = self.listeners.lock();
-        let is_taken = !may_share && listeners.iter().any(|l| l.is_at(device, net, &at));
+        let is_taken = listeners
+            .iter()
+            .any(|l| l.is_at(device, net, &at) && (!may_share || (is_held && l.is_held())));
         if is_taken || (!is_held && self.book.is_reserved(device, net, &at)) {
             return Err(NotListening::InUse);
         }

@@ -19,6 +19,8 @@ mod tests {
             connection::{
                 Gone,
                 Listener,
+                NotListening,
+                NotReserved,
                 Offer,
                 Timeouts, //
             },
@@ -34,6 +36,9 @@ mod tests {
             town::*, //
         }, //
     };
+
+    /// The first of the ports that are given to who asks for any.
+    const FIRST_PORT: u16 = 49152;
 
     /// An address that each network namespace has.
     const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -307,9 +312,38 @@ mod tests {
         let device = Arc::as_ptr(&door).addr();
         town.listen(at(LOCALHOST, PORT), &door)?;
         let held = town.exchange.reserve(device, NET, at(LOCALHOST, PORT));
-        assert!(held.is_ok());
+        let held = held.map_err(|_| EADDRINUSE)?;
         // What is reserved is.
         assert!(town.listen(at(LOCALHOST, PORT), &door).err() == Some(EADDRINUSE));
+        let listen_on = || -> Result<_> {
+            let events = KBox::new(DoorEvents(door.clone()), GFP_KERNEL)?;
+            Ok(town.exchange.listen_on(held.clone(), events))
+        };
+        assert!(listen_on()?.is_ok());
+        assert!(listen_on()?.err() == Some(NotListening::InUse));
+        Ok(())
+    }
+
+    #[test]
+    fn the_last_port_of_a_loopback_address_is_one_where_somebody_listens() -> Result {
+        let town = Town::new()?;
+        let door = Door::new(LOCALHOST, false)?;
+        let device = Arc::as_ptr(&door).addr();
+        let reserve = |port| town.exchange.reserve(device, NET, at(LOCALHOST, port));
+        let listened = FIRST_PORT + 7;
+        town.listen(at(LOCALHOST, listened), &door)?;
+        let mut held = KVVec::new();
+        for port in FIRST_PORT + 1..=u16::MAX {
+            if port != listened {
+                held.push(reserve(port).map_err(|_| EADDRINUSE)?, GFP_KERNEL)?;
+            }
+        }
+        for port in [FIRST_PORT, listened] {
+            let found = reserve(0).map_err(|_| EADDRINUSE)?;
+            assert!(same(found.addr().port(), port));
+            held.push(found, GFP_KERNEL)?;
+        }
+        assert!(reserve(0).err() == Some(NotReserved::NoPort));
         Ok(())
     }
 }

@@ -223,7 +223,9 @@ impl ListenerEvents for Requests {
     }
 
     fn has_addr(&self, ip: IpAddr) -> bool {
-        self.port.netdev().is_some_and(|n: NetDev| n.is_resolved_by(ip))
+        self.port
+            .netdev()
+            .is_some_and(|n: NetDev| n.is_resolved_by(ip))
     }
 
     /// Of an address of another device the connection manager would make a connection on that

@@ -258,9 +258,9 @@ impl Exchange {
     /// Reserves a local address of the device with that number; port 0 stands for any from 49152
     /// on. May sleep.
     ///
-    /// [`NotReserved::InUse`] also when that device listens there without a reservation, but at
-    /// addresses where that may be for another namespace: nobody there can take a port away. Of any
-    /// port a free one is one where nobody listens.
+    /// [`NotReserved::InUse`] and [`NotReserved::NoPort`] also when that device listens there without
+    /// a reservation, but not at addresses where that may be for another namespace: nobody there can
+    /// take a port away.
     pub(crate) fn reserve(
         &self,
         device: usize,
@@ -268,10 +268,14 @@ impl Exchange {
         at: SocketAddr,
     ) -> Result<Arc<Reservation>, NotReserved> {
         let listeners = self.listeners.lock();
-        let may_share = at.port() != 0 && may_be_shared(&at);
-        let is_free =
-            |at: &SocketAddr| may_share || !listeners.iter().any(|l| l.is_at(device, net, at));
-        self.book.reserve(device, net, at, is_free)
+        let is_free = |at: &SocketAddr| !listeners.iter().any(|l| l.is_at(device, net, at));
+        let reserved = self.book.reserve(device, net, at, is_free);
+        match reserved {
+            Err(NotReserved::InUse | NotReserved::NoPort) if may_be_shared(&at) => {
+                self.book.reserve(device, net, at, |_| true)
+            }
+            Ok(_) | Err(_) => reserved,
+        }
     }
 
     /// Reserves a local address for one connection to `remote`. May sleep.

@@ -3,9 +3,10 @@
 //! [`Listener`]: who waits for connections where, and which one is told of an offer.
 //!
 //! An offer goes to the listener that fits best, and to the first of those that fit alike. One that
-//! has no room for it is asked again, for as long as there is time for the answer. One whose consumer cannot take it passes it on to the next: the connection manager listens on all devices
-//! for each network namespace and does not say for which, but it sees to it that a consumer is asked
-//! in its own namespace alone.
+//! has no room for it is asked again, for as long as there is time for the answer. One whose consumer
+//! cannot take it passes it on to the next: the connection manager listens on all devices for each
+//! network namespace and does not say for which, but it sees to it that a consumer is asked in its
+//! own namespace alone.
 
 use core::{
     cmp::Reverse,
@@ -21,8 +22,8 @@ use kernel::{
     prelude::*,
     sync::{
         atomic::{
-            AtomicFlag,
             Acquire,
+            AtomicFlag,
             Release, //
         },
         Arc,
@@ -112,6 +113,11 @@ impl Listener {
     /// Whether that device listens here at that address.
     pub(super) fn is_at(&self, device: usize, net: u64, at: &SocketAddr) -> bool {
         self.net == net && self.at == *at && self.events.device() == device
+    }
+
+    /// Whether the address was reserved for it.
+    pub(super) fn is_held(&self) -> bool {
+        self.held.lock().is_some()
     }
 
     /// It listens no more. An offer may keep it for longer.
