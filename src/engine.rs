@@ -26,8 +26,8 @@
 //! context: posting, polling, arming, staging a mapping. (`direct` runs with softirqs off, and not
 //! where interrupts are off.) Creating and destroying sleeps.
 //!
-//! **Calls to consumers** are made from softirq work alone, under no lock (see [`upcall`]); but a call
-//! that only schedules the consumer's work, as ib_core's polling, is made where it falls due.
+//! **Calls to consumers** are made from softirq work alone, under no lock (see [`notifier`]); but a
+//! call that only schedules the consumer's work, as ib_core's polling, is made where it falls due.
 //!
 //! **Bounded work**: a hold of a lock completes a bounded number of requests; a transport moves a
 //! bounded number of bytes per run and goes on in a thread, as it does when all its runs in softirq
@@ -36,11 +36,12 @@
 pub(crate) mod connection;
 pub(crate) mod counters;
 pub(crate) mod cq;
+pub(crate) mod device;
 pub(crate) mod domain;
 pub(crate) mod limits;
 pub(crate) mod local;
 pub(crate) mod memory;
-pub(crate) mod port;
+pub(crate) mod notifier;
 pub(crate) mod qp;
 pub(crate) mod region;
 pub(crate) mod rights;
@@ -52,5 +53,4 @@ pub(crate) mod status;
 pub(crate) mod token;
 pub(crate) mod transfer;
 pub(crate) mod transport;
-pub(crate) mod upcall;
 pub(crate) mod work;

@@ -28,8 +28,8 @@
 //! | [`rnr`]        | messages that wait for a receive                                    |
 //! | [`refuse`]     | memory that a request must not reach                                |
 //! | [`invalidate`] | the end of tokens through the queues                                |
-//! | [`connect`]    | who is asked, what is agreed on, who is told what                   |
-//! | [`listeners`]  | which listener is told, and which one after it                      |
+//! | [`connect`]    | who is asked, what is agreed on, who is notified what                   |
+//! | [`listeners`]  | which listener is notified, and which one after it                      |
 //! | [`confirm`]    | connections in two steps, and what ends them in between             |
 //! | [`address`]    | local addresses and routes that nobody else has                     |
 //! | [`port`]       | devices that faces find, open and have to leave                     |
@@ -43,10 +43,10 @@ mod at_once;
 mod buffer;
 mod confirm;
 mod connect;
+mod connection_fixture;
 mod context;
 mod counting;
 mod cq;
-mod errand;
 mod fake;
 mod flush;
 pub(crate) mod harness;
@@ -58,6 +58,7 @@ mod message;
 mod moderation;
 pub(crate) mod ndk;
 mod order;
+mod other_context;
 mod port;
 mod queues;
 mod race;
@@ -67,7 +68,6 @@ mod resize;
 mod rnr;
 mod srq;
 mod states;
-mod town;
 mod volume;
 
 use kernel::prelude::*;

@@ -49,11 +49,11 @@ use kernel::{
 
 use engine::{
     connection::{
-        Exchange,
+        ConnectionManager,
         Timeouts, //
     },
+    device::DeviceList, //
     domain::Host,
-    port::Ports, //
 };
 
 module! {
@@ -94,10 +94,10 @@ impl kernel::Module for Ndk {
         #[cfg(ndk_kunit)]
         kunit::mark_slow()?;
         let host = Host::new(rnr_timeout_ms)?;
-        let ports = Ports::new()?;
+        let ports = DeviceList::new()?;
         let below = verbs::Context {
             host: host.clone(),
-            exchange: Exchange::new(direct::connect, Timeouts::DEFAULT)?,
+            exchange: ConnectionManager::new(direct::connect, Timeouts::DEFAULT)?,
             ports: ports.clone(),
         };
         let ndk = ndk::Context {

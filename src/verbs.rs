@@ -25,11 +25,11 @@ use crate::{
     engine::{
         connection,
         counters,
+        device::DeviceList,
         domain::{
             Domain,
             Host, //
         },
-        port::Ports,
         srq::SharedReceive, //
     },
     rdma::{
@@ -78,9 +78,9 @@ use crate::{
 /// What all devices of this face share.
 pub(crate) struct Context {
     pub(crate) host: Arc<Host>,
-    pub(crate) exchange: Arc<connection::Exchange>,
+    pub(crate) exchange: Arc<connection::ConnectionManager>,
     /// The devices, for all faces to find.
-    pub(crate) ports: Arc<Ports>,
+    pub(crate) ports: Arc<DeviceList>,
 }
 
 /// Set as long as the provider is registered.
@@ -98,15 +98,15 @@ impl Operations for Verbs {
     const MAX_MESSAGE: u32 = 1 << 31;
     const COUNTERS: &'static [&'static CStr] = counters::NAMES;
 
-    type Device = device::Registered;
+    type Device = device::VerbsDevice;
     type Pd = Arc<Domain>;
-    type Cq = cq::Queue;
-    type Qp = qp::Pair;
+    type Cq = cq::Cq;
+    type Qp = qp::Qp;
     type Srq = Arc<SharedReceive>;
     type Mr = memory::Region;
     type Listener = cm::Listening;
 
-    fn open_device(name: &CStr, netdev: &NetDev) -> Result<device::Registered> {
+    fn open_device(name: &CStr, netdev: &NetDev) -> Result<device::VerbsDevice> {
         device::open(name, netdev)
     }
 
@@ -130,7 +130,7 @@ impl Operations for Verbs {
         device: &Device<Self>,
         init: &CqInit,
         upcall: CqUpcall,
-    ) -> Result<CqCreated<cq::Queue>> {
+    ) -> Result<CqCreated<cq::Cq>> {
         cq::create(device, init, upcall)
     }
 
@@ -155,7 +155,7 @@ impl Operations for Verbs {
         Ok(cq.arm(&notify))
     }
 
-    fn create_qp(device: &Device<Self>, init: &QpInit<'_, Self>) -> Result<QpCreated<qp::Pair>> {
+    fn create_qp(device: &Device<Self>, init: &QpInit<'_, Self>) -> Result<QpCreated<qp::Qp>> {
         qp::create(device, init)
     }
 

@@ -46,11 +46,11 @@ use crate::{
     engine::{
         counters::Counter,
         qp::{
-            Arrival,
-            Job,
             Next,
             QueuePair,
-            Receive, //
+            RecvCompletion,
+            RecvWqe, //
+            SendWqe,
         },
         status::Status,
         token::Token,
@@ -104,7 +104,7 @@ pub(super) enum Phase {
 }
 
 impl Phase {
-    /// Whether the request is cancelled when the connection goes.
+    /// Returns true if the request is cancelled when the connection goes.
     ///
     /// One whose revocation has begun is not: nothing that is reported as cancelled may have
     /// revoked anything (SINV-13).
@@ -130,8 +130,8 @@ pub(super) type Step = Result<Phase, Pause>;
 /// What only the runner touches.
 pub(super) struct Exec {
     pub(super) phase: Phase,
-    pub(super) job: Job,
-    pub(super) receive: Receive,
+    pub(super) job: SendWqe,
+    pub(super) receive: RecvWqe,
     /// The receive is taken and not finished.
     pub(super) taken: bool,
     /// The revocation at the end of the request found an access still running.
@@ -175,8 +175,8 @@ impl Flow {
     ) -> Result<Arc<Self>> {
         let exec = Exec {
             phase: Phase::Idle,
-            job: Job::new(from.caps())?,
-            receive: Receive::new(to.caps().receive_sges)?,
+            job: SendWqe::new(from.caps())?,
+            receive: RecvWqe::new(to.caps().receive_sges)?,
             taken: false,
             delayed: false,
             deadline: None,
@@ -303,7 +303,7 @@ impl Flow {
         }
     }
 
-    /// Whether both ends have this flow's connection.
+    /// Returns true if both ends have this flow's connection.
     ///
     /// An answer of a moment ago: what counts is looked at again where a request is started, a
     /// receive taken, and memory of the peer entered.
@@ -343,7 +343,7 @@ impl Flow {
         if core::mem::take(&mut exec.taken) {
             let arrival = match receive {
                 Status::Success => exec.arrival(),
-                status => Arrival {
+                status => RecvCompletion {
                     status,
                     extra: Extra::Nothing,
                     ..exec.arrival()
@@ -376,7 +376,7 @@ impl Flow {
 
 impl Exec {
     /// What the request does to the receive that it took.
-    fn arrival(&self) -> Arrival {
+    fn arrival(&self) -> RecvCompletion {
         let (operation, extra) = match self.job.work {
             Work::Write {
                 immediate: Some(data),
@@ -385,7 +385,7 @@ impl Exec {
             Work::Send { extra } => (Operation::Receive, extra),
             _ => (Operation::Receive, Extra::Nothing),
         };
-        Arrival {
+        RecvCompletion {
             status: Status::Success,
             operation,
             length: self.job.length,

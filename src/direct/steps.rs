@@ -27,8 +27,8 @@ use crate::{
         },
         memory::Denied,
         qp::{
-            Job,
-            Receive,
+            RecvWqe,
+            SendWqe,
             Taken, //
         },
         rights::Rights,
@@ -37,7 +37,7 @@ use crate::{
         transfer::{
             self,
             Fault,
-            Place,
+            Payload,
             Single, //
         },
         work::{
@@ -48,13 +48,13 @@ use crate::{
         }, //
     },
     sys::{
-        gate::Entered,
+        gate::GateGuard,
         time, //
     }, //
 };
 
-/// Whether the bytes of a request are those of one element of its list.
-fn is_one_piece(job: &Job) -> bool {
+/// Returns true if the bytes of a request are those of one element of its list.
+fn is_one_piece(job: &SendWqe) -> bool {
     job.sges.len() == 1 && job.length > 0 && !job.flags.has(Flags::INLINE)
 }
 
@@ -130,7 +130,7 @@ impl Flow {
 
     /// The memory of a request of one piece that is read from it.
     #[inline]
-    fn single<'a>(&'a self, job: &'a Job) -> Result<Single<'a>, Denied> {
+    fn single<'a>(&'a self, job: &'a SendWqe) -> Result<Single<'a>, Denied> {
         let sge = job.sges.first().ok_or(Denied::Bounds)?;
         let user = self.from.local_user();
         Single::local(self.from.adapter(), user, Rights::NONE, sge)
@@ -164,11 +164,11 @@ impl Flow {
     }
 
     /// The gather or scatter list of the request, or its inline bytes.
-    fn local<'a>(&'a self, job: &'a Job) -> Place<'a> {
+    fn local<'a>(&'a self, job: &'a SendWqe) -> Payload<'a> {
         if job.flags.has(Flags::INLINE) {
-            return Place::Inline(&job.inline);
+            return Payload::Inline(&job.inline);
         }
-        Place::List {
+        Payload::List {
             adapter: self.from.adapter(),
             user: self.from.local_user(),
             wanted: if job.work.is_outbound() {
@@ -181,8 +181,8 @@ impl Flow {
     }
 
     /// Memory of the peer that the request names.
-    fn remote(&self, at: Remote, wanted: Rights, len: u64) -> Place<'_> {
-        Place::Named {
+    fn remote(&self, at: Remote, wanted: Rights, len: u64) -> Payload<'_> {
+        Payload::Named {
             adapter: self.to.adapter(),
             user: self.to.peer_user(),
             wanted,
@@ -192,8 +192,8 @@ impl Flow {
     }
 
     /// The receive that the request took.
-    fn received<'a>(&'a self, receive: &'a Receive) -> Place<'a> {
-        Place::List {
+    fn received<'a>(&'a self, receive: &'a RecvWqe) -> Payload<'a> {
+        Payload::List {
             adapter: self.to.adapter(),
             user: self.to.local_user(),
             wanted: Rights::LOCAL_WRITE,
@@ -253,8 +253,8 @@ impl Flow {
         Err(Pause::Wait)
     }
 
-    /// Whether a message may wait for a receive longer than the host says: a shared queue that ran
-    /// empty breaks no connection (SRQ-10), but it holds up no close either.
+    /// Returns true if a message may wait for a receive longer than the host says: a shared queue
+    /// that ran empty breaks no connection (SRQ-10), but it holds up no close either.
     fn may_wait_on(&self) -> bool {
         self.to.shares_receives() && !self.from.is_closing()
     }
@@ -303,7 +303,7 @@ impl Flow {
     }
 
     /// Goes in through the peer's queue pair, if that lets this side do `wanted` at all.
-    fn enter(&self, wanted: Rights) -> Result<Entered<'_, ()>, Denied> {
+    fn enter(&self, wanted: Rights) -> Result<GateGuard<'_, ()>, Denied> {
         if !self.to.peer_may(wanted) {
             return Err(Denied::Rights);
         }
@@ -345,7 +345,7 @@ impl Flow {
             Ok(None) => return self.refuse(exec, Status::RemoteInvalidRequest),
             Err(denied) => return self.end_fault(exec, Fault::Source(denied)),
         };
-        match transfer::copy(&Place::Inline(&old), &self.local(&exec.job), 0, 8) {
+        match transfer::copy(&Payload::Inline(&old), &self.local(&exec.job), 0, 8) {
             Ok(_) => Phase::Finish,
             Err(fault) => self.end_fault(exec, fault),
         }
@@ -412,7 +412,7 @@ impl Flow {
         self.end(exec, Status::Success, Status::Success)
     }
 
-    fn count(&self, job: &Job) {
+    fn count(&self, job: &SendWqe) {
         let (own, peer) = (self.from.adapter(), self.to.adapter());
         let (kind, out, back) = match job.work {
             Work::Send { .. } => (Counter::Sends, true, true),

@@ -20,17 +20,16 @@
 //!            <- both attached ->   established / not_established
 //! ```
 //!
-//! An [`Offer`] is decided once: accepted, rejected, given up by the active side or timed out;
-//! what was accepted and waits for the active side ends once, too.
-//! Each side's [`Side`] sees to it that `closed` comes once, and only after the connection was
-//! reported up.
+//! A [`ConnectRequest`] is decided once: accepted, rejected, given up by the active side or timed
+//! out; what was accepted and waits for the active side ends once, too. Each side's [`Endpoint`]
+//! sees to it that `closed` comes once, and only after the connection was reported up.
 //!
-//! For an address that no listener of this host serves, [`Exchange::submit`] says which error
-//! the user is owed. A transport for the wire will be asked at that point.
+//! For an address that no listener of this host serves, [`ConnectionManager::submit`] says which
+//! error the user is owed. A transport for the wire will be asked at that point.
 //!
 //! Context: process, but for [`LinkOwner::disconnected`] and the timer. Lock order: `listeners`,
-//! then `open`; the state of an offer, who was told of it, and the state of a side are leaves.
-//! Listeners are told under `listeners`, all other events under none of them.
+//! then `open`; the state of an offer, who was notified of it, and the state of a side are leaves.
+//! Listeners are notified under `listeners`, all other events under none of them.
 
 mod address;
 mod listener;
@@ -58,22 +57,22 @@ use kernel::{
 };
 
 pub(crate) use address::{
-    NotReserved,
     Reservation,
+    ReserveError,
     Route, //
 };
 pub(crate) use listener::{
     Listener,
     ListenerEvents, //
 };
-pub(crate) use offer::NotConfirmed;
+pub(crate) use offer::ConfirmError;
 pub(crate) use offer::{
+    AcceptError,
+    ConnectRequest, //
     Gone,
-    NotAccepted,
-    Offer, //
 };
 
-use address::Book;
+use address::AddressTable;
 
 use super::{
     qp::QueuePair,
@@ -85,7 +84,7 @@ use super::{
 };
 
 /// Makes the transport between two queue pairs of this host. May sleep.
-pub(crate) type Join = fn(&Arc<QueuePair>, &Arc<QueuePair>) -> Result<Arc<dyn Transport>>;
+pub(crate) type ConnectFn = fn(&Arc<QueuePair>, &Arc<QueuePair>) -> Result<Arc<dyn Transport>>;
 
 /// How long an offer may wait, in milliseconds.
 #[derive(Clone, Copy)]
@@ -109,43 +108,43 @@ impl Timeouts {
 
 /// Why nobody listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotListening {
+pub(crate) enum ListenError {
     /// The address is in use on this device.
     InUse,
     /// No memory.
     NoMemory,
 }
 
-/// What a connected or connecting side is told. Any context; the face only passes it on.
+/// What a connected or connecting side is notified. Any context; the face only passes it on.
 pub(crate) trait ConnectionEvents: Send + Sync {
     /// To the active side: the answer. Told exactly once for each connect that was taken.
     ///
     /// An error when the answer could not be delivered. An answer that is a failure and carries no
-    /// data needs no memory, and is delivered always. Where [`Ask::confirms`] and the passive side
-    /// waits for it, a success is only the passive side's consent.
+    /// data needs no memory, and is delivered always. Where [`ConnectParams::confirms`] and the
+    /// passive side waits for it, a success is only the passive side's consent.
     fn reply(&self, answer: Result<ReadLimits, Status>, private_data: &[u8]) -> Result;
     /// To the passive side: the connection that it accepted is up.
     fn established(&self, limits: ReadLimits);
     /// To a passive side that waits for the confirmation, in place of `established`: nothing comes
     /// of what it accepted. `Timeout` when the active side did not confirm in time, else `Aborted`.
     fn not_established(&self, _status: Status) {}
-    /// Whether this side, if it is the passive one, waits for the active side's confirmation
-    /// before it is connected. After such an accept exactly one of `established` and
+    /// Returns true if this side, if it is the passive one, waits for the active side's
+    /// confirmation before it is connected. After such an accept exactly one of `established` and
     /// `not_established` follows.
     fn confirms(&self) -> bool {
         false
     }
     /// The connection is gone, by the peer or by this side. Told exactly once after it was up; an
-    /// error when the event could not be delivered and has to be told again.
+    /// error when the event could not be delivered and has to be notified again.
     fn closed(&self, by_peer: bool) -> Result;
 }
 
 /// Where connections are made.
 #[pin_data]
-pub(crate) struct Exchange {
-    join: Join,
+pub(crate) struct ConnectionManager {
+    join: ConnectFn,
     timeouts: Timeouts,
-    book: Arc<Book>,
+    book: Arc<AddressTable>,
     #[pin]
     listeners: Mutex<KVec<Arc<Listener>>>,
     /// Offers that nobody has decided on; numbers go up and are not used again.
@@ -154,21 +153,21 @@ pub(crate) struct Exchange {
 }
 
 struct OpenOffers {
-    offers: RBTree<NonZeroUsize, Arc<Offer>>,
+    offers: RBTree<NonZeroUsize, Arc<ConnectRequest>>,
     next: NonZeroUsize,
 }
 
-/// Numbers that an offer has to itself: its own, and one for each time that a listener is told.
+/// Numbers that an offer has to itself: its own, and one for each time that a listener is notified.
 const NUMBERS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(0xFFFF);
 
-/// Whether listeners of several network namespaces may be at that address of one device: who they
-/// are for the connection manager keeps to itself.
+/// Returns true if listeners of several network namespaces may be at that address of one device:
+/// who they are for the connection manager keeps to itself.
 fn may_be_shared(at: &SocketAddr) -> bool {
     at.ip().is_unspecified() || at.ip().is_loopback()
 }
 
 /// What the active side asks for.
-pub(crate) struct Ask {
+pub(crate) struct ConnectParams {
     pub(crate) net: u64,
     pub(crate) local: SocketAddr,
     pub(crate) remote: SocketAddr,
@@ -178,17 +177,17 @@ pub(crate) struct Ask {
     pub(crate) limits: ReadLimits,
     pub(crate) private_data: KVec<u8>,
     pub(crate) events: Arc<dyn ConnectionEvents>,
-    /// Whether the active side wants to have the last word, by [`Offer::confirm`].
+    /// Whether the active side wants to have the last word, by [`ConnectRequest::confirm`].
     pub(crate) confirms: bool,
     /// Whether a listener that has no room is asked again until the time for the answer is over;
     /// else that is a refusal.
     pub(crate) waits: bool,
 }
 
-impl Exchange {
+impl ConnectionManager {
     /// An exchange without listeners. May sleep. `ENOMEM` when there is no memory.
-    pub(crate) fn new(join: Join, timeouts: Timeouts) -> Result<Arc<Self>> {
-        let book = Book::new()?;
+    pub(crate) fn new(join: ConnectFn, timeouts: Timeouts) -> Result<Arc<Self>> {
+        let book = AddressTable::new()?;
         Arc::pin_init(
             pin_init!(Self {
                 join,
@@ -208,24 +207,24 @@ impl Exchange {
     ///
     /// Listeners of several devices may share an address: the connection manager listens on all
     /// of them at a wildcard and at a loopback address, whoever has it, and does so for listeners
-    /// of any network namespace. [`NotListening::InUse`] for another address twice on one device,
+    /// of any network namespace. [`ListenError::InUse`] for another address twice on one device,
     /// and for an address that is reserved on this device.
     pub(crate) fn listen(
         &self,
         net: u64,
         at: SocketAddr,
         events: KBox<dyn ListenerEvents>,
-    ) -> Result<Arc<Listener>, NotListening> {
+    ) -> Result<Arc<Listener>, ListenError> {
         self.add(net, at, None, events)
     }
 
     /// Begins to listen at an address that is reserved for this purpose; the listener keeps it.
-    /// May sleep. As [`Exchange::listen`], but one reserved address has one listener.
+    /// May sleep. As [`ConnectionManager::listen`], but one reserved address has one listener.
     pub(crate) fn listen_on(
         &self,
         held: Arc<Reservation>,
         events: KBox<dyn ListenerEvents>,
-    ) -> Result<Arc<Listener>, NotListening> {
+    ) -> Result<Arc<Listener>, ListenError> {
         self.add(held.net(), held.addr(), Some(held), events)
     }
 
@@ -235,28 +234,29 @@ impl Exchange {
         at: SocketAddr,
         held: Option<Arc<Reservation>>,
         events: KBox<dyn ListenerEvents>,
-    ) -> Result<Arc<Listener>, NotListening> {
+    ) -> Result<Arc<Listener>, ListenError> {
         let device = events.device();
         let is_held = held.is_some();
         let may_share = may_be_shared(&at);
         let listener = Listener::new(net, at, self.next_number(), held, events)
-            .map_err(|_| NotListening::NoMemory)?;
+            .map_err(|_| ListenError::NoMemory)?;
         let mut listeners = self.listeners.lock();
         let is_taken = listeners
             .iter()
             .any(|l| l.is_at(device, net, &at) && (!may_share || (is_held && l.is_held())));
         if is_taken || (!is_held && self.book.is_reserved(device, net, &at)) {
-            return Err(NotListening::InUse);
+            return Err(ListenError::InUse);
         }
         let pushed = listeners.push(listener.clone(), GFP_KERNEL);
-        pushed.map_err(|_| NotListening::NoMemory)?;
+        pushed.map_err(|_| ListenError::NoMemory)?;
         Ok(listener)
     }
 
-    /// Ends listening: no request is told after this returned.
+    /// Ends listening: no request is notified after this returned.
     ///
-    /// Requests that were told may still be answered, but not much later: the consumer may never
-    /// have heard of them, for the connection manager drops what it did not deliver until then.
+    /// Requests that were notified may still be answered, but not much later: the consumer may
+    /// never have heard of them, for the connection manager drops what it did not deliver until
+    /// then.
     pub(crate) fn unlisten(&self, listener: &Arc<Listener>) {
         let mut listeners = self.listeners.lock();
         listeners.retain(|l| !Arc::ptr_eq(l, listener));
@@ -269,14 +269,14 @@ impl Exchange {
     }
 }
 
-impl Exchange {
+impl ConnectionManager {
     /// Makes an offer, to be submitted, that can be found by its number until it is decided. May
     /// sleep. `ENOMEM` when there is no memory.
     ///
-    /// An offer keeps what both sides are told through: a side that keeps the offer lets go of it
-    /// when it is of no more use.
-    pub(crate) fn make_offer(self: &Arc<Self>, ask: Ask) -> Result<Arc<Offer>> {
-        let offer = Offer::new(ask, self.clone(), self.next_number())?;
+    /// An offer keeps what both sides are notified through: a side that keeps the offer lets go of
+    /// it when it is of no more use.
+    pub(crate) fn make_offer(self: &Arc<Self>, ask: ConnectParams) -> Result<Arc<ConnectRequest>> {
+        let offer = ConnectRequest::new(ask, self.clone(), self.next_number())?;
         let node = RBTreeNode::new(offer.number, offer.clone(), GFP_KERNEL)?;
         // Nothing has that number.
         let _ = self.open.lock().offers.insert(node);
@@ -293,13 +293,14 @@ impl Exchange {
     }
 
     /// The offer with that number, if nobody has decided on it. Any context.
-    pub(crate) fn offer(&self, number: NonZeroUsize) -> Option<Arc<Offer>> {
+    pub(crate) fn offer(&self, number: NonZeroUsize) -> Option<Arc<ConnectRequest>> {
         let open = self.open.lock();
         open.offers.get(&number).cloned()
     }
 
-    /// The offer whose [`Offer::request`] is that number, if nobody has decided on it. Any context.
-    pub(crate) fn request(&self, number: NonZeroUsize) -> Option<Arc<Offer>> {
+    /// The offer whose [`ConnectRequest::request`] is that number, if nobody has decided on it. Any
+    /// context.
+    pub(crate) fn request(&self, number: NonZeroUsize) -> Option<Arc<ConnectRequest>> {
         let first = NonZeroUsize::new(number.get() & !(NUMBERS.get() - 1))?;
         let offer = self.offer(first)?;
         (offer.request() == Some(number)).then_some(offer)

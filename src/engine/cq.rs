@@ -22,8 +22,8 @@
 //! Context: any, but for making, resizing and closing. Lock order: `resizing`; queue locks of
 //! queue pairs, then `inner`, then the timer.
 
-mod calls;
 mod moderation;
+mod notify;
 
 use kernel::{
     impl_has_work,
@@ -42,12 +42,12 @@ use kernel::{
 use super::{
     counters::Counter,
     domain::Adapter,
+    notifier::Notifier,
     ring::{
-        Elastic,
-        NotResized,
+        ResizableRing,
+        ResizeError,
         Ring, //
     },
-    upcall::Upcalls,
     work::Completion, //
 };
 use crate::sys::{
@@ -101,11 +101,11 @@ impl Arm {
 
 /// What happens when entries are there already while a consumer arms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IfPresent {
+pub(crate) enum MissedEvents {
     /// Nothing (verbs).
-    Wait,
+    Ignore,
     /// They satisfy the arm at once if they came since the last call (NDK, ARM-07 to ARM-09).
-    Call,
+    Report,
 }
 
 /// A queue has overflowed or is broken.
@@ -121,7 +121,7 @@ pub(crate) enum Failure {
     Fatal,
 }
 
-/// What a face is told. Called in softirq, one call at a time, under no lock.
+/// What a face is notified. Called in softirq, one call at a time, under no lock.
 pub(crate) trait CqEvents: Send + Sync {
     /// Returns true if the calls only schedule work of the consumer, so that they may be made in
     /// any context and under any lock; always the same. On the CPU of the queue they are made
@@ -139,10 +139,10 @@ const NOTIFY: u32 = 1;
 const FAILED: u32 = 2;
 
 struct Inner {
-    ring: Elastic<Ring<Completion>>,
+    ring: ResizableRing<Ring<Completion>>,
     arm: Option<Arm>,
     /// How many of the newest entries came since the consumer was last called.
-    fresh: u32,
+    unreported: u32,
     /// One of those, or of those taken meanwhile, is a request that failed.
     urgent: bool,
     failure: Option<Failure>,
@@ -165,7 +165,7 @@ pub(crate) struct CompletionQueue {
     #[pin]
     timer: HrTimer<Self>,
     #[pin]
-    upcalls: Upcalls,
+    upcalls: Notifier,
     #[pin]
     work: Work<Self>,
 }
@@ -185,9 +185,9 @@ impl CompletionQueue {
         events: KBox<dyn CqEvents>,
     ) -> Result<Arc<Self>> {
         let inner = Inner {
-            ring: Elastic::new(Ring::new(depth, Completion::BLANK)?),
+            ring: ResizableRing::new(Ring::new(depth, Completion::BLANK)?),
             arm: None,
-            fresh: 0,
+            unreported: 0,
             urgent: false,
             failure: None,
             moderator: Moderator::OFF,
@@ -200,14 +200,14 @@ impl CompletionQueue {
                 resizing <- new_mutex!(()),
                 inner <- new_spinlock_irq!(inner),
                 timer <- HrTimer::new(),
-                upcalls <- Upcalls::new(),
+                upcalls <- Notifier::new(),
                 work <- new_work!("ndk_cq"),
             }),
             GFP_KERNEL,
         )
     }
 
-    /// Adds an entry; what it satisfies is told soon, in softirq.
+    /// Adds an entry; what it satisfies is notified soon, in softirq.
     ///
     /// The entry that does not fit breaks the queue; the caller then breaks its queue pair.
     #[inline]
@@ -217,20 +217,20 @@ impl CompletionQueue {
             return Err(Failed);
         }
         if inner.ring.room().is_none_or(|r| r.push(entry).is_err()) {
-            let news = self.fail(&mut inner, Failure::Overrun);
+            let events = self.fail(&mut inner, Failure::Overrun);
             drop(inner);
             self.adapter.count(Counter::CqOverflows, 1);
-            self.raise(news);
+            self.raise(events);
             return Err(Failed);
         }
-        inner.fresh += 1;
+        inner.unreported += 1;
         inner.urgent |= !entry.status.is_success();
         let arm = inner.arm.filter(|arm| arm.is_satisfied_by(&entry));
         if arm.is_some() {
             inner.arm = None;
         }
         inner.moderator.gather();
-        let call = self.is_to_call(&mut inner, arm.is_some());
+        let call = self.should_notify(&mut inner, arm.is_some());
         drop(inner);
         if let Some(arm) = arm {
             self.adapter.count(arm.counter(), 1);
@@ -254,24 +254,24 @@ impl CompletionQueue {
             take(entry);
             taken += 1;
         }
-        inner.fresh = inner.fresh.min(inner.ring.len());
-        inner.urgent &= inner.fresh > 0;
+        inner.unreported = inner.unreported.min(inner.ring.len());
+        inner.urgent &= inner.unreported > 0;
         taken
     }
 
-    /// Arms the queue; says whether entries are there.
-    pub(crate) fn arm(self: &Arc<Self>, arm: Arm, if_present: IfPresent) -> bool {
+    /// Arms the queue; returns true if entries are there.
+    pub(crate) fn arm(self: &Arc<Self>, arm: Arm, if_present: MissedEvents) -> bool {
         let mut inner = self.inner.lock();
         let joined = inner.arm.map_or(arm, |old| old.joined_by(arm));
         let present = !inner.ring.is_empty();
         let failed = inner.failure.is_some();
         let satisfied = match if_present {
-            IfPresent::Wait => false,
+            MissedEvents::Ignore => false,
             // What is asked for now counts, not what it was joined with (ARM-09).
-            IfPresent::Call => failed || (inner.fresh > 0 && arm != Arm::Errors),
+            MissedEvents::Report => failed || (inner.unreported > 0 && arm != Arm::Errors),
         };
         inner.arm = if satisfied { None } else { Some(joined) };
-        let call = satisfied && (failed || self.is_to_call(&mut inner, true));
+        let call = satisfied && (failed || self.should_notify(&mut inner, true));
         drop(inner);
         if satisfied {
             self.adapter.count(joined.counter(), 1);
@@ -291,17 +291,17 @@ impl CompletionQueue {
     ///
     /// Entries may come and go meanwhile; until the return the smaller of the two depths may be
     /// the one in force. May sleep.
-    pub(crate) fn resize(self: &Arc<Self>, depth: u32) -> Result<(), NotResized> {
+    pub(crate) fn resize(self: &Arc<Self>, depth: u32) -> Result<(), ResizeError> {
         let _one_at_a_time = self.resizing.lock();
-        let ring = Ring::new(depth, Completion::BLANK).map_err(|_| NotResized::NoMemory)?;
+        let ring = Ring::new(depth, Completion::BLANK).map_err(|_| ResizeError::NoMemory)?;
         // Rings go where no lock is held but the one that may be held asleep.
         let begun = self.inner.lock().ring.begin(ring);
-        begun.map_err(|_| NotResized::TooMany)?;
+        begun.map_err(|_| ResizeError::TooMany)?;
         loop {
             let mut inner = self.inner.lock();
             let old = inner.ring.step();
             // A held call may wait for more than there is room for now.
-            let call = old.is_some() && self.is_to_call(&mut inner, false);
+            let call = old.is_some() && self.should_notify(&mut inner, false);
             drop(inner);
             if call {
                 self.raise(NOTIFY);
@@ -326,7 +326,7 @@ impl CompletionQueue {
         let mut inner = self.inner.lock();
         let rule = Rule::new(interval_us, count, inner.ring.limit())?;
         let verdict = inner.moderator.change(rule, time::now_ns());
-        let call = self.follow(verdict);
+        let call = self.apply(verdict);
         drop(inner);
         if call {
             self.raise(NOTIFY);
@@ -334,8 +334,8 @@ impl CompletionQueue {
         Ok(())
     }
 
-    /// Fails the queue for good: it takes no entry any more, and whoever armed it is told so, as
-    /// is whoever arms it later. What it holds stays readable. Any context.
+    /// Fails the queue for good: it takes no entry any more, and whoever armed it is notified so,
+    /// as is whoever arms it later. What it holds stays readable. Any context.
     ///
     /// Queue pairs that report to it break when they next try; the face breaks those that do not.
     pub(crate) fn break_down(self: &Arc<Self>) {
@@ -343,9 +343,9 @@ impl CompletionQueue {
         if inner.failure.is_some() {
             return;
         }
-        let news = self.fail(&mut inner, Failure::Fatal);
+        let events = self.fail(&mut inner, Failure::Fatal);
         drop(inner);
-        self.raise(news);
+        self.raise(events);
     }
 
     /// Ends all calls; returns when none runs any more. Entries may still come and be taken. May
@@ -361,16 +361,16 @@ impl CompletionQueue {
         let _one_at_a_time = self.resizing.lock();
         // What is large goes now, where it may sleep: the last reference may go anywhere.
         let mut inner = self.inner.lock();
-        let ring = core::mem::replace(&mut inner.ring, Elastic::new(Ring::empty()));
+        let ring = core::mem::replace(&mut inner.ring, ResizableRing::new(Ring::empty()));
         // From here on no arm is satisfied but by a failure, and no call is held.
-        inner.fresh = 0;
+        inner.unreported = 0;
         inner.moderator = Moderator::OFF;
         drop(inner);
         drop(ring);
         self.timer.stop();
     }
 
-    /// Whether the queue has failed. Any context.
+    /// Returns true if the queue has failed. Any context.
     pub(crate) fn has_failed(&self) -> bool {
         self.inner.lock().failure.is_some()
     }
@@ -382,7 +382,7 @@ impl CompletionQueue {
         if let Some(arm) = arm {
             self.adapter.count(arm.counter(), 1);
         }
-        let held = self.let_go(inner);
+        let held = self.cancel_held(inner);
         FAILED | if arm.is_some() || held { NOTIFY } else { 0 }
     }
 }

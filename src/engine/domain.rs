@@ -42,8 +42,8 @@ use crate::sys::{
 /// bits.
 const FIRST_QP: u32 = 1 << 24;
 
-/// Bytes that a processor moves in softirq before a task has its turn there: less than a millisecond
-/// on a processor of today, where the kernel itself goes on with softirqs for two.
+/// Bytes that a processor moves in softirq before a task has its turn there: less than a
+/// millisecond on a processor of today, where the kernel itself goes on with softirqs for two.
 const BYTES_IN_SOFTIRQ: u64 = 4 << 20;
 
 /// What all adapters of the module share.

@@ -6,11 +6,11 @@
 
 use super::{
     counters::Counter,
-    memory::NotRevoked,
+    memory::RevokeError,
     qp::QueuePair,
     region::{
-        NotRegistered,
-        Terms, //
+        RegAttr, //
+        RegisterError,
     },
     status::Status,
     token::Token,
@@ -41,7 +41,7 @@ pub(crate) fn execute(qp: &QueuePair, work: &Work) -> Local {
             rights,
             staged,
         } => {
-            let terms = Terms {
+            let terms = RegAttr {
                 domain: user.domain,
                 rights,
                 base,
@@ -97,11 +97,11 @@ pub(crate) fn execute_at_once(qp: &QueuePair, work: &Work) -> bool {
     }
 }
 
-fn registered(made: Result<(), NotRegistered>, failure: Status) -> Local {
+fn registered(made: Result<(), RegisterError>, failure: Status) -> Local {
     match made {
         Ok(()) => Local::Done(Status::Success),
-        Err(NotRegistered::Busy) => Local::Again,
-        Err(NotRegistered::Valid | NotRegistered::TooLong | NotRegistered::NotAllowed) => {
+        Err(RegisterError::Busy) => Local::Again,
+        Err(RegisterError::Valid | RegisterError::TooLong | RegisterError::NotAllowed) => {
             Local::Done(failure)
         }
     }
@@ -112,8 +112,8 @@ pub(crate) fn invalidate(qp: &QueuePair, token: Token, must_be_valid: bool) -> L
     let adapter = qp.adapter();
     match adapter.regions().revoke(token, qp.local_user().domain) {
         Ok(()) => adapter.count(Counter::InvalidationsLocal, 1),
-        Err(NotRevoked::AlreadyInvalid) if !must_be_valid => (),
-        Err(NotRevoked::AlreadyInvalid | NotRevoked::NotAllowed) => {
+        Err(RevokeError::AlreadyInvalid) if !must_be_valid => (),
+        Err(RevokeError::AlreadyInvalid | RevokeError::NotAllowed) => {
             adapter.count(Counter::InvalidationsRefused, 1);
             return Local::Done(Status::LocalOperation);
         }

@@ -35,10 +35,10 @@ use super::{
         Binding,
         DomainId,
         Kind,
-        NotRegistered,
+        RegAttr,
+        RegisterError,
         Registration,
         Slot,
-        Terms,
         WindowOwner, //
     },
     rights::{
@@ -48,11 +48,11 @@ use super::{
     spans::SpanList,
     token::Token, //
 };
-pub(crate) use revoke::NotRevoked;
+pub(crate) use revoke::RevokeError;
 
 use crate::sys::{
     gate::{
-        Entered,
+        GateGuard,
         Refused, //
     },
     span::Run, //
@@ -114,8 +114,8 @@ pub(crate) struct User {
 
 /// The right to touch a range of a registration, as long as it exists.
 pub(crate) struct Access<'t> {
-    _window: Option<Entered<'t, Registration>>,
-    region: Entered<'t, Registration>,
+    _window: Option<GateGuard<'t, Registration>>,
+    region: GateGuard<'t, Registration>,
     offset: u64,
     len: u64,
 }
@@ -137,7 +137,7 @@ impl Access<'_> {
         run.unwrap_or(Run::EMPTY)
     }
 
-    /// Whether the range is memory at all, where the region does not say so.
+    /// Returns true if the range is memory at all, where the region does not say so.
     ///
     /// The consumer that gave a key for all memory away trusts its peer with its data; but a wrong
     /// address must not bring the host down.
@@ -198,14 +198,14 @@ impl MemoryTable {
         match self.grow(index) {
             Ok(slot) => Ok((index, slot)),
             Err(e) => {
-                self.forget(index);
+                self.put(index);
                 Err(e)
             }
         }
     }
 
     /// Puts a slot back; one whose chunk could not be made is lost to the table.
-    fn forget(&self, index: u32) {
+    fn put(&self, index: u32) {
         let mut free = self.free.lock();
         if let Some(slot) = self.slot(index) {
             slot.set_next_free(free.returned);
@@ -215,21 +215,21 @@ impl MemoryTable {
         }
     }
 
-    /// Takes a slot for `kind` and lets `furnish` prepare it; the result is its first token.
+    /// Takes a slot for `kind` and lets `init` prepare it; the result is its first token.
     ///
     /// The key goes on from where the last owner of the slot left it.
-    fn settle(
+    fn assign(
         &self,
         domain: DomainId,
         kind: Kind,
-        furnish: impl FnOnce(&Slot, u8) -> Result,
+        init: impl FnOnce(&Slot, u8) -> Result,
     ) -> Result<Token> {
         let (index, slot) = self.take()?;
         let key = slot.gate.key().wrapping_add(1);
-        slot.settle(domain, kind);
-        if let Err(e) = furnish(slot, key) {
-            slot.vacate();
-            self.forget(index);
+        slot.assign(domain, kind);
+        if let Err(e) = init(slot, key) {
+            slot.release();
+            self.put(index);
             return Err(e);
         }
         Token::new(index, key).ok_or(ENOMEM)
@@ -237,14 +237,14 @@ impl MemoryTable {
 
     /// Makes a fast-register region of up to `pieces` pieces, not valid yet. May sleep.
     pub(crate) fn add_fast(&self, domain: DomainId, pieces: usize) -> Result<Token> {
-        self.settle(domain, Kind::Fast, |slot, _| slot.furnish(pieces))
+        self.assign(domain, Kind::Fast, |slot, _| slot.init(pieces))
     }
 
     /// The same, for an owner whose own token stays as it is given here, under whatever token a
     /// registration is made for the peer (FREG-11). May sleep.
     pub(crate) fn add_fast_steady(&self, domain: DomainId, pieces: usize) -> Result<Token> {
-        self.settle(domain, Kind::Fast, |slot, key| {
-            slot.furnish(pieces)?;
+        self.assign(domain, Kind::Fast, |slot, key| {
+            slot.init(pieces)?;
             slot.set_own_key(key);
             Ok(())
         })
@@ -258,7 +258,7 @@ impl MemoryTable {
         domain: DomainId,
         owner: Option<Arc<dyn WindowOwner>>,
     ) -> Result<Token> {
-        self.settle(domain, Kind::Window, |slot, key| {
+        self.assign(domain, Kind::Window, |slot, key| {
             if let Some(owner) = owner {
                 slot.set_own_key(key);
                 slot.set_owner(owner);
@@ -268,8 +268,8 @@ impl MemoryTable {
     }
 
     /// Makes a region that is valid until it is removed. May sleep.
-    pub(crate) fn add_fixed(&self, spans: SpanList, terms: Terms) -> Result<Token> {
-        self.settle(terms.domain, Kind::Fixed, |slot, key| {
+    pub(crate) fn add_fixed(&self, spans: SpanList, terms: RegAttr) -> Result<Token> {
+        self.assign(terms.domain, Kind::Fixed, |slot, key| {
             slot.register_fixed(key, spans, terms)
         })
     }
@@ -281,10 +281,10 @@ impl MemoryTable {
         let Some(slot) = self.slot(index) else {
             return;
         };
-        while !slot.vacate() {
+        while !slot.release() {
             slot.wait_for_access();
         }
-        self.forget(index);
+        self.put(index);
     }
 
     /// Stages the pieces of the next registration of a fast-register region. Any context.
@@ -313,19 +313,19 @@ impl MemoryTable {
         }
     }
 
-    /// Makes what is staged valid under the whole of `token`: the mapping that came with the request,
-    /// if it has a number, else what was staged last. Any context.
+    /// Makes what is staged valid under the whole of `token`: the mapping that came with the
+    /// request, if it has a number, else what was staged last. Any context.
     pub(crate) fn register_staged(
         &self,
         token: Token,
-        terms: Terms,
+        terms: RegAttr,
         number: Option<u32>,
-    ) -> Result<(), NotRegistered> {
+    ) -> Result<(), RegisterError> {
         match self.slot(token.index()) {
             Some(slot) if slot.is(terms.domain, Kind::Fast) => {
                 slot.register(Kind::Fast, token.key(), terms, number)
             }
-            Some(_) | None => Err(NotRegistered::NotAllowed),
+            Some(_) | None => Err(RegisterError::NotAllowed),
         }
     }
 
@@ -372,7 +372,7 @@ impl MemoryTable {
     /// The part of a region that a window opens.
     fn through<'t>(
         &'t self,
-        window: Entered<'t, Registration>,
+        window: GateGuard<'t, Registration>,
         binding: Binding,
         user: User,
         offset: u64,
@@ -395,7 +395,7 @@ impl MemoryTable {
         })
     }
 
-    /// A bind of `window` failed or was cancelled; the owner of the window is told.
+    /// A bind of `window` failed or was cancelled; the owner of the window is notified.
     pub(crate) fn not_bound(&self, window: Token) {
         if let Some(slot) = self.slot(window.index()) {
             slot.not_bound(window.key());
@@ -413,31 +413,31 @@ impl MemoryTable {
         rights: Rights,
         addr: u64,
         len: u64,
-    ) -> Result<(), NotRegistered> {
-        let slot = self.slot(window.index()).ok_or(NotRegistered::NotAllowed)?;
-        let parent = self.slot(region.index()).ok_or(NotRegistered::NotAllowed)?;
-        let qp = user.qp.ok_or(NotRegistered::NotAllowed)?;
+    ) -> Result<(), RegisterError> {
+        let slot = self.slot(window.index()).ok_or(RegisterError::NotAllowed)?;
+        let parent = self.slot(region.index()).ok_or(RegisterError::NotAllowed)?;
+        let qp = user.qp.ok_or(RegisterError::NotAllowed)?;
         let entry = parent.gate.enter(region.key());
-        let entry = entry.map_err(|_| NotRegistered::NotAllowed)?;
+        let entry = entry.map_err(|_| RegisterError::NotAllowed)?;
         // Neither changes its owner now: the one is entered, the other looked at once more below.
         if !slot.is(user.domain, Kind::Window) || !parent.is(user.domain, Kind::Fixed) {
-            return Err(NotRegistered::NotAllowed);
+            return Err(RegisterError::NotAllowed);
         }
         // The local write that remote writes need is the region's, not one the caller names.
         if !rights.is_remote() || !rights.remote().with(entry.rights).is_consistent() {
-            return Err(NotRegistered::NotAllowed);
+            return Err(RegisterError::NotAllowed);
         }
         let offset = offset_in(entry.base, entry.len, addr, len);
         let binding = Binding {
             region,
             serial: entry.serial,
-            offset: offset.ok_or(NotRegistered::TooLong)?,
+            offset: offset.ok_or(RegisterError::TooLong)?,
             qp,
         };
         slot.register(
             Kind::Window,
             window.key(),
-            Terms {
+            RegAttr {
                 domain: user.domain,
                 rights,
                 base: addr,

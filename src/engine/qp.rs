@@ -2,12 +2,12 @@
 
 //! [`QueuePair`]: two queues, a state, and the link to the peer.
 //!
-//! - A consumer posts; the request waits in its queue, and the transport is told ([`Posting`]).
+//! - A consumer posts; the request waits in its queue, and the transport is notified ([`Posting`]).
 //! - The transport starts requests in order and completes each exactly once; at the peer it takes
 //!   a receive, fills it and finishes it.
 //! - The first failure, a disconnect by either side or the consumer's own wish moves the queue
 //!   pair to the error state ([`QueuePair::fail`]): what was not started is flushed, what was is
-//!   ended by the transport, and whoever set the connection up is told once.
+//!   ended by the transport, and whoever set the connection up is notified once.
 //!
 //! Lock order: `rq`, then the shared queue's lock, then the completion queue's or `link`; `link`,
 //! then `sq`, then the completion queue's or the one of a region. `sq` and `rq` are never held
@@ -45,17 +45,17 @@ use kernel::{
 };
 
 pub(crate) use parts::{
-    Arrival,
     Caps,
-    Job,
-    NotPosted,
-    Parts,
+    PostError,
     QpEvents, //
+    QpParams,
+    RecvCompletion,
+    SendWqe,
 };
 pub(crate) use post::Posting;
 pub(crate) use receive::{
-    Receive,
     ReceiveRing,
+    RecvWqe,
     Taken, //
 };
 pub(crate) use send::Next;
@@ -76,6 +76,7 @@ use super::{
         Domain, //
     },
     memory::User,
+    notifier::Notifier,
     rights::Rights,
     srq::SharedReceive,
     state::{
@@ -87,7 +88,6 @@ use super::{
         ConnectionId,
         Link, //
     },
-    upcall::Upcalls,
     work::{
         Completion,
         Operation,
@@ -97,8 +97,8 @@ use super::{
 use crate::sys::{
     event::Event,
     gate::{
-        Entered,
         Gate, //
+        GateGuard,
     }, //
 };
 
@@ -135,7 +135,7 @@ pub(crate) struct QueuePair {
     #[pin]
     link: SpinLockIrq<Option<Link>>,
     #[pin]
-    upcalls: Upcalls,
+    upcalls: Notifier,
     #[pin]
     work: WorkStruct<Self>,
     /// Signalled when something ended while the queue pair is being destroyed.
@@ -149,7 +149,7 @@ impl_has_work! {
 
 impl QueuePair {
     /// A queue pair in the state `Reset`. May sleep.
-    pub(crate) fn new(parts: Parts, caps: Caps) -> Result<Arc<Self>> {
+    pub(crate) fn new(parts: QpParams, caps: Caps) -> Result<Arc<Self>> {
         let mut caps = caps;
         if let Some(shared) = &parts.shared {
             caps.receives = 0;
@@ -181,7 +181,7 @@ impl QueuePair {
                 sq <- new_spinlock_irq!(sends),
                 rq <- new_spinlock_irq!(receives),
                 link <- new_spinlock_irq!(None),
-                upcalls <- Upcalls::new(),
+                upcalls <- Notifier::new(),
                 work <- new_work!("ndk_qp"),
                 settled <- Event::new(),
             }),
@@ -230,12 +230,12 @@ impl QueuePair {
         State::from_number(self.state.load(Acquire))
     }
 
-    /// Whether the peer may do `wanted` through this queue pair at all.
+    /// Returns true if the peer may do `wanted` through this queue pair at all.
     pub(crate) fn peer_may(&self, wanted: Rights) -> bool {
         Rights::from_bits(self.peer_rights.load(Relaxed)).allow(wanted)
     }
 
-    /// Whether the queue pair has that connection now.
+    /// Returns true if the queue pair has that connection now.
     #[inline]
     pub(crate) fn is_connected_by(&self, connection: ConnectionId) -> bool {
         self.connection.load(Acquire) == connection.number()
@@ -253,7 +253,7 @@ impl QueuePair {
     /// has left, or got `None`: nothing is cancelled while somebody is inside, so that a consumer
     /// may have its memory back when its queues are drained.
     #[inline]
-    pub(crate) fn admit_peer(&self, connection: ConnectionId) -> Option<Entered<'_, ()>> {
+    pub(crate) fn admit_peer(&self, connection: ConnectionId) -> Option<GateGuard<'_, ()>> {
         let inside = self.inbound.enter(0).ok()?;
         // Looked at from inside: from here on no other connection comes before this one has left.
         self.is_connected_by(connection).then_some(inside)
@@ -269,14 +269,14 @@ impl QueuePair {
         self: &Arc<Self>,
         context: u64,
         sges: impl ExactSizeIterator<Item = Sge>,
-    ) -> Result<(), NotPosted> {
+    ) -> Result<(), PostError> {
         if self.shared.is_some() {
-            return Err(NotPosted::Invalid);
+            return Err(PostError::Invalid);
         }
         let mut rq = self.rq.lock();
         let admission = self.state().admit_receive();
         if admission == Admission::Refuse {
-            return Err(NotPosted::State);
+            return Err(PostError::State);
         }
         rq.ring.post(context, sges)?;
         if core::mem::take(&mut rq.waiting) {
@@ -298,12 +298,12 @@ impl QueuePair {
     }
 
     /// For a transport: takes the next request that may begin on that connection.
-    pub(crate) fn start(&self, connection: ConnectionId, job: &mut Job) -> Next {
+    pub(crate) fn start(&self, connection: ConnectionId, job: &mut SendWqe) -> Next {
         self.start_next(connection, &mut self.sq.lock(), job)
     }
 
     #[inline]
-    fn start_next(&self, connection: ConnectionId, sq: &mut SendQueue, job: &mut Job) -> Next {
+    fn start_next(&self, connection: ConnectionId, sq: &mut SendQueue, job: &mut SendWqe) -> Next {
         // Under the lock: what is posted after a reset is another connection's.
         match self.is_connected_by(connection) {
             true => sq.start(job),
@@ -332,7 +332,7 @@ impl QueuePair {
     pub(crate) fn complete_and_start(
         self: &Arc<Self>,
         connection: ConnectionId,
-        job: &mut Job,
+        job: &mut SendWqe,
     ) -> Next {
         let mut sq = self.sq.lock();
         let first = sq.finish_first(job.seq, self.cookie, &self.send_cq);
@@ -349,7 +349,7 @@ impl QueuePair {
         next
     }
 
-    /// Completes what is done at the front of the send queue, after `first`; says whether a
+    /// Completes what is done at the front of the send queue, after `first`; returns true if a
     /// graceful close has come to its end.
     ///
     /// One call retires one batch; what is left is for the softirq work.
@@ -362,11 +362,12 @@ impl QueuePair {
     }
 
     fn retire(&self, sq: &mut SendQueue) -> Retired {
-        let calm = self.inbound.is_quiet();
-        sq.retire(calm, self.cookie, &self.send_cq, self.adapter())
+        let drained = self.inbound.is_drained();
+        sq.retire(drained, self.cookie, &self.send_cq, self.adapter())
     }
 
-    /// What follows a batch, without the lock; says whether a graceful close has come to its end.
+    /// What follows a batch, without the lock; returns true if a graceful close has come to its
+    /// end.
     fn after(self: &Arc<Self>, retired: Retired) -> bool {
         if retired.lost {
             self.break_down();
@@ -381,7 +382,7 @@ impl QueuePair {
     pub(crate) fn take_receive(
         self: &Arc<Self>,
         connection: ConnectionId,
-        receive: &mut Receive,
+        receive: &mut RecvWqe,
     ) -> Taken {
         let mut rq = self.rq.lock();
         if rq.flushing || rq.taken || !self.is_connected_by(connection) {
@@ -400,7 +401,7 @@ impl QueuePair {
     }
 
     /// For a transport: finishes the receive that was taken. A failure breaks the queue pair.
-    pub(crate) fn finish_receive(self: &Arc<Self>, receive: &Receive, arrival: Arrival) {
+    pub(crate) fn finish_receive(self: &Arc<Self>, receive: &RecvWqe, arrival: RecvCompletion) {
         let mut rq = self.rq.lock();
         rq.taken = false;
         if arrival.status == Status::Flushed {
@@ -444,16 +445,16 @@ impl QueuePair {
     ///
     /// One call cancels one batch; what is left is for the softirq work.
     fn flush_receives(self: &Arc<Self>) {
-        let mut news = RETIRE;
+        let mut events = RETIRE;
         for _ in 0..BATCH {
             let mut rq = self.rq.lock();
-            if !rq.flushing || rq.taken || !self.inbound.is_quiet() {
-                news = 0;
+            if !rq.flushing || rq.taken || !self.inbound.is_drained() {
+                events = 0;
                 break;
             }
             let Some(context) = rq.aborted.take().or_else(|| rq.ring.cancel()) else {
                 let ended = self.shared.is_some() && !core::mem::replace(&mut rq.ended, true);
-                news = if ended { LAST_RECEIVE } else { 0 };
+                events = if ended { LAST_RECEIVE } else { 0 };
                 break;
             };
             let entry = Completion {
@@ -467,7 +468,7 @@ impl QueuePair {
             let _ = rq.report(&self.receive_cq, entry);
             self.adapter().count(Counter::Flushes, 1);
         }
-        self.raise(news);
+        self.raise(events);
     }
 
     /// A completion queue took no entry: the queue pair cannot report any more.
@@ -487,8 +488,8 @@ impl QueuePair {
         }
     }
 
-    fn raise(self: &Arc<Self>, news: u32) {
-        if news != 0 && self.upcalls.raise(news) {
+    fn raise(self: &Arc<Self>, events: u32) {
+        if events != 0 && self.upcalls.raise(events) {
             let _ = self.adapter().softirqs().enqueue(self.clone());
         }
     }
@@ -498,17 +499,17 @@ impl WorkItem for QueuePair {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        let again = this.upcalls.run(|news| {
-            if news & RETIRE != 0 {
+        let again = this.upcalls.run(|events| {
+            if events & RETIRE != 0 {
                 if this.retire_sends(|_| ()) {
                     this.fail();
                 }
                 this.settle();
             }
-            if news & BROKEN != 0 {
+            if events & BROKEN != 0 {
                 this.events.broken();
             }
-            if news & LAST_RECEIVE != 0 {
+            if events & LAST_RECEIVE != 0 {
                 this.events.last_receive_reached();
             }
         });

@@ -126,7 +126,7 @@ struct Staging {
     next: u32,
     /// How many lists the slot has, the live one included.
     lists: usize,
-    /// Who is told when a window is not bound any more.
+    /// Who is notified when a window is not bound any more.
     owner: Option<Arc<dyn WindowOwner>>,
 }
 
@@ -169,7 +169,7 @@ pub(crate) trait WindowOwner: Send + Sync {
 pub(crate) struct Slot {
     pub(crate) gate: Gate<Registration>,
     /// Domain and kind of the present owner; 0 while the slot is free.
-    tenure: Atomic<u64>,
+    assignment: Atomic<u64>,
     /// With `STEADY`: the key under which the owner itself always finds the registration.
     own_key: Atomic<u32>,
     /// While the slot is free: the next free one, 0 at the end. Guarded by the table's list lock.
@@ -180,7 +180,7 @@ pub(crate) struct Slot {
 
 /// Why a registration could not be made now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotRegistered {
+pub(crate) enum RegisterError {
     /// An old access is still running: try again soon.
     Busy,
     /// The region is still valid.
@@ -193,8 +193,8 @@ pub(crate) enum NotRegistered {
 
 const STEADY: u32 = 0x100;
 
-/// Packs an owner for [`Slot::tenure`]. Domain numbers are counted up from one, far below 2^56.
-const fn tenure(domain: DomainId, kind: Kind) -> u64 {
+/// Packs an owner for [`Slot::assignment`]. Domain numbers are counted up from one, far below 2^56.
+const fn assignment(domain: DomainId, kind: Kind) -> u64 {
     (domain << 8) | kind.number()
 }
 
@@ -202,21 +202,21 @@ impl Slot {
     pub(super) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             gate: Gate::new(Registration::NOTHING),
-            tenure: Atomic::new(0),
+            assignment: Atomic::new(0),
             own_key: Atomic::new(0),
             next_free: Atomic::new(0),
             staging <- new_spinlock_irq!(Staging::new()),
         })
     }
 
-    /// Whether the slot belongs to an object of this kind and domain.
+    /// Returns true if the slot belongs to an object of this kind and domain.
     pub(super) fn is(&self, domain: DomainId, kind: Kind) -> bool {
-        self.tenure.load(Acquire) == tenure(domain, kind)
+        self.assignment.load(Acquire) == assignment(domain, kind)
     }
 
-    /// Whether it is a window, whoever owns it.
+    /// Returns true if it is a window, whoever owns it.
     fn is_window(&self) -> bool {
-        self.tenure.load(Acquire) & 0xFF == Kind::Window.number()
+        self.assignment.load(Acquire) & 0xFF == Kind::Window.number()
     }
 
     /// From now on the owner's token with `key` names whatever is registered (FREG-11).
@@ -224,20 +224,20 @@ impl Slot {
         self.own_key.store(STEADY | u32::from(key), Release);
     }
 
-    /// Whether the owner's own token has `key`.
+    /// Returns true if the owner's own token has `key`.
     #[inline]
     pub(super) fn is_own_key(&self, key: u8) -> bool {
         self.own_key.load(Acquire) == STEADY | u32::from(key)
     }
 
-    /// Names the one who is told when the window is not bound any more.
+    /// Names the one who is notified when the window is not bound any more.
     pub(super) fn set_owner(&self, owner: Arc<dyn WindowOwner>) {
         self.staging.lock().owner = Some(owner);
     }
 
-    /// Whether nothing uses what a revocation ended; the owner of a window is told.
+    /// Returns true if nothing uses what a revocation ended; the owner of a window is notified.
     pub(super) fn is_drained(&self) -> bool {
-        let (bound, quiet, key) = self.gate.look();
+        let (bound, quiet, key) = self.gate.snapshot();
         let drained = bound || quiet;
         if drained && self.is_window() {
             let owner = self.staging.lock().owner.clone();
@@ -248,7 +248,7 @@ impl Slot {
         drained
     }
 
-    /// The bind under `key` ended without effect; the owner of a window is told.
+    /// The bind under `key` ended without effect; the owner of a window is notified.
     pub(super) fn not_bound(&self, key: u8) {
         let owner = self.staging.lock().owner.clone();
         if let Some(owner) = owner {
@@ -257,8 +257,8 @@ impl Slot {
     }
 
     /// Gives the slot to a new owner. The slot must be free: the table gives it out once.
-    pub(super) fn settle(&self, domain: DomainId, kind: Kind) {
-        self.tenure.store(tenure(domain, kind), Release);
+    pub(super) fn assign(&self, domain: DomainId, kind: Kind) {
+        self.assignment.store(assignment(domain, kind), Release);
     }
 
     /// The slot behind this one in the list of free slots.
@@ -286,7 +286,7 @@ impl Slot {
     }
 
     /// Prepares a fast-register region of up to `pieces` pieces. May sleep.
-    pub(super) fn furnish(&self, pieces: usize) -> Result {
+    pub(super) fn init(&self, pieces: usize) -> Result {
         let live = SpanList::with_capacity(pieces)?;
         let mut spares = KVec::with_capacity(2, GFP_KERNEL)?;
         spares.push(SpanList::with_capacity(pieces)?, GFP_KERNEL)?;
@@ -309,14 +309,14 @@ impl Slot {
 
     /// Ends the owner's time, if nothing uses the registration any more.
     ///
-    /// Says whether it did. When it did not, the gate is closed and the call is to be repeated;
+    /// Returns true if it did. When it did not, the gate is closed and the call is to be repeated;
     /// an access lasts no longer than one bounded copy. Frees memory: not with interrupts off.
-    pub(super) fn vacate(&self) -> bool {
+    pub(super) fn release(&self) -> bool {
         let _ = self.gate.close(None);
         let Some(mut opening) = self.gate.begin() else {
             return false;
         };
-        self.tenure.store(0, Release);
+        self.assignment.store(0, Release);
         self.own_key.store(0, Release);
         let nothing = Registration {
             serial: opening.serial,
@@ -395,22 +395,22 @@ impl Slot {
         &self,
         kind: Kind,
         key: u8,
-        terms: Terms,
+        terms: RegAttr,
         number: Option<u32>,
-    ) -> Result<(), NotRegistered> {
+    ) -> Result<(), RegisterError> {
         if self.gate.is_open() {
-            return Err(NotRegistered::Valid);
+            return Err(RegisterError::Valid);
         }
-        let mut opening = self.gate.begin().ok_or(NotRegistered::Busy)?;
+        let mut opening = self.gate.begin().ok_or(RegisterError::Busy)?;
         // Looked at while the slot cannot change hands: the owner is removed under an opening.
         if !self.is(terms.domain, kind) {
-            return Err(NotRegistered::NotAllowed);
+            return Err(RegisterError::NotAllowed);
         }
         let mut staging = self.staging.lock();
         let list = match number {
             Some(number) => {
                 let list = staging.take_number(number);
-                Some(list.ok_or(NotRegistered::NotAllowed)?)
+                Some(list.ok_or(RegisterError::NotAllowed)?)
             }
             None => staging.mapped.take(),
         };
@@ -420,7 +420,7 @@ impl Slot {
                 (Some(list), Some(_)) => staging.keep(list),
                 (list, _) => staging.mapped = list,
             }
-            return Err(NotRegistered::TooLong);
+            return Err(RegisterError::TooLong);
         }
         if let Some(list) = list {
             let old = core::mem::replace(&mut opening.spans, list);
@@ -437,12 +437,12 @@ impl Slot {
         Ok(())
     }
 
-    /// Makes a region that is valid from now on, until [`Slot::vacate`]. May sleep.
-    pub(super) fn register_fixed(&self, key: u8, spans: SpanList, terms: Terms) -> Result {
+    /// Makes a region that is valid from now on, until [`Slot::release`]. May sleep.
+    pub(super) fn register_fixed(&self, key: u8, spans: SpanList, terms: RegAttr) -> Result {
         self.claim().spans = spans;
         loop {
             match self.register(Kind::Fixed, key, terms, None) {
-                Err(NotRegistered::Busy) => fsleep(Delta::from_micros(20)),
+                Err(RegisterError::Busy) => fsleep(Delta::from_micros(20)),
                 registered => return registered.map_err(|_| EINVAL),
             }
         }
@@ -451,7 +451,7 @@ impl Slot {
 
 /// What a registration grants.
 #[derive(Clone, Copy)]
-pub(crate) struct Terms {
+pub(crate) struct RegAttr {
     pub(crate) domain: DomainId,
     pub(crate) rights: Rights,
     pub(crate) base: u64,

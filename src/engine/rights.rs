@@ -41,7 +41,7 @@ impl Rights {
         Self(self.0 & !Self::LOCAL_WRITE.0)
     }
 
-    /// Whether every right of `wanted` is in this set.
+    /// Returns true if every right of `wanted` is in this set.
     pub(crate) const fn allow(self, wanted: Self) -> bool {
         self.0 & wanted.0 == wanted.0
     }
@@ -52,7 +52,7 @@ impl Rights {
         self.0 & writes == 0 || self.0 & Self::LOCAL_WRITE.0 != 0
     }
 
-    /// Whether a peer gets anything from this set.
+    /// Returns true if a peer gets anything from this set.
     pub(crate) const fn is_remote(self) -> bool {
         self.remote().0 != 0
     }

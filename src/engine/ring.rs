@@ -2,7 +2,7 @@
 
 //! [`Ring`]: a bounded queue with free-running indices. All queues of the engine are this.
 //!
-//! [`Elastic`] is one whose depth changes while it is used.
+//! [`ResizableRing`] is one whose depth changes while it is used.
 
 use kernel::prelude::*;
 
@@ -55,12 +55,12 @@ impl<T: Clone + Copy> Ring<T> {
         self.tail.wrapping_sub(self.head)
     }
 
-    /// Whether there is no entry.
+    /// Returns true if there is no entry.
     pub(crate) fn is_empty(&self) -> bool {
         self.head == self.tail
     }
 
-    /// Whether there is no room.
+    /// Returns true if there is no room.
     pub(crate) fn is_full(&self) -> bool {
         self.len() >= self.limit
     }
@@ -143,14 +143,14 @@ impl<T: Clone + Copy> Ring<T> {
 
 /// Why a queue was not resized. It is as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotResized {
+pub(crate) enum ResizeError {
     /// More entries are there than the new depth takes.
     TooMany,
     /// There is no memory for so many entries.
     NoMemory,
 }
 
-/// What [`Elastic`] can be made of.
+/// What [`ResizableRing`] can be made of.
 pub(super) trait Store: Sized {
     /// One that takes nothing and owns no memory.
     const EMPTY: Self;
@@ -208,13 +208,13 @@ const MOVED_AT_ONCE: u32 = 128;
 ///
 /// `front.len() + back.len() <= limit`, and each of the two takes `limit` entries, if `front` is
 /// not [`Store::EMPTY`].
-pub(super) struct Elastic<R> {
+pub(super) struct ResizableRing<R> {
     front: R,
     back: R,
     limit: u32,
 }
 
-impl<R: Store> Elastic<R> {
+impl<R: Store> ResizableRing<R> {
     /// Made of an empty ring.
     pub(super) fn new(back: R) -> Self {
         Self {
@@ -231,12 +231,12 @@ impl<R: Store> Elastic<R> {
         self.front.len() + self.back.len()
     }
 
-    /// Whether there is no entry.
+    /// Returns true if there is no entry.
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether there is no room.
+    /// Returns true if there is no room.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.len() >= self.limit
@@ -357,7 +357,7 @@ mod tests {
     }
 
     /// Pushes the numbers from `from` on; how many were taken.
-    fn fill(ring: &mut Elastic<Ring<u32>>, from: u32) -> u32 {
+    fn fill(ring: &mut ResizableRing<Ring<u32>>, from: u32) -> u32 {
         let mut count = 0;
         while ring.room().is_some_and(|r| r.push(from + count).is_ok()) {
             count += 1;
@@ -365,8 +365,8 @@ mod tests {
         count
     }
 
-    /// Whether exactly the numbers from `from` to `to` leave.
-    fn leave(ring: &mut Elastic<Ring<u32>>, from: u32, to: u32) -> bool {
+    /// Returns true if exactly the numbers from `from` to `to` leave.
+    fn leave(ring: &mut ResizableRing<Ring<u32>>, from: u32, to: u32) -> bool {
         (from..to).all(|n| ring.oldest().pop() == Some(n))
     }
 
@@ -374,7 +374,7 @@ mod tests {
     fn an_elastic_ring_keeps_order_while_entries_come_and_go_between_the_steps() -> Result {
         let old = 3 * MOVED_AT_ONCE;
         for new in [old + 1, 10 * MOVED_AT_ONCE] {
-            let mut ring = Elastic::new(Ring::new(old, 0u32)?);
+            let mut ring = ResizableRing::new(Ring::new(old, 0u32)?);
             assert!(fill(&mut ring, 0) == old && ring.is_full());
             assert!(ring.begin(Ring::new(new, 0)?).is_ok());
             let (mut next, mut last, mut steps) = (0, old, 0);
@@ -396,7 +396,7 @@ mod tests {
 
     #[test]
     fn an_elastic_ring_shrinks_to_what_is_inside_and_no_further() -> Result {
-        let mut ring = Elastic::new(Ring::new(8, 0u32)?);
+        let mut ring = ResizableRing::new(Ring::new(8, 0u32)?);
         assert!(fill(&mut ring, 0) == 8 && leave(&mut ring, 0, 3));
         let refused = ring.begin(Ring::new(4, 0)?).is_err();
         assert!(refused && ring.limit() == 8 && ring.len() == 5);

@@ -97,7 +97,7 @@ impl SpanList {
         }
     }
 
-    /// Whether it is all memory, so that a range inside need not be there.
+    /// Returns true if it is all memory, so that a range inside need not be there.
     pub(crate) const fn is_all(&self) -> bool {
         matches!(self.pieces, Pieces::All(_))
     }
@@ -203,7 +203,10 @@ mod tests {
             assert!(list.push(test_part(all.run().part(at, len))).is_ok());
         }
         assert!(list.len() == 31);
-        let run = |at| list.run(at, u64::MAX).map(|s| (s.addr() - all.run().addr(), s.len()));
+        let run = |at| {
+            list.run(at, u64::MAX)
+                .map(|s| (s.addr() - all.run().addr(), s.len()))
+        };
         assert!(run(0) == Some((0, 10)));
         assert!(run(9) == Some((9, 1)));
         // Whatever the hint is.

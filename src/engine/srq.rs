@@ -28,21 +28,21 @@ use kernel::{
 
 use super::{
     domain::Domain,
+    notifier::Notifier,
     qp::{
-        NotPosted,
+        PostError,
         QueuePair,
-        Receive,
         ReceiveRing, //
+        RecvWqe,
     },
     ring::{
-        Elastic,
-        NotResized, //
+        ResizableRing,
+        ResizeError, //
     },
-    upcall::Upcalls,
     work::Sge, //
 };
 
-/// What a face is told. Called in softirq, under no lock.
+/// What a face is notified. Called in softirq, under no lock.
 pub(crate) trait SrqEvents: Send + Sync {
     /// The number of receives fell below the limit. The limit is off now.
     fn limit_reached(&self);
@@ -54,7 +54,7 @@ const LIMIT: u32 = 1;
 const FAILED: u32 = 2;
 
 struct Inner {
-    ring: Elastic<ReceiveRing>,
+    ring: ResizableRing<ReceiveRing>,
     /// Fewer than this many receives raise the event once; 0 is off.
     limit: u32,
     /// The limit counts: one of a new queue does when there were that many receives once.
@@ -78,7 +78,7 @@ pub(crate) struct SharedReceive {
     #[pin]
     inner: SpinLockIrq<Inner>,
     #[pin]
-    upcalls: Upcalls,
+    upcalls: Notifier,
     #[pin]
     work: Work<Self>,
 }
@@ -96,7 +96,7 @@ impl SharedReceive {
         events: KBox<dyn SrqEvents>,
     ) -> Result<Arc<Self>> {
         let inner = Inner {
-            ring: Elastic::new(ReceiveRing::new(depth, max_sge)?),
+            ring: ResizableRing::new(ReceiveRing::new(depth, max_sge)?),
             limit: 0,
             primed: false,
             failed: false,
@@ -110,7 +110,7 @@ impl SharedReceive {
                 events,
                 resizing <- new_mutex!(()),
                 inner <- new_spinlock_irq!(inner),
-                upcalls <- Upcalls::new(),
+                upcalls <- Notifier::new(),
                 work <- new_work!("ndk_srq"),
             }),
             GFP_KERNEL,
@@ -139,16 +139,16 @@ impl SharedReceive {
         if limit > inner.ring.limit() {
             return Err(EINVAL);
         }
-        let news = inner.arm_limit(limit);
+        let events = inner.arm_limit(limit);
         drop(inner);
-        self.raise(news);
+        self.raise(events);
         Ok(())
     }
 
-    /// The same for whoever has his own rules for a limit above the depth: it is told at once.
+    /// The same for whoever has his own rules for a limit above the depth: it is notified at once.
     pub(crate) fn set_threshold(self: &Arc<Self>, threshold: u32) {
-        let news = self.inner.lock().arm_limit(threshold);
-        self.raise(news);
+        let events = self.inner.lock().arm_limit(threshold);
+        self.raise(events);
     }
 
     /// Sets the limit of a new queue: the event comes on a fall from it or from above, so a queue
@@ -164,12 +164,12 @@ impl SharedReceive {
     ///
     /// Receives may come and go meanwhile; until the return the smaller of the two depths may be
     /// the one in force. May sleep.
-    pub(crate) fn resize(self: &Arc<Self>, depth: u32) -> Result<(), NotResized> {
+    pub(crate) fn resize(self: &Arc<Self>, depth: u32) -> Result<(), ResizeError> {
         let _one_at_a_time = self.resizing.lock();
-        let ring = ReceiveRing::new(depth, self.max_sge).map_err(|_| NotResized::NoMemory)?;
+        let ring = ReceiveRing::new(depth, self.max_sge).map_err(|_| ResizeError::NoMemory)?;
         // Rings go where no lock is held but the one that may be held asleep.
         let begun = self.inner.lock().ring.begin(ring);
-        begun.map_err(|_| NotResized::TooMany)?;
+        begun.map_err(|_| ResizeError::TooMany)?;
         loop {
             let old = self.inner.lock().ring.step();
             if old.is_some() {
@@ -188,26 +188,26 @@ impl SharedReceive {
         }
     }
 
-    /// Whether the queue has failed. Any context.
+    /// Returns true if the queue has failed. Any context.
     pub(crate) fn has_failed(&self) -> bool {
         self.inner.lock().failed
     }
 
-    /// Posts a receive. Any context. [`NotPosted::State`] when the queue has failed.
+    /// Posts a receive. Any context. [`PostError::State`] when the queue has failed.
     pub(crate) fn post(
         self: &Arc<Self>,
         context: u64,
         sges: impl ExactSizeIterator<Item = Sge>,
-    ) -> Result<(), NotPosted> {
+    ) -> Result<(), PostError> {
         // CAST: widening.
         if sges.len() > self.max_sge as usize {
-            return Err(NotPosted::TooManySges);
+            return Err(PostError::TooManySges);
         }
         let mut inner = self.inner.lock();
         if inner.failed {
-            return Err(NotPosted::State);
+            return Err(PostError::State);
         }
-        let room = inner.ring.room().ok_or(NotPosted::Full)?;
+        let room = inner.ring.room().ok_or(PostError::Full)?;
         room.post(context, sges)?;
         inner.prime();
         inner.call_last();
@@ -244,16 +244,16 @@ impl SharedReceive {
     }
 
     /// Takes a receive for a message, or notes that one of `qp` waits.
-    pub(super) fn take(self: &Arc<Self>, qp: &Arc<QueuePair>, receive: &mut Receive) -> bool {
+    pub(super) fn take(self: &Arc<Self>, qp: &Arc<QueuePair>, receive: &mut RecvWqe) -> bool {
         let mut inner = self.inner.lock();
         let place = inner.place_of(qp);
         let called = inner.has_called(place.unwrap_or(inner.waiting.len()));
         if called && inner.ring.oldest().take(receive) {
             let gone = place.and_then(|at| inner.waiting.remove(at).ok());
-            let news = inner.take_limit_event();
+            let events = inner.take_limit_event();
             drop(inner);
             drop(gone);
-            self.raise(news);
+            self.raise(events);
             return true;
         }
         if place.is_none() {
@@ -268,13 +268,13 @@ impl SharedReceive {
         self.upcalls.close();
         // What is large goes now, where it may sleep: the last reference may go anywhere.
         let _one_at_a_time = self.resizing.lock();
-        let empty = Elastic::new(ReceiveRing::empty());
+        let empty = ResizableRing::new(ReceiveRing::empty());
         let ring = core::mem::replace(&mut self.inner.lock().ring, empty);
         drop(ring);
     }
 
-    fn raise(self: &Arc<Self>, news: u32) {
-        if news != 0 && self.upcalls.raise(news) {
+    fn raise(self: &Arc<Self>, events: u32) {
+        if events != 0 && self.upcalls.raise(events) {
             let softirqs = self.domain.adapter().softirqs();
             let _ = softirqs.enqueue(self.clone());
         }
@@ -287,7 +287,7 @@ impl Inner {
         waiting.position(|w| core::ptr::eq(&**w, qp))
     }
 
-    /// Whether there is a receive for the one who waits at that place.
+    /// Returns true if there is a receive for the one who waits at that place.
     fn has_called(&self, place: usize) -> bool {
         // CAST: widening.
         !self.failed && place < self.ring.len() as usize
@@ -329,11 +329,11 @@ impl WorkItem for SharedReceive {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        let again = this.upcalls.run(|news| {
-            if news & LIMIT != 0 {
+        let again = this.upcalls.run(|events| {
+            if events & LIMIT != 0 {
                 this.events.limit_reached();
             }
-            if news & FAILED != 0 {
+            if events & FAILED != 0 {
                 this.events.failed();
             }
         });

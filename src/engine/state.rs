@@ -79,7 +79,7 @@ impl State {
         }
     }
 
-    /// Whether the queue pair may go from this state to `next`.
+    /// Returns true if the queue pair may go from this state to `next`.
     pub(crate) const fn may_become(self, next: Self) -> bool {
         use State::*;
         match (self, next) {

@@ -50,7 +50,7 @@ pub(crate) enum Status {
 }
 
 impl Status {
-    /// Whether the request did what it was asked to do.
+    /// Returns true if the request did what it was asked to do.
     pub(crate) const fn is_success(self) -> bool {
         matches!(self, Self::Success)
     }

@@ -2,9 +2,9 @@
 
 //! Moving the bytes of a message: where they come from, where they go, and the copy between.
 //!
-//! A [`Place`] is one side of a message: a gather or scatter list, a range of a region that the
+//! A [`Payload`] is one side of a message: a gather or scatter list, a range of a region that the
 //! peer named, or bytes taken inline. It is opened for a bounded part of the message at a time;
-//! what is open is a [`Held`], or a [`Single`], under which the memory stays accessible. So an
+//! what is open is a [`Segment`], or a [`Single`], under which the memory stays accessible. So an
 //! invalidation waits for one part at most, and the next part of a transfer meets the checks again.
 
 use super::{
@@ -25,7 +25,7 @@ use crate::sys::span::Run;
 
 /// One side of a message.
 #[derive(Clone, Copy)]
-pub(crate) enum Place<'a> {
+pub(crate) enum Payload<'a> {
     /// Local memory, element by element.
     List {
         adapter: &'a Adapter,
@@ -52,7 +52,7 @@ enum Memory<'a> {
 }
 
 /// A part of a place that may be touched now; it covers the message from `begin` to `end`.
-pub(crate) struct Held<'a> {
+pub(crate) struct Segment<'a> {
     memory: Memory<'a>,
     begin: u64,
     end: u64,
@@ -69,7 +69,7 @@ pub(crate) enum Fault {
     Sink(Denied),
 }
 
-/// One range, open, that holds a whole message: what most messages need of a [`Held`].
+/// One range, open, that holds a whole message: what most messages need of a [`Segment`].
 pub(crate) struct Single<'a>(Memory<'a>);
 
 impl<'a> Single<'a> {
@@ -111,16 +111,16 @@ impl Memory<'_> {
     }
 }
 
-impl<'a> Place<'a> {
+impl<'a> Payload<'a> {
     /// Opens the part that holds byte `at` of the message.
     #[inline]
-    pub(crate) fn open(&self, at: u64) -> Result<Held<'a>, Denied> {
+    pub(crate) fn open(&self, at: u64) -> Result<Segment<'a>, Denied> {
         self.open_from(0, 0, at)
     }
 
     /// The same, where element `first` of a list begins with byte `begin`, not behind `at`.
     #[inline(always)]
-    fn open_from(&self, first: usize, begin: u64, at: u64) -> Result<Held<'a>, Denied> {
+    fn open_from(&self, first: usize, begin: u64, at: u64) -> Result<Segment<'a>, Denied> {
         let (memory, end) = match *self {
             Self::List {
                 adapter,
@@ -138,7 +138,7 @@ impl<'a> Place<'a> {
             // CAST: widening.
             Self::Inline(bytes) => (Memory::Bytes(bytes), bytes.len() as u64),
         };
-        Ok(Held {
+        Ok(Segment {
             memory,
             begin: 0,
             end,
@@ -147,7 +147,7 @@ impl<'a> Place<'a> {
         })
     }
 
-    /// Whether the first `len` bytes may be used now, all of them.
+    /// Returns true if the first `len` bytes may be used now, all of them.
     #[inline]
     pub(crate) fn check(&self, len: u64) -> Result<(), Denied> {
         let Self::List {
@@ -200,11 +200,11 @@ fn open_element<'a>(
     sges: &'a [Sge],
     (first, mut begin): (usize, u64),
     at: u64,
-) -> Result<Held<'a>, Denied> {
+) -> Result<Segment<'a>, Denied> {
     for (number, sge) in sges.iter().enumerate().skip(first) {
         let end = begin + u64::from(sge.len());
         if at < end {
-            return Ok(Held {
+            return Ok(Segment {
                 memory: open_local(adapter, user, wanted, sge)?,
                 begin,
                 end,
@@ -248,7 +248,7 @@ fn open_range<'a>(
     Ok(Memory::Registered(access))
 }
 
-impl Held<'_> {
+impl Segment<'_> {
     /// Before the first part of a place.
     const NOTHING: Self = Self {
         memory: Memory::Bytes(&[]),
@@ -284,13 +284,13 @@ impl Held<'_> {
 ///
 /// Memory is held for the whole call: the caller bounds `until - from`.
 pub(crate) fn copy(
-    source: &Place<'_>,
-    sink: &Place<'_>,
+    source: &Payload<'_>,
+    sink: &Payload<'_>,
     from: u64,
     until: u64,
 ) -> Result<u64, Fault> {
     let mut at = from;
-    let (mut read, mut write) = (Held::NOTHING, Held::NOTHING);
+    let (mut read, mut write) = (Segment::NOTHING, Segment::NOTHING);
     while at < until {
         if at >= read.end {
             read = source
@@ -339,7 +339,7 @@ pub(crate) fn copy_whole(from: &Single<'_>, to: &Single<'_>, len: u64) -> Result
 ///
 /// `Ok(None)` when they are not eight aligned bytes.
 pub(crate) fn atomic(
-    place: &Place<'_>,
+    place: &Payload<'_>,
     operate: impl FnOnce(Run<'_>) -> Option<u64>,
 ) -> Result<Option<u64>, Denied> {
     Ok(operate(place.open(0)?.run(0)))

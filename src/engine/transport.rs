@@ -47,7 +47,7 @@ pub(crate) trait Transport: Send + Sync {
     fn stop(&self, end: usize);
 }
 
-/// Who set the connection up and is told, once, that it is gone.
+/// Who set the connection up and is notified, once, that it is gone.
 pub(crate) trait LinkOwner: Send + Sync {
     /// The queue pair is disconnected, for whatever cause; `by_peer` says from which side. Any
     /// context; a transport's lock may be held, so the owner tells its consumer later.
@@ -62,7 +62,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Whether this is that connection.
+    /// Returns true if this is that connection.
     pub(crate) fn is(&self, connection: ConnectionId) -> bool {
         self.transport.id() == connection
     }

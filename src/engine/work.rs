@@ -108,8 +108,8 @@ impl Work {
         }
     }
 
-    /// Whether the request brings data from the peer, and so counts against the read limit and is
-    /// what a fence waits for (atomics answer like reads, RFC 7306 section 5).
+    /// Returns true if the request brings data from the peer, and so counts against the read limit
+    /// and is what a fence waits for (atomics answer like reads, RFC 7306 section 5).
     pub(crate) const fn is_read(&self) -> bool {
         matches!(
             self,
@@ -117,7 +117,7 @@ impl Work {
         )
     }
 
-    /// Whether the request concerns this side's memory table alone.
+    /// Returns true if the request concerns this side's memory table alone.
     pub(crate) const fn is_local(&self) -> bool {
         matches!(
             self,
@@ -125,7 +125,7 @@ impl Work {
         )
     }
 
-    /// Whether the request takes its bytes from the gather list.
+    /// Returns true if the request takes its bytes from the gather list.
     pub(crate) const fn is_outbound(&self) -> bool {
         matches!(self, Self::Send { .. } | Self::Write { .. })
     }

@@ -18,16 +18,16 @@ mod tests {
 
     use crate::{
         engine::connection::{
-            Exchange,
+            ConnectionManager,
+            ListenError,
             Listener,
-            NotListening,
-            NotReserved,
             Reservation, //
+            ReserveError,
         },
         kunit::{
-            errand::Errand,
+            connection_fixture::*, //
             harness::same,
-            town::*, //
+            other_context::OtherContext,
         }, //
     };
 
@@ -37,28 +37,28 @@ mod tests {
     /// The first of the ports that are given out.
     const FIRST: u16 = 49152;
 
-    fn reserve(town: &Town, at: SocketAddr) -> Result<Arc<Reservation>, NotReserved> {
+    fn reserve(town: &ConnectionFixture, at: SocketAddr) -> Result<Arc<Reservation>, ReserveError> {
         town.exchange.reserve(DEVICE, NET, at)
     }
 
     /// Reserves an address that is free.
-    fn take(town: &Town, at: SocketAddr) -> Result<Arc<Reservation>> {
+    fn take(town: &ConnectionFixture, at: SocketAddr) -> Result<Arc<Reservation>> {
         reserve(town, at).map_err(|_| EADDRINUSE)
     }
 
-    /// Whether the address can be had now.
-    fn is_free(town: &Town, at: SocketAddr) -> bool {
+    /// Returns true if the address can be had now.
+    fn is_free(town: &ConnectionFixture, at: SocketAddr) -> bool {
         reserve(town, at).is_ok()
     }
 
     #[test]
     fn an_address_is_reserved_once_and_free_when_nobody_holds_it() -> Result {
-        let town = Town::new()?;
+        let town = ConnectionFixture::new()?;
         let first = take(&town, at(HERE, PORT))?;
         assert!(first.addr() == at(HERE, PORT));
         for device in [DEVICE, DEVICE + 1] {
             let again = town.exchange.reserve(device, NET, at(HERE, PORT));
-            assert!(same(again.err(), Some(NotReserved::InUse)));
+            assert!(same(again.err(), Some(ReserveError::InUse)));
         }
         assert!(is_free(&town, at(HERE, PORT + 1)));
         assert!(is_free(&town, at(ELSEWHERE, PORT)));
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn of_an_ipv6_address_the_interface_counts_and_the_flow_does_not() -> Result {
-        let town = Town::new()?;
+        let town = ConnectionFixture::new()?;
         let v6 = |flow, scope| SocketAddrV6::new(Ipv6Addr::LOCALHOST, PORT, flow, scope).into();
         let _held = take(&town, v6(1, 1))?;
         assert!(!is_free(&town, v6(2, 1)));
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn any_port_is_a_free_one_of_the_upper_ports() -> Result {
-        let town = Town::new()?;
+        let town = ConnectionFixture::new()?;
         let mut held = KVec::new();
         for _ in 0..200 {
             let reservation = take(&town, at(HERE, 0))?;
@@ -102,13 +102,13 @@ mod tests {
 
     #[test]
     fn when_every_port_is_taken_the_next_one_is_the_one_that_is_given_back() -> Result {
-        let town = Town::new()?;
+        let town = ConnectionFixture::new()?;
         let mut held = KVVec::new();
         for port in FIRST..=u16::MAX {
             held.push(take(&town, at(HERE, port))?, GFP_KERNEL)?;
         }
         let full = reserve(&town, at(HERE, 0));
-        assert!(same(full.err(), Some(NotReserved::NoPort)));
+        assert!(same(full.err(), Some(ReserveError::NoPort)));
         assert!(is_free(&town, at(ELSEWHERE, 0)));
         // The first, one in the middle, the last.
         for index in [0, 5000, held.len() - 1] {
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_port_where_the_device_listens_is_not_given_out() -> Result {
-        let town = Town::new()?;
+        let town = ConnectionFixture::new()?;
         let door = Door::new(HERE, false)?;
         let device = Arc::as_ptr(&door).addr();
         let mut held = KVVec::new();
@@ -133,7 +133,7 @@ mod tests {
         }
         let listener = town.listen(at(HERE, FIRST), &door)?;
         let full = town.exchange.reserve(device, NET, at(HERE, 0));
-        assert!(same(full.err(), Some(NotReserved::NoPort)));
+        assert!(same(full.err(), Some(ReserveError::NoPort)));
         town.exchange.unlisten(&listener);
         let found = town.exchange.reserve(device, NET, at(HERE, 0));
         assert!(found.is_ok_and(|r| r.addr() == at(HERE, FIRST)));
@@ -142,12 +142,12 @@ mod tests {
 
     #[test]
     fn there_is_one_route_to_each_destination() -> Result {
-        let town = Town::new()?;
+        let town = ConnectionFixture::new()?;
         let from = take(&town, at(HERE, PORT))?;
         let first = from.route(at(ELSEWHERE, 1)).map_err(|_| EEXIST)?;
         assert!(Arc::ptr_eq(first.from(), &from));
         let again = from.route(at(ELSEWHERE, 1));
-        assert!(same(again.err(), Some(NotReserved::Exists)));
+        assert!(same(again.err(), Some(ReserveError::Exists)));
         assert!(from.route(at(ELSEWHERE, 2)).is_ok());
         assert!(from.route(at(HERE, 1)).is_ok());
         let other = take(&town, at(HERE, PORT + 1))?;
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_route_keeps_its_address() -> Result {
-        let town = Town::new()?;
+        let town = ConnectionFixture::new()?;
         let from = take(&town, at(HERE, PORT))?;
         let route = from.route(at(ELSEWHERE, 1)).map_err(|_| EEXIST)?;
         drop(from);
@@ -171,14 +171,14 @@ mod tests {
 
     #[test]
     fn a_pair_tells_a_route_that_exists_from_an_address_in_use() -> Result {
-        let town = Town::new()?;
+        let town = ConnectionFixture::new()?;
         let pair = |local, remote| town.exchange.reserve_pair(DEVICE, NET, local, remote);
         let route = pair(at(HERE, PORT), at(ELSEWHERE, 1)).map_err(|_| EADDRINUSE)?;
         assert!(route.from().addr() == at(HERE, PORT));
         let same_pair = pair(at(HERE, PORT), at(ELSEWHERE, 1));
-        assert!(same(same_pair.err(), Some(NotReserved::Exists)));
+        assert!(same(same_pair.err(), Some(ReserveError::Exists)));
         let other = pair(at(HERE, PORT), at(ELSEWHERE, 2));
-        assert!(same(other.err(), Some(NotReserved::InUse)));
+        assert!(same(other.err(), Some(ReserveError::InUse)));
         drop(route);
         assert!(pair(at(HERE, PORT), at(ELSEWHERE, 2)).is_ok());
         let any = pair(at(HERE, 0), at(ELSEWHERE, 1)).map_err(|_| EADDRINUSE)?;
@@ -188,22 +188,22 @@ mod tests {
 
     /// Listens for `door`, with what keeps the address.
     fn listen_on(
-        exchange: &Exchange,
+        exchange: &ConnectionManager,
         held: &Arc<Reservation>,
         door: &Arc<Door>,
-    ) -> Result<Result<Arc<Listener>, NotListening>> {
+    ) -> Result<Result<Arc<Listener>, ListenError>> {
         let events = KBox::new(DoorEvents(door.clone()), GFP_KERNEL)?;
         Ok(exchange.listen_on(held.clone(), events))
     }
 
     #[test]
     fn listeners_and_reservations_of_one_device_keep_apart() -> Result {
-        let town = Town::new()?;
+        let town = ConnectionFixture::new()?;
         let (door, other) = (Door::new(HERE, false)?, Door::new(ELSEWHERE, false)?);
         let (device, elsewhere) = (Arc::as_ptr(&door).addr(), Arc::as_ptr(&other).addr());
         let listener = town.listen(at(HERE, PORT), &door)?;
         let busy = town.exchange.reserve(device, NET, at(HERE, PORT));
-        assert!(same(busy.err(), Some(NotReserved::InUse)));
+        assert!(same(busy.err(), Some(ReserveError::InUse)));
         assert!(town
             .exchange
             .reserve(elsewhere, NET, at(HERE, PORT))
@@ -220,16 +220,16 @@ mod tests {
 
     #[test]
     fn a_listener_holds_the_address_that_was_reserved_for_it() -> Result {
-        let town = Town::new()?;
+        let town = ConnectionFixture::new()?;
         let door = Door::new(HERE, false)?;
         let device = Arc::as_ptr(&door).addr();
         let reserve = || town.exchange.reserve(device, NET, at(HERE, PORT));
         let held = reserve().map_err(|_| EADDRINUSE)?;
         let listener = listen_on(&town.exchange, &held, &door)?.map_err(|_| EADDRINUSE)?;
         let twice = listen_on(&town.exchange, &held, &door)?;
-        assert!(same(twice.err(), Some(NotListening::InUse)));
+        assert!(same(twice.err(), Some(ListenError::InUse)));
         drop(held);
-        assert!(same(reserve().err(), Some(NotReserved::InUse)));
+        assert!(same(reserve().err(), Some(ReserveError::InUse)));
         // It hears of who asks there.
         town.connect(&Told::new()?)?;
         assert!(same(door.requests.get(), 1));
@@ -242,11 +242,11 @@ mod tests {
 
     #[test]
     fn what_is_reserved_may_be_given_up_in_softirq() -> Result {
-        let town = Town::new()?;
+        let town = ConnectionFixture::new()?;
         let route = take(&town, at(HERE, PORT))?.route(at(ELSEWHERE, 1));
         let route = route.map_err(|_| EEXIST)?;
         let place = KBox::pin_init(new_spinlock_irq!(Some(route)), GFP_KERNEL)?;
-        let errand = Errand::new(move || {
+        let errand = OtherContext::new(move || {
             let route = place.lock().take();
             drop(route);
         })?;

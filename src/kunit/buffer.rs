@@ -13,7 +13,7 @@ use kernel::{
 use crate::{
     engine::{
         domain::Domain,
-        region::Terms,
+        region::RegAttr,
         rights::Rights,
         spans::SpanList,
         token::Token,
@@ -89,7 +89,7 @@ impl Buffer {
     /// `len` blank bytes, registered as long as they exist. May sleep.
     pub(crate) fn fixed(domain: &Arc<Domain>, len: usize, rights: Rights) -> Result<Arc<Self>> {
         Self::new(domain, len, |span| {
-            let terms = Terms {
+            let terms = RegAttr {
                 domain: domain.id(),
                 rights,
                 base: BASE,
@@ -159,7 +159,7 @@ impl Buffer {
         }
     }
 
-    /// Whether nobody wrote next to the buffer.
+    /// Returns true if nobody wrote next to the buffer.
     pub(crate) fn has_clean_edges(&self) -> bool {
         let mut edge = [0; EDGE];
         [0, EDGE + self.len()].into_iter().all(|at| {
@@ -186,12 +186,12 @@ impl Buffer {
         });
     }
 
-    /// Whether `[at, at + len)` holds the bytes of pattern `seed` from its byte `from` on.
+    /// Returns true if `[at, at + len)` holds the bytes of pattern `seed` from its byte `from` on.
     pub(crate) fn holds(&self, at: usize, len: usize, seed: u8, from: usize) -> bool {
         self.is_like(at, len, |i| pattern(seed, from + i - at))
     }
 
-    /// Whether nobody wrote `[at, at + len)`.
+    /// Returns true if nobody wrote `[at, at + len)`.
     pub(crate) fn is_blank(&self, at: usize, len: usize) -> bool {
         self.is_like(at, len, |_| BLANK)
     }

@@ -12,9 +12,9 @@ mod tests {
     use crate::{
         engine::{
             connection::{
-                NotAccepted,
-                NotConfirmed,
-                Offer,
+                AcceptError,
+                ConfirmError,
+                ConnectRequest,
                 Timeouts, //
             },
             counters::Counter,
@@ -22,30 +22,34 @@ mod tests {
             status::Status, //
         },
         kunit::{
+            connection_fixture::*, //
             harness::{
                 same,
                 settle,
                 wait_until, //
             },
             requests::*,
-            town::*, //
         },
         sys::timer::Expires, //
     };
 
     /// An offer that both sides want in two steps, and that was accepted.
-    fn accepted(town: &Town, active: &Arc<Told>, passive: &Arc<Told>) -> Result<Arc<Offer>> {
+    fn accepted(
+        town: &ConnectionFixture,
+        active: &Arc<Told>,
+        passive: &Arc<Told>,
+    ) -> Result<Arc<ConnectRequest>> {
         let door = town.open()?;
         let offer = town.connect_in_two_steps(active)?;
         town.accept(&door.offer()?, passive)?;
         Ok(offer)
     }
 
-    /// What somebody does to a wait; says whether it ended by that.
-    type End = fn(&Offer) -> bool;
+    /// What somebody does to a wait; returns true if it ended by that.
+    type End = fn(&ConnectRequest) -> bool;
 
     /// The states of both queue pairs.
-    fn states(town: &Town) -> (State, State) {
+    fn states(town: &ConnectionFixture) -> (State, State) {
         (town.active.qp.state(), town.passive.qp.state())
     }
 
@@ -54,7 +58,7 @@ mod tests {
 
     #[test]
     fn nothing_is_connected_before_the_confirmation() -> Result {
-        let (town, active, passive) = (Town::new()?, Told::new()?, Told::patient()?);
+        let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::patient()?);
         let offer = accepted(&town, &active, &passive)?;
         let answer = Answer {
             status: Ok((3, 5)),
@@ -81,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_connection_that_was_confirmed_is_out_of_reach_of_the_offer() -> Result {
-        let (town, active, passive) = (Town::new()?, Told::new()?, Told::patient()?);
+        let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::patient()?);
         let offer = accepted(&town, &active, &passive)?;
         assert!(same(offer.confirm(), Ok(())));
         assert!(!offer.abandon() && !offer.withdraw());
@@ -89,10 +93,10 @@ mod tests {
         assert!(same(states(&town), CONNECTED));
         assert!(same(passive.established.get(), 1) && same(passive.not_established.get(), 0));
         town.passive.qp.fail();
-        for told in [&active, &passive] {
-            assert!(wait_until(|| told.closed.get() == 1));
+        for notified in [&active, &passive] {
+            assert!(wait_until(|| notified.closed.get() == 1));
         }
-        assert!(same(offer.confirm(), Err(NotConfirmed::Gone)));
+        assert!(same(offer.confirm(), Err(ConfirmError::Gone)));
         settle(town.active.adapter());
         assert!(same((active.closed.get(), passive.closed.get()), (1, 1)));
         Ok(())
@@ -101,7 +105,7 @@ mod tests {
     #[test]
     fn where_one_side_does_not_wait_both_are_connected_at_once() -> Result {
         for (asks, waits) in [(true, false), (false, true)] {
-            let (town, active) = (Town::new()?, Told::new()?);
+            let (town, active) = (ConnectionFixture::new()?, Told::new()?);
             let passive = Told::with(Habits {
                 confirms: waits,
                 ..Habits::default()
@@ -119,7 +123,7 @@ mod tests {
             assert!(same(offer.confirm(), Ok(())));
             town.passive.qp.fail();
             assert!(wait_until(|| active.closed.get() == 1));
-            assert!(same(offer.confirm(), Err(NotConfirmed::Gone)));
+            assert!(same(offer.confirm(), Err(ConfirmError::Gone)));
             assert!(same(passive.not_established.get(), 0));
         }
         Ok(())
@@ -131,23 +135,27 @@ mod tests {
             confirm_ms: 20,
             ..Timeouts::DEFAULT
         };
-        let ends: [(Timeouts, End, Status, NotConfirmed); 3] = [
+        let ends: [(Timeouts, End, Status, ConfirmError); 3] = [
             (
                 Timeouts::DEFAULT,
-                Offer::abandon,
+                ConnectRequest::abandon,
                 Status::Aborted,
-                NotConfirmed::Gone,
+                ConfirmError::Gone,
             ),
             (
                 Timeouts::DEFAULT,
-                Offer::withdraw,
+                ConnectRequest::withdraw,
                 Status::Aborted,
-                NotConfirmed::Gone,
+                ConfirmError::Gone,
             ),
-            (quick, |_| true, Status::Timeout, NotConfirmed::TimedOut),
+            (quick, |_| true, Status::Timeout, ConfirmError::TimedOut),
         ];
         for (timeouts, end, status, why) in ends {
-            let (town, active, passive) = (Town::with(timeouts)?, Told::new()?, Told::patient()?);
+            let (town, active, passive) = (
+                ConnectionFixture::with(timeouts)?,
+                Told::new()?,
+                Told::patient()?,
+            );
             let offer = accepted(&town, &active, &passive)?;
             assert!(end(&offer));
             assert!(wait_until(|| passive.not_established.get() == 1));
@@ -178,41 +186,42 @@ mod tests {
 
     #[test]
     fn what_was_not_accepted_cannot_be_confirmed() -> Result {
-        let (town, active, passive) = (Town::new()?, Told::new()?, Told::patient()?);
+        let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::patient()?);
         let door = town.open()?;
         let offer = town.connect_in_two_steps(&active)?;
-        assert!(same(offer.confirm(), Err(NotConfirmed::NotReady)));
+        assert!(same(offer.confirm(), Err(ConfirmError::NotReady)));
         assert!(!offer.withdraw());
         town.accept(&door.offer()?, &passive)?;
         assert!(same(offer.confirm(), Ok(())));
 
-        let (town, active) = (Town::new()?, Told::new()?);
+        let (town, active) = (ConnectionFixture::new()?, Told::new()?);
         let door = town.open()?;
         let offer = town.connect_in_two_steps(&active)?;
         assert!(door.offer()?.reject(&[]).is_ok());
-        assert!(same(offer.confirm(), Err(NotConfirmed::NotReady)));
+        assert!(same(offer.confirm(), Err(ConfirmError::NotReady)));
         assert!(same(states(&town), UNCONNECTED));
         Ok(())
     }
 
     #[test]
     fn a_queue_pair_that_is_not_ready_to_accept_refuses_the_peer() -> Result {
-        let (town, active, passive) = (Town::new()?, Told::new()?, Told::patient()?);
+        let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::patient()?);
         let door = town.open()?;
         let offer = town.connect_in_two_steps(&active)?;
         town.passive.qp.modify(State::Reset)?;
         let result = town.try_accept(&door.offer()?, &passive);
-        assert!(same(result, Err(NotAccepted::NotReady)));
+        assert!(same(result, Err(AcceptError::NotReady)));
         assert!(same(active.status(), Some(Err(Status::Refused))));
         assert!(same(active.replies.get(), 1) && same(passive.status(), None));
-        assert!(same(offer.confirm(), Err(NotConfirmed::NotReady)));
+        assert!(same(offer.confirm(), Err(ConfirmError::NotReady)));
         Ok(())
     }
 
     #[test]
     fn a_queue_pair_that_went_before_the_confirmation_ends_the_attempt() -> Result {
-        for (passive_goes, why) in [(true, NotConfirmed::Gone), (false, NotConfirmed::NotReady)] {
-            let (town, active, passive) = (Town::new()?, Told::new()?, Told::patient()?);
+        for (passive_goes, why) in [(true, ConfirmError::Gone), (false, ConfirmError::NotReady)] {
+            let (town, active, passive) =
+                (ConnectionFixture::new()?, Told::new()?, Told::patient()?);
             let offer = accepted(&town, &active, &passive)?;
             match passive_goes {
                 true => town.passive.qp.fail(),
@@ -236,20 +245,20 @@ mod tests {
 
     #[test]
     fn a_consent_that_the_active_side_never_hears_comes_to_nothing() -> Result {
-        let (town, active, passive) = (Town::new()?, Told::deaf(1)?, Told::patient()?);
+        let (town, active, passive) = (ConnectionFixture::new()?, Told::deaf(1)?, Told::patient()?);
         let offer = accepted(&town, &active, &passive)?;
         assert!(same(active.status(), Some(Err(Status::Aborted))));
         assert!(same(active.replies.get(), 2));
         assert!(same(passive.status(), Some(Err(Status::Aborted))));
         assert!(same(passive.not_established.get(), 1));
-        assert!(same(offer.confirm(), Err(NotConfirmed::Gone)));
+        assert!(same(offer.confirm(), Err(ConfirmError::Gone)));
         assert!(same(states(&town), UNCONNECTED));
         Ok(())
     }
 
     #[test]
     fn an_active_side_that_gives_up_while_it_is_accepted_is_not_waited_for() -> Result {
-        let (town, active) = (Town::new()?, Told::new()?);
+        let (town, active) = (ConnectionFixture::new()?, Told::new()?);
         let door = town.open()?;
         let offer = town.connect_in_two_steps(&active)?;
         let passive = Told::with(Habits {
@@ -258,7 +267,7 @@ mod tests {
             ..Habits::default()
         })?;
         let result = town.try_accept(&door.offer()?, &passive);
-        assert!(same(result, Err(NotAccepted::Gone)));
+        assert!(same(result, Err(AcceptError::Gone)));
         assert!(same(active.replies.get(), 1));
         assert!(active.status().is_some_and(|s| s.is_err()));
         assert!(same(passive.status(), None));
@@ -268,7 +277,7 @@ mod tests {
 
     #[test]
     fn an_end_while_the_passive_side_hears_of_the_connection_is_told_after_it() -> Result {
-        let (town, active) = (Town::new()?, Told::new()?);
+        let (town, active) = (ConnectionFixture::new()?, Told::new()?);
         let passive = Told::with(Habits {
             confirms: true,
             victim: Some(town.passive.qp.clone()),
@@ -276,8 +285,8 @@ mod tests {
         })?;
         let offer = accepted(&town, &active, &passive)?;
         assert!(same(offer.confirm(), Ok(())));
-        for told in [&active, &passive] {
-            assert!(wait_until(|| told.closed.get() == 1));
+        for notified in [&active, &passive] {
+            assert!(wait_until(|| notified.closed.get() == 1));
         }
         settle(town.active.adapter());
         assert!(same((active.closed.get(), passive.closed.get()), (1, 1)));
@@ -290,13 +299,13 @@ mod tests {
 
     #[test]
     fn a_timer_that_comes_too_early_ends_no_wait() -> Result {
-        let (town, active, passive) = (Town::new()?, Told::new()?, Told::patient()?);
+        let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::patient()?);
         let offer = accepted(&town, &active, &passive)?;
         // As the one for the answer does when it has run out while the answer came.
-        Offer::expired(offer.clone());
+        ConnectRequest::expired(offer.clone());
         assert!(same(passive.status(), None) && same(active.replies.get(), 1));
         assert!(same(offer.confirm(), Ok(())));
-        Offer::expired(offer);
+        ConnectRequest::expired(offer);
         assert!(same(states(&town), CONNECTED) && same(active.replies.get(), 1));
         Ok(())
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Connections on one host: who is asked, what is agreed on, and who is told what, how often.
+//! Connections on one host: who is asked, what is agreed on, and who is notified what, how often.
 
 #[kernel::macros::kunit_tests(ndk_connect)]
 mod tests {
@@ -18,8 +18,8 @@ mod tests {
         direct,
         engine::{
             connection::{
+                ConnectRequest,
                 Gone,
-                Offer,
                 Timeouts, //
             },
             counters::Counter,
@@ -28,6 +28,7 @@ mod tests {
             transport::ReadLimits, //
         },
         kunit::{
+            connection_fixture::*, //
             harness::{
                 same,
                 settle,
@@ -35,22 +36,21 @@ mod tests {
                 wait_until, //
             },
             requests::*,
-            town::*, //
         }, //
     };
 
     /// What somebody does with an offer.
-    type Way = fn(&Town, &Arc<Offer>) -> Result;
+    type Way = fn(&ConnectionFixture, &Arc<ConnectRequest>) -> Result;
 
-    fn reject(offer: &Offer) -> Result {
+    fn reject(offer: &ConnectRequest) -> Result {
         offer.reject(&[]).map_err(|Gone| ECONNABORTED)
     }
 
     #[test]
     fn a_request_carries_what_the_active_side_said() -> Result {
-        let (town, told) = (Town::new()?, Told::new()?);
+        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
         let door = town.open()?;
-        town.connect(&told)?;
+        town.connect(&notified)?;
         let offer = door.offer()?;
         assert!(offer.private_data() == b"please");
         assert!(offer.active_addr() == at(ELSEWHERE, 1234));
@@ -59,7 +59,7 @@ mod tests {
             (offer.limits().inbound, offer.limits().outbound),
             (3, 7)
         ));
-        assert!(same(told.replies.get(), 0));
+        assert!(same(notified.replies.get(), 0));
         offer.abandon();
         Ok(())
     }
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn limits_of_zero_are_kept() -> Result {
-        let (town, active, passive) = (Town::new()?, Told::new()?, Told::new()?);
+        let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::new()?);
         let door = town.open()?;
         let mut ask = town.ask(&active)?;
         ask.limits = ReadLimits {
@@ -124,18 +124,18 @@ mod tests {
     #[test]
     fn where_nobody_listens_the_answer_says_whether_the_address_is_of_this_host() -> Result {
         for (here, status) in [(true, Status::Refused), (false, Status::Unreachable)] {
-            let (town, told) = (Town::new()?, Told::new()?);
-            let mut ask = town.ask(&told)?;
+            let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
+            let mut ask = town.ask(&notified)?;
             ask.remote_is_here = here;
             town.submit(ask)?;
-            assert!(same(told.status(), Some(Err(status))));
-            assert!(same(told.replies.get(), 1));
+            assert!(same(notified.status(), Some(Err(status))));
+            assert!(same(notified.replies.get(), 1));
             assert!(same(town.active.counted(Counter::ConnectFailures), 1));
             // It may be tried again.
             let door = town.open()?;
-            town.connect(&told)?;
+            town.connect(&notified)?;
             town.accept(&door.offer()?, &Told::new()?)?;
-            assert!(same(told.status(), Some(Ok((3, 5)))));
+            assert!(same(notified.status(), Some(Ok((3, 5)))));
         }
         Ok(())
     }
@@ -148,13 +148,13 @@ mod tests {
             (NET, at(ELSEWHERE, PORT)),
             (NET, at(ANY6, PORT)),
         ] {
-            let (town, told) = (Town::new()?, Told::new()?);
+            let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
             let door = Door::new(HERE, false)?;
             let events = KBox::new(DoorEvents(door.clone()), GFP_KERNEL)?;
             assert!(town.exchange.listen(net, to, events).is_ok());
-            town.connect(&told)?;
+            town.connect(&notified)?;
             assert!(same(door.requests.get(), 0));
-            assert!(same(told.status(), Some(Err(Status::Refused))));
+            assert!(same(notified.status(), Some(Err(Status::Refused))));
         }
         Ok(())
     }
@@ -171,7 +171,7 @@ mod tests {
             (ANY6, ELSEWHERE),
         ];
         for order in [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [3, 2, 5, 0, 4, 1]] {
-            let (town, told) = (Town::new()?, Told::new()?);
+            let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
             let mut doors = KVec::new();
             for kind in order {
                 let (listen, device) = kinds[kind];
@@ -184,7 +184,7 @@ mod tests {
                 doors.push((kind, door, listener), GFP_KERNEL)?;
             }
             for best in 0..kinds.len() {
-                town.connect(&told)?.abandon();
+                town.connect(&notified)?.abandon();
                 for (kind, door, listener) in &doors {
                     let want = u32::from(*kind <= best);
                     assert!(same(door.requests.get(), want));
@@ -193,8 +193,8 @@ mod tests {
                     }
                 }
             }
-            town.connect(&told)?;
-            assert!(same(told.status(), Some(Err(Status::Refused))));
+            town.connect(&notified)?;
+            assert!(same(notified.status(), Some(Err(Status::Refused))));
         }
         Ok(())
     }
@@ -209,18 +209,18 @@ mod tests {
             (ANY, true, v6, 0),
             (ANY, true, HERE, 1),
         ] {
-            let (town, told) = (Town::new()?, Told::new()?);
+            let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
             let manner = Manner {
                 dual,
                 ..Manner::default()
             };
             let door = Door::with(to, manner)?;
             town.listen(at(listen, PORT), &door)?;
-            let mut ask = town.ask(&told)?;
+            let mut ask = town.ask(&notified)?;
             ask.remote = at(to, PORT);
             let offer = town.submit(ask)?;
             assert!(same(door.requests.get(), asked));
-            // What it is told is the address that was asked for.
+            // What it is notified is the address that was asked for.
             assert!(offer.passive_addr() == at(to, PORT));
             offer.abandon();
         }
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn an_address_is_listened_at_once_and_a_wildcard_often() -> Result {
-        let town = Town::new()?;
+        let town = ConnectionFixture::new()?;
         let door = Door::new(HERE, false)?;
         let first = town.listen(at(HERE, PORT), &door)?;
         let again = town.listen(at(HERE, PORT), &door);
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn of_two_devices_that_listen_at_one_address_its_owner_is_asked() -> Result {
         for owner_first in [true, false] {
-            let (town, told) = (Town::new()?, Told::new()?);
+            let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
             let (owner, other) = (Door::new(HERE, false)?, Door::new(ELSEWHERE, false)?);
             let order = match owner_first {
                 true => [&owner, &other],
@@ -254,7 +254,7 @@ mod tests {
             for door in order {
                 town.listen(at(HERE, PORT), door)?;
             }
-            town.connect(&told)?;
+            town.connect(&notified)?;
             assert!(other.offer().is_err());
             town.accept(&owner.offer()?, &Told::new()?)?;
         }
@@ -263,18 +263,18 @@ mod tests {
 
     #[test]
     fn nobody_is_asked_after_the_end_of_listening() -> Result {
-        let (town, told) = (Town::new()?, Told::new()?);
+        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
         let door = Door::new(HERE, false)?;
         let listener = town.listen(at(HERE, PORT), &door)?;
-        town.connect(&told)?;
+        town.connect(&notified)?;
         town.exchange.unlisten(&listener);
         assert!(same(door.requests.get(), 1));
         // What was asked before may still be accepted.
         town.accept(&door.offer()?, &Told::new()?)?;
-        assert!(same(told.status(), Some(Ok((3, 5)))));
-        town.connect(&told)?;
+        assert!(same(notified.status(), Some(Ok((3, 5)))));
+        town.connect(&notified)?;
         assert!(same(door.requests.get(), 1));
-        assert!(same(told.status(), Some(Err(Status::Refused))));
+        assert!(same(notified.status(), Some(Err(Status::Refused))));
         Ok(())
     }
 
@@ -284,12 +284,14 @@ mod tests {
             answer_ms: 20,
             ..Timeouts::DEFAULT
         };
-        let (town, told) = (Town::with(timeouts)?, Told::new()?);
+        let (town, notified) = (ConnectionFixture::with(timeouts)?, Told::new()?);
         let door = town.open()?;
-        town.connect(&told)?;
-        assert!(wait_until(|| told.status() == Some(Err(Status::Timeout))));
+        town.connect(&notified)?;
+        assert!(wait_until(
+            || notified.status() == Some(Err(Status::Timeout))
+        ));
         assert!(town.accept(&door.offer()?, &Told::new()?) == Err(ECONNABORTED));
-        assert!(same(told.replies.get(), 1));
+        assert!(same(notified.replies.get(), 1));
         Ok(())
     }
 
@@ -299,39 +301,41 @@ mod tests {
             orphan_ms: 20,
             ..Timeouts::DEFAULT
         };
-        let (town, told) = (Town::with(timeouts)?, Told::new()?);
+        let (town, notified) = (ConnectionFixture::with(timeouts)?, Told::new()?);
         let door = Door::new(HERE, false)?;
         let listener = town.listen(at(HERE, PORT), &door)?;
-        town.connect(&told)?;
+        town.connect(&notified)?;
         town.exchange.unlisten(&listener);
-        assert!(wait_until(|| told.status() == Some(Err(Status::Timeout))));
+        assert!(wait_until(
+            || notified.status() == Some(Err(Status::Timeout))
+        ));
         assert!(town.accept(&door.offer()?, &Told::new()?) == Err(ECONNABORTED));
         Ok(())
     }
 
     #[test]
     fn a_listener_that_fails_turns_the_peer_away() -> Result {
-        let (town, told) = (Town::new()?, Told::new()?);
+        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
         let door = Door::new(HERE, true)?;
         town.listen(at(HERE, PORT), &door)?;
-        town.connect(&told)?;
+        town.connect(&notified)?;
         assert!(same(door.requests.get(), 1));
-        assert!(same(told.status(), Some(Err(Status::Refused))));
+        assert!(same(notified.status(), Some(Err(Status::Refused))));
         assert!(town.active.qp.state() == State::Init);
         Ok(())
     }
 
     #[test]
     fn a_rejected_request_brings_the_reason() -> Result {
-        let (town, told) = (Town::new()?, Told::new()?);
+        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
         let door = town.open()?;
-        town.connect(&told)?;
+        town.connect(&notified)?;
         assert!(door.offer()?.reject(b"go away!").is_ok());
         let answer = Answer {
             status: Err(Status::Refused),
             data: (*b"go away!", 8),
         };
-        assert!(same(told.answer(), Some(answer)) && same(told.replies.get(), 1));
+        assert!(same(notified.answer(), Some(answer)) && same(notified.replies.get(), 1));
         assert!(town.active.qp.state() == State::Init);
         assert!(same(town.active.counted(Counter::ConnectFailures), 1));
         Ok(())
@@ -351,16 +355,16 @@ mod tests {
             (abandon, Err(Status::Aborted)),
         ];
         for (first, answer) in firsts {
-            let (town, told) = (Town::new()?, Told::new()?);
+            let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
             let door = town.open()?;
-            town.connect(&told)?;
+            town.connect(&notified)?;
             let offer = door.offer()?;
             first(&town, &offer)?;
-            assert!(same(told.status(), Some(answer)));
+            assert!(same(notified.status(), Some(answer)));
             assert!(reject(&town, &offer) == Err(ECONNABORTED));
             assert!(accept(&town, &offer) == Err(ECONNABORTED));
             offer.abandon();
-            assert!(same(told.replies.get(), 1) && same(told.status(), Some(answer)));
+            assert!(same(notified.replies.get(), 1) && same(notified.status(), Some(answer)));
             let up = answer.is_ok();
             assert!((town.active.qp.state() == State::Connected) == up);
             assert!((town.passive.qp.state() == State::Connected) == up);
@@ -370,7 +374,7 @@ mod tests {
 
     #[test]
     fn the_end_is_told_once_to_each_side_whoever_ends_it() -> Result {
-        let ends: [fn(&Town); 4] = [
+        let ends: [fn(&ConnectionFixture); 4] = [
             |town| town.active.qp.fail(),
             |town| town.passive.qp.fail(),
             |town| town.active.qp.close(),
@@ -383,8 +387,8 @@ mod tests {
             let (active, passive) = (Told::new()?, Told::new()?);
             let town = connected(&active, &passive)?;
             end(&town);
-            for told in [&active, &passive] {
-                assert!(wait_until(|| told.closed.get() == 1));
+            for notified in [&active, &passive] {
+                assert!(wait_until(|| notified.closed.get() == 1));
             }
             town.active.qp.destroy();
             settle(town.active.adapter());
@@ -404,8 +408,8 @@ mod tests {
                 true => town.active.qp.fail(),
                 false => town.passive.qp.fail(),
             }
-            for told in [&active, &passive] {
-                assert!(wait_until(|| told.closed.get() == 1));
+            for notified in [&active, &passive] {
+                assert!(wait_until(|| notified.closed.get() == 1));
             }
             let found = (active.closed_by_peer.get(), passive.closed_by_peer.get());
             assert!(same(found, by_peer));
@@ -428,7 +432,8 @@ mod tests {
     #[test]
     fn an_end_during_the_set_up_is_told_after_it() -> Result {
         for passive_ends in [true, false] {
-            let (town, mut active, mut passive) = (Town::new()?, Told::new()?, Told::new()?);
+            let (town, mut active, mut passive) =
+                (ConnectionFixture::new()?, Told::new()?, Told::new()?);
             match passive_ends {
                 true => passive = Told::ending(&town.passive.qp)?,
                 false => active = Told::ending(&town.active.qp)?,
@@ -436,9 +441,9 @@ mod tests {
             let door = town.open()?;
             town.connect(&active)?;
             town.accept(&door.offer()?, &passive)?;
-            for told in [&active, &passive] {
-                assert!(wait_until(|| told.closed.get() == 1));
-                assert!(told.status().is_some_and(|s| s.is_ok()));
+            for notified in [&active, &passive] {
+                assert!(wait_until(|| notified.closed.get() == 1));
+                assert!(notified.status().is_some_and(|s| s.is_ok()));
             }
             assert!(same(active.replies.get(), 1));
         }
@@ -447,7 +452,7 @@ mod tests {
 
     #[test]
     fn a_passive_queue_pair_that_cannot_connect_is_an_error_to_both() -> Result {
-        let (town, active, passive) = (Town::new()?, Told::new()?, Told::new()?);
+        let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::new()?);
         let door = town.open()?;
         town.connect(&active)?;
         town.passive.qp.modify(State::Reset)?;
@@ -461,7 +466,7 @@ mod tests {
 
     #[test]
     fn an_active_queue_pair_that_has_gone_aborts_the_accept() -> Result {
-        let (town, active, passive) = (Town::new()?, Told::new()?, Told::new()?);
+        let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::new()?);
         let door = town.open()?;
         town.connect(&active)?;
         town.active.qp.fail();
@@ -476,7 +481,7 @@ mod tests {
 
     #[test]
     fn a_connection_that_failed_to_come_up_counts_as_a_failure() -> Result {
-        let (town, active) = (Town::new()?, Told::new()?);
+        let (town, active) = (ConnectionFixture::new()?, Told::new()?);
         let door = town.open()?;
         town.connect(&active)?;
         town.active.qp.fail();
@@ -494,10 +499,10 @@ mod tests {
             (ELSEWHERE, true, 1),
             (HERE, false, 1),
         ] {
-            let (town, told) = (Town::new()?, Told::new()?);
+            let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
             let door = Door::new(device, true)?;
             town.listen(at(ANY, PORT), &door)?;
-            let mut ask = town.ask(&told)?;
+            let mut ask = town.ask(&notified)?;
             ask.remote_is_here = here;
             town.submit(ask)?;
             assert!(same(door.requests.get(), asked));
@@ -505,28 +510,28 @@ mod tests {
                 0 => Status::Unreachable,
                 _ => Status::Refused,
             };
-            assert!(same(told.status(), Some(Err(status))));
+            assert!(same(notified.status(), Some(Err(status))));
         }
         Ok(())
     }
 
     #[test]
     fn a_rejection_that_finds_no_room_is_told_without_its_data() -> Result {
-        let (town, told) = (Town::new()?, Told::deaf(1)?);
+        let (town, notified) = (ConnectionFixture::new()?, Told::deaf(1)?);
         let door = town.open()?;
-        town.connect(&told)?;
+        town.connect(&notified)?;
         assert!(door.offer()?.reject(b"go away!").is_ok());
         let answer = Answer {
             status: Err(Status::Refused),
             data: ([0; 8], 0),
         };
-        assert!(same(told.replies.get(), 2) && same(told.answer(), Some(answer)));
+        assert!(same(notified.replies.get(), 2) && same(notified.answer(), Some(answer)));
         Ok(())
     }
 
     #[test]
     fn a_side_that_never_hears_that_it_is_connected_is_not() -> Result {
-        let (town, active, passive) = (Town::new()?, Told::deaf(1)?, Told::new()?);
+        let (town, active, passive) = (ConnectionFixture::new()?, Told::deaf(1)?, Told::new()?);
         let door = town.open()?;
         town.connect(&active)?;
         town.accept(&door.offer()?, &passive)?;
@@ -553,23 +558,23 @@ mod tests {
             ),
         ];
         for (way, turned_away) in ways {
-            let (town, told) = (Town::new()?, Told::new()?);
+            let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
             let door = town.open()?;
-            town.connect(&told)?;
+            town.connect(&notified)?;
             way(&town, &door.offer()?)?;
             assert!(same(door.turned_away.get(), turned_away));
         }
-        let (town, told) = (Town::new()?, Told::new()?);
+        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
         let door = Door::new(HERE, true)?;
         town.listen(at(HERE, PORT), &door)?;
-        town.connect(&told)?;
+        town.connect(&notified)?;
         assert!(same(door.turned_away.get(), 1));
         Ok(())
     }
 
     #[test]
     fn what_one_side_posts_before_the_other_is_connected_waits() -> Result {
-        let town = Town::new()?;
+        let town = ConnectionFixture::new()?;
         let (a, b) = (&town.active, &town.passive);
         let transport = direct::connect(&a.qp, &b.qp)?;
         a.attach(transport.clone(), 0)?;
@@ -577,7 +582,7 @@ mod tests {
         a.post(2, SEND, &[])?;
         assert!(a.sends.is_silent() && b.receives.is_silent());
         b.attach(transport, 1)?;
-        a.qp.ring();
+        a.qp.ring_doorbell();
         assert!(a.sends.brings(2, Status::Success));
         assert!(b.receives.brings(1, Status::Success));
         Ok(())

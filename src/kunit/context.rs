@@ -22,7 +22,7 @@ use super::{
 use crate::engine::{
     cq::{
         Arm,
-        IfPresent, //
+        MissedEvents, //
     },
     qp::QueuePair,
     status::Status,
@@ -54,20 +54,20 @@ impl Tools {
 
     /// Arms, posts a receive, a write and a send, rings, and polls once.
     fn round(&self) -> bool {
-        self.sends.cq.arm(Arm::Any, IfPresent::Call);
+        self.sends.cq.arm(Arm::Any, MissedEvents::Report);
         let into = [self.sink.whole()].into_iter();
         let from = || [self.source.whole()].into_iter();
         let received = self.far.post_receive(1, into);
         let work = write(self.landing.remote(0));
         let written = self.near.post(2, work, Flags::NONE, from());
         let sent = self.near.post(3, SEND, Flags::SIGNALED, from());
-        self.near.ring();
+        self.near.ring_doorbell();
         // What is there now is left to the test.
         self.sends.cq.poll(0, |_| ());
         received.is_ok() && written.is_ok() && sent.is_ok()
     }
 
-    /// Whether the round of that seed has come to its end.
+    /// Returns true if the round of that seed has come to its end.
     fn is_done(&self, bench: &Bench, seed: u8) -> bool {
         bench.a.sends.brings(3, Status::Success)
             && bench.b.receives.brings(1, Status::Success)
@@ -82,11 +82,11 @@ fn answer(end: &End, count: u64) -> Result {
     let hook = Arc::new(
         move |_: bool| {
             receives.poll(usize::MAX, |_| ());
-            receives.arm(Arm::Any, IfPresent::Call);
+            receives.arm(Arm::Any, MissedEvents::Report);
             let none = || [].into_iter();
             let _ = qp.post_receive(1, none());
             let _ = qp.post(2, SEND, Flags::NONE, none());
-            qp.ring();
+            qp.ring_doorbell();
         },
         GFP_KERNEL,
     )?;
@@ -94,7 +94,7 @@ fn answer(end: &End, count: u64) -> Result {
         end.receive(1, &[])?;
     }
     end.receives.log.set_hook(Some(hook));
-    end.receives.cq.arm(Arm::Any, IfPresent::Call);
+    end.receives.cq.arm(Arm::Any, MissedEvents::Report);
     Ok(())
 }
 
@@ -116,20 +116,20 @@ mod tests {
     use crate::{
         engine::state::State,
         kunit::{
-            errand::Errand,
             harness::{
                 same,
                 wait_until, //
             }, //
+            other_context::OtherContext,
         },
         sys::softirq::BhDisabled, //
     };
 
-    /// An errand that makes one round, and where it says whether that went well.
-    fn errand(tools: &Arc<Tools>) -> Result<(Arc<Errand>, Arc<AtomicFlag>)> {
+    /// An errand that makes one round, and where it returns true if that went well.
+    fn errand(tools: &Arc<Tools>) -> Result<(Arc<OtherContext>, Arc<AtomicFlag>)> {
         let fine = Arc::new(AtomicFlag::new(false), GFP_KERNEL)?;
-        let (tools, tell) = (tools.clone(), fine.clone());
-        let errand = Errand::new(move || tell.store(tools.round(), Release))?;
+        let (tools, notify) = (tools.clone(), fine.clone());
+        let errand = OtherContext::new(move || notify.store(tools.round(), Release))?;
         Ok((errand, fine))
     }
 
@@ -232,7 +232,7 @@ mod tests {
         bench.a.post(1, SEND, &[])?;
         assert!(bench.a.sends.is_silent());
         let qp = bench.b.qp.clone();
-        let errand = Errand::new(move || {
+        let errand = OtherContext::new(move || {
             let _ = qp.post_receive(2, [].into_iter());
         })?;
         assert!(errand.by_timer());

@@ -26,7 +26,8 @@ impl Mark {
         Self(values)
     }
 
-    /// Whether exactly these counters have moved since, by so much; moves on to the present.
+    /// Returns true if exactly these counters have moved since, by so much; moves on to the
+    /// present.
     ///
     /// How many passes a transport makes is not looked at: that depends on who comes when.
     fn moved(&mut self, end: &End, by: &[(Counter, u64)]) -> bool {
@@ -57,7 +58,7 @@ mod tests {
             counters::Counter::*,
             cq::{
                 Arm,
-                IfPresent, //
+                MissedEvents, //
             },
             rights::Rights,
             status::Status,
@@ -185,7 +186,7 @@ mod tests {
             let (bench, _, mut b) = marked()?;
             for context in 0..2 {
                 bench.b.receive(context, &[])?;
-                bench.b.receives.cq.arm(arm, IfPresent::Wait);
+                bench.b.receives.cq.arm(arm, MissedEvents::Ignore);
                 bench.a.post_with(context, SEND, SOLICITED, &[])?;
                 assert!(bench.b.receives.brings(context, Status::Success));
                 assert!(b.moved(&bench.b, &[(counter, 1), (Receives, 1)]));
@@ -200,7 +201,7 @@ mod tests {
         plan.receive_entries = 1;
         let bench = Bench::with(&Plan::PLAIN, &plan)?;
         let mut b = Mark::new(&bench.b);
-        bench.b.receives.cq.arm(Arm::Errors, IfPresent::Wait);
+        bench.b.receives.cq.arm(Arm::Errors, MissedEvents::Ignore);
         for context in 0..2 {
             bench.b.receive(context, &[])?;
             bench.a.post(context, SEND, &[])?;

@@ -17,7 +17,7 @@ use super::{
 use crate::engine::{
     cq::{
         Arm,
-        IfPresent, //
+        MissedEvents, //
     },
     status::Status,
     work::{
@@ -28,7 +28,7 @@ use crate::engine::{
 
 pub(super) const ARMS: [Arm; 3] = [Arm::Any, Arm::Solicited, Arm::Errors];
 
-/// A successful receive that nobody asked to be told of.
+/// A successful receive that nobody asked to be notified of.
 pub(super) const RECEIVE: Completion = Completion {
     operation: Operation::Receive,
     ..Completion::BLANK
@@ -110,7 +110,7 @@ mod tests {
         for (entry, calls) in table {
             for (arm, calls) in ARMS.into_iter().zip(calls) {
                 let (queue, _lab) = alone(8)?;
-                queue.cq.arm(arm, IfPresent::Wait);
+                queue.cq.arm(arm, MissedEvents::Ignore);
                 assert!(queue.cq.push(entry).is_ok());
                 assert!(queue.has_called(calls));
                 assert!(queue.log.calls_failed.get() == 0 && queue.log.failures.get() == 0);
@@ -130,7 +130,7 @@ mod tests {
         ];
         for (outstanding, row) in ARMS.into_iter().zip(matrix) {
             for (new, result) in ARMS.into_iter().zip(row) {
-                for if_present in [IfPresent::Wait, IfPresent::Call] {
+                for if_present in [MissedEvents::Ignore, MissedEvents::Report] {
                     let (queue, _lab) = alone(2)?;
                     queue.cq.arm(outstanding, if_present);
                     queue.cq.arm(new, if_present);
@@ -151,8 +151,8 @@ mod tests {
         let (queue, _lab) = alone(64)?;
         for calls in 1..=3 {
             // Twice before an event is once.
-            queue.cq.arm(Arm::Any, IfPresent::Wait);
-            queue.cq.arm(Arm::Any, IfPresent::Wait);
+            queue.cq.arm(Arm::Any, MissedEvents::Ignore);
+            queue.cq.arm(Arm::Any, MissedEvents::Ignore);
             for _ in 0..5 {
                 assert!(queue.cq.push(RECEIVE).is_ok());
             }
@@ -179,7 +179,7 @@ mod tests {
             &[RECEIVE; 20],
         ];
         for (entries, calls) in cases.iter().cycle().take(70).zip(1..) {
-            queue.cq.arm(Arm::Any, IfPresent::Wait);
+            queue.cq.arm(Arm::Any, MissedEvents::Ignore);
             assert!(entries.iter().all(|entry| queue.cq.push(*entry).is_ok()));
             assert!(queue.has_called(calls) && same(empty(&queue), entries.len()));
         }
@@ -199,16 +199,16 @@ mod tests {
     #[test]
     fn an_arm_that_waits_only_reports_the_entries_present() -> Result {
         let (queue, _lab) = alone(8)?;
-        assert!(!queue.cq.arm(Arm::Any, IfPresent::Wait));
+        assert!(!queue.cq.arm(Arm::Any, MissedEvents::Ignore));
         assert!(queue.cq.push(RECEIVE).is_ok());
         assert!(queue.has_called(1));
         assert!(queue.cq.push(RECEIVE).is_ok());
         for arm in ARMS {
-            assert!(queue.cq.arm(arm, IfPresent::Wait));
+            assert!(queue.cq.arm(arm, MissedEvents::Ignore));
         }
         assert!(queue.has_called(1));
         assert!(empty(&queue) == 2);
-        assert!(!queue.cq.arm(Arm::Any, IfPresent::Wait));
+        assert!(!queue.cq.arm(Arm::Any, MissedEvents::Ignore));
         assert!(queue.has_called(1));
         // The arm was there all the time.
         assert!(queue.cq.push(RECEIVE).is_ok());
@@ -221,7 +221,7 @@ mod tests {
         for (arm, calls) in ARMS.into_iter().zip([1, 1, 0]) {
             let (queue, _lab) = alone(8)?;
             assert!(queue.cq.push(RECEIVE).is_ok());
-            queue.cq.arm(arm, IfPresent::Call);
+            queue.cq.arm(arm, MissedEvents::Report);
             assert!(queue.has_called(calls));
         }
         Ok(())
@@ -231,17 +231,17 @@ mod tests {
     fn entries_that_were_told_or_taken_do_not_satisfy_a_later_arm() -> Result {
         let (queue, _lab) = alone(8)?;
         assert!(queue.cq.push(RECEIVE).is_ok());
-        queue.cq.arm(Arm::Any, IfPresent::Call);
+        queue.cq.arm(Arm::Any, MissedEvents::Report);
         assert!(queue.has_called(1));
         // Still there, but old.
-        assert!(queue.cq.arm(Arm::Any, IfPresent::Call));
+        assert!(queue.cq.arm(Arm::Any, MissedEvents::Report));
         assert!(queue.has_called(1));
         assert!(queue.cq.push(RECEIVE).is_ok());
         assert!(queue.has_called(2));
         // Another one, taken before anybody armed.
         assert!(queue.cq.push(RECEIVE).is_ok());
         assert!(empty(&queue) == 3);
-        assert!(!queue.cq.arm(Arm::Any, IfPresent::Call));
+        assert!(!queue.cq.arm(Arm::Any, MissedEvents::Report));
         assert!(queue.has_called(2));
         Ok(())
     }
@@ -273,7 +273,7 @@ mod tests {
             let (queue, _lab) = alone(2)?;
             assert!(queue.cq.push(RECEIVE).is_ok());
             if let Some(arm) = arm {
-                queue.cq.arm(arm, IfPresent::Wait);
+                queue.cq.arm(arm, MissedEvents::Ignore);
             }
             // The second entry satisfies an arm for anything.
             let early = u32::from(arm == Some(Arm::Any));
@@ -282,8 +282,8 @@ mod tests {
             assert!(queue.cq.push(RECEIVE).is_err() && queue.cq.push(RECEIVE).is_err());
             assert!(queue.has_called(u32::from(arm.is_some())));
             assert!(same(queue.log.failures.get(), 1));
-            let told = u32::from(arm.is_some()) - early;
-            assert!(same(queue.log.calls_failed.get(), told));
+            let notified = u32::from(arm.is_some()) - early;
+            assert!(same(queue.log.calls_failed.get(), notified));
         }
         Ok(())
     }
@@ -293,7 +293,7 @@ mod tests {
         for arm in ARMS {
             let (queue, _lab) = alone(1)?;
             assert!(overflow(&queue, 1) && queue.has_called(0));
-            queue.cq.arm(arm, IfPresent::Call);
+            queue.cq.arm(arm, MissedEvents::Report);
             assert!(queue.has_called(1));
             assert!(same(queue.log.calls_failed.get(), 1));
         }
@@ -303,12 +303,12 @@ mod tests {
     #[test]
     fn an_arm_for_errors_is_not_satisfied_by_entries_whatever_it_joins() -> Result {
         let (queue, _lab) = alone(4)?;
-        queue.cq.arm(Arm::Solicited, IfPresent::Call);
+        queue.cq.arm(Arm::Solicited, MissedEvents::Report);
         assert!(queue.cq.push(RECEIVE).is_ok());
-        queue.cq.arm(Arm::Errors, IfPresent::Call);
+        queue.cq.arm(Arm::Errors, MissedEvents::Report);
         assert!(queue.has_called(0));
         // The first arm is still there, and asking for it anew finds the entry.
-        queue.cq.arm(Arm::Solicited, IfPresent::Call);
+        queue.cq.arm(Arm::Solicited, MissedEvents::Report);
         assert!(queue.has_called(1));
         Ok(())
     }
@@ -317,7 +317,7 @@ mod tests {
     fn a_queue_that_is_given_up_tells_whoever_armed_it() -> Result {
         for arm in ARMS {
             let (queue, _lab) = alone(4)?;
-            queue.cq.arm(arm, IfPresent::Wait);
+            queue.cq.arm(arm, MissedEvents::Ignore);
             queue.cq.break_down();
             queue.cq.break_down();
             assert!(queue.has_called(1));
@@ -340,7 +340,7 @@ mod tests {
             (1, 1)
         ));
         for (arm, calls) in ARMS.into_iter().zip(1..) {
-            queue.cq.arm(arm, IfPresent::Call);
+            queue.cq.arm(arm, MissedEvents::Report);
             assert!(queue.has_called(calls));
             assert!(same(queue.log.calls_fatal.get(), calls));
         }
@@ -366,7 +366,7 @@ mod tests {
         let (queue, _lab) = alone(1)?;
         assert!(overflow(&queue, 1));
         queue.cq.break_down();
-        queue.cq.arm(Arm::Errors, IfPresent::Call);
+        queue.cq.arm(Arm::Errors, MissedEvents::Report);
         assert!(queue.has_called(1));
         assert!(same(
             (queue.log.failures.get(), queue.log.fatal.get()),
@@ -396,7 +396,7 @@ mod tests {
     fn calls_come_from_softirq_and_not_from_inside_of_a_call() -> Result {
         let (queue, _lab) = alone(8)?;
         let softirqs_off = BhDisabled::enter();
-        queue.cq.arm(Arm::Any, IfPresent::Call);
+        queue.cq.arm(Arm::Any, MissedEvents::Report);
         let pushed = queue.cq.push(RECEIVE).is_ok();
         let during = queue.log.calls.get();
         // Nothing but a softirq runs as this section ends.
@@ -413,10 +413,10 @@ mod tests {
         bench.b.receive(2, &[])?;
         let log = &bench.a.sends.log;
         let softirqs_off = BhDisabled::enter();
-        bench.a.sends.cq.arm(Arm::Any, IfPresent::Call);
+        bench.a.sends.cq.arm(Arm::Any, MissedEvents::Report);
         let posted = bench.a.post(1, requests::SEND, &[]);
         let after_post = log.calls.get();
-        bench.a.sends.cq.arm(Arm::Any, IfPresent::Call);
+        bench.a.sends.cq.arm(Arm::Any, MissedEvents::Report);
         let polled = bench.a.sends.poll().is_some();
         let after_poll = log.calls.get();
         drop(softirqs_off);
@@ -437,13 +437,13 @@ mod tests {
             move |_| {
                 if rounds.hit() < 50 {
                     let _ = cq.push(RECEIVE);
-                    cq.arm(Arm::Any, IfPresent::Call);
+                    cq.arm(Arm::Any, MissedEvents::Report);
                 }
             },
             GFP_KERNEL,
         )?;
         queue.log.set_hook(Some(hook));
-        queue.cq.arm(Arm::Any, IfPresent::Call);
+        queue.cq.arm(Arm::Any, MissedEvents::Report);
         assert!(queue.cq.push(RECEIVE).is_ok());
         assert!(wait_until(|| queue.log.calls.get() == 51));
         assert!(queue.has_called(51) && queue.log.overlaps.get() == 0);
@@ -451,15 +451,15 @@ mod tests {
         Ok(())
     }
 
-    /// Whether no call comes of so many queues that were closed with one due.
+    /// Returns true if no call comes of so many queues that were closed with one due.
     fn are_silent_when_closed(queues: u32) -> Result<bool> {
         for _ in 0..queues {
             let (queue, _lab) = alone(4)?;
-            queue.cq.arm(Arm::Any, IfPresent::Wait);
+            queue.cq.arm(Arm::Any, MissedEvents::Ignore);
             let pushed = queue.cq.push(RECEIVE).is_ok();
             queue.cq.close();
             let calls = queue.log.calls.get();
-            queue.cq.arm(Arm::Any, IfPresent::Call);
+            queue.cq.arm(Arm::Any, MissedEvents::Report);
             let refused = queue.cq.push(RECEIVE).is_err();
             if !(pushed && refused && queue.has_called(calls)) || queue.log.failures.get() != 0 {
                 return Ok(false);
@@ -486,7 +486,7 @@ mod tests {
         let adapter = lab.adapter()?;
         for number in (0..cpu::count_ids()).filter(|n| cpu::is_online(*n)) {
             let queue = Queue::new(&adapter, 4, number)?;
-            queue.cq.arm(Arm::Any, IfPresent::Wait);
+            queue.cq.arm(Arm::Any, MissedEvents::Ignore);
             assert!(queue.cq.push(RECEIVE).is_ok());
             assert!(wait_until(|| queue.log.calls.get() == 1));
             assert!(same(queue.log.cpu(), number));
@@ -516,7 +516,11 @@ mod tests {
         for context in 0..4 {
             bench.b.receive(context, &[])?;
         }
-        bench.b.receives.cq.arm(Arm::Solicited, IfPresent::Wait);
+        bench
+            .b
+            .receives
+            .cq
+            .arm(Arm::Solicited, MissedEvents::Ignore);
         bench.a.post(10, requests::SEND, &[])?;
         bench.a.post(11, requests::SEND, &[])?;
         assert!(bench.b.receives.has_called(0));
@@ -541,7 +545,11 @@ mod tests {
     fn a_flush_satisfies_an_arm_for_solicited_receives() -> Result {
         let bench = Bench::new()?;
         bench.b.receive(1, &[])?;
-        bench.b.receives.cq.arm(Arm::Solicited, IfPresent::Wait);
+        bench
+            .b
+            .receives
+            .cq
+            .arm(Arm::Solicited, MissedEvents::Ignore);
         bench.a.qp.fail();
         assert!(bench.is_down() && bench.b.receives.has_called(1));
         Ok(())

@@ -29,10 +29,10 @@ use super::{
 };
 use crate::engine::{
     qp::{
-        Arrival,
-        Job,
         Next,
-        Receive,
+        RecvCompletion,
+        RecvWqe,
+        SendWqe,
         Taken, //
     },
     state::State,
@@ -89,7 +89,7 @@ impl Transport for Fake {
 }
 
 /// A message of a peer that went well.
-pub(crate) const MESSAGE: Arrival = Arrival {
+pub(crate) const MESSAGE: RecvCompletion = RecvCompletion {
     status: Status::Success,
     operation: Operation::Receive,
     length: 0,
@@ -100,8 +100,8 @@ pub(crate) const MESSAGE: Arrival = Arrival {
 /// An end whose transport is the test itself.
 pub(crate) struct Hand {
     pub(crate) fake: Arc<Fake>,
-    pub(crate) job: Job,
-    receive: Receive,
+    pub(crate) job: SendWqe,
+    receive: RecvWqe,
     /// Requests that began and did not end, for the case that the test ends early.
     begun: KVec<u32>,
     taken: bool,
@@ -125,8 +125,8 @@ impl Hand {
         let end = lab.end(plan)?;
         Ok(Self {
             fake: Fake::new()?,
-            job: Job::new(end.qp.caps())?,
-            receive: Receive::new(end.qp.caps().receive_sges)?,
+            job: SendWqe::new(end.qp.caps())?,
+            receive: RecvWqe::new(end.qp.caps().receive_sges)?,
             begun: KVec::new(),
             taken: false,
             end,
@@ -185,7 +185,7 @@ impl Hand {
     }
 
     /// Finishes the receive that was taken.
-    pub(crate) fn arrive(&mut self, arrival: Arrival) {
+    pub(crate) fn arrive(&mut self, arrival: RecvCompletion) {
         self.taken = false;
         self.end.qp.finish_receive(&self.receive, arrival);
     }
@@ -201,7 +201,7 @@ impl Drop for Hand {
             let status = Status::Flushed;
             self.end
                 .qp
-                .finish_receive(&self.receive, Arrival { status, ..MESSAGE });
+                .finish_receive(&self.receive, RecvCompletion { status, ..MESSAGE });
         }
     }
 }

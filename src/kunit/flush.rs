@@ -42,10 +42,10 @@ mod tests {
         engine::{
             counters::Counter,
             qp::{
-                Arrival,
-                Job,
                 Next,
-                Receive,
+                RecvCompletion,
+                RecvWqe,
+                SendWqe,
                 Taken, //
             },
             state::State,
@@ -53,7 +53,6 @@ mod tests {
             work::Flags, //
         },
         kunit::{
-            errand::Errand,
             fake::{
                 Fake,
                 MESSAGE, //
@@ -66,6 +65,7 @@ mod tests {
                 Lab,
                 RNR_MS, //
             },
+            other_context::OtherContext,
             requests::*, //
         },
         sys::softirq::ProcessQueue, //
@@ -140,7 +140,7 @@ mod tests {
         assert!(hand.end.sends.brings(0, Status::Success));
         assert!(hand.end.sends.brings_all(1..4, Status::Flushed));
         let status = Status::Flushed;
-        hand.arrive(Arrival { status, ..MESSAGE });
+        hand.arrive(RecvCompletion { status, ..MESSAGE });
         assert!(hand.end.receives.brings_all(0..2, Status::Flushed));
         // Now nothing is in the way.
         hand.end.post(4, SEND, &[])?;
@@ -170,7 +170,7 @@ mod tests {
         let mut hand = posted(1, 2)?;
         assert!(hand.take() == Taken::Ready);
         let status = Status::LocalAccess;
-        hand.arrive(Arrival { status, ..MESSAGE });
+        hand.arrive(RecvCompletion { status, ..MESSAGE });
         assert!(hand.end.receives.brings(0, Status::LocalAccess));
         assert!(hand.end.receives.brings(1, Status::Flushed));
         assert!(hand.end.sends.brings(0, Status::Flushed));
@@ -277,10 +277,10 @@ mod tests {
         a.post(8, SEND, &[])?;
         b.post(0, SEND, &[])?;
         let qp = a.qp.clone();
-        let errand = Errand::new(move || qp.destroy())?;
+        let errand = OtherContext::new(move || qp.destroy())?;
         let threads = ProcessQueue::new(c"ndk_flush")?;
         assert!(errand.begin(&threads) && errand.is_done());
-        // Some were done, the rest was not; all are told, in order, and before it returned.
+        // Some were done, the rest was not; all are notified, in order, and before it returned.
         let mut statuses = [None; 9];
         for (context, status) in (0..).zip(&mut statuses) {
             let entry = a.sends.poll();
@@ -300,7 +300,7 @@ mod tests {
         let mut hand = posted(1, 1)?;
         assert!(hand.start_all() == 1 && hand.take() == Taken::Ready);
         let qp = hand.end.qp.clone();
-        let errand = Errand::new(move || qp.destroy())?;
+        let errand = OtherContext::new(move || qp.destroy())?;
         let threads = ProcessQueue::new(c"ndk_flush")?;
         let began = errand.begin(&threads);
         let stopped = wait_until(|| hand.fake.stops.get() == 1);
@@ -331,7 +331,7 @@ mod tests {
             assert!(bench.a.sends.brings(5, Status::Flushed));
             assert!(bench.a.qp.state() == State::Error);
             for end in [&bench.a, &bench.b] {
-                assert!(wait_until(|| end.owner.told.get() == round));
+                assert!(wait_until(|| end.owner.notified.get() == round));
                 end.qp.modify(State::Reset)?;
                 assert!(end.qp.state() == State::Reset);
             }
@@ -430,7 +430,7 @@ mod tests {
         hand.end.attach(next.clone(), 0)?;
         hand.end.post(1, SEND, &[])?;
         hand.end.receive(1, &[])?;
-        let (mut job, mut receive) = (Job::new(qp.caps())?, Receive::new(4)?);
+        let (mut job, mut receive) = (SendWqe::new(qp.caps())?, RecvWqe::new(4)?);
         assert!(qp.start(old.id, &mut job) == Next::Nothing);
         assert!(qp.take_receive(old.id, &mut receive) == Taken::Closed);
         assert!(qp.admit_peer(old.id).is_none());
@@ -462,7 +462,7 @@ mod tests {
             hand.end.post(1, SEND, &[])?;
             hand.end.receive(1, &[])?;
             qp.peer_gone(id);
-            let (mut job, mut receive) = (Job::new(qp.caps())?, Receive::new(4)?);
+            let (mut job, mut receive) = (SendWqe::new(qp.caps())?, RecvWqe::new(4)?);
             assert!(qp.start(id, &mut job) == Next::Nothing);
             assert!(qp.take_receive(id, &mut receive) == Taken::Closed);
             assert!(qp.admit_peer(id).is_none() && !qp.is_connected_by(id));
@@ -478,7 +478,7 @@ mod tests {
         hand.end.qp.fail();
         assert!(hand.end.receives.brings(1, Status::Flushed));
         // There was no connection to lose.
-        assert!(same(hand.end.owner.told.get(), 0));
+        assert!(same(hand.end.owner.notified.get(), 0));
         assert!(same(hand.end.counted(Counter::Disconnects), 0));
         Ok(())
     }
@@ -491,15 +491,15 @@ mod tests {
             let sink = bench.b.buffer(8)?.remote(0);
             let qp = bench.a.qp.clone();
             let count = Arc::new(Atomic::new(0u64), GFP_KERNEL)?;
-            let (told, begun) = (count.clone(), Arc::new(Atomic::new(0u64), GFP_KERNEL)?);
+            let (notified, begun) = (count.clone(), Arc::new(Atomic::new(0u64), GFP_KERNEL)?);
             let at = begun.clone();
-            let errand = Errand::new(move || {
+            let errand = OtherContext::new(move || {
                 for context in 0..400 {
                     at.fetch_add(1, Full);
                     let none = [].into_iter();
                     let posted = qp.post(context, write(sink), Flags::SIGNALED, none);
-                    qp.ring();
-                    told.fetch_add(u64::from(posted.is_ok()), Full);
+                    qp.ring_doorbell();
+                    notified.fetch_add(u64::from(posted.is_ok()), Full);
                 }
             })?;
             assert!(errand.begin(&threads));

@@ -45,7 +45,7 @@ use super::{
 use crate::{
     direct,
     engine::{
-        connection::Join,
+        connection::ConnectFn,
         counters::Counter,
         domain::{
             Adapter,
@@ -54,8 +54,8 @@ use crate::{
         },
         qp::{
             Caps,
-            NotPosted,
-            Parts,
+            PostError,
+            QpParams,
             QueuePair, //
         },
         rights::Rights,
@@ -101,7 +101,7 @@ pub(crate) fn sleep(ms: u32) {
     fsleep(Delta::from_millis(i64::from(ms)));
 }
 
-/// Whether the two are equal; says what they are when not.
+/// Returns true if the two are equal; says what they are when not.
 pub(crate) fn same<T: PartialEq + core::fmt::Debug>(got: T, want: T) -> bool {
     if got != want {
         pr_err!("found {:?} and not {:?}\n", got, want);
@@ -223,7 +223,7 @@ impl Lab {
     ) -> Result<End> {
         let number = self.last_number.fetch_add(1, Relaxed) + 1;
         let events = QpLog::new()?;
-        let parts = Parts {
+        let parts = QpParams {
             domain: domain.clone(),
             send_cq: sends.cq.clone(),
             receive_cq: receives.cq.clone(),
@@ -285,7 +285,7 @@ pub(crate) struct End {
 }
 
 /// A post that has to be accepted; says in the log why it was not.
-pub(super) fn accepted(posted: Result<(), NotPosted>) -> Result {
+pub(super) fn accepted(posted: Result<(), PostError>) -> Result {
     posted.map_err(|e| {
         pr_err!("refused: {:?}\n", e);
         EINVAL
@@ -350,9 +350,9 @@ impl End {
         work: Work,
         flags: Flags,
         sges: &[Sge],
-    ) -> Result<(), NotPosted> {
+    ) -> Result<(), PostError> {
         self.qp.post(context, work, flags, sges.iter().copied())?;
-        self.qp.ring();
+        self.qp.ring_doorbell();
         Ok(())
     }
 
@@ -374,10 +374,10 @@ impl End {
         }
     }
 
-    /// Whether the queue pair is in error and its owner was told once; waits for it.
+    /// Returns true if the queue pair is in error and its owner was notified once; waits for it.
     pub(crate) fn is_down(&self) -> bool {
-        wait_until(|| self.qp.state() == State::Error && self.owner.told.get() > 0)
-            && same(self.owner.told.get(), 1)
+        wait_until(|| self.qp.state() == State::Error && self.owner.notified.get() > 0)
+            && same(self.owner.notified.get(), 1)
     }
 }
 
@@ -407,7 +407,7 @@ impl Bench {
     }
 
     /// Two ends over a transport.
-    pub(crate) fn over(join: Join, rnr_timeout_ms: u32, a: &Plan, b: &Plan) -> Result<Self> {
+    pub(crate) fn over(join: ConnectFn, rnr_timeout_ms: u32, a: &Plan, b: &Plan) -> Result<Self> {
         let lab = Lab::new(rnr_timeout_ms)?;
         let bench = Self {
             a: lab.end(a)?,
@@ -419,18 +419,18 @@ impl Bench {
     }
 
     /// Connects the two ends, which are not.
-    pub(crate) fn connect(&self, join: Join) -> Result {
+    pub(crate) fn connect(&self, join: ConnectFn) -> Result {
         connect(join, &self.a, &self.b)
     }
 
-    /// Whether both ends are in error, and each owner was told once; waits for it.
+    /// Returns true if both ends are in error, and each owner was notified once; waits for it.
     pub(crate) fn is_down(&self) -> bool {
         self.a.is_down() && self.b.is_down()
     }
 }
 
 /// Connects two ends.
-pub(crate) fn connect(join: Join, a: &End, b: &End) -> Result {
+pub(crate) fn connect(join: ConnectFn, a: &End, b: &End) -> Result {
     let transport = join(&a.qp, &b.qp)?;
     for (end, number) in [(b, 1), (a, 0)] {
         end.qp.modify(State::Init)?;

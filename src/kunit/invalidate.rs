@@ -70,7 +70,7 @@ fn bound(end: &End, region: &Buffer) -> Result<Token> {
 
 const ALL_REMOTE: Rights = Rights::REMOTE_READ.with(Rights::REMOTE_WRITE);
 
-/// Whether a peer of `end` would get in under `token`.
+/// Returns true if a peer of `end` would get in under `token`.
 fn is_open(end: &End, token: Token) -> bool {
     let user = User {
         qp: Some(end.qp.number()),
@@ -82,7 +82,7 @@ fn is_open(end: &End, token: Token) -> bool {
         .is_ok()
 }
 
-/// Whether a send that asks to invalidate `token` is refused, and ends the connection.
+/// Returns true if a send that asks to invalidate `token` is refused, and ends the connection.
 fn is_refused(bench: &Bench, token: Token) -> Result<bool> {
     bench.b.receive(1, &[])?;
     bench.b.receive(2, &[])?;
@@ -110,7 +110,7 @@ mod tests {
             counters::Counter,
             cq::{
                 Arm,
-                IfPresent, //
+                MissedEvents, //
             },
             domain::Domain,
             state::State,
@@ -171,21 +171,21 @@ mod tests {
         let bench = Bench::new()?;
         let memory = registered(&bench.b)?;
         let found_open = Arc::new(Atomic::new(0u32), GFP_KERNEL)?;
-        let (qp, tell) = (bench.b.qp.clone(), found_open.clone());
+        let (qp, notify) = (bench.b.qp.clone(), found_open.clone());
         let (token, domain) = (memory.token(), bench.b.domain.clone());
         let hook = Arc::new(
             move |_| {
                 let regions = domain.adapter().regions();
                 let wanted = Rights::REMOTE_READ;
                 let access = regions.access(token, qp.peer_user(), wanted, BASE, 1);
-                tell.fetch_add(u32::from(access.is_ok()), Full);
+                notify.fetch_add(u32::from(access.is_ok()), Full);
             },
             GFP_KERNEL,
         )?;
         bench.b.receives.log.set_hook(Some(hook));
         for round in 1..=50 {
             bench.b.receive(2, &[])?;
-            bench.b.receives.cq.arm(Arm::Any, IfPresent::Wait);
+            bench.b.receives.cq.arm(Arm::Any, MissedEvents::Ignore);
             assert!(is_open(&bench.b, memory.token()));
             bench.a.post(1, send_invalidate(memory.token()), &[])?;
             assert!(bench.a.sends.brings(1, Status::Success));
@@ -395,7 +395,7 @@ mod tests {
             assert!(posted.is_ok());
         }
         assert!(!is_open(&bench.a, memory.token()));
-        bench.a.qp.ring();
+        bench.a.qp.ring_doorbell();
         assert!(bench.a.sends.brings_all(0..4, Status::Success));
         assert!(bench.a.sends.brings(4, Status::LocalOperation) && bench.is_down());
         Ok(())

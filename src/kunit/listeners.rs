@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which listener is told of an offer, and which one next when that cannot take it.
+//! Which listener is notified of an offer, and which one next when that cannot take it.
 
 #[kernel::macros::kunit_tests(ndk_listeners)]
 mod tests {
@@ -17,23 +17,23 @@ mod tests {
     use crate::{
         engine::{
             connection::{
+                ConnectRequest,
                 Gone,
+                ListenError,
                 Listener,
-                NotListening,
-                NotReserved,
-                Offer,
+                ReserveError,
                 Timeouts, //
             },
             status::Status, //
         },
         kunit::{
+            connection_fixture::*, //
             harness::{
                 same,
                 settle,
                 sleep,
                 wait_until, //
             },
-            town::*, //
         }, //
     };
 
@@ -44,7 +44,7 @@ mod tests {
     const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
     /// Doors of devices at `HERE`, where each listens.
-    fn doors(town: &Town, listen: &[IpAddr]) -> Result<KVec<Arc<Door>>> {
+    fn doors(town: &ConnectionFixture, listen: &[IpAddr]) -> Result<KVec<Arc<Door>>> {
         let mut doors = KVec::new();
         for ip in listen {
             let manner = Manner {
@@ -58,8 +58,8 @@ mod tests {
         Ok(doors)
     }
 
-    /// The listener that was told last passes the offer on.
-    fn pass_on(town: &Town, offer: &Arc<Offer>) -> Result<(), Gone> {
+    /// The listener that was notified last passes the offer on.
+    fn pass_on(town: &ConnectionFixture, offer: &Arc<ConnectRequest>) -> Result<(), Gone> {
         let number = offer.request().ok_or(Gone)?;
         town.exchange.pass_on(offer, number, Status::Refused)
     }
@@ -76,9 +76,9 @@ mod tests {
             ([ANY, HERE, HERE], [0, 1, 0]),
             ([ANY6, ANY6, ANY], [0, 0, 1]),
         ] {
-            let (town, told) = (Town::new()?, Told::new()?);
+            let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
             let doors = doors(&town, &listen)?;
-            let offer = town.connect(&told)?;
+            let offer = town.connect(&notified)?;
             assert!(same(asked(&doors), want));
             offer.abandon();
         }
@@ -87,17 +87,17 @@ mod tests {
 
     #[test]
     fn an_offer_is_passed_on_from_the_best_to_the_worst() -> Result {
-        let (town, told) = (Town::new()?, Told::new()?);
+        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
         let doors = doors(&town, &[ANY6, HERE, ANY, ANY])?;
-        let offer = town.connect(&told)?;
+        let offer = town.connect(&notified)?;
         for want in [[0, 1, 0, 0], [0, 1, 1, 0], [0, 1, 1, 1], [1, 1, 1, 1]] {
             assert!(same(asked(&doors), want));
-            assert!(same(told.replies.get(), 0));
+            assert!(same(notified.replies.get(), 0));
             assert!(pass_on(&town, &offer).is_ok());
         }
         // Nobody is left.
-        assert!(same(told.status(), Some(Err(Status::Refused))));
-        assert!(same(told.replies.get(), 1));
+        assert!(same(notified.status(), Some(Err(Status::Refused))));
+        assert!(same(notified.replies.get(), 1));
         let turned_away: [u32; 4] = core::array::from_fn(|i| doors[i].turned_away.get());
         assert!(same(turned_away, [1, 0, 0, 0]));
         Ok(())
@@ -105,13 +105,13 @@ mod tests {
 
     #[test]
     fn whoever_is_told_next_may_take_it() -> Result {
-        let (town, active, passive) = (Town::new()?, Told::new()?, Told::new()?);
+        let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::new()?);
         let doors = doors(&town, &[HERE, ANY])?;
         let offer = town.connect(&active)?;
         assert!(pass_on(&town, &offer).is_ok());
-        let told = doors[1].offer()?;
-        assert!(Arc::ptr_eq(&told, &offer) && told.private_data() == b"please");
-        town.accept(&told, &passive)?;
+        let notified = doors[1].offer()?;
+        assert!(Arc::ptr_eq(&notified, &offer) && notified.private_data() == b"please");
+        town.accept(&notified, &passive)?;
         assert!(same(active.status(), Some(Ok((3, 5)))));
         assert!(same(passive.established.get(), 1));
         Ok(())
@@ -119,9 +119,9 @@ mod tests {
 
     #[test]
     fn a_listener_that_has_passed_an_offer_on_has_no_say_in_it() -> Result {
-        let (town, told) = (Town::new()?, Told::new()?);
+        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
         let doors = doors(&town, &[HERE, ANY, ANY])?;
-        let offer = town.connect(&told)?;
+        let offer = town.connect(&notified)?;
         let first = offer.request().ok_or(ENOENT)?;
         assert!(town.exchange.request(first).is_some());
         let consumer = Arc::as_ptr(&doors[0]).addr();
@@ -143,15 +143,15 @@ mod tests {
 
     #[test]
     fn an_offer_that_was_decided_is_not_passed_on() -> Result {
-        let (town, told) = (Town::new()?, Told::new()?);
+        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
         let doors = doors(&town, &[HERE, ANY])?;
-        let offer = town.connect(&told)?;
+        let offer = town.connect(&notified)?;
         offer.abandon();
         let _ = pass_on(&town, &offer);
         assert!(same(asked(&doors), [1, 0]));
         assert!(same(doors[0].turned_away.get(), 0));
-        assert!(same(told.status(), Some(Err(Status::Aborted))));
-        assert!(same(told.replies.get(), 1));
+        assert!(same(notified.status(), Some(Err(Status::Aborted))));
+        assert!(same(notified.replies.get(), 1));
         Ok(())
     }
 
@@ -163,17 +163,17 @@ mod tests {
             (HERE, ELSEWHERE, 0),
             (ANY, ELSEWHERE, 0),
         ] {
-            let (town, told) = (Town::new()?, Told::new()?);
+            let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
             let manner = Manner {
                 own_only: true,
                 ..Manner::default()
             };
             let door = Door::with(device, manner)?;
             town.listen(at(listen, PORT), &door)?;
-            let offer = town.connect(&told)?;
+            let offer = town.connect(&notified)?;
             assert!(same(door.requests.get(), want));
             match want {
-                0 => assert!(same(told.status(), Some(Err(Status::Refused)))),
+                0 => assert!(same(notified.status(), Some(Err(Status::Refused)))),
                 _ => assert!(offer.abandon()),
             }
         }
@@ -181,7 +181,7 @@ mod tests {
     }
 
     /// A door at `HERE` that has no room for so many of the first requests.
-    fn full(town: &Town, requests: u32) -> Result<(Arc<Door>, Arc<Listener>)> {
+    fn full(town: &ConnectionFixture, requests: u32) -> Result<(Arc<Door>, Arc<Listener>)> {
         let manner = Manner {
             full: requests,
             ..Manner::default()
@@ -192,22 +192,22 @@ mod tests {
     }
 
     /// The active side asks, and waits for room.
-    fn connect(town: &Town, told: &Arc<Told>) -> Result<Arc<Offer>> {
-        let mut ask = town.ask(told)?;
+    fn connect(town: &ConnectionFixture, notified: &Arc<Told>) -> Result<Arc<ConnectRequest>> {
+        let mut ask = town.ask(notified)?;
         ask.waits = true;
         town.submit(ask)
     }
 
     #[test]
     fn a_listener_without_room_is_asked_until_it_has_some() -> Result {
-        let (town, told) = (Town::new()?, Told::new()?);
+        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
         let (door, _) = full(&town, 3)?;
-        connect(&town, &told)?;
+        connect(&town, &notified)?;
         assert!(wait_until(|| door.requests.get() == 4));
         assert!(wait_until(|| door.has_offer()));
-        assert!(same(told.replies.get(), 0) && same(door.turned_away.get(), 0));
+        assert!(same(notified.replies.get(), 0) && same(door.turned_away.get(), 0));
         town.accept(&door.offer()?, &Told::new()?)?;
-        assert!(same(told.status(), Some(Ok((3, 5)))));
+        assert!(same(notified.status(), Some(Ok((3, 5)))));
         assert!(same(door.requests.get(), 4));
         Ok(())
     }
@@ -218,50 +218,52 @@ mod tests {
             answer_ms: 100,
             ..Timeouts::DEFAULT
         };
-        let (town, told) = (Town::with(timeouts)?, Told::new()?);
+        let (town, notified) = (ConnectionFixture::with(timeouts)?, Told::new()?);
         let (door, _) = full(&town, u32::MAX)?;
-        connect(&town, &told)?;
-        assert!(wait_until(|| told.status() == Some(Err(Status::Timeout))));
+        connect(&town, &notified)?;
+        assert!(wait_until(
+            || notified.status() == Some(Err(Status::Timeout))
+        ));
         settle(town.active.adapter());
         let requests = door.requests.get();
         assert!(requests > 1);
         sleep(50);
-        assert!(same(door.requests.get(), requests) && same(told.replies.get(), 1));
+        assert!(same(door.requests.get(), requests) && same(notified.replies.get(), 1));
         Ok(())
     }
 
     #[test]
     fn who_does_not_wait_for_room_is_refused() -> Result {
-        let (town, told) = (Town::new()?, Told::new()?);
+        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
         let (door, _) = full(&town, 1)?;
-        town.connect(&told)?;
-        assert!(same(told.status(), Some(Err(Status::Refused))));
+        town.connect(&notified)?;
+        assert!(same(notified.status(), Some(Err(Status::Refused))));
         assert!(same((door.requests.get(), door.turned_away.get()), (1, 1)));
         Ok(())
     }
 
     #[test]
     fn who_gives_up_waiting_for_room_is_not_heard_of_again() -> Result {
-        let (town, told) = (Town::new()?, Told::new()?);
+        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
         let (door, _) = full(&town, 1)?;
-        let offer = connect(&town, &told)?;
+        let offer = connect(&town, &notified)?;
         assert!(offer.abandon());
         sleep(50);
         assert!(same(door.requests.get(), 1));
-        assert!(same(told.status(), Some(Err(Status::Aborted))));
+        assert!(same(notified.status(), Some(Err(Status::Aborted))));
         Ok(())
     }
 
     #[test]
     fn where_a_listener_without_room_ends_the_next_one_is_told() -> Result {
-        let (town, told) = (Town::new()?, Told::new()?);
+        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
         let (_, listener) = full(&town, u32::MAX)?;
         let next = doors(&town, &[ANY])?;
-        let offer = connect(&town, &told)?;
+        let offer = connect(&town, &notified)?;
         assert!(same(asked(&next), [0]));
         town.exchange.unlisten(&listener);
         assert!(wait_until(|| next[0].requests.get() == 1));
-        assert!(same(told.replies.get(), 0));
+        assert!(same(notified.replies.get(), 0));
         offer.abandon();
         Ok(())
     }
@@ -272,28 +274,28 @@ mod tests {
             orphan_ms: 20,
             ..Timeouts::DEFAULT
         };
-        let (town, told) = (Town::with(timeouts)?, Told::new()?);
+        let (town, notified) = (ConnectionFixture::with(timeouts)?, Told::new()?);
         let first = Door::new(HERE, false)?;
         let listener = town.listen(at(HERE, PORT), &first)?;
         let next = doors(&town, &[ANY])?;
-        let offer = town.connect(&told)?;
+        let offer = town.connect(&notified)?;
         let number = offer.request().ok_or(ENOENT)?;
         town.exchange.unlisten(&listener);
         assert!(wait_until(|| next[0].has_offer()));
-        assert!(same(first.requests.get(), 1) && same(told.replies.get(), 0));
+        assert!(same(first.requests.get(), 1) && same(notified.replies.get(), 0));
         assert!(town.exchange.request(number).is_none());
         town.accept(&next[0].offer()?, &Told::new()?)?;
-        assert!(same(told.status(), Some(Ok((3, 5)))));
+        assert!(same(notified.status(), Some(Ok((3, 5)))));
         Ok(())
     }
 
     #[test]
     fn listeners_of_several_namespaces_share_a_loopback_address() -> Result {
-        let (town, told) = (Town::new()?, Told::new()?);
+        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
         let door = Door::new(LOCALHOST, false)?;
         let first = town.listen(at(LOCALHOST, PORT), &door)?;
         let second = town.listen(at(LOCALHOST, PORT), &door)?;
-        let mut ask = town.ask(&told)?;
+        let mut ask = town.ask(&notified)?;
         ask.remote = at(LOCALHOST, PORT);
         let offer = town.submit(ask)?;
         assert!(same(door.requests.get(), 1));
@@ -307,7 +309,7 @@ mod tests {
 
     #[test]
     fn a_listener_at_a_loopback_address_keeps_no_port_from_its_device() -> Result {
-        let town = Town::new()?;
+        let town = ConnectionFixture::new()?;
         let door = Door::new(LOCALHOST, false)?;
         let device = Arc::as_ptr(&door).addr();
         town.listen(at(LOCALHOST, PORT), &door)?;
@@ -320,13 +322,13 @@ mod tests {
             Ok(town.exchange.listen_on(held.clone(), events))
         };
         assert!(listen_on()?.is_ok());
-        assert!(listen_on()?.err() == Some(NotListening::InUse));
+        assert!(listen_on()?.err() == Some(ListenError::InUse));
         Ok(())
     }
 
     #[test]
     fn the_last_port_of_a_loopback_address_is_one_where_somebody_listens() -> Result {
-        let town = Town::new()?;
+        let town = ConnectionFixture::new()?;
         let door = Door::new(LOCALHOST, false)?;
         let device = Arc::as_ptr(&door).addr();
         let reserve = |port| town.exchange.reserve(device, NET, at(LOCALHOST, port));
@@ -343,7 +345,7 @@ mod tests {
             assert!(same(found.addr().port(), port));
             held.push(found, GFP_KERNEL)?;
         }
-        assert!(reserve(0).err() == Some(NotReserved::NoPort));
+        assert!(reserve(0).err() == Some(ReserveError::NoPort));
         Ok(())
     }
 }

@@ -217,21 +217,21 @@ impl SrqEvents for SrqUser {
     }
 }
 
-/// Whoever set a connection up, and how often it was told that the connection is gone.
+/// Whoever set a connection up, and how often it was notified that the connection is gone.
 pub(crate) struct Owner {
-    pub(crate) told: Tally,
+    pub(crate) notified: Tally,
 }
 
 impl Owner {
-    /// An owner that was told nothing. May sleep.
+    /// An owner that was notified nothing. May sleep.
     pub(crate) fn new() -> Result<Arc<Self>> {
-        let told = Tally::new();
-        Ok(Arc::new(Self { told }, GFP_KERNEL)?)
+        let notified = Tally::new();
+        Ok(Arc::new(Self { notified }, GFP_KERNEL)?)
     }
 }
 
 impl LinkOwner for Owner {
     fn disconnected(self: Arc<Self>, _by_peer: bool) {
-        self.told.hit();
+        self.notified.hit();
     }
 }

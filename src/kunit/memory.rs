@@ -31,8 +31,8 @@ use crate::{
         },
         region::{
             DomainId,
-            NotRegistered,
-            Terms, //
+            RegAttr, //
+            RegisterError,
         },
         rights::Rights,
         spans::SpanList,
@@ -49,7 +49,7 @@ use crate::{
 
 impl MemoryTable {
     /// Makes what was staged last valid under the whole of `token`, as the verbs face does it.
-    pub(super) fn register(&self, token: Token, terms: Terms) -> Result<(), NotRegistered> {
+    pub(super) fn register(&self, token: Token, terms: RegAttr) -> Result<(), RegisterError> {
         self.register_staged(token, terms, None)
     }
 }
@@ -136,7 +136,7 @@ impl Buffer {
         found
     }
 
-    /// Whether the `len` bytes from `at` on are inside and all equal `byte`.
+    /// Returns true if the `len` bytes from `at` on are inside and all equal `byte`.
     pub(super) fn is(&self, at: usize, len: usize, byte: u8) -> bool {
         let pattern = [byte; CHUNK];
         let whole = self.each_chunk(at, len, |chunk| pattern.starts_with(chunk));
@@ -203,8 +203,8 @@ const OWNER: User = User {
 /// The address under which a peer knows the first byte of what the tests register.
 const BASE: u64 = 0x7000_0000_1003;
 
-fn terms(rights: Rights, base: u64, len: u64) -> Terms {
-    Terms {
+fn terms(rights: Rights, base: u64, len: u64) -> RegAttr {
+    RegAttr {
         domain: OWN,
         rights,
         base,
@@ -279,7 +279,7 @@ impl Store {
         put(&self.table, token, PEER, addr, bytes)
     }
 
-    /// Whether the peer may write one byte at [`BASE`] under `token`.
+    /// Returns true if the peer may write one byte at [`BASE`] under `token`.
     fn takes(&self, token: Token) -> bool {
         self.table
             .access(token, PEER, Rights::REMOTE_WRITE, BASE, 1)

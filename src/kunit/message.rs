@@ -32,7 +32,7 @@ mod tests {
 
     use crate::{
         engine::{
-            qp::NotPosted,
+            qp::PostError,
             rights::Rights,
             state::State,
             status::Status,
@@ -272,7 +272,7 @@ mod tests {
             .post(2, work, INLINE, list.iter().copied())
             .is_ok());
         source.clear();
-        bench.a.qp.ring();
+        bench.a.qp.ring_doorbell();
         assert!(bench.a.sends.brings_all(1..3, Status::Success));
         assert!(bench.b.receives.brings(2, Status::Success));
         assert!(sink.holds(0, 33, 9, 0) && sink.is_blank(33, 31));
@@ -305,10 +305,10 @@ mod tests {
         let memory = bench.b.buffer(65)?;
         let long = [source.plain(0, 32), source.plain(32, 33)];
         let refused = bench.a.try_post(1, SEND, INLINE, &long);
-        assert!(same(refused, Err(NotPosted::InlineTooLong)));
+        assert!(same(refused, Err(PostError::InlineTooLong)));
         let work = read(memory.remote(0));
         let refused = bench.a.try_post(2, work, INLINE, &[source.plain(0, 8)]);
-        assert!(same(refused, Err(NotPosted::Invalid)));
+        assert!(same(refused, Err(PostError::Invalid)));
         // Neither left a trace.
         let work = write(memory.remote(0));
         bench.a.post_with(3, work, INLINE, &[source.plain(0, 64)])?;

@@ -22,7 +22,7 @@ use super::{
 use crate::engine::cq::{
     Arm,
     Contradiction,
-    IfPresent, //
+    MissedEvents, //
 };
 
 /// The interval, or the count, that is none.
@@ -53,7 +53,7 @@ fn push(queue: &Queue, count: u32) -> bool {
 
 /// Arms for anything and pushes as many receives.
 fn arm_and_push(queue: &Queue, count: u32) -> bool {
-    queue.cq.arm(Arm::Any, IfPresent::Wait);
+    queue.cq.arm(Arm::Any, MissedEvents::Ignore);
     push(queue, count)
 }
 
@@ -141,16 +141,16 @@ mod tests {
             for arm in [Arm::Any, Arm::Solicited] {
                 let (queue, _lab) = moderated(LONG, NONE)?;
                 // It satisfies the arm itself.
-                queue.cq.arm(arm, IfPresent::Call);
+                queue.cq.arm(arm, MissedEvents::Report);
                 assert!(queue.cq.push(entry).is_ok() && queue.has_called(1));
                 // It comes while a call is held.
                 assert!(arm_and_push(&queue, 2) && queue.has_called(1));
                 assert!(queue.cq.push(entry).is_ok() && queue.has_called(2));
                 // It was there before the arm.
                 assert!(queue.cq.push(entry).is_ok() && push(&queue, 1));
-                queue.cq.arm(arm, IfPresent::Call);
+                queue.cq.arm(arm, MissedEvents::Report);
                 assert!(queue.has_called(3));
-                // It was told, and the next call waits again.
+                // It was notified, and the next call waits again.
                 assert!(arm_and_push(&queue, 1) && queue.has_called(3));
             }
         }
@@ -172,17 +172,17 @@ mod tests {
             let (queue, _lab) = moderated(LONG, NONE)?;
             assert!(arm_and_push(&queue, 1) && queue.has_called(0));
             if let Some(arm) = arm {
-                queue.cq.arm(arm, IfPresent::Wait);
+                queue.cq.arm(arm, MissedEvents::Ignore);
             }
             queue.cq.break_down();
             // One call is for both.
             assert!(queue.has_called(1) && same(queue.log.calls_fatal.get(), 1));
-            queue.cq.arm(Arm::Any, IfPresent::Call);
+            queue.cq.arm(Arm::Any, MissedEvents::Report);
             assert!(queue.has_called(2) && same(queue.log.failures.get(), 1));
         }
         for arm in ARMS {
             let (queue, _lab) = moderated(LONG, NONE)?;
-            queue.cq.arm(arm, IfPresent::Wait);
+            queue.cq.arm(arm, MissedEvents::Ignore);
             queue.cq.break_down();
             assert!(queue.has_called(1) && same(queue.log.calls_fatal.get(), 1));
         }
@@ -230,12 +230,12 @@ mod tests {
     fn an_arm_that_is_satisfied_at_once_is_moderated_too() -> Result {
         let (queue, _lab) = moderated(NONE, 3)?;
         assert!(push(&queue, 2));
-        queue.cq.arm(Arm::Any, IfPresent::Call);
+        queue.cq.arm(Arm::Any, MissedEvents::Report);
         assert!(queue.has_called(0));
         assert!(push(&queue, 1) && queue.has_called(1));
         // Enough is there already.
         assert!(push(&queue, 3));
-        queue.cq.arm(Arm::Any, IfPresent::Call);
+        queue.cq.arm(Arm::Any, MissedEvents::Report);
         assert!(queue.has_called(2));
         Ok(())
     }
@@ -244,10 +244,10 @@ mod tests {
     fn completions_that_satisfy_nobody_gather_as_well() -> Result {
         let (queue, _lab) = moderated(NONE, 3)?;
         let solicited = crate::kunit::cq::SOLICITED;
-        queue.cq.arm(Arm::Solicited, IfPresent::Wait);
+        queue.cq.arm(Arm::Solicited, MissedEvents::Ignore);
         assert!(push(&queue, 5) && queue.has_called(0));
         assert!(queue.cq.push(solicited).is_ok() && queue.has_called(1));
-        queue.cq.arm(Arm::Solicited, IfPresent::Wait);
+        queue.cq.arm(Arm::Solicited, MissedEvents::Ignore);
         assert!(queue.cq.push(solicited).is_ok() && push(&queue, 1) && queue.has_called(1));
         assert!(push(&queue, 1) && queue.has_called(2));
         Ok(())
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn arms_that_are_satisfied_while_a_call_is_held_are_told_by_it() -> Result {
-        for if_present in [IfPresent::Wait, IfPresent::Call] {
+        for if_present in [MissedEvents::Ignore, MissedEvents::Report] {
             let (queue, _lab) = moderated(NONE, 4)?;
             assert!(arm_and_push(&queue, 1));
             queue.cq.arm(Arm::Any, if_present);
@@ -274,7 +274,7 @@ mod tests {
     fn an_arm_that_is_not_satisfied_stays_when_the_held_call_is_made() -> Result {
         let (queue, _lab) = moderated(NONE, 3)?;
         assert!(arm_and_push(&queue, 2));
-        queue.cq.arm(Arm::Errors, IfPresent::Call);
+        queue.cq.arm(Arm::Errors, MissedEvents::Report);
         assert!(push(&queue, 1) && queue.has_called(1));
         queue.cq.break_down();
         assert!(queue.has_called(2) && same(queue.log.calls_fatal.get(), 1));
@@ -286,7 +286,7 @@ mod tests {
         let (queue, _lab) = moderated(NONE, 3)?;
         assert!(arm_and_push(&queue, 2) && same(empty(&queue), 2));
         // Nothing is present: this arm waits for the next completion.
-        queue.cq.arm(Arm::Any, IfPresent::Call);
+        queue.cq.arm(Arm::Any, MissedEvents::Report);
         assert!(queue.has_called(0));
         assert!(push(&queue, 1) && queue.has_called(1));
         assert!(push(&queue, 5) && queue.has_called(1));
@@ -301,10 +301,10 @@ mod tests {
     #[test]
     fn a_full_queue_does_not_wait() -> Result {
         let (queue, _lab) = moderated(NONE, 16)?;
-        // Entries that were told already take room as well.
+        // Entries that were notified already take room as well.
         assert!(push(&queue, 10));
         set(&queue, 0, 0)?;
-        queue.cq.arm(Arm::Any, IfPresent::Call);
+        queue.cq.arm(Arm::Any, MissedEvents::Report);
         assert!(queue.has_called(1));
         set(&queue, NONE, 16)?;
         assert!(arm_and_push(&queue, 5) && queue.has_called(1));
@@ -312,7 +312,8 @@ mod tests {
         Ok(())
     }
 
-    /// Whether no call comes of queues that were closed with one held, so many of each kind.
+    /// Returns true if no call comes of queues that were closed with one held, so many of each
+    /// kind.
     fn are_silent_when_closed(each: u32) -> Result<bool> {
         for _ in 0..each {
             for interval in [NONE, LONG, 1, 50] {
@@ -321,7 +322,7 @@ mod tests {
                 queue.cq.close();
                 let calls = queue.log.calls.get();
                 set(&queue, 1, 10)?;
-                queue.cq.arm(Arm::Any, IfPresent::Call);
+                queue.cq.arm(Arm::Any, MissedEvents::Report);
                 if !held || !queue.has_called(calls) {
                     return Ok(false);
                 }

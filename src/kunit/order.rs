@@ -11,7 +11,7 @@ mod tests {
 
     use crate::{
         engine::{
-            qp::NotPosted,
+            qp::PostError,
             state::State,
             status::Status,
             transport::ReadLimits,
@@ -288,7 +288,7 @@ mod tests {
         for context in 100..103 {
             hand.end.post_with(context, SEND, Flags::NONE, &[])?;
         }
-        let full = Err(NotPosted::Full);
+        let full = Err(PostError::Full);
         assert!(same(hand.end.try_post(103, SEND, Flags::NONE, &[]), full));
         assert!(hand.start_all() == 3);
         hand.finish(1, Status::Success);
@@ -366,7 +366,7 @@ mod tests {
             assert!(hand.end.qp.post(context, SEND, Flags::NONE, none).is_ok());
         }
         assert!(hand.fake.doorbells.get() == 0);
-        hand.end.qp.ring();
+        hand.end.qp.ring_doorbell();
         assert!(hand.fake.doorbells.get() == 1);
         Ok(())
     }

@@ -22,19 +22,19 @@ mod tests {
         direct,
         engine::{
             connection::{
-                Exchange,
+                ConnectionManager,
                 Timeouts, //
             },
-            port::{
-                NotOpened,
-                Port,
-                PortUse,
-                PortUser,
-                Ports, //
+            device::{
+                Client,
+                ClientUse,
+                DeviceList, //
+                OpenError,
+                RdmaDevice,
             }, //
         },
         kunit::{
-            errand::Errand,
+            connection_fixture::ELSEWHERE, //
             harness::{
                 same,
                 wait_until,
@@ -42,7 +42,7 @@ mod tests {
                 RNR_MS, //
             },
             log::Tally,
-            town::ELSEWHERE, //
+            other_context::OtherContext,
         },
         sys::{
             netdev::NetDev,
@@ -50,19 +50,19 @@ mod tests {
         }, //
     };
 
-    /// A user, what it was told, and what it keeps open.
+    /// A user, what it was notified, and what it keeps open.
     #[pin_data]
     struct User {
         gone: Tally,
-        /// Whether it leaves while it is told to.
+        /// Whether it leaves while it is notified to.
         leaves: bool,
         #[pin]
-        used: Mutex<Option<PortUse>>,
+        used: Mutex<Option<ClientUse>>,
     }
 
     impl User {
         /// Has the port open.
-        fn of(port: &Arc<Port>, leaves: bool) -> Result<Arc<Self>> {
+        fn of(port: &Arc<RdmaDevice>, leaves: bool) -> Result<Arc<Self>> {
             let user = Arc::pin_init(
                 pin_init!(Self {
                     gone: Tally::new(),
@@ -82,8 +82,8 @@ mod tests {
         }
     }
 
-    impl PortUser for User {
-        fn port_gone(&self) {
+    impl Client for User {
+        fn device_gone(&self) {
             self.gone.hit();
             if self.leaves {
                 self.leave();
@@ -91,13 +91,13 @@ mod tests {
         }
     }
 
-    fn port(lab: &Lab, name: &CStr, net: u64) -> Result<Arc<Port>> {
-        let exchange = Exchange::new(direct::connect, Timeouts::DEFAULT)?;
-        Port::new(lab.adapter_named(name, net)?, exchange, NetDev::loopback()?)
+    fn port(lab: &Lab, name: &CStr, net: u64) -> Result<Arc<RdmaDevice>> {
+        let exchange = ConnectionManager::new(direct::connect, Timeouts::DEFAULT)?;
+        RdmaDevice::new(lab.adapter_named(name, net)?, exchange, NetDev::loopback()?)
     }
 
-    /// Whether the port refuses to be opened because the device goes.
-    fn is_shut(port: &Arc<Port>) -> Result<bool> {
+    /// Returns true if the port refuses to be opened because the device goes.
+    fn is_shut(port: &Arc<RdmaDevice>) -> Result<bool> {
         let user = Arc::pin_init(
             pin_init!(User {
                 gone: Tally::new(),
@@ -106,7 +106,7 @@ mod tests {
             }),
             GFP_KERNEL,
         )?;
-        Ok(port.open(user).err() == Some(NotOpened::Closed))
+        Ok(port.open(user).err() == Some(OpenError::Closed))
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
         assert!(port.netdev().is_some());
         let errand = {
             let port = port.clone();
-            Errand::new(move || port.shut())?
+            OtherContext::new(move || port.shut())?
         };
         assert!(errand.begin(&queue));
         assert!(wait_until(|| user.gone.get() == 1));
@@ -169,7 +169,7 @@ mod tests {
         let done = Arc::new(Tally::new(), GFP_KERNEL)?;
         let errand = {
             let (port, done) = (port.clone(), done.clone());
-            Errand::new(move || {
+            OtherContext::new(move || {
                 port.shut();
                 done.hit();
             })?
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn a_port_is_found_by_its_name_until_it_is_removed() -> Result {
         let lab = Lab::new(RNR_MS)?;
-        let ports = Ports::new()?;
+        let ports = DeviceList::new()?;
         let (first, second) = (port(&lab, c"ndk0", 1)?, port(&lab, c"ndk1", 1)?);
         ports.add(first.clone())?;
         ports.add(second.clone())?;
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn a_port_is_found_by_an_address_of_its_network_device() -> Result {
         let lab = Lab::new(RNR_MS)?;
-        let ports = Ports::new()?;
+        let ports = DeviceList::new()?;
         let port = port(&lab, c"ndk0", 7)?;
         ports.add(port.clone())?;
         let localhost = IpAddr::V4(Ipv4Addr::LOCALHOST);

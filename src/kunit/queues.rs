@@ -72,25 +72,25 @@ impl Queue {
         found
     }
 
-    /// Whether the next entry is that one; waits for it.
+    /// Returns true if the next entry is that one; waits for it.
     pub(crate) fn brings(&self, context: u64, status: Status) -> bool {
         let got = self.next().map(|e| (e.context, e.status));
         same(got, Some((context, status)))
     }
 
-    /// Whether the next entries are those, all with one status.
+    /// Returns true if the next entries are those, all with one status.
     pub(crate) fn brings_all(&self, contexts: core::ops::Range<u64>, status: Status) -> bool {
         let mut all = contexts;
         all.all(|context| self.brings(context, status))
     }
 
-    /// Whether nothing is there, and nothing is about to come.
+    /// Returns true if nothing is there, and nothing is about to come.
     pub(crate) fn is_silent(&self) -> bool {
         settle(&self.adapter);
         same(self.poll().map(|e| (e.context, e.status)), None)
     }
 
-    /// Whether the queue has called that often, and is not about to call again.
+    /// Returns true if the queue has called that often, and is not about to call again.
     pub(crate) fn has_called(&self, times: u32) -> bool {
         settle(&self.adapter);
         same(self.log.calls.get(), times)

@@ -9,17 +9,18 @@
 //! | `ndk_race_queues`  | [`queues`]  | each request completes once, no notification is lost      |
 //! | `ndk_race_resize`  | [`resize`]  | nothing is lost or reordered while a depth changes        |
 //!
-//! Whoever races is a [`rig::Crew`]: softirq work that queues itself again on its processor, and
-//! threads. The test's own thread plays the owner and judges. A race ends after so many rounds, or
-//! earlier when its time is up; nothing depends on how far it came but that it came somewhere.
+//! Whoever races is a [`race_harness::Threads`]: softirq work that queues itself again on its
+//! processor, and threads. The test's own thread plays the owner and judges. A race ends after so
+//! many rounds, or earlier when its time is up; nothing depends on how far it came but that it came
+//! somewhere.
 //!
 //! A failed check of the test framework ends the thread without cleaning up. So a race is run to
 //! its end in a function, which dismisses its crew, and only its score is judged in the test.
 
 mod peers;
 mod queues;
+pub(crate) mod race_harness;
 mod resize;
-pub(crate) mod rig;
 mod table;
 
 use crate::engine::rights::Rights;

@@ -90,7 +90,8 @@ impl Traps {
             (BASE - 8, 8),
             (BASE + len - 7, 8),
             (BASE + len, 8),
-            // The first wraps around when its end is worked out, the second is the longest message there is.
+            // The first wraps around when its end is worked out, the second is the longest message
+            // there is.
             (u64::MAX, 8),
             (BASE + 8, 1 << 31),
         ] {
@@ -109,7 +110,7 @@ impl Traps {
 }
 
 /// What an attempt does with bad memory.
-type Ask = fn(&Attempt, &Bad) -> (Work, Sge);
+type ConnectParams = fn(&Attempt, &Bad) -> (Work, Sge);
 
 /// One attempt, over a connection of its own.
 struct Attempt {
@@ -137,7 +138,8 @@ impl Attempt {
         })
     }
 
-    /// Whether the request ends so, a receive of the far side so, and everything else is flushed.
+    /// Returns true if the request ends so, a receive of the far side so, and everything else is
+    /// flushed.
     fn ends(&self, work: Work, sge: Sge, request: Status, receive: Status) -> Result<bool> {
         self.ends_into(self.far.whole(), work, sge, request, receive)
     }
@@ -158,7 +160,7 @@ impl Attempt {
         let flags = Flags::SIGNALED;
         let posted = [(1, work, Some(sge)), (2, SEND, None), (3, SEND, None)]
             .map(|(c, w, s)| a.qp.post(c, w, flags, s.into_iter()));
-        a.qp.ring();
+        a.qp.ring_doorbell();
         Ok(posted.iter().all(|p| p.is_ok())
             && a.sends.brings(1, request)
             && a.sends.brings_all(2..4, Status::Flushed)
@@ -170,7 +172,7 @@ impl Attempt {
             && self.bench.is_down())
     }
 
-    /// Whether no byte came, on either side.
+    /// Returns true if no byte came, on either side.
     fn left_nothing(&self) -> bool {
         [&self.near, &self.far]
             .into_iter()
@@ -178,8 +180,9 @@ impl Attempt {
     }
 }
 
-/// Whether `ask` ends with these statuses for every kind of bad memory at its own or far side.
-fn all_end(ask: Ask, at_far: bool, request: Status, receive: Status) -> Result<bool> {
+/// Returns true if `ask` ends with these statuses for every kind of bad memory at its own or far
+/// side.
+fn all_end(ask: ConnectParams, at_far: bool, request: Status, receive: Status) -> Result<bool> {
     let mut n = 0;
     loop {
         let attempt = Attempt::new()?;
@@ -221,23 +224,23 @@ mod tests {
 
     #[test]
     fn bad_memory_in_a_send_is_a_local_error() -> Result {
-        let ask: Ask = |_, bad| (SEND, bad.sge());
+        let ask: ConnectParams = |_, bad| (SEND, bad.sge());
         assert!(all_end(ask, false, Status::LocalAccess, Status::Flushed)?);
         Ok(())
     }
 
     #[test]
     fn bad_memory_in_a_write_is_a_local_error() -> Result {
-        let ask: Ask = |at, bad| (write(at.far.remote(0)), bad.sge());
+        let ask: ConnectParams = |at, bad| (write(at.far.remote(0)), bad.sge());
         assert!(all_end(ask, false, Status::LocalAccess, Status::Flushed)?);
         Ok(())
     }
 
     #[test]
     fn bad_memory_for_what_a_read_brings_is_a_local_error() -> Result {
-        let ask: Ask = |at, bad| (read(at.far.remote(0)), bad.sge());
+        let ask: ConnectParams = |at, bad| (read(at.far.remote(0)), bad.sge());
         assert!(all_end(ask, false, Status::LocalAccess, Status::Flushed)?);
-        let ask: Ask = |at, bad| (FETCH_ADD(at.far.remote(0)), bad.sge());
+        let ask: ConnectParams = |at, bad| (FETCH_ADD(at.far.remote(0)), bad.sge());
         let attempt = Attempt::new()?;
         let bad = Traps::new(&attempt.bench.a)?;
         let (work, sge) = ask(&attempt, &bad.list[0]);
@@ -346,7 +349,7 @@ mod tests {
 
     #[test]
     fn bad_memory_of_the_peer_is_refused_for_writes_reads_and_atomics() -> Result {
-        let asks: [Ask; 4] = [
+        let asks: [ConnectParams; 4] = [
             |at, bad| (write(bad.remote()), at.near.sge(0, 8)),
             |at, bad| (write_immediate(bad.remote(), 1), at.near.sge(0, 8)),
             |at, bad| (read(bad.remote()), at.near.sge(0, 8)),
@@ -476,7 +479,7 @@ mod tests {
                 .post(context, write(far.remote(at)), flags, list())
                 .is_ok());
         }
-        a.qp.ring();
+        a.qp.ring_doorbell();
         assert!(a.sends.brings(1, Status::Success));
         assert!(a.sends.brings(2, Status::RemoteAccess));
         assert!(a.sends.brings(3, Status::Flushed));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Queues that change their depth: what they hold, and what they were told, stays.
+//! Queues that change their depth: what they hold, and what they were notified, stays.
 
 use super::{
     cq::SENT,
@@ -24,10 +24,10 @@ mod tests {
         engine::{
             cq::{
                 Arm,
-                IfPresent, //
+                MissedEvents, //
             },
-            qp::NotPosted,
-            ring::NotResized,
+            qp::PostError,
+            ring::ResizeError,
             status::Status, //
         },
         kunit::{
@@ -72,7 +72,7 @@ mod tests {
         let (queue, _lab) = alone(8)?;
         assert!(push(&queue, 0..6));
         for depth in [0, 1, 5] {
-            assert!(queue.cq.resize(depth) == Err(NotResized::TooMany));
+            assert!(queue.cq.resize(depth) == Err(ResizeError::TooMany));
             assert!(same(queue.cq.depth(), 8));
         }
         assert!(push(&queue, 6..8));
@@ -86,7 +86,7 @@ mod tests {
     fn a_depth_without_memory_is_refused_and_changes_nothing() -> Result {
         let (queue, _lab) = alone(2)?;
         assert!(push(&queue, 0..1));
-        assert!(queue.cq.resize(u32::MAX) == Err(NotResized::NoMemory));
+        assert!(queue.cq.resize(u32::MAX) == Err(ResizeError::NoMemory));
         assert!(same(queue.cq.depth(), 2));
         assert!(push(&queue, 1..2) && queue.brings_all(0..2, Status::Success));
         Ok(())
@@ -108,7 +108,7 @@ mod tests {
     fn an_arm_outlives_a_resize() -> Result {
         for arm in [Arm::Any, Arm::Solicited, Arm::Errors] {
             let (queue, _lab) = alone(4)?;
-            queue.cq.arm(arm, IfPresent::Wait);
+            queue.cq.arm(arm, MissedEvents::Ignore);
             assert!(queue.cq.resize(9).is_ok() && queue.has_called(0));
             assert!(queue.cq.push(RECEIVE).is_ok());
             assert!(queue.has_called(u32::from(arm == Arm::Any)));
@@ -122,10 +122,10 @@ mod tests {
     fn what_is_new_stays_new_and_what_was_told_stays_told() -> Result {
         let (queue, _lab) = alone(4)?;
         assert!(push(&queue, 0..2) && queue.cq.resize(9).is_ok());
-        queue.cq.arm(Arm::Any, IfPresent::Call);
+        queue.cq.arm(Arm::Any, MissedEvents::Report);
         assert!(queue.has_called(1));
         assert!(queue.cq.resize(3).is_ok());
-        queue.cq.arm(Arm::Any, IfPresent::Call);
+        queue.cq.arm(Arm::Any, MissedEvents::Report);
         assert!(queue.has_called(1));
         assert!(push(&queue, 2..3) && queue.has_called(2));
         Ok(())
@@ -135,11 +135,11 @@ mod tests {
     fn moderation_outlives_a_resize() -> Result {
         let (queue, _lab) = alone(8)?;
         assert!(queue.cq.moderate(u32::MAX, 3).is_ok());
-        queue.cq.arm(Arm::Any, IfPresent::Wait);
+        queue.cq.arm(Arm::Any, MissedEvents::Ignore);
         assert!(push(&queue, 0..2) && queue.cq.resize(16).is_ok());
         assert!(queue.has_called(0));
         assert!(push(&queue, 2..3) && queue.has_called(1));
-        queue.cq.arm(Arm::Any, IfPresent::Wait);
+        queue.cq.arm(Arm::Any, MissedEvents::Ignore);
         assert!(push(&queue, 3..5) && queue.has_called(1));
         assert!(push(&queue, 5..6) && queue.has_called(2));
         Ok(())
@@ -150,7 +150,7 @@ mod tests {
         let (queue, _lab) = alone(8)?;
         assert!(queue.cq.moderate(u32::MAX, 8).is_ok());
         assert!(queue.cq.resize(3).is_ok());
-        queue.cq.arm(Arm::Any, IfPresent::Wait);
+        queue.cq.arm(Arm::Any, MissedEvents::Ignore);
         assert!(push(&queue, 0..2) && queue.has_called(0));
         assert!(push(&queue, 2..3) && queue.has_called(1));
         Ok(())
@@ -160,7 +160,7 @@ mod tests {
     fn a_resize_to_what_is_present_lets_a_held_call_go() -> Result {
         let (queue, _lab) = alone(8)?;
         assert!(queue.cq.moderate(u32::MAX, 8).is_ok());
-        queue.cq.arm(Arm::Any, IfPresent::Wait);
+        queue.cq.arm(Arm::Any, MissedEvents::Ignore);
         assert!(push(&queue, 0..3) && queue.has_called(0));
         assert!(queue.cq.resize(3).is_ok() && queue.has_called(1));
         Ok(())
@@ -215,19 +215,19 @@ mod tests {
         for context in 0..4 {
             shared.post(context, &[])?;
         }
-        assert!(shared.srq.resize(3) == Err(NotResized::TooMany));
-        assert!(shared.srq.resize(u32::MAX) == Err(NotResized::NoMemory));
-        assert!(same(shared.srq.depth(), 4) && same(refused(), Err(NotPosted::Full)));
+        assert!(shared.srq.resize(3) == Err(ResizeError::TooMany));
+        assert!(shared.srq.resize(u32::MAX) == Err(ResizeError::NoMemory));
+        assert!(same(shared.srq.depth(), 4) && same(refused(), Err(PostError::Full)));
         assert!(shared.srq.resize(7).is_ok());
         for context in 4..7 {
             shared.post(context, &[])?;
         }
-        assert!(same(refused(), Err(NotPosted::Full)));
+        assert!(same(refused(), Err(PostError::Full)));
         for n in 0..5 {
             bench.a.post(n, SEND, &[])?;
         }
         assert!(bench.b.receives.brings_all(0..5, Status::Success));
-        assert!(shared.srq.resize(2).is_ok() && same(refused(), Err(NotPosted::Full)));
+        assert!(shared.srq.resize(2).is_ok() && same(refused(), Err(PostError::Full)));
         Ok(())
     }
 

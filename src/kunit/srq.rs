@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Three receiving ends over one shared queue, and a sender for each.
-struct Crowd {
+struct SrqUsers {
     senders: [End; 3],
     users: [End; 3],
     shared: Arc<Shared>,
@@ -31,7 +31,7 @@ struct Crowd {
     _lab: Lab,
 }
 
-impl Crowd {
+impl SrqUsers {
     fn new(depth: u32) -> Result<Self> {
         let lab = Lab::new(RNR_MS)?;
         let domain = Domain::new(lab.adapter()?, GFP_KERNEL)?;
@@ -50,7 +50,7 @@ impl Crowd {
         Ok(crowd)
     }
 
-    /// How often the limit was told, once nothing more is about to come.
+    /// How often the limit was notified, once nothing more is about to come.
     fn limits(&self) -> u32 {
         super::harness::settle(self.users[0].adapter());
         self.shared.log.limits.get()
@@ -64,7 +64,7 @@ mod tests {
     use crate::{
         engine::{
             qp::{
-                NotPosted,
+                PostError,
                 Taken, //
             },
             state::State,
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_receive_completes_in_the_queue_of_whoever_took_it() -> Result {
-        let crowd = Crowd::new(8)?;
+        let crowd = SrqUsers::new(8)?;
         let memory = crowd.users[0].buffer(32)?;
         let source = crowd.senders[1].filled(16, 41)?;
         crowd.shared.post(1, &[memory.sge(0, 16)])?;
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn who_waits_is_served_in_turn() -> Result {
         const EACH: u64 = 4;
-        let crowd = Crowd::new(8)?;
+        let crowd = SrqUsers::new(8)?;
         for sender in &crowd.senders {
             for n in 0..EACH {
                 sender.post(n, SEND, &[])?;
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn who_waits_behind_a_broken_one_moves_up() -> Result {
-        let crowd = Crowd::new(8)?;
+        let crowd = SrqUsers::new(8)?;
         for sender in &crowd.senders {
             sender.post(1, SEND, &[])?;
             // All of them wait before one goes.
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn the_limit_is_told_once_when_fewer_are_left() -> Result {
-        let crowd = Crowd::new(8)?;
+        let crowd = SrqUsers::new(8)?;
         for context in 0..6 {
             crowd.shared.post(context, &[])?;
         }
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_limit_above_the_number_present_is_told_at_once() -> Result {
-        let crowd = Crowd::new(8)?;
+        let crowd = SrqUsers::new(8)?;
         for context in 0..3 {
             crowd.shared.post(context, &[])?;
         }
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn the_limit_of_a_new_queue_waits_for_a_fall() -> Result {
-        let crowd = Crowd::new(4)?;
+        let crowd = SrqUsers::new(4)?;
         crowd.shared.srq.preset_limit(2);
         assert!(same(crowd.limits(), 0));
         for context in 0..2 {
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn the_limit_of_a_new_queue_is_quiet_until_it_was_reached_once() -> Result {
-        let crowd = Crowd::new(8)?;
+        let crowd = SrqUsers::new(8)?;
         crowd.shared.srq.preset_limit(3);
         // Filled below the limit and drained, twice.
         for n in 0..4 {
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_limit_set_later_does_not_wait_to_be_reached() -> Result {
-        let crowd = Crowd::new(8)?;
+        let crowd = SrqUsers::new(8)?;
         crowd.shared.srq.preset_limit(3);
         crowd.shared.post(1, &[])?;
         crowd.shared.srq.set_limit(1)?;
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_threshold_is_a_limit_that_may_be_above_the_depth() -> Result {
-        let crowd = Crowd::new(4)?;
+        let crowd = SrqUsers::new(4)?;
         for context in 0..4 {
             crowd.shared.post(context, &[])?;
         }
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_queue_that_is_given_up_tells_it_once_and_gives_no_receive() -> Result {
-        let crowd = Crowd::new(4)?;
+        let crowd = SrqUsers::new(4)?;
         for context in 0..2 {
             crowd.shared.post(context, &[])?;
         }
@@ -263,7 +263,7 @@ mod tests {
         crowd.shared.srq.break_down();
         crowd.shared.srq.break_down();
         let refused = crowd.shared.srq.post(9, [].into_iter());
-        assert!(same(refused, Err(NotPosted::State)));
+        assert!(same(refused, Err(PostError::State)));
         crowd.senders[0].post(1, SEND, &[])?;
         assert!(crowd.users[0].receives.is_silent() && crowd.senders[0].sends.is_silent());
         crowd.shared.srq.set_threshold(4);
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn a_limit_of_zero_is_off_and_one_above_the_depth_is_refused() -> Result {
-        let crowd = Crowd::new(4)?;
+        let crowd = SrqUsers::new(4)?;
         for context in 0..4 {
             crowd.shared.post(context, &[])?;
         }
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn the_queue_takes_exactly_its_depth_and_its_elements() -> Result {
-        let crowd = Crowd::new(3)?;
+        let crowd = SrqUsers::new(3)?;
         let memory = crowd.users[0].buffer(8)?;
         let sge = memory.sge(0, 1);
         assert!(same(
@@ -304,12 +304,12 @@ mod tests {
             (3, 4)
         ));
         let refused = crowd.shared.srq.post(9, [sge; 5].into_iter());
-        assert!(same(refused, Err(NotPosted::TooManySges)));
+        assert!(same(refused, Err(PostError::TooManySges)));
         for context in 0..3 {
             crowd.shared.post(context, &[sge; 4])?;
         }
         let refused = crowd.shared.srq.post(9, [sge].into_iter());
-        assert!(same(refused, Err(NotPosted::Full)));
+        assert!(same(refused, Err(PostError::Full)));
         // One taken is room for one.
         crowd.senders[0].post(1, SEND, &[])?;
         assert!(crowd.users[0].receives.brings(0, Status::Success));
@@ -319,15 +319,15 @@ mod tests {
 
     #[test]
     fn a_queue_pair_with_a_shared_queue_takes_no_receives_of_its_own() -> Result {
-        let crowd = Crowd::new(3)?;
+        let crowd = SrqUsers::new(3)?;
         let refused = crowd.users[0].qp.post_receive(1, [].into_iter());
-        assert!(same(refused, Err(NotPosted::Invalid)));
+        assert!(same(refused, Err(PostError::Invalid)));
         Ok(())
     }
 
     #[test]
     fn each_receive_serves_one_who_waits() -> Result {
-        let crowd = Crowd::new(8)?;
+        let crowd = SrqUsers::new(8)?;
         for sender in &crowd.senders {
             sender.post(1, SEND, &[])?;
             assert!(sender.sends.is_silent());
@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     fn receives_survive_the_end_of_one_user() -> Result {
-        let crowd = Crowd::new(8)?;
+        let crowd = SrqUsers::new(8)?;
         for context in 0..3 {
             crowd.shared.post(context, &[])?;
         }
@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn a_receive_posted_after_the_end_of_a_user_is_for_the_others() -> Result {
-        let crowd = Crowd::new(8)?;
+        let crowd = SrqUsers::new(8)?;
         for sender in &crowd.senders {
             sender.post(1, SEND, &[])?;
         }
@@ -408,7 +408,7 @@ mod tests {
 
     #[test]
     fn the_last_receive_is_told_once_and_only_in_error() -> Result {
-        let crowd = Crowd::new(8)?;
+        let crowd = SrqUsers::new(8)?;
         crowd.shared.post(1, &[])?;
         crowd.senders[0].post(1, SEND, &[])?;
         assert!(crowd.users[0].receives.brings(1, Status::Success));
@@ -417,10 +417,10 @@ mod tests {
         for _ in 0..3 {
             crowd.users[0].qp.fail();
         }
-        let told = || crowd.users[0].events.last_receives.get();
-        assert!(wait_until(|| told() == 1));
+        let notified = || crowd.users[0].events.last_receives.get();
+        assert!(wait_until(|| notified() == 1));
         settle(crowd.users[0].adapter());
-        assert!(same(told(), 1));
+        assert!(same(notified(), 1));
         // The other user goes on, and so does a queue pair without a shared queue.
         assert!(same(crowd.users[1].events.last_receives.get(), 0));
         assert!(same(crowd.senders[0].events.last_receives.get(), 0));

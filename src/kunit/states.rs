@@ -46,7 +46,7 @@ mod tests {
 
     use crate::{
         engine::{
-            qp::NotPosted,
+            qp::PostError,
             state::Admission,
             status::Status,
             token::Token,
@@ -99,7 +99,7 @@ mod tests {
             let hand = in_state(state)?;
             let posted = hand.end.try_post(1, SEND, Flags::NONE, &[]);
             match state.admit_send() {
-                Admission::Refuse => assert!(same(posted, Err(NotPosted::State))),
+                Admission::Refuse => assert!(same(posted, Err(PostError::State))),
                 Admission::Queue | Admission::Flush => assert!(same(posted, Ok(()))),
             }
             if state == State::Error {
@@ -116,7 +116,7 @@ mod tests {
             let hand = in_state(state)?;
             let posted = hand.end.qp.post_receive(1, [].into_iter());
             match state.admit_receive() {
-                Admission::Refuse => assert!(same(posted, Err(NotPosted::State))),
+                Admission::Refuse => assert!(same(posted, Err(PostError::State))),
                 Admission::Queue | Admission::Flush => assert!(same(posted, Ok(()))),
             }
             if state == State::Error {
@@ -136,7 +136,7 @@ mod tests {
             hand.end
                 .try_post(1, work, Flags::NONE, &list[..count as usize])
         };
-        let too_many = Err(NotPosted::TooManySges);
+        let too_many = Err(PostError::TooManySges);
         for work in [SEND, write(NOWHERE)] {
             assert!(same(try_list(work, caps.send_sges), Ok(())));
             assert!(same(try_list(work, caps.send_sges + 1), too_many));
@@ -158,7 +158,7 @@ mod tests {
         let mut hand = in_state(State::Connected)?;
         let bytes = |len| Sge::of(0, len, Token::LOCAL_MEMORY);
         let half = (MAX_MESSAGE / 2) as u32;
-        let too_long = Err(NotPosted::TooLong);
+        let too_long = Err(PostError::TooLong);
         let lists = [
             ([bytes(half), bytes(half), bytes(0)], Ok(())),
             ([bytes(half), bytes(half), bytes(1)], too_long),
@@ -182,7 +182,7 @@ mod tests {
                 hand.end.post(context, SEND, &[])?;
                 hand.end.receive(context, &[])?;
             }
-            let full = Err(NotPosted::Full);
+            let full = Err(PostError::Full);
             assert!(same(hand.end.try_post(9, SEND, Flags::NONE, &[]), full));
             assert!(same(hand.end.qp.post_receive(9, [].into_iter()), full));
             // What was refused left no trace.

@@ -45,7 +45,7 @@ impl Stream {
             // CAST: below 512.
             let list = [self.source.sge(0, (n % 512) as usize)];
             let posted = self.qp.post(n, SEND, Flags::SIGNALED, list.iter().copied());
-            self.qp.ring();
+            self.qp.ring_doorbell();
             posted.is_ok() && self.sends.brings(n, Status::Success)
         })
     }
@@ -87,11 +87,11 @@ mod tests {
             state::State, //
         },
         kunit::{
-            errand::Errand,
             harness::{
                 same,
                 settle, //
             },
+            other_context::OtherContext,
             requests::*, //
         },
         sys::softirq::{
@@ -164,7 +164,7 @@ mod tests {
                     let list = [source.sge(0, len)].into_iter();
                     assert!(bench.a.qp.post(n, work, Flags::SIGNALED, list).is_ok());
                 }
-                bench.a.qp.ring();
+                bench.a.qp.ring_doorbell();
                 assert!(bench.a.sends.brings_all(0..10, Status::Success));
                 assert!(bench.b.receives.brings_all(0..receives, Status::Success));
                 assert!(sink.holds(0, len, 30, 0) && sink.is_blank(len, LEN - len));
@@ -181,16 +181,16 @@ mod tests {
         let (qp, queue) = (bench.a.qp.clone(), bench.a.sends.clone());
         let (work, bytes) = (write(sink.remote(0)), source.clone());
         let done = Arc::new(Atomic::new(u64::MAX), GFP_KERNEL)?;
-        let tell = done.clone();
-        let errand = Errand::new(move || {
+        let notify = done.clone();
+        let errand = OtherContext::new(move || {
             let posted = (0..count).all(|n| {
                 let posted = qp.post(n, work, Flags::SIGNALED, [bytes.whole()].into_iter());
-                qp.ring();
+                qp.ring_doorbell();
                 posted.is_ok()
             });
             // CAST: widening.
             let early = queue.cq.poll(usize::MAX, |_| ()) as u64;
-            tell.store(if posted { early } else { u64::MAX }, Relaxed);
+            notify.store(if posted { early } else { u64::MAX }, Relaxed);
         })?;
         assert!(errand.by_softirq(bench.a.adapter().softirqs()));
         let early = done.load(Relaxed);
@@ -221,7 +221,7 @@ mod tests {
             assert!(posted.is_ok());
         }
         let softirqs_off = BhDisabled::enter();
-        bench.a.qp.ring();
+        bench.a.qp.ring_doorbell();
         let first = bench.a.sends.cq.poll(300, |_| ());
         drop(softirqs_off);
         // A caller pays for a bounded number of requests.
@@ -258,8 +258,9 @@ mod tests {
         let (bench, memory) = ready(COUNT)?;
         let (there, back) = (Stream::new(&bench.a, 26)?, Stream::new(&bench.b, 27)?);
         let fine = Arc::new(AtomicFlag::new(false), GFP_KERNEL)?;
-        let told = fine.clone();
-        let errand = Errand::new(move || told.store(back.run(u64::from(COUNT)), Release))?;
+        let notified = fine.clone();
+        let errand =
+            OtherContext::new(move || notified.store(back.run(u64::from(COUNT)), Release))?;
         let threads = ProcessQueue::new(c"ndk_volume")?;
         assert!(errand.begin(&threads));
         assert!(there.run(u64::from(COUNT)));
@@ -283,11 +284,11 @@ mod tests {
         let (source, sink) = (bench.a.filled(64, 28)?, bench.b.buffer(64)?);
         let threads = ProcessQueue::new(c"ndk_volume")?;
         let (qp, to) = (bench.a.qp.clone(), sink.remote(0));
-        let errand = Errand::new(move || {
+        let errand = OtherContext::new(move || {
             for n in 0..COUNT {
                 let list = [source.whole()].into_iter();
                 let _ = qp.post(1000 + n, write(to), Flags::SIGNALED, list);
-                qp.ring();
+                qp.ring_doorbell();
             }
         })?;
         assert!(errand.begin(&threads));

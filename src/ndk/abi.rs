@@ -56,7 +56,7 @@ use super::{
         Done, //
     },
     life::{
-        Object,
+        ObjectType,
         Ref, //
     },
     pd::Created,
@@ -77,14 +77,14 @@ use crate::{
 /// # Safety
 ///
 /// `DISPATCH` points at the table that the header gives objects of type `TYPE`.
-unsafe trait Face: Object {
+unsafe trait Face: ObjectType {
     const TYPE: u32;
     const DISPATCH: *const c_void;
 }
 
 /// The head is what C sees; all objects are laid out alike.
 #[repr(C)]
-struct Handle<T: Object> {
+struct Handle<T: ObjectType> {
     header: bindings::ndk_object_header,
     dispatch: *const c_void,
     entity: Ref<T>,
@@ -107,7 +107,7 @@ macro_rules! same_layout {
 #[allow(dead_code)]
 enum Dummy {}
 
-impl Object for Dummy {
+impl ObjectType for Dummy {
     fn end_sleeps(&self) -> bool {
         false
     }
@@ -149,10 +149,10 @@ unsafe impl<F: Send> Send for Callback<F> {}
 unsafe impl<F: Sync> Sync for Callback<F> {}
 
 // SAFETY: The tables are constant, the entity and the callback may be sent.
-unsafe impl<T: Object> Send for Handle<T> {}
+unsafe impl<T: ObjectType> Send for Handle<T> {}
 
 /// The close completion; afterwards the handle goes.
-impl<T: Object> Call<()> for Handle<T> {
+impl<T: ObjectType> Call<()> for Handle<T> {
     fn call(&mut self, (): ()) {
         if let Some(function) = self.closing.function {
             // SAFETY: By the contract.
@@ -162,10 +162,10 @@ impl<T: Object> Call<()> for Handle<T> {
 }
 
 /// Memory for a handle, made before there is an object, so that there is no failure after it.
-struct Blank<T: Object>(KBox<core::mem::MaybeUninit<Handle<T>>>);
+struct Blank<T: ObjectType>(KBox<core::mem::MaybeUninit<Handle<T>>>);
 
 // SAFETY: Memory without content may be sent.
-unsafe impl<T: Object> Send for Blank<T> {}
+unsafe impl<T: ObjectType> Send for Blank<T> {}
 
 impl<T: Face> Blank<T> {
     fn new() -> Result<Self, NtStatus> {

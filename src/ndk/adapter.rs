@@ -16,8 +16,8 @@ use kernel::{
 use super::{
     call::Call,
     life::{
-        Entity,
         Object,
+        ObjectType,
         Ref, //
     },
     status::{
@@ -28,6 +28,13 @@ use super::{
 use crate::{
     engine::{
         cq::CompletionQueue,
+        device::{
+            Client,
+            ClientUse,
+            DeviceList, //
+            OpenError,
+            RdmaDevice,
+        },
         limits::{
             MAX_CQ_ENTRIES,
             MAX_INLINE,
@@ -37,13 +44,6 @@ use crate::{
             MAX_READ_SGES,
             MAX_REQUESTS,
             MAX_SGES, //
-        },
-        port::{
-            NotOpened,
-            Port,
-            PortUse,
-            PortUser,
-            Ports, //
         },
         srq::SharedReceive, //
     },
@@ -108,12 +108,12 @@ impl Limits {
 
 /// What all adapters of this face share.
 pub(crate) struct Context {
-    pub(crate) ports: Arc<Ports>,
+    pub(crate) ports: Arc<DeviceList>,
     pub(crate) limits: Limits,
 }
 
 /// Which device is wanted.
-pub(crate) enum Which<'a> {
+pub(crate) enum OpenBy<'a> {
     /// By its name.
     Name(&'a CStr),
     /// By an address that it has, in the network namespace of that number.
@@ -125,16 +125,16 @@ pub(crate) enum Which<'a> {
 /// An open adapter.
 #[pin_data]
 pub(crate) struct Adapter {
-    port: Arc<Port>,
+    port: Arc<RdmaDevice>,
     limits: Limits,
     closed: Arc<Event>,
     #[pin]
-    inside: SpinLockIrq<Inside>,
+    state: SpinLockIrq<State>,
 }
 
-/// The use of the device, and what is told when that goes.
-struct Inside {
-    port: Option<PortUse>,
+/// The use of the device, and what is notified when that goes.
+struct State {
+    port: Option<ClientUse>,
     gone: bool,
     cqs: KVec<Arc<CompletionQueue>>,
     srqs: KVec<Arc<SharedReceive>>,
@@ -142,13 +142,13 @@ struct Inside {
     waiter: Option<KBox<Waiter>>,
 }
 
-impl Object for Adapter {
+impl ObjectType for Adapter {
     fn end_sleeps(&self) -> bool {
         true
     }
 
     fn end(&self) {
-        let port = self.inside.lock().port.take();
+        let port = self.state.lock().port.take();
         drop(port);
     }
 }
@@ -159,16 +159,16 @@ impl Object for Adapter {
 /// `ADAPTER_NOT_READY` while the device goes; `INSUFFICIENT_RESOURCES`.
 pub(crate) fn open(
     context: &Context,
-    which: &Which<'_>,
+    which: &OpenBy<'_>,
     version: Version,
 ) -> Result<Ref<Adapter>, NtStatus> {
     if version.major != VERSION.major || version.minor > VERSION.minor {
         return Err(NtStatus::BAD_VERSION);
     }
     let port = match *which {
-        Which::Name(name) => context.ports.by_name(name),
-        Which::Address(net, ip) => context.ports.by_addr(net, ip),
-        Which::Both(name, net, ip) => {
+        OpenBy::Name(name) => context.ports.by_name(name),
+        OpenBy::Address(net, ip) => context.ports.by_addr(net, ip),
+        OpenBy::Both(name, net, ip) => {
             let port = context.ports.by_name(name);
             port.filter(|p| p.net() == net && p.netdev().is_some_and(|n| n.owns_addr(ip)))
         }
@@ -178,16 +178,16 @@ pub(crate) fn open(
     let user = Arc::new(User(adapter.clone()), GFP_KERNEL);
     let user = user.map_err(|_| NtStatus::INSUFFICIENT_RESOURCES)?;
     let used = port.open(user).map_err(|why| match why {
-        NotOpened::Closed => NtStatus::ADAPTER_NOT_READY,
-        NotOpened::NoMemory => NtStatus::INSUFFICIENT_RESOURCES,
+        OpenError::Closed => NtStatus::ADAPTER_NOT_READY,
+        OpenError::NoMemory => NtStatus::INSUFFICIENT_RESOURCES,
     })?;
-    adapter.inside.lock().port = Some(used);
+    adapter.state.lock().port = Some(used);
     Ok(adapter)
 }
 
-fn make(port: &Arc<Port>, limits: Limits) -> Result<Ref<Adapter>> {
+fn make(port: &Arc<RdmaDevice>, limits: Limits) -> Result<Ref<Adapter>> {
     let closed = Arc::pin_init(Event::new(), GFP_KERNEL)?;
-    let inside = Inside {
+    let state = State {
         port: None,
         gone: false,
         cqs: KVec::new(),
@@ -198,17 +198,17 @@ fn make(port: &Arc<Port>, limits: Limits) -> Result<Ref<Adapter>> {
         port: port.clone(),
         limits,
         closed,
-        inside <- new_spinlock_irq!(inside),
+        state <- new_spinlock_irq!(state),
     });
-    Entity::new(port.adapter(), [None, None, None, None], object, GFP_KERNEL)
+    Object::new(port.adapter(), [None, None, None, None], object, GFP_KERNEL)
 }
 
 /// The adapter as its device knows it.
 struct User(Ref<Adapter>);
 
-impl PortUser for User {
+impl Client for User {
     /// Every queue fails, so that its consumer learns that it is time to close.
-    fn port_gone(&self) {
+    fn device_gone(&self) {
         self.0.break_queues();
     }
 }
@@ -224,7 +224,7 @@ impl Call<()> for Waiter {
 
 impl Adapter {
     /// The device.
-    pub(crate) fn port(&self) -> &Arc<Port> {
+    pub(crate) fn port(&self) -> &Arc<RdmaDevice> {
         &self.port
     }
 
@@ -235,11 +235,11 @@ impl Adapter {
 
     /// Fails all queues; none is made any more.
     fn break_queues(&self) {
-        let mut inside = self.inside.lock();
-        inside.gone = true;
-        let cqs = core::mem::take(&mut inside.cqs);
-        let srqs = core::mem::take(&mut inside.srqs);
-        drop(inside);
+        let mut state = self.state.lock();
+        state.gone = true;
+        let cqs = core::mem::take(&mut state.cqs);
+        let srqs = core::mem::take(&mut state.srqs);
+        drop(state);
         for srq in &srqs {
             srq.break_down();
         }
@@ -250,51 +250,51 @@ impl Adapter {
 
     /// `ADAPTER_NOT_READY` once the device is going. Any context.
     pub(super) fn check_there(&self) -> Result<(), NtStatus> {
-        match self.inside.lock().gone {
+        match self.state.lock().gone {
             true => Err(NtStatus::ADAPTER_NOT_READY),
             false => Ok(()),
         }
     }
 
-    /// The queue is to be told when the device goes. May sleep.
+    /// The queue is to be notified when the device goes. May sleep.
     pub(super) fn add_cq(&self, cq: &Arc<CompletionQueue>) -> Result {
-        add(&self.inside, |inside| &mut inside.cqs, cq)
+        add(&self.state, |state| &mut state.cqs, cq)
     }
 
     pub(super) fn remove_cq(&self, cq: &Arc<CompletionQueue>) {
-        self.inside.lock().cqs.retain(|c| !Arc::ptr_eq(c, cq));
+        self.state.lock().cqs.retain(|c| !Arc::ptr_eq(c, cq));
     }
 
-    /// The queue is to be told when the device goes. May sleep.
+    /// The queue is to be notified when the device goes. May sleep.
     pub(super) fn add_srq(&self, srq: &Arc<SharedReceive>) -> Result {
-        add(&self.inside, |inside| &mut inside.srqs, srq)
+        add(&self.state, |state| &mut state.srqs, srq)
     }
 
     pub(super) fn remove_srq(&self, srq: &Arc<SharedReceive>) {
-        self.inside.lock().srqs.retain(|s| !Arc::ptr_eq(s, srq));
+        self.state.lock().srqs.retain(|s| !Arc::ptr_eq(s, srq));
     }
 }
 
 fn add<T>(
-    inside: &SpinLockIrq<Inside>,
-    list: impl FnOnce(&mut Inside) -> &mut KVec<Arc<T>>,
+    state: &SpinLockIrq<State>,
+    list: impl FnOnce(&mut State) -> &mut KVec<Arc<T>>,
     item: &Arc<T>,
 ) -> Result {
-    let mut inside = inside.lock();
-    if inside.gone {
+    let mut state = state.lock();
+    if state.gone {
         return Err(ENODEV);
     }
-    list(&mut inside).push(item.clone(), GFP_ATOMIC)?;
+    list(&mut state).push(item.clone(), GFP_ATOMIC)?;
     Ok(())
 }
 
-impl Entity<Adapter> {
+impl Object<Adapter> {
     /// Closes the adapter, and returns when every callback of everything made of it has returned.
     ///
     /// May sleep. Called by a consumer that is being called back this would wait for itself: it
     /// warns, and the adapter goes when its last object has.
     pub(crate) fn close_and_wait(self: &Arc<Self>) {
-        let waiter = self.inside.lock().waiter.take();
+        let waiter = self.state.lock().waiter.take();
         let Some(waiter) = waiter else {
             // A second close; the first one warns of it.
             return;

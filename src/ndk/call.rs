@@ -12,7 +12,7 @@ use kernel::{
 };
 
 use super::{
-    life::Hold,
+    life::ObjectUse,
     status::{
         Answer,
         NtStatus,
@@ -66,12 +66,12 @@ pub(crate) fn planned<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Begins work that may sleep and tells its result; what `hold` holds stays until that is told.
+/// Begins work that may sleep and tells its result; what `hold` holds stays until that is notified.
 ///
 /// Any context. `INSUFFICIENT_RESOURCES` when there is no memory: then nothing is called.
-pub(crate) fn later<R, T>(
+pub(crate) fn defer<R, T>(
     adapter: &Adapter,
-    hold: Hold,
+    hold: ObjectUse,
     done: Done<R>,
     work: impl FnOnce() -> R + Send + 'static,
 ) -> Answer<T>

@@ -53,9 +53,9 @@ use super::{
     },
     endpoint::SharedEndpoint,
     life::{
-        Entity,
-        Hold,
         Object,
+        ObjectType,
+        ObjectUse,
         Ref, //
     },
     pd::{
@@ -71,15 +71,15 @@ use super::{
 };
 use crate::engine::{
     connection::{
-        Ask,
-        NotAccepted,
-        Offer, //
+        AcceptError,
+        ConnectParams,
+        ConnectRequest, //
     },
-    port::Port,
+    device::RdmaDevice,
     transport::ReadLimits, //
 };
 
-/// Who is told that the peer has disconnected, with the provider's reason.
+/// Who is notified that the peer has disconnected, with the provider's reason.
 pub(crate) type DisconnectUser = Done<u32>;
 
 /// The reason where there is none to give.
@@ -89,7 +89,7 @@ pub(crate) const NO_REASON: u32 = 0;
 pub(crate) enum Source {
     /// An address of the adapter; port 0 stands for any.
     Address(SocketAddr),
-    Shared(Ref<SharedEndpoint>, Hold),
+    Shared(Ref<SharedEndpoint>, ObjectUse),
 }
 
 /// A connector.
@@ -98,8 +98,8 @@ pub(crate) struct Connector {
     core: Arc<Core>,
 }
 
-impl Object for Connector {
-    fn closing(this: &Arc<Entity<Self>>) {
+impl ObjectType for Connector {
+    fn closing(this: &Arc<Object<Self>>) {
         let core = &this.core;
         let mut state = core.state.lock();
         let stage = core::mem::replace(&mut state.stage, Stage::Over);
@@ -113,7 +113,7 @@ impl Object for Connector {
                 take_back(&offer, qp.as_ref());
             }
             (Stage::Incoming, Some(offer)) => {
-                // Who is gone need not be told.
+                // Who is gone need not be notified.
                 let _ = offer.reject(&[]);
             }
             (Stage::Accepting, Some(offer)) => {
@@ -139,7 +139,7 @@ impl Object for Connector {
     }
 }
 
-impl Entity<Adapter> {
+impl Object<Adapter> {
     /// `CreateConnector`; over at once.
     pub(crate) fn create_connector(self: &Arc<Self>) -> Created<Connector> {
         let core =
@@ -149,14 +149,14 @@ impl Entity<Adapter> {
             core,
         };
         let holds = [Some(self.hold()), None, None, None];
-        Entity::new(self.adapter(), holds, connector, GFP_ATOMIC).map_err(no_memory)
+        Object::new(self.adapter(), holds, connector, GFP_ATOMIC).map_err(no_memory)
     }
 
     /// A connector for a request of a peer. May sleep.
     pub(super) fn incoming(
         self: &Arc<Self>,
-        listener: Hold,
-        offer: Arc<Offer>,
+        listener: ObjectUse,
+        offer: Arc<ConnectRequest>,
     ) -> Result<Ref<Connector>> {
         let most = self.limits().reads;
         let theirs = offer.limits();
@@ -177,7 +177,7 @@ impl Entity<Adapter> {
             core,
         };
         let holds = [Some(self.hold()), Some(listener), None, None];
-        Entity::new(self.adapter(), holds, connector, GFP_KERNEL)
+        Object::new(self.adapter(), holds, connector, GFP_KERNEL)
     }
 }
 
@@ -189,7 +189,7 @@ pub(crate) struct ConnectionData {
 }
 
 impl Connector {
-    fn port(&self) -> &Arc<Port> {
+    fn port(&self) -> &Arc<RdmaDevice> {
         self.owner.port()
     }
 
@@ -279,7 +279,7 @@ impl Connector {
     }
 }
 
-impl Entity<Connector> {
+impl Object<Connector> {
     /// `Connect` and `ConnectWithSharedEndpoint` (CONN-01 to CONN-07, SHEP-02). Any context.
     pub(crate) fn connect(
         self: &Arc<Self>,
@@ -426,7 +426,7 @@ impl Entity<Connector> {
         drop(state);
         let local = route.from().addr();
         let events = Arc::new(Side(self.core.clone()), GFP_KERNEL).map_err(no_memory)?;
-        let ask = Ask {
+        let ask = ConnectParams {
             net: port.net(),
             local,
             remote,
@@ -488,9 +488,9 @@ impl Entity<Connector> {
             }
             (Some(offer), Err(_)) => {
                 let _ = offer.reject(&[]);
-                Err(NotAccepted::NoMemory)
+                Err(AcceptError::NoMemory)
             }
-            (None, _) => Err(NotAccepted::Gone),
+            (None, _) => Err(AcceptError::Gone),
         };
         if let Err(why) = accepted {
             self.core.fail(not_accepted(why), Stage::Over);

@@ -18,12 +18,12 @@ use kernel::{
 use super::{
     adapter::Adapter,
     call::{
-        later,
+        defer,
         Done, //
     },
     life::{
-        Entity,
         Object,
+        ObjectType,
         Ref, //
     },
     pd::{
@@ -42,10 +42,10 @@ use crate::{
             CompletionQueue,
             CqEvents,
             Failure,
-            IfPresent, //
+            MissedEvents, //
         },
         qp::QueuePair,
-        ring::NotResized,
+        ring::ResizeError,
         work::{
             Completion,
             Extra,
@@ -74,7 +74,7 @@ pub(crate) mod operation {
     pub(crate) const RECEIVE_AND_INVALIDATE: u32 = 0x8001;
 }
 
-/// Who is told that an arm was satisfied. Called in softirq.
+/// Who is notified that an arm was satisfied. Called in softirq.
 pub(crate) type CqUser = KBox<dyn Fn(NtStatus) + Send + Sync>;
 
 /// The queue pairs that use a queue, and go when it does.
@@ -129,12 +129,12 @@ pub(crate) struct Cq {
     ended: AtomicFlag,
 }
 
-struct Upcalls {
+struct Notifier {
     user: CqUser,
     users: Arc<Users>,
 }
 
-impl CqEvents for Upcalls {
+impl CqEvents for Notifier {
     fn notify(&self, failure: Option<Failure>) {
         (self.user)(match failure {
             None => NtStatus::SUCCESS,
@@ -148,7 +148,7 @@ impl CqEvents for Upcalls {
     }
 }
 
-impl Object for Cq {
+impl ObjectType for Cq {
     fn end_sleeps(&self) -> bool {
         true
     }
@@ -169,7 +169,7 @@ impl Drop for Cq {
     }
 }
 
-impl Entity<Adapter> {
+impl Object<Adapter> {
     /// `CreateCq`: `cpu` is where the consumer likes to be called (CQ-01, CQ-02).
     pub(crate) fn create_cq(
         self: &Arc<Self>,
@@ -183,7 +183,7 @@ impl Entity<Adapter> {
         }
         self.check_there()?;
         let this = self.clone();
-        later(self.adapter(), self.hold(), done, move || {
+        defer(self.adapter(), self.hold(), done, move || {
             create(&this, depth, cpu, user).map_err(no_memory)
         })
     }
@@ -191,7 +191,7 @@ impl Entity<Adapter> {
 
 fn create(adapter: &Ref<Adapter>, depth: u32, cpu: Option<u32>, user: CqUser) -> Result<Ref<Cq>> {
     let users = Users::new()?;
-    let upcalls = Upcalls {
+    let upcalls = Notifier {
         user,
         users: users.clone(),
     };
@@ -206,7 +206,7 @@ fn create(adapter: &Ref<Adapter>, depth: u32, cpu: Option<u32>, user: CqUser) ->
         ended: AtomicFlag::new(false),
     };
     adapter.add_cq(&cq.engine)?;
-    Entity::new(
+    Object::new(
         adapter.adapter(),
         [Some(adapter.hold()), None, None, None],
         cq,
@@ -286,7 +286,7 @@ impl Cq {
                 return;
             }
         };
-        self.engine.arm(arm, IfPresent::Call);
+        self.engine.arm(arm, MissedEvents::Report);
     }
 
     /// `GetCqResults` and `GetCqResultsEx`: takes up to `most` results out, in order. Any context.
@@ -310,7 +310,7 @@ impl Cq {
     }
 }
 
-impl Entity<Cq> {
+impl Object<Cq> {
     /// `ResizeCq` (CQ-06 to CQ-09).
     pub(crate) fn resize(self: &Arc<Self>, depth: u32, done: Done<NtStatus>) -> Answer {
         let limits = self.owner.limits();
@@ -321,11 +321,11 @@ impl Entity<Cq> {
             return Err(NtStatus::INVALID_PARAMETER);
         }
         let this = self.clone();
-        later(self.adapter(), self.hold(), done, move || {
+        defer(self.adapter(), self.hold(), done, move || {
             match this.engine.resize(depth) {
                 Ok(()) => NtStatus::SUCCESS,
-                Err(NotResized::TooMany) => NtStatus::BUFFER_OVERFLOW,
-                Err(NotResized::NoMemory) => NtStatus::INSUFFICIENT_RESOURCES,
+                Err(ResizeError::TooMany) => NtStatus::BUFFER_OVERFLOW,
+                Err(ResizeError::NoMemory) => NtStatus::INSUFFICIENT_RESOURCES,
             }
         })
     }

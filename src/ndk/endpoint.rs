@@ -16,7 +16,7 @@ use kernel::{
 use super::{
     adapter::Adapter,
     call::{
-        later,
+        defer,
         Done, //
     },
     connector::{
@@ -24,8 +24,8 @@ use super::{
         not_reserved, //
     },
     life::{
-        Entity,
         Object,
+        ObjectType,
         Ref, //
     },
     pd::{
@@ -39,7 +39,7 @@ use super::{
 };
 use crate::engine::{
     connection::Reservation,
-    port::Port, //
+    device::RdmaDevice, //
 };
 
 /// A shared endpoint.
@@ -51,7 +51,7 @@ pub(crate) struct SharedEndpoint {
     held: SpinLockIrq<Option<Arc<Reservation>>>,
 }
 
-impl Object for SharedEndpoint {
+impl ObjectType for SharedEndpoint {
     fn end_sleeps(&self) -> bool {
         false
     }
@@ -62,7 +62,7 @@ impl Object for SharedEndpoint {
     }
 }
 
-impl Entity<Adapter> {
+impl Object<Adapter> {
     /// `CreateSharedEndpoint`; port 0 stands for any (SHEP-01).
     pub(crate) fn create_shared_endpoint(
         self: &Arc<Self>,
@@ -70,20 +70,20 @@ impl Entity<Adapter> {
         done: Done<Created<SharedEndpoint>>,
     ) -> Answer<Ref<SharedEndpoint>> {
         let this = self.clone();
-        later(self.adapter(), self.hold(), done, move || {
+        defer(self.adapter(), self.hold(), done, move || {
             let held = reserve(this.port(), at)?;
             let endpoint = pin_init!(SharedEndpoint {
                 at: held.addr(),
                 held <- new_spinlock_irq!(Some(held)),
             });
             let holds = [Some(this.hold()), None, None, None];
-            Entity::new(this.adapter(), holds, endpoint, GFP_KERNEL).map_err(no_memory)
+            Object::new(this.adapter(), holds, endpoint, GFP_KERNEL).map_err(no_memory)
         })
     }
 }
 
 /// Reserves an address of the device. May sleep.
-pub(super) fn reserve(port: &Port, at: SocketAddr) -> Result<Arc<Reservation>, NtStatus> {
+pub(super) fn reserve(port: &RdmaDevice, at: SocketAddr) -> Result<Arc<Reservation>, NtStatus> {
     let netdev = port.netdev().ok_or(NtStatus::INVALID_ADDRESS)?;
     if !netdev.owns_addr(at.ip()) {
         return Err(NtStatus::INVALID_ADDRESS);

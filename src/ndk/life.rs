@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Entity`]: an NDK object from its creation to the end of its close (NDKPI Object Lifetime
+//! [`Object`]: an NDK object from its creation to the end of its close (NDKPI Object Lifetime
 //! Requirements).
 //!
 //! An object counts its uses: one for its owner, one for each successor, for each request of it
@@ -48,12 +48,12 @@ use crate::engine::domain::Adapter;
 const ANTECEDENTS: usize = 4;
 
 /// What an object is, and how it ends.
-pub(crate) trait Object: Send + Sync + Sized + 'static {
+pub(crate) trait ObjectType: Send + Sync + Sized + 'static {
     /// The owner has closed the object: what has to begin at once. Any context.
-    fn closing(_this: &Arc<Entity<Self>>) {}
+    fn closing(_this: &Arc<Object<Self>>) {}
 
-    /// Whether [`Object::end`] has work to do that may sleep. When not, a close that finds no
-    /// other use of the object is over when it returns.
+    /// Returns true if [`ObjectType::end`] has work to do that may sleep. When not, a close that
+    /// finds no other use of the object is over when it returns.
     fn end_sleeps(&self) -> bool;
 
     /// Nothing uses the object any more: frees what it has. Process context if `end_sleeps`.
@@ -65,14 +65,14 @@ pub(crate) trait Object: Send + Sync + Sized + 'static {
 }
 
 /// A use of an object, which keeps its close from completing.
-pub(crate) struct Hold(Arc<dyn Held>);
+pub(crate) struct ObjectUse(Arc<dyn Held>);
 
 trait Held: Send + Sync {
     fn retain(&self);
     fn release(self: Arc<Self>);
 }
 
-impl Hold {
+impl ObjectUse {
     /// One more use of the same object.
     pub(crate) fn again(&self) -> Self {
         self.0.retain();
@@ -80,7 +80,7 @@ impl Hold {
     }
 }
 
-impl Drop for Hold {
+impl Drop for ObjectUse {
     fn drop(&mut self) {
         self.0.clone().release();
     }
@@ -94,13 +94,13 @@ struct Closing {
 
 /// An object and its life.
 #[pin_data]
-pub(crate) struct Entity<T: Object> {
+pub(crate) struct Object<T: ObjectType> {
     adapter: Arc<Adapter>,
     uses: Atomic<u32>,
     #[pin]
     closing: SpinLockIrq<Closing>,
     #[pin]
-    antecedents: SpinLockIrq<[Option<Hold>; ANTECEDENTS]>,
+    antecedents: SpinLockIrq<[Option<ObjectUse>; ANTECEDENTS]>,
     #[pin]
     work: Work<Self>,
     #[pin]
@@ -108,18 +108,19 @@ pub(crate) struct Entity<T: Object> {
 }
 
 impl_has_work! {
-    impl{T: Object} HasWork<Self> for Entity<T> { self.work }
+    impl{T: ObjectType} HasWork<Self> for Object<T> { self.work }
 }
 
-/// A shared reference to an object. It keeps the memory, not the object: that is what [`Hold`] does.
-pub(crate) type Ref<T> = Arc<Entity<T>>;
+/// A shared reference to an object. It keeps the memory, not the object: that is what [`ObjectUse`]
+/// does.
+pub(crate) type Ref<T> = Arc<Object<T>>;
 
-impl<T: Object> Entity<T> {
+impl<T: ObjectType> Object<T> {
     /// A new object with its antecedents. The context is that of `flags`; an error when there is
     /// no memory, or whatever `object` gives.
     pub(crate) fn new<E>(
         adapter: &Arc<Adapter>,
-        antecedents: [Option<Hold>; ANTECEDENTS],
+        antecedents: [Option<ObjectUse>; ANTECEDENTS],
         object: impl PinInit<T, E>,
         flags: Flags,
     ) -> Result<Ref<T>>
@@ -145,19 +146,19 @@ impl<T: Object> Entity<T> {
     }
 
     /// One more use. The caller knows of one that is there meanwhile, its own or the owner's.
-    pub(crate) fn hold(self: &Arc<Self>) -> Hold {
+    pub(crate) fn hold(self: &Arc<Self>) -> ObjectUse {
         self.uses.fetch_add(1, Relaxed);
-        Hold(self.clone())
+        ObjectUse(self.clone())
     }
 
     /// One more use, for who does not know of any: `None` once the owner has closed the object.
-    pub(crate) fn try_hold(self: &Arc<Self>) -> Option<Hold> {
+    pub(crate) fn try_hold(self: &Arc<Self>) -> Option<ObjectUse> {
         let closing = self.closing.lock();
         // `close` gives the owner's use back after it has said so under this lock.
         (!closing.asked).then(|| self.hold())
     }
 
-    /// Whether the owner has closed the object.
+    /// Returns true if the owner has closed the object.
     #[cfg(ndk_kunit)]
     pub(crate) fn is_closed(&self) -> bool {
         self.closing.lock().asked
@@ -216,7 +217,7 @@ impl<T: Object> Entity<T> {
     }
 }
 
-impl<T: Object> core::ops::Deref for Entity<T> {
+impl<T: ObjectType> core::ops::Deref for Object<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -224,7 +225,7 @@ impl<T: Object> core::ops::Deref for Entity<T> {
     }
 }
 
-impl<T: Object> Held for Entity<T> {
+impl<T: ObjectType> Held for Object<T> {
     fn retain(&self) {
         self.uses.fetch_add(1, Relaxed);
     }
@@ -236,7 +237,7 @@ impl<T: Object> Held for Entity<T> {
     }
 }
 
-impl<T: Object> WorkItem for Entity<T> {
+impl<T: ObjectType> WorkItem for Object<T> {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {

@@ -27,7 +27,7 @@ use super::{
     adapter::Adapter,
     call::{
         consumer,
-        later,
+        defer,
         Done, //
     },
     connector::{
@@ -36,8 +36,8 @@ use super::{
     },
     endpoint::reserve,
     life::{
-        Entity,
         Object,
+        ObjectType,
         Ref, //
     },
     pd::{
@@ -51,14 +51,14 @@ use super::{
 };
 use crate::engine::{
     connection::{
-        Exchange,
+        ConnectRequest, //
+        ConnectionManager,
+        ListenError,
         Listener as EngineListener,
         ListenerEvents,
-        NotListening,
-        Offer, //
     },
     counters::Counter,
-    port::Port, //
+    device::RdmaDevice, //
 };
 
 /// Who is given a connector for each request. Called with softirqs off, for several requests at
@@ -83,7 +83,7 @@ pub(crate) struct Listener {
     state: SpinLockIrq<State>,
 }
 
-impl Object for Listener {
+impl ObjectType for Listener {
     fn end_sleeps(&self) -> bool {
         matches!(*self.state.lock(), State::Listening(..))
     }
@@ -97,7 +97,7 @@ impl Object for Listener {
 }
 
 impl Listener {
-    fn exchange(&self) -> &Arc<Exchange> {
+    fn exchange(&self) -> &Arc<ConnectionManager> {
         self.owner.port().exchange()
     }
 
@@ -116,7 +116,7 @@ impl Listener {
     }
 }
 
-impl Entity<Adapter> {
+impl Object<Adapter> {
     /// `CreateListener`; over at once.
     pub(crate) fn create_listener(self: &Arc<Self>, user: ConnectUser) -> Created<Listener> {
         let user = Arc::new(user, GFP_ATOMIC).map_err(no_memory)?;
@@ -127,12 +127,13 @@ impl Entity<Adapter> {
             state <- new_spinlock_irq!(State::Idle),
         });
         let holds = [Some(self.hold()), None, None, None];
-        Entity::new(self.adapter(), holds, listener, GFP_ATOMIC).map_err(no_memory)
+        Object::new(self.adapter(), holds, listener, GFP_ATOMIC).map_err(no_memory)
     }
 }
 
-impl Entity<Listener> {
-    /// `Listen`; port 0 stands for any (LSTN-01). `INVALID_DEVICE_REQUEST` where it listens already.
+impl Object<Listener> {
+    /// `Listen`; port 0 stands for any (LSTN-01). `INVALID_DEVICE_REQUEST` where it listens
+    /// already.
     pub(crate) fn listen(self: &Arc<Self>, at: SocketAddr, done: Done<NtStatus>) -> Answer {
         let mut state = self.state.lock();
         if !matches!(*state, State::Idle) {
@@ -141,7 +142,7 @@ impl Entity<Listener> {
         *state = State::Busy(None);
         drop(state);
         let this = self.clone();
-        let answer = later(self.adapter(), self.hold(), done, move || {
+        let answer = defer(self.adapter(), self.hold(), done, move || {
             this.end_listen(at)
         });
         if answer.is_err() {
@@ -176,13 +177,13 @@ impl Entity<Listener> {
         let events = KBox::new(Requests(self.clone()), GFP_KERNEL).map_err(no_memory)?;
         let listener = self.exchange().listen_on(held, events);
         listener.map(|l| (l, at)).map_err(|why| match why {
-            NotListening::InUse => NtStatus::SHARING_VIOLATION,
-            NotListening::NoMemory => NtStatus::INSUFFICIENT_RESOURCES,
+            ListenError::InUse => NtStatus::SHARING_VIOLATION,
+            ListenError::NoMemory => NtStatus::INSUFFICIENT_RESOURCES,
         })
     }
 
     /// Gives the consumer a connector for a request. Process context.
-    fn request(self: &Arc<Self>, offer: Arc<Offer>) -> Result {
+    fn request(self: &Arc<Self>, offer: Arc<ConnectRequest>) -> Result {
         if self.paused.load(Acquire) {
             return Err(ECONNREFUSED);
         }
@@ -202,13 +203,13 @@ impl Entity<Listener> {
 struct Requests(Ref<Listener>);
 
 impl Requests {
-    fn port(&self) -> &Port {
+    fn port(&self) -> &RdmaDevice {
         self.0.owner.port()
     }
 }
 
 impl ListenerEvents for Requests {
-    fn request(&self, offer: Arc<Offer>) -> Result {
+    fn request(&self, offer: Arc<ConnectRequest>) -> Result {
         self.0.request(offer)
     }
 

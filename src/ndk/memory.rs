@@ -35,12 +35,12 @@ pub(crate) use window::Mw;
 use super::{
     adapter::Limits,
     call::{
-        later,
+        defer,
         Done, //
     },
     life::{
-        Entity,
-        Object, //
+        Object,
+        ObjectType, //
     },
     status::{
         Answer,
@@ -50,7 +50,7 @@ use super::{
 use crate::{
     engine::{
         domain::Domain,
-        region::Terms,
+        region::RegAttr,
         rights::Rights,
         spans::SpanList,
         token::Token, //
@@ -109,7 +109,7 @@ struct Fast {
     may_be_remote: bool,
 }
 
-impl Object for Mr {
+impl ObjectType for Mr {
     fn end_sleeps(&self) -> bool {
         !matches!(*self.state.lock(), MrState::Idle)
     }
@@ -236,7 +236,7 @@ impl Mr {
     }
 }
 
-impl Entity<Mr> {
+impl Object<Mr> {
     /// `RegisterMr`: makes the first `len` bytes of the chain a region.
     pub(crate) fn register(
         self: &Arc<Self>,
@@ -254,7 +254,7 @@ impl Entity<Mr> {
         }
         self.begin(false)?;
         let this = self.clone();
-        let answer = later(self.adapter(), self.hold(), done, move || {
+        let answer = defer(self.adapter(), self.hold(), done, move || {
             this.end_register(&chain, len, rights)
         });
         self.undo(answer)
@@ -284,7 +284,7 @@ impl Entity<Mr> {
     fn add(&self, chain: &Chain, len: u64, rights: Rights) -> Result<Token> {
         let mut spans = SpanList::with_capacity(chain.pieces())?;
         chain.each_span(len, |span| spans.push(span).map_err(|_| ENOMEM))?;
-        let terms = Terms {
+        let terms = RegAttr {
             domain: self.domain.id(),
             rights,
             base: chain.base(),
@@ -314,7 +314,7 @@ impl Entity<Mr> {
         *state = MrState::Busy;
         drop(state);
         let this = self.clone();
-        let answer = later(self.adapter(), self.hold(), done, move || {
+        let answer = defer(self.adapter(), self.hold(), done, move || {
             let regions = this.domain.adapter().regions();
             regions.remove(normal.token.index());
             *this.state.lock() = MrState::Idle;
@@ -341,7 +341,7 @@ impl Entity<Mr> {
         }
         self.begin(true)?;
         let this = self.clone();
-        let answer = later(self.adapter(), self.hold(), done, move || {
+        let answer = defer(self.adapter(), self.hold(), done, move || {
             this.end_initialize(pages, may_be_remote)
         });
         self.undo(answer)

@@ -10,13 +10,13 @@ use kernel::{
 use super::{
     adapter::Adapter,
     call::{
-        later,
+        defer,
         Done, //
     },
     cq::Cq,
     life::{
-        Entity,
         Object,
+        ObjectType,
         Ref, //
     },
     memory::{
@@ -51,7 +51,7 @@ pub(crate) struct Pd {
     pub(super) domain: Arc<Domain>,
 }
 
-impl Object for Pd {
+impl ObjectType for Pd {
     fn end_sleeps(&self) -> bool {
         false
     }
@@ -64,7 +64,7 @@ pub(super) fn no_memory<E>(_: E) -> NtStatus {
     NtStatus::INSUFFICIENT_RESOURCES
 }
 
-impl Entity<Adapter> {
+impl Object<Adapter> {
     /// `CreatePd`; over at once.
     pub(crate) fn create_pd(self: &Arc<Self>) -> Created<Pd> {
         let domain = Domain::new(self.adapter().clone(), GFP_ATOMIC).map_err(no_memory)?;
@@ -73,7 +73,7 @@ impl Entity<Adapter> {
             domain,
         };
         let holds = [Some(self.hold()), None, None, None];
-        Entity::new(self.adapter(), holds, pd, GFP_ATOMIC).map_err(no_memory)
+        Object::new(self.adapter(), holds, pd, GFP_ATOMIC).map_err(no_memory)
     }
 }
 
@@ -84,22 +84,22 @@ impl Pd {
     }
 }
 
-impl Entity<Pd> {
+impl Object<Pd> {
     /// `CreateMr`; over at once.
     pub(crate) fn create_mr(self: &Arc<Self>, fast: bool) -> Created<Mr> {
         let limits = *self.object_adapter().limits();
         let holds = [Some(self.hold()), None, None, None];
         let mr = Mr::new(self.domain.clone(), limits, fast);
-        Entity::new(self.adapter(), holds, mr, GFP_ATOMIC).map_err(no_memory)
+        Object::new(self.adapter(), holds, mr, GFP_ATOMIC).map_err(no_memory)
     }
 
     /// `CreateMw`.
     pub(crate) fn create_mw(self: &Arc<Self>, done: Done<Created<Mw>>) -> Answer<Ref<Mw>> {
         let this = self.clone();
-        later(self.adapter(), self.hold(), done, move || {
+        defer(self.adapter(), self.hold(), done, move || {
             let mw = Mw::new(this.domain.clone()).map_err(no_memory)?;
             let holds = [Some(this.hold()), None, None, None];
-            Entity::new(this.adapter(), holds, mw, GFP_KERNEL).map_err(no_memory)
+            Object::new(this.adapter(), holds, mw, GFP_KERNEL).map_err(no_memory)
         })
     }
 
@@ -113,7 +113,7 @@ impl Entity<Pd> {
         sizes.check(self.object_adapter().limits())?;
         self.object_adapter().check_there()?;
         let this = self.clone();
-        later(self.adapter(), self.hold(), done, move || {
+        defer(self.adapter(), self.hold(), done, move || {
             Srq::create(&this, sizes, user)
         })
     }
@@ -137,11 +137,11 @@ impl Entity<Pd> {
             Some(self.hold()),
             Some(cqs.0.hold()),
             Some(cqs.1.hold()),
-            srq.map(Entity::hold),
+            srq.map(Object::hold),
         ];
         let (receive, initiator) = (cqs.0.clone(), cqs.1.clone());
         let srq = srq.cloned();
-        later(self.adapter(), self.hold(), done, move || {
+        defer(self.adapter(), self.hold(), done, move || {
             Qp::create(
                 &this,
                 holds,

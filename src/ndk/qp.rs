@@ -51,9 +51,9 @@ use super::{
         Users, //
     },
     life::{
-        Entity,
-        Hold,
         Object,
+        ObjectType,
+        ObjectUse,
         Ref, //
     },
     memory::{
@@ -72,8 +72,8 @@ use crate::engine::{
     domain::Domain,
     qp::{
         Caps,
-        Parts,
         QpEvents,
+        QpParams,
         QueuePair, //
     },
     rights::Rights,
@@ -109,7 +109,7 @@ impl QpEvents for Silent {
     fn broken(&self) {}
 }
 
-impl Object for Qp {
+impl ObjectType for Qp {
     fn end_sleeps(&self) -> bool {
         true
     }
@@ -129,7 +129,7 @@ impl Qp {
     /// May sleep.
     pub(super) fn create(
         pd: &Ref<Pd>,
-        holds: [Option<Hold>; 4],
+        holds: [Option<ObjectUse>; 4],
         cqs: (&Ref<Cq>, &Ref<Cq>),
         srq: Option<&Ref<Srq>>,
         context: usize,
@@ -140,13 +140,13 @@ impl Qp {
 
     fn make(
         pd: &Ref<Pd>,
-        holds: [Option<Hold>; 4],
+        holds: [Option<ObjectUse>; 4],
         (receive, initiator): (&Ref<Cq>, &Ref<Cq>),
         srq: Option<&Ref<Srq>>,
         context: usize,
         sizes: Sizes,
     ) -> Result<Ref<Self>> {
-        let parts = Parts {
+        let parts = QpParams {
             domain: pd.domain.clone(),
             send_cq: initiator.engine().clone(),
             receive_cq: receive.engine().clone(),
@@ -193,7 +193,7 @@ impl Qp {
         if broken || srq.is_some_and(|s| s.engine().has_failed()) {
             qp.engine.fail();
         }
-        Entity::new(pd.adapter(), holds, qp, GFP_KERNEL)
+        Object::new(pd.adapter(), holds, qp, GFP_KERNEL)
     }
 
     /// The engine's queue pair.
@@ -201,7 +201,7 @@ impl Qp {
         &self.engine
     }
 
-    /// Whether the consumer has flushed it.
+    /// Returns true if the consumer has flushed it.
     pub(super) fn was_flushed(&self) -> bool {
         self.flushed.load(Relaxed)
     }
@@ -211,7 +211,7 @@ impl Qp {
         self.live.store(live, Release);
     }
 
-    /// Whether a connection may be made with it (CONN-07, CONN-17).
+    /// Returns true if a connection may be made with it (CONN-07, CONN-17).
     pub(super) fn may_connect(&self) -> Result<(), NtStatus> {
         match self.engine.state() {
             State::Reset | State::Init | State::Ready => Ok(()),
@@ -224,7 +224,7 @@ impl Qp {
         &self.pd.domain
     }
 
-    /// Whether a request may be posted, and with which of the engine's flags.
+    /// Returns true if a request may be posted, and with which of the engine's flags.
     fn admit(&self, allowed: u32, flags: u32) -> Result<Flags, NtStatus> {
         if !self.live.load(Acquire) || self.engine.state() != State::Connected {
             return Err(NtStatus::CONNECTION_INVALID);
@@ -248,7 +248,7 @@ impl Qp {
     fn posted(&self, flags: u32, posted: Result<(), NtStatus>) -> Result<(), NtStatus> {
         match posted {
             Ok(()) if flags & DEFER != 0 => (),
-            Ok(()) => self.engine.ring(),
+            Ok(()) => self.engine.ring_doorbell(),
             Err(_) => self.engine.release(),
         }
         posted

@@ -16,13 +16,13 @@ use kernel::{
 use super::{
     adapter::Limits,
     call::{
-        later,
+        defer,
         Done, //
     },
     cq::Users,
     life::{
-        Entity,
         Object,
+        ObjectType,
         Ref, //
     },
     pd::{
@@ -38,9 +38,9 @@ use super::{
     }, //
 };
 use crate::engine::{
-    qp::NotPosted,
+    qp::PostError,
     qp::QueuePair,
-    ring::NotResized,
+    ring::ResizeError,
     srq::{
         SharedReceive,
         SrqEvents, //
@@ -76,7 +76,7 @@ impl SrqSizes {
     }
 }
 
-/// Who is told that receives run low, or that the queue failed. Called in softirq.
+/// Who is notified that receives run low, or that the queue failed. Called in softirq.
 pub(crate) type SrqUser = Option<KBox<dyn Fn(NtStatus) + Send + Sync>>;
 
 /// A shared receive queue.
@@ -88,12 +88,12 @@ pub(crate) struct Srq {
     ended: AtomicFlag,
 }
 
-struct Upcalls {
+struct Notifier {
     user: SrqUser,
     users: Arc<Users>,
 }
 
-impl SrqEvents for Upcalls {
+impl SrqEvents for Notifier {
     fn limit_reached(&self) {
         if let Some(user) = &self.user {
             user(NtStatus::SUCCESS);
@@ -109,7 +109,7 @@ impl SrqEvents for Upcalls {
     }
 }
 
-impl Object for Srq {
+impl ObjectType for Srq {
     fn end_sleeps(&self) -> bool {
         true
     }
@@ -139,7 +139,7 @@ impl Srq {
     fn make(pd: &Ref<Pd>, sizes: SrqSizes, user: SrqUser) -> Result<Ref<Self>> {
         let users = Users::new()?;
         let has_user = user.is_some();
-        let upcalls = Upcalls {
+        let upcalls = Notifier {
             user,
             users: users.clone(),
         };
@@ -156,7 +156,7 @@ impl Srq {
             ended: AtomicFlag::new(false),
         };
         pd.adapter.add_srq(&srq.engine)?;
-        Entity::new(
+        Object::new(
             pd.adapter(),
             [Some(pd.hold()), None, None, None],
             srq,
@@ -184,13 +184,13 @@ impl Srq {
         let posted = self.engine.post(context, sges);
         posted.map_err(|refused| match refused {
             // The queue itself has failed.
-            NotPosted::State => NtStatus::INTERNAL_ERROR,
+            PostError::State => NtStatus::INTERNAL_ERROR,
             refused => NtStatus::of_refusal(refused),
         })
     }
 }
 
-impl Entity<Srq> {
+impl Object<Srq> {
     /// `ModifySrq`: 0 keeps what there is (SRQ-05, SRQ-06, SRQ-08).
     pub(crate) fn modify(
         self: &Arc<Self>,
@@ -212,14 +212,14 @@ impl Entity<Srq> {
             return Ok(Progress::Done(()));
         }
         let this = self.clone();
-        later(self.adapter(), self.hold(), done, move || {
+        defer(self.adapter(), self.hold(), done, move || {
             match this.engine.resize(depth) {
                 Ok(()) => {
                     this.arm(threshold);
                     NtStatus::SUCCESS
                 }
-                Err(NotResized::TooMany) => NtStatus::BUFFER_OVERFLOW,
-                Err(NotResized::NoMemory) => NtStatus::INSUFFICIENT_RESOURCES,
+                Err(ResizeError::TooMany) => NtStatus::BUFFER_OVERFLOW,
+                Err(ResizeError::NoMemory) => NtStatus::INSUFFICIENT_RESOURCES,
             }
         })
     }

@@ -2,11 +2,11 @@
 
 //! [`NtStatus`]: what a call of the NDK face returns and a callback carries.
 //!
-//! The engine tells ends by [`Status`], refusals by [`NotPosted`] and by enumerations of its
+//! The engine tells ends by [`Status`], refusals by [`PostError`] and by enumerations of its
 //! connection layer; each becomes an NDK status here, once. No status is made from an errno.
 
 use crate::engine::{
-    qp::NotPosted,
+    qp::PostError,
     status::Status, //
 };
 
@@ -81,13 +81,13 @@ impl NtStatus {
     }
 
     /// Why a request was not taken (POST-02, 10 to 12, SEND-11, RECV-03, RECV-06).
-    pub(crate) const fn of_refusal(refused: NotPosted) -> Self {
+    pub(crate) const fn of_refusal(refused: PostError) -> Self {
         match refused {
-            NotPosted::State => Self::CONNECTION_INVALID,
-            NotPosted::Invalid => Self::INVALID_DEVICE_REQUEST,
-            NotPosted::TooManySges => Self::DATA_OVERRUN,
-            NotPosted::TooLong | NotPosted::InlineTooLong => Self::BUFFER_OVERFLOW,
-            NotPosted::Full => Self::NO_MORE_ENTRIES,
+            PostError::State => Self::CONNECTION_INVALID,
+            PostError::Invalid => Self::INVALID_DEVICE_REQUEST,
+            PostError::TooManySges => Self::DATA_OVERRUN,
+            PostError::TooLong | PostError::InlineTooLong => Self::BUFFER_OVERFLOW,
+            PostError::Full => Self::NO_MORE_ENTRIES,
         }
     }
 }

@@ -142,7 +142,8 @@ impl<T: Operations> CmId<T> {
 
     /// The local address as the consumer knows it. Any context.
     pub(crate) fn local(&self) -> Option<SocketAddr> {
-        // SAFETY: By the invariant the identifier is live; iw_cm sets the address before it calls us.
+        // SAFETY: By the invariant the identifier is live; iw_cm sets the address before it calls
+        // us.
         addr::read(unsafe { &(*self.id.as_ptr()).local_addr })
     }
 
@@ -168,11 +169,12 @@ impl<T: Operations> CmId<T> {
     /// listener's until the client takes the request on, which it does before its own consumer
     /// hears of it. Process context, in calls from iw_cm. C: `context`.
     pub(crate) fn client(&self) -> usize {
-        // SAFETY: By the invariant the identifier is live; the client changes it before it calls us.
+        // SAFETY: By the invariant the identifier is live; the client changes it before it calls
+        // us.
         unsafe { (*self.id.as_ptr()).context }.addr()
     }
 
-    /// Whether a listener at the IPv6 wildcard does without IPv4. Any context. C: `afonly`.
+    /// Returns true if a listener at the IPv6 wildcard does without IPv4. Any context. C: `afonly`.
     pub(crate) fn is_family_only(&self) -> bool {
         // SAFETY: By the invariant the identifier is live; the flag is set before it listens.
         unsafe { (*self.id.as_ptr()).afonly() }

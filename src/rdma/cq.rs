@@ -13,20 +13,20 @@ use super::{
     completion::WcWriter,
     device::Device,
     object::{
-        Core,
+        IbObject,
         Object, //
     },
     table::OperationsVTable,
     upcall::{
         CqUpcall,
-        Live, //
+        UpcallTarget, //
     },
     Operations, //
 };
 use crate::bindings;
 
-impl Core for bindings::ib_cq {
-    type Extra = Arc<Live<bindings::ib_cq>>;
+impl IbObject for bindings::ib_cq {
+    type Private = Arc<UpcallTarget<bindings::ib_cq>>;
 }
 
 /// A completion queue with the provider's payload.
@@ -100,7 +100,7 @@ impl<T: Operations> OperationsVTable<T> {
             let device = unsafe { Device::<T>::from_raw((*cq).device) };
             // SAFETY: `pre_destroy_cq` closes it; on an error below no handle was kept, or it is
             // closed here.
-            let live = unsafe { Live::open(cq) }?;
+            let live = unsafe { UpcallTarget::open(cq) }?;
             let created = T::create_cq(device, &init, CqUpcall(live.clone()))
                 .inspect_err(|_| live.close())?;
             // CAST: A number of entries, below `i32::MAX` by the provider's own limit.

@@ -72,7 +72,8 @@ impl<T: Operations> Device<T> {
     ///
     /// # Safety
     ///
-    /// `ib` is the first field of a `Device<T>` whose state is initialised and stays so during `'a`.
+    /// `ib` is the first field of a `Device<T>` whose state is initialised and stays so during
+    /// `'a`.
     pub(super) unsafe fn from_raw<'a>(ib: *mut bindings::ib_device) -> &'a Self {
         // SAFETY: The caller says so; `ib` is at offset zero, as `allocate` asserts.
         unsafe { &*ib.cast() }

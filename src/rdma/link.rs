@@ -51,7 +51,7 @@ kernel::sync::global_lock! {
 pub(crate) struct Registration<T: Operations> {
     // Fields go in this order, after `drop`.
     #[pin]
-    notifier: Notifier<Ear<T>>,
+    notifier: Notifier<NetdevNotifier<T>>,
     devices: AllDevices<T>,
     #[pin]
     link: Opaque<bindings::rdma_link_ops>,
@@ -68,7 +68,7 @@ impl<T: Operations> Registration<T> {
         // SAFETY: There is one registration in the life of a module, and this is before it.
         unsafe { ADDING.init() };
         try_pin_init!(Self {
-            notifier <- Notifier::register(Ear(PhantomData)),
+            notifier <- Notifier::register(NetdevNotifier(PhantomData)),
             devices: AllDevices(PhantomData),
             // INVARIANT: Registered when this field, the last, is initialised.
             link <- Opaque::ffi_init(|slot: *mut bindings::rdma_link_ops| {
@@ -111,9 +111,9 @@ impl<T: Operations> Drop for AllDevices<T> {
 }
 
 /// Hears of network devices.
-struct Ear<T: Operations>(PhantomData<T>);
+struct NetdevNotifier<T: Operations>(PhantomData<T>);
 
-impl<T: Operations> NetDevListener for Ear<T> {
+impl<T: Operations> NetDevListener for NetdevNotifier<T> {
     fn event(&self, event: NetDevEvent, netdev: &NetDev) {
         Device::<T>::with_netdev(netdev, |device| {
             T::netdev_event(device, event);

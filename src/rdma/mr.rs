@@ -20,7 +20,7 @@ use super::{
         Rule, //
     },
     object::{
-        Core,
+        IbObject,
         Object,
         Pd, //
     },
@@ -39,8 +39,8 @@ pub(crate) struct Limit {
     max_entries: u32,
 }
 
-impl Core for bindings::ib_mr {
-    type Extra = Limit;
+impl IbObject for bindings::ib_mr {
+    type Private = Limit;
 }
 
 /// A memory region with the provider's payload.

@@ -39,13 +39,13 @@ use crate::bindings;
 const CORE_ALIGN: usize = 8;
 
 /// What this layer keeps with each C type.
-pub(crate) trait Core {
+pub(crate) trait IbObject {
     /// The data; dropped with the payload.
-    type Extra: Send + Sync;
+    type Private: Send + Sync;
 }
 
-impl Core for bindings::ib_pd {
-    type Extra = ();
+impl IbObject for bindings::ib_pd {
+    type Private = ();
 }
 
 /// A protection domain with the provider's payload.
@@ -58,18 +58,18 @@ pub(crate) type Pd<T> = Object<bindings::ib_pd, <T as Operations>::Pd>;
 /// Wherever a reference to an `Object` exists, `extra` and `payload` are initialised, and the
 /// core neither frees nor moves the allocation.
 #[repr(C)]
-pub(crate) struct Object<C: Core, P> {
+pub(crate) struct Object<C: IbObject, P> {
     core: Opaque<C>,
-    extra: MaybeUninit<C::Extra>,
+    extra: MaybeUninit<C::Private>,
     payload: MaybeUninit<P>,
 }
 
 // SAFETY: The C part is the core's to lock; the rest is `Send`.
-unsafe impl<C: Core, P: Send> Send for Object<C, P> {}
+unsafe impl<C: IbObject, P: Send> Send for Object<C, P> {}
 // SAFETY: The C part is the core's to lock; the rest is `Sync`.
-unsafe impl<C: Core, P: Sync> Sync for Object<C, P> {}
+unsafe impl<C: IbObject, P: Sync> Sync for Object<C, P> {}
 
-impl<C: Core, P> Object<C, P> {
+impl<C: IbObject, P> Object<C, P> {
     /// The size the core is to allocate.
     pub(super) const SIZE: usize = {
         assert!(offset_of!(Self, core) == 0);
@@ -78,7 +78,7 @@ impl<C: Core, P> Object<C, P> {
     };
 
     /// What this layer keeps.
-    pub(super) fn extra(&self) -> &C::Extra {
+    pub(super) fn extra(&self) -> &C::Private {
         // SAFETY: By the type invariant it is initialised.
         unsafe { self.extra.assume_init_ref() }
     }
@@ -87,8 +87,8 @@ impl<C: Core, P> Object<C, P> {
     ///
     /// # Safety
     ///
-    /// `raw` is the first field of an `Object<C, P>` on which [`Object::init`] was called, and which
-    /// is neither cleared nor freed during `'a`.
+    /// `raw` is the first field of an `Object<C, P>` on which [`Object::init`] was called, and
+    /// which is neither cleared nor freed during `'a`.
     #[inline]
     pub(super) unsafe fn from_raw<'a>(raw: *mut C) -> &'a Self {
         // SAFETY: The caller says so; `core` is at offset zero, as `SIZE` asserts.
@@ -100,7 +100,7 @@ impl<C: Core, P> Object<C, P> {
     /// # Safety
     ///
     /// `raw` is the start of [`Object::SIZE`] writable bytes whose C part is initialised.
-    pub(super) unsafe fn init(raw: *mut C, extra: C::Extra, payload: P) {
+    pub(super) unsafe fn init(raw: *mut C, extra: C::Private, payload: P) {
         let this = raw.cast::<Self>();
         // SAFETY: The caller says that the bytes are writable.
         unsafe {
@@ -124,7 +124,7 @@ impl<C: Core, P> Object<C, P> {
     }
 }
 
-impl<C: Core, P> Deref for Object<C, P> {
+impl<C: IbObject, P> Deref for Object<C, P> {
     type Target = P;
 
     #[inline]

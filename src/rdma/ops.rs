@@ -215,13 +215,13 @@ pub(crate) trait Operations: Sized + Send + Sync + 'static {
     /// [`CmId::client`].
     fn reject(id: &CmId<Self>, request: RequestId, private_data: &[u8]) -> Result;
 
-    /// Listens on the local address of `id`; requests are told by [`CmId::connect_request`].
+    /// Listens on the local address of `id`; requests are notified by [`CmId::connect_request`].
     fn create_listen(
         device: &Device<Self>,
         id: CmId<Self>,
         backlog: u32,
     ) -> Result<Arc<Self::Listener>>;
 
-    /// Ends listening; no request is told after this.
+    /// Ends listening; no request is notified after this.
     fn destroy_listen(listener: Arc<Self::Listener>) -> Result;
 }

@@ -28,7 +28,7 @@ use super::{
     cq::Cq,
     device::Device,
     object::{
-        Core,
+        IbObject,
         Object,
         Pd, //
     },
@@ -43,8 +43,8 @@ use super::{
         QpChange, //
     },
     upcall::{
-        Live,
         QpUpcall, //
+        UpcallTarget,
     },
     work::SendChain,
     Operations, //
@@ -55,14 +55,14 @@ use crate::{
 };
 
 /// What this layer keeps with a queue pair.
-pub(crate) struct Extra {
-    live: Arc<Live<bindings::ib_qp>>,
+pub(crate) struct Private {
+    live: Arc<UpcallTarget<bindings::ib_qp>>,
     cm: Arc<CmRefs>,
-    _number: Number,
+    _number: Qpn,
 }
 
-impl Core for bindings::ib_qp {
-    type Extra = Extra;
+impl IbObject for bindings::ib_qp {
+    type Private = Private;
 }
 
 /// A queue pair with the provider's payload.
@@ -141,9 +141,9 @@ impl Drop for Hold {
 }
 
 /// A number in the module-wide space, given back on drop.
-struct Number(u32);
+struct Qpn(u32);
 
-impl Number {
+impl Qpn {
     /// Takes a number under which nothing is found yet. Process context.
     ///
     /// `EBUSY` when all are taken.
@@ -168,7 +168,7 @@ impl Number {
     }
 }
 
-impl Drop for Number {
+impl Drop for Qpn {
     fn drop(&mut self) {
         // SAFETY: The number was taken, and is given back once.
         unsafe { bindings::ndk_qpn_free(self.0) };
@@ -221,7 +221,7 @@ impl<P> Object<bindings::ib_qp, P> {
 /// During `'a` the queue pair with this number, if there is one, is not destroyed.
 pub(super) unsafe fn by_number<'a, T: Operations>(number: u32) -> Result<&'a Qp<T>> {
     // CAST: Numbers have 24 bits.
-    let qp = Number::find(number as c_int);
+    let qp = Qpn::find(number as c_int);
     if qp.is_null() {
         return Err(EINVAL);
     }
@@ -261,8 +261,8 @@ impl<T: Operations> OperationsVTable<T> {
             return Err(EINVAL);
         }
         // SAFETY: `destroy_qp` closes it; on an error it is closed below.
-        let live = unsafe { Live::open(qp) }?;
-        let number = Number::take()?;
+        let live = unsafe { UpcallTarget::open(qp) }?;
+        let number = Qpn::take()?;
         let cm = CmRefs::new()?;
         // SAFETY: The core sets device and domain before it asks for creation; domain and queues
         // are live as long as the queue pair uses them.
@@ -283,7 +283,7 @@ impl<T: Operations> OperationsVTable<T> {
         let created = T::create_qp(device, &init).inspect_err(|_| live.close())?;
         created.caps.fill(&mut attr.cap);
         let qpn = number.0;
-        let extra = Extra {
+        let extra = Private {
             live,
             cm,
             _number: number,
@@ -293,7 +293,7 @@ impl<T: Operations> OperationsVTable<T> {
             (*qp).qp_num = qpn;
             Qp::<T>::init(qp, extra, created.payload);
         }
-        Number::publish(qpn, qp);
+        Qpn::publish(qpn, qp);
         Ok(())
     }
 
@@ -436,7 +436,7 @@ impl<T: Operations> OperationsVTable<T> {
         _ib: *mut bindings::ib_device,
         number: c_int,
     ) -> *mut bindings::ib_qp {
-        Number::find(number)
+        Qpn::find(number)
     }
 }
 
@@ -448,18 +448,18 @@ mod tests {
     #[test]
     fn numbers_are_found_until_given_back() -> Result {
         let qp = 4096 as *mut bindings::ib_qp;
-        let one = Number::take()?;
-        let two = Number::take()?;
+        let one = Qpn::take()?;
+        let two = Qpn::take()?;
         let number = one.0;
         assert!(number != two.0);
         // Other providers count up from one; restrack wants 24 bits.
         assert!((1 << 23..1 << 24).contains(&number));
-        assert!(Number::find(number as c_int).is_null());
-        Number::publish(number, qp);
-        assert!(Number::find(number as c_int) == qp);
+        assert!(Qpn::find(number as c_int).is_null());
+        Qpn::publish(number, qp);
+        assert!(Qpn::find(number as c_int) == qp);
         drop(one);
-        assert!(Number::find(number as c_int).is_null());
-        assert!(Number::find(-1).is_null());
+        assert!(Qpn::find(number as c_int).is_null());
+        assert!(Qpn::find(-1).is_null());
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use kernel::{
 
 use super::{
     object::{
-        Core,
+        IbObject,
         Object,
         Pd, //
     },
@@ -25,15 +25,15 @@ use super::{
         SrqChange, //
     },
     upcall::{
-        Live,
         SrqUpcall, //
+        UpcallTarget,
     },
     Operations, //
 };
 use crate::bindings;
 
-impl Core for bindings::ib_srq {
-    type Extra = Arc<Live<bindings::ib_srq>>;
+impl IbObject for bindings::ib_srq {
+    type Private = Arc<UpcallTarget<bindings::ib_srq>>;
 }
 
 /// A shared receive queue with the provider's payload.
@@ -92,7 +92,7 @@ impl<T: Operations> OperationsVTable<T> {
             // SAFETY: The core sets the domain of an object before it asks for its creation.
             let pd = unsafe { Pd::<T>::from_raw((*srq).pd) };
             // SAFETY: `destroy_srq` closes it; on an error it is closed here.
-            let live = unsafe { Live::open(srq) }?;
+            let live = unsafe { UpcallTarget::open(srq) }?;
             let created = T::create_srq(pd, &from_c(&init.attr), SrqUpcall(live.clone()))
                 .inspect_err(|_| live.close())?;
             init.attr = to_c(&created.granted);

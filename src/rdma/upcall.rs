@@ -38,14 +38,14 @@ unsafe impl<C> Sync for Target<C> {}
 /// # Invariants
 ///
 /// While the gate is open or somebody is in it, the target is live.
-pub(crate) struct Live<C>(Gate<Target<C>>);
+pub(crate) struct UpcallTarget<C>(Gate<Target<C>>);
 
-impl<C> Live<C> {
+impl<C> UpcallTarget<C> {
     /// Makes an open gate before `target`.
     ///
     /// # Safety
     ///
-    /// [`Live::close`] is called before `target` goes.
+    /// [`UpcallTarget::close`] is called before `target` goes.
     pub(super) unsafe fn open(target: *mut C) -> Result<Arc<Self>> {
         let target = NonNull::new(target).ok_or(EINVAL)?;
         // INVARIANT: The caller closes before the target goes.
@@ -74,7 +74,7 @@ impl<C> Live<C> {
 
 /// Calls the consumer of a completion queue.
 #[derive(Clone)]
-pub(crate) struct CqUpcall(pub(super) Arc<Live<bindings::ib_cq>>);
+pub(crate) struct CqUpcall(pub(super) Arc<UpcallTarget<bindings::ib_cq>>);
 
 impl CqUpcall {
     /// Says that a completion arrived. C: `ib_cq.comp_handler`.
@@ -83,8 +83,8 @@ impl CqUpcall {
     #[inline]
     pub(crate) fn completed(&self) {
         self.0.with(|cq| {
-            // SAFETY: By the invariant of `Live` the queue is live; the core sets the handler
-            // before or right after creation and does not change it.
+            // SAFETY: By the invariant of `UpcallTarget` the queue is live; the core sets the
+            // handler before or right after creation and does not change it.
             let handler = unsafe { (&raw const (*cq).comp_handler).read_volatile() };
             if let Some(handler) = handler {
                 // SAFETY: The consumer's handler wants its queue and the context stored with it.
@@ -96,7 +96,7 @@ impl CqUpcall {
     /// Says that the queue overflowed. C: `IB_EVENT_CQ_ERR`.
     pub(crate) fn error(&self) {
         self.0.with(|cq| {
-            // SAFETY: By the invariant of `Live` the queue is live.
+            // SAFETY: By the invariant of `UpcallTarget` the queue is live.
             let (device, handler, context) =
                 unsafe { ((*cq).device, (*cq).event_handler, (*cq).cq_context) };
             let mut event = event(device, bindings::ib_event_type_IB_EVENT_CQ_ERR);
@@ -129,13 +129,13 @@ impl QpEvent {
 
 /// Calls the consumer of a queue pair.
 #[derive(Clone)]
-pub(crate) struct QpUpcall(pub(super) Arc<Live<bindings::ib_qp>>);
+pub(crate) struct QpUpcall(pub(super) Arc<UpcallTarget<bindings::ib_qp>>);
 
 impl QpUpcall {
     /// Raises `what`. C: `ib_qp.event_handler`.
     pub(crate) fn event(&self, what: QpEvent) {
         self.0.with(|qp| {
-            // SAFETY: By the invariant of `Live` the queue pair is live.
+            // SAFETY: By the invariant of `UpcallTarget` the queue pair is live.
             let (device, handler, context) =
                 unsafe { ((*qp).device, (*qp).event_handler, (*qp).qp_context) };
             let mut event = event(device, what.to_c());
@@ -150,7 +150,7 @@ impl QpUpcall {
 
 /// Calls the consumer of a shared receive queue.
 #[derive(Clone)]
-pub(crate) struct SrqUpcall(pub(super) Arc<Live<bindings::ib_srq>>);
+pub(crate) struct SrqUpcall(pub(super) Arc<UpcallTarget<bindings::ib_srq>>);
 
 impl SrqUpcall {
     /// Says that the requests became fewer than the limit. C: `IB_EVENT_SRQ_LIMIT_REACHED`.
@@ -160,7 +160,7 @@ impl SrqUpcall {
 
     fn raise(&self, kind: bindings::ib_event_type) {
         self.0.with(|srq| {
-            // SAFETY: By the invariant of `Live` the queue is live.
+            // SAFETY: By the invariant of `UpcallTarget` the queue is live.
             let (device, handler, context) =
                 unsafe { ((*srq).device, (*srq).event_handler, (*srq).srq_context) };
             let mut event = event(device, kind);
@@ -209,7 +209,7 @@ mod tests {
         cq.comp_handler = Some(count);
         cq.cq_context = (&raw const calls).cast_mut().cast();
         // SAFETY: Closed below, before `cq` goes.
-        let upcall = CqUpcall(unsafe { Live::open(&raw mut *cq) }?);
+        let upcall = CqUpcall(unsafe { UpcallTarget::open(&raw mut *cq) }?);
         upcall.completed();
         upcall.clone().completed();
         upcall.error();

@@ -37,8 +37,8 @@ pub(crate) fn count_possible() -> u32 {
     unsafe { bindings::ndk_cpu_possible() }
 }
 
-/// The processors, spread over so many groups as the kernel spreads interrupts and block queues: the
-/// first of each group.
+/// The processors, spread over so many groups as the kernel spreads interrupts and block queues:
+/// the first of each group.
 ///
 /// Process context. `ENOMEM` when there is no memory.
 pub(crate) fn spread(groups: u32) -> Result<KVec<u32>> {
@@ -56,7 +56,7 @@ pub(crate) fn count_online() -> u32 {
     unsafe { bindings::ndk_cpu_online_count() }
 }
 
-/// Whether processor `cpu` exists and is online at the moment. Any context.
+/// Returns true if processor `cpu` exists and is online at the moment. Any context.
 #[inline]
 pub(crate) fn is_online(cpu: u32) -> bool {
     // SAFETY: The function checks the number before it looks at the mask.
@@ -98,7 +98,8 @@ impl<const N: usize> PerCpuCounters<N> {
         self.add_each([(index, n)]);
     }
 
-    /// Adds to several counters, each by its index; to none if one of them is not there. Any context.
+    /// Adds to several counters, each by its index; to none if one of them is not there. Any
+    /// context.
     #[inline]
     pub(crate) fn add_each<const K: usize>(&self, adds: [(usize, u64); K]) {
         if adds.iter().all(|(index, _)| *index < N) {

@@ -99,7 +99,7 @@ impl FailNth {
         unsafe { bindings::ndk_fault_left() }
     }
 
-    /// Whether the fault was delivered. Any context.
+    /// Returns true if the fault was delivered. Any context.
     pub(crate) fn struck(&self) -> bool {
         self.left() == 0
     }
@@ -124,19 +124,20 @@ impl Drop for FailNth {
     }
 }
 
-/// Whether memory of so many bytes is something that is counted, be it a slab object or pages.
+/// Returns true if memory of so many bytes is something that is counted, be it a slab object or
+/// pages.
 pub(crate) const fn is_counted(bytes: usize) -> bool {
     bytes <= 2 * PAGE_SIZE || bytes > 4 * PAGE_SIZE
 }
 
-/// Whether the kernel can let allocations fail. Any context.
+/// Returns true if the kernel can let allocations fail. Any context.
 pub(crate) fn is_available() -> bool {
     // SAFETY: Reads a constant.
     unsafe { bindings::ndk_fault_is_available() }
 }
 
-/// Whether the kernel can let allocations fail. If not, the test that runs in this task counts as
-/// skipped, and has to end.
+/// Returns true if the kernel can let allocations fail. If not, the test that runs in this task
+/// counts as skipped, and has to end.
 pub(crate) fn needed() -> bool {
     let available = is_available();
     if !available {

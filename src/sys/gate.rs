@@ -5,7 +5,7 @@
 //! This is the one mechanism behind every revocation of the project: local and remote
 //! invalidation, deregistration, unbinding a window. Whoever wants to use the value enters with a
 //! key and leaves when done; the owner closes, which stops new entries at once, and then asks
-//! [`Gate::is_quiet`] until the last one has left. One atomic word holds everything, so an entry
+//! [`Gate::is_drained`] until the last one has left. One atomic word holds everything, so an entry
 //! costs one atomic operation and so does leaving.
 //!
 //! ```text
@@ -52,10 +52,10 @@ const WAITED: u64 = 1 << 42;
 ///
 /// # Invariants
 ///
-/// - `word` bits 0 to 31 count the [`Entered`] that exist.
+/// - `word` bits 0 to 31 count the [`GateGuard`] that exist.
 /// - `OPEN` and `BUSY` are never set together.
 /// - `BUSY` is set exactly while an [`Opening`] exists; it is set only when no entry exists.
-/// - `&T` exists only under an [`Entered`], `&mut T` only under the [`Opening`].
+/// - `&T` exists only under an [`GateGuard`], `&mut T` only under the [`Opening`].
 pub(crate) struct Gate<T> {
     word: Atomic<u64>,
     value: UnsafeCell<T>,
@@ -88,18 +88,18 @@ impl<T> Gate<T> {
 
     /// Enters, if the gate is open under `key`. The gate stays quietless until the result drops.
     #[inline]
-    pub(crate) fn enter(&self, key: u8) -> Result<Entered<'_, T>, Refused> {
+    pub(crate) fn enter(&self, key: u8) -> Result<GateGuard<'_, T>, Refused> {
         self.enter_under(Some(key))
     }
 
     /// Enters, if the gate is open, whatever its key is.
     #[inline]
-    pub(crate) fn enter_any(&self) -> Result<Entered<'_, T>, Refused> {
+    pub(crate) fn enter_any(&self) -> Result<GateGuard<'_, T>, Refused> {
         self.enter_under(None)
     }
 
     #[inline]
-    fn enter_under(&self, key: Option<u8>) -> Result<Entered<'_, T>, Refused> {
+    fn enter_under(&self, key: Option<u8>) -> Result<GateGuard<'_, T>, Refused> {
         // `Acquire`, so that who is refused sees why the gate was closed.
         let mut word = self.word.load(Acquire);
         loop {
@@ -107,9 +107,9 @@ impl<T> Gate<T> {
             if word & ENTRIES == ENTRIES {
                 return Err(Refused::NotOpen);
             }
-            // INVARIANT: one more `Entered`; `Acquire` pairs with `Opening::open`.
+            // INVARIANT: one more `GateGuard`; `Acquire` pairs with `Opening::open`.
             match self.word.cmpxchg(word, word + 1, Acquire) {
-                Ok(_) => return Ok(Entered { gate: self }),
+                Ok(_) => return Ok(GateGuard { gate: self }),
                 Err(_) => word = self.word.load(Acquire),
             }
         }
@@ -117,7 +117,7 @@ impl<T> Gate<T> {
 
     /// Closes the gate, if it is open (under `key`, when one is given): no new entry from now on.
     ///
-    /// Entries that exist go on; [`Gate::is_quiet`] tells when the last one has left.
+    /// Entries that exist go on; [`Gate::is_drained`] tells when the last one has left.
     pub(crate) fn close(&self, key: Option<u8>) -> Result<(), Refused> {
         let mut word = self.word.load(Relaxed);
         loop {
@@ -130,7 +130,7 @@ impl<T> Gate<T> {
     }
 
     /// Closes the gate, if it is open (under `key`, when one is given) and nobody is inside; else
-    /// it stays as it is. Says whether it did; what earlier entries did is visible then.
+    /// it stays as it is. Returns true if it did; what earlier entries did is visible then.
     #[inline]
     pub(crate) fn close_unused(&self, key: Option<u8>) -> bool {
         let word = self.word.load(Relaxed);
@@ -138,9 +138,10 @@ impl<T> Gate<T> {
         unused && self.word.cmpxchg(word, word & !OPEN, Full).is_ok()
     }
 
-    /// Whether the gate is closed and the last entry has left. What they did is visible then.
+    /// Returns true if the gate is closed and the last entry has left. What they did is visible
+    /// then.
     #[inline]
-    pub(crate) fn is_quiet(&self) -> bool {
+    pub(crate) fn is_drained(&self) -> bool {
         self.word.load(Acquire) & (OPEN | ENTRIES) == 0
     }
 
@@ -168,20 +169,21 @@ impl<T> Gate<T> {
         }
     }
 
-    /// Whether the gate is open now; then what earlier entries did is visible, too.
+    /// Returns true if the gate is open now; then what earlier entries did is visible, too.
     pub(crate) fn is_open(&self) -> bool {
         self.word.load(Acquire) & OPEN != 0
     }
 
-    /// Whether the gate is open, or else quiet, and the key of the last opening; all at one time.
-    pub(crate) fn look(&self) -> (bool, bool, u8) {
+    /// Returns true if the gate is open, or else quiet, and the key of the last opening; all at one
+    /// time.
+    pub(crate) fn snapshot(&self) -> (bool, bool, u8) {
         let word = self.word.load(Acquire);
         // CAST: the mask leaves eight bits.
         let key = ((word & KEY) >> KEY_SHIFT) as u8;
         (word & OPEN != 0, word & (OPEN | ENTRIES) == 0, key)
     }
 
-    /// Whether somebody changes the value now.
+    /// Returns true if somebody changes the value now.
     pub(crate) fn is_held(&self) -> bool {
         self.word.load(Relaxed) & BUSY != 0
     }
@@ -224,29 +226,29 @@ fn check(word: u64, key: Option<u8>) -> Result<(), Refused> {
 }
 
 /// The right to use the value of an open gate; leaves on drop.
-pub(crate) struct Entered<'a, T> {
+pub(crate) struct GateGuard<'a, T> {
     gate: &'a Gate<T>,
 }
 
-impl<T> Deref for Entered<'_, T> {
+impl<T> Deref for GateGuard<'_, T> {
     type Target = T;
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: While an `Entered` exists the count is not zero, so no `Opening` exists and no
+        // SAFETY: While an `GateGuard` exists the count is not zero, so no `Opening` exists and no
         // `&mut T` either (type invariants of `Gate`).
         unsafe { &*self.gate.value.get() }
     }
 }
 
-impl<T> Drop for Entered<'_, T> {
+impl<T> Drop for GateGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         let word: *const u64 = self.gate.word.as_ptr();
-        // INVARIANT: one `Entered` less. `Full` hands what it did to whoever sees quiet, and orders
-        // the leave before what comes next: who leaves looks then whether somebody waits for that,
-        // and who waits has said so before it looks whether all have left. One of the two sees the
-        // other.
+        // INVARIANT: one `GateGuard` less. `Full` hands what it did to whoever sees quiet, and
+        // orders the leave before what comes next: who leaves looks then whether somebody waits for
+        // that, and who waits has said so before it looks whether all have left. One of the two
+        // sees the other.
         let old = self.gate.word.fetch_sub(1, Full);
         if old & WAITED != 0 && old & ENTRIES == 1 {
             // SAFETY: The function compares the address, which may be one of the past by now, and
@@ -287,14 +289,14 @@ impl<T> Deref for Opening<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: There is one `Opening` and no `Entered` (type invariants of `Gate`).
+        // SAFETY: There is one `Opening` and no `GateGuard` (type invariants of `Gate`).
         unsafe { &*self.gate.value.get() }
     }
 }
 
 impl<T> DerefMut for Opening<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: There is one `Opening` and no `Entered` (type invariants of `Gate`).
+        // SAFETY: There is one `Opening` and no `GateGuard` (type invariants of `Gate`).
         unsafe { &mut *self.gate.value.get() }
     }
 }
@@ -340,7 +342,7 @@ mod tests {
     fn a_new_gate_is_closed_and_quiet() {
         let gate = Gate::new(1u32);
         assert!(gate.enter(0).is_err());
-        assert!(gate.is_quiet());
+        assert!(gate.is_drained());
     }
 
     #[test]
@@ -360,10 +362,10 @@ mod tests {
         assert!(inside.is_ok());
         assert!(gate.close(None) == Ok(()));
         assert!(gate.enter(3).is_err());
-        assert!(!gate.is_quiet());
+        assert!(!gate.is_drained());
         assert!(gate.begin().is_none());
         drop(inside);
-        assert!(gate.is_quiet());
+        assert!(gate.is_drained());
         assert!(gate.begin().is_some());
     }
 
@@ -374,7 +376,7 @@ mod tests {
         assert!(!gate.close_unused(Some(3)) && gate.is_open());
         drop(inside);
         assert!(!gate.close_unused(Some(4)) && gate.is_open());
-        assert!(gate.close_unused(Some(3)) && gate.is_quiet());
+        assert!(gate.close_unused(Some(3)) && gate.is_drained());
         assert!(!gate.close_unused(Some(3)) && !gate.close_unused(None));
     }
 
@@ -399,7 +401,7 @@ mod tests {
             let closed = gate.close(None);
             gate.wait_until_left();
             // What was done inside is seen.
-            assert!(closed == Ok(()) && seen.load(Relaxed) && gate.is_quiet());
+            assert!(closed == Ok(()) && seen.load(Relaxed) && gate.is_drained());
             if let Some(opening) = gate.begin() {
                 opening.open(3);
             }
@@ -417,7 +419,7 @@ mod tests {
         assert!(first.is_some());
         assert!(gate.begin().is_none());
         drop(first);
-        assert!(gate.is_quiet() && !gate.is_open());
+        assert!(gate.is_drained() && !gate.is_open());
         if let Some(mut second) = gate.begin() {
             *second = 2;
             second.open(9);

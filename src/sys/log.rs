@@ -6,7 +6,7 @@
 
 use crate::bindings;
 
-/// Whether a message may be printed now. Any context.
+/// Returns true if a message may be printed now. Any context.
 ///
 /// All messages share one limit; what it swallows the kernel counts and says.
 pub(crate) fn allowed() -> bool {

@@ -61,8 +61,8 @@ impl Chain {
         pages.fold(0, usize::saturating_add)
     }
 
-    /// Whether the first `len` bytes follow one another in addresses that do not wrap, and each
-    /// descriptor up to there has its pages.
+    /// Returns true if the first `len` bytes follow one another in addresses that do not wrap, and
+    /// each descriptor up to there has its pages.
     pub(crate) fn is_contiguous(&self, len: u64) -> bool {
         let mut next = self.base();
         let mut left = len;
@@ -105,7 +105,7 @@ impl Chain {
 
     /// Hands over the address of each page of the first `len` bytes, until `take` says no.
     ///
-    /// Says whether it came to the end. They must be contiguous.
+    /// Returns true if it came to the end. They must be contiguous.
     pub(crate) fn each_page(&self, len: u64, mut take: impl FnMut(u64) -> bool) -> bool {
         let mut left = len;
         let mut last = None;

@@ -114,13 +114,14 @@ impl NetDev {
         unsafe { bindings::ndk_netdev_mtu(self.as_raw()) }
     }
 
-    /// Whether the device is up and has carrier. Any context.
+    /// Returns true if the device is up and has carrier. Any context.
     pub(crate) fn is_up(&self) -> bool {
         // SAFETY: By the invariant the device is live.
         unsafe { bindings::ndk_netdev_is_up(self.as_raw()) }
     }
 
-    /// Whether IP over this device can carry iWARP: Ethernet, loopback, or no link header at all.
+    /// Returns true if IP over this device can carry iWARP: Ethernet, loopback, or no link header
+    /// at all.
     pub(crate) fn is_supported(&self) -> bool {
         // SAFETY: By the invariant the device is live.
         unsafe { bindings::ndk_netdev_is_supported(self.as_raw()) }
@@ -141,7 +142,7 @@ impl NetDev {
         }
     }
 
-    /// Whether `addr` is assigned to this device. Any context.
+    /// Returns true if `addr` is assigned to this device. Any context.
     pub(crate) fn owns_addr(&self, addr: IpAddr) -> bool {
         match addr {
             // SAFETY: By the invariant the device is live.
@@ -156,8 +157,9 @@ impl NetDev {
         }
     }
 
-    /// Whether the RDMA core takes this device for that of `addr`, when it looks for it among the
-    /// addresses of this machine in the device's namespace. Any context. C: `rdma_translate_ip()`.
+    /// Returns true if the RDMA core takes this device for that of `addr`, when it looks for it
+    /// among the addresses of this machine in the device's namespace. Any context. C:
+    /// `rdma_translate_ip()`.
     pub(crate) fn is_resolved_by(&self, addr: IpAddr) -> bool {
         match addr {
             // SAFETY: By the invariant the device is live.
@@ -172,7 +174,7 @@ impl NetDev {
         }
     }
 
-    /// Whether `addr` is an address of this machine in the device's namespace. Any context.
+    /// Returns true if `addr` is an address of this machine in the device's namespace. Any context.
     pub(crate) fn is_local_addr(&self, addr: IpAddr) -> bool {
         match addr {
             // SAFETY: By the invariant the device is live.

@@ -42,14 +42,14 @@ pub(crate) fn may_run_here() -> bool {
     unsafe { bindings::ndk_may_run_bh() }
 }
 
-/// Whether this is softirq, or a section that keeps softirqs off. Any context.
+/// Returns true if this is softirq, or a section that keeps softirqs off. Any context.
 pub(crate) fn is_here() -> bool {
     // SAFETY: Reads the state of the current context only.
     unsafe { bindings::ndk_in_softirq() }
 }
 
-/// Whether this is a task, with softirqs and interrupts on or off, and no softirq or interrupt. Any
-/// context.
+/// Returns true if this is a task, with softirqs and interrupts on or off, and no softirq or
+/// interrupt. Any context.
 #[inline]
 fn is_task() -> bool {
     // SAFETY: Reads the state of the current context only.

@@ -79,8 +79,8 @@ impl Span {
     }
 }
 
-/// The key of requests whose addresses are the kernel's own. Verbs call it `local_dma_lkey`, NDK the
-/// privileged memory region token.
+/// The key of requests whose addresses are the kernel's own. Verbs call it `local_dma_lkey`, NDK
+/// the privileged memory region token.
 pub(crate) const LOCAL_KEY: u32 = 0x0000_00D1;
 
 /// One element of a scatter or gather list, as a consumer posted it: a range of a region, or of the
@@ -117,8 +117,8 @@ impl Sge {
         Self { addr, len, key }
     }
 
-    /// The address, as the region of the key counts it; with [`LOCAL_KEY`], and for inline data, the
-    /// kernel's.
+    /// The address, as the region of the key counts it; with [`LOCAL_KEY`], and for inline data,
+    /// the kernel's.
     #[inline]
     pub(crate) const fn addr(&self) -> u64 {
         self.addr
@@ -161,7 +161,7 @@ impl Sge {
     /// Reads as many bytes into `to` as fit, whatever the key is, and returns their number; `None`
     /// when they cannot all be read without sleeping. Any context. C: `copy_from_kernel_nofault()`.
     ///
-    /// For inline data: an address that is not mapped, or is no kernel address, is told and not
+    /// For inline data: an address that is not mapped, or is no kernel address, is notified and not
     /// followed.
     pub(crate) fn read_nofault(&self, to: &mut [u8]) -> Option<usize> {
         // CAST: widening.
@@ -243,7 +243,7 @@ impl Run<'_> {
         self.len
     }
 
-    /// Whether there are no bytes.
+    /// Returns true if there are no bytes.
     #[cfg(ndk_kunit)]
     pub(crate) const fn is_empty(&self) -> bool {
         self.len == 0
@@ -331,7 +331,7 @@ impl Run<'_> {
     }
 }
 
-/// Whether a range is memory that the kernel maps for good. Any context.
+/// Returns true if a range is memory that the kernel maps for good. Any context.
 pub(crate) fn is_memory(addr: u64, len: u32) -> bool {
     // SAFETY: The function looks the address up in the memory map and does not follow it.
     unsafe { bindings::ndk_is_direct_mapped(addr, u64::from(len)) }

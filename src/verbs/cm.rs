@@ -19,19 +19,19 @@ use super::{
 use crate::{
     engine::{
         connection::{
-            Ask,
+            AcceptError,
+            ConnectParams,
+            ConnectRequest, //
             ConnectionEvents,
-            Exchange,
+            ConnectionManager,
             Gone,
+            ListenError,
             Listener,
             ListenerEvents,
-            NotAccepted,
-            NotListening,
-            Offer, //
         },
         counters::Counter,
+        device::RdmaDevice,
         limits::MAX_READS,
-        port::Port,
         status::Status,
         transport::ReadLimits, //
     },
@@ -52,8 +52,8 @@ struct Events {
     id: CmId<Verbs>,
     local: SocketAddr,
     remote: SocketAddr,
-    /// The reads to serve at once that the consumer asked for. It is told these, and not how many
-    /// of them the peer may have outstanding: SMB takes them for the number of its regions.
+    /// The reads to serve at once that the consumer asked for. It is notified these, and not how
+    /// many of them the peer may have outstanding: SMB takes them for the number of its regions.
     inbound: u32,
 }
 
@@ -122,7 +122,7 @@ pub(super) fn connect(id: CmId<Verbs>, qp: &Qp<Verbs>, params: &ConnParams<'_>) 
         inbound: limits.inbound,
     };
     let events = Arc::new(events, GFP_KERNEL)?;
-    let offer = port.exchange().make_offer(Ask {
+    let offer = port.exchange().make_offer(ConnectParams {
         net: port.net(),
         local,
         remote,
@@ -169,9 +169,9 @@ pub(super) fn accept(
     };
     let accepted = offer.accept(qp.engine(), limits, params.private_data, events);
     accepted.map_err(|why| match why {
-        NotAccepted::Gone => ECONNABORTED,
-        NotAccepted::NotReady => EINVAL,
-        NotAccepted::NoMemory => ENOMEM,
+        AcceptError::Gone => ECONNABORTED,
+        AcceptError::NotReady => EINVAL,
+        AcceptError::NoMemory => ENOMEM,
     })
 }
 
@@ -191,17 +191,17 @@ pub(super) fn reject(id: &CmId<Verbs>, request: RequestId, private_data: &[u8]) 
 
 /// A listening `iw_cm_id`.
 pub(crate) struct Listening {
-    exchange: Arc<Exchange>,
+    exchange: Arc<ConnectionManager>,
     listener: Arc<Listener>,
 }
 
 struct Requests {
     id: CmId<Verbs>,
-    port: Arc<Port>,
+    port: Arc<RdmaDevice>,
 }
 
 impl ListenerEvents for Requests {
-    fn request(&self, offer: Arc<Offer>) -> Result {
+    fn request(&self, offer: Arc<ConnectRequest>) -> Result {
         let limits = offer.limits();
         let event = CmRequest {
             local: offer.passive_addr(),
@@ -253,8 +253,8 @@ pub(super) fn listen(device: &Device<Verbs>, id: CmId<Verbs>) -> Result<Arc<List
     let events = KBox::new(Requests { id, port }, GFP_KERNEL)?;
     let listener = exchange.listen(net, at, events);
     let listener = listener.map_err(|why| match why {
-        NotListening::InUse => EADDRINUSE,
-        NotListening::NoMemory => ENOMEM,
+        ListenError::InUse => EADDRINUSE,
+        ListenError::NoMemory => ENOMEM,
     })?;
     // Dropping it ends listening, so nothing is left behind when there is no memory.
     Ok(Arc::new(Listening { exchange, listener }, GFP_KERNEL)?)
@@ -267,7 +267,7 @@ impl Drop for Listening {
 }
 
 impl Listening {
-    /// Ends listening: no request is told after this.
+    /// Ends listening: no request is notified after this.
     pub(super) fn end(&self) {
         self.exchange.unlisten(&self.listener);
     }

@@ -16,7 +16,7 @@ use crate::{
             Contradiction,
             CqEvents,
             Failure,
-            IfPresent, //
+            MissedEvents, //
         },
         limits::MAX_CQ_ENTRIES,
         status::Status,
@@ -42,14 +42,14 @@ use crate::{
 };
 
 /// What stands behind a completion queue.
-pub(crate) struct Queue(Arc<CompletionQueue>);
+pub(crate) struct Cq(Arc<CompletionQueue>);
 
-struct Upcalls {
+struct Handler {
     upcall: CqUpcall,
     polled: bool,
 }
 
-impl CqEvents for Upcalls {
+impl CqEvents for Handler {
     fn only_schedule(&self) -> bool {
         self.polled
     }
@@ -69,22 +69,22 @@ pub(super) fn create(
     device: &Device<Verbs>,
     init: &CqInit,
     upcall: CqUpcall,
-) -> Result<CqCreated<Queue>> {
+) -> Result<CqCreated<Cq>> {
     if init.entries == 0 || init.entries > MAX_CQ_ENTRIES {
         return Err(EINVAL);
     }
     let polled = init.polled;
-    let events = KBox::new(Upcalls { upcall, polled }, GFP_KERNEL)?;
+    let events = KBox::new(Handler { upcall, polled }, GFP_KERNEL)?;
     let adapter = device.adapter().clone();
     let cpu = device.processor_of(init.comp_vector);
     let queue = CompletionQueue::new(adapter, init.entries, cpu, events)?;
     Ok(CqCreated {
         entries: queue.depth(),
-        payload: Queue(queue),
+        payload: Cq(queue),
     })
 }
 
-impl Queue {
+impl Cq {
     /// The engine's queue.
     pub(super) fn engine(&self) -> &Arc<CompletionQueue> {
         &self.0
@@ -116,7 +116,7 @@ impl Queue {
             true => Arm::Solicited,
             false => Arm::Any,
         };
-        self.0.arm(arm, IfPresent::Wait) && notify.report_missed
+        self.0.arm(arm, MissedEvents::Ignore) && notify.report_missed
     }
 }
 

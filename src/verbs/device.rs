@@ -13,6 +13,10 @@ use super::{
 };
 use crate::{
     engine::{
+        device::{
+            DeviceList, //
+            RdmaDevice,
+        },
         domain::Adapter,
         limits::{
             MAX_CQ_ENTRIES,
@@ -23,10 +27,6 @@ use crate::{
             MAX_SGES, //
         },
         memory::MAX_REGIONS,
-        port::{
-            Port,
-            Ports, //
-        },
         token::Token, //
     },
     rdma::DeviceAttributes,
@@ -40,34 +40,34 @@ use crate::{
 };
 
 /// What stands behind a device: its port, which all faces find until the device goes.
-pub(crate) struct Registered {
-    port: Arc<Port>,
-    ports: Arc<Ports>,
+pub(crate) struct VerbsDevice {
+    port: Arc<RdmaDevice>,
+    ports: Arc<DeviceList>,
     /// The processor of each completion vector.
     vectors: KVec<u32>,
 }
 
 /// Makes the engine's side of a new device.
-pub(super) fn open(name: &CStr, netdev: &NetDev) -> Result<Registered> {
+pub(super) fn open(name: &CStr, netdev: &NetDev) -> Result<VerbsDevice> {
     let context: Arc<Context> = CONTEXT.get().ok_or(ENODEV)?;
     let adapter = Adapter::new(context.host.clone(), name, netdev.net_cookie())?;
-    let port = Port::new(adapter, context.exchange.clone(), netdev.clone())?;
+    let port = RdmaDevice::new(adapter, context.exchange.clone(), netdev.clone())?;
     let ports = context.ports.clone();
     let vectors = cpu::spread(comp_vectors())?;
     ports.add(port.clone())?;
-    Ok(Registered {
+    Ok(VerbsDevice {
         port,
         ports,
         vectors,
     })
 }
 
-impl Registered {
+impl VerbsDevice {
     pub(super) fn adapter(&self) -> &Arc<Adapter> {
         self.port.adapter()
     }
 
-    pub(super) fn port(&self) -> &Arc<Port> {
+    pub(super) fn port(&self) -> &Arc<RdmaDevice> {
         &self.port
     }
 
@@ -94,7 +94,7 @@ impl Registered {
 }
 
 /// The device goes, and the verbs consumers have left it; the other faces' users follow.
-impl Drop for Registered {
+impl Drop for VerbsDevice {
     fn drop(&mut self) {
         self.ports.remove(&self.port);
         self.port.shut();

@@ -12,7 +12,7 @@ use crate::{
     engine::{
         domain::Domain,
         limits::MAX_PIECES,
-        region::Terms,
+        region::RegAttr,
         rights::Rights,
         spans::SpanList,
         token::Token, //
@@ -72,7 +72,7 @@ impl Region {
 /// A region of all memory (`IB_PD_UNSAFE_GLOBAL_RKEY`); it grants what `access` says, no more.
 pub(super) fn all(pd: &Pd<Verbs>, access: Access, memory: AllMemory) -> Result<MrCreated<Region>> {
     let spans = SpanList::all(memory);
-    let terms = Terms {
+    let terms = RegAttr {
         domain: pd.id(),
         // The core asks for remote rights alone (its local key needs no region), and grants no
         // local use by them.

@@ -22,6 +22,7 @@ use super::{
 };
 use crate::{
     engine::{
+        device::RdmaDevice,
         limits::{
             MAX_INLINE,
             MAX_READS,
@@ -29,13 +30,12 @@ use crate::{
             MAX_REQUESTS,
             MAX_SGES, //
         },
-        port::Port,
         qp::{
             Caps,
-            NotPosted,
-            Parts,
+            PostError,
             Posting,
             QpEvents,
+            QpParams,
             QueuePair, //
         },
         rights::Rights,
@@ -82,9 +82,9 @@ use crate::{
 const POSTED_AT_ONCE: u32 = 32;
 
 /// What stands behind a queue pair.
-pub(crate) struct Pair {
+pub(crate) struct Qp {
     engine: Arc<QueuePair>,
-    port: Arc<Port>,
+    port: Arc<RdmaDevice>,
     signal_all: bool,
     control: Pin<KBox<SpinLockIrq<Control>>>,
 }
@@ -99,9 +99,9 @@ struct Control {
     offer: Option<NonZeroUsize>,
 }
 
-struct Upcalls(QpUpcall);
+struct Handler(QpUpcall);
 
-impl QpEvents for Upcalls {
+impl QpEvents for Handler {
     fn last_receive_reached(&self) {
         self.0.event(QpEvent::LastWqeReached);
     }
@@ -112,15 +112,15 @@ impl QpEvents for Upcalls {
 }
 
 /// Makes a queue pair; sizes above the device's limits are `EINVAL`.
-pub(super) fn create(device: &Device<Verbs>, init: &QpInit<'_, Verbs>) -> Result<QpCreated<Pair>> {
+pub(super) fn create(device: &Device<Verbs>, init: &QpInit<'_, Verbs>) -> Result<QpCreated<Qp>> {
     let caps = check_caps(&init.caps)?;
-    let parts = Parts {
+    let parts = QpParams {
         number: init.qpn,
         domain: (**init.pd).clone(),
         send_cq: init.send_cq.engine().clone(),
         receive_cq: init.recv_cq.engine().clone(),
         shared: init.srq.map(|srq| (**srq).clone()),
-        events: KBox::new(Upcalls(init.upcall.clone()), GFP_KERNEL)?,
+        events: KBox::new(Handler(init.upcall.clone()), GFP_KERNEL)?,
         cookie: init.cookie.into_raw(),
         outlives_peer: false,
     };
@@ -135,7 +135,7 @@ pub(super) fn create(device: &Device<Verbs>, init: &QpInit<'_, Verbs>) -> Result
     let engine = QueuePair::new(parts, caps)?;
     Ok(QpCreated {
         caps: granted(engine.caps()),
-        payload: Pair {
+        payload: Qp {
             engine,
             port: device.port().clone(),
             signal_all: init.signal_all,
@@ -173,18 +173,18 @@ fn granted(caps: &Caps) -> QpCaps {
     }
 }
 
-impl Pair {
+impl Qp {
     /// The engine's queue pair.
     pub(super) fn engine(&self) -> &Arc<QueuePair> {
         &self.engine
     }
 
     /// The port of its device.
-    pub(super) fn port(&self) -> &Port {
+    pub(super) fn port(&self) -> &RdmaDevice {
         &self.port
     }
 
-    /// Whether a connect of this side is not answered yet.
+    /// Returns true if a connect of this side is not answered yet.
     pub(super) fn has_asked(&self) -> bool {
         let number = self.control.lock().offer;
         number.is_some_and(|n| self.port.exchange().offer(n).is_some())
@@ -244,7 +244,7 @@ impl Pair {
         }
     }
 
-    /// Ends everything; the connection manager is told before this returns.
+    /// Ends everything; the connection manager is notified before this returns.
     pub(super) fn destroy(&self) {
         let number = self.control.lock().offer.take();
         if let Some(offer) = number.and_then(|n| self.port.exchange().offer(n)) {
@@ -258,14 +258,15 @@ impl Pair {
         loop {
             let mut posting = self.engine.posting();
             let posted = self.post_some(&mut posting, chain);
-            posting.ring();
+            posting.ring_doorbell();
             if posted? {
                 return Ok(());
             }
         }
     }
 
-    /// Posts so much of a chain as may be posted without a break; says whether that was the rest.
+    /// Posts so much of a chain as may be posted without a break; returns true if that was the
+    /// rest.
     fn post_some(
         &self,
         posting: &mut Posting<'_>,
@@ -301,14 +302,14 @@ fn peer_rights(access: Access) -> Rights {
     rights_of(access).with(Rights::REMOTE_ATOMIC)
 }
 
-fn errno(refused: NotPosted) -> Error {
+fn errno(refused: PostError) -> Error {
     match refused {
-        NotPosted::Full => ENOMEM,
-        NotPosted::TooLong => EMSGSIZE,
-        NotPosted::State
-        | NotPosted::Invalid
-        | NotPosted::TooManySges
-        | NotPosted::InlineTooLong => EINVAL,
+        PostError::Full => ENOMEM,
+        PostError::TooLong => EMSGSIZE,
+        PostError::State
+        | PostError::Invalid
+        | PostError::TooManySges
+        | PostError::InlineTooLong => EINVAL,
     }
 }
 
@@ -409,9 +410,9 @@ fn register(reg: &RegMr<'_, Verbs>) -> Result<Work> {
     })
 }
 
-struct SrqUpcalls(SrqUpcall);
+struct SrqHandler(SrqUpcall);
 
-impl SrqEvents for SrqUpcalls {
+impl SrqEvents for SrqHandler {
     fn limit_reached(&self) {
         self.0.limit_reached();
     }
@@ -426,7 +427,7 @@ pub(super) fn create_srq(
     if wanted.max_wr == 0 || wanted.max_wr > MAX_REQUESTS || wanted.max_sge > MAX_SGES {
         return Err(EINVAL);
     }
-    let events = KBox::new(SrqUpcalls(upcall), GFP_KERNEL)?;
+    let events = KBox::new(SrqHandler(upcall), GFP_KERNEL)?;
     if wanted.limit > wanted.max_wr {
         return Err(EINVAL);
     }
@@ -474,8 +475,8 @@ mod tests {
 
     #[test]
     fn ndk_face_02_a_post_below_rts_is_einval_in_verbs_and_connection_invalid_in_ndk() {
-        assert!(errno(NotPosted::State) == EINVAL);
-        assert!(NtStatus::of_refusal(NotPosted::State) == NtStatus::CONNECTION_INVALID);
+        assert!(errno(PostError::State) == EINVAL);
+        assert!(NtStatus::of_refusal(PostError::State) == NtStatus::CONNECTION_INVALID);
     }
 
     #[test]
@@ -489,9 +490,9 @@ mod tests {
     #[test]
     fn ndk_face_15_refusals_that_are_one_errno_are_told_apart_in_ndk() {
         let merged = [
-            NotPosted::State,
-            NotPosted::TooManySges,
-            NotPosted::InlineTooLong,
+            PostError::State,
+            PostError::TooManySges,
+            PostError::InlineTooLong,
         ];
         for (at, one) in merged.into_iter().enumerate() {
             assert!(errno(one) == EINVAL);
@@ -499,8 +500,8 @@ mod tests {
                 assert!(NtStatus::of_refusal(one) != NtStatus::of_refusal(other));
             }
         }
-        assert!(errno(NotPosted::Full) == ENOMEM);
-        assert!(NtStatus::of_refusal(NotPosted::Full) == NtStatus::NO_MORE_ENTRIES);
+        assert!(errno(PostError::Full) == ENOMEM);
+        assert!(NtStatus::of_refusal(PostError::Full) == NtStatus::NO_MORE_ENTRIES);
     }
 
     #[test]

@@ -32,7 +32,7 @@ use kernel::{
 
 use super::{
     may_be_shared,
-    Exchange, //
+    ConnectionManager, //
 };
 use crate::sys::random;
 
@@ -44,7 +44,7 @@ const PORTS: u16 = u16::MAX - FIRST_PORT + 1;
 
 /// Why an address or a route could not be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotReserved {
+pub(crate) enum ReserveError {
     /// Somebody else uses the local address.
     InUse,
     /// There is a connection from this address to that destination.
@@ -57,7 +57,7 @@ pub(crate) enum NotReserved {
 
 /// An address in a network namespace, without what does not tell it from others.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct AddressKey {
     net: u64,
     ip: IpAddr,
     /// The interface of a link-local address.
@@ -65,7 +65,7 @@ struct Place {
     port: u16,
 }
 
-impl Place {
+impl AddressKey {
     fn new(net: u64, at: &SocketAddr) -> Self {
         let scope = match at {
             SocketAddr::V4(_) => 0,
@@ -82,25 +82,25 @@ impl Place {
 
 struct Tables {
     /// The reserved addresses, each with the number of the device that it is reserved on.
-    places: RBTree<Place, usize>,
+    keys: RBTree<AddressKey, usize>,
     /// Source and destination.
-    routes: RBTree<(Place, Place), ()>,
+    routes: RBTree<(AddressKey, AddressKey), ()>,
 }
 
 /// Everything that is reserved.
 #[pin_data]
-pub(super) struct Book {
+pub(super) struct AddressTable {
     #[pin]
     tables: SpinLockIrq<Tables>,
 }
 
-impl Book {
+impl AddressTable {
     /// Nothing is reserved. May sleep.
     pub(super) fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 tables <- new_spinlock_irq!(Tables {
-                    places: RBTree::new(),
+                    keys: RBTree::new(),
                     routes: RBTree::new(),
                 }),
             }),
@@ -108,23 +108,23 @@ impl Book {
         )
     }
 
-    /// Whether the address is reserved on that device. Any context.
+    /// Returns true if the address is reserved on that device. Any context.
     pub(super) fn is_reserved(&self, device: usize, net: u64, at: &SocketAddr) -> bool {
         let tables = self.tables.lock();
-        tables.places.get(&Place::new(net, at)) == Some(&device)
+        tables.keys.get(&AddressKey::new(net, at)) == Some(&device)
     }
 
-    fn has_route(&self, from: Place, to: Place) -> bool {
+    fn has_route(&self, from: AddressKey, to: AddressKey) -> bool {
         self.tables.lock().routes.get(&(from, to)).is_some()
     }
 
     /// Writes an address down; gives the room back when it is there already.
-    fn enter(&self, place: Place, device: usize, room: Room) -> Result<(), Room> {
+    fn enter(&self, place: AddressKey, device: usize, room: Room) -> Result<(), Room> {
         let mut tables = self.tables.lock();
-        if tables.places.get(&place).is_some() {
+        if tables.keys.get(&place).is_some() {
             return Err(room);
         }
-        tables.places.insert(room.into_node(place, device));
+        tables.keys.insert(room.into_node(place, device));
         Ok(())
     }
 
@@ -136,8 +136,8 @@ impl Book {
         net: u64,
         mut at: SocketAddr,
         is_free: impl Fn(&SocketAddr) -> bool,
-    ) -> Result<Arc<Reservation>, NotReserved> {
-        let mut room = Room::new(GFP_KERNEL).map_err(|_| NotReserved::NoMemory)?;
+    ) -> Result<Arc<Reservation>, ReserveError> {
+        let mut room = Room::new(GFP_KERNEL).map_err(|_| ReserveError::NoMemory)?;
         let any_port = at.port() == 0;
         let start = u16::from_ne_bytes(random::bytes()) % PORTS;
         for step in 0..if any_port { PORTS } else { 1 } {
@@ -148,20 +148,20 @@ impl Book {
             if !is_free(&at) {
                 continue;
             }
-            let Err(back) = self.enter(Place::new(net, &at), device, room) else {
+            let Err(back) = self.enter(AddressKey::new(net, &at), device, room) else {
                 return Reservation::new(self, net, at);
             };
             room = back;
         }
         Err(match any_port {
-            true => NotReserved::NoPort,
-            false => NotReserved::InUse,
+            true => ReserveError::NoPort,
+            false => ReserveError::InUse,
         })
     }
 }
 
 /// Room in the table of addresses.
-type Room = RBTreeNodeReservation<Place, usize>;
+type Room = RBTreeNodeReservation<AddressKey, usize>;
 
 /// A local address that nobody else has; dropping the last reference releases it. Any context.
 ///
@@ -169,21 +169,21 @@ type Room = RBTreeNodeReservation<Place, usize>;
 ///
 /// The table of `book` has the address from the time this exists until it is dropped.
 pub(crate) struct Reservation {
-    book: Arc<Book>,
+    book: Arc<AddressTable>,
     net: u64,
     at: SocketAddr,
 }
 
 impl Reservation {
     /// For an address that was just written down.
-    fn new(book: &Arc<Book>, net: u64, at: SocketAddr) -> Result<Arc<Self>, NotReserved> {
+    fn new(book: &Arc<AddressTable>, net: u64, at: SocketAddr) -> Result<Arc<Self>, ReserveError> {
         // INVARIANT: The caller wrote it down; where there is no memory, dropping takes it out.
         let reservation = Self {
             book: book.clone(),
             net,
             at,
         };
-        Arc::new(reservation, GFP_KERNEL).map_err(|_| NotReserved::NoMemory)
+        Arc::new(reservation, GFP_KERNEL).map_err(|_| ReserveError::NoMemory)
     }
 
     /// The address, with its port.
@@ -198,17 +198,17 @@ impl Reservation {
 
     /// Begins a connection to `remote`; the route keeps the address reserved. May sleep.
     ///
-    /// [`NotReserved::Exists`] when there is one, [`NotReserved::NoMemory`].
-    pub(crate) fn route(self: &Arc<Self>, remote: SocketAddr) -> Result<Route, NotReserved> {
+    /// [`ReserveError::Exists`] when there is one, [`ReserveError::NoMemory`].
+    pub(crate) fn route(self: &Arc<Self>, remote: SocketAddr) -> Result<Route, ReserveError> {
         let ends = (
-            Place::new(self.net, &self.at),
-            Place::new(self.net, &remote),
+            AddressKey::new(self.net, &self.at),
+            AddressKey::new(self.net, &remote),
         );
-        let node = RBTreeNode::new(ends, (), GFP_KERNEL).map_err(|_| NotReserved::NoMemory)?;
+        let node = RBTreeNode::new(ends, (), GFP_KERNEL).map_err(|_| ReserveError::NoMemory)?;
         let mut tables = self.book.tables.lock();
         if tables.routes.get(&ends).is_some() {
             drop(tables);
-            return Err(NotReserved::Exists);
+            return Err(ReserveError::Exists);
         }
         tables.routes.insert(node);
         drop(tables);
@@ -222,8 +222,8 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        let place = Place::new(self.net, &self.at);
-        let gone = self.book.tables.lock().places.remove_node(&place);
+        let place = AddressKey::new(self.net, &self.at);
+        let gone = self.book.tables.lock().keys.remove_node(&place);
         drop(gone);
     }
 }
@@ -235,7 +235,7 @@ impl Drop for Reservation {
 /// The table of the address's book has the route from the time this exists until it is dropped.
 pub(crate) struct Route {
     from: Arc<Reservation>,
-    to: Place,
+    to: AddressKey,
 }
 
 impl Route {
@@ -248,30 +248,30 @@ impl Route {
 impl Drop for Route {
     fn drop(&mut self) {
         let from = &self.from;
-        let ends = (Place::new(from.net, &from.at), self.to);
+        let ends = (AddressKey::new(from.net, &from.at), self.to);
         let gone = from.book.tables.lock().routes.remove_node(&ends);
         drop(gone);
     }
 }
 
-impl Exchange {
+impl ConnectionManager {
     /// Reserves a local address of the device with that number; port 0 stands for any from 49152
     /// on. May sleep.
     ///
-    /// [`NotReserved::InUse`] and [`NotReserved::NoPort`] also when that device listens there without
-    /// a reservation, but not at addresses where that may be for another namespace: nobody there can
-    /// take a port away.
+    /// [`ReserveError::InUse`] and [`ReserveError::NoPort`] also when that device listens there
+    /// without a reservation, but not at addresses where that may be for another namespace: nobody
+    /// there can take a port away.
     pub(crate) fn reserve(
         &self,
         device: usize,
         net: u64,
         at: SocketAddr,
-    ) -> Result<Arc<Reservation>, NotReserved> {
+    ) -> Result<Arc<Reservation>, ReserveError> {
         let listeners = self.listeners.lock();
         let is_free = |at: &SocketAddr| !listeners.iter().any(|l| l.is_at(device, net, at));
         let reserved = self.book.reserve(device, net, at, is_free);
         match reserved {
-            Err(NotReserved::InUse | NotReserved::NoPort) if may_be_shared(&at) => {
+            Err(ReserveError::InUse | ReserveError::NoPort) if may_be_shared(&at) => {
                 self.book.reserve(device, net, at, |_| true)
             }
             Ok(_) | Err(_) => reserved,
@@ -280,18 +280,18 @@ impl Exchange {
 
     /// Reserves a local address for one connection to `remote`. May sleep.
     ///
-    /// [`NotReserved::Exists`] when there is such a connection, [`NotReserved::InUse`] when the
-    /// address serves another purpose; else as [`Exchange::reserve`].
+    /// [`ReserveError::Exists`] when there is such a connection, [`ReserveError::InUse`] when the
+    /// address serves another purpose; else as [`ConnectionManager::reserve`].
     pub(crate) fn reserve_pair(
         &self,
         device: usize,
         net: u64,
         local: SocketAddr,
         remote: SocketAddr,
-    ) -> Result<Route, NotReserved> {
-        let (from, to) = (Place::new(net, &local), Place::new(net, &remote));
+    ) -> Result<Route, ReserveError> {
+        let (from, to) = (AddressKey::new(net, &local), AddressKey::new(net, &remote));
         if self.book.has_route(from, to) {
-            return Err(NotReserved::Exists);
+            return Err(ReserveError::Exists);
         }
         self.reserve(device, net, local)?.route(remote)
     }

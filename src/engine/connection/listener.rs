@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Listener`]: who waits for connections where, and which one is told of an offer.
+//! [`Listener`]: who waits for connections where, and which one is notified of an offer.
 //!
 //! An offer goes to the listener that fits best, and to the first of those that fit alike. One that
-//! has no room for it is asked again, for as long as there is time for the answer. One whose consumer
-//! cannot take it passes it on to the next: the connection manager listens on all devices for each
-//! network namespace and does not say for which, but it sees to it that a consumer is asked in its
-//! own namespace alone.
+//! has no room for it is asked again, for as long as there is time for the answer. One whose
+//! consumer cannot take it passes it on to the next: the connection manager listens on all devices
+//! for each network namespace and does not say for which, but it sees to it that a consumer is
+//! asked in its own namespace alone.
 
 use core::{
     cmp::Reverse,
@@ -32,31 +32,32 @@ use kernel::{
 };
 
 use super::{
-    Ask,
-    Exchange,
+    ConnectParams,
+    ConnectRequest,
+    ConnectionManager,
     Gone,
-    Offer,
     Reservation,
     NUMBERS, //
 };
 use crate::engine::status::Status;
 
-/// What a listener is told.
+/// What a listener is notified.
 pub(crate) trait ListenerEvents: Send + Sync {
     /// Somebody wants to connect. Process context, under a mutex.
     ///
-    /// `ENOMEM` when there is no room for the request now: it may come again, see [`Ask::waits`].
-    /// Another error turns the peer away.
-    fn request(&self, offer: Arc<Offer>) -> Result;
+    /// `ENOMEM` when there is no room for the request now: it may come again, see
+    /// [`ConnectParams::waits`]. Another error turns the peer away.
+    fn request(&self, offer: Arc<ConnectRequest>) -> Result;
     /// A number that tells the device of this listener from all others.
     fn device(&self) -> usize;
-    /// Whether the device of this listener has the address `ip`.
+    /// Returns true if the device of this listener has the address `ip`.
     fn has_addr(&self, ip: IpAddr) -> bool;
-    /// Whether this listener may be asked for other addresses of this host than its device has.
+    /// Returns true if this listener may be asked for other addresses of this host than its device
+    /// has.
     fn serves_others(&self) -> bool {
         true
     }
-    /// Whether this listener, if it is at the IPv6 wildcard, serves IPv4, too.
+    /// Returns true if this listener, if it is at the IPv6 wildcard, serves IPv4, too.
     fn is_dual(&self) -> bool {
         false
     }
@@ -105,17 +106,17 @@ impl Listener {
         )
     }
 
-    /// Who is told.
+    /// Who is notified.
     pub(super) fn events(&self) -> &dyn ListenerEvents {
         &*self.events
     }
 
-    /// Whether that device listens here at that address.
+    /// Returns true if that device listens here at that address.
     pub(super) fn is_at(&self, device: usize, net: u64, at: &SocketAddr) -> bool {
         self.net == net && self.at == *at && self.events.device() == device
     }
 
-    /// Whether the address was reserved for it.
+    /// Returns true if the address was reserved for it.
     pub(super) fn is_held(&self) -> bool {
         self.held.lock().is_some()
     }
@@ -130,7 +131,7 @@ impl Listener {
     /// How well the listener fits a destination, if it does.
     ///
     /// One at an unspecified address serves addresses of this host alone.
-    fn rank(&self, ask: &Ask) -> Option<Rank> {
+    fn rank(&self, ask: &ConnectParams) -> Option<Rank> {
         let (at, to) = (self.at.ip(), ask.remote.ip());
         if self.net != ask.net || self.at.port() != ask.remote.port() {
             return None;
@@ -165,7 +166,7 @@ struct Rank {
     first: Reverse<NonZeroUsize>,
 }
 
-/// A listener that was told of an offer.
+/// A listener that was notified of an offer.
 struct Asked {
     listener: Arc<Listener>,
     rank: Rank,
@@ -182,24 +183,24 @@ pub(super) struct Asking {
     passed: Option<Rank>,
     /// The next one had no room, and is to be asked again.
     is_waiting: bool,
-    /// How often one was told.
+    /// How often one was notified.
     count: usize,
 }
 
-impl Offer {
-    /// Names the offer for the listener that was told last, as long as it is not decided.
+impl ConnectRequest {
+    /// Names the offer for the listener that was notified last, as long as it is not decided.
     pub(crate) fn request(&self) -> Option<NonZeroUsize> {
         self.asking.lock().now.as_ref().map(|asked| asked.number)
     }
 
-    /// The listener that was told last.
+    /// The listener that was notified last.
     pub(super) fn listener(&self) -> Option<Arc<Listener>> {
         let asking = self.asking.lock();
         asking.now.as_ref().map(|asked| asked.listener.clone())
     }
 
-    /// The number by which the face knows the consumer of the listener that was told last, if that
-    /// was told with this number.
+    /// The number by which the face knows the consumer of the listener that was notified last, if
+    /// that was notified with this number.
     pub(crate) fn consumer(&self, number: NonZeroUsize) -> Option<usize> {
         let asking = self.asking.lock();
         let asked = asking.now.as_ref().filter(|asked| asked.number == number);
@@ -208,14 +209,15 @@ impl Offer {
         listener?.events.consumer()
     }
 
-    /// Whether that listener was told last.
+    /// Returns true if that listener was notified last.
     pub(super) fn was_told(&self, listener: &Arc<Listener>) -> bool {
         let asking = self.asking.lock();
         let now = asking.now.as_ref();
         now.is_some_and(|asked| Arc::ptr_eq(&asked.listener, listener))
     }
 
-    /// Whether the listener that was told last has ended without an answer; its number then.
+    /// Returns true if the listener that was notified last has ended without an answer; its number
+    /// then.
     pub(super) fn orphaned(&self) -> Option<NonZeroUsize> {
         let asking = self.asking.lock();
         let asked = asking.now.as_ref()?;
@@ -231,13 +233,13 @@ impl Offer {
     }
 
     /// Tells a listener.
-    fn tell(self: &Arc<Self>, asked: Asked) -> Result {
+    fn notify(self: &Arc<Self>, asked: Asked) -> Result {
         let listener = asked.listener.clone();
         self.asking.lock().now = Some(asked);
         listener.events.request(self.clone())
     }
 
-    /// The listener that was to be told had no room, and never heard of it: it is asked again.
+    /// The listener that was to be notified had no room, and never heard of it: it is asked again.
     fn wait_for_room(self: &Arc<Self>) {
         let mut asking = self.asking.lock();
         let full = asking.now.take();
@@ -247,7 +249,7 @@ impl Offer {
         self.ask_again();
     }
 
-    /// The listener that was told with that number will not answer.
+    /// The listener that was notified with that number will not answer.
     fn take_asked(&self, number: NonZeroUsize) -> Option<Asked> {
         let mut asking = self.asking.lock();
         let asked = asking.now.take_if(|asked| asked.number == number)?;
@@ -256,9 +258,9 @@ impl Offer {
     }
 }
 
-impl Exchange {
+impl ConnectionManager {
     /// Takes an offer to a listener, or answers it.
-    pub(crate) fn submit(&self, offer: &Arc<Offer>) {
+    pub(crate) fn submit(&self, offer: &Arc<ConnectRequest>) {
         offer.answer_within(self.timeouts.answer_ms);
         let nobody = match offer.ask.remote_is_here {
             true => Status::Refused,
@@ -267,12 +269,12 @@ impl Exchange {
         self.tell_next(offer, None, nobody);
     }
 
-    /// The listener that was told with that number cannot take the offer, for a reason that does not
-    /// concern others: the next one is told, or the offer answered with `nobody` where there is none.
-    /// Process context.
+    /// The listener that was notified with that number cannot take the offer, for a reason that
+    /// does not concern others: the next one is notified, or the offer answered with `nobody` where
+    /// there is none. Process context.
     pub(crate) fn pass_on(
         &self,
-        offer: &Arc<Offer>,
+        offer: &Arc<ConnectRequest>,
         number: NonZeroUsize,
         nobody: Status,
     ) -> Result<(), Gone> {
@@ -283,7 +285,7 @@ impl Exchange {
 
     /// Asks again, if somebody had no room; or the next one, if the last has ended and not answered
     /// in time. Process context.
-    pub(super) fn go_on(&self, offer: &Arc<Offer>) {
+    pub(super) fn go_on(&self, offer: &Arc<ConnectRequest>) {
         let was_waiting = core::mem::take(&mut offer.asking.lock().is_waiting);
         if was_waiting {
             self.tell_next(offer, None, Status::Refused);
@@ -295,7 +297,7 @@ impl Exchange {
 
     /// Tells the best of the listeners that have not passed the offer on; `last` was the last that
     /// did.
-    fn tell_next(&self, offer: &Arc<Offer>, last: Option<Asked>, nobody: Status) {
+    fn tell_next(&self, offer: &Arc<ConnectRequest>, last: Option<Asked>, nobody: Status) {
         let (status, refuses) = match self.try_next(offer) {
             Some((_, Ok(()))) => return,
             Some((_, Err(why))) if why == ENOMEM && offer.ask.waits => {
@@ -312,8 +314,8 @@ impl Exchange {
         }
     }
 
-    fn try_next(&self, offer: &Arc<Offer>) -> Option<(Arc<Listener>, Result)> {
-        // Requests are told under this lock, so that none comes after `unlisten`.
+    fn try_next(&self, offer: &Arc<ConnectRequest>) -> Option<(Arc<Listener>, Result)> {
+        // Requests are notified under this lock, so that none comes after `unlisten`.
         let listeners = self.listeners.lock();
         if !offer.is_open() {
             return None;
@@ -329,6 +331,6 @@ impl Exchange {
             rank,
             number: offer.next_request()?,
         };
-        Some((listener.clone(), offer.tell(asked)))
+        Some((listener.clone(), offer.notify(asked)))
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Offer`]: a connection that one side asked for, decided once.
+//! [`ConnectRequest`]: a connection that one side asked for, decided once.
 //!
 //! ```text
 //! Open --> Decided --------------------------> Connected    accepted, and nobody is waited for
@@ -32,9 +32,9 @@ use kernel::{
     }, //
 };
 
-pub(crate) use confirm::NotConfirmed;
+pub(crate) use confirm::ConfirmError;
 
-use super::{listener::Asking, side::Side, Ask, ConnectionEvents, Exchange};
+use super::{listener::Asking, side::Endpoint, ConnectParams, ConnectionEvents, ConnectionManager};
 use crate::{
     engine::{
         counters::Counter,
@@ -63,7 +63,7 @@ pub(crate) struct Gone;
 
 /// Why the passive side's yes came to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotAccepted {
+pub(crate) enum AcceptError {
     /// The active side has given up, or its queue pair cannot be connected any more.
     Gone,
     /// The queue pair cannot be connected; the active side was refused.
@@ -73,7 +73,7 @@ pub(crate) enum NotAccepted {
 }
 
 /// Why two queue pairs could not be connected.
-enum NotAttached {
+enum AttachError {
     NoMemory,
     Active,
     Passive,
@@ -81,7 +81,7 @@ enum NotAttached {
 
 /// What the passive side accepted with, until the active side confirms.
 struct Acceptance {
-    side: Arc<Side>,
+    side: Arc<Endpoint>,
     /// The limits of the passive and of the active side.
     ours: ReadLimits,
     theirs: ReadLimits,
@@ -99,7 +99,7 @@ enum Stage {
     /// Both sides were connected.
     Connected,
     /// What was accepted came to nothing.
-    Over(NotConfirmed),
+    Over(ConfirmError),
 }
 
 impl Stage {
@@ -108,11 +108,11 @@ impl Stage {
 
 /// A connection that one side asked for.
 #[pin_data]
-pub(crate) struct Offer {
-    pub(super) ask: Ask,
-    exchange: Arc<Exchange>,
+pub(crate) struct ConnectRequest {
+    pub(super) ask: ConnectParams,
+    exchange: Arc<ConnectionManager>,
     pub(super) number: NonZeroUsize,
-    active: Arc<Side>,
+    active: Arc<Endpoint>,
     #[pin]
     pub(super) asking: SpinLockIrq<Asking>,
     #[pin]
@@ -124,16 +124,16 @@ pub(crate) struct Offer {
 }
 
 impl_has_work! {
-    impl HasWork<Self> for Offer { self.work }
+    impl HasWork<Self> for ConnectRequest { self.work }
 }
 
-impl Offer {
+impl ConnectRequest {
     pub(super) fn new(
-        ask: Ask,
-        exchange: Arc<Exchange>,
+        ask: ConnectParams,
+        exchange: Arc<ConnectionManager>,
         number: NonZeroUsize,
     ) -> Result<Arc<Self>> {
-        let active = Side::new(ask.qp.clone(), ask.events.clone())?;
+        let active = Endpoint::new(ask.qp.clone(), ask.events.clone())?;
         Arc::pin_init(
             pin_init!(Self {
                 ask,
@@ -219,12 +219,12 @@ impl Offer {
         &self.ask.private_data
     }
 
-    /// Whether nobody has decided.
+    /// Returns true if nobody has decided.
     pub(super) fn is_open(&self) -> bool {
         matches!(*self.stage.lock(), Stage::Open { .. })
     }
 
-    /// Whether the time for the answer is over.
+    /// Returns true if the time for the answer is over.
     pub(super) fn is_late(&self) -> bool {
         match &*self.stage.lock() {
             Stage::Open { until_ms } => *until_ms <= time::now_ms(),
@@ -261,8 +261,8 @@ impl Offer {
     /// Tells the active side that there is no connection; without the data if they find no room.
     fn answer_no(&self, status: Status, private_data: &[u8]) {
         let events = &self.ask.events;
-        let told = events.reply(Err(status), private_data);
-        if told.is_err() && events.reply(Err(status), &[]).is_err() {
+        let notified = events.reply(Err(status), private_data);
+        if notified.is_err() && events.reply(Err(status), &[]).is_err() {
             let qp = &self.ask.qp;
             qp.adapter()
                 .warn(qp.number(), fmt!("the answer to its connect was lost"));
@@ -282,9 +282,9 @@ impl Offer {
 
     /// The active side gives up; false when there was nothing left to give up.
     ///
-    /// Before the answer this is the answer. After it a passive side that waits is told. An answer
-    /// that is on its way still comes, and is a failure if the passive side would have waited. A
-    /// connection that is up is for its queue pair to end.
+    /// Before the answer this is the answer. After it a passive side that waits is notified. An
+    /// answer that is on its way still comes, and is a failure if the passive side would have
+    /// waited. A connection that is up is for its queue pair to end.
     pub(crate) fn abandon(&self) -> bool {
         if self.decide(Status::Aborted, &[]) {
             return true;
@@ -293,24 +293,24 @@ impl Offer {
             *abandoned = true;
             return false;
         }
-        self.end_wait(NotConfirmed::Gone, Status::Aborted)
+        self.end_wait(ConfirmError::Gone, Status::Aborted)
     }
 
     /// The passive side says yes. Either both are connected and told so; or, where both sides want
-    /// that, the active side is told, and what follows is its decision. May sleep.
+    /// that, the active side is notified, and what follows is its decision. May sleep.
     pub(crate) fn accept(
         self: &Arc<Self>,
         qp: &Arc<QueuePair>,
         limits: ReadLimits,
         private_data: &[u8],
         events: Arc<dyn ConnectionEvents>,
-    ) -> Result<(), NotAccepted> {
+    ) -> Result<(), AcceptError> {
         if !self.take_decision() {
-            return Err(NotAccepted::Gone);
+            return Err(AcceptError::Gone);
         }
         let waits = self.ask.confirms && events.confirms();
         let (ours, theirs) = negotiate(limits, self.ask.limits);
-        let side = Side::new(qp.clone(), events).map_err(|_| NotAccepted::NoMemory);
+        let side = Endpoint::new(qp.clone(), events).map_err(|_| AcceptError::NoMemory);
         let accepted = side.and_then(|side| {
             let acceptance = Acceptance {
                 side,
@@ -332,11 +332,11 @@ impl Offer {
     }
 
     /// Connects both sides and tells them.
-    fn connect_now(&self, acceptance: &Acceptance, private_data: &[u8]) -> Result<(), NotAccepted> {
+    fn connect_now(&self, acceptance: &Acceptance, private_data: &[u8]) -> Result<(), AcceptError> {
         self.attach(acceptance).map_err(|why| match why {
-            NotAttached::NoMemory => NotAccepted::NoMemory,
-            NotAttached::Passive => NotAccepted::NotReady,
-            NotAttached::Active => NotAccepted::Gone,
+            AttachError::NoMemory => AcceptError::NoMemory,
+            AttachError::Passive => AcceptError::NotReady,
+            AttachError::Active => AcceptError::Gone,
         })?;
         self.tell_passive(acceptance);
         if self
@@ -346,7 +346,7 @@ impl Offer {
             .is_err()
         {
             // The active side never hears that it was connected, so it must not be.
-            self.active.forget();
+            self.active.detach();
             self.ask.qp.fail();
             self.answer_no(Status::Aborted, &[]);
             return Ok(());
@@ -355,33 +355,33 @@ impl Offer {
         Ok(())
     }
 
-    /// Whether both sides were connected, whatever came after.
+    /// Returns true if both sides were connected, whatever came after.
     pub(crate) fn is_connected(&self) -> bool {
         matches!(*self.stage.lock(), Stage::Connected)
     }
 
     /// Connects the queue pairs.
-    fn attach(&self, acceptance: &Acceptance) -> Result<(), NotAttached> {
+    fn attach(&self, acceptance: &Acceptance) -> Result<(), AttachError> {
         let (active, side) = (&self.ask.qp, &acceptance.side);
         let passive = side.qp();
-        let transport = (self.exchange.join)(active, passive).map_err(|_| NotAttached::NoMemory)?;
+        let transport = (self.exchange.join)(active, passive).map_err(|_| AttachError::NoMemory)?;
         let link = |end, owner| Link {
             transport: transport.clone(),
             end,
             owner,
         };
         let attached = passive.attach(link(1, side.clone()), acceptance.ours);
-        attached.map_err(|_| NotAttached::Passive)?;
+        attached.map_err(|_| AttachError::Passive)?;
         let attached = active.attach(link(0, self.active.clone()), acceptance.theirs);
         if attached.is_err() {
-            side.forget();
+            side.detach();
             passive.peer_gone(transport.id());
-            return Err(NotAttached::Active);
+            return Err(AttachError::Active);
         }
         *self.stage.lock() = Stage::Connected;
         // What one side posted before the other was connected waits for this.
-        passive.ring();
-        active.ring();
+        passive.ring_doorbell();
+        active.ring_doorbell();
         Ok(())
     }
 
@@ -395,11 +395,11 @@ impl Offer {
     }
 }
 
-impl Expires for Offer {
+impl Expires for ConnectRequest {
     fn expired(this: Arc<Self>) {
         match this.wait_on() {
             Some(0) => {
-                this.end_wait(NotConfirmed::TimedOut, Status::Timeout);
+                this.end_wait(ConfirmError::TimedOut, Status::Timeout);
             }
             Some(_) => {}
             None => this.no_answer(),
@@ -407,7 +407,7 @@ impl Expires for Offer {
     }
 }
 
-impl WorkItem for Offer {
+impl WorkItem for ConnectRequest {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {

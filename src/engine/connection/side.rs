@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Side`]: one side of a connection; it is told once that the connection is gone.
+//! [`Endpoint`]: one side of a connection; it is notified once that the connection is gone.
 
 use kernel::{
     impl_has_work,
@@ -29,7 +29,7 @@ use crate::{
     }, //
 };
 
-/// How soon an event is told again that the consumer's side had no memory for, in milliseconds.
+/// How soon an event is notified again that the consumer's side had no memory for, in milliseconds.
 const RETRY_MS: u32 = 20;
 
 #[derive(Clone, Copy)]
@@ -40,13 +40,13 @@ enum Stage {
     GoneEarly { by_peer: bool },
     /// Reported up.
     Up,
-    /// Gone; told, or being told, or nobody to be told.
+    /// Gone; told, or being notified, or nobody to be notified.
     Gone { by_peer: bool },
 }
 
 /// One side of a connection: tells its end once.
 #[pin_data]
-pub(super) struct Side {
+pub(super) struct Endpoint {
     qp: Arc<QueuePair>,
     events: Arc<dyn ConnectionEvents>,
     #[pin]
@@ -58,10 +58,10 @@ pub(super) struct Side {
 }
 
 impl_has_work! {
-    impl HasWork<Self> for Side { self.work }
+    impl HasWork<Self> for Endpoint { self.work }
 }
 
-impl Side {
+impl Endpoint {
     pub(super) fn new(qp: Arc<QueuePair>, events: Arc<dyn ConnectionEvents>) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
@@ -80,34 +80,34 @@ impl Side {
         &self.qp
     }
 
-    /// Who is told.
+    /// Who is notified.
     pub(super) fn events(&self) -> &dyn ConnectionEvents {
         &*self.events
     }
 
-    /// Whether the connection is there no more, or never was.
+    /// Returns true if the connection is there no more, or never was.
     pub(super) fn is_gone(&self) -> bool {
         let stage = *self.stage.lock();
         matches!(stage, Stage::GoneEarly { .. } | Stage::Gone { .. })
     }
 
-    /// The connection was reported up: its end may be told from now on.
+    /// The connection was reported up: its end may be notified from now on.
     pub(super) fn up(self: &Arc<Self>) {
         let mut stage = self.stage.lock();
-        let (next, tell) = match *stage {
+        let (next, notify) = match *stage {
             Stage::GoneEarly { by_peer } => (Stage::Gone { by_peer }, true),
             Stage::Opening | Stage::Up => (Stage::Up, false),
             Stage::Gone { by_peer } => (Stage::Gone { by_peer }, false),
         };
         *stage = next;
         drop(stage);
-        if tell {
+        if notify {
             self.tell_later();
         }
     }
 
-    /// The connection never came up: nothing is told.
-    pub(super) fn forget(&self) {
+    /// The connection never came up: nothing is notified.
+    pub(super) fn detach(&self) {
         *self.stage.lock() = Stage::Gone { by_peer: false };
     }
 
@@ -116,23 +116,23 @@ impl Side {
     }
 }
 
-impl LinkOwner for Side {
+impl LinkOwner for Endpoint {
     fn disconnected(self: Arc<Self>, by_peer: bool) {
         let mut stage = self.stage.lock();
-        let (next, tell) = match *stage {
+        let (next, notify) = match *stage {
             Stage::Opening => (Stage::GoneEarly { by_peer }, false),
             Stage::Up => (Stage::Gone { by_peer }, true),
             Stage::GoneEarly { .. } | Stage::Gone { .. } => (*stage, false),
         };
         *stage = next;
         drop(stage);
-        if tell {
+        if notify {
             self.tell_later();
         }
     }
 }
 
-impl WorkItem for Side {
+impl WorkItem for Endpoint {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
@@ -143,7 +143,7 @@ impl WorkItem for Side {
     }
 }
 
-impl Expires for Side {
+impl Expires for Endpoint {
     fn expired(this: Arc<Self>) {
         this.tell_later();
     }

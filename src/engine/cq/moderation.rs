@@ -3,7 +3,7 @@
 //! [`Moderator`]: how long the call for a satisfied arm waits for more completions.
 //!
 //! A call that waits is **held**. Its arm is off already, so there is still one call at most for
-//! each arm; arms that are satisfied while a call is held are told by that one call. What makes
+//! each arm; arms that are satisfied while a call is held are notified by that one call. What makes
 //! the call is the first of these (MOD-01 to MOD-07):
 //!
 //! - the interval since the arm was satisfied is over;
@@ -94,7 +94,7 @@ impl Moderator {
         held: None,
     };
 
-    /// Whether calls are made as they fall due.
+    /// Returns true if calls are made as they fall due.
     #[inline]
     pub(super) fn is_off(&self) -> bool {
         self.rule.is_none()
@@ -107,12 +107,12 @@ impl Moderator {
         }
     }
 
-    /// What to do now; `satisfied` says that an arm was satisfied, with `fresh` entries that were
-    /// not told, and `urgent` that no call may wait.
+    /// What to do now; `satisfied` says that an arm was satisfied, with `unreported` entries that
+    /// were not told, and `urgent` that no call may wait.
     pub(super) fn judge(
         &mut self,
         satisfied: bool,
-        fresh: u32,
+        unreported: u32,
         urgent: bool,
         now: impl FnOnce() -> u64,
     ) -> Verdict {
@@ -124,7 +124,7 @@ impl Moderator {
         };
         let gathered = match self.held {
             Some(held) => held.gathered,
-            None if satisfied => fresh,
+            None if satisfied => unreported,
             None => return Verdict::Nothing,
         };
         if urgent || gathered >= rule.count {
@@ -160,8 +160,8 @@ impl Moderator {
         }
     }
 
-    /// Holds nothing any more; says whether a call was held.
-    pub(super) fn let_go(&mut self) -> bool {
+    /// Holds nothing any more; returns true if a call was held.
+    pub(super) fn cancel_held(&mut self) -> bool {
         self.held.take().is_some()
     }
 }
@@ -220,7 +220,7 @@ mod tests {
         assert!(moderator.judge(true, 2, false, || 0) == Verdict::Nothing);
         moderator.gather();
         assert!(moderator.judge(false, 3, false, || 0) == Verdict::Call);
-        assert!(!moderator.let_go());
+        assert!(!moderator.cancel_held());
     }
 
     #[test]
@@ -230,7 +230,7 @@ mod tests {
         assert!(moderator.judge(true, 1, true, || 0) == Verdict::Call);
         assert!(moderator.judge(true, 1, false, || 0) == Verdict::Hold(Some(5000)));
         assert!(moderator.judge(false, 1, true, || 0) == Verdict::Call);
-        assert!(!moderator.let_go());
+        assert!(!moderator.cancel_held());
     }
 
     #[test]
@@ -249,7 +249,7 @@ mod tests {
             let mut moderator = moderator(1_000_000, 50);
             assert!(moderator.judge(true, 2, false, || SECOND) == Verdict::Hold(Some(SECOND)));
             assert!(moderator.change(new, SECOND + SECOND / 2) == verdict);
-            assert!(moderator.let_go() == (verdict != Verdict::Call));
+            assert!(moderator.cancel_held() == (verdict != Verdict::Call));
         }
     }
 }

@@ -21,7 +21,7 @@ use super::{
 
 /// Why an invalidation was refused. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotRevoked {
+pub(crate) enum RevokeError {
     /// The object is one that may be invalidated, and it is invalid already.
     AlreadyInvalid,
     /// The token names nothing that may be invalidated this way.
@@ -32,20 +32,20 @@ impl MemoryTable {
     /// Ends the validity of a fast-register region or a window of `domain`, for its owner.
     ///
     /// No new access starts from now on; [`MemoryTable::is_drained`] tells when the last is gone.
-    pub(crate) fn revoke(&self, token: Token, domain: DomainId) -> Result<(), NotRevoked> {
-        let slot = self.slot(token.index()).ok_or(NotRevoked::NotAllowed)?;
+    pub(crate) fn revoke(&self, token: Token, domain: DomainId) -> Result<(), RevokeError> {
+        let slot = self.slot(token.index()).ok_or(RevokeError::NotAllowed)?;
         if !slot.is(domain, Kind::Fast) && !slot.is(domain, Kind::Window) {
-            return Err(NotRevoked::NotAllowed);
+            return Err(RevokeError::NotAllowed);
         }
         let key = Some(token.key()).filter(|key| !slot.is_own_key(*key));
         slot.gate.close(key).map_err(|e| match e {
-            Refused::NotOpen => NotRevoked::AlreadyInvalid,
-            Refused::WrongKey => NotRevoked::NotAllowed,
+            Refused::NotOpen => RevokeError::AlreadyInvalid,
+            Refused::WrongKey => RevokeError::NotAllowed,
         })
     }
 
     /// Ends the validity of a fast-register region, if it is valid and nobody uses it: then this is
-    /// all there is to do. Says whether it was done; if not, nothing was.
+    /// all there is to do. Returns true if it was done; if not, nothing was.
     #[inline]
     pub(crate) fn revoke_unused(&self, token: Token, domain: DomainId) -> bool {
         let slot = (self.slot(token.index())).filter(|slot| slot.is(domain, Kind::Fast));
@@ -56,8 +56,8 @@ impl MemoryTable {
     }
 
     /// The same for a peer: the whole token must be valid, and a window bound to `user.qp`.
-    pub(crate) fn revoke_remote(&self, token: Token, user: User) -> Result<(), NotRevoked> {
-        let slot = self.slot(token.index()).ok_or(NotRevoked::NotAllowed)?;
+    pub(crate) fn revoke_remote(&self, token: Token, user: User) -> Result<(), RevokeError> {
+        let slot = self.slot(token.index()).ok_or(RevokeError::NotAllowed)?;
         let allowed = if slot.is(user.domain, Kind::Window) {
             let entry = slot.gate.enter(token.key());
             entry.is_ok_and(|e| e.binding.map(|b| b.qp) == user.qp)
@@ -65,16 +65,16 @@ impl MemoryTable {
             slot.is(user.domain, Kind::Fast)
         };
         if !allowed {
-            return Err(NotRevoked::NotAllowed);
+            return Err(RevokeError::NotAllowed);
         }
         let closed = slot.gate.close(Some(token.key()));
-        closed.map_err(|_| NotRevoked::NotAllowed)
+        closed.map_err(|_| RevokeError::NotAllowed)
     }
 
-    /// Whether nothing touches any more what `token` named and a revocation ended.
+    /// Returns true if nothing touches any more what `token` named and a revocation ended.
     ///
     /// True also when the object is valid again or gone: then that revocation has ended before.
-    /// The owner of a window is told.
+    /// The owner of a window is notified.
     pub(crate) fn is_drained(&self, token: Token) -> bool {
         let slot = self.slot(token.index());
         slot.is_none_or(Slot::is_drained)

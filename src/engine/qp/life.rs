@@ -52,10 +52,10 @@ impl QueuePair {
         }
         // Last, and under the lock of the link: who takes the link away takes this away.
         self.connection.store(link.transport.id().number(), Release);
-        let bell = Some((link.transport.clone(), link.end));
+        let doorbell = Some((link.transport.clone(), link.end));
         *place = Some(link);
         // Under the lock of the link: who takes that away takes this away after it.
-        self.sq.lock().connect(bell);
+        self.sq.lock().connect(doorbell);
         Ok(())
     }
 
@@ -119,8 +119,8 @@ impl QueuePair {
     /// The same, and nothing of this queue pair is reported any more: what was accepted ends
     /// without a completion.
     pub(crate) fn fail_unreported(self: &Arc<Self>) {
-        self.sq.lock().mute();
-        self.rq.lock().muted = true;
+        self.sq.lock().silence();
+        self.rq.lock().silent = true;
         self.fail();
     }
 
@@ -129,13 +129,13 @@ impl QueuePair {
     /// Nothing happens when the queue pair has another one by now.
     pub(crate) fn peer_gone(self: &Arc<Self>, connection: ConnectionId) {
         match self.outlives_peer {
-            true => self.lose(connection),
+            true => self.peer_disconnected(connection),
             false => self.fail_if(true, |link| link.is_some_and(|l| l.is(connection))),
         }
     }
 
     /// The connection is gone, and what was posted stays until it is cancelled from this side.
-    fn lose(self: &Arc<Self>, connection: ConnectionId) {
+    fn peer_disconnected(self: &Arc<Self>, connection: ConnectionId) {
         let mut place = self.link.lock();
         let Some(link) = place.take_if(|l| l.is(connection)) else {
             return;
@@ -144,8 +144,8 @@ impl QueuePair {
         // Who has a link is connected.
         self.state.xchg(State::Lost.number(), Full);
         let _ = self.inbound.close(None);
-        let bell = self.sq.lock().connect(None);
-        drop((place, bell));
+        let doorbell = self.sq.lock().connect(None);
+        drop((place, doorbell));
         // Who still saw it connected has joined the waiters of a shared queue by now.
         drop(self.rq.lock());
         if let Some(shared) = &self.shared {
@@ -170,10 +170,10 @@ impl QueuePair {
         let link = place.take();
         let _ = self.inbound.close(None);
         let mut sq = self.sq.lock();
-        let bell = sq.connect(None);
+        let doorbell = sq.connect(None);
         sq.flush();
         drop(sq);
-        drop((place, bell));
+        drop((place, doorbell));
         self.rq.lock().flushing = true;
         if let Some(shared) = &self.shared {
             shared.give_up(self);
@@ -186,25 +186,26 @@ impl QueuePair {
 
     /// Closes gracefully: what is posted now is carried out first, then the connection ends.
     ///
-    /// A message that waits for a receive holds that up no longer than it may wait, a shared queue's
-    /// once more from when that was over last.
+    /// A message that waits for a receive holds that up no longer than it may wait, a shared
+    /// queue's once more from when that was over last.
     pub(crate) fn close(self: &Arc<Self>) {
         if self.sq.lock().stop_here() {
             self.fail();
         }
     }
 
-    /// Whether it takes its receives from a queue that others use, too.
+    /// Returns true if it takes its receives from a queue that others use, too.
     pub(crate) fn shares_receives(&self) -> bool {
         self.shared.is_some()
     }
 
-    /// Whether a graceful close has begun.
+    /// Returns true if a graceful close has begun.
     pub(crate) fn is_closing(&self) -> bool {
         self.sq.lock().is_stopping()
     }
 
-    /// Whether [`QueuePair::close`] ended as it should: all that was posted was carried out.
+    /// Returns true if [`QueuePair::close`] ended as it should: all that was posted was carried
+    /// out.
     pub(crate) fn closed_gracefully(&self) -> bool {
         self.sq.lock().has_stopped()
     }
@@ -229,11 +230,15 @@ impl QueuePair {
         drop((sends, receives));
     }
 
-    /// Whether nothing that was accepted is left.
+    /// Returns true if nothing that was accepted is left.
     fn is_settled(&self) -> bool {
         let sends = self.sq.lock().is_empty();
         let rq = self.rq.lock();
-        sends && !rq.taken && rq.aborted.is_none() && rq.ring.is_empty() && self.inbound.is_quiet()
+        sends
+            && !rq.taken
+            && rq.aborted.is_none()
+            && rq.ring.is_empty()
+            && self.inbound.is_drained()
     }
 
     /// For a transport: something of this queue pair that was in use is not any more.

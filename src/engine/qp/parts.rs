@@ -23,7 +23,7 @@ use crate::engine::{
 
 /// Why a request was not taken. It leaves no trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotPosted {
+pub(crate) enum PostError {
     /// Not in this state of the queue pair.
     State,
     /// The request contradicts itself.
@@ -51,7 +51,7 @@ pub(crate) struct Caps {
     pub(crate) inline: u32,
 }
 
-/// What a face is told. Called in softirq, one call at a time, under no lock.
+/// What a face is notified. Called in softirq, one call at a time, under no lock.
 pub(crate) trait QpEvents: Send + Sync {
     /// The queue pair takes no more receives from its shared queue.
     fn last_receive_reached(&self);
@@ -60,7 +60,7 @@ pub(crate) trait QpEvents: Send + Sync {
 }
 
 /// A request that was started, with room for its elements.
-pub(crate) struct Job {
+pub(crate) struct SendWqe {
     pub(crate) seq: u32,
     pub(crate) work: Work,
     pub(crate) flags: Flags,
@@ -71,7 +71,7 @@ pub(crate) struct Job {
     pub(crate) inline: KVec<u8>,
 }
 
-impl Job {
+impl SendWqe {
     /// Room for any request of a queue pair with these sizes. May sleep.
     pub(crate) fn new(caps: &Caps) -> Result<Self> {
         Ok(Self {
@@ -104,7 +104,7 @@ impl Job {
 
 /// What a message did to the receive that it took.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival {
+pub(crate) struct RecvCompletion {
     pub(crate) status: Status,
     pub(crate) operation: Operation,
     pub(crate) length: u32,
@@ -113,7 +113,7 @@ pub(crate) struct Arrival {
 }
 
 /// What belongs to a new queue pair.
-pub(crate) struct Parts {
+pub(crate) struct QpParams {
     pub(crate) domain: Arc<Domain>,
     pub(crate) send_cq: Arc<CompletionQueue>,
     pub(crate) receive_cq: Arc<CompletionQueue>,

@@ -4,7 +4,7 @@
 //!
 //! A request that concerns this side's memory table alone, and finds the queue empty, is carried
 //! out here and now: everything before it has completed, so this is its turn. It never waits, so
-//! it needs no place in the queue and nobody who is told of it.
+//! it needs no place in the queue and nobody who is notified of it.
 
 use kernel::sync::{
     Arc,
@@ -26,7 +26,7 @@ use crate::{
 
 use super::{
     send::SendQueue,
-    NotPosted,
+    PostError,
     QueuePair, //
 };
 
@@ -38,7 +38,7 @@ use super::{
 pub(crate) struct Posting<'a> {
     qp: &'a Arc<QueuePair>,
     sq: SpinLockIrqGuard<'a, SendQueue>,
-    /// What is told from here is told when this section ends, and not by another thread.
+    /// What is notified from here is notified when this section ends, and not by another thread.
     softirqs_off: Option<BhDisabled>,
     /// A queue pair that fails meanwhile cancels what is put in: it needs the lock for that.
     admission: Admission,
@@ -57,9 +57,9 @@ impl Posting<'_> {
         work: Work,
         flags: Flags,
         sges: impl ExactSizeIterator<Item = Sge> + Clone,
-    ) -> Result<(), NotPosted> {
+    ) -> Result<(), PostError> {
         if self.admission == Admission::Refuse {
-            return Err(NotPosted::State);
+            return Err(PostError::State);
         }
         let adapter = self.qp.adapter();
         let posted = match self.sq.admit(&work, flags, sges.clone()) {
@@ -81,18 +81,18 @@ impl Posting<'_> {
             && self.sq.is_idle()
             && local::execute_at_once(self.qp, work);
         if now {
-            let told = (context, work.operation(), flags);
-            self.lost |= self.sq.report(told, self.qp.cookie, &self.qp.send_cq);
+            let notified = (context, work.operation(), flags);
+            self.lost |= self.sq.report(notified, self.qp.cookie, &self.qp.send_cq);
         }
         now
     }
 
     /// Ends the posting, and tells the transport if there is something to start.
     #[inline]
-    pub(crate) fn ring(self) {
-        let bell = self.sq.bell();
+    pub(crate) fn ring_doorbell(self) {
+        let doorbell = self.sq.doorbell();
         let _softirqs_off = self.end();
-        if let Some((transport, end)) = bell {
+        if let Some((transport, end)) = doorbell {
             transport.doorbell(end);
         }
     }
@@ -147,7 +147,7 @@ impl QueuePair {
         work: Work,
         flags: Flags,
         sges: impl ExactSizeIterator<Item = Sge> + Clone,
-    ) -> Result<(), NotPosted> {
+    ) -> Result<(), PostError> {
         let mut posting = self.posting();
         let posted = posting.post(context, work, flags, sges);
         posting.leave();
@@ -157,14 +157,14 @@ impl QueuePair {
     /// Starts what was deferred, as if its chain had ended. Any context.
     pub(crate) fn release(&self) {
         self.sq.lock().release();
-        self.ring();
+        self.ring_doorbell();
     }
 
     /// Tells the transport, if there is something to start. Any context.
     #[inline]
-    pub(crate) fn ring(&self) {
-        let bell = self.sq.lock().bell();
-        if let Some((transport, end)) = bell {
+    pub(crate) fn ring_doorbell(&self) {
+        let doorbell = self.sq.lock().doorbell();
+        if let Some((transport, end)) = doorbell {
             transport.doorbell(end);
         }
     }

@@ -29,7 +29,7 @@ use crate::engine::{
     }, //
 };
 
-use super::NotPosted;
+use super::PostError;
 
 #[derive(Clone, Copy)]
 struct Entry {
@@ -38,12 +38,12 @@ struct Entry {
 }
 
 /// A receive that a message has taken.
-pub(crate) struct Receive {
+pub(crate) struct RecvWqe {
     pub(crate) context: u64,
     pub(crate) sges: KVec<Sge>,
 }
 
-impl Receive {
+impl RecvWqe {
     /// Room for a receive of up to `sges` elements. May sleep.
     pub(crate) fn new(sges: u32) -> Result<Self> {
         Ok(Self {
@@ -92,13 +92,13 @@ impl ReceiveRing {
         &mut self,
         context: u64,
         sges: impl ExactSizeIterator<Item = Sge>,
-    ) -> Result<(), NotPosted> {
+    ) -> Result<(), PostError> {
         let count = sges.len();
         if count > self.max_sge {
-            return Err(NotPosted::TooManySges);
+            return Err(PostError::TooManySges);
         }
         if self.ring.is_full() {
-            return Err(NotPosted::Full);
+            return Err(PostError::Full);
         }
         let from = self.ring.place(self.ring.tail()) * self.max_sge;
         let slots = self.sges.get_mut(from..from + count).unwrap_or_default();
@@ -108,12 +108,12 @@ impl ReceiveRing {
         // CAST: not more than `max_sge`, which came from a u32.
         let count = count as u32;
         let entry = Entry { context, count };
-        self.ring.push(entry).map_err(|_| NotPosted::Full)?;
+        self.ring.push(entry).map_err(|_| PostError::Full)?;
         Ok(())
     }
 
-    /// Moves the oldest receive into `receive`; says whether there was one.
-    pub(crate) fn take(&mut self, receive: &mut Receive) -> bool {
+    /// Moves the oldest receive into `receive`; returns true if there was one.
+    pub(crate) fn take(&mut self, receive: &mut RecvWqe) -> bool {
         let from = self.ring.place(self.ring.head()) * self.max_sge;
         let Some(entry) = self.ring.pop() else {
             return false;
@@ -180,7 +180,7 @@ impl Store for ReceiveRing {
 pub(crate) enum Taken {
     /// It is in the scratch place and must be finished.
     Ready,
-    /// There is none; the transport is told when one is posted.
+    /// There is none; the transport is notified when one is posted.
     Empty,
     /// The queue pair takes no messages any more.
     Closed,
@@ -198,7 +198,7 @@ pub(super) struct ReceiveQueue {
     pub(super) waiting: bool,
     pub(super) flushing: bool,
     /// Nothing is reported any more.
-    pub(super) muted: bool,
+    pub(super) silent: bool,
     /// The end of a shared queue's use was reported.
     pub(super) ended: bool,
 }
@@ -212,7 +212,7 @@ impl ReceiveQueue {
             aborted: None,
             waiting: false,
             flushing: false,
-            muted: false,
+            silent: false,
             ended: false,
         })
     }
@@ -223,7 +223,7 @@ impl ReceiveQueue {
         cq: &Arc<CompletionQueue>,
         entry: Completion,
     ) -> Result<(), Failed> {
-        match self.muted {
+        match self.silent {
             true => Ok(()),
             false => cq.push(entry),
         }

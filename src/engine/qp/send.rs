@@ -35,7 +35,7 @@ use crate::engine::{
 
 use super::{
     Caps,
-    Job, //
+    SendWqe, //
 };
 use kernel::sync::Arc;
 
@@ -122,11 +122,11 @@ pub(super) struct SendQueue {
     read_limit: u32,
     mode: Mode,
     /// Nothing is reported any more.
-    muted: bool,
+    silent: bool,
     /// A request has failed: no close is graceful any more.
     failed: bool,
     /// The transport and the end of it, while there is a connection.
-    bell: Option<(Arc<dyn Transport>, usize)>,
+    doorbell: Option<(Arc<dyn Transport>, usize)>,
 }
 
 impl SendQueue {
@@ -151,9 +151,9 @@ impl SendQueue {
             reads: 0,
             read_limit: 0,
             mode: Mode::Open,
-            muted: false,
+            silent: false,
             failed: false,
-            bell: None,
+            doorbell: None,
         })
     }
 
@@ -172,49 +172,49 @@ impl SendQueue {
             reads: 0,
             read_limit: 0,
             mode: Mode::Flushing { graceful: false },
-            muted: true,
+            silent: true,
             failed: false,
-            bell: None,
+            doorbell: None,
         }
     }
 
-    /// Whether a request that comes now would be the first to be carried out, and at once.
+    /// Returns true if a request that comes now would be the first to be carried out, and at once.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
         self.ring.is_empty() && self.mode == Mode::Open
     }
 
-    /// Reports a request that succeeded without a place in the queue; says whether the completion
-    /// queue did not take it.
+    /// Reports a request that succeeded without a place in the queue; returns true if the
+    /// completion queue did not take it.
     pub(super) fn report(
         &self,
         (context, operation, flags): (u64, Operation, Flags),
         qp: usize,
         cq: &Arc<CompletionQueue>,
     ) -> bool {
-        let told = flags.has(Flags::SIGNALED) && !self.muted;
+        let notified = flags.has(Flags::SIGNALED) && !self.silent;
         let entry = Completion {
             context,
             qp,
             operation,
             ..Completion::BLANK
         };
-        told && cq.push(entry).is_err()
+        notified && cq.push(entry).is_err()
     }
 
     /// Whom to tell, if a request waits that may be started.
     #[inline]
-    pub(super) fn bell(&self) -> Option<(Arc<dyn Transport>, usize)> {
+    pub(super) fn doorbell(&self) -> Option<(Arc<dyn Transport>, usize)> {
         let waits = self.next != self.ready && !self.is_flushing();
-        (self.bell.as_ref().filter(|_| waits)).map(|(transport, end)| (transport.clone(), *end))
+        (self.doorbell.as_ref().filter(|_| waits)).map(|(transport, end)| (transport.clone(), *end))
     }
 
-    /// Who is told from now on of requests that wait; returns who was until now.
+    /// Who is notified from now on of requests that wait; returns who was until now.
     pub(super) fn connect(
         &mut self,
-        bell: Option<(Arc<dyn Transport>, usize)>,
+        doorbell: Option<(Arc<dyn Transport>, usize)>,
     ) -> Option<(Arc<dyn Transport>, usize)> {
-        core::mem::replace(&mut self.bell, bell)
+        core::mem::replace(&mut self.doorbell, doorbell)
     }
 
     /// Holds nothing back any more.
@@ -223,7 +223,7 @@ impl SendQueue {
     }
 
     /// Takes the next request that may begin.
-    pub(super) fn start(&mut self, job: &mut Job) -> Next {
+    pub(super) fn start(&mut self, job: &mut SendWqe) -> Next {
         let (next, reads, limit) = (self.next, self.reads, self.read_limit);
         let held = next == self.ready || !self.may_start(next);
         let place = self.ring.place(next);
@@ -267,8 +267,8 @@ impl SendQueue {
         self.reads -= u32::from(entry.work.is_read());
     }
 
-    /// Ends a started request as a success and completes it, if it is the first of the queue, and no
-    /// other is to be completed or cancelled with it.
+    /// Ends a started request as a success and completes it, if it is the first of the queue, and
+    /// no other is to be completed or cancelled with it.
     ///
     /// `None` when it did nothing: then [`SendQueue::done`] and [`SendQueue::retire`] are to do it.
     #[inline]
@@ -278,40 +278,41 @@ impl SendQueue {
         qp: usize,
         cq: &Arc<CompletionQueue>,
     ) -> Option<Retired> {
-        let is_plain = self.mode == Mode::Open && !self.muted;
+        let is_plain = self.mode == Mode::Open && !self.silent;
         let second = self.ring.get_mut(seq.wrapping_add(1));
         let is_followed = second.is_some_and(|e| matches!(e.stage, Stage::Done(_)));
         if self.ring.head() != seq || !is_plain || is_followed {
             return None;
         }
         let first = (self.ring.front()).filter(|e| matches!(e.stage, Stage::Started))?;
-        let told = first.flags.has(Flags::SIGNALED);
+        let notified = first.flags.has(Flags::SIGNALED);
         let entry = first.completion(qp, Status::Success);
         self.reads -= u32::from(first.work.is_read());
         self.ring.leave();
         Some(Retired {
             more: false,
-            lost: told && cq.push(entry).is_err(),
+            lost: notified && cq.push(entry).is_err(),
             stopped: false,
         })
     }
 
     /// Completes what is done at the front of the queue, as much as one hold of the lock allows.
     ///
-    /// `calm` says whether the peer touches nothing any more: only then is anything cancelled.
+    /// `drained` returns true if the peer touches nothing any more: only then is anything
+    /// cancelled.
     pub(super) fn retire(
         &mut self,
-        calm: bool,
+        drained: bool,
         qp: usize,
         cq: &Arc<CompletionQueue>,
         adapter: &Adapter,
     ) -> Retired {
         let flushing = self.is_flushing();
-        let calm = calm && flushing;
+        let drained = drained && flushing;
         let mut lost = false;
         for _ in 0..BATCH {
             let entry = self.ring.front();
-            let ended = entry.and_then(|entry| Some((entry.ended(flushing, calm)?, entry)));
+            let ended = entry.and_then(|entry| Some((entry.ended(flushing, drained)?, entry)));
             let Some((status, entry)) = ended else {
                 return Retired {
                     more: false,
@@ -324,7 +325,7 @@ impl SendQueue {
                 // Before the consumer learns of it, and looks what the region is good for.
                 entry.forget(adapter);
             }
-            if (failed || entry.flags.has(Flags::SIGNALED)) && !self.muted {
+            if (failed || entry.flags.has(Flags::SIGNALED)) && !self.silent {
                 lost |= cq.push(entry.completion(qp, status)).is_err();
             }
             self.failed |= failed;
@@ -341,8 +342,8 @@ impl SendQueue {
     }
 
     /// From now on nothing is reported.
-    pub(super) fn mute(&mut self) {
-        self.muted = true;
+    pub(super) fn silence(&mut self) {
+        self.silent = true;
     }
 
     /// From now on nothing is started, and what was not is flushed by [`SendQueue::retire`].
@@ -410,12 +411,12 @@ impl SendQueue {
 impl Entry {
     /// How the request ended, if it did, or if it is to be flushed.
     #[inline]
-    fn ended(&self, flushing: bool, calm: bool) -> Option<Status> {
+    fn ended(&self, flushing: bool, drained: bool) -> Option<Status> {
         match self.stage {
             // The peer went; the owner has not cancelled anything yet.
             Stage::Done(Status::Flushed) if !flushing => None,
             Stage::Done(status) => Some(status),
-            Stage::Posted if calm => Some(Status::Flushed),
+            Stage::Posted if drained => Some(Status::Flushed),
             Stage::Posted | Stage::Started => None,
         }
     }

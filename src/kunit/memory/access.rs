@@ -11,12 +11,12 @@ use crate::{
             Adapter,
             Host, //
         },
-        memory::NotRevoked,
-        region::NotRegistered,
+        memory::RevokeError,
+        region::RegisterError,
         transfer::{
             self,
             Fault,
-            Place, //
+            Payload, //
         },
         work::Remote, //
     },
@@ -268,13 +268,13 @@ mod tests {
                 assert!(matches!(access, Err(Denied::Token)));
             }
             let register = store.table.register(token, terms(ALL, 0, 0));
-            assert!(register == Err(NotRegistered::NotAllowed));
-            assert!(store.table.revoke(token, OWN) == Err(NotRevoked::NotAllowed));
-            assert!(store.table.revoke_remote(token, PEER) == Err(NotRevoked::NotAllowed));
+            assert!(register == Err(RegisterError::NotAllowed));
+            assert!(store.table.revoke(token, OWN) == Err(RevokeError::NotAllowed));
+            assert!(store.table.revoke_remote(token, PEER) == Err(RevokeError::NotAllowed));
             let bind = store.table.bind(window, token, PEER, READ, addr, 1);
-            assert!(bind == Err(NotRegistered::NotAllowed));
+            assert!(bind == Err(RegisterError::NotAllowed));
             let bind = store.table.bind(token, region, PEER, READ, BASE, 1);
-            assert!(bind == Err(NotRegistered::NotAllowed));
+            assert!(bind == Err(RegisterError::NotAllowed));
         }
         assert!(store.table.stage(0, |_| ()).is_none());
         assert!(store.buffer.is(0, 64, 0));
@@ -287,7 +287,7 @@ mod tests {
         let adapter = Adapter::new(host.clone(), c"ndk_test", 0)?;
         let buffer = Buffer::new(64)?;
         let sges = [buffer.sge(8, 4), buffer.sge(32, 4)];
-        let sink = Place::List {
+        let sink = Payload::List {
             adapter: &adapter,
             user: OWNER,
             wanted: Rights::LOCAL_WRITE,
@@ -295,10 +295,10 @@ mod tests {
         };
         assert!(sink.len() == 8 && sink.check(8) == Ok(()));
         assert!(sink.check(9) == Err(Denied::Bounds));
-        assert!(transfer::copy(&Place::Inline(&[3; 8]), &sink, 0, 8) == Ok(8));
+        assert!(transfer::copy(&Payload::Inline(&[3; 8]), &sink, 0, 8) == Ok(8));
         assert!(buffer.count(0, 64, |b| b == 3) == 8);
         assert!(buffer.is(8, 4, 3) && buffer.is(32, 4, 3));
-        let named = Place::Named {
+        let named = Payload::Named {
             adapter: &adapter,
             user: PEER,
             wanted: Rights::REMOTE_WRITE,
@@ -308,7 +308,7 @@ mod tests {
             },
             len: 8,
         };
-        let copied = transfer::copy(&Place::Inline(&[4; 8]), &named, 0, 8);
+        let copied = transfer::copy(&Payload::Inline(&[4; 8]), &named, 0, 8);
         assert!(copied == Err(Fault::Sink(Denied::Token)));
         assert!(buffer.count(0, 64, |b| b == 4) == 0);
         Ok(())
@@ -326,13 +326,13 @@ mod tests {
         let (writable, constant) = (add(LOCAL)?, add(Rights::NONE)?);
         let sge = |token, at, len| Sge::of(BASE + at, len, token);
         let copy = |sges: &[Sge]| {
-            let sink = Place::List {
+            let sink = Payload::List {
                 adapter: &adapter,
                 user: OWNER,
                 wanted: Rights::LOCAL_WRITE,
                 sges,
             };
-            transfer::copy(&Place::Inline(&[6; 16]), &sink, 0, 16)
+            transfer::copy(&Payload::Inline(&[6; 16]), &sink, 0, 16)
         };
         let bad = Err(Fault::Sink(Denied::Rights));
         assert!(copy(&[sge(constant, 0, 8), sge(writable, 8, 8)]) == bad);

@@ -110,9 +110,9 @@ mod tests {
         assert!(gate.close(None) == Ok(()));
         while let Some(entered) = inside.pop() {
             assert!(*entered == 3);
-            assert!(!gate.is_quiet() && gate.begin().is_none());
+            assert!(!gate.is_drained() && gate.begin().is_none());
         }
-        assert!(gate.is_quiet() && gate.begin().is_some());
+        assert!(gate.is_drained() && gate.begin().is_some());
         Ok(())
     }
 
@@ -120,10 +120,10 @@ mod tests {
     fn an_open_gate_is_not_quiet_even_when_nobody_is_inside() {
         let gate = Gate::new(());
         open(&gate, 0);
-        assert!(gate.is_open() && !gate.is_quiet());
+        assert!(gate.is_open() && !gate.is_drained());
         assert!(gate.begin().is_none());
         drop(gate.enter(0));
-        assert!(gate.is_open() && !gate.is_quiet());
+        assert!(gate.is_open() && !gate.is_drained());
     }
 
     #[test]
@@ -164,7 +164,7 @@ mod tests {
         assert!(gate.begin().is_none());
         assert!(matches!(gate.enter(4), Err(Refused::NotOpen)));
         assert!(gate.close(None) == Err(Refused::NotOpen));
-        assert!(!gate.is_open() && gate.is_quiet());
+        assert!(!gate.is_open() && gate.is_drained());
         if let Some(mut opening) = opening {
             assert!(*opening == 1);
             *opening = 2;

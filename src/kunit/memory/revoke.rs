@@ -5,7 +5,7 @@
 use kernel::prelude::*;
 
 use super::*;
-use crate::engine::memory::NotRevoked;
+use crate::engine::memory::RevokeError;
 
 /// What stands in a slot when somebody asks for its invalidation.
 #[derive(Clone, Copy, PartialEq)]
@@ -34,12 +34,12 @@ const STANDS: [Stands; 9] = [
 ];
 
 impl Stands {
-    /// Whether its owner may invalidate it.
+    /// Returns true if its owner may invalidate it.
     fn is_revocable(self) -> bool {
         !matches!(self, Self::Fixed | Self::Gone)
     }
 
-    /// Whether there is something to invalidate.
+    /// Returns true if there is something to invalidate.
     fn is_valid(self) -> bool {
         matches!(self, Self::FastValid | Self::WindowBound | Self::Fixed)
     }
@@ -92,11 +92,11 @@ mod tests {
                     let token = make(&store, what)?;
                     let asked = bumped(token, by);
                     let want = if domain != OWN || !what.is_revocable() {
-                        Err(NotRevoked::NotAllowed)
+                        Err(RevokeError::NotAllowed)
                     } else if !what.is_valid() {
-                        Err(NotRevoked::AlreadyInvalid)
+                        Err(RevokeError::AlreadyInvalid)
                     } else if by != 0 {
-                        Err(NotRevoked::NotAllowed)
+                        Err(RevokeError::NotAllowed)
                     } else {
                         Ok(())
                     };
@@ -125,7 +125,7 @@ mod tests {
                     let want = if legal {
                         Ok(())
                     } else {
-                        Err(NotRevoked::NotAllowed)
+                        Err(RevokeError::NotAllowed)
                     };
                     assert!(store.table.revoke_remote(asked, user) == want);
                     assert!(store.takes(token) == (what.is_valid() && want.is_err()));
@@ -192,9 +192,9 @@ mod tests {
         assert!(access.is_ok());
         assert!(store.table.revoke_remote(token, PEER) == Ok(()));
         let again = store.table.revoke(token, OWN);
-        assert!(again == Err(NotRevoked::AlreadyInvalid));
+        assert!(again == Err(RevokeError::AlreadyInvalid));
         assert!(!store.table.is_drained(token));
-        assert!(store.table.revoke_remote(token, PEER) == Err(NotRevoked::NotAllowed));
+        assert!(store.table.revoke_remote(token, PEER) == Err(RevokeError::NotAllowed));
         assert!(!store.table.is_drained(token));
         drop(access);
         assert!(store.table.is_drained(token));

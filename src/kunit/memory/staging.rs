@@ -9,8 +9,8 @@ use kernel::prelude::*;
 
 use super::*;
 use crate::engine::{
-    memory::NotRevoked,
-    region::NotRegistered, //
+    memory::RevokeError,
+    region::RegisterError, //
 };
 
 /// Odd pieces, none adjacent to the one before, out of order in memory: offset and length.
@@ -40,8 +40,8 @@ fn size(parts: &[(usize, usize)]) -> usize {
     parts.iter().map(|(_, len)| len).sum()
 }
 
-/// Whether the peer reaches exactly the bytes of `parts` under `token`, in order: writes a number
-/// through the region into each and looks where it arrives.
+/// Returns true if the peer reaches exactly the bytes of `parts` under `token`, in order: writes a
+/// number through the region into each and looks where it arrives.
 fn leads_to(store: &Store, token: Token, base: u64, parts: &[(usize, usize)]) -> bool {
     store.buffer.fill(0xEE);
     for at in 0..size(parts) {
@@ -173,7 +173,7 @@ mod tests {
         store.stage(token, &[(0, 100), (200, 28)])?;
         let register = |len| store.table.register(token, terms(WRITE, BASE, len));
         for len in [129, 130, 4096, u64::MAX] {
-            assert!(register(len) == Err(NotRegistered::TooLong));
+            assert!(register(len) == Err(RegisterError::TooLong));
             assert!(store.denial(token) == Some(Denied::Token));
         }
         // What is staged is there still, and less than all of it may be registered.
@@ -195,7 +195,7 @@ mod tests {
         for by in [0, 1, 255] {
             let next = bumped(token, by);
             let again = store.table.register(next, terms(ALL, BASE + 64, 64));
-            assert!(again == Err(NotRegistered::Valid));
+            assert!(again == Err(RegisterError::Valid));
         }
         assert!(leads_to(&store, token, BASE, &[(0, 64)]));
         assert!(store.denial(bumped(token, 1)) == Some(Denied::Token));
@@ -216,7 +216,7 @@ mod tests {
         store.stage(token, &[(1024, 64)])?;
         let next = bumped(token, 1);
         let register = || store.table.register(next, terms(WRITE, BASE, 64));
-        assert!(register() == Err(NotRegistered::Busy));
+        assert!(register() == Err(RegisterError::Busy));
         assert!(store.denial(next) == Some(Denied::Token));
         // The old access still leads to the old memory.
         assert!(access
@@ -241,13 +241,13 @@ mod tests {
             let register = store
                 .table
                 .register(bumped(token, 1), terms(WRITE, BASE, 0));
-            assert!(register == Err(NotRegistered::NotAllowed));
+            assert!(register == Err(RegisterError::NotAllowed));
             assert!(store.denial(bumped(token, 1)) == Some(Denied::Token));
         }
         assert_eq!(store.stage(fast, &[(0, 64)])?, 1);
         let mut foreign = terms(WRITE, BASE, 64);
         foreign.domain = OTHER;
-        assert!(store.table.register(fast, foreign) == Err(NotRegistered::NotAllowed));
+        assert!(store.table.register(fast, foreign) == Err(RegisterError::NotAllowed));
         assert!(store.denial(fast) == Some(Denied::Token));
         assert!(store.takes(fixed));
         assert!(store.register(fast, WRITE, 64));
@@ -263,7 +263,7 @@ mod tests {
         let new = store.fast(4)?;
         assert_eq!(new.index(), old.index());
         let register = |len| store.table.register(new, terms(WRITE, BASE, len));
-        assert!(register(1) == Err(NotRegistered::TooLong));
+        assert!(register(1) == Err(RegisterError::TooLong));
         assert!(register(0) == Ok(()));
         assert!(store.put(new, BASE, &[1]) == Err(Denied::Bounds));
         assert!(store.table.revoke(new, OWN) == Ok(()));
@@ -308,7 +308,7 @@ mod tests {
             }
             let local = store.table.revoke(key, OWN);
             match by_peer {
-                true => assert!(local == Err(NotRevoked::AlreadyInvalid)),
+                true => assert!(local == Err(RevokeError::AlreadyInvalid)),
                 false => assert!(local == Ok(())),
             }
             assert!(store.table.is_drained(key));
@@ -364,7 +364,7 @@ mod tests {
             store.stage(token, &parts)?;
             assert!(store.table.revoke(old, OWN) == Ok(()));
             let register = || store.table.register(new, terms(WRITE, BASE, 256));
-            assert!(register() == Err(NotRegistered::Busy));
+            assert!(register() == Err(RegisterError::Busy));
             assert!(!store.table.is_drained(old));
             drop(access);
             assert!(store.table.is_drained(old));
@@ -461,7 +461,7 @@ mod tests {
             let read = store.table.access(key, PEER, READ, BASE, 1);
             assert!(matches!(read, Err(Denied::Rights)));
             if let Some(stale) = stale {
-                assert!(store.table.revoke(stale, OWN) == Err(NotRevoked::NotAllowed));
+                assert!(store.table.revoke(stale, OWN) == Err(RevokeError::NotAllowed));
             }
             assert!(store.table.revoke(key, OWN) == Ok(()));
             let sink = store.table.access(key, OWNER, LOCAL, BASE, 1);

@@ -6,8 +6,8 @@ use kernel::prelude::*;
 
 use super::*;
 use crate::engine::{
-    memory::NotRevoked,
-    region::NotRegistered, //
+    memory::RevokeError,
+    region::RegisterError, //
 };
 
 /// A table with one region of 256 bytes, which grants everything, and one window.
@@ -28,12 +28,12 @@ impl Frame {
     }
 
     /// Binds `window` to a range of the region for the queue pair of [`PEER`].
-    fn bind(&self, window: Token, rights: Rights, at: u64, len: u64) -> Result<(), NotRegistered> {
+    fn bind(&self, window: Token, rights: Rights, at: u64, len: u64) -> Result<(), RegisterError> {
         let table = &self.store.table;
         table.bind(window, self.region, PEER, rights, BASE + at, len)
     }
 
-    /// Whether `user` may do `wanted` with the first byte of a window bound at `at`.
+    /// Returns true if `user` may do `wanted` with the first byte of a window bound at `at`.
     fn grants(&self, window: Token, user: User, wanted: Rights, at: u64) -> bool {
         let access = self.store.table.access(window, user, wanted, BASE + at, 1);
         access.is_ok()
@@ -58,7 +58,7 @@ mod tests {
                 window = bumped(window, 1);
                 let bound = frame.bind(window, rights, 0, 256);
                 if !legal {
-                    assert!(bound == Err(NotRegistered::NotAllowed));
+                    assert!(bound == Err(RegisterError::NotAllowed));
                     continue;
                 }
                 assert!(bound == Ok(()));
@@ -100,14 +100,14 @@ mod tests {
                     assert!(frame.store.table.revoke(window, OWN) == Ok(()));
                 }
                 false => {
-                    assert!(bound == Err(NotRegistered::TooLong));
+                    assert!(bound == Err(RegisterError::TooLong));
                     assert!(!frame.grants(window, PEER, WRITE, at));
                 }
             }
         }
         let table = &frame.store.table;
         let below = table.bind(window, frame.region, PEER, WRITE, BASE - 1, 1);
-        assert!(below == Err(NotRegistered::TooLong));
+        assert!(below == Err(RegisterError::TooLong));
         Ok(())
     }
 
@@ -156,7 +156,7 @@ mod tests {
         let mut far = terms(ALL, BASE, 256);
         far.domain = OTHER;
         let far = table.add_fixed(SpanList::of(frame.store.buffer.span())?, far)?;
-        let bad = Err(NotRegistered::NotAllowed);
+        let bad = Err(RegisterError::NotAllowed);
         for (window, region, user) in [
             (foreign, frame.region, PEER),
             (foreign, far, PEER),
@@ -186,7 +186,7 @@ mod tests {
         let gone = store.fixed(64, ALL)?;
         store.table.remove(gone.index());
         let bind = |window, region| store.table.bind(window, region, PEER, READ, BASE, 1);
-        let bad = Err(NotRegistered::NotAllowed);
+        let bad = Err(RegisterError::NotAllowed);
         assert!(frame.bind(other, READ, 0, 256) == Ok(()));
         // Fast-register, a bound window, itself, gone, a wrong key, never there.
         let absent = Token::new(1000, 1).ok_or(EINVAL)?;
@@ -256,7 +256,7 @@ mod tests {
         assert!(frame.bind(frame.window, READ, 0, 16) == Ok(()));
         for by in [0, 1] {
             let again = frame.bind(bumped(frame.window, by), ALL, 32, 16);
-            assert!(again == Err(NotRegistered::Valid));
+            assert!(again == Err(RegisterError::Valid));
         }
         assert!(frame.grants(frame.window, PEER, READ, 0));
         assert!(!frame.grants(frame.window, PEER, READ, 32));
@@ -285,7 +285,7 @@ mod tests {
             assert!(put(table, old, user, at, &[1]) == Err(Denied::Token));
             assert!(table.revoke(window, OWN) == Ok(()));
             assert!(put(table, window, user, at, &[1]) == Err(Denied::Token));
-            assert!(table.revoke(window, OWN) == Err(NotRevoked::AlreadyInvalid));
+            assert!(table.revoke(window, OWN) == Err(RevokeError::AlreadyInvalid));
             old = window;
         }
         assert!(frame.store.takes(frame.region));
@@ -350,7 +350,7 @@ mod tests {
         assert!(table.revoke(window, OWN) == Ok(()));
         assert!(!table.is_drained(window));
         let again = frame.bind(bumped(window, 1), ALL, 0, 16);
-        assert!(again == Err(NotRegistered::Busy));
+        assert!(again == Err(RegisterError::Busy));
         assert!(access
             .as_ref()
             .is_ok_and(|a| a.run(0).write(&[8; 99]) == 16));
@@ -366,7 +366,7 @@ mod tests {
         let frame = Frame::new(ALL)?;
         let table = &frame.store.table;
         let window = frame.window;
-        let bad = Err(NotRevoked::NotAllowed);
+        let bad = Err(RevokeError::NotAllowed);
         assert!(table.revoke_remote(window, PEER) == bad);
         assert!(frame.bind(window, ALL, 0, 16) == Ok(()));
         for user in [OTHER_PEER, STRANGER, OWNER] {

@@ -9,15 +9,24 @@ mod tests {
     use crate::{
         engine::transport::ReadLimits,
         kunit::{
-            errand::Errand,
             harness::wait_until,
             ndk::{
-                await_::{
+                blocking_callback::others_run, //
+                completion::{
                     made,
+                    notified,
                     request,
-                    told,
                     Own,
                     Slot, //
+                },
+                host::{
+                    here,
+                    pd,
+                    qp,
+                    Plan,
+                    TestHost,
+                    NAME,
+                    SIZES, //
                 },
                 memory::{
                     Buffer,
@@ -30,24 +39,15 @@ mod tests {
                     Party,
                     READS, //
                 },
-                site::{
-                    here,
-                    pd,
-                    qp,
-                    Plan,
-                    Site,
-                    NAME,
-                    SIZES, //
-                },
-                stall::others_run, //
             }, //
+            other_context::OtherContext,
         },
         ndk::{
             adapter::{
                 open,
                 Limits,
+                OpenBy,
                 Version,
-                Which,
                 VERSION, //
             },
             connector::Source,
@@ -67,30 +67,30 @@ mod tests {
 
     #[test]
     fn ndk_adpt_01_a_version_that_is_not_served_opens_nothing() -> Result {
-        let site = Site::new()?;
-        let which = Which::Name(NAME);
+        let site = TestHost::new()?;
+        let which = OpenBy::Name(NAME);
         for (major, minor) in [(1, 3), (1, u16::MAX), (0, 0), (0, 2), (2, 0), (2, 1)] {
             let opened = open(&site.context, &which, Version { major, minor });
             assert!(opened.err() == Some(NtStatus::BAD_VERSION));
         }
         for minor in 0..=2 {
             let opened = open(&site.context, &which, Version { major: 1, minor });
-            opened.map_err(told)?.close_and_wait();
+            opened.map_err(notified)?.close_and_wait();
         }
-        let nobody = open(&site.context, &Which::Name(c"nobody"), VERSION);
+        let nobody = open(&site.context, &OpenBy::Name(c"nobody"), VERSION);
         assert!(nobody.err() == Some(NtStatus::ADAPTER_NOT_FOUND));
         Ok(())
     }
 
     #[test]
     fn ndk_adpt_01_a_device_that_goes_is_not_ready() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let port = site.port.clone();
-        let errand = Errand::new(move || port.shut())?;
+        let errand = OtherContext::new(move || port.shut())?;
         let threads = ProcessQueue::new(c"ndk_test_shut")?;
         assert!(errand.begin(&threads));
         let not_ready = || {
-            let opened = open(&site.context, &Which::Name(NAME), VERSION);
+            let opened = open(&site.context, &OpenBy::Name(NAME), VERSION);
             match opened {
                 Ok(adapter) => {
                     adapter.close_and_wait();
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn ndk_adpt_02_two_adapters_of_one_device_are_independent() -> Result {
         let pair = Pair::new()?;
-        let other = open(&pair.site.context, &Which::Name(NAME), VERSION).map_err(told)?;
+        let other = open(&pair.site.context, &OpenBy::Name(NAME), VERSION).map_err(notified)?;
         let mut theirs = Party::new(&other, 3, SIZES)?;
         // Its objects connect to those of the first one, as to those of anybody.
         let mut ours = Party::new(&pair.site.adapter, 4, SIZES)?;
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn ndk_adpt_04_queues_of_the_greatest_depths_can_be_made() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let domain = pd(&site.adapter)?;
         assert!(FULL.pages >= 16);
         let user = KBox::new(|_| (), GFP_KERNEL)?;
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn ndk_adpt_04_as_many_receives_as_are_told_can_be_posted() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let domain = pd(&site.adapter)?;
         let queue = site.queue(FULL.requests)?;
         let sizes = Sizes {
@@ -193,7 +193,7 @@ mod tests {
         };
         let pair = qp(&domain, &queue, &queue, 0, sizes)?;
         for context in 0..u64::from(FULL.requests) {
-            pair.receive(context, [].into_iter()).map_err(told)?;
+            pair.receive(context, [].into_iter()).map_err(notified)?;
         }
         let full = pair.receive(0, [].into_iter());
         assert!(full == Err(NtStatus::NO_MORE_ENTRIES));
@@ -266,12 +266,16 @@ mod tests {
         };
         let mut pair = Pair::unconnected(&Plan::PLAIN, SIZES, SIZES)?;
         pair.connect(most, most)?;
-        let data = pair.a.connector()?.connection_data(&mut []).map_err(told)?;
+        let data = pair
+            .a
+            .connector()?
+            .connection_data(&mut [])
+            .map_err(notified)?;
         assert!(data.limits.inbound == FULL.reads && data.limits.outbound == FULL.reads);
         let pages = FULL.pages as usize;
         let fast = Buffer::fast(&pair.a.pd, PAGE, true)?;
         drop(fast);
-        let mr = pair.a.pd.create_mr(true).map(Own::new).map_err(told)?;
+        let mr = pair.a.pd.create_mr(true).map(Own::new).map_err(notified)?;
         let ready = request(|done| mr.initialize(FULL.pages, true, done))?;
         assert!(ready == NtStatus::SUCCESS);
         // One page, over and over.
@@ -292,7 +296,7 @@ mod tests {
 
     #[test]
     fn ndk_adpt_04_private_data_of_the_greatest_length_arrives() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let (door, party) = (
             Door::new(&site.adapter)?,
             Party::new(&site.adapter, 1, SIZES)?,
@@ -301,7 +305,7 @@ mod tests {
             .adapter
             .create_connector()
             .map(Own::new)
-            .map_err(told)?;
+            .map_err(notified)?;
         let slot = Slot::new()?;
         let data = KVec::from_elem(7u8, FULL.private_data as usize, GFP_KERNEL)?;
         let to = (Source::Address(here(0)), door.at);
@@ -309,22 +313,22 @@ mod tests {
         assert!(asking.is_ok());
         let theirs = door.arrival()?;
         let mut got = [0u8; 255];
-        let told_len = theirs.connection_data(&mut got).map_err(told)?.len;
+        let told_len = theirs.connection_data(&mut got).map_err(notified)?.len;
         assert!(told_len == FULL.private_data as usize && got == [7; 255]);
         Ok(())
     }
 
     #[test]
     fn ndk_adpt_05_what_the_flags_promise_works_and_only_then() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let queue = site.queue(8)?;
         assert!(queue.cq.moderate(10, 2) == NtStatus::SUCCESS);
         assert!(request(|done| queue.cq.resize(9, done))? == NtStatus::SUCCESS);
         // Loopback: both ends have the same address. The sink flag is never needed.
         let pair = Pair::new()?;
         let ends = (
-            pair.a.connector()?.local_address().map_err(told)?,
-            pair.a.connector()?.peer_address().map_err(told)?,
+            pair.a.connector()?.local_address().map_err(notified)?,
+            pair.a.connector()?.peer_address().map_err(notified)?,
         );
         assert!(ends.0.ip() == ends.1.ip());
         let mut from = pair.b.buffer(4096, mr_flags::REMOTE_READ)?;
@@ -343,7 +347,7 @@ mod tests {
         let gone = pair.a.qp.send(3, [sge].into_iter(), 0);
         assert!(gone == Ok(()));
         assert!(pair.a.requests.brings(3, NtStatus::ACCESS_VIOLATION));
-        let lacks = Site::with(&Plan {
+        let lacks = TestHost::with(&Plan {
             limits: Limits {
                 moderation: false,
                 cq_resize: false,
@@ -405,7 +409,7 @@ mod tests {
             .adapter
             .create_connector()
             .map(Own::new)
-            .map_err(told)?;
+            .map_err(notified)?;
         let nobody = (Source::Address(here(0)), here(1));
         let refused = request(|done| ours.connect(&late.qp, nobody, READS, KVec::new(), done))?;
         assert!(refused.raw() < 0);
@@ -418,14 +422,14 @@ mod tests {
 
     #[test]
     fn ndk_adpt_08_disabling_refuses_opens_and_waits_for_those_that_are_open() -> Result {
-        let site = Site::new()?;
-        let second = open(&site.context, &Which::Name(NAME), VERSION).map_err(told)?;
+        let site = TestHost::new()?;
+        let second = open(&site.context, &OpenBy::Name(NAME), VERSION).map_err(notified)?;
         let mut queue = site.queue(8)?;
         queue.cq.arm(crate::ndk::cq::notify::ERRORS);
         let shut = Slot::new()?;
         let port = site.port.clone();
         let over = shut.clone();
-        let errand = Errand::new(move || {
+        let errand = OtherContext::new(move || {
             port.shut();
             over.put(());
         })?;
@@ -433,7 +437,7 @@ mod tests {
         assert!(errand.begin(&threads));
         // Consumers hear that it is time to close.
         assert!(wait_until(|| queue.calls.get() == 1));
-        let late = open(&site.context, &Which::Name(NAME), VERSION);
+        let late = open(&site.context, &OpenBy::Name(NAME), VERSION);
         assert!(late.err() == Some(NtStatus::ADAPTER_NOT_READY));
         second.close_and_wait();
         assert!(others_run(&site)? && shut.calls.get() == 0);

@@ -6,7 +6,7 @@ use kernel::prelude::*;
 
 use super::{
     caller::Caller,
-    site::Site, //
+    host::TestHost, //
 };
 use crate::{
     kunit::cq::{
@@ -25,8 +25,8 @@ const TYPES: [u32; 3] = [notify::ANY, notify::ERRORS, notify::SOLICITED];
 const UNDEFINED: [u32; 4] = [3, 4, 0x100, u32::MAX];
 
 /// A queue for 8 results by itself.
-fn alone() -> Result<(Site, Caller)> {
-    let site = Site::new()?;
+fn alone() -> Result<(TestHost, Caller)> {
+    let site = TestHost::new()?;
     let queue = Caller::new(&site.adapter, 8)?;
     Ok((site, queue))
 }
@@ -45,10 +45,10 @@ mod tests {
         kunit::{
             log::Tally,
             ndk::{
-                await_::told,
+                completion::notified,
+                host::Queue, //
                 memory::Buffer,
                 pair::Pair,
-                site::Queue, //
             }, //
         },
         ndk::{
@@ -106,8 +106,8 @@ mod tests {
         request()?;
         let status = queue.next()?.status;
         let called = queue.has_called(before + 1);
-        let told = queue.status.load(Relaxed);
-        Ok(status == NtStatus::SUCCESS && called && told == NtStatus::SUCCESS.raw())
+        let notified = queue.status.load(Relaxed);
+        Ok(status == NtStatus::SUCCESS && called && notified == NtStatus::SUCCESS.raw())
     }
 
     #[test]
@@ -128,17 +128,17 @@ mod tests {
         let to = there.remote(0)?;
         assert!(calls_once(requests, || a
             .write(3, list(), to, 0)
-            .map_err(told))?);
+            .map_err(notified))?);
         assert!(calls_once(requests, || a
             .read(4, list(), to, 0)
-            .map_err(told))?);
+            .map_err(notified))?);
         assert!(calls_once(requests, || fast
             .fast_register(a, 5, ALLOW_LOCAL_WRITE)?
-            .map_err(told))?);
+            .map_err(notified))?);
         let mr = fast.mr()?;
         assert!(calls_once(requests, || a
             .invalidate_mr(6, mr, 0)
-            .map_err(told))?);
+            .map_err(notified))?);
         // The one after the next is nobody's business.
         let calls = requests.calls.get();
         assert!(pair.a.send(7, &[], 0).is_ok() && requests.has_called(calls));
@@ -261,7 +261,7 @@ mod tests {
             let queue = Caller::new(&site.adapter, 8)?;
             assert!(queue.push_all(RECEIVE, 8));
             queue.cq.arm(notify::ANY);
-            // That was for what is present, and it is told.
+            // That was for what is present, and it is notified.
             assert!(queue.has_told(1, NtStatus::SUCCESS));
             queue.cq.arm(kind);
             assert!(queue.has_called(1));
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn ndk_arm_06_a_second_arm_gives_the_type_of_the_matrix() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         // Rows and columns in the order of `TYPES`.
         let matrix = [
             [notify::ANY, notify::ANY, notify::ANY],
@@ -434,7 +434,7 @@ mod tests {
 
     #[test]
     fn ndk_arm_13_the_status_tells_completion_overrun_or_fatal_failure() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         for entry in [RECEIVE, FAILED, FLUSHED] {
             let queue = Caller::new(&site.adapter, 2)?;
             queue.cq.arm(notify::ANY);

@@ -13,7 +13,7 @@ mod tests {
                 PAGE, //
             },
             pair::Pair,
-            reach::{
+            remote_access::{
                 bound,
                 hold,
                 is_over,
@@ -312,7 +312,7 @@ mod tests {
         let range = (buffer.addr(), 64);
         let posted = pair.b.qp.bind(1, buffer.mr()?, &mw, range, RIGHTS);
         assert!(posted == INVALID);
-        crate::kunit::ndk::reach::registered(&pair.b, &buffer, RIGHTS)?;
+        crate::kunit::ndk::remote_access::registered(&pair.b, &buffer, RIGHTS)?;
         let posted = pair.b.qp.bind(1, buffer.mr()?, &mw, range, RIGHTS);
         assert!(posted == INVALID);
         assert!(pair.b.requests.is_silent() && takes_requests(&pair.b));

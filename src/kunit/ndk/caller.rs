@@ -18,7 +18,7 @@ use kernel::{
     }, //
 };
 
-use super::await_::{
+use super::completion::{
     made,
     Own, //
 };
@@ -95,22 +95,22 @@ impl CallLog {
         self.status.load(Relaxed)
     }
 
-    /// Whether all calls were as they have to be.
+    /// Returns true if all calls were as they have to be.
     pub(super) fn is_proper(&self) -> bool {
         same(self.overlaps.get(), 0) && same(self.misplaced.get(), 0)
     }
 
-    fn call(&self, told: NtStatus) {
+    fn call(&self, notified: NtStatus) {
         if self.running.fetch_add(1, Full) != 0 {
             self.overlaps.hit();
         }
         if !softirq::is_here() {
             self.misplaced.hit();
         }
-        self.status.store(told.raw(), Relaxed);
+        self.status.store(notified.raw(), Relaxed);
         let hook = self.hook.lock().clone();
         if let Some(hook) = hook {
-            (*hook)(told);
+            (*hook)(notified);
         }
         self.running.fetch_sub(1, Full);
         self.calls.hit();
@@ -119,13 +119,16 @@ impl CallLog {
     /// A completion queue's user that is this log.
     pub(super) fn cq_user(self: &Arc<Self>) -> Result<CqUser> {
         let log = self.clone();
-        Ok(KBox::new(move |told| log.call(told), GFP_KERNEL)?)
+        Ok(KBox::new(move |notified| log.call(notified), GFP_KERNEL)?)
     }
 
     /// A shared queue's user that is this log.
     pub(super) fn srq_user(self: &Arc<Self>) -> Result<SrqUser> {
         let log = self.clone();
-        Ok(Some(KBox::new(move |told| log.call(told), GFP_KERNEL)?))
+        Ok(Some(KBox::new(
+            move |notified| log.call(notified),
+            GFP_KERNEL,
+        )?))
     }
 }
 
@@ -163,8 +166,8 @@ impl Caller {
         self.cq.results(most, |_| ())
     }
 
-    /// Whether the queue has called that often, each time as it has to, and is not about to call
-    /// again.
+    /// Returns true if the queue has called that often, each time as it has to, and is not about to
+    /// call again.
     pub(super) fn has_called(&self, times: u32) -> bool {
         settle(self.adapter.adapter());
         same(self.log.calls.get(), times) && self.log.is_proper()

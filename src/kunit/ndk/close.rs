@@ -11,16 +11,22 @@ mod tests {
 
     use crate::{
         kunit::{
-            errand::Errand,
             harness::wait_until,
             log::Tally,
             ndk::{
-                await_::{
+                completion::{
                     made,
-                    told,
+                    notified,
                     Own,
                     Slot, //
                 },
+                host::{
+                    here,
+                    pd,
+                    qp,
+                    TestHost,
+                    SIZES, //
+                }, //
                 memory::Buffer,
                 pair::{
                     Door,
@@ -28,19 +34,13 @@ mod tests {
                     Party,
                     READS, //
                 },
-                site::{
-                    here,
-                    pd,
-                    qp,
-                    Site,
-                    SIZES, //
-                }, //
             }, //
+            other_context::OtherContext,
         },
         ndk::{
             call::done,
             connector::Source,
-            life::Object,
+            life::ObjectType,
             memory::mr_flags,
             pd::Created,
             srq::SrqSizes,
@@ -60,12 +60,12 @@ mod tests {
 
     const CONNECTION_REFUSED: u32 = 0xC000_0236;
 
-    fn fresh<T: Object>(created: Created<T>) -> Result<Own<T>> {
-        created.map(Own::new).map_err(told)
+    fn fresh<T: ObjectType>(created: Created<T>) -> Result<Own<T>> {
+        created.map(Own::new).map_err(notified)
     }
 
-    /// Whether a close that says it is over calls nobody, and one that pends calls once.
-    fn closes<T: Object>(site: &Site, mut object: Own<T>) -> Result<bool> {
+    /// Returns true if a close that says it is over calls nobody, and one that pends calls once.
+    fn closes<T: ObjectType>(site: &TestHost, mut object: Own<T>) -> Result<bool> {
         let (progress, slot) = object.close()?;
         let expected = match progress {
             Progress::Done(()) => 0,
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn ndk_clos_01_a_close_is_over_or_calls_once_whatever_is_closed() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let domain = pd(&site.adapter)?;
         assert!(closes(&site, fresh(site.adapter.create_connector())?)?);
         assert!(closes(&site, fresh(site.adapter.create_pd())?)?);
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn ndk_clos_01_a_close_may_be_made_from_softirq_and_with_softirqs_off() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let mut queue = site.queue(8)?;
         let mut door = Door::new(&site.adapter)?;
         let party = Party::new(&site.adapter, 1, SIZES)?;
@@ -124,16 +124,16 @@ mod tests {
         let (cq, listener) = (queue.cq.give_up()?, door.listener.give_up()?);
         let (one, two) = (Slot::new()?, Slot::new()?);
         let (first, second) = (one.clone(), two.clone());
-        let errand = Errand::new(move || {
+        let errand = OtherContext::new(move || {
             let nobody = || done(GFP_ATOMIC, |()| ());
-            let told = |slot: &Arc<Slot<()>>| {
+            let notified = |slot: &Arc<Slot<()>>| {
                 let slot = slot.clone();
                 done(GFP_ATOMIC, move |()| slot.put(()))
             };
-            if let Ok(call) = told(&first) {
+            if let Ok(call) = notified(&first) {
                 cq.close(call);
             }
-            if let Ok(call) = told(&second).or_else(|_| nobody()) {
+            if let Ok(call) = notified(&second).or_else(|_| nobody()) {
                 listener.close(call);
             }
         })?;
@@ -144,10 +144,10 @@ mod tests {
         let (domain, mw) = (domain.give_up()?, mw.give_up()?);
         let section = BhDisabled::enter();
         let at_once = domain.close(over);
-        let later = mw.close(gone);
+        let defer = mw.close(gone);
         drop(section);
         assert!(matches!(at_once, Progress::Done(())) && a.calls.get() == 0);
-        assert!(matches!(later, Progress::Pending) && b.wait().is_some());
+        assert!(matches!(defer, Progress::Pending) && b.wait().is_some());
         Ok(())
     }
 
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn ndk_clos_04_closing_a_connector_that_connects_cancels_that() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let door = Door::new(&site.adapter)?;
         let party = Party::new(&site.adapter, 1, SIZES)?;
         let mut ours = fresh(site.adapter.create_connector())?;
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn ndk_clos_04_closing_a_queue_pair_cancels_what_was_posted() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let mut party = Party::new(&site.adapter, 1, SIZES)?;
         party.receive(1, &[])?;
         party.receive(2, &[])?;
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn ndk_clos_09_requests_that_race_with_the_close_come_before_its_end_or_not_at_all() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let party = Party::new(&site.adapter, 1, SIZES)?;
         for round in 0..40u32 {
             let ended = Arc::new(Tally::new(), GFP_KERNEL)?;
@@ -288,10 +288,11 @@ mod tests {
                 },
                 GFP_KERNEL,
             )?;
-            let listener = site.adapter.create_listener(user).map_err(told)?;
-            let listening = super::super::await_::request(|done| listener.listen(here(0), done))?;
+            let listener = site.adapter.create_listener(user).map_err(notified)?;
+            let listening =
+                super::super::completion::request(|done| listener.listen(here(0), done))?;
             assert!(listening == NtStatus::SUCCESS);
-            let at = listener.address().map_err(told)?;
+            let at = listener.address().map_err(notified)?;
             let ours = fresh(site.adapter.create_connector())?;
             let (answer, closed) = (Slot::new()?, Slot::new()?);
             let end = closed.clone();
@@ -305,7 +306,7 @@ mod tests {
             for _ in 0..round * 200 {
                 core::hint::spin_loop();
             }
-            listener.close(told_end.map_err(told)?);
+            listener.close(told_end.map_err(notified)?);
             assert!(closed.wait().is_some());
             // Turned away, by whomever.
             assert!(answer.wait().map(|s| s.raw() as u32) == Some(CONNECTION_REFUSED));
@@ -317,7 +318,7 @@ mod tests {
 
     #[test]
     fn ndk_clos_10_a_second_close_warns_and_does_nothing() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let mut queue = site.queue(8)?;
         let cq = queue.cq.give_up()?;
         let (first, second) = (Slot::new()?, Slot::new()?);

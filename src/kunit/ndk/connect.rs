@@ -21,23 +21,23 @@ mod tests {
                 sleep, //
             },
             ndk::{
-                await_::{
+                completion::{
                     made,
                     request,
                     Slot, //
                 },
-                dial::*,
+                connect_steps::*,
+                host::{
+                    here,
+                    Plan,
+                    TestHost,
+                    HERE,
+                    SIZES, //
+                }, //
                 pair::{
                     Pair,
                     READS, //
                 },
-                site::{
-                    here,
-                    Plan,
-                    Site,
-                    HERE,
-                    SIZES, //
-                }, //
             }, //
         },
         ndk::{
@@ -69,7 +69,7 @@ mod tests {
         Ok(((got.limits.inbound, got.limits.outbound), copy))
     }
 
-    /// Whether it says that to whoever asks for the data of a connection.
+    /// Returns true if it says that to whoever asks for the data of a connection.
     fn says(connector: &Connector, limits: (u32, u32), words: &[u8]) -> bool {
         match data(connector) {
             Ok((got, said)) => same(got, limits) && said.get(..) == Some(words),
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn ndk_conn_02_a_failed_connect_may_be_tried_again() -> Result {
-        let site = Site::with(&patience(1_000, 60_000))?;
+        let site = TestHost::with(&patience(1_000, 60_000))?;
         let (a, b) = (party(&site, 0xA)?, party(&site, 0xB)?);
         let gate = Gate::new(&site, HERE)?;
         let ours = connector(&site)?;
@@ -299,7 +299,7 @@ mod tests {
             },
             ..Plan::PLAIN
         };
-        let site = Site::with(&plan)?;
+        let site = TestHost::with(&plan)?;
         let gate = Gate::new(&site, HERE)?;
         let (ours, a, b) = (connector(&site)?, party(&site, 0xA)?, party(&site, 0xB)?);
         let too_long = Some(NtStatus::INVALID_BUFFER_SIZE);
@@ -475,7 +475,7 @@ mod tests {
 
     #[test]
     fn ndk_conn_11_either_side_sees_limits_and_words_before_it_decides() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let gate = Gate::new(&site, HERE)?;
         let (ours, a, b) = (connector(&site)?, party(&site, 0xA)?, party(&site, 0xB)?);
         let invalid = Some(NtStatus::CONNECTION_INVALID);
@@ -541,7 +541,7 @@ mod tests {
             assert!(same(half.ours.local_address(), invalid));
             assert!(same(half.ours.peer_address(), invalid));
         }
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let (ours, a) = (connector(&site)?, party(&site, 0xA)?);
         assert!(same(ours.local_address(), invalid) && same(ours.peer_address(), invalid));
         assert!(same(

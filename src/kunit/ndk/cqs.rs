@@ -18,16 +18,23 @@ mod tests {
     use crate::{
         engine::counters::Counter,
         kunit::{
-            errand::Errand,
             harness::wait_until,
             log::Tally,
             ndk::{
-                await_::{
+                blocking_callback::cq_with, //
+                completion::{
                     create,
+                    notified,
                     request,
-                    told,
                     Own,
                     Slot, //
+                },
+                host::{
+                    qp,
+                    Plan,
+                    Queue,
+                    TestHost,
+                    SIZES, //
                 },
                 pair::{
                     connect,
@@ -35,15 +42,8 @@ mod tests {
                     Party,
                     READS, //
                 },
-                site::{
-                    qp,
-                    Plan,
-                    Queue,
-                    Site,
-                    SIZES, //
-                },
-                stall::cq_with, //
             }, //
+            other_context::OtherContext,
         },
         ndk::{
             adapter::Limits,
@@ -63,7 +63,7 @@ mod tests {
 
     const MOST: u32 = Limits::FULL.cq;
 
-    /// Two connected sides; what `b` receives is told by a queue of that depth.
+    /// Two connected sides; what `b` receives is notified by a queue of that depth.
     struct Rig {
         queue: Queue,
         // Dropped last.
@@ -79,14 +79,14 @@ mod tests {
             Ok(Self { queue, pair })
         }
 
-        /// Sends messages with these contexts; each is told when this returns.
+        /// Sends messages with these contexts; each is notified when this returns.
         fn messages(&self, contexts: core::ops::Range<u64>) -> Result {
             for context in contexts {
                 let before = self.pair.site.counted(Counter::Receives);
                 self.post(context)?;
                 self.pair.a.requests.next()?;
-                let told = || self.pair.site.counted(Counter::Receives) > before;
-                if !wait_until(told) {
+                let notified = || self.pair.site.counted(Counter::Receives) > before;
+                if !wait_until(notified) {
                     return Err(ETIMEDOUT);
                 }
             }
@@ -100,7 +100,7 @@ mod tests {
             self.pair.a.send(context, &[], 0)
         }
 
-        /// Whether these are the results that are there, and no others.
+        /// Returns true if these are the results that are there, and no others.
         fn holds(&self, contexts: core::ops::Range<u64>) -> bool {
             let mut next = contexts.start;
             while let Some(got) = self.queue.poll() {
@@ -117,7 +117,7 @@ mod tests {
             request(|done| self.queue.cq.resize(depth, done))
         }
 
-        /// Whether the next message is one too many.
+        /// Returns true if the next message is one too many.
         fn overruns(&self) -> Result<bool> {
             let before = self.pair.site.counted(Counter::CqOverflows);
             self.post(99)?;
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn ndk_cq_01_depth_is_from_one_to_the_greatest() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         for (depth, expected) in [
             (0, Some(NtStatus::INVALID_PARAMETER)),
             (1, None),
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn ndk_cq_02_calls_come_where_they_are_liked_or_anywhere() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let liked = [
             None,
             Some(0),
@@ -163,7 +163,7 @@ mod tests {
                 tally.hit();
             })?;
             let (_domain, mut pair) = alone(&site, &cq)?;
-            pair.receive(1, [].into_iter()).map_err(told)?;
+            pair.receive(1, [].into_iter()).map_err(notified)?;
             cq.arm(notify::ANY);
             assert!(pair.close_and_wait()?);
             assert!(wait_until(|| calls.get() == 1));
@@ -175,14 +175,15 @@ mod tests {
     }
 
     /// A queue pair on one queue.
-    fn alone(site: &Site, cq: &Own<Cq>) -> Result<(Own<Pd>, Own<Qp>)> {
-        let domain = super::super::site::pd(&site.adapter)?;
+    fn alone(site: &TestHost, cq: &Own<Cq>) -> Result<(Own<Pd>, Own<Qp>)> {
+        let domain = super::super::host::pd(&site.adapter)?;
         let cqs = (&**cq, &**cq);
-        let pair = super::super::await_::made(|done| domain.create_qp(cqs, None, 0, SIZES, done))?;
+        let pair =
+            super::super::completion::made(|done| domain.create_qp(cqs, None, 0, SIZES, done))?;
         Ok((domain, pair))
     }
 
-    /// Whether a queue pair takes nothing any more.
+    /// Returns true if a queue pair takes nothing any more.
     fn is_dead(party: &Party) -> bool {
         let send = || party.qp.send(50, [].into_iter(), 0);
         wait_until(|| send() == Err(NtStatus::CONNECTION_INVALID))
@@ -203,7 +204,7 @@ mod tests {
     #[test]
     fn ndk_cq_03_an_overrun_breaks_the_queue_and_all_its_queue_pairs() -> Result {
         let (rig, sender, peer) = two_users(2)?;
-        // Something to be cancelled on either side, which cannot be told.
+        // Something to be cancelled on either side, which cannot be notified.
         rig.pair.b.receive(1, &[])?;
         rig.pair.b.receive(2, &[])?;
         sender.receive(7, &[])?;
@@ -337,7 +338,7 @@ mod tests {
         let cq = (*rig.queue.cq).clone();
         let (stop, good) = (Arc::new(Tally::new(), GFP_KERNEL)?, Slot::new()?);
         let (end, slot) = (stop.clone(), good.clone());
-        let errand = Errand::new(move || {
+        let errand = OtherContext::new(move || {
             let mut fine = true;
             let mut depth = 16;
             // At least some, however quick the others are.
@@ -403,7 +404,7 @@ mod tests {
 
     #[test]
     fn ndk_cq_09_without_the_flag_resizing_is_not_supported() -> Result {
-        let site = Site::with(&Plan {
+        let site = TestHost::with(&Plan {
             limits: Limits {
                 cq_resize: false,
                 ..Limits::FULL

@@ -12,18 +12,18 @@ mod tests {
             status::Status, //
         },
         kunit::ndk::{
-            await_::Slot,
-            hand::Hand,
-            kit::{
-                deep,
-                Kind,
-                Kit, //
-            },
+            completion::Slot,
+            fake_transport::Hand,
             memory::Buffer,
             pair::{
                 Pair,
                 Party, //
             }, //
+            requests::{
+                deep,
+                Kind,
+                RequestSet, //
+            },
         },
         ndk::{
             qp::op_flags::{
@@ -48,7 +48,7 @@ mod tests {
         Ok(())
     }
 
-    /// Whether 1 to 3 come back cancelled, and nothing else.
+    /// Returns true if 1 to 3 come back cancelled, and nothing else.
     fn are_cancelled(pair: &Pair) -> bool {
         (1..4).all(|n| pair.a.requests.brings(n, NtStatus::CANCELLED))
             && pair.a.requests.is_silent()
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn ndk_defr_02_every_initiator_request_may_be_deferred() -> Result {
         let mut hand = Hand::new()?;
-        let kit = Kit::new(&hand.pair)?;
+        let kit = RequestSet::new(&hand.pair)?;
         assert!(DEFER == 0x200);
         for (context, kind) in (1..).zip(Kind::ALL) {
             assert!(kit.post(&hand.pair.a, kind, context, 0x200)? == Ok(()));
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn ndk_defr_04_a_queue_full_of_deferred_requests_drains() -> Result {
-        let pair = Pair::with(&crate::kunit::ndk::site::Plan::PLAIN, deep(3), deep(3))?;
+        let pair = Pair::with(&crate::kunit::ndk::host::Plan::PLAIN, deep(3), deep(3))?;
         for context in 1..4 {
             pair.b.receive(context, &[])?;
         }
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn ndk_defr_05_a_request_without_the_flag_ends_the_chain_in_posting_order() -> Result {
         let mut hand = Hand::new()?;
-        let kit = Kit::new(&hand.pair)?;
+        let kit = RequestSet::new(&hand.pair)?;
         let chain = [Kind::Register, Kind::Write, Kind::Read, Kind::Bind];
         for (context, kind) in (1..).zip(chain) {
             assert!(kit.post(&hand.pair.a, kind, context, DEFER)? == Ok(()));

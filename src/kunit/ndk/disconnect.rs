@@ -13,20 +13,20 @@ mod tests {
                 wait_until, //
             },
             ndk::{
-                await_::{
+                completion::{
                     request,
                     Slot, //
                 },
-                dial::*,
-                pair::{
-                    Party,
-                    READS, //
-                },
-                site::{
+                connect_steps::*,
+                host::{
                     here,
                     Plan,
                     HERE, //
                 }, //
+                pair::{
+                    Party,
+                    READS, //
+                },
             }, //
         },
         ndk::{
@@ -43,8 +43,9 @@ mod tests {
 
     const UNCONNECTED: NtStatus = NtStatus::CONNECTION_INVALID;
 
-    /// Whether the side has been told that often that its peer has gone, and no more often.
-    fn told(half: &Half, party: &Party, times: u32) -> bool {
+    /// Returns true if the side has been notified that often that its peer has gone, and no more
+    /// often.
+    fn notified(half: &Half, party: &Party, times: u32) -> bool {
         let there = wait_until(|| party.disconnects.get() >= times);
         half.site.settle();
         there && same(party.disconnects.get(), times)
@@ -73,7 +74,7 @@ mod tests {
         assert!(half.a.requests.brings(3, NtStatus::CANCELLED));
         assert!(half.a.receives.brings(1, NtStatus::CANCELLED));
         assert!(half.a.requests.is_silent() && half.a.receives.is_silent());
-        assert!(told(&half, &half.b, 1) && same(slot.calls.get(), 1));
+        assert!(notified(&half, &half.b, 1) && same(slot.calls.get(), 1));
         Ok(())
     }
 
@@ -123,9 +124,9 @@ mod tests {
                     false => ((&half.theirs, &half.b), (&half.ours, &half.a)),
                 };
                 assert!(same(disconnect(goes.0)?, NtStatus::SUCCESS));
-                assert!(told(&half, stays.1, 1) && told(&half, goes.1, 0));
+                assert!(notified(&half, stays.1, 1) && notified(&half, goes.1, 0));
                 assert!(same(disconnect(stays.0)?, NtStatus::SUCCESS));
-                assert!(told(&half, stays.1, 1) && told(&half, goes.1, 0));
+                assert!(notified(&half, stays.1, 1) && notified(&half, goes.1, 0));
             }
         }
         Ok(())
@@ -144,7 +145,7 @@ mod tests {
             .qp
             .send(1, [].into_iter(), op_flags::SILENT_SUCCESS)
             .is_err()));
-        assert!(told(&half, &half.a, 0));
+        assert!(notified(&half, &half.a, 0));
         assert!(same(disconnect(&half.ours)?, NtStatus::SUCCESS));
         Ok(())
     }
@@ -157,7 +158,7 @@ mod tests {
         half.b.send(2, &[], 0)?;
         half.b.send(3, &[], 0)?;
         assert!(same(disconnect(&half.ours)?, NtStatus::SUCCESS));
-        assert!(told(&half, &half.b, 1));
+        assert!(notified(&half, &half.b, 1));
         assert!(half.b.receives.is_silent() && half.b.requests.is_silent());
         assert!(same(disconnect(&half.theirs)?, NtStatus::SUCCESS));
         assert!(half.b.receives.brings(1, NtStatus::CANCELLED));
@@ -172,7 +173,7 @@ mod tests {
     fn ndk_conn_17_a_queue_pair_has_one_connection_in_its_life() -> Result {
         let half = Half::up(PLAIN, HERE)?;
         assert!(same(disconnect(&half.ours)?, NtStatus::SUCCESS));
-        assert!(told(&half, &half.b, 1));
+        assert!(notified(&half, &half.b, 1));
         let source = || Source::Address(here(0));
         let (fresh, c) = (connector(&half.site)?, party(&half.site, 0xC)?);
         // The peer's has not disconnected itself yet, but its connection is gone as well.

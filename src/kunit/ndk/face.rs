@@ -25,7 +25,7 @@ mod tests {
 
     use crate::{
         engine::{
-            qp::NotPosted,
+            qp::PostError,
             state::State,
             status::Status,
             work::{
@@ -41,28 +41,28 @@ mod tests {
             },
             log::Tally,
             ndk::{
-                await_::{
+                completion::{
                     made,
-                    told,
+                    notified,
                     Own,
                     Slot, //
                 },
-                kit::{
-                    Kind,
-                    Kit, //
-                },
+                host::{
+                    here,
+                    pd,
+                    Plan,
+                    TestHost,
+                    SIZES, //
+                }, //
                 memory::Buffer,
                 pair::{
                     Pair,
                     READS, //
                 },
-                site::{
-                    here,
-                    pd,
-                    Plan,
-                    Site,
-                    SIZES, //
-                }, //
+                requests::{
+                    Kind,
+                    RequestSet, //
+                },
             },
             requests::SEND, //
         },
@@ -115,7 +115,7 @@ mod tests {
             hand.end.qp.modify(state)?;
             // EINVAL in verbs.
             let refused = hand.end.try_post(1, SEND, Flags::SIGNALED, &[]);
-            assert!(refused == Err(NotPosted::State));
+            assert!(refused == Err(PostError::State));
         }
         let pair = Pair::unconnected(&Plan::PLAIN, SIZES, SIZES)?;
         assert!(pair.a.qp.send(1, [].into_iter(), 0) == REFUSED);
@@ -194,17 +194,17 @@ mod tests {
             self.task.store(Task::current_raw().addr(), Relaxed);
         }
 
-        /// A callback that notes where it is called, and what it is told.
+        /// A callback that notes where it is called, and what it is notified.
         fn callback<T: Send + 'static>(self: &Arc<Self>, slot: &Arc<Slot<T>>) -> Result<Done<T>> {
             let (this, slot) = (self.clone(), slot.clone());
             let boxed = done(GFP_KERNEL, move |value: T| {
                 this.note();
                 slot.put(value);
             });
-            boxed.map_err(told)
+            boxed.map_err(notified)
         }
 
-        /// Whether it was called once, from another thread than this one.
+        /// Returns true if it was called once, from another thread than this one.
         fn is_elsewhere(&self) -> bool {
             let task = self.task.load(Relaxed);
             task != 0 && task != Task::current_raw().addr() && self.proper.load(Relaxed)
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn ndk_face_06_a_queue_calls_in_softirq_and_never_in_hard_interrupt() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let (place, calls) = (Where::new()?, Arc::new(Tally::new(), GFP_KERNEL)?);
         let (noted, count) = (place.clone(), calls.clone());
         let user = KBox::new(
@@ -244,7 +244,7 @@ mod tests {
         let pd = pd(&site.adapter)?;
         let cqs = (&*cq, &*requests.cq);
         let qp = made(|done| pd.create_qp(cqs, None, 1, SIZES, done))?;
-        qp.receive(1, [].into_iter()).map_err(told)?;
+        qp.receive(1, [].into_iter()).map_err(notified)?;
         cq.arm(notify::ANY);
         qp.flush();
         site.settle();
@@ -321,28 +321,28 @@ mod tests {
 
     #[test]
     fn ndk_face_12_create_and_register_never_sleep_and_end_in_process_context() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let (requests, receives) = (site.queue(8)?, site.queue(8)?);
         let pd = pd(&site.adapter)?;
         let user = KBox::new(|_: NtStatus| (), GFP_KERNEL)?;
         let cq = pends(|done| site.adapter.create_cq(4, None, user, done))?;
-        let cq = Own::new(cq.map_err(told)?);
+        let cq = Own::new(cq.map_err(notified)?);
         let cqs = (&*receives.cq, &*requests.cq);
         let qp = pends(|done| pd.create_qp(cqs, None, 1, SIZES, done))?;
-        let mut qp = Own::new(qp.map_err(told)?);
+        let mut qp = Own::new(qp.map_err(notified)?);
         let mw = pends(|done| pd.create_mw(done))?;
-        let mw = Own::new(mw.map_err(told)?);
+        let mw = Own::new(mw.map_err(notified)?);
         let buffer = Buffer::plain(8192)?;
         let described = Described::new(&buffer.bytes)?;
         let normal = pd.create_mr(false).map(Own::new);
-        let normal = normal.map_err(told)?;
+        let normal = normal.map_err(notified)?;
         let status = pends(|done| normal.register(described.mdl(), 8192, 1, done))?;
         assert!(status == NtStatus::SUCCESS);
         assert!(pends(|done| normal.deregister(done))? == NtStatus::SUCCESS);
         let fast = pd.create_mr(true).map(Own::new);
-        let fast = fast.map_err(told)?;
+        let fast = fast.map_err(notified)?;
         assert!(pends(|done| fast.initialize(2, true, done))? == NtStatus::SUCCESS);
-        // What closes in use is told later as well.
+        // What closes in use is notified later as well.
         let (object, slot) = (qp.give_up()?, Slot::new()?);
         let callback = slot.callback()?;
         let softirqs_off = BhDisabled::enter();
@@ -357,7 +357,7 @@ mod tests {
     fn ndk_face_12_connect_and_what_follows_never_sleep() -> Result {
         let mut pair = Pair::unconnected(&Plan::PLAIN, SIZES, SIZES)?;
         let ours = pair.site.adapter.create_connector();
-        let ours = ours.map(Own::new).map_err(told)?;
+        let ours = ours.map(Own::new).map_err(notified)?;
         let (connected, accepted) = (Slot::new()?, Slot::new()?);
         let callbacks = (connected.callback()?, accepted.callback()?);
         let from = Source::Address(here(0));
@@ -396,7 +396,7 @@ mod tests {
     #[test]
     fn ndk_face_13_the_type_of_a_failed_request_is_right() -> Result {
         let pair = Pair::new()?;
-        let kit = Kit::new(&pair)?;
+        let kit = RequestSet::new(&pair)?;
         pair.a.receive(99, &[])?;
         for (context, kind) in (1..).zip(Kind::ALL) {
             assert!(kit.post(&pair.a, kind, context, DEFER)? == Ok(()));

@@ -21,9 +21,9 @@ mod tests {
             buffer::Buffer as EngineBuffer,
             harness::Bench,
             ndk::{
+                host::pd, //
                 memory::Buffer,
                 pair::Pair,
-                site::pd, //
             },
             requests::register, //
         },
@@ -151,7 +151,7 @@ mod tests {
             .a
             .pd
             .create_mr(true)
-            .map(crate::kunit::ndk::await_::Own::new);
+            .map(crate::kunit::ndk::completion::Own::new);
         let idle = idle.map_err(|_| ENOMEM)?;
         assert!(pair.a.qp.invalidate_mr(1, &idle, 0) == refused);
         let other = pd(&pair.site.adapter)?;

@@ -18,17 +18,17 @@ use crate::{
     engine::{
         cq::{
             Arm,
-            IfPresent, //
+            MissedEvents, //
         },
         work::Flags, //
     },
     kunit::{
         harness::Bench,
         log::Tally,
-        race::rig::{
+        race::race_harness::{
             two_cpus,
             wait_for,
-            Crew, //
+            Threads, //
         },
         requests::write, //
     }, //
@@ -53,7 +53,7 @@ fn two_post_to_one_queue() -> Result<(u32, u32, u32)> {
     let marks = Arc::new(marks, GFP_KERNEL)?;
     let new = || Arc::new(Tally::new(), GFP_KERNEL);
     let (next, accepted, seen, wrong) = (new()?, new()?, new()?, new()?);
-    let mut crew = Crew::new()?;
+    let mut crew = Threads::new()?;
     for cpu in two_cpus() {
         let (qp, cq) = (bench.a.qp.clone(), bench.a.sends.cq.clone());
         let marks = marks.clone();
@@ -61,7 +61,7 @@ fn two_post_to_one_queue() -> Result<(u32, u32, u32)> {
         let (seen, wrong) = (seen.clone(), wrong.clone());
         let (sge, work) = (from.whole(), write(to.remote(0)));
         crew.on(cpu, move || {
-            cq.arm(Arm::Any, IfPresent::Wait);
+            cq.arm(Arm::Any, MissedEvents::Ignore);
             for _ in 0..8 {
                 if accepted.get() >= seen.get() + OUT || next.get() >= REQUESTS {
                     break;
@@ -75,7 +75,7 @@ fn two_post_to_one_queue() -> Result<(u32, u32, u32)> {
                 {
                     wrong.hit();
                 }
-                qp.ring();
+                qp.ring_doorbell();
             }
             cq.poll(16, |entry| {
                 // CAST: what was posted has an index.
@@ -115,21 +115,21 @@ mod tests {
             },
             log::Tally,
             ndk::{
-                await_::{
+                completion::{
                     made,
                     request,
                     Own, //
                 },
+                host::{
+                    pd,
+                    Plan,
+                    TestHost,
+                    SIZES, //
+                }, //
                 pair::{
                     Pair,
                     READS, //
                 },
-                site::{
-                    pd,
-                    Plan,
-                    Site,
-                    SIZES, //
-                }, //
             },
             requests::SEND, //
         },
@@ -157,7 +157,7 @@ mod tests {
             assert!(posted == Ok(()));
         }
         assert!(hand.fake.doorbells.get() == before);
-        hand.end.qp.ring();
+        hand.end.qp.ring_doorbell();
         assert!(hand.fake.doorbells.get() == before + 1);
         // A call of this face is one request, and one pass unless it is deferred.
         let pair = Pair::new()?;
@@ -204,10 +204,10 @@ mod tests {
         assert!(bench.a.sends.has_called(0));
         assert!(bench.a.sends.log.failures.get() == 1);
         // The same transition, seen by this face: nothing before the arm, then one call.
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let (receives, requests) = (site.queue(1)?, site.queue(8)?);
         let pd = pd(&site.adapter)?;
-        let qp = crate::kunit::ndk::site::qp(&pd, &receives, &requests, 1, SIZES)?;
+        let qp = crate::kunit::ndk::host::qp(&pd, &receives, &requests, 1, SIZES)?;
         for context in 1..3 {
             assert!(qp.receive(context, [].into_iter()) == Ok(()));
         }
@@ -216,18 +216,18 @@ mod tests {
         assert!(receives.has_called(0));
         receives.cq.arm(notify::ERRORS);
         assert!(receives.has_called(1));
-        let told = receives.status.load(Relaxed);
-        assert!(told == NtStatus::BUFFER_OVERFLOW.raw());
+        let notified = receives.status.load(Relaxed);
+        assert!(notified == NtStatus::BUFFER_OVERFLOW.raw());
         assert!(site.counted(Counter::CqOverflows) == 1);
         Ok(())
     }
 
     #[test]
     fn ndk_face_07_ndk_is_told_while_armed() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let (receives, requests) = (site.queue(1)?, site.queue(8)?);
         let pd = pd(&site.adapter)?;
-        let qp = crate::kunit::ndk::site::qp(&pd, &receives, &requests, 1, SIZES)?;
+        let qp = crate::kunit::ndk::host::qp(&pd, &receives, &requests, 1, SIZES)?;
         receives.cq.arm(notify::ERRORS);
         for context in 1..3 {
             assert!(qp.receive(context, [].into_iter()) == Ok(()));
@@ -245,11 +245,11 @@ mod tests {
         for context in 0..2 {
             bench.b.receive(context, &[])?;
         }
-        assert!(!bench.b.receives.cq.arm(Arm::Any, IfPresent::Wait));
+        assert!(!bench.b.receives.cq.arm(Arm::Any, MissedEvents::Ignore));
         bench.a.post(1, SEND, &[])?;
         assert!(bench.b.receives.has_called(1));
         // The entry is there still. Whoever asks for it hears so; nobody is called.
-        assert!(bench.b.receives.cq.arm(Arm::Any, IfPresent::Wait));
+        assert!(bench.b.receives.cq.arm(Arm::Any, MissedEvents::Ignore));
         assert!(bench.b.receives.has_called(1));
         let pair = Pair::new()?;
         pair.b.receive(1, &[])?;
@@ -317,11 +317,11 @@ mod tests {
         ));
         pair.site.settle();
         assert!(calls.get() == 0);
-        for (context, told) in [(1, 0), (2, 1), (3, 1)] {
+        for (context, notified) in [(1, 0), (2, 1), (3, 1)] {
             pair.a.send(context, &[], 0)?;
             assert!(pair.a.requests.brings(context, NtStatus::SUCCESS));
             pair.site.settle();
-            assert!(calls.get() == told);
+            assert!(calls.get() == notified);
         }
         Ok(())
     }

@@ -9,8 +9,11 @@ mod tests {
     use crate::{
         engine::work::Remote,
         kunit::{
-            errand::Errand,
             ndk::{
+                host::{
+                    qp,
+                    SIZES, //
+                }, //
                 pair::{
                     connect,
                     Pair,
@@ -23,11 +26,8 @@ mod tests {
                     opened,
                     NOTHING, //
                 },
-                site::{
-                    qp,
-                    SIZES, //
-                }, //
             }, //
+            other_context::OtherContext,
         },
         ndk::{
             cq::operation,
@@ -68,7 +68,7 @@ mod tests {
         pair.a.send(1, &NOTHING, 0)?;
         pair.a.receive(2, &[])?;
         let queue_pair = (*pair.a.qp).clone();
-        let errand = Errand::new(move || queue_pair.flush())?;
+        let errand = OtherContext::new(move || queue_pair.flush())?;
         assert!(errand.by_timer());
         assert!(pair.a.requests.brings(1, NtStatus::CANCELLED));
         assert!(pair.a.receives.brings(2, NtStatus::CANCELLED));

@@ -13,14 +13,22 @@ mod tests {
         kunit::{
             log::Tally,
             ndk::{
-                await_::{
+                completion::{
                     create,
                     made,
+                    notified,
                     request,
-                    told,
                     Own,
                     Slot, //
                 },
+                host::{
+                    here,
+                    pd,
+                    qp,
+                    Plan,
+                    TestHost,
+                    SIZES, //
+                }, //
                 memory::Buffer,
                 pair::{
                     Door,
@@ -28,14 +36,6 @@ mod tests {
                     Party,
                     READS, //
                 },
-                site::{
-                    here,
-                    pd,
-                    qp,
-                    Plan,
-                    Site,
-                    SIZES, //
-                }, //
             }, //
         },
         ndk::{
@@ -46,7 +46,7 @@ mod tests {
                 Cq, //
             },
             life::{
-                Object,
+                ObjectType,
                 Ref, //
             },
             memory::mr_flags,
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn ndk_gen_05_a_creation_that_fails_later_brings_its_status_once() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let slot: Arc<Slot<Created<_>>> = Slot::new()?;
         let foreign = core::net::SocketAddr::from(([192, 0, 2, 99], 0));
         let answer = site
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn ndk_gen_06_a_pending_request_calls_once_with_its_end() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let queue = site.queue(8)?;
         let slot = Slot::new()?;
         let answer = queue.cq.resize(16, slot.callback()?);
@@ -92,7 +92,7 @@ mod tests {
             .adapter
             .create_connector()
             .map(Own::new)
-            .map_err(told)?;
+            .map_err(notified)?;
         let party = Party::new(&site.adapter, 1, SIZES)?;
         let refused = Slot::new()?;
         let nobody = (Source::Address(here(0)), here(1));
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn ndk_gen_06_a_request_that_ends_inline_never_calls() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let queue = site.queue(8)?;
         let party = Party::new(&site.adapter, 1, SIZES)?;
         let slot = Slot::new()?;
@@ -118,10 +118,10 @@ mod tests {
             .adapter
             .create_connector()
             .map(Own::new)
-            .map_err(told)?;
+            .map_err(notified)?;
         let unconnected = connector.disconnect(slot.callback()?);
         assert!(unconnected.err() == Some(NtStatus::CONNECTION_INVALID));
-        let mr = party.pd.create_mr(false).map(Own::new).map_err(told)?;
+        let mr = party.pd.create_mr(false).map(Own::new).map_err(notified)?;
         let wrong = mr.deregister(slot.callback()?);
         assert!(wrong.err() == Some(NtStatus::INVALID_DEVICE_REQUEST));
         let sizes = SrqSizes {
@@ -143,7 +143,7 @@ mod tests {
         if !fault::needed() {
             return Ok(());
         }
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let queue = site.queue(8)?;
         let (slot, made) = (Slot::new()?, Slot::new()?);
         let resized = slot.callback()?;
@@ -170,7 +170,7 @@ mod tests {
         if !fault::needed() {
             return Ok(());
         }
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let queue = site.queue(8)?;
         let (slot, made) = (Slot::new()?, Slot::new()?);
         assert!(fault::plan_from(1));
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn ndk_gen_08_a_creation_s_callback_may_use_and_close_the_object() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         // Often, so that callbacks come before, while and after the call returns.
         for _ in 0..100 {
             let (closed, used) = (Slot::new()?, Slot::new()?);
@@ -214,7 +214,9 @@ mod tests {
                 }
             });
             let user = KBox::new(|_| (), GFP_KERNEL)?;
-            let answer = site.adapter.create_cq(8, None, user, made.map_err(told)?);
+            let answer = site
+                .adapter
+                .create_cq(8, None, user, made.map_err(notified)?);
             assert!(matches!(answer, Ok(Progress::Pending)));
             assert!(closed.wait().is_some());
             // The request of the callback ended before the object did.
@@ -225,14 +227,14 @@ mod tests {
 
     #[test]
     fn ndk_gen_08_a_request_s_callback_may_close_the_object() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let pd = pd(&site.adapter)?;
         let buffer = Buffer::plain(4096)?;
         let described = Described::new(&buffer.bytes)?;
         for _ in 0..100 {
             let closed = Slot::new()?;
             let end = closed.callback()?;
-            let mut mr = pd.create_mr(false).map(Own::new).map_err(told)?;
+            let mut mr = pd.create_mr(false).map(Own::new).map_err(notified)?;
             let object = mr.give_up()?;
             let itself = object.clone();
             let registered = done(GFP_KERNEL, move |status: NtStatus| {
@@ -241,7 +243,7 @@ mod tests {
                     itself.close(end);
                 }
             });
-            let answer = object.register(described.mdl(), 4096, 0, registered.map_err(told)?);
+            let answer = object.register(described.mdl(), 4096, 0, registered.map_err(notified)?);
             assert!(matches!(answer, Ok(Progress::Pending)));
             drop(object);
             assert!(closed.wait().is_some());
@@ -251,12 +253,12 @@ mod tests {
 
     #[test]
     fn ndk_gen_08_a_connect_s_callback_may_close_the_connector() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let party = Party::new(&site.adapter, 1, SIZES)?;
         for _ in 0..50 {
             let closed = Slot::new()?;
             let end = closed.callback()?;
-            let connector = site.adapter.create_connector().map_err(told)?;
+            let connector = site.adapter.create_connector().map_err(notified)?;
             let itself = connector.clone();
             let refused = done(GFP_KERNEL, move |_: NtStatus| {
                 itself.close(end);
@@ -267,7 +269,7 @@ mod tests {
                 nobody,
                 READS,
                 KVec::new(),
-                refused.map_err(told)?,
+                refused.map_err(notified)?,
             );
             assert!(matches!(answer, Ok(Progress::Pending)));
             drop(connector);
@@ -303,9 +305,9 @@ mod tests {
         Ok(())
     }
 
-    /// Whether the close of one object waits for that of the other, and no longer.
-    fn waits<A: Object, S: Object>(
-        site: &Site,
+    /// Returns true if the close of one object waits for that of the other, and no longer.
+    fn waits<A: ObjectType, S: ObjectType>(
+        site: &TestHost,
         antecedent: &mut Own<A>,
         successor: &mut Own<S>,
     ) -> Result<bool> {
@@ -321,15 +323,17 @@ mod tests {
     }
 
     /// The same for an adapter and what is made of it.
-    fn adapter_waits<S: Object>(make: impl FnOnce(&Site) -> Result<Own<S>>) -> Result<bool> {
-        let site = Site::new()?;
+    fn adapter_waits<S: ObjectType>(
+        make: impl FnOnce(&TestHost) -> Result<Own<S>>,
+    ) -> Result<bool> {
+        let site = TestHost::new()?;
         let mut successor = make(&site)?;
         let mut adapter = Own::new(site.adapter.clone());
         waits(&site, &mut adapter, &mut successor)
     }
 
-    fn fresh<T: Object>(created: Created<T>) -> Result<Own<T>> {
-        created.map(Own::new).map_err(told)
+    fn fresh<T: ObjectType>(created: Created<T>) -> Result<Own<T>> {
+        created.map(Own::new).map_err(notified)
     }
 
     #[test]
@@ -355,7 +359,7 @@ mod tests {
 
     #[test]
     fn ndk_gen_10_domain_is_antecedent_of_regions_windows_and_queues() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         for fast in [false, true] {
             let mut domain = pd(&site.adapter)?;
             let mut mr = fresh(domain.create_mr(fast))?;
@@ -381,7 +385,7 @@ mod tests {
 
     #[test]
     fn ndk_gen_10_each_queue_is_antecedent_of_its_queue_pairs() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let domain = pd(&site.adapter)?;
         for which in 0..2 {
             let (mut receives, mut requests) = (site.queue(8)?, site.queue(8)?);
@@ -416,7 +420,7 @@ mod tests {
             .a
             .qp
             .bind(1, buffer.mr()?, &mw, range, op_flags::ALLOW_REMOTE_READ);
-        bound.map_err(told)?;
+        bound.map_err(notified)?;
         assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
         let mr = buffer.mr.as_mut().ok_or(EINVAL)?;
         assert!(waits(&pair.site, mr, &mut mw)?);
@@ -447,7 +451,7 @@ mod tests {
 
     #[test]
     fn ndk_gen_10_shared_endpoint_and_queue_pair_are_antecedents_of_a_connector() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let door = Door::new(&site.adapter)?;
         let mut party = Party::new(&site.adapter, 1, SIZES)?;
         let mut endpoint = made(|done| site.adapter.create_shared_endpoint(here(0), done))?;
@@ -471,7 +475,7 @@ mod tests {
 
     #[test]
     fn ndk_gen_10_what_was_never_made_keeps_nobody() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let mut domain = pd(&site.adapter)?;
         let sizes = crate::ndk::qp::Sizes {
             requests: u32::MAX,

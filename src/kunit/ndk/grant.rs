@@ -13,7 +13,7 @@ mod tests {
                 PAGE, //
             },
             pair::Pair,
-            reach::{
+            remote_access::{
                 invalidated,
                 registered,
                 takes_requests,
@@ -79,7 +79,8 @@ mod tests {
         Ok(())
     }
 
-    /// Whether the owner of a region that is registered with these flags may have a receive there.
+    /// Returns true if the owner of a region that is registered with these flags may have a receive
+    /// there.
     fn receives(flags: u32) -> Result<NtStatus> {
         let pair = Pair::new()?;
         let buffer = Buffer::fast(&pair.b.pd, PAGE, true)?;

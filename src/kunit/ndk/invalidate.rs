@@ -8,12 +8,15 @@ mod tests {
 
     use crate::{
         kunit::{
-            errand::Errand,
             ndk::{
-                await_::{
-                    told,
+                completion::{
+                    notified,
                     Own, //
                 },
+                host::{
+                    Plan,
+                    SIZES, //
+                }, //
                 memory::Buffer,
                 pair::Pair,
                 remote::{
@@ -30,11 +33,8 @@ mod tests {
                     write_one,
                     REMOTE_RESOURCES, //
                 },
-                site::{
-                    Plan,
-                    SIZES, //
-                }, //
             }, //
+            other_context::OtherContext,
         },
         ndk::{
             abi::request_tests::{
@@ -102,7 +102,7 @@ mod tests {
     fn ndk_inv_02_the_region_must_be_one_of_fast_registration() -> Result {
         let pair = Pair::new()?;
         // Made for it, and not even initialized.
-        let bare = pair.b.pd.create_mr(true).map(Own::new).map_err(told)?;
+        let bare = pair.b.pd.create_mr(true).map(Own::new).map_err(notified)?;
         let refused = Err(NtStatus::INVALID_PARAMETER);
         assert!(pair.b.qp.invalidate_mr(1, &bare, 0) == refused);
         assert!(pair.b.requests.is_silent() && is_up(&pair.b));
@@ -117,7 +117,7 @@ mod tests {
     fn ndk_inv_03_what_is_neither_is_refused_inline() -> Result {
         let pair = Pair::new()?;
         let normal = pair.b.buffer(4096, 5)?;
-        let idle = pair.b.pd.create_mr(false).map(Own::new).map_err(told)?;
+        let idle = pair.b.pd.create_mr(false).map(Own::new).map_err(notified)?;
         let refused = Err(NtStatus::INVALID_PARAMETER);
         for flags in [0, SILENT_SUCCESS, DEFER] {
             assert!(pair.b.qp.invalidate_mr(1, normal.mr()?, flags) == refused);
@@ -176,7 +176,7 @@ mod tests {
         }
         let rights = ALLOW_REMOTE_READ | ALLOW_REMOTE_WRITE;
         let posted = memory.fast_register(&pair.b.qp, 5, rights)?;
-        posted.map_err(told)?;
+        posted.map_err(notified)?;
         let told_first =
             flags & SILENT_SUCCESS != 0 || pair.b.requests.brings(1, NtStatus::SUCCESS);
         match told_first && pair.b.requests.brings(5, NtStatus::SUCCESS) {
@@ -205,7 +205,7 @@ mod tests {
         let pair = Pair::new()?;
         let memory = opened(&pair.b, 4096)?;
         let (qp, mr) = ((*pair.b.qp).clone(), (*memory.mr()?).clone());
-        let errand = Errand::new(move || {
+        let errand = OtherContext::new(move || {
             // The completion tells whether it was taken.
             let _ = qp.invalidate_mr(0xABCD_EF01_2345, &mr, 0);
         })?;

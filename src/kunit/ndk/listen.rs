@@ -20,18 +20,18 @@ mod tests {
         kunit::{
             harness::same,
             ndk::{
-                await_::{
+                completion::{
                     create,
                     made,
                     request,
                     Own,
                     Slot, //
                 },
-                dial::*,
-                site::{
+                connect_steps::*,
+                host::{
                     here,
                     Plan,
-                    Site,
+                    TestHost,
                     HERE, //
                 }, //
             }, //
@@ -57,12 +57,12 @@ mod tests {
         IpAddr::V6(Ipv6Addr::UNSPECIFIED),
     ];
 
-    fn endpoint(site: &Site, at: SocketAddr) -> Result<Own<SharedEndpoint>> {
+    fn endpoint(site: &TestHost, at: SocketAddr) -> Result<Own<SharedEndpoint>> {
         made(|done| site.adapter.create_shared_endpoint(at, done))
     }
 
     /// What making a shared endpoint gives.
-    fn try_endpoint(site: &Site, at: SocketAddr) -> Result<NtStatus> {
+    fn try_endpoint(site: &TestHost, at: SocketAddr) -> Result<NtStatus> {
         let made = create(|done| site.adapter.create_shared_endpoint(at, done))?;
         Ok(made.map_or_else(|status| status, |_| NtStatus::SUCCESS))
     }
@@ -71,15 +71,15 @@ mod tests {
         Source::shared(endpoint)
     }
 
-    /// Whether a close is pending, and stays so.
-    fn is_open(site: &Site, closed: &(Progress, Arc<Slot<()>>)) -> bool {
+    /// Returns true if a close is pending, and stays so.
+    fn is_open(site: &TestHost, closed: &(Progress, Arc<Slot<()>>)) -> bool {
         site.settle();
         matches!(closed.0, Progress::Pending) && closed.1.calls.get() == 0
     }
 
     #[test]
     fn ndk_lstn_01_an_address_has_one_listener_and_is_one_of_the_device() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         for ip in BOTH {
             let gate = Gate::new(&site, ip)?;
             let shared = endpoint(&site, any(ip))?;
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn ndk_lstn_01_port_0_fails_when_every_port_is_in_use() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let mut held = all_ports(&site, HERE)?;
         let none = NtStatus::TOO_MANY_ADDRESSES;
         assert!(same(try_listen(&site, here(0))?, none));
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn ndk_lstn_01_a_listener_that_failed_may_try_again() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let gate = Gate::new(&site, HERE)?;
         let listener = listener(&site)?;
         for (at, status) in [
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn ndk_lstn_02_each_request_is_one_event_with_a_fresh_connector() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let gate = Gate::new(&site, HERE)?;
         let mut requests = KVec::new();
         for context in 1..=3 {
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn ndk_lstn_03_the_address_tells_the_port_that_was_chosen() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         for ip in BOTH {
             let gate = Gate::new(&site, ip)?;
             let shared = endpoint(&site, any(ip))?;
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn ndk_lstn_03_who_does_not_listen_has_no_address() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let gate = Gate::new(&site, HERE)?;
         let listener = listener(&site)?;
         let silent = Err(NtStatus::INVALID_DEVICE_STATE);
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn ndk_shep_01_one_address_connects_to_many_destinations() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         for ip in BOTH {
             let from = endpoint(&site, any(ip))?;
             let mut up = KVec::new();
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn ndk_shep_01_its_address_is_a_free_one_of_the_device() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         for ip in BOTH {
             let gate = Gate::new(&site, ip)?;
             let first = endpoint(&site, any(ip))?;
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn ndk_shep_01_no_memory_is_no_endpoint() -> Result {
-        let (site, at) = (Site::new()?, here(50_000));
+        let (site, at) = (TestHost::new()?, here(50_000));
         for n in 1.. {
             // Where the kernel fails no allocation there is nothing to see.
             let planned = fault::plan(n);
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn ndk_shep_02_a_destination_is_connected_once() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let (from, gate) = (endpoint(&site, here(0))?, Gate::new(&site, HERE)?);
         let (a, b) = (party(&site, 0xA)?, party(&site, 0xB)?);
         let (mut ours, _theirs) = link(&site, &gate, (&a, &b), shared(&from))?;
@@ -361,7 +361,7 @@ mod tests {
 
     #[test]
     fn ndk_shep_03_connectors_keep_the_shared_endpoint() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let mut from = endpoint(&site, here(0))?;
         let at = from.address();
         let gates = [Gate::new(&site, HERE)?, Gate::new(&site, HERE)?];

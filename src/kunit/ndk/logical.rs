@@ -15,23 +15,23 @@ mod tests {
             }, //
         },
         kunit::ndk::{
-            await_::told,
+            completion::notified,
+            host::{
+                TestHost,
+                NAME, //
+            }, //
             memory::{
                 Buffer,
                 PAGE, //
             },
             pair::Pair,
-            reach::{
+            remote_access::{
                 is_over,
                 FENCE,
                 INLINE,
                 LOCAL_INVALIDATE,
                 REMOTE_RESOURCES, //
             },
-            site::{
-                Site,
-                NAME, //
-            }, //
         },
         ndk::{
             abi::lam_tests::{
@@ -53,9 +53,9 @@ mod tests {
     const BUFFER_TOO_SMALL: i32 = 0xC000_0023u32 as i32;
 
     /// A consumer in C, which goes before its site.
-    fn opened() -> Result<(Site, Opened)> {
-        let site = Site::new()?;
-        let opened = Opened::new(&site.context, NAME).map_err(told)?;
+    fn opened() -> Result<(TestHost, Opened)> {
+        let site = TestHost::new()?;
+        let opened = Opened::new(&site.context, NAME).map_err(notified)?;
         Ok((site, opened))
     }
 
@@ -291,7 +291,7 @@ mod tests {
         ] {
             let pair = Pair::new()?;
             let own = Buffer::fast(&pair.a.pd, PAGE, false)?;
-            crate::kunit::ndk::reach::registered(&pair.a, &own, 0x10)?;
+            crate::kunit::ndk::remote_access::registered(&pair.a, &own, 0x10)?;
             let mut victim = pair.b.buffer(PAGE, 7)?;
             victim.fill(0x22);
             let to = Remote {
@@ -334,7 +334,7 @@ mod tests {
         let token = pair.b.pd.privileged_token();
         let normal = pair.b.buffer(PAGE, 7)?;
         let fast = Buffer::fast(&pair.b.pd, PAGE, true)?;
-        let mw = crate::kunit::ndk::reach::window(&pair.b)?;
+        let mw = crate::kunit::ndk::remote_access::window(&pair.b)?;
         for mr in [normal.mr()?, fast.mr()?] {
             assert!(mr.local_token() != token && mr.remote_token() != token);
         }

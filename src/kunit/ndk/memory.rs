@@ -4,9 +4,9 @@
 
 use kernel::prelude::*;
 
-use super::await_::{
+use super::completion::{
+    notified,
     request,
-    told,
     Own, //
 };
 use crate::{
@@ -65,19 +65,19 @@ impl Buffer {
     /// Bytes with a normal region over all of them. May sleep.
     pub(super) fn registered(pd: &Ref<Pd>, len: usize, flags: u32) -> Result<Self> {
         let mut buffer = Self::plain(len)?;
-        let mr = pd.create_mr(false).map(Own::new).map_err(told)?;
+        let mr = pd.create_mr(false).map(Own::new).map_err(notified)?;
         let status = buffer.register(&mr, flags)?;
         buffer.mr = Some(mr);
         match status {
             NtStatus::SUCCESS => Ok(buffer),
-            status => Err(told(status)),
+            status => Err(notified(status)),
         }
     }
 
     /// Bytes with a normal region whose addresses begin at `base`, which is no memory. May sleep.
     pub(super) fn displaced(pd: &Ref<Pd>, len: usize, flags: u32, base: u64) -> Result<Self> {
         let mut buffer = Self::plain(len)?;
-        let mr = pd.create_mr(false).map(Own::new).map_err(told)?;
+        let mr = pd.create_mr(false).map(Own::new).map_err(notified)?;
         let mut described = Described::new(&buffer.bytes)?;
         // CAST: 64-bit addresses.
         described.displace(0, base.wrapping_sub(buffer.addr()) as usize);
@@ -87,21 +87,21 @@ impl Buffer {
         buffer.mr = Some(mr);
         match status {
             NtStatus::SUCCESS => Ok(buffer),
-            status => Err(told(status)),
+            status => Err(notified(status)),
         }
     }
 
     /// Bytes with a region that is initialized for fast registration. May sleep.
     pub(super) fn fast(pd: &Ref<Pd>, len: usize, may_be_remote: bool) -> Result<Self> {
         let mut buffer = Self::plain(len)?;
-        let mr = pd.create_mr(true).map(Own::new).map_err(told)?;
+        let mr = pd.create_mr(true).map(Own::new).map_err(notified)?;
         // CAST: a test's size.
         let pages = (buffer.bytes.len() / PAGE) as u32;
         let status = request(|done| mr.initialize(pages, may_be_remote, done))?;
         buffer.mr = Some(mr);
         match status {
             NtStatus::SUCCESS => Ok(buffer),
-            status => Err(told(status)),
+            status => Err(notified(status)),
         }
     }
 
@@ -189,7 +189,7 @@ impl Buffer {
         }
     }
 
-    /// Whether `len` bytes from `at` on were never written.
+    /// Returns true if `len` bytes from `at` on were never written.
     pub(super) fn is_blank(&self, at: usize, len: usize) -> bool {
         let bytes = self.bytes.get(at..at + len).unwrap_or_default();
         bytes.len() == len && bytes.iter().all(|b| *b == 0)
@@ -201,7 +201,7 @@ impl Buffer {
         self.addr() + (at * PAGE) as u64
     }
 
-    /// Whether `len` bytes from `at` on are those of the pattern that begins with `seed`.
+    /// Returns true if `len` bytes from `at` on are those of the pattern that begins with `seed`.
     pub(super) fn has(&self, seed: u8, at: usize, len: usize) -> bool {
         let bytes = self.bytes.get(at..at + len).unwrap_or_default();
         let mut same = bytes.iter().enumerate();

@@ -6,9 +6,9 @@ use kernel::prelude::*;
 
 use super::{
     caller::Caller,
-    site::{
+    host::{
         Plan,
-        Site, //
+        TestHost, //
     }, //
 };
 use crate::{
@@ -30,8 +30,8 @@ const LONG: u32 = u32::MAX - 1;
 const DEPTH: u32 = 16;
 
 /// A queue that holds calls by that rule.
-fn moderated(interval_us: u32, count: u32) -> Result<(Site, Caller)> {
-    let site = Site::new()?;
+fn moderated(interval_us: u32, count: u32) -> Result<(TestHost, Caller)> {
+    let site = TestHost::new()?;
     let queue = Caller::new(&site.adapter, DEPTH)?;
     match queue.cq.moderate(interval_us, count) {
         NtStatus::SUCCESS => Ok((site, queue)),
@@ -45,13 +45,13 @@ fn arm_and_push(queue: &Caller, count: u32) -> bool {
     queue.push_all(RECEIVE, count)
 }
 
-/// Whether calls are made as they fall due, the queue having called `calls` times.
+/// Returns true if calls are made as they fall due, the queue having called `calls` times.
 fn is_off(queue: &Caller, calls: u32) -> bool {
     queue.take(DEPTH);
     arm_and_push(queue, 1) && queue.has_told(calls + 1, NtStatus::SUCCESS)
 }
 
-/// Whether calls wait for `count` completions, the queue having called `calls` times.
+/// Returns true if calls wait for `count` completions, the queue having called `calls` times.
 fn waits_for(queue: &Caller, count: u32, calls: u32) -> bool {
     queue.take(DEPTH);
     arm_and_push(queue, count - 1)
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn ndk_mod_01_off_on_a_new_queue_and_with_no_interval() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let queue = Caller::new(&site.adapter, DEPTH)?;
         assert!(is_off(&queue, 0));
         for (count, calls) in [0, 1, 2, DEPTH, NONE].into_iter().zip((1..).step_by(2)) {
@@ -270,7 +270,7 @@ mod tests {
             limits,
             ..Plan::PLAIN
         };
-        let site = Site::with(&plan)?;
+        let site = TestHost::with(&plan)?;
         let queue = Caller::new(&site.adapter, DEPTH)?;
         for (interval, count) in [(0, 0), (0, NONE), (NONE, 3), (LONG, 3), (NONE, NONE)] {
             assert!(queue.cq.moderate(interval, count) == NtStatus::NOT_SUPPORTED);
@@ -286,7 +286,7 @@ mod tests {
     fn ndk_mod_07_a_held_call_is_made_though_nothing_is_left_to_tell() -> Result {
         let (_site, queue) = moderated(NONE, 3)?;
         assert!(arm_and_push(&queue, 2) && queue.take(DEPTH) == 2 && queue.has_called(0));
-        // An arm that waits is told by it, too: nothing is present.
+        // An arm that waits is notified by it, too: nothing is present.
         queue.cq.arm(notify::ANY);
         assert!(queue.has_called(0));
         assert!(queue.push(RECEIVE) && queue.has_called(1));

@@ -20,17 +20,17 @@ use kernel::{
 };
 
 use super::{
-    await_::{
+    completion::{
         Own,
         Slot, //
     },
-    site::Site, //
+    host::TestHost, //
 };
 use crate::{
     ndk::{
         call::Done,
         life::{
-            Object,
+            ObjectType,
             Ref, //
         },
         status::{
@@ -56,7 +56,7 @@ const MOST: u32 = 100;
 /// keep notes of their own, which take a fault once in a while.
 const TRIES: u32 = 3;
 
-/// Whether faults can be had at all; an error where they ought to be and are not. The test
+/// Returns true if faults can be had at all; an error where they ought to be and are not. The test
 /// counts as skipped without them.
 pub(super) fn has_faults() -> Result<bool> {
     match is_available() == cfg!(all(CONFIG_FAILSLAB, MODULE)) {
@@ -67,39 +67,39 @@ pub(super) fn has_faults() -> Result<bool> {
 
 /// A fault of one run of a call.
 pub(super) struct Strike<'a> {
-    pub(super) site: &'a Site,
+    pub(super) site: &'a TestHost,
     /// Which allocation fails, from 1 on; 0 for none.
     n: u32,
     /// Those behind it fail, too.
     rest: bool,
     /// It is one of the work functions'.
-    later: bool,
+    defer: bool,
     pub(super) struck: bool,
     /// Some part of the call came through a fault.
     pub(super) survived: bool,
 }
 
 impl<'a> Strike<'a> {
-    pub(super) const fn none(site: &'a Site) -> Self {
+    pub(super) const fn none(site: &'a TestHost) -> Self {
         Self {
             site,
             n: 0,
             rest: false,
-            later: false,
+            defer: false,
             struck: false,
             survived: false,
         }
     }
 
-    /// Whether a work function was struck.
+    /// Returns true if a work function was struck.
     pub(super) const fn fails_later(&self) -> bool {
-        self.later && self.struck
+        self.defer && self.struck
     }
 
     /// From here on work functions fail, if they are to. Nothing else may be under way.
     pub(super) fn begin(&self) {
         self.site.settle();
-        if self.later && self.n > 0 {
+        if self.defer && self.n > 0 {
             let _ = match self.rest {
                 true => plan_from(self.n),
                 false => plan(self.n),
@@ -110,14 +110,14 @@ impl<'a> Strike<'a> {
     /// What [`Strike::begin`] began ends.
     pub(super) fn end(&mut self) {
         self.site.settle();
-        if self.later && self.n > 0 {
+        if self.defer && self.n > 0 {
             self.struck |= planned_struck();
         }
     }
 
-    /// Makes the part of a call that is its caller's; says whether it was struck.
+    /// Makes the part of a call that is its caller's; returns true if it was struck.
     pub(super) fn inline<R>(&mut self, call: impl FnOnce() -> R) -> (R, bool) {
-        if self.later || self.n == 0 {
+        if self.defer || self.n == 0 {
             return (call(), false);
         }
         let guard = match self.rest {
@@ -160,7 +160,7 @@ impl<'a> Strike<'a> {
     }
 
     /// Makes a call that creates an object.
-    pub(super) fn create<T: Object>(
+    pub(super) fn create<T: ObjectType>(
         &mut self,
         call: impl FnOnce(Done<Result<Ref<T>, NtStatus>>) -> Answer<Ref<T>>,
     ) -> Result<Result<Own<T>, i32>> {
@@ -188,7 +188,7 @@ pub(super) fn once<T: Send + 'static>(slot: &Arc<Slot<T>>, calls: u32) -> Result
 }
 
 /// Closes what a call has created; the status of the call.
-pub(super) fn closed<T: Object>(made: Result<Own<T>, i32>) -> Result<i32> {
+pub(super) fn closed<T: ObjectType>(made: Result<Own<T>, i32>) -> Result<i32> {
     match made {
         Ok(mut object) => match object.close_and_wait()? {
             true => Ok(NtStatus::SUCCESS.raw()),
@@ -202,7 +202,7 @@ pub(super) fn closed<T: Object>(made: Result<Own<T>, i32>) -> Result<i32> {
 #[derive(Debug)]
 pub(super) struct Struck {
     inline: u32,
-    later: u32,
+    defer: u32,
     /// How many of them were survived.
     survived: u32,
 }
@@ -211,12 +211,12 @@ pub(super) struct Struck {
 const NOTES: u32 = 2;
 
 impl Struck {
-    /// Whether the call has so many allocations in its caller's context and in its work, and
-    /// survived so many faults.
-    pub(super) fn is_by(&self, inline: u32, later: u32, survived: u32) -> bool {
+    /// Returns true if the call has so many allocations in its caller's context and in its work,
+    /// and survived so many faults.
+    pub(super) fn is_by(&self, inline: u32, defer: u32, survived: u32) -> bool {
         let wanted = [
             (self.inline, inline),
-            (self.later, later),
+            (self.defer, defer),
             (self.survived, survived),
         ];
         let fine = wanted.into_iter().all(|(got, want)| match want {
@@ -224,7 +224,7 @@ impl Struck {
             _ => (want..=want + NOTES).contains(&got),
         });
         if !fine {
-            pr_err!("{:?}, not {}, {}, {}\n", self, inline, later, survived);
+            pr_err!("{:?}, not {}, {}, {}\n", self, inline, defer, survived);
         }
         fine
     }
@@ -235,7 +235,7 @@ impl Struck {
 /// `call` makes the call with the fault that it is given, undoes it if it succeeded, and gives its
 /// status. An error where something else comes of a fault than the head of this file says.
 pub(super) fn everywhere(
-    site: &Site,
+    site: &TestHost,
     mut call: impl FnMut(&mut Strike<'_>) -> Result<i32>,
 ) -> Result<Struck> {
     each(site, |strike| {
@@ -258,9 +258,10 @@ pub(super) fn everywhere(
 
 /// Runs something with a fault at each of its allocations, in all four ways.
 ///
-/// `run` says whether the fault, if there was one, did what it has to; false when it was survived.
+/// `run` returns true if the fault, if there was one, did what it has to; false when it was
+/// survived.
 pub(super) fn each(
-    site: &Site,
+    site: &TestHost,
     mut run: impl FnMut(&mut Strike<'_>) -> Result<bool>,
 ) -> Result<Struck> {
     // Makes what is made once.
@@ -268,13 +269,13 @@ pub(super) fn each(
     let mut counts = [0; 4];
     let mut survived = 0;
     let ways = [(false, false), (true, false), (false, true), (true, true)];
-    for (count, (later, rest)) in counts.iter_mut().zip(ways) {
+    for (count, (defer, rest)) in counts.iter_mut().zip(ways) {
         let mut tries = 0;
         while *count < MOST {
             let mut strike = Strike {
                 n: *count + 1,
                 rest,
-                later,
+                defer,
                 ..Strike::none(site)
             };
             let did_harm = run(&mut strike)?;
@@ -286,7 +287,7 @@ pub(super) fn each(
                 continue;
             }
             if !did_harm && rest {
-                pr_err!("survived all faults from {} on, {}\n", *count + 1, later);
+                pr_err!("survived all faults from {} on, {}\n", *count + 1, defer);
                 return Err(EPROTO);
             }
             survived += u32::from(!did_harm);
@@ -298,13 +299,13 @@ pub(super) fn each(
     }
     Ok(Struck {
         inline: counts[0],
-        later: counts[1],
+        defer: counts[1],
         survived,
     })
 }
 
 /// Runs something that must not allocate, in the caller's context or in work functions.
-pub(super) fn never<R>(site: &Site, run: impl FnOnce() -> Result<R>) -> Result<R> {
+pub(super) fn never<R>(site: &TestHost, run: impl FnOnce() -> Result<R>) -> Result<R> {
     site.settle();
     plan_from(1);
     let guard = FailNth::from_nth(1);

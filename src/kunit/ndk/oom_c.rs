@@ -8,11 +8,17 @@ use kernel::{
 };
 
 use super::{
-    await_::{
-        told,
+    completion::{
+        notified,
         Own,
         Slot, //
     },
+    host::{
+        here,
+        TestHost,
+        NAME,
+        SIZES, //
+    }, //
     memory::{
         Buffer,
         PAGE, //
@@ -29,12 +35,6 @@ use super::{
         Party,
         READS, //
     },
-    site::{
-        here,
-        Site,
-        NAME,
-        SIZES, //
-    }, //
 };
 use crate::{
     engine::status::Status,
@@ -56,8 +56,8 @@ const NO_MEMORY: i32 = NtStatus::INSUFFICIENT_RESOURCES.raw();
 
 /// Runs a test on a site, which is left alone if the test failed: it would wait for objects in C
 /// that nobody closes.
-fn on_site(test: impl FnOnce(&Site) -> Result) -> Result {
-    let site = Site::new()?;
+fn on_site(test: impl FnOnce(&TestHost) -> Result) -> Result {
+    let site = TestHost::new()?;
     let result = test(&site);
     if result.is_err() {
         core::mem::forget(site);
@@ -66,15 +66,15 @@ fn on_site(test: impl FnOnce(&Site) -> Result) -> Result {
 }
 
 /// What became of a creation.
-type Made = Result<c::Object, i32>;
+type Made = Result<c::ObjectType, i32>;
 
 /// Creates an object, with the fault, and waits for it.
 fn create(strike: &mut Strike<'_>, call: impl FnOnce(&c::Told) -> c::Given) -> Result<Made> {
-    let told = c::Told::new()?;
+    let notified = c::Told::new()?;
     strike.begin();
-    let ((status, object), _) = strike.inline(|| call(&told));
+    let ((status, object), _) = strike.inline(|| call(&notified));
     let made = match (status, object) {
-        (PENDING, None) => match (told.wait()?, told.object()) {
+        (PENDING, None) => match (notified.wait()?, notified.object()) {
             (SUCCESS, Some(object)) => Ok(object),
             (status, None) if status != SUCCESS => Err(status),
             // No status without an object, no object without a status.
@@ -85,38 +85,38 @@ fn create(strike: &mut Strike<'_>, call: impl FnOnce(&c::Told) -> c::Given) -> R
         (_, _) => return Err(EPROTO),
     };
     strike.end();
-    match told.calls() == u32::from(status == PENDING) {
+    match notified.calls() == u32::from(status == PENDING) {
         true => Ok(made),
         false => Err(EPROTO),
     }
 }
 
 /// The same without a fault.
-fn made(site: &Site, call: impl FnOnce(&c::Told) -> c::Given) -> Result<c::Object> {
+fn made(site: &TestHost, call: impl FnOnce(&c::Told) -> c::Given) -> Result<c::ObjectType> {
     create(&mut Strike::none(site), call)?.map_err(|_| EIO)
 }
 
 /// Makes a request, with the fault, and waits for its end.
 fn ended(strike: &mut Strike<'_>, call: impl FnOnce(&c::Told) -> i32) -> Result<i32> {
-    let told = c::Told::new()?;
+    let notified = c::Told::new()?;
     strike.begin();
-    let (status, _) = strike.inline(|| call(&told));
+    let (status, _) = strike.inline(|| call(&notified));
     let end = match status {
-        PENDING => told.wait()?,
+        PENDING => notified.wait()?,
         status => status,
     };
     strike.end();
-    match told.calls() == u32::from(status == PENDING) {
+    match notified.calls() == u32::from(status == PENDING) {
         true => Ok(end),
         false => Err(EPROTO),
     }
 }
 
 /// Closes an object, which needs no memory.
-fn close(site: &Site, object: c::Object) -> Result {
-    let told = c::Told::new()?;
-    let status = never(site, || match c::close(object, &told) {
-        PENDING => told.wait(),
+fn close(site: &TestHost, object: c::ObjectType) -> Result {
+    let notified = c::Told::new()?;
+    let status = never(site, || match c::close(object, &notified) {
+        PENDING => notified.wait(),
         status => Ok(status),
     })?;
     match status {
@@ -126,7 +126,7 @@ fn close(site: &Site, object: c::Object) -> Result {
 }
 
 /// Lets a creation fail everywhere, and its object close.
-fn creates(site: &Site, mut call: impl FnMut(&c::Told) -> c::Given) -> Result<Struck> {
+fn creates(site: &TestHost, mut call: impl FnMut(&c::Told) -> c::Given) -> Result<Struck> {
     everywhere(site, |strike| match create(strike, &mut call)? {
         Ok(object) => close(site, object).map(|()| SUCCESS),
         Err(status) => Ok(status),
@@ -148,10 +148,10 @@ fn step(strike: &mut Strike<'_>, mut call: impl FnMut() -> i32) -> Result<bool> 
 
 /// What the objects of a connection are made of.
 struct Base {
-    adapter: c::Object,
-    pd: c::Object,
-    cq: c::Object,
-    listener: c::Object,
+    adapter: c::ObjectType,
+    pd: c::ObjectType,
+    cq: c::ObjectType,
+    listener: c::ObjectType,
     arrivals: Arc<c::Told>,
 }
 
@@ -160,14 +160,18 @@ struct Base {
 fn connect(
     strike: &mut Strike<'_>,
     base: &Base,
-    shared: Option<c::Object>,
+    shared: Option<c::ObjectType>,
     ex: bool,
     [asked, accepted, completed, over]: &[Arc<c::Told>; 4],
 ) -> Result<i32> {
     let site = strike.site;
-    let active = made(site, |told| c::create_qp(base.pd, base.cq, None, told))?;
-    let passive = made(site, |told| c::create_qp(base.pd, base.cq, None, told))?;
-    let ours = made(site, |told| c::create_connector(base.adapter, told))?;
+    let active = made(site, |notified| {
+        c::create_qp(base.pd, base.cq, None, notified)
+    })?;
+    let passive = made(site, |notified| {
+        c::create_qp(base.pd, base.cq, None, notified)
+    })?;
+    let ours = made(site, |notified| c::create_connector(base.adapter, notified))?;
     let before = base.arrivals.calls();
     let at = c::address(base.listener).ok_or(EINVAL)?;
     let ends = (&here(0), &at);
@@ -185,8 +189,8 @@ fn connect(
     struck |= step(strike, || c::disconnect(ours, over))?;
     fine &= over.wait()? == SUCCESS;
     site.settle();
-    for told in [asked, accepted, completed, over] {
-        fine &= told.calls() == 1;
+    for notified in [asked, accepted, completed, over] {
+        fine &= notified.calls() == 1;
     }
     for object in [ours, theirs, active, passive] {
         close(site, object)?;
@@ -236,10 +240,10 @@ mod tests {
             let (status, adapter) = c::open(&site.context, NAME);
             let adapter = adapter.filter(|_| status == SUCCESS).ok_or(EIO)?;
             // Here only: its first region is made of a table that may be large.
-            let pd = made(site, |told| c::create_pd(adapter, told))?;
-            let first = made(site, |told| c::create_mw(pd, told))?;
-            let cq = made(site, |told| c::create_cq(adapter, 64, told))?;
-            let srq = made(site, |told| c::create_srq(pd, told))?;
+            let pd = made(site, |notified| c::create_pd(adapter, notified))?;
+            let first = made(site, |notified| c::create_mw(pd, notified))?;
+            let cq = made(site, |notified| c::create_cq(adapter, 64, notified))?;
+            let srq = made(site, |notified| c::create_srq(pd, notified))?;
             let arrivals = c::Told::new()?;
             // At once: the handle comes on top of what the Rust form takes.
             assert!(creates(site, |t| c::create_pd(adapter, t))?.is_by(3, 0, 0));
@@ -274,35 +278,43 @@ mod tests {
         on_site(|site| {
             let (status, adapter) = c::open(&site.context, NAME);
             let adapter = adapter.filter(|_| status == SUCCESS).ok_or(EIO)?;
-            let pd = made(site, |told| c::create_pd(adapter, told))?;
-            let mr = made(site, |told| c::create_mr(pd, false, told))?;
+            let pd = made(site, |notified| c::create_pd(adapter, notified))?;
+            let mr = made(site, |notified| c::create_mr(pd, false, notified))?;
             let buffer = Buffer::plain(2 * PAGE)?;
             let described = Described::new(&buffer.bytes)?;
             let struck = everywhere(site, |strike| {
-                match ended(strike, |told| c::register(mr, &described, 100, told))? {
-                    SUCCESS => ended(&mut Strike::none(site), |told| c::deregister(mr, told)),
+                match ended(strike, |notified| {
+                    c::register(mr, &described, 100, notified)
+                })? {
+                    SUCCESS => ended(&mut Strike::none(site), |notified| {
+                        c::deregister(mr, notified)
+                    }),
                     status => Ok(status),
                 }
             })?;
             // The completion and the work; the pieces, which survive one failure.
             assert!(struck.is_by(2, 1, 1));
             let struck = everywhere(site, |strike| {
-                let fast = made(site, |told| c::create_mr(pd, true, told))?;
-                let status = ended(strike, |told| c::initialize(fast, 4, told))?;
+                let fast = made(site, |notified| c::create_mr(pd, true, notified))?;
+                let status = ended(strike, |notified| c::initialize(fast, 4, notified))?;
                 close(site, fast)?;
                 Ok(status)
             })?;
             assert!(struck.is_by(2, 2, 2));
-            let cq = made(site, |told| c::create_cq(adapter, 8, told))?;
-            let struck = everywhere(site, |strike| ended(strike, |told| c::resize(cq, 16, told)))?;
+            let cq = made(site, |notified| c::create_cq(adapter, 8, notified))?;
+            let struck = everywhere(site, |strike| {
+                ended(strike, |notified| c::resize(cq, 16, notified))
+            })?;
             assert!(struck.is_by(2, 1, 1));
-            let srq = made(site, |told| c::create_srq(pd, told))?;
-            let struck = everywhere(site, |strike| ended(strike, |told| c::modify(srq, 8, told)))?;
+            let srq = made(site, |notified| c::create_srq(pd, notified))?;
+            let struck = everywhere(site, |strike| {
+                ended(strike, |notified| c::modify(srq, 8, notified))
+            })?;
             assert!(struck.is_by(2, 2, 2));
             let arrivals = c::Told::new()?;
             let struck = everywhere(site, |strike| {
                 let listener = made(site, |t| c::create_listener(adapter, &arrivals, t))?;
-                let status = ended(strike, |told| c::listen(listener, &here(0), told))?;
+                let status = ended(strike, |notified| c::listen(listener, &here(0), notified))?;
                 close(site, listener)?;
                 Ok(status)
             })?;
@@ -324,13 +336,17 @@ mod tests {
         on_site(|site| {
             let (status, adapter) = c::open(&site.context, NAME);
             let adapter = adapter.filter(|_| status == SUCCESS).ok_or(EIO)?;
-            let pd = made(site, |told| c::create_pd(adapter, told))?;
-            let cq = made(site, |told| c::create_cq(adapter, 64, told))?;
+            let pd = made(site, |notified| c::create_pd(adapter, notified))?;
+            let cq = made(site, |notified| c::create_cq(adapter, 64, notified))?;
             let arrivals = c::Told::new()?;
             let listener = made(site, |t| c::create_listener(adapter, &arrivals, t))?;
             let mut none = Strike::none(site);
             assert_eq!(
-                ended(&mut none, |told| c::listen(listener, &here(0), told))?,
+                ended(&mut none, |notified| c::listen(
+                    listener,
+                    &here(0),
+                    notified
+                ))?,
                 SUCCESS
             );
             let shared = made(site, |t| c::create_shared_endpoint(adapter, &here(0), t))?;
@@ -343,16 +359,16 @@ mod tests {
             };
             for (shared, ex) in [(None, false), (Some(shared), true)] {
                 let struck = everywhere(site, |strike| {
-                    let told = [
+                    let notified = [
                         c::Told::new()?,
                         c::Told::new()?,
                         c::Told::new()?,
                         c::Told::new()?,
                     ];
-                    let connected = connect(strike, &base, shared, ex, &told);
+                    let connected = connect(strike, &base, shared, ex, &notified);
                     if connected.is_err() {
                         // What is pending may still tell them.
-                        core::mem::forget(told);
+                        core::mem::forget(notified);
                     }
                     connected
                 })?;
@@ -379,7 +395,7 @@ mod tests {
                 .adapter
                 .create_connector()
                 .map(Own::new)
-                .map_err(told)?;
+                .map_err(notified)?;
             for n in [1, 2] {
                 let door = Door::new(&site.adapter)?;
                 let arrivals = c::Told::new()?;
@@ -389,9 +405,9 @@ mod tests {
                 assert!(asking.is_ok());
                 let theirs = door.arrivals.wait().ok_or(ETIMEDOUT)?;
                 let mut struck = false;
-                c::tell_request(&arrivals, theirs, |tell| {
+                c::tell_request(&arrivals, theirs, |notify| {
                     let guard = FailNth::new(n);
-                    tell();
+                    notify();
                     struck = guard.as_ref().is_some_and(FailNth::struck);
                 })?;
                 // The handle is all that is made for the event.

@@ -12,11 +12,16 @@ use kernel::{
 };
 
 use super::{
-    await_::{
-        told,
+    completion::{
+        notified,
         Own,
         Slot, //
     },
+    host::{
+        here,
+        TestHost,
+        SIZES, //
+    }, //
     oom::{
         each,
         has_faults,
@@ -30,11 +35,6 @@ use super::{
         Party,
         READS, //
     },
-    site::{
-        here,
-        Site,
-        SIZES, //
-    }, //
 };
 use crate::{
     engine::status::Status,
@@ -67,7 +67,7 @@ impl Attempt {
         self.complete == Some(NtStatus::SUCCESS) && accepted == Some(NtStatus::SUCCESS)
     }
 
-    /// Whether both sides know that there is no connection.
+    /// Returns true if both sides know that there is no connection.
     fn is_off(&self) -> bool {
         let accepted = self.passive.as_ref().map(|(_, status)| *status);
         let active = match self.complete {
@@ -132,7 +132,7 @@ fn step(
     match answer {
         Ok(Progress::Pending) => Ok(()),
         Ok(Progress::Done(())) => Err(EPROTO),
-        Err(status) => Err(told(status)),
+        Err(status) => Err(notified(status)),
     }
 }
 
@@ -186,7 +186,7 @@ fn attempt(
     })
 }
 
-/// Whether a message goes from one side to the other.
+/// Returns true if a message goes from one side to the other.
 fn works(active: &Party, passive: &Party) -> Result<bool> {
     passive.receive(1, &[])?;
     active.send(2, &[], 0)?;
@@ -206,7 +206,7 @@ fn connects(strike: &mut Strike<'_>, source: impl Fn() -> Source) -> Result<bool
         .adapter
         .create_connector()
         .map(Own::new)
-        .map_err(told)?;
+        .map_err(notified)?;
     let mut tried = attempt(strike, &ours, parties, &source)?;
     // A step that was refused was made again: that attempt goes through.
     let failed = !tried.is_up();
@@ -240,7 +240,7 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let struck = each(&site, |strike| {
             connects(strike, || Source::Address(here(0)))
         })?;
@@ -255,7 +255,7 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let mut none = Strike::none(&site);
         let adapter = &site.adapter;
         let shared = none.create(|done| adapter.create_shared_endpoint(here(0), done))?;
@@ -288,7 +288,7 @@ mod tests {
             .adapter
             .create_connector()
             .map(Own::new)
-            .map_err(told)?;
+            .map_err(notified)?;
         let slot = Slot::new()?;
         let to = (Source::Address(here(0)), pair.door.at);
         let asked = ours.connect(&party.qp, to, READS, data()?, slot.callback()?);
@@ -297,7 +297,7 @@ mod tests {
         assert!(wait_until(|| pair.door.arrivals.calls.get() == 2));
         let theirs = pair.door.arrival()?;
         never(site, || {
-            theirs.reject(&[]).map_err(told)?;
+            theirs.reject(&[]).map_err(notified)?;
             let status = slot.wait().ok_or(ETIMEDOUT)?;
             assert!(status == NtStatus::of(Status::Refused));
             Ok(())

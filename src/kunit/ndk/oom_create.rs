@@ -5,10 +5,19 @@
 use kernel::prelude::*;
 
 use super::{
-    await_::{
+    completion::{
         Own,
         Slot, //
     },
+    host::{
+        here,
+        pd,
+        Plan,
+        Queue,
+        TestHost,
+        NAME,
+        SIZES, //
+    }, //
     memory::Buffer,
     oom::{
         closed,
@@ -22,28 +31,19 @@ use super::{
         Pair,
         READS, //
     },
-    site::{
-        here,
-        pd,
-        Plan,
-        Queue,
-        Site,
-        NAME,
-        SIZES, //
-    }, //
 };
 use crate::{
     engine::memory::CHUNK_BYTES,
     ndk::{
         adapter::{
             open,
-            Which,
+            OpenBy,
             VERSION, //
         },
         connector::Source,
         cq::CqUser,
         life::{
-            Object,
+            ObjectType,
             Ref, //
         },
         qp::Sizes,
@@ -82,13 +82,13 @@ fn cq_user() -> Result<CqUser> {
 }
 
 /// Closes what came at once.
-fn closed_now<T: Object>(made: Result<Ref<T>, NtStatus>) -> Result<i32> {
+fn closed_now<T: ObjectType>(made: Result<Ref<T>, NtStatus>) -> Result<i32> {
     closed(made.map(Own::new).map_err(NtStatus::raw))
 }
 
 /// Lets a creation that is over at once fail everywhere.
-fn at_once<T: Object>(
-    site: &Site,
+fn at_once<T: ObjectType>(
+    site: &TestHost,
     mut create: impl FnMut(&mut Strike<'_>) -> Result<Result<Ref<T>, NtStatus>>,
 ) -> Result<Struck> {
     everywhere(site, |strike| {
@@ -108,10 +108,10 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let struck = everywhere(&site, |strike| {
             strike.begin();
-            let which = Which::Name(NAME);
+            let which = OpenBy::Name(NAME);
             let (opened, _) = strike.inline(|| open(&site.context, &which, VERSION));
             strike.end();
             Ok(match opened {
@@ -132,7 +132,7 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let adapter = &site.adapter;
         let domain = pd(adapter)?;
         let struck = at_once(&site, |strike| Ok(strike.inline(|| adapter.create_pd()).0))?;
@@ -160,7 +160,7 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         // 2048 results are more than a page, 16 are less.
         for depth in [16, 2048] {
             let struck = everywhere(&site, |strike| {
@@ -168,7 +168,7 @@ mod tests {
                 let made = strike.create(|done| site.adapter.create_cq(depth, None, user, done))?;
                 closed(made)
             })?;
-            // The work; those who use it, who is told, the ring, the queue, the object. (The
+            // The work; those who use it, who is notified, the ring, the queue, the object. (The
             // adapter has room for it in its list.)
             assert!(struck.is_by(1, 5, 1));
         }
@@ -180,7 +180,7 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let domain = pd(&site.adapter)?;
         for depth in [16, 2048] {
             let sizes = SrqSizes {
@@ -202,7 +202,7 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let domain = pd(&site.adapter)?;
         let shared = SrqSizes {
             depth: 16,
@@ -221,8 +221,8 @@ mod tests {
                     let made = strike.create(|done| domain.create_qp(cqs, srq, 0, sizes, done))?;
                     closed(made)
                 })?;
-                // The rings and their elements; the queue pair, who is told, two lists of users,
-                // the object; with a shared queue its list, and no ring of receives.
+                // The rings and their elements; the queue pair, who is notified, two lists of
+                // users, the object; with a shared queue its list, and no ring of receives.
                 assert!(match srq {
                     None => struck.is_by(1, 9, 5),
                     Some(_) => struck.is_by(1, 8, 4),
@@ -237,7 +237,7 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let domain = pd(&site.adapter)?;
         let struck = everywhere(&site, |strike| {
             closed(strike.create(|done| domain.create_mw(done))?)
@@ -257,9 +257,9 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        let outer = Site::new()?;
+        let outer = TestHost::new()?;
         let struck = everywhere(&outer, |strike| {
-            let site = Site::new()?;
+            let site = TestHost::new()?;
             let domain = pd(&site.adapter)?;
             site.settle();
             closed(strike.create(|done| domain.create_mw(done))?)
@@ -277,7 +277,7 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let struck = everywhere(&site, |strike| {
             let user = KBox::new(|_| (), GFP_KERNEL)?;
             let mut listener = Own::new(site.adapter.create_listener(user).map_err(|_| EIO)?);
@@ -367,7 +367,7 @@ mod tests {
         Ok(())
     }
 
-    fn close_without<T: Object>(site: &Site, object: Option<&mut Own<T>>) -> Result {
+    fn close_without<T: ObjectType>(site: &TestHost, object: Option<&mut Own<T>>) -> Result {
         let object = object.ok_or(EINVAL)?.give_up()?;
         let slot = Slot::new()?;
         let done = slot.callback()?;

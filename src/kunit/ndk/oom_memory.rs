@@ -5,10 +5,14 @@
 use kernel::prelude::*;
 
 use super::{
-    await_::{
-        told,
+    completion::{
+        notified,
         Own, //
     },
+    host::{
+        pd,
+        TestHost, //
+    }, //
     memory::{
         Buffer,
         PAGE, //
@@ -20,10 +24,6 @@ use super::{
         Strike, //
     },
     pair::Pair,
-    site::{
-        pd,
-        Site, //
-    }, //
 };
 use crate::{
     ndk::{
@@ -50,7 +50,7 @@ fn raw(posted: Result<(), NtStatus>) -> i32 {
 
 /// Invalidates what a test has left, and waits for that.
 fn tidy(pair: &Pair, posted: Result<(), NtStatus>) -> Result {
-    posted.map_err(told)?;
+    posted.map_err(notified)?;
     match pair.a.requests.brings(99, NtStatus::SUCCESS) {
         true => Ok(()),
         false => Err(EPROTO),
@@ -66,7 +66,7 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let domain = pd(&site.adapter)?;
         // The pieces of so many pages are described in less than a page, or in pages that may fail.
         for pages in [4, 1024] {
@@ -74,7 +74,7 @@ mod tests {
             let described = Described::new(&buffer.bytes)?;
             // CAST: widening.
             let len = buffer.bytes.len() as u64;
-            let mr = domain.create_mr(false).map(Own::new).map_err(told)?;
+            let mr = domain.create_mr(false).map(Own::new).map_err(notified)?;
             let struck = everywhere(&site, |strike| {
                 let status = strike.request(|done| mr.register(described.mdl(), len, 1, done))?;
                 if status != SUCCESS {
@@ -96,10 +96,10 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let domain = pd(&site.adapter)?;
         let buffer = Buffer::plain(PAGE)?;
-        let mr = domain.create_mr(false).map(Own::new).map_err(told)?;
+        let mr = domain.create_mr(false).map(Own::new).map_err(notified)?;
         let struck = everywhere(&site, |strike| {
             if mr.local_token().raw() == 0 {
                 assert!(buffer.register(&mr, mr_flags::LOCAL_WRITE)? == NtStatus::SUCCESS);
@@ -118,11 +118,11 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let domain = pd(&site.adapter)?;
         for pages in [4, 1024] {
             let struck = everywhere(&site, |strike| {
-                let mr = domain.create_mr(true).map(Own::new).map_err(told)?;
+                let mr = domain.create_mr(true).map(Own::new).map_err(notified)?;
                 let status = strike.request(|done| mr.initialize(pages, true, done))?;
                 if status != SUCCESS {
                     // The same region may be tried again.
@@ -145,7 +145,7 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let domain = pd(&site.adapter)?;
         let sizes = SrqSizes {
             depth: 8,
@@ -210,7 +210,7 @@ mod tests {
                 // What was taken before is carried out, and the same region serves again.
                 site.settle();
                 assert!(pair.a.requests.poll().is_none());
-                chain(3).map_err(told)?;
+                chain(3).map_err(notified)?;
             }
             assert!(pair.a.requests.brings(3, NtStatus::SUCCESS));
             tidy(&pair, qp.invalidate_mr(99, mr, 0))?;
@@ -242,7 +242,7 @@ mod tests {
             if posted.is_err() {
                 assert!(window.remote_token() == before);
                 assert!(pair.a.requests.is_silent());
-                bind().map_err(told)?;
+                bind().map_err(notified)?;
             }
             assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
             assert!(window.remote_token() != before);
@@ -277,9 +277,9 @@ mod tests {
             assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
             let list = [from];
             let sges = || list.iter().copied();
-            pair.a.qp.write(3, sges(), far, 0).map_err(told)?;
+            pair.a.qp.write(3, sges(), far, 0).map_err(notified)?;
             assert!(pair.a.requests.brings(3, NtStatus::SUCCESS));
-            pair.a.qp.read(4, sges(), far, 0).map_err(told)?;
+            pair.a.qp.read(4, sges(), far, 0).map_err(notified)?;
             assert!(pair.a.requests.brings(4, NtStatus::SUCCESS));
             pair.a.receive(5, &[from])?;
             pair.a.qp.flush();

@@ -10,22 +10,22 @@ use kernel::{
 };
 
 use super::{
-    await_::{
+    completion::{
+        notified,
         request,
-        told,
         Own,
         Slot, //
     },
-    memory::Buffer,
-    site::{
+    host::{
         here,
         pd,
         qp,
         Plan,
         Queue,
-        Site,
+        TestHost,
         SIZES, //
     }, //
+    memory::Buffer,
 };
 use crate::{
     engine::{
@@ -75,12 +75,15 @@ impl Door {
         let arrivals = Slot::new()?;
         let slot = arrivals.clone();
         let user = KBox::new(move |connector| slot.put(connector), GFP_KERNEL)?;
-        let listener = adapter.create_listener(user).map(Own::new).map_err(told)?;
+        let listener = adapter
+            .create_listener(user)
+            .map(Own::new)
+            .map_err(notified)?;
         match request(|done| listener.listen(at, done))? {
             NtStatus::SUCCESS => (),
-            status => return Err(told(status)),
+            status => return Err(notified(status)),
         }
-        let at = listener.address().map_err(told)?;
+        let at = listener.address().map_err(notified)?;
         Ok(Self {
             listener,
             at,
@@ -136,7 +139,7 @@ impl Party {
         let user = done(GFP_KERNEL, move |_reason: u32| {
             tally.hit();
         });
-        user.map(Some).map_err(told)
+        user.map(Some).map_err(notified)
     }
 
     /// The connector; `EINVAL` where there is none.
@@ -151,14 +154,16 @@ impl Party {
 
     /// Posts a receive into a list.
     pub(super) fn receive(&self, context: u64, sges: &[Sge]) -> Result {
-        self.qp.receive(context, sges.iter().copied()).map_err(told)
+        self.qp
+            .receive(context, sges.iter().copied())
+            .map_err(notified)
     }
 
     /// Posts a send of a list.
     pub(super) fn send(&self, context: u64, sges: &[Sge], flags: u32) -> Result {
         self.qp
             .send(context, sges.iter().copied(), flags)
-            .map_err(told)
+            .map_err(notified)
     }
 }
 
@@ -168,7 +173,7 @@ pub(super) struct Pair {
     pub(super) b: Party,
     pub(super) door: Door,
     // Dropped last.
-    pub(super) site: Site,
+    pub(super) site: TestHost,
 }
 
 impl Pair {
@@ -186,7 +191,7 @@ impl Pair {
 
     /// Two sides that are not connected.
     pub(super) fn unconnected(plan: &Plan, a: Sizes, b: Sizes) -> Result<Self> {
-        let site = Site::with(plan)?;
+        let site = TestHost::with(plan)?;
         let door = Door::new(&site.adapter)?;
         Ok(Self {
             a: Party::new(&site.adapter, 0xA, a)?,
@@ -229,7 +234,7 @@ pub(super) fn connect(
     (active, asked): (&Party, ReadLimits),
     (passive, served): (&Party, ReadLimits),
 ) -> Result<(Own<Connector>, Own<Connector>)> {
-    let ours = adapter.create_connector().map(Own::new).map_err(told)?;
+    let ours = adapter.create_connector().map(Own::new).map_err(notified)?;
     let (connected, accepted) = (Slot::new()?, Slot::new()?);
     let from = Source::Address(here(0));
     let mut hello = KVec::new();
@@ -241,13 +246,13 @@ pub(super) fn connect(
         hello,
         connected.callback()?,
     );
-    asking.map_err(told)?;
+    asking.map_err(notified)?;
     let theirs = door.arrival()?;
     let mut welcome = KVec::new();
     welcome.extend_from_slice(b"welcome", GFP_KERNEL)?;
     let user = passive.disconnect_user()?;
     let accepting = theirs.accept(&passive.qp, served, welcome, user, accepted.callback()?);
-    accepting.map_err(told)?;
+    accepting.map_err(notified)?;
     success(connected.wait())?;
     let user = active.disconnect_user()?;
     success(Some(request(|done| ours.complete_connect(user, done))?))?;
@@ -258,7 +263,7 @@ pub(super) fn connect(
 fn success(status: Option<NtStatus>) -> Result {
     match status {
         Some(NtStatus::SUCCESS) => Ok(()),
-        Some(status) => Err(told(status)),
+        Some(status) => Err(notified(status)),
         None => Err(ETIMEDOUT),
     }
 }

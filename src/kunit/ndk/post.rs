@@ -17,22 +17,22 @@ mod tests {
         },
         kunit::log::Tally,
         kunit::ndk::{
-            hand::Hand,
-            kit::{
-                deep,
-                Kind,
-                Kit, //
+            connect_sequence::Steps, //
+            fake_transport::Hand,
+            host::{
+                Plan,
+                SIZES, //
             },
             memory::Buffer,
             pair::{
                 Pair,
                 Party, //
             },
-            site::{
-                Plan,
-                SIZES, //
+            requests::{
+                deep,
+                Kind,
+                RequestSet, //
             },
-            steps::Steps, //
         },
         ndk::{
             call::done,
@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn ndk_post_01_an_accepted_request_completes_once_when_its_work_is_done() -> Result {
         let mut hand = Hand::new()?;
-        let kit = Kit::new(&hand.pair)?;
+        let kit = RequestSet::new(&hand.pair)?;
         for (context, kind) in (1..).zip(Kind::ALL) {
             assert!(kit.post(&hand.pair.a, kind, context, 0)? == Ok(()));
             // A matter of this side alone is done by now, where nothing is before it.
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn ndk_post_02_without_a_connection_every_function_refuses_and_posts_nothing() -> Result {
         let mut hand = Hand::unconnected(SIZES)?;
-        let kit = Kit::new(&hand.pair)?;
+        let kit = RequestSet::new(&hand.pair)?;
         for kind in Kind::ALL {
             assert!(kit.post(&hand.pair.a, kind, 1, 0)? == REFUSED);
         }
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn ndk_post_04_silent_success_of_every_function_queues_nothing() -> Result {
         let pair = Pair::new()?;
-        let kit = Kit::new(&pair)?;
+        let kit = RequestSet::new(&pair)?;
         kit.theirs
             .fast_register(&pair.b.qp, 1, 0)?
             .map_err(|_| EIO)?;
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn ndk_post_05_a_silent_request_that_is_flushed_completes() -> Result {
         let hand = Hand::new()?;
-        let kit = Kit::new(&hand.pair)?;
+        let kit = RequestSet::new(&hand.pair)?;
         // One before them, so that none is carried out at once.
         assert!(send(&hand.pair.a, 0, SILENT_SUCCESS) == Ok(()));
         for (context, kind) in (1..).zip(Kind::ALL) {
@@ -171,7 +171,7 @@ mod tests {
     fn ndk_post_06_a_fence_waits_for_every_earlier_read_and_others_stay_behind() -> Result {
         for fenced in Kind::ALL {
             let mut hand = Hand::new()?;
-            let kit = Kit::new(&hand.pair)?;
+            let kit = RequestSet::new(&hand.pair)?;
             let a = &hand.pair.a;
             assert!(kit.post(a, Kind::Read, 1, 0)? == Ok(()));
             assert!(kit.post(a, Kind::Read, 2, 0)? == Ok(()));
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn ndk_post_06_a_fence_waits_for_reads_only() -> Result {
         let mut hand = Hand::new()?;
-        let kit = Kit::new(&hand.pair)?;
+        let kit = RequestSet::new(&hand.pair)?;
         let others = Kind::ALL.into_iter().filter(|k| *k != Kind::Read);
         assert!(send(&hand.pair.a, 0, 0) == Ok(()));
         for (context, kind) in (1..).zip(others) {
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn ndk_post_15_requests_complete_in_posting_order_whatever_ends_first() -> Result {
         let mut hand = Hand::new()?;
-        let kit = Kit::new(&hand.pair)?;
+        let kit = RequestSet::new(&hand.pair)?;
         assert!(send(&hand.pair.a, 0, 0) == Ok(()));
         for (context, kind) in (1..).zip(Kind::ALL) {
             assert!(kit.post(&hand.pair.a, kind, context, 0)? == Ok(()));
@@ -323,12 +323,12 @@ mod tests {
         let mut pair = Pair::unconnected(&Plan::PLAIN, SIZES, SIZES)?;
         let steps = Steps::ask(&pair)?;
         let (qp, fine) = ((*pair.b.qp).clone(), Arc::new(Tally::new(), GFP_KERNEL)?);
-        let (told, count) = (steps.accepted.clone(), fine.clone());
+        let (notified, count) = (steps.accepted.clone(), fine.clone());
         let accepted = done(GFP_KERNEL, move |status: NtStatus| {
             if qp.send(7, [].into_iter(), 0) == Ok(()) {
                 count.hit();
             }
-            told.put(status);
+            notified.put(status);
         });
         let reads = crate::kunit::ndk::pair::READS;
         let accepted = accepted.map_err(|_| ENOMEM)?;
@@ -350,7 +350,7 @@ mod tests {
         let pair = Pair::new()?;
         // It is not over before this one has found its receive.
         pair.a.send(1, &[], 0)?;
-        let over = crate::kunit::ndk::await_::Slot::new()?;
+        let over = crate::kunit::ndk::completion::Slot::new()?;
         let disconnecting = pair.a.connector()?.disconnect(over.callback()?);
         assert!(disconnecting.is_ok());
         assert!(send(&pair.a, 2, 0) == REFUSED);

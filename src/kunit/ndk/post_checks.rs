@@ -12,20 +12,20 @@ mod tests {
             work::Sge, //
         },
         kunit::ndk::{
-            hand::Hand,
-            kit::{
+            fake_transport::Hand,
+            host::{
+                pd,
+                SIZES, //
+            }, //
+            memory::Buffer,
+            pair::Pair,
+            requests::{
                 deep,
                 list,
                 of_length,
                 Kind,
-                Kit, //
+                RequestSet, //
             },
-            memory::Buffer,
-            pair::Pair,
-            site::{
-                pd,
-                SIZES, //
-            }, //
         },
         ndk::{
             adapter::Limits,
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn ndk_post_10_the_limit_of_elements_is_the_queue_pairs() -> Result {
         let hand = Hand::new()?;
-        let kit = Kit::new(&hand.pair)?;
+        let kit = RequestSet::new(&hand.pair)?;
         let (a, there) = (&hand.pair.a.qp, kit.there.remote(0)?);
         let (four, five) = (list(&kit.here, 4)?, list(&kit.here, 5)?);
         let (four, five) = (four.iter().copied(), five.iter().copied());
@@ -154,7 +154,7 @@ mod tests {
         };
         for sizes in [SIZES, none] {
             let hand = Hand::with(sizes)?;
-            let kit = Kit::new(&hand.pair)?;
+            let kit = RequestSet::new(&hand.pair)?;
             let (a, there) = (&hand.pair.a.qp, kit.there.remote(0)?);
             // CAST: widening.
             let most = Limits::FULL.read_sges as usize;
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn ndk_post_11_a_request_longer_than_a_transfer_is_refused() -> Result {
         let mut hand = Hand::new()?;
-        let kit = Kit::new(&hand.pair)?;
+        let kit = RequestSet::new(&hand.pair)?;
         let (a, there) = (&hand.pair.a.qp, kit.there.remote(0)?);
         let token = kit.theirs.mr()?.remote_token();
         let most = Limits::FULL.transfer;
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn ndk_post_13_a_flag_that_a_function_does_not_define_is_refused() -> Result {
         let mut hand = Hand::new()?;
-        let kit = Kit::new(&hand.pair)?;
+        let kit = RequestSet::new(&hand.pair)?;
         for kind in Kind::ALL {
             for bit in (0..32).map(|n| 1u32 << n).filter(|b| kind.flags() & b == 0) {
                 let posted = kit.post(&hand.pair.a, kind, 1, bit)?;
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn ndk_post_14_room_comes_last() -> Result {
         let hand = Hand::with(deep(1))?;
-        let kit = Kit::new(&hand.pair)?;
+        let kit = RequestSet::new(&hand.pair)?;
         let private = Buffer::fast(&hand.pair.a.pd, 4096, false)?;
         let (a, sge) = (&hand.pair.a.qp, kit.here.sge(0, 65)?);
         assert!(a.send(1, [].into_iter(), 0) == Ok(()));

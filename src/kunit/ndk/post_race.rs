@@ -21,7 +21,11 @@ use kernel::{
 };
 
 use super::{
-    await_::Own,
+    completion::Own,
+    host::{
+        TestHost,
+        SIZES, //
+    }, //
     pair::{
         connect,
         Door,
@@ -29,10 +33,6 @@ use super::{
         Party,
         READS, //
     },
-    site::{
-        Site,
-        SIZES, //
-    }, //
 };
 use crate::{
     engine::work::{
@@ -41,11 +41,11 @@ use crate::{
     },
     kunit::{
         log::Tally,
-        race::rig::{
+        race::race_harness::{
             linger,
             two_cpus,
             wait_for,
-            Crew, //
+            Threads, //
         }, //
     },
     ndk::{
@@ -112,7 +112,7 @@ impl Ledger {
         false
     }
 
-    /// Whether another request may be posted: the completion queue takes all that are out.
+    /// Returns true if another request may be posted: the completion queue takes all that are out.
     fn has_room(&self) -> bool {
         self.accepted.get() - self.seen.get() < OUT
     }
@@ -182,7 +182,7 @@ fn both_queues_at_once() -> Result<(bool, u32)> {
     );
     let sides = [Queues::of(&pair.a)?, Queues::of(&pair.b)?];
     let [first, second] = two_cpus();
-    let mut crew = Crew::new()?;
+    let mut crew = Threads::new()?;
     for (side, buffer) in sides.iter().zip(&from) {
         let (side, sge) = (side.clone(), buffer.sge(0, 0)?);
         crew.on(first, move || {
@@ -239,7 +239,7 @@ enum End {
 
 /// One side posts to both of its queues from two processors until the end comes, and goes on
 /// after that. Whether each request was refused or has completed once.
-fn end_meets_posts(site: &Site, door: &Door, end: End, round: u64) -> Result<bool> {
+fn end_meets_posts(site: &TestHost, door: &Door, end: End, round: u64) -> Result<bool> {
     let mut a = Party::new(&site.adapter, 0xA, SIZES)?;
     let mut b = Party::new(&site.adapter, 0xB, SIZES)?;
     let (from, to) = (a.buffer(4096, 0)?, b.buffer(4096, 5)?);
@@ -247,7 +247,7 @@ fn end_meets_posts(site: &Site, door: &Door, end: End, round: u64) -> Result<boo
     a.connector = Some(ours);
     b.connector = Some(theirs);
     let side = Queues::of(&a)?;
-    let mut crew = Crew::new()?;
+    let mut crew = Threads::new()?;
     let [first, second] = two_cpus();
     let poster = side.clone();
     let (sge, there): (Sge, Remote) = (from.sge(0, 64)?, to.remote(0)?);
@@ -292,7 +292,7 @@ fn end_meets_posts(site: &Site, door: &Door, end: End, round: u64) -> Result<boo
 }
 
 fn rounds(end: End) -> Result<bool> {
-    let site = Site::new()?;
+    let site = TestHost::new()?;
     let door = Door::new(&site.adapter)?;
     for round in 0..12 {
         if !end_meets_posts(&site, &door, end, round)? {
@@ -348,8 +348,8 @@ impl Meeting {
     }
 }
 
-/// Whether a post to the receive queue gets through while one to the initiator queue of the same
-/// queue pair is inside; true where there is one processor only.
+/// Returns true if a post to the receive queue gets through while one to the initiator queue of the
+/// same queue pair is inside; true where there is one processor only.
 fn posts_do_not_wait_for_each_other() -> Result<bool> {
     let pair = Pair::new()?;
     let meeting = Meeting {
@@ -364,7 +364,7 @@ fn posts_do_not_wait_for_each_other() -> Result<bool> {
     if first == second {
         return Ok(true);
     }
-    let mut crew = Crew::new()?;
+    let mut crew = Threads::new()?;
     let (sender, receiver) = (meeting.clone(), meeting.clone());
     crew.on(second, move || receiver.post_receive())?;
     crew.at_call(first, move || sender.post_send())?;

@@ -17,12 +17,12 @@ mod tests {
                 Pair,
                 Party, //
             },
-            reach::{
+            remote_access::{
                 hold,
                 is_over,
                 release,
-                Place,
                 Reach,
+                RegRequest,
                 BASE,
                 FENCE,
                 LOCAL_WRITE,
@@ -51,7 +51,7 @@ mod tests {
         hold(&pair.a)?;
         for at in 0..ROUNDS {
             // Every second page, the last first; each time at the same addresses.
-            let what = Place {
+            let what = RegRequest {
                 pages: &[buffer.page(2 * (ROUNDS - at) - 1)],
                 offset: 0,
                 base: BASE,
@@ -86,7 +86,7 @@ mod tests {
         let mut tokens = KVec::new();
         hold(&pair.b)?;
         for at in 0..ROUNDS {
-            let what = Place {
+            let what = RegRequest {
                 pages: &[buffer.page(at)],
                 offset: 0,
                 base: BASE,
@@ -130,7 +130,7 @@ mod tests {
         buffer.paint(0x71, PAGE, PAGE);
         let mr = buffer.mr()?;
         let register = |context, page| {
-            let what = Place {
+            let what = RegRequest {
                 pages: &[page],
                 offset: 0,
                 base: BASE,
@@ -168,7 +168,7 @@ mod tests {
         let mr = buffer.mr()?;
         hold(&pair.b)?;
         let what = |page| {
-            Place {
+            RegRequest {
                 pages: &[buffer.page(page)],
                 offset: 0,
                 base: BASE,
@@ -203,7 +203,7 @@ mod tests {
         buffer.paint(0x71, PAGE, PAGE);
         let mr = buffer.mr()?;
         let register = |party: &Party, context, page| {
-            let what = Place {
+            let what = RegRequest {
                 pages: &[buffer.page(page)],
                 offset: 0,
                 base: buffer.page(page),

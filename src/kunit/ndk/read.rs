@@ -12,9 +12,9 @@ mod tests {
     use crate::{
         engine::{
             qp::{
-                Job,
                 Next,
                 QueuePair, //
+                SendWqe,
             },
             status::Status,
             transport::{
@@ -29,6 +29,10 @@ mod tests {
         kunit::{
             fake::Fake,
             ndk::{
+                host::{
+                    Plan,
+                    SIZES, //
+                }, //
                 memory::{
                     Buffer,
                     PAGE, //
@@ -37,7 +41,7 @@ mod tests {
                     Pair,
                     READS, //
                 },
-                reach::{
+                remote_access::{
                     hold,
                     is_over,
                     registered,
@@ -54,10 +58,6 @@ mod tests {
                     SILENT,
                     SINK, //
                 },
-                site::{
-                    Plan,
-                    SIZES, //
-                }, //
             }, //
         },
         ndk::{
@@ -73,7 +73,7 @@ mod tests {
         let mut source = Buffer::displaced(&pair.b.pd, 2 * PAGE, 2, BASE)?;
         source.fill(0x17);
         let token = source.mr()?.remote_token();
-        // The consumer counts from the base that it was told, over the border of the pages.
+        // The consumer counts from the base that it was notified, over the border of the pages.
         let from = Remote {
             addr: BASE + PAGE as u64 - 50,
             token,
@@ -300,7 +300,7 @@ mod tests {
             }
             let engine = pair.a.qp.engine();
             let id = engine.connection().ok_or(EINVAL)?;
-            let mut job = Job::new(engine.caps())?;
+            let mut job = SendWqe::new(engine.caps())?;
             let mut started = KVec::new();
             while engine.start(id, &mut job) == Next::Ready {
                 started.push(job.seq, GFP_KERNEL)?;
@@ -347,7 +347,7 @@ mod tests {
     /// How a read into this sink ends.
     fn read_into(pair: &Pair, source: &Buffer, sink: Sge) -> Result<NtStatus> {
         let posted = pair.a.qp.read(8, [sink].into_iter(), source.remote(0)?, 0);
-        posted.map_err(crate::kunit::ndk::await_::told)?;
+        posted.map_err(crate::kunit::ndk::completion::notified)?;
         Ok(pair.a.requests.next()?.status)
     }
 

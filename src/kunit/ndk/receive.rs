@@ -8,9 +8,12 @@ mod tests {
 
     use crate::{
         kunit::{
-            errand::Errand,
             ndk::{
-                await_::made,
+                completion::made,
+                host::{
+                    Plan,
+                    SIZES, //
+                }, //
                 pair::{
                     Pair,
                     READS, //
@@ -20,11 +23,8 @@ mod tests {
                     opened,
                     NOTHING, //
                 },
-                site::{
-                    Plan,
-                    SIZES, //
-                }, //
             }, //
+            other_context::OtherContext,
         },
         ndk::{
             cq::operation,
@@ -41,7 +41,7 @@ mod tests {
         let sges = [to.sge(0, 64)?];
         let qp = (*pair.b.qp).clone();
         // Where nobody may sleep.
-        let errand = Errand::new(move || {
+        let errand = OtherContext::new(move || {
             let _ = qp.receive(0x1234_5678_9ABC, sges.into_iter());
         })?;
         assert!(errand.by_timer());

@@ -8,12 +8,18 @@ mod tests {
 
     use crate::{
         kunit::ndk::{
-            await_::{
+            completion::{
+                notified,
                 request,
-                told,
                 Own,
                 Slot, //
             },
+            host::{
+                pd,
+                Plan,
+                TestHost,
+                SIZES, //
+            }, //
             memory::{
                 Buffer,
                 PAGE, //
@@ -22,7 +28,7 @@ mod tests {
                 Pair,
                 Party, //
             },
-            reach::{
+            remote_access::{
                 bound,
                 hold,
                 invalidated,
@@ -36,12 +42,6 @@ mod tests {
                 REMOTE_WRITE,
                 SILENT, //
             },
-            site::{
-                pd,
-                Plan,
-                Site,
-                SIZES, //
-            }, //
         },
         ndk::{
             life::Ref,
@@ -58,7 +58,7 @@ mod tests {
     const INVALID: NtStatus = NtStatus::INVALID_PARAMETER;
 
     fn mr(party: &Party, fast: bool) -> Result<Own<Mr>> {
-        party.pd.create_mr(fast).map(Own::new).map_err(told)
+        party.pd.create_mr(fast).map(Own::new).map_err(notified)
     }
 
     fn register(mr: &Ref<Mr>, chain: &Described, len: usize, flags: u32) -> Result<NtStatus> {
@@ -180,10 +180,10 @@ mod tests {
     fn ndk_mr_03_the_length_is_within_the_chain_and_the_adapters_limit() -> Result {
         let mut plan = Plan::PLAIN;
         plan.limits.registration = 3 * PAGE as u64;
-        let site = Site::with(&plan)?;
+        let site = TestHost::with(&plan)?;
         let pd = pd(&site.adapter)?;
         let buffer = Buffer::plain(4 * PAGE)?;
-        let mr = pd.create_mr(false).map(Own::new).map_err(told)?;
+        let mr = pd.create_mr(false).map(Own::new).map_err(notified)?;
         let short = Described::pieces(&buffer.bytes, &[PAGE, 100])?;
         let long = Described::new(&buffer.bytes)?;
         for (chain, len) in [

@@ -9,9 +9,9 @@ mod tests {
     use crate::{
         engine::token::Token,
         kunit::ndk::{
-            await_::{
+            completion::{
+                notified,
                 request,
-                told,
                 Own, //
             },
             memory::{
@@ -19,7 +19,7 @@ mod tests {
                 PAGE, //
             },
             pair::Pair,
-            reach::{
+            remote_access::{
                 invalidated,
                 registered,
                 Reach,
@@ -41,8 +41,8 @@ mod tests {
         RemoteWrite,
     }
 
-    /// Whether a region that is registered with these flags can be used so, over a pair of its own.
-    /// It is an error when what is refused has an effect, or what is not has none.
+    /// Returns true if a region that is registered with these flags can be used so, over a pair of
+    /// its own. It is an error when what is refused has an effect, or what is not has none.
     fn allows(flags: u32, what: Use) -> Result<bool> {
         let pair = Pair::new()?;
         let mut buffer = pair.b.buffer(PAGE, flags)?;
@@ -113,7 +113,7 @@ mod tests {
     fn ndk_mr_04_flags_that_are_none_are_refused() -> Result {
         let pair = Pair::new()?;
         let buffer = Buffer::plain(PAGE)?;
-        let mr = pair.b.pd.create_mr(false).map(Own::new).map_err(told)?;
+        let mr = pair.b.pd.create_mr(false).map(Own::new).map_err(notified)?;
         // Remote write is two bits.
         for flags in [4, 6, 16, 0x8000_0001] {
             assert!(buffer.register(&mr, flags)? == NtStatus::INVALID_PARAMETER);
@@ -133,7 +133,7 @@ mod tests {
         let normal = pair.b.buffer(PAGE, 0)?;
         let fast = Buffer::fast(&pair.b.pd, PAGE, false)?;
         let kept = fast.mr()?.local_token();
-        let unused = pair.b.pd.create_mr(false).map(Own::new).map_err(told)?;
+        let unused = pair.b.pd.create_mr(false).map(Own::new).map_err(notified)?;
         let tokens = [normal.mr()?.local_token(), kept, unused.local_token()];
         // Names of their own, and of nothing else.
         assert!(tokens.iter().all(|token| *token != privileged));
@@ -154,7 +154,7 @@ mod tests {
         for fast in [false, true] {
             let pair = Pair::new()?;
             let buffer = Buffer::plain(PAGE)?;
-            let mr = pair.b.pd.create_mr(fast).map(Own::new).map_err(told)?;
+            let mr = pair.b.pd.create_mr(fast).map(Own::new).map_err(notified)?;
             pair.a.receive(1, &[])?;
             let sge = buffer.sge_by(mr.local_token(), 0, 8);
             pair.b.send(2, &[sge], 0)?;

@@ -13,15 +13,15 @@ mod tests {
                 PAGE, //
             },
             pair::Pair,
-            reach::{
+            remote_access::{
                 hold,
                 invalidated,
                 is_over,
                 registered,
                 release,
                 takes_requests,
-                Place,
                 Reach,
+                RegRequest,
                 BASE,
                 LOCAL_WRITE,
                 REMOTE_READ,
@@ -49,7 +49,7 @@ mod tests {
         let first = Buffer::fast(&pair.b.pd, 4 * PAGE, true)?;
         let second = Buffer::plain(2 * PAGE)?;
         let mr = first.mr()?;
-        let what = Place {
+        let what = RegRequest {
             pages: &[second.page(1), first.page(2), second.page(0)],
             offset: 0,
             base: BASE,
@@ -79,7 +79,7 @@ mod tests {
         let more = Buffer::plain(4 * PAGE)?;
         let mr = buffer.mr()?;
         let before = mr.remote_token();
-        let what = |pages| Place {
+        let what = |pages| RegRequest {
             pages,
             offset: 0,
             base: BASE,
@@ -103,7 +103,7 @@ mod tests {
         let buffer = Buffer::fast(&pair.b.pd, 2 * PAGE, true)?;
         let mr = buffer.mr()?;
         let what = |offset: u32, len| {
-            Place {
+            RegRequest {
                 pages: &[buffer.page(0), buffer.page(1)],
                 offset,
                 base: BASE + u64::from(offset),
@@ -135,7 +135,7 @@ mod tests {
         let mut peer = Reach::new(&pair.a, PAGE)?;
         peer.own.fill(0x21);
         let buffer = Buffer::fast(&pair.b.pd, PAGE, true)?;
-        let what = Place {
+        let what = RegRequest {
             pages: &[buffer.page(0)],
             offset: 8,
             base: BASE + 8,
@@ -158,7 +158,7 @@ mod tests {
         let buffer = Buffer::fast(&pair.b.pd, PAGE, true)?;
         let mr = buffer.mr()?;
         let what = |base, offset| {
-            Place {
+            RegRequest {
                 pages: &[buffer.page(0)],
                 offset,
                 base,
@@ -194,7 +194,7 @@ mod tests {
         let buffer = Buffer::fast(&pair.b.pd, PAGE, true)?;
         let mr = buffer.mr()?;
         let register = |context, base| {
-            let what = Place {
+            let what = RegRequest {
                 pages: &[buffer.page(0)],
                 offset: 0,
                 base,

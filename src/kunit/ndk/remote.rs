@@ -5,11 +5,15 @@
 use kernel::prelude::*;
 
 use super::{
-    await_::{
+    completion::{
         made,
-        told,
+        notified,
         Own, //
     },
+    host::{
+        qp,
+        SIZES, //
+    }, //
     memory::Buffer,
     pair::{
         connect,
@@ -17,10 +21,6 @@ use super::{
         Party,
         READS, //
     },
-    site::{
-        qp,
-        SIZES, //
-    }, //
 };
 use crate::{
     engine::work::{
@@ -58,7 +58,7 @@ pub(super) fn combinations(of: &[u32]) -> impl Iterator<Item = u32> + '_ {
 pub(super) fn open(party: &Party, buffer: &Buffer) -> Result {
     let rights = ALLOW_REMOTE_READ | ALLOW_REMOTE_WRITE;
     let posted = buffer.fast_register(&party.qp, 0xF0, rights)?;
-    posted.map_err(told)?;
+    posted.map_err(notified)?;
     match party.requests.brings(0xF0, NtStatus::SUCCESS) {
         true => Ok(()),
         false => Err(EIO),
@@ -78,7 +78,7 @@ pub(super) fn bind(party: &Party, buffer: &Buffer, window: &Own<Mw>) -> Result {
     // CAST: widening.
     let range = (buffer.addr(), buffer.bytes.len() as u64);
     let posted = party.qp.bind(0xF1, buffer.mr()?, window, range, rights);
-    posted.map_err(told)?;
+    posted.map_err(notified)?;
     match party.requests.brings(0xF1, NtStatus::SUCCESS) {
         true => Ok(()),
         false => Err(EIO),
@@ -103,7 +103,7 @@ pub(super) fn write_one(party: &Party, to: Remote) -> Result<NtStatus> {
     let source = party.buffer(1, 0)?;
     let sges = [source.sge(0, 1)?];
     let posted = party.qp.write(0xF2, sges.into_iter(), to, 0);
-    posted.map_err(told)?;
+    posted.map_err(notified)?;
     let result = party.requests.next()?;
     match result.request_context {
         0xF2 => Ok(result.status),
@@ -111,7 +111,7 @@ pub(super) fn write_one(party: &Party, to: Remote) -> Result<NtStatus> {
     }
 }
 
-/// Whether `party` can write one byte there.
+/// Returns true if `party` can write one byte there.
 pub(super) fn can_write(party: &Party, to: Remote) -> bool {
     let status = write_one(party, to);
     if status != Ok(NtStatus::SUCCESS) {
@@ -133,12 +133,12 @@ pub(super) fn beside(pair: &Pair) -> Result<(Party, Party)> {
     Ok((a, b))
 }
 
-/// Whether the connection of `party` has ended, as its posts see it; waits for it.
+/// Returns true if the connection of `party` has ended, as its posts see it; waits for it.
 pub(super) fn has_ended(party: &Party) -> bool {
     wait_until(|| refusal(party) == Err(NtStatus::CONNECTION_INVALID))
 }
 
-/// Whether `party` is connected still.
+/// Returns true if `party` is connected still.
 pub(super) fn is_up(party: &Party) -> bool {
     refusal(party) == Err(NtStatus::INVALID_PARAMETER)
 }

@@ -11,13 +11,18 @@ mod tests {
 
     use crate::{
         kunit::{
-            errand::Errand,
             harness::{
                 wait_until,
                 WAIT_MS, //
             },
             ndk::{
-                await_::made,
+                completion::made,
+                host::{
+                    qp,
+                    Plan,
+                    Queue,
+                    SIZES, //
+                }, //
                 memory::Buffer,
                 pair::{
                     connect,
@@ -25,13 +30,8 @@ mod tests {
                     Party,
                     READS, //
                 },
-                site::{
-                    qp,
-                    Plan,
-                    Queue,
-                    SIZES, //
-                }, //
             }, //
+            other_context::OtherContext,
         },
         ndk::{
             cq::{
@@ -191,7 +191,7 @@ mod tests {
         let bad = from.sge_by(crate::engine::token::Token::from_raw(0x7777_7700), 0, 8);
         pair.a.send(11, &[bad], op_flags::DEFER)?;
         pair.a.send(12, &[from.sge(0, 8)?], op_flags::DEFER)?;
-        // One whose success would not be told.
+        // One whose success would not be notified.
         pair.a
             .send(13, &[from.sge(0, 8)?], op_flags::SILENT_SUCCESS)?;
         assert!(pair.a.requests.brings(11, NtStatus::ACCESS_VIOLATION));
@@ -359,7 +359,7 @@ mod tests {
         let mut errands = KVec::new();
         for parties in [&one, &two] {
             let (parties, fine) = (parties.clone(), fine.clone());
-            let errand = Errand::new(move || {
+            let errand = OtherContext::new(move || {
                 if stream(&parties.0, &parties.1) {
                     fine.hit();
                 }
@@ -403,7 +403,7 @@ mod tests {
         let parties = Arc::new((a, b), GFP_KERNEL)?;
         let threads = ProcessQueue::new(c"ndk_test_poster")?;
         let poster = parties.clone();
-        let errand = Errand::new(move || {
+        let errand = OtherContext::new(move || {
             for context in 0..20 {
                 let posted = poster.1.receive(context, &[]);
                 let posted = posted.and_then(|()| poster.0.send(context, &[], 0));

@@ -18,7 +18,11 @@ mod tests {
             harness::wait_until,
             log::Tally,
             ndk::{
-                await_::made,
+                completion::made,
+                host::{
+                    Plan,
+                    SIZES, //
+                }, //
                 pair::{
                     Pair,
                     READS, //
@@ -30,10 +34,6 @@ mod tests {
                     NOTHING,
                     REMOTE_RESOURCES, //
                 },
-                site::{
-                    Plan,
-                    SIZES, //
-                }, //
             }, //
         },
         ndk::{

@@ -13,9 +13,12 @@ mod tests {
             work::Sge, //
         },
         kunit::{
-            errand::Errand,
             ndk::{
-                await_::made,
+                completion::made,
+                host::{
+                    Plan,
+                    SIZES, //
+                }, //
                 memory::Buffer,
                 pair::{
                     Pair,
@@ -33,11 +36,8 @@ mod tests {
                     NOTHING,
                     REMOTE_RESOURCES, //
                 },
-                site::{
-                    Plan,
-                    SIZES, //
-                }, //
             }, //
+            other_context::OtherContext,
         },
         ndk::{
             abi::request_tests::{
@@ -181,7 +181,7 @@ mod tests {
         let token = token_of(&memory)?;
         pair.b.receive(1, &[])?;
         let qp = (*pair.a.qp).clone();
-        let errand = Errand::new(move || {
+        let errand = OtherContext::new(move || {
             let _ = qp.send_and_invalidate(2, NOTHING.into_iter(), 0, token);
         })?;
         assert!(errand.by_timer());

@@ -29,11 +29,15 @@ use kernel::{
 };
 
 use super::{
-    await_::{
+    completion::{
+        notified,
         request,
-        told,
         Own, //
     },
+    host::{
+        qp,
+        SIZES, //
+    }, //
     memory::{
         Buffer,
         PAGE, //
@@ -48,10 +52,6 @@ use super::{
         NOTHING,
         REMOTE_RESOURCES, //
     },
-    site::{
-        qp,
-        SIZES, //
-    }, //
 };
 use crate::{
     engine::{
@@ -63,13 +63,13 @@ use crate::{
     },
     kunit::{
         memory::Buffer as Memory,
-        race::rig::{
+        race::race_harness::{
             linger,
             two_cpus,
             wait_for,
-            Crew,
             Deadline,
             Tally,
+            Threads,
             LOOKS,
             RACE_MS, //
         }, //
@@ -190,12 +190,12 @@ impl Scene {
         let passive = Party::new(&pair.site.adapter, 0xD, SIZES)?;
         let mut ink = active.buffer(SIZE, 0)?;
         ink.bytes.fill(INK);
-        let mr = pair.b.pd.create_mr(true).map(Own::new).map_err(told)?;
+        let mr = pair.b.pd.create_mr(true).map(Own::new).map_err(notified)?;
         // CAST: a test's size.
         let pages = (SIZE / PAGE) as u32;
         match request(|done| mr.initialize(pages, true, done))? {
             NtStatus::SUCCESS => (),
-            status => return Err(told(status)),
+            status => return Err(notified(status)),
         }
         // CAST: a test's size.
         let sge = ink.sge(0, SIZE as u32)?;
@@ -239,7 +239,7 @@ impl Scene {
         let posted = owner
             .qp
             .fast_register(1, &self.mr, &what, ALLOW_REMOTE_WRITE);
-        posted.map_err(told)?;
+        posted.map_err(notified)?;
         match owner.requests.brings(1, NtStatus::SUCCESS) {
             true => Ok(self.mr.remote_token()),
             false => Err(EIO),
@@ -289,7 +289,7 @@ impl Scene {
         b.receive(7, &[])?;
         let sent =
             a.qp.send_and_invalidate(8, NOTHING.into_iter(), SILENT_SUCCESS, token);
-        sent.map_err(told)?;
+        sent.map_err(notified)?;
         let mut found = None;
         wait_for(|| {
             found = b.receives.poll();
@@ -316,7 +316,7 @@ impl Scene {
 
 fn race() -> Result<Score> {
     let mut scene = Scene::new()?;
-    let mut crew = Crew::new()?;
+    let mut crew = Threads::new()?;
     let stream = scene.stream.clone();
     crew.on(two_cpus()[1], move || stream.turn())?;
     let (mut rounds, mut changed) = (0, 0);

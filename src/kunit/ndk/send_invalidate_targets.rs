@@ -11,6 +11,7 @@ mod tests {
         kunit::{
             harness::wait_until,
             ndk::{
+                host::pd, //
                 memory::Buffer,
                 pair::{
                     Pair,
@@ -29,7 +30,6 @@ mod tests {
                     NOTHING,
                     REMOTE_RESOURCES, //
                 },
-                site::pd, //
             }, //
         },
         ndk::{
@@ -57,7 +57,7 @@ mod tests {
         }
     }
 
-    /// Whether a message that invalidates `token` is refused, and ends the connection.
+    /// Returns true if a message that invalidates `token` is refused, and ends the connection.
     fn refuses(pair: &Pair, token: Token) -> bool {
         let status = ends(pair, token);
         if status != Ok((REMOTE_RESOURCES, NtStatus::INVALID_DEVICE_REQUEST)) {
@@ -87,7 +87,7 @@ mod tests {
         // The second receive was taken by nobody.
         pair.b.qp.flush();
         assert!(pair.b.receives.brings(2, NtStatus::CANCELLED));
-        // The sender's consumer is told by a disconnect event.
+        // The sender's consumer is notified by a disconnect event.
         assert!(wait_until(|| pair.a.disconnects.get() == 1));
         Ok(())
     }

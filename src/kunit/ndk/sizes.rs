@@ -8,21 +8,21 @@ mod tests {
 
     use crate::{
         kunit::ndk::{
-            await_::{
+            completion::{
                 create,
                 made,
                 Own, //
             },
+            host::{
+                Plan,
+                SIZES, //
+            }, //
             pair::{
                 Pair,
                 Party,
                 READS, //
             },
             remote::NOTHING,
-            site::{
-                Plan,
-                SIZES, //
-            }, //
         },
         ndk::{
             adapter::Limits,

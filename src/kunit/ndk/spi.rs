@@ -12,18 +12,18 @@ mod tests {
             token::Token, //
         },
         kunit::ndk::{
-            hand::Hand,
-            kit::{
-                deep,
-                of_length,
-                Kind,
-                Kit, //
-            },
-            pair::Pair,
-            site::{
+            fake_transport::Hand,
+            host::{
                 Plan,
                 SIZES, //
             }, //
+            pair::Pair,
+            requests::{
+                deep,
+                of_length,
+                Kind,
+                RequestSet, //
+            },
         },
         ndk::{
             adapter::Limits,
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn ndk_spi_05_the_flags_of_version_1_mean_the_same_and_no_other_is_taken() -> Result {
         let mut hand = Hand::new()?;
-        let kit = Kit::new(&hand.pair)?;
+        let kit = RequestSet::new(&hand.pair)?;
         let a = &hand.pair.a;
         // 2: waits for reads. 1: silent, but for failure.
         assert!(kit.post(a, Kind::Read, 1, 0x1)? == Ok(()));
@@ -294,7 +294,7 @@ mod tests {
         let buffer = pair.a.buffer(4096, 0)?;
         // CAST: widening.
         let most = SIZES.request_sges as usize;
-        let list = crate::kunit::ndk::kit::list(&buffer, most + 1)?;
+        let list = crate::kunit::ndk::requests::list(&buffer, most + 1)?;
         let refused = pair.a.qp.send(1, list.iter().copied(), 0);
         assert!(refusal(refused) == ND_DATA_OVERRUN);
         assert!(pair.a.requests.is_silent());
@@ -371,7 +371,7 @@ mod tests {
     #[test]
     fn ndk_spi_15_a_receive_tells_how_many_bytes_came_and_not_how_many_fit() -> Result {
         let pair = Pair::new()?;
-        let kit = Kit::new(&pair)?;
+        let kit = RequestSet::new(&pair)?;
         for len in [0, 1, 100, 4096] {
             pair.b.receive(1, &[kit.there.sge(0, 4096)?])?;
             pair.a.send(2, &[kit.here.sge(0, len)?], 0)?;

@@ -3,11 +3,11 @@
 //! Shared receive queues (SRQ-01 to SRQ-11).
 
 use super::{
-    crowd::Shared,
-    site::{
+    host::{
         Plan,
-        Site, //
+        TestHost, //
     }, //
+    srq_users::Shared,
 };
 use crate::ndk::{
     adapter::Limits,
@@ -39,13 +39,13 @@ const fn sizes(depth: u32, sges: u32, threshold: u32) -> SrqSizes {
     }
 }
 
-/// Whether the queue takes exactly so many more receives.
+/// Returns true if the queue takes exactly so many more receives.
 fn has_room(shared: &Shared, room: u64) -> bool {
     shared.post_all(0..room) && shared.post(room, &[]) == Err(NtStatus::NO_MORE_ENTRIES)
 }
 
 /// How the creation of a shared queue ends.
-fn creation(site: &Site, sizes: SrqSizes) -> kernel::error::Result<NtStatus> {
+fn creation(site: &TestHost, sizes: SrqSizes) -> kernel::error::Result<NtStatus> {
     let created = Shared::create(&site.adapter, sizes, true)?;
     Ok(created.map_or_else(|status| status, |_| NtStatus::SUCCESS))
 }
@@ -64,12 +64,12 @@ mod tests {
         kunit::{
             harness::sleep,
             ndk::{
-                await_::{
+                completion::{
+                    notified,
                     request,
-                    told,
                     Slot, //
                 },
-                crowd::Crowd, //
+                srq_users::SrqUsers, //
             }, //
         },
         ndk::{
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn ndk_srq_01_limits_are_those_of_the_adapter() -> Result {
-        let site = Site::with(&plan(SMALL))?;
+        let site = TestHost::with(&plan(SMALL))?;
         for refused in [
             sizes(17, 4, 0),
             sizes(u32::MAX, 4, 0),
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn ndk_srq_01_an_adapter_without_shared_queues_refuses_all() -> Result {
-        let site = Site::with(&plan(Limits { srq: 0, ..SMALL }))?;
+        let site = TestHost::with(&plan(Limits { srq: 0, ..SMALL }))?;
         for refused in [sizes(1, 1, 0), sizes(16, 4, 1), sizes(17, 5, 0)] {
             assert!(creation(&site, refused)? == NtStatus::NOT_SUPPORTED);
         }
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn ndk_srq_02_a_receive_completes_on_the_queue_pair_that_took_it() -> Result {
-        let crowd = Crowd::new(8, 0)?;
+        let crowd = SrqUsers::new(8, 0)?;
         let into = crowd.buffer(4096)?;
         let mut from = crowd.senders[1].buffer(4096, 0)?;
         from.fill(3);
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn ndk_srq_02_receives_are_posted_within_depth_and_list() -> Result {
-        let crowd = Crowd::new(3, 0)?;
+        let crowd = SrqUsers::new(3, 0)?;
         let into = crowd.buffer(4096)?;
         let list = [into.sge(0, 1)?; 5];
         assert!(crowd.shared.post(1, &list) == Err(NtStatus::DATA_OVERRUN));
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn ndk_srq_02_a_logical_address_is_looked_at_as_on_a_queue_pair() -> Result {
-        let crowd = Crowd::new(3, 0)?;
+        let crowd = SrqUsers::new(3, 0)?;
         let from = crowd.senders[0].buffer(4096, 0)?;
         let nowhere = Sge::of(0x10, 64, Token::LOCAL_MEMORY);
         assert!(crowd.shared.post(1, &[nowhere]).is_ok());
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn ndk_srq_03_the_call_comes_when_the_count_falls_below_the_threshold() -> Result {
-        let crowd = Crowd::new(8, 2)?;
+        let crowd = SrqUsers::new(8, 2)?;
         assert!(crowd.shared.post_all(0..4) && crowd.shared.has_called(0));
         for receive in 0..2 {
             assert!(crowd.pass(0, receive)? && crowd.shared.has_called(0));
@@ -178,9 +178,9 @@ mod tests {
 
     #[test]
     fn ndk_srq_03_the_callback_is_optional() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let shared = Shared::create(&site.adapter, sizes(4, 1, 4), false)?;
-        let shared = shared.map_err(told)?;
+        let shared = shared.map_err(notified)?;
         assert!(shared.post_all(0..1) && shared.modify(0, 4)? == NtStatus::SUCCESS);
         assert!(shared.modify(8, 8)? == NtStatus::SUCCESS && shared.has_called(0));
         assert!(shared.srq.engine().depth() == 8);
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn ndk_srq_04_disarmed_after_a_call_until_the_next_threshold() -> Result {
-        let crowd = Crowd::new(8, 2)?;
+        let crowd = SrqUsers::new(8, 2)?;
         assert!(crowd.shared.post_all(0..2));
         assert!(crowd.pass(0, 0)? && crowd.shared.has_called(1));
         assert!(crowd.pass(0, 1)? && crowd.shared.has_called(1));
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn ndk_srq_05_a_threshold_above_the_count_calls_at_once() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let shared = Shared::new(&site.adapter, 8, 0)?;
         assert!(shared.post_all(0..3));
         // As many as the threshold are enough.
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn ndk_srq_05_the_call_does_not_come_from_inside_modify() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let shared = Shared::new(&site.adapter, 8, 0)?;
         let unused = Slot::new()?;
         let done = unused.callback()?;
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn ndk_srq_06_no_threshold_keeps_threshold_and_arming() -> Result {
-        let crowd = Crowd::new(8, 2)?;
+        let crowd = SrqUsers::new(8, 2)?;
         assert!(crowd.shared.post_all(0..3));
         for depth in [0, 4, 16] {
             assert!(crowd.shared.modify(depth, 0)? == NtStatus::SUCCESS);
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn ndk_srq_06_no_depth_keeps_the_depth() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let shared = Shared::new(&site.adapter, 5, 0)?;
         assert!(shared.modify(0, 0)? == NtStatus::SUCCESS);
         assert!(shared.modify(0, 5)? == NtStatus::SUCCESS && shared.has_called(1));
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn ndk_srq_06_a_new_depth_is_in_force_and_keeps_what_is_there() -> Result {
-        let crowd = Crowd::new(4, 0)?;
+        let crowd = SrqUsers::new(4, 0)?;
         assert!(crowd.shared.post_all(0..4));
         assert!(crowd.shared.modify(6, 0)? == NtStatus::SUCCESS);
         assert!(crowd.shared.post_all(4..6));
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn ndk_srq_07_a_new_queue_is_quiet_until_it_falls_from_the_threshold() -> Result {
-        let crowd = Crowd::new(8, 3)?;
+        let crowd = SrqUsers::new(8, 3)?;
         assert!(crowd.shared.has_called(0));
         // It never had so many.
         assert!(crowd.shared.post_all(0..2));
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn ndk_srq_07_created_without_a_threshold_it_is_not_armed() -> Result {
-        let crowd = Crowd::new(4, 0)?;
+        let crowd = SrqUsers::new(4, 0)?;
         assert!(crowd.shared.post_all(0..4));
         for receive in 0..4 {
             assert!(crowd.pass(0, receive)? && crowd.shared.has_called(0));
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn ndk_srq_08_a_depth_that_is_refused_changes_nothing() -> Result {
-        let site = Site::with(&plan(SMALL))?;
+        let site = TestHost::with(&plan(SMALL))?;
         let shared = Shared::new(&site.adapter, 8, 0)?;
         assert!(shared.post_all(0..5));
         // The threshold that comes with it would call at once.
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn ndk_srq_08_a_refused_depth_leaves_the_arm_alone() -> Result {
-        let crowd = Crowd::new(8, 3)?;
+        let crowd = SrqUsers::new(8, 3)?;
         assert!(crowd.shared.post_all(0..4));
         assert!(crowd.shared.modify(3, 2)? == NtStatus::BUFFER_OVERFLOW);
         assert!(crowd.pass(0, 0)? && crowd.shared.has_called(0));
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn ndk_srq_09_a_fatal_failure_ends_the_queue_and_its_queue_pairs() -> Result {
-        let crowd = Crowd::new(8, 2)?;
+        let crowd = SrqUsers::new(8, 2)?;
         assert!(crowd.shared.post_all(0..4) && crowd.pass(0, 0)?);
         // One waits for a receive at the peer, and others behind it.
         for context in 50..53 {
@@ -353,7 +353,7 @@ mod tests {
         // Nor does a flush bring what was accepted.
         crowd.users[0].qp.flush();
         assert!(crowd.users[0].requests.is_silent() && crowd.users[0].receives.is_silent());
-        // Told once, armed or not, and no threshold is told any more.
+        // Told once, armed or not, and no threshold is notified any more.
         crowd.shared.srq.engine().break_down();
         assert!(crowd.shared.modify(0, 8)? == NtStatus::SUCCESS);
         assert!(crowd.shared.has_called(1));
@@ -367,7 +367,7 @@ mod tests {
             rnr_ms: 50,
             ..Plan::PLAIN
         };
-        let crowd = Crowd::with(&plan, 8, 0)?;
+        let crowd = SrqUsers::with(&plan, 8, 0)?;
         for context in 0..3 {
             crowd.senders[0].send(context, &[], 0)?;
         }
@@ -393,7 +393,7 @@ mod tests {
             rnr_ms: 50,
             ..Plan::PLAIN
         };
-        let crowd = Crowd::with(&plan, 8, 0)?;
+        let crowd = SrqUsers::with(&plan, 8, 0)?;
         crowd.senders[0].send(1, &[], 0)?;
         sleep(120);
         let connector = crowd.senders[0].connector()?;
@@ -404,7 +404,7 @@ mod tests {
 
     #[test]
     fn ndk_srq_11_flush_and_close_leave_the_receives_of_others() -> Result {
-        let mut crowd = Crowd::new(8, 0)?;
+        let mut crowd = SrqUsers::new(8, 0)?;
         assert!(crowd.shared.post_all(0..4));
         crowd.users[0].receives.cq.arm(notify::ANY);
         crowd.users[0].qp.flush();
@@ -425,7 +425,7 @@ mod tests {
 
     #[test]
     fn ndk_srq_11_closing_the_queue_discards_its_receives() -> Result {
-        let mut crowd = Crowd::new(8, 2)?;
+        let mut crowd = SrqUsers::new(8, 2)?;
         assert!(crowd.shared.post_all(0..4));
         for queue in crowd.users.each_ref().map(|u| &u.receives.cq) {
             queue.arm(notify::ANY);

@@ -22,30 +22,30 @@ use kernel::{
 };
 
 use super::{
-    await_::Slot,
     caller::Caller,
+    completion::Slot,
+    host::{
+        TestHost,
+        SIZES, //
+    }, //
     pair::{
         connect,
         Door,
         Party,
         READS, //
     },
-    site::{
-        Site,
-        SIZES, //
-    }, //
 };
 use crate::{
     kunit::{
         cq::RECEIVE,
         harness::sleep,
-        race::rig::{
+        race::race_harness::{
             linger,
             two_cpus,
             wait_for,
-            Crew,
             Deadline,
             Tally,
+            Threads,
             PATIENCE_MS,
             RACE_MS, //
         }, //
@@ -227,10 +227,10 @@ impl Breaker {
             (Ending::Close, Some(connector)) => {
                 let slot = self.closed.clone();
                 // Without memory nothing is closed, and the test says so.
-                let Ok(told) = done(GFP_ATOMIC, move |()| slot.put(())) else {
+                let Ok(notified) = done(GFP_ATOMIC, move |()| slot.put(())) else {
                     return;
                 };
-                if matches!(connector.close(told), Progress::Done(())) {
+                if matches!(connector.close(notified), Progress::Done(())) {
                     self.closed.put(());
                 }
             }
@@ -262,7 +262,7 @@ impl Score {
 }
 
 /// One round: both sides post, one of them ends.
-fn end_once(site: &Site, door: &Door, ending: Ending, score: &mut Score) -> Result {
+fn end_once(site: &TestHost, door: &Door, ending: Ending, score: &mut Score) -> Result {
     let mut parties = [
         Party::new(&site.adapter, 0xA, SIZES)?,
         Party::new(&site.adapter, 0xB, SIZES)?,
@@ -280,7 +280,7 @@ fn end_once(site: &Site, door: &Door, ending: Ending, score: &mut Score) -> Resu
     let posters = [Poster::new(&parties[0])?, Poster::new(&parties[1])?];
     let breaker = Breaker::new(&mut parties[who], ending)?;
     let [here, there] = two_cpus();
-    let mut crew = Crew::new()?;
+    let mut crew = Threads::new()?;
     let (ends, other) = (posters[who].clone(), posters[1 - who].clone());
     crew.on(there, move || ends.turn())?;
     crew.thread(move || {
@@ -321,7 +321,7 @@ fn end_once(site: &Site, door: &Door, ending: Ending, score: &mut Score) -> Resu
 }
 
 fn end_in_full_flight(ending: Ending) -> Result<Score> {
-    let site = Site::new()?;
+    let site = TestHost::new()?;
     let door = Door::new(&site.adapter)?;
     let deadline = Deadline::in_ms(RACE_MS);
     let mut score = Score::default();
@@ -406,7 +406,7 @@ struct Relayed {
 }
 
 fn relay(rounds: u64, most_ms: Option<u64>) -> Result<Relayed> {
-    let site = Site::new()?;
+    let site = TestHost::new()?;
     let queue = Caller::new(&site.adapter, 8)?;
     let relay = Arc::new(
         Relay {
@@ -423,7 +423,7 @@ fn relay(rounds: u64, most_ms: Option<u64>) -> Result<Relayed> {
     queue.log.set_hook(move |_| called.called())?;
     queue.cq.arm(notify::ANY);
     let claimed = Arc::new(Tally::new(), GFP_KERNEL)?;
-    let mut crew = Crew::new()?;
+    let mut crew = Threads::new()?;
     for _ in two_cpus() {
         let (relay, claimed) = (relay.clone(), claimed.clone());
         crew.thread(move || relay.produce(&claimed, rounds))?;
@@ -459,7 +459,7 @@ fn relay(rounds: u64, most_ms: Option<u64>) -> Result<Relayed> {
 /// Completes and arms on two processors at once; how often the queue called, and whether no two
 /// calls overlapped and nothing was lost.
 fn call_from_everywhere() -> Result<(u64, bool)> {
-    let site = Site::new()?;
+    let site = TestHost::new()?;
     let queue = Caller::new(&site.adapter, 1024)?;
     let taken = Arc::new(Tally::new(), GFP_KERNEL)?;
     let made = Arc::new(Tally::new(), GFP_KERNEL)?;
@@ -472,7 +472,7 @@ fn call_from_everywhere() -> Result<(u64, bool)> {
             linger(taken.get());
         })?;
     }
-    let mut crew = Crew::new()?;
+    let mut crew = Threads::new()?;
     for at in two_cpus() {
         let (cq, taken, made) = ((*queue.cq).clone(), taken.clone(), made.clone());
         crew.on(at, move || {

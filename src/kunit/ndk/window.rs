@@ -8,13 +8,13 @@ mod tests {
 
     use crate::{
         kunit::ndk::{
-            await_::create,
+            completion::create,
             memory::{
                 Buffer,
                 PAGE, //
             },
             pair::Pair,
-            reach::{
+            remote_access::{
                 bound,
                 hold,
                 is_over,
@@ -127,7 +127,7 @@ mod tests {
 
     /// Closes the region under a bound window, which keeps it; then `end` ends the binding.
     fn close_under(
-        end: impl FnOnce(&Pair, &mut crate::kunit::ndk::await_::Own<Mw>) -> Result,
+        end: impl FnOnce(&Pair, &mut crate::kunit::ndk::completion::Own<Mw>) -> Result,
     ) -> Result {
         let pair = Pair::new()?;
         let peer = Reach::new(&pair.a, PAGE)?;
@@ -156,7 +156,7 @@ mod tests {
     fn ndk_mw_02_a_region_waits_for_the_invalidation_of_its_window() -> Result {
         close_under(|pair, mw| {
             let posted = pair.b.qp.invalidate_mw(1, mw, 0);
-            posted.map_err(crate::kunit::ndk::await_::told)?;
+            posted.map_err(crate::kunit::ndk::completion::notified)?;
             let done = pair.b.requests.brings(1, NtStatus::SUCCESS);
             done.then_some(()).ok_or(EIO)
         })
@@ -168,7 +168,7 @@ mod tests {
             pair.b.receive(1, &[])?;
             let list = [].into_iter();
             let posted = pair.a.qp.send_and_invalidate(2, list, 0, mw.remote_token());
-            posted.map_err(crate::kunit::ndk::await_::told)?;
+            posted.map_err(crate::kunit::ndk::completion::notified)?;
             let done = pair.b.receives.brings(1, NtStatus::SUCCESS);
             done.then_some(()).ok_or(EIO)
         })

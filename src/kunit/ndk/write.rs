@@ -20,7 +20,7 @@ mod tests {
                 PAGE, //
             },
             pair::Pair,
-            reach::{
+            remote_access::{
                 hold,
                 is_over,
                 release,

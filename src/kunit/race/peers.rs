@@ -31,13 +31,13 @@ use kernel::{
 };
 
 use super::{
-    rig::{
+    race_harness::{
         linger,
         two_cpus,
         wait_for,
-        Crew,
         Deadline,
         Tally,
+        Threads,
         LOOKS,
         RACE_MS, //
     },
@@ -117,7 +117,7 @@ impl Ending {
         }
     }
 
-    /// Whether the token is invalid afterwards.
+    /// Returns true if the token is invalid afterwards.
     fn revokes(self) -> bool {
         !matches!(self, Self::Drain | Self::Destroy)
     }
@@ -217,7 +217,7 @@ impl Stream {
             if feed.qp.post(n, work, Flags::SIGNALED, sges).is_err() {
                 break;
             }
-            feed.qp.ring();
+            feed.qp.ring_doorbell();
         }
     }
 }
@@ -287,8 +287,8 @@ impl Scene {
     }
 
     /// Lets the first stream work in softirq on another processor, the second in a thread.
-    fn start(&self) -> Result<Crew> {
-        let mut crew = Crew::new()?;
+    fn start(&self) -> Result<Threads> {
+        let mut crew = Threads::new()?;
         for (n, stream) in self.streams.iter().enumerate() {
             let stream = stream.clone();
             match n {

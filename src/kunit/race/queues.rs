@@ -11,13 +11,13 @@ use kernel::{
     }, //
 };
 
-use super::rig::{
+use super::race_harness::{
     linger,
     two_cpus,
     wait_for,
-    Crew,
     Deadline,
     Tally,
+    Threads,
     LOOKS,
     RACE_MS, //
 };
@@ -27,7 +27,7 @@ use crate::{
         cq::{
             Arm,
             CompletionQueue,
-            IfPresent, //
+            MissedEvents, //
         },
         qp::QueuePair,
         state::State,
@@ -207,7 +207,7 @@ impl Side {
         if self.qp.post(context, work, Flags::SIGNALED, sges).is_err() {
             self.sends.wrong.hit();
         }
-        self.qp.ring();
+        self.qp.ring_doorbell();
     }
 
     fn turn(&self) {
@@ -264,7 +264,7 @@ impl Pusher {
                 self.sends.posted.hit();
             }
         }
-        self.qp.ring();
+        self.qp.ring_doorbell();
     }
 
     /// What is left when nothing comes any more.
@@ -287,7 +287,7 @@ fn post_and_fail() -> Result<(u64, u64, u64)> {
         let (a, b) = (lab.end(&plan)?, lab.end(&plan)?);
         connect(direct::connect, &a, &b)?;
         let pushers = [Pusher::new(&a)?, Pusher::new(&b)?];
-        let mut crew = Crew::new()?;
+        let mut crew = Threads::new()?;
         let [first, second] = pushers.each_ref().map(|p| (*p).clone());
         crew.on(two_cpus()[1], move || first.turn())?;
         crew.thread(move || second.turn())?;
@@ -326,7 +326,7 @@ fn post_and_fail() -> Result<(u64, u64, u64)> {
 /// Returns how many were made and how many taken.
 fn arm_and_push(
     ahead: u64,
-    if_present: IfPresent,
+    if_present: MissedEvents,
     rounds: u64,
     fidget: Option<fn(&Arc<CompletionQueue>, u64)>,
 ) -> Result<(u64, u64)> {
@@ -343,7 +343,7 @@ fn arm_and_push(
                 taken.add(cq.poll(64, |_| ()) as u64);
                 let present = cq.arm(Arm::Any, if_present);
                 // With `Call` the queue calls by itself for what is there.
-                if !present || if_present == IfPresent::Call {
+                if !present || if_present == MissedEvents::Report {
                     break;
                 }
             },
@@ -353,7 +353,7 @@ fn arm_and_push(
     queue.log.set_hook(Some(hook));
     queue.cq.arm(Arm::Any, if_present);
     let made = Arc::new(Tally::new(), GFP_KERNEL)?;
-    let mut crew = Crew::new()?;
+    let mut crew = Threads::new()?;
     {
         let (cq, made, taken) = (queue.cq.clone(), made.clone(), taken.clone());
         crew.on(there, move || {
@@ -393,7 +393,7 @@ fn two_flows(most: u64, long: bool) -> Result<([u64; 2], bool)> {
     let (a, b) = (lab.end(&plan)?, lab.end(&plan)?);
     connect(direct::connect, &a, &b)?;
     let sides = [Side::new(&a, most, long)?, Side::new(&b, most, long)?];
-    let mut crew = Crew::new()?;
+    let mut crew = Threads::new()?;
     for (side, cpu) in sides.iter().zip(two_cpus()) {
         let side = side.clone();
         crew.on(cpu, move || side.turn())?;
@@ -462,7 +462,7 @@ impl Target {
             }
             self.sent.hit();
         }
-        qp.ring();
+        qp.ring_doorbell();
     }
 }
 
@@ -473,7 +473,7 @@ fn destroy_in_flight() -> Result<(u64, u64, u64)> {
     // CAST: widening.
     let memory = Buffer::new(SLOTS as usize * SLOT as usize)?;
     let target = Target::new()?;
-    let mut crew = Crew::new()?;
+    let mut crew = Threads::new()?;
     {
         let target = target.clone();
         crew.on(two_cpus()[1], move || target.turn())?;
@@ -537,21 +537,21 @@ mod tests {
 
     #[test]
     fn no_notification_is_lost_between_one_entry_and_the_next() -> Result {
-        let (made, taken) = arm_and_push(1, IfPresent::Wait, 200_000, None)?;
+        let (made, taken) = arm_and_push(1, MissedEvents::Ignore, 200_000, None)?;
         assert!(made > 0 && made == taken);
         Ok(())
     }
 
     #[test]
     fn no_notification_is_lost_in_a_stream_of_entries() -> Result {
-        let (made, taken) = arm_and_push(16, IfPresent::Wait, 200_000, None)?;
+        let (made, taken) = arm_and_push(16, MissedEvents::Ignore, 200_000, None)?;
         assert!(made > 0 && made == taken);
         Ok(())
     }
 
     #[test]
     fn a_consumer_that_is_called_for_what_is_present_need_not_look() -> Result {
-        let (made, taken) = arm_and_push(16, IfPresent::Call, 200_000, None)?;
+        let (made, taken) = arm_and_push(16, MissedEvents::Report, 200_000, None)?;
         assert!(made > 0 && made == taken);
         Ok(())
     }
@@ -570,7 +570,7 @@ mod tests {
 
     #[test]
     fn no_notification_is_lost_while_calls_are_moderated() -> Result {
-        for if_present in [IfPresent::Wait, IfPresent::Call] {
+        for if_present in [MissedEvents::Ignore, MissedEvents::Report] {
             let (made, taken) = arm_and_push(16, if_present, 200_000, Some(moderate))?;
             assert!(made > 0 && made == taken);
         }
@@ -579,7 +579,7 @@ mod tests {
 
     #[test]
     fn no_notification_is_lost_while_the_queue_is_resized() -> Result {
-        for if_present in [IfPresent::Wait, IfPresent::Call] {
+        for if_present in [MissedEvents::Ignore, MissedEvents::Report] {
             let (made, taken) = arm_and_push(16, if_present, 200_000, Some(remake))?;
             assert!(made > 0 && made == taken);
         }

@@ -7,18 +7,18 @@ use kernel::{
     sync::Arc, //
 };
 
-use super::rig::{
+use super::race_harness::{
     two_cpus,
     wait_for,
-    Crew,
     Deadline,
     Tally,
+    Threads,
     RACE_MS, //
 };
 use crate::{
     engine::{
         cq::CompletionQueue,
-        ring::NotResized,
+        ring::ResizeError,
         srq::SharedReceive,
         work::{
             Completion,
@@ -82,9 +82,9 @@ impl Order {
 
 /// Resizes from two threads until the time is up; returns how often that went well.
 fn resize(
-    crew: &mut Crew,
+    crew: &mut Threads,
     order: &Order,
-    resize: impl Fn(u32) -> Result<(), NotResized> + Send + Sync + Clone + 'static,
+    resize: impl Fn(u32) -> Result<(), ResizeError> + Send + Sync + Clone + 'static,
 ) -> Result<u64> {
     let (other, turn) = (resize.clone(), Tally::new());
     // CAST: below the number of depths.
@@ -115,7 +115,7 @@ fn completions() -> Result<(u64, u64, u64, u64)> {
     let queue = Queue::new(&lab.adapter()?, DEPTHS[0], u32::MAX)?;
     let order = Order::new()?;
     let [here, there] = two_cpus();
-    let mut crew = Crew::new()?;
+    let mut crew = Threads::new()?;
     let cq = || -> (Arc<CompletionQueue>, Arc<Order>) { (queue.cq.clone(), order.clone()) };
     {
         let (cq, order) = cq();
@@ -164,7 +164,7 @@ fn receives() -> Result<(u64, u64, u64, u64)> {
     };
     let order = Order::new()?;
     let [here, there] = two_cpus();
-    let mut crew = Crew::new()?;
+    let mut crew = Threads::new()?;
     let srq = shared.srq.clone();
     {
         let (srq, order): (Arc<SharedReceive>, _) = (srq.clone(), order.clone());
@@ -184,7 +184,7 @@ fn receives() -> Result<(u64, u64, u64, u64)> {
                 // A full queue is tried again.
                 let _ = a.post(0, work, Flags::NONE, [].into_iter());
             }
-            a.ring();
+            a.ring_doorbell();
             cq.poll(usize::MAX, |entry| order.enter(&entry));
         })?;
     }

@@ -22,13 +22,13 @@ use kernel::{
 };
 
 use super::{
-    rig::{
+    race_harness::{
         linger,
         two_cpus,
         wait_for,
-        Crew,
         Deadline,
         Tally,
+        Threads,
         LOOKS,
         RACE_MS, //
     },
@@ -46,8 +46,8 @@ use crate::{
         },
         region::{
             DomainId,
-            NotRegistered,
-            Terms, //
+            RegAttr, //
+            RegisterError,
         },
         rights::Rights,
         spans::SpanList,
@@ -126,7 +126,7 @@ struct Score {
 }
 
 impl Score {
-    /// Whether there was a race, and it harmed nothing.
+    /// Returns true if there was a race, and it harmed nothing.
     fn is_clean(&self) -> bool {
         let raced = self.rounds > 0 && self.contended != Some(0);
         raced && self.changed == 0 && self.leaks == 0 && self.odd == 0
@@ -211,8 +211,8 @@ impl Arena {
     }
 
     /// Peers on two processors and in a thread.
-    fn open(self: &Arc<Self>) -> Result<Crew> {
-        let mut crew = Crew::new()?;
+    fn open(self: &Arc<Self>) -> Result<Threads> {
+        let mut crew = Threads::new()?;
         let [here, there] = two_cpus();
         crew.on(there, self.turn()?)?;
         crew.at_call(here, self.turn()?)?;
@@ -220,8 +220,8 @@ impl Arena {
         Ok(crew)
     }
 
-    fn terms(&self) -> Terms {
-        Terms {
+    fn terms(&self) -> RegAttr {
+        RegAttr {
             domain: DOMAIN,
             rights: RIGHTS,
             base: BASE,
@@ -396,7 +396,7 @@ fn late_registration() -> Result<(u64, u64, u64)> {
     const HEIR: DomainId = 4;
     let arena = Arena::new()?;
     let made = Arc::new(Tally::new(), GFP_KERNEL)?;
-    let mut crew = Crew::new()?;
+    let mut crew = Threads::new()?;
     {
         let (arena, made) = (arena.clone(), made.clone());
         crew.on(two_cpus()[1], move || {
@@ -427,15 +427,15 @@ fn late_registration() -> Result<(u64, u64, u64)> {
                 .access(token, PEER, Rights::REMOTE_READ, BASE, 1);
             breaches += u64::from(heirs.index() == token.index() && access.is_ok());
         }
-        let heirs_terms = Terms {
+        let heirs_terms = RegAttr {
             domain: HEIR,
             ..arena.terms()
         };
         // Nothing but a moment's attempt of the latecomer is in its heir's way.
-        let mut registered = Err(NotRegistered::Busy);
+        let mut registered = Err(RegisterError::Busy);
         wait_for(|| {
             registered = arena.table.register(heirs, heirs_terms);
-            registered != Err(NotRegistered::Busy)
+            registered != Err(RegisterError::Busy)
         })?;
         breaches += u64::from(registered.is_err());
         arena.table.remove(heirs.index());

@@ -33,8 +33,8 @@ use crate::{
             Adapter,
             Context,
             Limits,
+            OpenBy,
             Version,
-            Which,
             VERSION, //
         },
         cq::Cq,
@@ -114,14 +114,14 @@ pub(crate) unsafe fn open(
 /// # Safety
 ///
 /// By the contract; the result is not used beyond the call.
-unsafe fn which<'a>(params: &bindings::ndk_open_params) -> Result<Which<'a>, NtStatus> {
+unsafe fn which<'a>(params: &bindings::ndk_open_params) -> Result<OpenBy<'a>, NtStatus> {
     let name = match params.name.is_null() {
         true => None,
         // SAFETY: By the contract it ends with a zero.
         false => Some(unsafe { CStr::from_char_ptr(params.name) }),
     };
     if params.local_address.is_null() {
-        return name.map(Which::Name).ok_or(NtStatus::INVALID_PARAMETER);
+        return name.map(OpenBy::Name).ok_or(NtStatus::INVALID_PARAMETER);
     }
     // SAFETY: By the contract the address is as long as its family says.
     let at = unsafe {
@@ -131,8 +131,8 @@ unsafe fn which<'a>(params: &bindings::ndk_open_params) -> Result<Which<'a>, NtS
     // SAFETY: By the contract it is a namespace, or null.
     let net = unsafe { bindings::ndk_net_cookie(params.net) };
     Ok(match name {
-        Some(name) => Which::Both(name, net, at.ip()),
-        None => Which::Address(net, at.ip()),
+        Some(name) => OpenBy::Both(name, net, at.ip()),
+        None => OpenBy::Address(net, at.ip()),
     })
 }
 

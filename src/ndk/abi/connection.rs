@@ -148,7 +148,7 @@ unsafe extern "C" fn connect_with_shared_endpoint(
     })())
 }
 
-/// Who is told of a disconnect; with no function nobody is.
+/// Who is notified of a disconnect; with no function nobody is.
 fn disconnect_user(
     event: bindings::ndk_fn_disconnect_event,
     context: *mut c_void,

@@ -57,13 +57,13 @@ impl Lam {
         self.words.get(2..2 + count).unwrap_or_default()
     }
 
-    /// Whether nobody has written to it from its `page`-th page on.
+    /// Returns true if nobody has written to it from its `page`-th page on.
     pub(crate) fn is_unwritten_from(&self, page: usize) -> bool {
         let rest = self.words.get(LAM_HEAD / 8 + page..).unwrap_or_default();
         rest.iter().all(|word| *word == UNWRITTEN)
     }
 
-    /// Whether nobody has written to it at all.
+    /// Returns true if nobody has written to it at all.
     pub(crate) fn is_unwritten(&self) -> bool {
         self.words.iter().all(|word| *word == UNWRITTEN)
     }

@@ -48,7 +48,7 @@ const WAIT_MS: u32 = 10_000;
 
 /// An object as C has it.
 #[derive(Clone, Copy)]
-pub(crate) struct Object(*mut bindings::ndk_object_header);
+pub(crate) struct ObjectType(*mut bindings::ndk_object_header);
 
 /// What callbacks told.
 #[pin_data]
@@ -88,16 +88,16 @@ impl Told {
     }
 
     /// The object that the callback brought, if any.
-    pub(crate) fn object(&self) -> Option<Object> {
+    pub(crate) fn object(&self) -> Option<ObjectType> {
         let object = ptr::with_exposed_provenance_mut(self.object.load(Relaxed));
-        (!ptr::eq(object, ptr::null_mut())).then_some(Object(object))
+        (!ptr::eq(object, ptr::null_mut())).then_some(ObjectType(object))
     }
 
     fn context(&self) -> *mut c_void {
         ptr::from_ref(self).cast_mut().cast()
     }
 
-    fn tell(&self, status: i32, object: *mut bindings::ndk_object_header) {
+    fn notify(&self, status: i32, object: *mut bindings::ndk_object_header) {
         self.status.store(status, Relaxed);
         self.object.store(object.expose_provenance(), Relaxed);
         self.calls.fetch_add(1, Relaxed);
@@ -108,7 +108,7 @@ impl Told {
 /// # Safety
 ///
 /// `context` is that of a [`Told`] which is still there.
-unsafe fn told<'a>(context: *mut c_void) -> &'a Told {
+unsafe fn was_notified<'a>(context: *mut c_void) -> &'a Told {
     // SAFETY: As required of the caller.
     unsafe { &*context.cast::<Told>().cast_const() }
 }
@@ -122,7 +122,7 @@ unsafe extern "C" fn created(
     object: *mut bindings::ndk_object_header,
 ) {
     // SAFETY: The contract of this file.
-    unsafe { told(context) }.tell(status, object);
+    unsafe { was_notified(context) }.notify(status, object);
 }
 
 /// # Safety
@@ -130,7 +130,7 @@ unsafe extern "C" fn created(
 /// By the contract.
 unsafe extern "C" fn ended(context: *mut c_void, status: i32) {
     // SAFETY: The contract of this file.
-    unsafe { told(context) }.tell(status, ptr::null_mut());
+    unsafe { was_notified(context) }.notify(status, ptr::null_mut());
 }
 
 /// # Safety
@@ -138,7 +138,7 @@ unsafe extern "C" fn ended(context: *mut c_void, status: i32) {
 /// By the contract.
 unsafe extern "C" fn gone(context: *mut c_void) {
     // SAFETY: The contract of this file.
-    unsafe { told(context) }.tell(NtStatus::SUCCESS.raw(), ptr::null_mut());
+    unsafe { was_notified(context) }.notify(NtStatus::SUCCESS.raw(), ptr::null_mut());
 }
 
 /// # Safety
@@ -146,7 +146,7 @@ unsafe extern "C" fn gone(context: *mut c_void) {
 /// By the contract.
 unsafe extern "C" fn asked(context: *mut c_void, connector: *mut bindings::ndk_connector) {
     // SAFETY: The contract of this file.
-    unsafe { told(context) }.tell(NtStatus::SUCCESS.raw(), connector.cast());
+    unsafe { was_notified(context) }.notify(NtStatus::SUCCESS.raw(), connector.cast());
 }
 
 /// # Safety
@@ -179,13 +179,16 @@ macro_rules! entry {
 }
 
 /// What a creation gave: its status, and the object if it was there at once.
-pub(crate) type Given = (i32, Option<Object>);
+pub(crate) type Given = (i32, Option<ObjectType>);
 
 /// Makes a creation with a place for the object.
 fn given<C>(create: impl FnOnce(*mut *mut C) -> i32) -> Given {
     let mut object: *mut C = ptr::null_mut();
     let status = create(&raw mut object);
-    (status, (!object.is_null()).then_some(Object(object.cast())))
+    (
+        status,
+        (!object.is_null()).then_some(ObjectType(object.cast())),
+    )
 }
 
 /// Opens an adapter by its name.
@@ -204,23 +207,23 @@ pub(crate) fn open(context: &Context, name: &CStr) -> Given {
 }
 
 /// Closes an adapter, and waits.
-pub(crate) fn close_adapter(adapter: Object) {
+pub(crate) fn close_adapter(adapter: ObjectType) {
     // SAFETY: The contract of this file.
     unsafe { super::adapter::ndk_face_close(adapter.0.cast()) };
 }
 
 /// Closes any other object. All tables begin with this entry.
-pub(crate) fn close(object: Object, told: &Told) -> i32 {
+pub(crate) fn close(object: ObjectType, was_notified: &Told) -> i32 {
     let pd = object.0.cast::<bindings::ndk_pd>();
     // SAFETY: The contract of this file; all objects and tables are laid out alike so far.
     match unsafe { (*(*pd).dispatch).close } {
         // SAFETY: The contract of this file.
-        Some(call) => unsafe { call(object.0, Some(gone), told.context()) },
+        Some(call) => unsafe { call(object.0, Some(gone), was_notified.context()) },
         None => NtStatus::NOT_SUPPORTED.raw(),
     }
 }
 
-pub(crate) fn create_cq(adapter: Object, depth: u32, told: &Told) -> Given {
+pub(crate) fn create_cq(adapter: ObjectType, depth: u32, was_notified: &Told) -> Given {
     given(|out| {
         entry!(
             adapter,
@@ -231,18 +234,22 @@ pub(crate) fn create_cq(adapter: Object, depth: u32, told: &Told) -> Given {
             ptr::null_mut(),
             ptr::null(),
             Some(created),
-            told.context(),
+            was_notified.context(),
             out
         )
     })
 }
 
-pub(crate) fn create_pd(adapter: Object, told: &Told) -> Given {
-    let context = told.context();
+pub(crate) fn create_pd(adapter: ObjectType, was_notified: &Told) -> Given {
+    let context = was_notified.context();
     given(|out| entry!(adapter, ndk_adapter, create_pd, Some(created), context, out))
 }
 
-pub(crate) fn create_shared_endpoint(adapter: Object, at: &SocketAddr, told: &Told) -> Given {
+pub(crate) fn create_shared_endpoint(
+    adapter: ObjectType,
+    at: &SocketAddr,
+    was_notified: &Told,
+) -> Given {
     let storage = addr::write(at);
     given(|out| {
         entry!(
@@ -252,14 +259,14 @@ pub(crate) fn create_shared_endpoint(adapter: Object, at: &SocketAddr, told: &To
             ptr::from_ref(&storage).cast(),
             address_length(at),
             Some(created),
-            told.context(),
+            was_notified.context(),
             out
         )
     })
 }
 
-pub(crate) fn create_connector(adapter: Object, told: &Told) -> Given {
-    let context = told.context();
+pub(crate) fn create_connector(adapter: ObjectType, was_notified: &Told) -> Given {
+    let context = was_notified.context();
     given(|out| {
         entry!(
             adapter,
@@ -272,8 +279,8 @@ pub(crate) fn create_connector(adapter: Object, told: &Told) -> Given {
     })
 }
 
-/// `arrivals` is told of each request.
-pub(crate) fn create_listener(adapter: Object, arrivals: &Told, told: &Told) -> Given {
+/// `arrivals` is notified of each request.
+pub(crate) fn create_listener(adapter: ObjectType, arrivals: &Told, was_notified: &Told) -> Given {
     given(|out| {
         entry!(
             adapter,
@@ -282,23 +289,23 @@ pub(crate) fn create_listener(adapter: Object, arrivals: &Told, told: &Told) -> 
             Some(asked),
             arrivals.context(),
             Some(created),
-            told.context(),
+            was_notified.context(),
             out
         )
     })
 }
 
-pub(crate) fn create_mr(pd: Object, fast: bool, told: &Told) -> Given {
-    let context = told.context();
+pub(crate) fn create_mr(pd: ObjectType, fast: bool, was_notified: &Told) -> Given {
+    let context = was_notified.context();
     given(|out| entry!(pd, ndk_pd, create_mr, fast, Some(created), context, out))
 }
 
-pub(crate) fn create_mw(pd: Object, told: &Told) -> Given {
-    let context = told.context();
+pub(crate) fn create_mw(pd: ObjectType, was_notified: &Told) -> Given {
+    let context = was_notified.context();
     given(|out| entry!(pd, ndk_pd, create_mw, Some(created), context, out))
 }
 
-pub(crate) fn create_srq(pd: Object, told: &Told) -> Given {
+pub(crate) fn create_srq(pd: ObjectType, was_notified: &Told) -> Given {
     given(|out| {
         entry!(
             pd,
@@ -311,16 +318,21 @@ pub(crate) fn create_srq(pd: Object, told: &Told) -> Given {
             ptr::null_mut(),
             ptr::null(),
             Some(created),
-            told.context(),
+            was_notified.context(),
             out
         )
     })
 }
 
 /// With the shared queue if there is one.
-pub(crate) fn create_qp(pd: Object, cq: Object, srq: Option<Object>, told: &Told) -> Given {
+pub(crate) fn create_qp(
+    pd: ObjectType,
+    cq: ObjectType,
+    srq: Option<ObjectType>,
+    was_notified: &Told,
+) -> Given {
     let queue = cq.0.cast();
-    let (context, none) = (told.context(), ptr::null_mut());
+    let (context, none) = (was_notified.context(), ptr::null_mut());
     given(|out| match srq {
         None => entry!(
             pd,
@@ -356,17 +368,23 @@ pub(crate) fn create_qp(pd: Object, cq: Object, srq: Option<Object>, told: &Told
     })
 }
 
-pub(crate) fn register(mr: Object, memory: &Described, len: u64, told: &Told) -> i32 {
-    let (mdl, context) = (memory.as_raw(), told.context());
+pub(crate) fn register(mr: ObjectType, memory: &Described, len: u64, was_notified: &Told) -> i32 {
+    let (mdl, context) = (memory.as_raw(), was_notified.context());
     entry!(mr, ndk_mr, register_mr, mdl, len, 1, Some(ended), context)
 }
 
-pub(crate) fn deregister(mr: Object, told: &Told) -> i32 {
-    entry!(mr, ndk_mr, deregister_mr, Some(ended), told.context())
+pub(crate) fn deregister(mr: ObjectType, was_notified: &Told) -> i32 {
+    entry!(
+        mr,
+        ndk_mr,
+        deregister_mr,
+        Some(ended),
+        was_notified.context()
+    )
 }
 
-pub(crate) fn initialize(mr: Object, pages: u32, told: &Told) -> i32 {
-    let context = told.context();
+pub(crate) fn initialize(mr: ObjectType, pages: u32, was_notified: &Told) -> i32 {
+    let context = was_notified.context();
     entry!(
         mr,
         ndk_mr,
@@ -378,16 +396,23 @@ pub(crate) fn initialize(mr: Object, pages: u32, told: &Told) -> i32 {
     )
 }
 
-pub(crate) fn resize(cq: Object, depth: u32, told: &Told) -> i32 {
-    entry!(cq, ndk_cq, resize_cq, depth, Some(ended), told.context())
+pub(crate) fn resize(cq: ObjectType, depth: u32, was_notified: &Told) -> i32 {
+    entry!(
+        cq,
+        ndk_cq,
+        resize_cq,
+        depth,
+        Some(ended),
+        was_notified.context()
+    )
 }
 
-pub(crate) fn modify(srq: Object, depth: u32, told: &Told) -> i32 {
-    let context = told.context();
+pub(crate) fn modify(srq: ObjectType, depth: u32, was_notified: &Told) -> i32 {
+    let context = was_notified.context();
     entry!(srq, ndk_srq, modify_srq, depth, 0, Some(ended), context)
 }
 
-pub(crate) fn listen(listener: Object, at: &SocketAddr, told: &Told) -> i32 {
+pub(crate) fn listen(listener: ObjectType, at: &SocketAddr, was_notified: &Told) -> i32 {
     let storage = addr::write(at);
     entry!(
         listener,
@@ -396,12 +421,12 @@ pub(crate) fn listen(listener: Object, at: &SocketAddr, told: &Told) -> i32 {
         ptr::from_ref(&storage).cast(),
         address_length(at),
         Some(ended),
-        told.context()
+        was_notified.context()
     )
 }
 
 /// Where a listener listens.
-pub(crate) fn address(listener: Object) -> Option<SocketAddr> {
+pub(crate) fn address(listener: ObjectType) -> Option<SocketAddr> {
     let mut bytes = [0u8; 28];
     let mut length = 28;
     let status = entry!(
@@ -420,11 +445,11 @@ pub(crate) fn address(listener: Object) -> Option<SocketAddr> {
 
 /// From an address, or a shared endpoint if there is one; with some private data.
 pub(crate) fn connect(
-    connector: Object,
-    qp: Object,
-    shared: Option<Object>,
+    connector: ObjectType,
+    qp: ObjectType,
+    shared: Option<ObjectType>,
     (from, to): (&SocketAddr, &SocketAddr),
-    told: &Told,
+    was_notified: &Told,
 ) -> i32 {
     let (source, destination) = (addr::write(from), addr::write(to));
     let source = ptr::from_ref(&source).cast();
@@ -445,7 +470,7 @@ pub(crate) fn connect(
             data.as_ptr().cast(),
             40,
             Some(ended),
-            told.context()
+            was_notified.context()
         ),
         Some(shared) => entry!(
             connector,
@@ -460,15 +485,15 @@ pub(crate) fn connect(
             data.as_ptr().cast(),
             40,
             Some(ended),
-            told.context()
+            was_notified.context()
         ),
     }
 }
 
 /// By `accept`, or by `accept_ex`.
-pub(crate) fn accept(connector: Object, qp: Object, ex: bool, told: &Told) -> i32 {
+pub(crate) fn accept(connector: ObjectType, qp: ObjectType, ex: bool, was_notified: &Told) -> i32 {
     let (qp, data, none) = (qp.0.cast(), [7u8; 40], ptr::null_mut());
-    let (bytes, context) = (data.as_ptr().cast(), told.context());
+    let (bytes, context) = (data.as_ptr().cast(), was_notified.context());
     match ex {
         false => entry!(
             connector,
@@ -502,8 +527,8 @@ pub(crate) fn accept(connector: Object, qp: Object, ex: bool, told: &Told) -> i3
 }
 
 /// By `complete_connect`, or by `complete_connect_ex`.
-pub(crate) fn complete(connector: Object, ex: bool, told: &Told) -> i32 {
-    let (none, context) = (ptr::null_mut(), told.context());
+pub(crate) fn complete(connector: ObjectType, ex: bool, was_notified: &Told) -> i32 {
+    let (none, context) = (ptr::null_mut(), was_notified.context());
     match ex {
         false => entry!(
             connector,
@@ -526,12 +551,12 @@ pub(crate) fn complete(connector: Object, ex: bool, told: &Told) -> i32 {
     }
 }
 
-pub(crate) fn disconnect(connector: Object, told: &Told) -> i32 {
-    let context = told.context();
+pub(crate) fn disconnect(connector: ObjectType, was_notified: &Told) -> i32 {
+    let context = was_notified.context();
     entry!(connector, ndk_connector, disconnect, Some(ended), context)
 }
 
-/// Has a consumer in C that is told of a request for which `around` makes the call.
+/// Has a consumer in C that is notified of a request for which `around` makes the call.
 pub(crate) fn tell_request(
     arrivals: &Told,
     connector: Ref<Connector>,

@@ -27,8 +27,8 @@ use super::{
 use crate::{
     engine::{
         connection::{
+            ConnectRequest,
             ConnectionEvents,
-            Offer,
             Route, //
         },
         domain,
@@ -41,7 +41,7 @@ use crate::{
             Done, //
         },
         life::{
-            Hold,
+            ObjectUse,
             Ref, //
         },
         qp::Qp,
@@ -77,23 +77,23 @@ pub(super) enum Stage {
 /// A call that is pending.
 pub(super) struct Request {
     pub(super) done: Done<NtStatus>,
-    pub(super) hold: Hold,
+    pub(super) hold: ObjectUse,
 }
 
 pub(super) struct State {
     pub(super) stage: Stage,
-    pub(super) qp: Option<(Ref<Qp>, Hold)>,
-    pub(super) offer: Option<Arc<Offer>>,
+    pub(super) qp: Option<(Ref<Qp>, ObjectUse)>,
+    pub(super) offer: Option<Arc<ConnectRequest>>,
     pub(super) request: Option<Request>,
-    /// Who will be told of the peer's disconnect.
+    /// Who will be notified of the peer's disconnect.
     pub(super) user: Option<DisconnectUser>,
     /// The connection is up: the engine will say that it is gone.
-    pub(super) link: Option<Hold>,
+    pub(super) link: Option<ObjectUse>,
     /// It has said so.
     pub(super) lost: bool,
-    /// To be told.
+    /// To be notified.
     pub(super) ended: Option<(Request, NtStatus)>,
-    pub(super) gone: Option<(DisconnectUser, Hold)>,
+    pub(super) gone: Option<(DisconnectUser, ObjectUse)>,
     pub(super) limits: ReadLimits,
     pub(super) private_data: KVec<u8>,
     /// The peer said no; why is in the private data.
@@ -102,7 +102,7 @@ pub(super) struct State {
     pub(super) remote: Option<SocketAddr>,
     /// What keeps the address busy until the connector is closed.
     pub(super) route: Option<Route>,
-    pub(super) shared: Option<Hold>,
+    pub(super) shared: Option<ObjectUse>,
 }
 
 impl State {
@@ -127,7 +127,7 @@ impl State {
         }
     }
 
-    /// Whether the peer has said anything.
+    /// Returns true if the peer has said anything.
     pub(super) fn has_heard(&self) -> bool {
         match self.stage {
             Stage::Idle => self.refused,
@@ -145,23 +145,23 @@ impl State {
 }
 
 /// What is left of an attempt, to be dropped without the lock.
-pub(super) struct Rest {
-    _qp: Option<(Ref<Qp>, Hold)>,
-    _offer: Option<Arc<Offer>>,
+pub(super) struct Released {
+    _qp: Option<(Ref<Qp>, ObjectUse)>,
+    _offer: Option<Arc<ConnectRequest>>,
     _user: Option<DisconnectUser>,
-    _link: Option<Hold>,
+    _link: Option<ObjectUse>,
     _route: Option<Route>,
-    _shared: Option<Hold>,
+    _shared: Option<ObjectUse>,
 }
 
 impl State {
     /// The attempt has failed: the connector may try again, unless it is over.
-    pub(super) fn give_up(&mut self, next: Stage) -> Rest {
+    pub(super) fn give_up(&mut self, next: Stage) -> Released {
         if self.stage != Stage::Over {
             self.stage = next;
         }
         self.lost = false;
-        Rest {
+        Released {
             _qp: self.qp.take(),
             _offer: self.offer.take(),
             _user: self.user.take(),
@@ -187,7 +187,7 @@ impl_has_work! {
 }
 
 /// Takes back what this side asked for, whatever has become of it. False when it was gone.
-pub(super) fn take_back(offer: &Offer, qp: Option<&Ref<Qp>>) -> bool {
+pub(super) fn take_back(offer: &ConnectRequest, qp: Option<&Ref<Qp>>) -> bool {
     if offer.abandon() {
         return true;
     }

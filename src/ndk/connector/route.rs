@@ -10,17 +10,17 @@ use super::Source;
 use crate::{
     engine::{
         connection::{
-            NotAccepted,
-            NotConfirmed,
-            NotReserved,
+            AcceptError,
+            ConfirmError,
+            ReserveError,
             Route, //
         },
-        port::Port, //
+        device::RdmaDevice, //
     },
     ndk::{
         endpoint::SharedEndpoint,
         life::{
-            Hold,
+            ObjectUse,
             Ref, //
         },
         status::NtStatus, //
@@ -36,10 +36,10 @@ impl Source {
 
 /// Takes the addresses of a connection, or says why it cannot begin (CONN-03, CONN-04).
 pub(super) fn route(
-    port: &Port,
+    port: &RdmaDevice,
     source: Source,
     remote: SocketAddr,
-) -> Result<(Route, Option<Hold>), NtStatus> {
+) -> Result<(Route, Option<ObjectUse>), NtStatus> {
     let netdev = port.netdev().ok_or(NtStatus::NETWORK_UNREACHABLE)?;
     let local = match &source {
         Source::Address(local) => *local,
@@ -66,32 +66,32 @@ pub(super) fn route(
 }
 
 /// The number by which the exchange tells devices apart.
-pub(in crate::ndk) fn device(port: &Port) -> usize {
+pub(in crate::ndk) fn device(port: &RdmaDevice) -> usize {
     Arc::as_ptr(port.adapter()).addr()
 }
 
-pub(in crate::ndk) const fn not_reserved(why: NotReserved) -> NtStatus {
+pub(in crate::ndk) const fn not_reserved(why: ReserveError) -> NtStatus {
     match why {
-        NotReserved::InUse => NtStatus::SHARING_VIOLATION,
-        NotReserved::Exists => NtStatus::ADDRESS_ALREADY_EXISTS,
-        NotReserved::NoPort => NtStatus::TOO_MANY_ADDRESSES,
-        NotReserved::NoMemory => NtStatus::INSUFFICIENT_RESOURCES,
+        ReserveError::InUse => NtStatus::SHARING_VIOLATION,
+        ReserveError::Exists => NtStatus::ADDRESS_ALREADY_EXISTS,
+        ReserveError::NoPort => NtStatus::TOO_MANY_ADDRESSES,
+        ReserveError::NoMemory => NtStatus::INSUFFICIENT_RESOURCES,
     }
 }
 
-pub(super) const fn not_confirmed(why: NotConfirmed) -> NtStatus {
+pub(super) const fn not_confirmed(why: ConfirmError) -> NtStatus {
     match why {
-        NotConfirmed::Gone => NtStatus::CONNECTION_ABORTED,
-        NotConfirmed::TimedOut => NtStatus::IO_TIMEOUT,
-        NotConfirmed::NotReady => NtStatus::CONNECTION_ACTIVE,
-        NotConfirmed::NoMemory => NtStatus::INSUFFICIENT_RESOURCES,
+        ConfirmError::Gone => NtStatus::CONNECTION_ABORTED,
+        ConfirmError::TimedOut => NtStatus::IO_TIMEOUT,
+        ConfirmError::NotReady => NtStatus::CONNECTION_ACTIVE,
+        ConfirmError::NoMemory => NtStatus::INSUFFICIENT_RESOURCES,
     }
 }
 
-pub(super) const fn not_accepted(why: NotAccepted) -> NtStatus {
+pub(super) const fn not_accepted(why: AcceptError) -> NtStatus {
     match why {
-        NotAccepted::Gone => NtStatus::CONNECTION_ABORTED,
-        NotAccepted::NotReady => NtStatus::CONNECTION_ACTIVE,
-        NotAccepted::NoMemory => NtStatus::INSUFFICIENT_RESOURCES,
+        AcceptError::Gone => NtStatus::CONNECTION_ABORTED,
+        AcceptError::NotReady => NtStatus::CONNECTION_ACTIVE,
+        AcceptError::NoMemory => NtStatus::INSUFFICIENT_RESOURCES,
     }
 }

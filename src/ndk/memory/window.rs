@@ -2,8 +2,8 @@
 
 //! [`Mw`]: a window, and its ties to the regions that it is bound to.
 //!
-//! A bind makes the region an antecedent of the window, from its posting until it has failed, or what
-//! was bound has been invalidated and drained, or the window is closed.
+//! A bind makes the region an antecedent of the window, from its posting until it has failed, or
+//! what was bound has been invalidated and drained, or the window is closed.
 
 use kernel::{
     new_spinlock_irq,
@@ -37,8 +37,8 @@ use crate::{
     },
     ndk::{
         life::{
-            Hold,
-            Object,
+            ObjectType,
+            ObjectUse,
             Ref, //
         },
         status::NtStatus, //
@@ -46,14 +46,14 @@ use crate::{
 };
 
 /// A window's use of the region that it is, or may be, bound to.
-struct Tie {
+struct Binding {
     region: Ref<Mr>,
-    _hold: Hold,
+    _hold: ObjectUse,
     /// Whether the region counts it as bound.
     counts: bool,
 }
 
-impl Tie {
+impl Binding {
     fn new(region: &Ref<Mr>) -> Self {
         region.windows.fetch_add(1, Relaxed);
         Self {
@@ -71,7 +71,7 @@ impl Tie {
     }
 }
 
-impl Drop for Tie {
+impl Drop for Binding {
     fn drop(&mut self) {
         self.unbind();
     }
@@ -80,7 +80,7 @@ impl Drop for Tie {
 /// A window.
 pub(crate) struct Mw {
     domain: Arc<Domain>,
-    ties: Arc<Ties>,
+    bindings_: Arc<Ties>,
     own: Token,
     ended: AtomicFlag,
 }
@@ -95,20 +95,20 @@ struct Ties {
 struct TieList {
     /// The key of the bind that was posted last.
     key: u8,
-    ties: KVec<(u8, Tie)>,
+    bindings_: KVec<(u8, Binding)>,
 }
 
 impl WindowOwner for Ties {
     fn unbound(&self, key: u8, bound_again: bool) {
         loop {
             let mut list = self.list.lock();
-            let last = list.ties.iter().position(|(k, _)| *k == key);
+            let last = list.bindings_.iter().position(|(k, _)| *k == key);
             // Those before the one that is bound now are over, and it itself if it is not.
             let over = last.map_or(0, |at| at + usize::from(!bound_again));
             if over == 0 {
                 return;
             }
-            let gone = list.ties.remove(0);
+            let gone = list.bindings_.remove(0);
             drop(list);
             drop(gone);
         }
@@ -116,14 +116,14 @@ impl WindowOwner for Ties {
 
     fn not_bound(&self, key: u8) {
         let mut list = self.list.lock();
-        let at = list.ties.iter().position(|(k, _)| *k == key);
-        let gone = at.and_then(|at| list.ties.remove(at).ok());
+        let at = list.bindings_.iter().position(|(k, _)| *k == key);
+        let gone = at.and_then(|at| list.bindings_.remove(at).ok());
         drop(list);
         drop(gone);
     }
 }
 
-impl Object for Mw {
+impl ObjectType for Mw {
     fn end_sleeps(&self) -> bool {
         true
     }
@@ -133,14 +133,14 @@ impl Object for Mw {
             return;
         }
         self.domain.adapter().regions().remove(self.own.index());
-        for (_, tie) in &mut self.ties.list.lock().ties {
+        for (_, tie) in &mut self.bindings_.list.lock().bindings_ {
             tie.unbind();
         }
     }
 
     fn let_go(&self) {
-        let ties = core::mem::take(&mut self.ties.list.lock().ties);
-        drop(ties);
+        let bindings_ = core::mem::take(&mut self.bindings_.list.lock().bindings_);
+        drop(bindings_);
     }
 }
 
@@ -156,18 +156,18 @@ impl Mw {
     pub(in crate::ndk) fn new(domain: Arc<Domain>) -> Result<Self> {
         let list = TieList {
             key: 0,
-            ties: KVec::new(),
+            bindings_: KVec::new(),
         };
-        let ties = Arc::pin_init(
+        let bindings_ = Arc::pin_init(
             pin_init!(Ties { list <- new_spinlock_irq!(list) }),
             GFP_KERNEL,
         )?;
         let regions = domain.adapter().regions();
-        let own = regions.add_window(domain.id(), Some(ties.clone()))?;
-        ties.list.lock().key = own.key();
+        let own = regions.add_window(domain.id(), Some(bindings_.clone()))?;
+        bindings_.list.lock().key = own.key();
         Ok(Self {
             domain,
-            ties,
+            bindings_,
             own,
             ended: AtomicFlag::new(false),
         })
@@ -175,7 +175,7 @@ impl Mw {
 
     /// The token for the peer of the queue pair that the window is bound to.
     pub(crate) fn remote_token(&self) -> Token {
-        let key = self.ties.list.lock().key;
+        let key = self.bindings_.list.lock().key;
         Token::new(self.own.index(), key).unwrap_or(self.own)
     }
 
@@ -209,39 +209,39 @@ impl Mw {
         if !rights.with(normal.rights).is_consistent() {
             return Err(NtStatus::ACCESS_VIOLATION);
         }
-        let tie = Tie::new(region);
+        let tie = Binding::new(region);
         drop(state);
         self.bind_tied(tie, normal.token, post)
     }
 
     fn bind_tied(
         &self,
-        tie: Tie,
+        tie: Binding,
         region: Token,
         post: impl FnOnce(Token, Token) -> Result<(), NtStatus>,
     ) -> Result<(), NtStatus> {
-        let mut list = self.ties.list.lock();
+        let mut list = self.bindings_.list.lock();
         let key = list.key.wrapping_add(1);
         // A key names one tie; there are as many as binds may wait for each other.
-        let is_taken = list.ties.iter().any(|(k, _)| *k == key);
-        if is_taken || list.ties.reserve(1, GFP_ATOMIC).is_err() {
+        let is_taken = list.bindings_.iter().any(|(k, _)| *k == key);
+        if is_taken || list.bindings_.reserve(1, GFP_ATOMIC).is_err() {
             drop(list);
             return Err(NtStatus::INSUFFICIENT_RESOURCES);
         }
         let window = Token::new(self.own.index(), key).ok_or(NtStatus::INTERNAL_ERROR)?;
         // Before it is posted: it may be over before `post` returns.
-        let _ = list.ties.push_within_capacity((key, tie));
+        let _ = list.bindings_.push_within_capacity((key, tie));
         let before = core::mem::replace(&mut list.key, key);
         // A post that finds the queue pair gone ends at once, and takes the lock for that.
         drop(list);
         let posted = post(window, region);
         if posted.is_err() {
-            let mut list = self.ties.list.lock();
+            let mut list = self.bindings_.list.lock();
             if list.key == key {
                 list.key = before;
             }
             drop(list);
-            self.ties.not_bound(key);
+            self.bindings_.not_bound(key);
         }
         posted
     }

@@ -7,7 +7,7 @@ use kernel::{
     sync::Arc, //
 };
 
-use super::{Acceptance, NotAccepted, NotAttached, Offer, Stage};
+use super::{AcceptError, Acceptance, AttachError, ConnectRequest, Stage};
 use crate::{
     engine::{
         counters::Counter,
@@ -20,7 +20,7 @@ use crate::{
 
 /// Why the active side's confirmation came to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotConfirmed {
+pub(crate) enum ConfirmError {
     /// Either side has given up, or the connection between the two is gone.
     Gone,
     /// It came too late.
@@ -31,12 +31,12 @@ pub(crate) enum NotConfirmed {
     NoMemory,
 }
 
-impl Offer {
+impl ConnectRequest {
     /// The passive side takes back what it accepted; false when it does not wait any more. It is
     /// told as if the active side had given up, and the active side hears of it when it confirms.
     /// Not before the accept has returned.
     pub(crate) fn withdraw(&self) -> bool {
-        self.end_wait(NotConfirmed::Gone, Status::Aborted)
+        self.end_wait(ConfirmError::Gone, Status::Aborted)
     }
 
     /// Tells the active side, whose confirmation is waited for.
@@ -44,9 +44,9 @@ impl Offer {
         self: &Arc<Self>,
         mut acceptance: Acceptance,
         private_data: &[u8],
-    ) -> Result<(), NotAccepted> {
+    ) -> Result<(), AcceptError> {
         if !may_connect(acceptance.side.qp()) {
-            return Err(NotAccepted::NotReady);
+            return Err(AcceptError::NotReady);
         }
         let theirs = acceptance.theirs;
         let ms = self.exchange.timeouts.confirm_ms;
@@ -54,38 +54,38 @@ impl Offer {
         let mut stage = self.stage.lock();
         if matches!(*stage, Stage::Decided { abandoned: true }) {
             drop(stage);
-            return Err(NotAccepted::Gone);
+            return Err(AcceptError::Gone);
         }
         *stage = Stage::Accepted(acceptance);
         self.timer.arm(self, ms);
         drop(stage);
         if self.ask.events.reply(Ok(theirs), private_data).is_err() {
             // The active side never hears that there is something to confirm.
-            self.end_wait(NotConfirmed::Gone, Status::Aborted);
+            self.end_wait(ConfirmError::Gone, Status::Aborted);
             self.answer_no(Status::Aborted, &[]);
         }
         Ok(())
     }
 
-    /// The active side says that it wants the connection that it was told of: both are connected,
-    /// and the passive side is told so before this returns. May sleep.
+    /// The active side says that it wants the connection that it was notified of: both are
+    /// connected, and the passive side is notified so before this returns. May sleep.
     ///
-    /// Where the passive side was connected when it accepted, this only says whether the
+    /// Where the passive side was connected when it accepted, this only returns true if the
     /// connection is still there. After an error nothing comes of the offer any more, but for
-    /// [`NotConfirmed::NotReady`] where there was nothing to confirm.
-    pub(crate) fn confirm(&self) -> Result<(), NotConfirmed> {
+    /// [`ConfirmError::NotReady`] where there was nothing to confirm.
+    pub(crate) fn confirm(&self) -> Result<(), ConfirmError> {
         let Some(acceptance) = self.take_acceptance(Stage::DECIDED) else {
             return self.outcome();
         };
         let ready = match may_connect(&self.ask.qp) {
             true => Ok(()),
-            false => Err(NotConfirmed::NotReady),
+            false => Err(ConfirmError::NotReady),
         };
         let attached = ready.and_then(|()| {
             self.attach(&acceptance).map_err(|why| match why {
-                NotAttached::NoMemory => NotConfirmed::NoMemory,
-                NotAttached::Passive => NotConfirmed::Gone,
-                NotAttached::Active => NotConfirmed::NotReady,
+                AttachError::NoMemory => ConfirmError::NoMemory,
+                AttachError::Passive => ConfirmError::Gone,
+                AttachError::Active => ConfirmError::NotReady,
             })
         });
         if let Err(why) = attached {
@@ -100,17 +100,17 @@ impl Offer {
         Ok(())
     }
 
-    /// What a confirmation that has nothing to decide is told.
-    fn outcome(&self) -> Result<(), NotConfirmed> {
+    /// What a confirmation that has nothing to decide is notified.
+    fn outcome(&self) -> Result<(), ConfirmError> {
         match &*self.stage.lock() {
             Stage::Open { .. } | Stage::Decided { .. } | Stage::Accepted(_) => {
-                return Err(NotConfirmed::NotReady)
+                return Err(ConfirmError::NotReady)
             }
             Stage::Over(why) => return Err(*why),
             Stage::Connected => {}
         }
         match self.active.is_gone() {
-            true => Err(NotConfirmed::Gone),
+            true => Err(ConfirmError::Gone),
             false => Ok(()),
         }
     }
@@ -149,7 +149,7 @@ impl Offer {
 
     /// Ends the wait for the active side and tells the passive one; whoever comes second ends
     /// nothing.
-    pub(super) fn end_wait(&self, why: NotConfirmed, status: Status) -> bool {
+    pub(super) fn end_wait(&self, why: ConfirmError, status: Status) -> bool {
         let acceptance = self.take_acceptance(Stage::Over(why));
         let Some(Acceptance { side, .. }) = acceptance else {
             return false;
@@ -161,7 +161,7 @@ impl Offer {
     }
 }
 
-/// Whether the queue pair is in a state in which it can be connected.
+/// Returns true if the queue pair is in a state in which it can be connected.
 fn may_connect(qp: &QueuePair) -> bool {
     matches!(qp.state(), State::Init | State::Ready)
 }

@@ -14,7 +14,7 @@ use crate::engine::{
 };
 
 use super::{
-    super::NotPosted,
+    super::PostError,
     Entry,
     SendQueue,
     Stage, //
@@ -28,10 +28,10 @@ impl SendQueue {
         work: &Work,
         flags: Flags,
         sges: impl ExactSizeIterator<Item = Sge>,
-    ) -> Result<u32, NotPosted> {
+    ) -> Result<u32, PostError> {
         let length = self.check(work, flags.has(Flags::INLINE), sges)?;
         match self.ring.is_full() {
-            true => Err(NotPosted::Full),
+            true => Err(PostError::Full),
             false => Ok(length),
         }
     }
@@ -43,7 +43,7 @@ impl SendQueue {
         adapter: &Adapter,
         (context, work, flags, length): (u64, Work, Flags, u32),
         sges: impl ExactSizeIterator<Item = Sge>,
-    ) -> Result<(), NotPosted> {
+    ) -> Result<(), PostError> {
         let place = self.ring.place(self.ring.tail());
         let count = match flags.has(Flags::INLINE) {
             true => self.store_inline(place, sges),
@@ -57,7 +57,7 @@ impl SendQueue {
             length,
             stage: Stage::Posted,
         };
-        self.ring.push(entry).map_err(|_| NotPosted::Full)?;
+        self.ring.push(entry).map_err(|_| PostError::Full)?;
         match flags.has(Flags::DEFERRED) {
             true => adapter.count(Counter::Deferred, 1),
             false => self.release(),
@@ -71,27 +71,27 @@ impl SendQueue {
         work: &Work,
         inline: bool,
         sges: impl ExactSizeIterator<Item = Sge>,
-    ) -> Result<u32, NotPosted> {
+    ) -> Result<u32, PostError> {
         let most = if work.is_read() {
             self.max_read_sge
         } else {
             self.max_sge
         };
         if inline && !work.is_outbound() {
-            return Err(NotPosted::Invalid);
+            return Err(PostError::Invalid);
         }
         if !inline && sges.len() > most {
-            return Err(NotPosted::TooManySges);
+            return Err(PostError::TooManySges);
         }
         // OVERFLOW: at most 2^32 elements of less than 2^32 bytes.
         let length: u64 = sges.map(|s| u64::from(s.len())).sum();
         // CAST: widening.
         if inline && length > self.max_inline as u64 {
-            return Err(NotPosted::InlineTooLong);
+            return Err(PostError::InlineTooLong);
         }
         match u32::try_from(length) {
             Ok(len) if length <= MAX_MESSAGE => Ok(len),
-            _ => Err(NotPosted::TooLong),
+            _ => Err(PostError::TooLong),
         }
     }
 
@@ -108,11 +108,7 @@ impl SendQueue {
 
     /// Takes the bytes up to the first element that cannot be read, and returns their number. A
     /// request that lacks bytes fails in its turn.
-    fn store_inline(
-        &mut self,
-        place: usize,
-        sges: impl ExactSizeIterator<Item = Sge>,
-    ) -> u32 {
+    fn store_inline(&mut self, place: usize, sges: impl ExactSizeIterator<Item = Sge>) -> u32 {
         let from = place * self.max_inline;
         let slots = self.inline.get_mut(from..from + self.max_inline);
         let slots = slots.unwrap_or_default();

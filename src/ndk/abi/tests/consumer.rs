@@ -25,10 +25,10 @@ use crate::{
     kunit::{
         harness::WAIT_MS,
         log::Tally,
-        ndk::site::{
+        ndk::host::{
             here,
             Plan,
-            Site,
+            TestHost,
             NAME, //
         }, //
     },
@@ -125,7 +125,7 @@ pub(super) unsafe extern "C" fn requested(context: *mut c_void, status: i32) {
 /// # Safety
 ///
 /// By the contract.
-pub(super) unsafe extern "C" fn told(context: *mut c_void) {
+pub(super) unsafe extern "C" fn notified(context: *mut c_void) {
     // SAFETY: The tests give such contexts.
     unsafe { heard(context) }.put(SUCCESS, 0);
 }
@@ -170,7 +170,7 @@ impl<C> Creation<C> {
         }
     }
 
-    /// Whether callback and output pointer are as the status says (GEN-04, GEN-05).
+    /// Returns true if callback and output pointer are as the status says (GEN-04, GEN-05).
     pub(super) fn is_in_order(&self) -> bool {
         let out = self.out.addr();
         let calls = self.heard.calls.get();
@@ -282,7 +282,7 @@ impl Thing {
         let status = unsafe {
             let table = self.table.cast::<bindings::ndk_pd_dispatch>();
             match (*table).close {
-                Some(close) => close(self.header(), Some(told), heard.context()),
+                Some(close) => close(self.header(), Some(notified), heard.context()),
                 None => return false,
             }
         };
@@ -327,7 +327,7 @@ pub(super) struct World {
     /// Calls of the completion queue.
     pub(super) notified: Arc<Heard>,
     // Dropped last.
-    pub(super) site: Site,
+    pub(super) site: TestHost,
 }
 
 /// An address as C has it, and its length.
@@ -336,7 +336,7 @@ pub(super) fn raw_address(at: SocketAddr) -> (addr::Storage, u32) {
 }
 
 /// Opens an adapter of `site`.
-pub(super) fn open_adapter(site: &Site) -> Result<*mut bindings::ndk_adapter> {
+pub(super) fn open_adapter(site: &TestHost) -> Result<*mut bindings::ndk_adapter> {
     let params = bindings::ndk_open_params {
         name: NAME.as_char_ptr().cast(),
         local_address: ptr::null(),
@@ -372,7 +372,7 @@ impl World {
             endpoint: ptr::null_mut(),
             arrivals: Heard::new()?,
             notified: Heard::new()?,
-            site: Site::with(plan)?,
+            site: TestHost::with(plan)?,
         };
         world.of_adapter()?;
         world.of_addresses()?;
@@ -632,12 +632,12 @@ pub(super) fn call(call: impl FnOnce() -> Result<i32>) -> i32 {
     call().unwrap_or_else(|e| e.to_errno())
 }
 
-/// Whether the status is that of success; says which it is.
+/// Returns true if the status is that of success; says which it is.
 pub(super) fn fine(status: i32) -> Result {
     is(status, SUCCESS)
 }
 
-/// Whether the status is that one; says which it is.
+/// Returns true if the status is that one; says which it is.
 pub(super) fn is(status: i32, want: i32) -> Result {
     if status == want {
         return Ok(());

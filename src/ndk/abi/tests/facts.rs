@@ -22,9 +22,9 @@ mod tests {
         bindings,
         kunit::{
             harness::wait_until,
-            ndk::site::{
+            ndk::host::{
                 Plan,
-                Site, //
+                TestHost, //
             }, //
         },
         ndk::{
@@ -42,7 +42,7 @@ mod tests {
 
     /// What an adapter of these limits tells.
     fn info_of(limits: Limits) -> Result<bindings::ndk_adapter_info> {
-        let site = Site::with(&Plan {
+        let site = TestHost::with(&Plan {
             limits,
             ..Plan::PLAIN
         })?;
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn ndk_adpt_01_the_highest_version_is_told_whichever_was_asked_for() -> Result {
-        let site = Site::with(&Plan::PLAIN)?;
+        let site = TestHost::with(&Plan::PLAIN)?;
         let bad = NtStatus::BAD_VERSION;
         // (major, minor, what comes of it)
         let table = [
@@ -86,7 +86,7 @@ mod tests {
         ];
         for (major, minor, expected) in table {
             let params = bindings::ndk_open_params {
-                name: crate::kunit::ndk::site::NAME.as_char_ptr().cast(),
+                name: crate::kunit::ndk::host::NAME.as_char_ptr().cast(),
                 local_address: ptr::null(),
                 net: ptr::null_mut(),
                 version: bindings::ndk_version { major, minor },
@@ -100,10 +100,10 @@ mod tests {
                 continue;
             }
             // SAFETY: A live adapter.
-            let told = unsafe { (*out).header.version.minor };
+            let notified = unsafe { (*out).header.version.minor };
             // SAFETY: A live adapter, closed once.
             unsafe { ndk_face_close(out) };
-            assert!(told == 2);
+            assert!(notified == 2);
         }
         let info = info_of(Limits::FULL)?;
         assert!(info.version.major == 1 && info.version.minor == 2);

@@ -22,7 +22,7 @@ mod tests {
         bindings,
         kunit::{
             harness::wait_until,
-            ndk::site::{
+            ndk::host::{
                 here,
                 Plan, //
             }, //
@@ -83,7 +83,7 @@ mod tests {
             srq: 0,
             ..Limits::FULL
         };
-        let site = crate::kunit::ndk::site::Site::with(&plan)?;
+        let site = crate::kunit::ndk::host::TestHost::with(&plan)?;
         let adapter = open_adapter(&site)?;
         // SAFETY: A live adapter.
         let table = unsafe { (*adapter).dispatch };
@@ -310,7 +310,7 @@ mod tests {
         CALLS.fetch_add(1, Relaxed);
     }
 
-    /// Whether the next call comes, and with that context.
+    /// Returns true if the next call comes, and with that context.
     fn noted(context: *mut c_void) -> bool {
         let came = wait_until(|| CALLS.load(Relaxed) > 0);
         CALLS.store(0, Relaxed);
@@ -422,7 +422,7 @@ mod tests {
             world.site.settle();
             assert!(CALLS.load(Relaxed) == 0);
             let closed = Heard::new()?;
-            let status = entry!(qps, close, qp.cast(), Some(told), closed.context());
+            let status = entry!(qps, close, qp.cast(), Some(notified), closed.context());
             assert!(status == SUCCESS || closed.wait::<c_void>().is_ok());
             assert!(noted(context));
         }
@@ -543,8 +543,8 @@ mod tests {
     type Table = *const bindings::ndk_connector_dispatch;
     type Connector = *mut bindings::ndk_connector;
 
-    /// Connects `ours` on the first of the queue pairs, and accepts on the second; the connector that
-    /// came, and whether it came with `context`.
+    /// Connects `ours` on the first of the queue pairs, and accepts on the second; the connector
+    /// that came, and whether it came with `context`.
     fn join(
         (table, ours): (Table, Connector),
         qps: &[*mut bindings::ndk_qp; 2],

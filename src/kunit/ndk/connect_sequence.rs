@@ -8,16 +8,16 @@ use kernel::{
 };
 
 use super::{
-    await_::{
-        told,
+    completion::{
+        notified,
         Own,
         Slot, //
     },
+    host::here, //
     pair::{
         Pair,
         READS, //
     },
-    site::here, //
 };
 use crate::ndk::{
     connector::{
@@ -40,7 +40,7 @@ impl Steps {
     /// `a` asks, and `b` has the request. May sleep.
     pub(super) fn ask(pair: &Pair) -> Result<Self> {
         let ours = pair.site.adapter.create_connector();
-        let ours = ours.map(Own::new).map_err(told)?;
+        let ours = ours.map(Own::new).map_err(notified)?;
         let connected = Slot::new()?;
         let asking = ours.connect(
             &pair.a.qp,
@@ -49,7 +49,7 @@ impl Steps {
             KVec::new(),
             connected.callback()?,
         );
-        asking.map_err(told)?;
+        asking.map_err(notified)?;
         Ok(Self {
             ours,
             theirs: pair.door.arrival()?,
@@ -66,7 +66,7 @@ impl Steps {
         let accepting = self
             .theirs
             .accept(&pair.b.qp, READS, KVec::new(), user, done);
-        accepting.map_err(told)?;
+        accepting.map_err(notified)?;
         self.connected.came(NtStatus::SUCCESS)
     }
 
@@ -74,7 +74,7 @@ impl Steps {
     pub(super) fn complete(&self, pair: &Pair) -> Result {
         let user = pair.a.disconnect_user()?;
         let completing = self.ours.complete_connect(user, self.completed.callback()?);
-        completing.map_err(told)?;
+        completing.map_err(notified)?;
         self.completed.came(NtStatus::SUCCESS)?;
         self.accepted.came(NtStatus::SUCCESS)
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Town`]: listeners, a side that connects and one that accepts, and what each was told.
+//! [`ConnectionFixture`]: listeners, a side that connects and one that accepts, and what each was
+//! notified.
 
 use core::net::{
     IpAddr,
@@ -33,14 +34,14 @@ use crate::{
     direct,
     engine::{
         connection::{
-            Ask,
+            AcceptError,
+            ConnectParams,
+            ConnectRequest,
             ConnectionEvents,
-            Exchange,
+            ConnectionManager,
+            ListenError,
             Listener,
             ListenerEvents,
-            NotAccepted,
-            NotListening,
-            Offer,
             Timeouts, //
         },
         qp::QueuePair,
@@ -82,22 +83,22 @@ pub(super) struct Answer {
     pub(super) data: ([u8; 8], usize),
 }
 
-/// How somebody behaves who is told things.
+/// How somebody behaves who is notified things.
 #[derive(Default)]
 pub(super) struct Habits {
     /// How often `closed` fails before it is taken.
     pub(super) stubborn: u32,
     /// How often `reply` fails before it is taken.
     pub(super) deaf: u32,
-    /// Ended while this side is told that the connection is up.
+    /// Ended while this side is notified that the connection is up.
     pub(super) victim: Option<Arc<QueuePair>>,
     /// Whether a passive side waits for the active side's confirmation.
     pub(super) confirms: bool,
     /// Abandoned while this side is asked whether it waits.
-    pub(super) abandons: Option<Arc<Offer>>,
+    pub(super) abandons: Option<Arc<ConnectRequest>>,
 }
 
-/// What one side was told.
+/// What one side was notified.
 #[pin_data]
 pub(super) struct Told {
     pub(super) replies: Tally,
@@ -117,7 +118,7 @@ impl Told {
         Self::with(Habits::default())
     }
 
-    /// Its end can be told only after that many attempts.
+    /// Its end can be notified only after that many attempts.
     pub(super) fn stubborn(attempts: u32) -> Result<Arc<Self>> {
         Self::with(Habits {
             stubborn: attempts,
@@ -125,7 +126,7 @@ impl Told {
         })
     }
 
-    /// Its answer can be told only after that many attempts.
+    /// Its answer can be notified only after that many attempts.
     pub(super) fn deaf(attempts: u32) -> Result<Arc<Self>> {
         Self::with(Habits {
             deaf: attempts,
@@ -133,7 +134,7 @@ impl Told {
         })
     }
 
-    /// Ends that queue pair while it is told that it is connected.
+    /// Ends that queue pair while it is notified that it is connected.
     pub(super) fn ending(victim: &Arc<QueuePair>) -> Result<Arc<Self>> {
         Self::with(Habits {
             victim: Some(victim.clone()),
@@ -250,14 +251,14 @@ pub(super) struct Door {
     /// The address of its device.
     pub(super) addr: IpAddr,
     #[pin]
-    offer: SpinLockIrq<Option<Arc<Offer>>>,
+    offer: SpinLockIrq<Option<Arc<ConnectRequest>>>,
 }
 
 /// The user of one listener.
 pub(super) struct DoorEvents(pub(super) Arc<Door>);
 
 impl ListenerEvents for DoorEvents {
-    fn request(&self, offer: Arc<Offer>) -> Result {
+    fn request(&self, offer: Arc<ConnectRequest>) -> Result {
         if self.0.requests.hit() < self.0.manner.full {
             return Err(ENOMEM);
         }
@@ -318,21 +319,21 @@ impl Door {
         )
     }
 
-    /// Whether there is one.
+    /// Returns true if there is one.
     pub(super) fn has_offer(&self) -> bool {
         self.offer.lock().is_some()
     }
 
-    /// The offer that was told last.
-    pub(super) fn offer(&self) -> Result<Arc<Offer>> {
+    /// The offer that was notified last.
+    pub(super) fn offer(&self) -> Result<Arc<ConnectRequest>> {
         let offer = self.offer.lock().take();
         offer.ok_or(ENOENT)
     }
 }
 
 /// An exchange and two ends that are not connected.
-pub(super) struct Town {
-    pub(super) exchange: Arc<Exchange>,
+pub(super) struct ConnectionFixture {
+    pub(super) exchange: Arc<ConnectionManager>,
     pub(super) active: End,
     pub(super) passive: End,
     doors: Pin<KBox<Mutex<KVec<Arc<Door>>>>>,
@@ -340,7 +341,7 @@ pub(super) struct Town {
     _lab: Lab,
 }
 
-impl Town {
+impl ConnectionFixture {
     /// Nobody listens yet. May sleep.
     pub(super) fn new() -> Result<Self> {
         Self::with(Timeouts::DEFAULT)
@@ -350,7 +351,7 @@ impl Town {
     pub(super) fn with(timeouts: Timeouts) -> Result<Self> {
         let lab = Lab::new(RNR_MS)?;
         let town = Self {
-            exchange: Exchange::new(direct::connect, timeouts)?,
+            exchange: ConnectionManager::new(direct::connect, timeouts)?,
             active: lab.end(&Plan::PLAIN)?,
             passive: lab.end(&Plan::PLAIN)?,
             doors: KBox::pin_init(new_mutex!(KVec::new()), GFP_KERNEL)?,
@@ -367,8 +368,8 @@ impl Town {
         let events = KBox::new(DoorEvents(door.clone()), GFP_KERNEL)?;
         let listener = self.exchange.listen(NET, at, events);
         listener.map_err(|why| match why {
-            NotListening::InUse => EADDRINUSE,
-            NotListening::NoMemory => ENOMEM,
+            ListenError::InUse => EADDRINUSE,
+            ListenError::NoMemory => ENOMEM,
         })
     }
 
@@ -380,10 +381,10 @@ impl Town {
     }
 
     /// What the active side asks for.
-    pub(super) fn ask(&self, told: &Arc<Told>) -> Result<Ask> {
+    pub(super) fn ask(&self, notified: &Arc<Told>) -> Result<ConnectParams> {
         let mut private_data = KVec::new();
         private_data.extend_from_slice(b"please", GFP_KERNEL)?;
-        Ok(Ask {
+        Ok(ConnectParams {
             net: NET,
             local: at(ELSEWHERE, 1234),
             remote: at(HERE, PORT),
@@ -394,55 +395,55 @@ impl Town {
                 outbound: 7,
             },
             private_data,
-            events: told.clone(),
+            events: notified.clone(),
             confirms: false,
             waits: false,
         })
     }
 
     /// The active side asks.
-    pub(super) fn connect(&self, told: &Arc<Told>) -> Result<Arc<Offer>> {
-        self.submit(self.ask(told)?)
+    pub(super) fn connect(&self, notified: &Arc<Told>) -> Result<Arc<ConnectRequest>> {
+        self.submit(self.ask(notified)?)
     }
 
     /// The active side asks, and will have the last word if the passive side waits for it.
-    pub(super) fn connect_in_two_steps(&self, told: &Arc<Told>) -> Result<Arc<Offer>> {
-        let mut ask = self.ask(told)?;
+    pub(super) fn connect_in_two_steps(&self, notified: &Arc<Told>) -> Result<Arc<ConnectRequest>> {
+        let mut ask = self.ask(notified)?;
         ask.confirms = true;
         self.submit(ask)
     }
 
     /// Makes an offer of `ask` and takes it to whoever listens.
-    pub(super) fn submit(&self, ask: Ask) -> Result<Arc<Offer>> {
+    pub(super) fn submit(&self, ask: ConnectParams) -> Result<Arc<ConnectRequest>> {
         let offer = self.exchange.make_offer(ask)?;
         self.exchange.submit(&offer);
         Ok(offer)
     }
 
     /// The passive side says yes.
-    pub(super) fn accept(&self, offer: &Arc<Offer>, told: &Arc<Told>) -> Result {
-        self.try_accept(offer, told).map_err(|why| match why {
-            NotAccepted::Gone => ECONNABORTED,
-            NotAccepted::NotReady => EINVAL,
-            NotAccepted::NoMemory => ENOMEM,
+    pub(super) fn accept(&self, offer: &Arc<ConnectRequest>, notified: &Arc<Told>) -> Result {
+        self.try_accept(offer, notified).map_err(|why| match why {
+            AcceptError::Gone => ECONNABORTED,
+            AcceptError::NotReady => EINVAL,
+            AcceptError::NoMemory => ENOMEM,
         })
     }
 
     /// The same, with the engine's own word for a failure.
     pub(super) fn try_accept(
         &self,
-        offer: &Arc<Offer>,
-        told: &Arc<Told>,
-    ) -> Result<(), NotAccepted> {
+        offer: &Arc<ConnectRequest>,
+        notified: &Arc<Told>,
+    ) -> Result<(), AcceptError> {
         let limits = ReadLimits {
             inbound: 5,
             outbound: 9,
         };
-        offer.accept(&self.passive.qp, limits, b"welcome", told.clone())
+        offer.accept(&self.passive.qp, limits, b"welcome", notified.clone())
     }
 }
 
-impl Drop for Town {
+impl Drop for ConnectionFixture {
     fn drop(&mut self) {
         // An offer holds its listener, and the listener the door.
         for door in self.doors.lock().iter() {
@@ -452,8 +453,8 @@ impl Drop for Town {
 }
 
 /// Two sides over a connection that is up.
-pub(super) fn connected(active: &Arc<Told>, passive: &Arc<Told>) -> Result<Town> {
-    let town = Town::new()?;
+pub(super) fn connected(active: &Arc<Told>, passive: &Arc<Told>) -> Result<ConnectionFixture> {
+    let town = ConnectionFixture::new()?;
     let door = town.open()?;
     town.connect(active)?;
     town.accept(&door.offer()?, passive)?;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Port`]: what all faces see of one device, and who of them uses it; [`Ports`]: all of them.
+//! [`RdmaDevice`]: what all faces see of one device, and who of them uses it; [`DeviceList`]: all
+//! of them.
 //!
 //! ```text
 //! open() -> PortUse ------------------------> dropped
@@ -25,7 +26,7 @@ use kernel::{
 };
 
 use super::{
-    connection::Exchange,
+    connection::ConnectionManager,
     domain::Adapter, //
 };
 use crate::sys::{
@@ -33,23 +34,23 @@ use crate::sys::{
     netdev::NetDev, //
 };
 
-/// How long [`Port::shut`] waits before it says so in the kernel log, in milliseconds.
+/// How long [`RdmaDevice::shut`] waits before it says so in the kernel log, in milliseconds.
 const PATIENCE_MS: u32 = 10_000;
 
 /// Of the waits that follow, each of that length, one in so many is said again.
 const SAY_EVERY: u32 = 30;
 
 /// A face's user of a port.
-pub(crate) trait PortUser: Send + Sync {
+pub(crate) trait Client: Send + Sync {
     /// The device goes: the use has to end soon. Called once at most, in process context, under no
     /// lock; the use may be dropped inside. It may still be called, or running, while the use is
     /// dropped elsewhere.
-    fn port_gone(&self);
+    fn device_gone(&self);
 }
 
 /// Why a port could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotOpened {
+pub(crate) enum OpenError {
     /// The device is going.
     Closed,
     /// No memory.
@@ -58,8 +59,8 @@ pub(crate) enum NotOpened {
 
 struct Entry {
     number: u64,
-    user: Arc<dyn PortUser>,
-    told: bool,
+    user: Arc<dyn Client>,
+    notified: bool,
 }
 
 struct Users {
@@ -72,9 +73,9 @@ struct Users {
 /// One device as all faces see it: the engine's side of it, where it connects, and the network
 /// device whose addresses it has.
 #[pin_data]
-pub(crate) struct Port {
+pub(crate) struct RdmaDevice {
     adapter: Arc<Adapter>,
-    exchange: Arc<Exchange>,
+    exchange: Arc<ConnectionManager>,
     /// Gone when the network device goes, so that nothing holds that up.
     #[pin]
     netdev: SpinLockIrq<Option<NetDev>>,
@@ -85,11 +86,11 @@ pub(crate) struct Port {
     unused: Event,
 }
 
-impl Port {
+impl RdmaDevice {
     /// A port without users. May sleep.
     pub(crate) fn new(
         adapter: Arc<Adapter>,
-        exchange: Arc<Exchange>,
+        exchange: Arc<ConnectionManager>,
         netdev: NetDev,
     ) -> Result<Arc<Self>> {
         let netdev = Some(netdev);
@@ -115,7 +116,7 @@ impl Port {
     }
 
     /// Where the device connects.
-    pub(crate) fn exchange(&self) -> &Arc<Exchange> {
+    pub(crate) fn exchange(&self) -> &Arc<ConnectionManager> {
         &self.exchange
     }
 
@@ -140,7 +141,7 @@ impl Port {
         drop(netdev);
     }
 
-    /// Whether the device is in that namespace and its network device says so of itself.
+    /// Returns true if the device is in that namespace and its network device says so of itself.
     fn answers(&self, net: u64, says: impl FnOnce(&NetDev) -> bool) -> bool {
         self.net() == net && self.netdev().is_some_and(|n| says(&n))
     }
@@ -149,39 +150,39 @@ impl Port {
     ///
     /// The port keeps `user` until then: a user that owns its use has to drop it of its own
     /// accord, not when it is dropped itself.
-    pub(crate) fn open(self: &Arc<Self>, user: Arc<dyn PortUser>) -> Result<PortUse, NotOpened> {
+    pub(crate) fn open(self: &Arc<Self>, user: Arc<dyn Client>) -> Result<ClientUse, OpenError> {
         let mut users = self.users.lock();
         if users.shut {
-            return Err(NotOpened::Closed);
+            return Err(OpenError::Closed);
         }
         let room = users.entries.reserve(1, GFP_ATOMIC);
-        room.map_err(|_| NotOpened::NoMemory)?;
+        room.map_err(|_| OpenError::NoMemory)?;
         let number = users.next;
         let entry = Entry {
             number,
             user,
-            told: false,
+            notified: false,
         };
         // There is room for one.
         let _ = users.entries.push_within_capacity(entry);
         // OVERFLOW: 2^64 opens.
         users.next = number.wrapping_add(1);
         drop(users);
-        Ok(PortUse {
+        Ok(ClientUse {
             port: self.clone(),
             number,
         })
     }
 
-    /// Lets go of the network device, refuses new uses, tells each user once, and returns when every
-    /// use has ended. May sleep.
+    /// Lets go of the network device, refuses new uses, tells each user once, and returns when
+    /// every use has ended. May sleep.
     ///
     /// Undecided requests keep a port for longer than its device; the network device may go.
     pub(crate) fn shut(&self) {
         self.forget_netdev();
         self.users.lock().shut = true;
-        while let Some(user) = self.next_untold() {
-            user.port_gone();
+        while let Some(user) = self.next_unnotified() {
+            user.device_gone();
         }
         let mut waits: u32 = 0;
         loop {
@@ -197,11 +198,11 @@ impl Port {
         }
     }
 
-    /// A user that has not been told yet that the port goes; now it is.
-    fn next_untold(&self) -> Option<Arc<dyn PortUser>> {
+    /// A user that has not been notified yet that the port goes; now it is.
+    fn next_unnotified(&self) -> Option<Arc<dyn Client>> {
         let mut users = self.users.lock();
-        let entry = users.entries.iter_mut().find(|e| !e.told)?;
-        entry.told = true;
+        let entry = users.entries.iter_mut().find(|e| !e.notified)?;
+        entry.notified = true;
         Some(entry.user.clone())
     }
 
@@ -219,20 +220,20 @@ impl Port {
 }
 
 /// A face's use of a port; dropping it ends the use. Any context that may drop the user.
-pub(crate) struct PortUse {
-    port: Arc<Port>,
+pub(crate) struct ClientUse {
+    port: Arc<RdmaDevice>,
     number: u64,
 }
 
 #[cfg(ndk_kunit)]
-impl PortUse {
+impl ClientUse {
     /// The port that is used.
-    pub(crate) fn port(&self) -> &Arc<Port> {
+    pub(crate) fn port(&self) -> &Arc<RdmaDevice> {
         &self.port
     }
 }
 
-impl Drop for PortUse {
+impl Drop for ClientUse {
     fn drop(&mut self) {
         self.port.end_use(self.number);
     }
@@ -240,12 +241,12 @@ impl Drop for PortUse {
 
 /// The ports of all devices.
 #[pin_data]
-pub(crate) struct Ports {
+pub(crate) struct DeviceList {
     #[pin]
-    list: Mutex<KVec<Arc<Port>>>,
+    list: Mutex<KVec<Arc<RdmaDevice>>>,
 }
 
-impl Ports {
+impl DeviceList {
     /// None yet. May sleep.
     pub(crate) fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
@@ -257,12 +258,12 @@ impl Ports {
     }
 
     /// Makes a port one that is found. May sleep. `ENOMEM` when there is no memory.
-    pub(crate) fn add(&self, port: Arc<Port>) -> Result {
+    pub(crate) fn add(&self, port: Arc<RdmaDevice>) -> Result {
         Ok(self.list.lock().push(port, GFP_KERNEL)?)
     }
 
     /// Makes a port one that is not found any more. May sleep.
-    pub(crate) fn remove(&self, port: &Arc<Port>) {
+    pub(crate) fn remove(&self, port: &Arc<RdmaDevice>) {
         let mut list = self.list.lock();
         let at = list.iter().position(|p| Arc::ptr_eq(p, port));
         let gone = at.and_then(|at| list.remove(at).ok());
@@ -271,14 +272,14 @@ impl Ports {
     }
 
     /// The port whose device was made with that name. May sleep.
-    pub(crate) fn by_name(&self, name: &CStr) -> Option<Arc<Port>> {
+    pub(crate) fn by_name(&self, name: &CStr) -> Option<Arc<RdmaDevice>> {
         let list = self.list.lock();
         list.iter().find(|p| p.name() == name).cloned()
     }
 
     /// The port that serves an address of this host: the one whose network device has it, or any
     /// that can be reached at it, as all can at a loopback address. May sleep.
-    pub(crate) fn by_addr(&self, net: u64, ip: IpAddr) -> Option<Arc<Port>> {
+    pub(crate) fn by_addr(&self, net: u64, ip: IpAddr) -> Option<Arc<RdmaDevice>> {
         let list = self.list.lock();
         let owner = list.iter().find(|p| p.answers(net, |n| n.owns_addr(ip)));
         let any = || {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Errand`]: something done in another context than the test's own.
+//! [`OtherContext`]: something done in another context than the test's own.
 
 use kernel::{
     impl_has_work,
@@ -28,7 +28,7 @@ use crate::sys::{
 
 /// A task, and whether it was done.
 #[pin_data]
-pub(crate) struct Errand {
+pub(crate) struct OtherContext {
     task: KBox<dyn Fn() + Send + Sync>,
     #[pin]
     softirq: WorkStruct<Self, 0>,
@@ -42,11 +42,11 @@ pub(crate) struct Errand {
 }
 
 impl_has_work! {
-    impl HasWork<Self, 0> for Errand { self.softirq }
-    impl HasWork<Self, 1> for Errand { self.process }
+    impl HasWork<Self, 0> for OtherContext { self.softirq }
+    impl HasWork<Self, 1> for OtherContext { self.process }
 }
 
-impl Errand {
+impl OtherContext {
     /// An errand that nobody runs yet. May sleep.
     pub(crate) fn new(task: impl Fn() + Send + Sync + 'static) -> Result<Arc<Self>> {
         let task: KBox<dyn Fn() + Send + Sync> = KBox::new(task, GFP_KERNEL)?;
@@ -62,13 +62,13 @@ impl Errand {
         )
     }
 
-    /// Runs it from a timer; says whether it was done in time.
+    /// Runs it from a timer; returns true if it was done in time.
     pub(crate) fn by_timer(self: &Arc<Self>) -> bool {
         self.timer.arm(self, 1);
         self.is_done()
     }
 
-    /// Runs it from softirq work; says whether it was done in time.
+    /// Runs it from softirq work; returns true if it was done in time.
     pub(crate) fn by_softirq(self: &Arc<Self>, queue: &BhQueue) -> bool {
         queue.enqueue::<_, 0>(self.clone()).is_ok() && self.is_done()
     }
@@ -89,7 +89,7 @@ impl Errand {
     }
 }
 
-impl WorkItem<0> for Errand {
+impl WorkItem<0> for OtherContext {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
@@ -97,7 +97,7 @@ impl WorkItem<0> for Errand {
     }
 }
 
-impl WorkItem<1> for Errand {
+impl WorkItem<1> for OtherContext {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
@@ -105,7 +105,7 @@ impl WorkItem<1> for Errand {
     }
 }
 
-impl Expires for Errand {
+impl Expires for OtherContext {
     fn expired(this: Arc<Self>) {
         this.run_now();
     }

@@ -27,8 +27,8 @@ use crate::{
             Done, //
         },
         life::{
-            Entity,
             Object,
+            ObjectType,
             Ref, //
         },
         status::{
@@ -41,15 +41,15 @@ use crate::{
 };
 
 /// A place that is never pinned, whatever it holds.
-struct Place<T>(Option<T>);
+struct Value<T>(Option<T>);
 
-impl<T> Unpin for Place<T> {}
+impl<T> Unpin for Value<T> {}
 
 /// What a callback brought, and how often it came.
 #[pin_data]
 pub(super) struct Slot<T> {
     #[pin]
-    value: SpinLockIrq<Place<T>>,
+    value: SpinLockIrq<Value<T>>,
     #[pin]
     event: Event,
     pub(super) calls: Tally,
@@ -60,7 +60,7 @@ impl<T: Send + 'static> Slot<T> {
     pub(super) fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
-                value <- new_spinlock_irq!(Place(None)),
+                value <- new_spinlock_irq!(Value(None)),
                 event <- Event::new(),
                 calls: Tally::new(),
             }),
@@ -103,11 +103,11 @@ impl<T: Send + 'static> Slot<T> {
 }
 
 impl Slot<NtStatus> {
-    /// Whether that status comes; waits for it.
+    /// Returns true if that status comes; waits for it.
     pub(super) fn came(&self, want: NtStatus) -> Result {
         match self.wait() {
             Some(status) if status == want => Ok(()),
-            Some(status) => Err(told(status)),
+            Some(status) => Err(notified(status)),
             None => Err(ETIMEDOUT),
         }
     }
@@ -124,7 +124,7 @@ pub(super) fn request(call: impl FnOnce(Done<NtStatus>) -> Answer) -> Result<NtS
 }
 
 /// Makes a call that creates an object, and waits for that.
-pub(super) fn create<T: Object>(
+pub(super) fn create<T: ObjectType>(
     call: impl FnOnce(Done<Result<Ref<T>, NtStatus>>) -> Answer<Ref<T>>,
 ) -> Result<Result<Own<T>, NtStatus>> {
     let slot = Slot::new()?;
@@ -137,23 +137,23 @@ pub(super) fn create<T: Object>(
 }
 
 /// The same where the object has to come; the status is in the log when it does not.
-pub(super) fn made<T: Object>(
+pub(super) fn made<T: ObjectType>(
     call: impl FnOnce(Done<Result<Ref<T>, NtStatus>>) -> Answer<Ref<T>>,
 ) -> Result<Own<T>> {
-    create(call)?.map_err(told)
+    create(call)?.map_err(notified)
 }
 
 /// Says in the log which status came where none was expected.
-pub(super) fn told(status: NtStatus) -> Error {
+pub(super) fn notified(status: NtStatus) -> Error {
     pr_err!("failed with status {:x}\n", status.raw());
     EIO
 }
 
 /// An object that is closed when this is dropped, if it was not before. Nobody waits for that but
 /// the adapter, which is to be dropped last.
-pub(super) struct Own<T: Object>(Option<Ref<T>>, Ref<T>);
+pub(super) struct Own<T: ObjectType>(Option<Ref<T>>, Ref<T>);
 
-impl<T: Object> Own<T> {
+impl<T: ObjectType> Own<T> {
     pub(super) fn new(object: Ref<T>) -> Self {
         Self(Some(object.clone()), object)
     }
@@ -184,7 +184,7 @@ impl<T: Object> Own<T> {
     }
 }
 
-impl<T: Object> Deref for Own<T> {
+impl<T: ObjectType> Deref for Own<T> {
     type Target = Ref<T>;
 
     fn deref(&self) -> &Ref<T> {
@@ -192,7 +192,7 @@ impl<T: Object> Deref for Own<T> {
     }
 }
 
-impl<T: Object> Drop for Own<T> {
+impl<T: ObjectType> Drop for Own<T> {
     fn drop(&mut self) {
         if let Some(object) = self.0.take() {
             close_quietly(&object);
@@ -201,7 +201,7 @@ impl<T: Object> Drop for Own<T> {
 }
 
 /// Closes an object whose end nobody waits for.
-pub(super) fn close_quietly<T: Object>(object: &Arc<Entity<T>>) {
+pub(super) fn close_quietly<T: ObjectType>(object: &Arc<Object<T>>) {
     if let Ok(nobody) = done(GFP_KERNEL, |()| ()) {
         object.close(nobody);
     }

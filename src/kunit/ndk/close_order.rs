@@ -11,15 +11,27 @@ mod tests {
 
     use crate::{
         kunit::{
-            errand::Errand,
             harness::wait_until,
             log::Tally,
             ndk::{
-                await_::{
+                blocking_callback::{
+                    close_waits,
+                    cq_with,
+                    holds,
+                    others_run,
+                    Stall, //
+                }, //
+                completion::{
                     made,
-                    told,
+                    notified,
                     Own,
                     Slot, //
+                },
+                host::{
+                    here,
+                    pd,
+                    TestHost,
+                    SIZES, //
                 },
                 memory::Buffer,
                 pair::{
@@ -27,20 +39,8 @@ mod tests {
                     Party,
                     READS, //
                 },
-                site::{
-                    here,
-                    pd,
-                    Site,
-                    SIZES, //
-                },
-                stall::{
-                    close_waits,
-                    cq_with,
-                    holds,
-                    others_run,
-                    Stall, //
-                }, //
             }, //
+            other_context::OtherContext,
         },
         ndk::{
             call::{
@@ -72,12 +72,12 @@ mod tests {
     /// A request's callback that stays.
     fn staying(stall: &Arc<Stall>) -> Result<Done<NtStatus>> {
         let stall = stall.clone();
-        done(GFP_KERNEL, move |_| stall.stay()).map_err(told)
+        done(GFP_KERNEL, move |_| stall.stay()).map_err(notified)
     }
 
     #[test]
     fn ndk_clos_02_the_close_s_completion_is_the_last_callback() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let domain = pd(&site.adapter)?;
         let buffer = Buffer::plain(1 << 20)?;
         let described = Described::new(&buffer.bytes)?;
@@ -89,13 +89,13 @@ mod tests {
             let (r, c) = (request.clone(), close.clone());
             let registered = done(GFP_KERNEL, move |_: NtStatus| r.put(first.hit()));
             let closed = done(GFP_KERNEL, move |()| c.put(last.hit()));
-            let mr = domain.create_mr(false).map_err(told)?;
+            let mr = domain.create_mr(false).map_err(notified)?;
             let len = buffer.bytes.len() as u64;
-            let answer = mr.register(described.mdl(), len, 0, registered.map_err(told)?);
-            let progress = mr.close(closed.map_err(told)?);
+            let answer = mr.register(described.mdl(), len, 0, registered.map_err(notified)?);
+            let progress = mr.close(closed.map_err(notified)?);
             drop(mr);
             assert!(matches!(answer, Ok(Progress::Pending)));
-            // It may be that quick; then the request has been told.
+            // It may be that quick; then the request has been notified.
             if matches!(progress, Progress::Pending) {
                 assert!(close.wait() == Some(1));
             }
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn ndk_clos_02_no_event_follows_the_close_s_completion() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let calls = Arc::new(Tally::new(), GFP_KERNEL)?;
         let tally = calls.clone();
         let mut cq = cq_with(&site.adapter, (8, None), move |_| {
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn ndk_clos_03_a_request_s_callback_has_returned_when_the_close_ends() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let stall = Stall::new()?;
         let mut queue = site.queue(8)?;
         let answer = queue.cq.resize(16, staying(&stall)?);
@@ -138,14 +138,14 @@ mod tests {
 
     #[test]
     fn ndk_clos_03_a_connect_s_callback_has_returned_when_the_close_ends() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let party = Party::new(&site.adapter, 1, SIZES)?;
         let stall = Stall::new()?;
         let mut connector = site
             .adapter
             .create_connector()
             .map(Own::new)
-            .map_err(told)?;
+            .map_err(notified)?;
         let nobody = (Source::Address(here(0)), here(1));
         let answer = connector.connect(&party.qp, nobody, READS, KVec::new(), staying(&stall)?);
         assert!(matches!(answer, Ok(Progress::Pending)));
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn ndk_clos_03_a_connect_event_has_returned_when_the_listener_s_close_ends() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let party = Party::new(&site.adapter, 1, SIZES)?;
         let stall = Stall::new()?;
         let inside = stall.clone();
@@ -173,15 +173,15 @@ mod tests {
             .adapter
             .create_listener(user)
             .map(Own::new)
-            .map_err(told)?;
-        let status = super::super::await_::request(|done| listener.listen(here(0), done))?;
+            .map_err(notified)?;
+        let status = super::super::completion::request(|done| listener.listen(here(0), done))?;
         assert!(status == NtStatus::SUCCESS);
-        let at = listener.address().map_err(told)?;
+        let at = listener.address().map_err(notified)?;
         let ours = site
             .adapter
             .create_connector()
             .map(Own::new)
-            .map_err(told)?;
+            .map_err(notified)?;
         let slot = Slot::new()?;
         let to = (Source::Address(here(0)), at);
         let answer = ours.connect(&party.qp, to, READS, KVec::new(), slot.callback()?);
@@ -191,25 +191,25 @@ mod tests {
         Ok(())
     }
 
-    /// Whether the close of a connector waits for its disconnect event, which stays.
+    /// Returns true if the close of a connector waits for its disconnect event, which stays.
     fn a_disconnect_event_is_waited_for(stall: &Arc<Stall>) -> Result<bool> {
-        let mut pair = Pair::unconnected(&super::super::site::Plan::PLAIN, SIZES, SIZES)?;
+        let mut pair = Pair::unconnected(&super::super::host::Plan::PLAIN, SIZES, SIZES)?;
         let (connected, accepted) = (Slot::new()?, Slot::new()?);
         let ours = pair.site.adapter.create_connector();
-        let mut ours = ours.map(Own::new).map_err(told)?;
+        let mut ours = ours.map(Own::new).map_err(notified)?;
         let to = (Source::Address(here(0)), pair.door.at);
         let asking = ours.connect(&pair.a.qp, to, READS, KVec::new(), connected.callback()?);
-        asking.map_err(told)?;
+        asking.map_err(notified)?;
         let mut theirs = pair.door.arrival()?;
         let inside = stall.clone();
-        let user = done(GFP_KERNEL, move |_reason: u32| inside.stay()).map_err(told)?;
+        let user = done(GFP_KERNEL, move |_reason: u32| inside.stay()).map_err(notified)?;
         let (data, end) = (KVec::new(), accepted.callback()?);
         let accepting = theirs.accept(&pair.b.qp, READS, data, Some(user), end);
-        accepting.map_err(told)?;
+        accepting.map_err(notified)?;
         connected.came(NtStatus::SUCCESS)?;
-        let status = super::super::await_::request(|done| ours.complete_connect(None, done))?;
+        let status = super::super::completion::request(|done| ours.complete_connect(None, done))?;
         if status != NtStatus::SUCCESS {
-            return Err(told(status));
+            return Err(notified(status));
         }
         accepted.came(NtStatus::SUCCESS)?;
         let (object, gone) = (ours.give_up()?, Slot::new()?);
@@ -231,12 +231,12 @@ mod tests {
 
     #[test]
     fn ndk_clos_06_an_antecedent_s_close_waits_for_the_successor_s_callback() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let mut domain = pd(&site.adapter)?;
         let mut mw = made(|done| domain.create_mw(done))?;
         let stall = Stall::new()?;
         let inside = stall.clone();
-        let staying = done(GFP_KERNEL, move |()| inside.stay()).map_err(told)?;
+        let staying = done(GFP_KERNEL, move |()| inside.stay()).map_err(notified)?;
         assert!(matches!(mw.give_up()?.close(staying), Progress::Pending));
         assert!(close_waits(&site, &mut domain, &stall)?);
         Ok(())
@@ -244,11 +244,11 @@ mod tests {
 
     #[test]
     fn ndk_clos_06_the_adapter_s_close_waits_for_a_queue_s_callback() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let mut queue = site.queue(8)?;
         let stall = Stall::new()?;
         let inside = stall.clone();
-        let staying = done(GFP_KERNEL, move |()| inside.stay()).map_err(told)?;
+        let staying = done(GFP_KERNEL, move |()| inside.stay()).map_err(notified)?;
         let mut adapter = Own::new(site.adapter.clone());
         assert!(matches!(
             queue.cq.give_up()?.close(staying),
@@ -260,14 +260,14 @@ mod tests {
 
     #[test]
     fn ndk_clos_07_the_adapter_s_close_blocks_until_every_callback_returned() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let mut queue = site.queue(8)?;
         let adapter = site.adapter.clone();
         let stall = Stall::new()?;
         let (watch, inside) = (stall.clone(), stall.clone());
         let returned = Slot::new()?;
         let slot = returned.clone();
-        let errand = Errand::new(move || {
+        let errand = OtherContext::new(move || {
             adapter.close_and_wait();
             slot.put(watch.has_returned());
         })?;
@@ -276,7 +276,7 @@ mod tests {
         // It has begun, and waits for the queue.
         assert!(wait_until(|| site.adapter.is_closed()));
         assert!(others_run(&site)? && returned.calls.get() == 0);
-        let staying = done(GFP_KERNEL, move |()| inside.stay()).map_err(told)?;
+        let staying = done(GFP_KERNEL, move |()| inside.stay()).map_err(notified)?;
         let progress = queue.cq.give_up()?.close(staying);
         let entered = stall.is_entered();
         // Now it waits for the callback.
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn ndk_clos_07_closing_the_adapter_inside_a_callback_does_not_wait_for_itself() -> Result {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let mut queue = site.queue(8)?;
         let adapter = site.adapter.clone();
         let slot = Slot::new()?;
@@ -299,7 +299,7 @@ mod tests {
             adapter.close_and_wait();
             inside.put(status);
         });
-        let answer = queue.cq.resize(16, resized.map_err(told)?);
+        let answer = queue.cq.resize(16, resized.map_err(notified)?);
         assert!(matches!(answer, Ok(Progress::Pending)));
         assert!(slot.wait() == Some(NtStatus::SUCCESS));
         assert!(site.adapter.is_closed());
@@ -309,7 +309,7 @@ mod tests {
     }
 
     /// A queue pair on one queue.
-    fn qp_on(site: &Site, cq: &Ref<Cq>) -> Result<(Own<Pd>, Own<Qp>)> {
+    fn qp_on(site: &TestHost, cq: &Ref<Cq>) -> Result<(Own<Pd>, Own<Qp>)> {
         let domain = pd(&site.adapter)?;
         let pair = made(|done| domain.create_qp((cq, cq), None, 0, SIZES, done))?;
         Ok((domain, pair))
@@ -317,18 +317,18 @@ mod tests {
 
     /// Arms `cq` in another thread: a callback that is due begins where the queue was armed, and
     /// one that stays would keep the test from going on.
-    fn arm_elsewhere(site: &Site, cq: Ref<Cq>) -> Result {
+    fn arm_elsewhere(site: &TestHost, cq: Ref<Cq>) -> Result {
         let threads = site.port.adapter().threads();
         threads.spawn(GFP_KERNEL, move || cq.arm(notify::ANY))
     }
 
-    /// Whether the close of a queue waits for its callback, which stays.
+    /// Returns true if the close of a queue waits for its callback, which stays.
     fn a_queue_s_callback_is_waited_for(stall: &Arc<Stall>) -> Result<bool> {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let inside = stall.clone();
         let mut cq = cq_with(&site.adapter, (8, None), move |_| inside.stay())?;
         let (_domain, mut pair) = qp_on(&site, &cq)?;
-        pair.receive(1, [].into_iter()).map_err(told)?;
+        pair.receive(1, [].into_iter()).map_err(notified)?;
         let drained = pair.close_and_wait()?;
         // The cancelled receive is there.
         arm_elsewhere(&site, (*cq).clone())?;
@@ -341,9 +341,9 @@ mod tests {
         Ok(())
     }
 
-    /// Whether the close of a queue inside its own callback waits for that, which stays.
+    /// Returns true if the close of a queue inside its own callback waits for that, which stays.
     fn a_callback_that_closes_is_waited_for(stall: &Arc<Stall>) -> Result<bool> {
-        let site = Site::new()?;
+        let site = TestHost::new()?;
         let itself: Arc<Slot<(Ref<Cq>, Done<()>)>> = Slot::new()?;
         let pending = Arc::new(Tally::new(), GFP_KERNEL)?;
         let (inside, own, tally) = (stall.clone(), itself.clone(), pending.clone());
@@ -356,13 +356,13 @@ mod tests {
             inside.stay();
         })?;
         let (_domain, mut pair) = qp_on(&site, &cq)?;
-        pair.receive(1, [].into_iter()).map_err(told)?;
+        pair.receive(1, [].into_iter()).map_err(notified)?;
         let drained = pair.close_and_wait()?;
         let closed = Slot::new()?;
         let (end, watch) = (closed.clone(), stall.clone());
         let told_end = done(GFP_KERNEL, move |()| end.put(watch.has_returned()));
         let object = cq.give_up()?;
-        itself.put((object.clone(), told_end.map_err(told)?));
+        itself.put((object.clone(), told_end.map_err(notified)?));
         arm_elsewhere(&site, object)?;
         let entered = stall.is_entered();
         let waits = others_run(&site)? && closed.calls.get() == 0;

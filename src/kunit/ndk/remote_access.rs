@@ -5,9 +5,9 @@
 use kernel::prelude::*;
 
 use super::{
-    await_::{
+    completion::{
         made,
-        told,
+        notified,
         Own, //
     },
     memory::Buffer,
@@ -75,7 +75,7 @@ impl<'p> Reach<'p> {
         let list = [self.own.sge(0, len)?];
         let from = Remote { addr, token };
         let posted = self.party.qp.read(CONTEXT, list.into_iter(), from, 0);
-        posted.map_err(told)?;
+        posted.map_err(notified)?;
         self.end()
     }
 
@@ -84,7 +84,7 @@ impl<'p> Reach<'p> {
         let list = [self.own.sge(0, len)?];
         let to = Remote { addr, token };
         let posted = self.party.qp.write(CONTEXT, list.into_iter(), to, 0);
-        posted.map_err(told)?;
+        posted.map_err(notified)?;
         self.end()
     }
 
@@ -113,12 +113,12 @@ pub(super) fn release(peer: &Party) -> Result {
     }
 }
 
-/// Whether a side takes requests. What is posted to find out is refused in any case.
+/// Returns true if a side takes requests. What is posted to find out is refused in any case.
 pub(super) fn takes_requests(party: &Party) -> bool {
     party.qp.invalidate_other(0, 0) == Err(NtStatus::INVALID_PARAMETER)
 }
 
-/// Whether the connection has ended for both sides; waits for it.
+/// Returns true if the connection has ended for both sides; waits for it.
 pub(super) fn is_over(pair: &Pair) -> bool {
     let gone = |party: &Party| party.qp.invalidate_other(0, 0) == Err(NtStatus::CONNECTION_INVALID);
     wait_until(|| gone(&pair.a) && gone(&pair.b))
@@ -126,14 +126,14 @@ pub(super) fn is_over(pair: &Pair) -> bool {
 
 /// What a fast registration names.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct RegRequest<'a> {
     pub(super) pages: &'a [u64],
     pub(super) offset: u32,
     pub(super) base: u64,
     pub(super) len: u64,
 }
 
-impl Place<'_> {
+impl RegRequest<'_> {
     /// Posts the registration.
     pub(super) fn register(
         &self,
@@ -156,7 +156,7 @@ impl Place<'_> {
 pub(super) fn registered(party: &Party, buffer: &Buffer, flags: u32) -> Result<Token> {
     buffer
         .fast_register(&party.qp, CONTEXT, flags)?
-        .map_err(told)?;
+        .map_err(notified)?;
     match party.requests.brings(CONTEXT, NtStatus::SUCCESS) {
         true => Ok(buffer.mr()?.remote_token()),
         false => Err(EIO),
@@ -165,7 +165,7 @@ pub(super) fn registered(party: &Party, buffer: &Buffer, flags: u32) -> Result<T
 
 /// Ends what a fast registration began, and waits for that.
 pub(super) fn invalidated(party: &Party, mr: &Mr) -> Result {
-    party.qp.invalidate_mr(CONTEXT, mr, 0).map_err(told)?;
+    party.qp.invalidate_mr(CONTEXT, mr, 0).map_err(notified)?;
     match party.requests.brings(CONTEXT, NtStatus::SUCCESS) {
         true => Ok(()),
         false => Err(EIO),
@@ -187,7 +187,7 @@ pub(super) fn bound(
 ) -> Result<Token> {
     let range = (at, len);
     let posted = party.qp.bind(CONTEXT, buffer.mr()?, window, range, flags);
-    posted.map_err(told)?;
+    posted.map_err(notified)?;
     match party.requests.brings(CONTEXT, NtStatus::SUCCESS) {
         true => Ok(window.remote_token()),
         false => Err(EIO),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Site`]: a host with one device on the loopback, and an adapter of this face.
+//! [`TestHost`]: a host with one device on the loopback, and an adapter of this face.
 
 use core::net::{
     IpAddr,
@@ -13,27 +13,27 @@ use kernel::{
     sync::Arc, //
 };
 
-use super::await_::{
+use super::completion::{
     made,
-    told,
+    notified,
     Own, //
 };
 use crate::{
     direct,
     engine::{
         connection::{
-            Exchange,
-            Join,
+            ConnectFn,
+            ConnectionManager,
             Timeouts, //
         },
+        device::{
+            DeviceList, //
+            RdmaDevice,
+        }, //
         domain::{
             Adapter as EngineAdapter,
             Host, //
         },
-        port::{
-            Port,
-            Ports, //
-        }, //
     },
     kunit::{
         harness::{
@@ -49,7 +49,7 @@ use crate::{
             Adapter,
             Context,
             Limits,
-            Which,
+            OpenBy,
             VERSION, //
         },
         cq::{
@@ -87,7 +87,7 @@ pub(crate) struct Plan {
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
     /// What carries connections.
-    pub(crate) join: Join,
+    pub(crate) join: ConnectFn,
     /// How long a message waits for a receive, in milliseconds.
     pub(crate) rnr_ms: u32,
 }
@@ -102,14 +102,14 @@ impl Plan {
 }
 
 /// A host, a device, and one open adapter.
-pub(crate) struct Site {
+pub(crate) struct TestHost {
     pub(crate) adapter: Ref<Adapter>,
     pub(crate) context: Context,
-    pub(crate) port: Arc<Port>,
+    pub(crate) port: Arc<RdmaDevice>,
     host: Arc<Host>,
 }
 
-impl Site {
+impl TestHost {
     /// May sleep.
     pub(super) fn new() -> Result<Self> {
         Self::with(&Plan::PLAIN)
@@ -121,15 +121,15 @@ impl Site {
         let netdev = NetDev::loopback()?;
         let net = netdev.net_cookie();
         let engine = EngineAdapter::new(host.clone(), NAME, net)?;
-        let exchange = Exchange::new(plan.join, plan.timeouts)?;
-        let port = Port::new(engine, exchange, netdev)?;
-        let ports = Ports::new()?;
+        let exchange = ConnectionManager::new(plan.join, plan.timeouts)?;
+        let port = RdmaDevice::new(engine, exchange, netdev)?;
+        let ports = DeviceList::new()?;
         ports.add(port.clone())?;
         let context = Context {
             ports,
             limits: plan.limits,
         };
-        let adapter = open(&context, &Which::Name(NAME), VERSION).map_err(told)?;
+        let adapter = open(&context, &OpenBy::Name(NAME), VERSION).map_err(notified)?;
         Ok(Self {
             adapter,
             context,
@@ -157,7 +157,7 @@ impl Site {
     }
 }
 
-impl Drop for Site {
+impl Drop for TestHost {
     fn drop(&mut self) {
         if !self.adapter.is_closed() {
             self.adapter.close_and_wait();
@@ -188,8 +188,8 @@ impl Queue {
         let status = Arc::new(Atomic::new(0), GFP_KERNEL)?;
         let (tally, last) = (calls.clone(), status.clone());
         let user = KBox::new(
-            move |told: NtStatus| {
-                last.store(told.raw(), Relaxed);
+            move |notified: NtStatus| {
+                last.store(notified.raw(), Relaxed);
                 tally.hit();
             },
             GFP_KERNEL,
@@ -219,7 +219,7 @@ impl Queue {
         found.ok_or(ETIMEDOUT)
     }
 
-    /// Whether the next result is that one; waits for it.
+    /// Returns true if the next result is that one; waits for it.
     pub(super) fn brings(&self, context: u64, status: NtStatus) -> bool {
         let got = self.next().map(|r| (r.request_context, r.status));
         let fine = got == Ok((context, status));
@@ -229,7 +229,7 @@ impl Queue {
         fine
     }
 
-    /// Whether nothing is there, and nothing is about to come.
+    /// Returns true if nothing is there, and nothing is about to come.
     pub(super) fn is_silent(&self) -> bool {
         settle(self.adapter.adapter());
         let got = self.poll();
@@ -239,7 +239,7 @@ impl Queue {
         got.is_none()
     }
 
-    /// Whether the queue has called that often, and is not about to call again.
+    /// Returns true if the queue has called that often, and is not about to call again.
     pub(super) fn has_called(&self, times: u32) -> bool {
         settle(self.adapter.adapter());
         let got = self.calls.get();
@@ -261,7 +261,7 @@ pub(super) const SIZES: Sizes = Sizes {
 
 /// A domain.
 pub(super) fn pd(adapter: &Ref<Adapter>) -> Result<Own<Pd>> {
-    adapter.create_pd().map(Own::new).map_err(told)
+    adapter.create_pd().map(Own::new).map_err(notified)
 }
 
 /// A queue pair with two queues.

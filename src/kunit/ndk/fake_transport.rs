@@ -11,22 +11,22 @@ use kernel::{
 };
 
 use super::{
-    kit::Kind,
+    host::{
+        Plan,
+        SIZES, //
+    }, //
     pair::{
         Pair,
         READS, //
     },
-    site::{
-        Plan,
-        SIZES, //
-    }, //
+    requests::Kind,
 };
 use crate::{
     engine::{
         qp::{
-            Job,
             Next,
             QueuePair, //
+            SendWqe,
         },
         status::Status,
         transport::Transport, //
@@ -42,7 +42,7 @@ fn idle(_: &Arc<QueuePair>, _: &Arc<QueuePair>) -> Result<Arc<dyn Transport>> {
 
 /// Two sides; requests of `a` are carried out by the test.
 pub(super) struct Hand {
-    pub(super) job: Job,
+    pub(super) job: SendWqe,
     /// Requests that began and did not end, for the case that the test ends early.
     begun: KVec<u32>,
     pub(super) pair: Pair,
@@ -69,7 +69,7 @@ impl Hand {
         };
         let pair = Pair::unconnected(&plan, sizes, SIZES)?;
         Ok(Self {
-            job: Job::new(pair.a.qp.engine().caps())?,
+            job: SendWqe::new(pair.a.qp.engine().caps())?,
             begun: KVec::new(),
             pair,
         })
@@ -86,7 +86,7 @@ impl Hand {
         Some(self.job.seq)
     }
 
-    /// Whether the next request that may begin is of that kind; starts it.
+    /// Returns true if the next request that may begin is of that kind; starts it.
     pub(super) fn starts(&mut self, kind: Kind) -> bool {
         self.start().is_some() && self.job.work.operation() == kind.work()
     }

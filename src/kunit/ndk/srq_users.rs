@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Crowd`]: a shared receive queue with two users, and a peer for each.
+//! [`SrqUsers`]: a shared receive queue with two users, and a peer for each.
 
 use kernel::{
     prelude::*,
@@ -8,14 +8,21 @@ use kernel::{
 };
 
 use super::{
-    await_::{
+    caller::CallLog,
+    completion::{
         create,
         made,
+        notified,
         request,
-        told,
         Own, //
     },
-    caller::CallLog,
+    host::{
+        pd,
+        Plan,
+        Queue,
+        TestHost,
+        SIZES, //
+    }, //
     memory::Buffer,
     pair::{
         connect,
@@ -23,13 +30,6 @@ use super::{
         Party,
         READS, //
     },
-    site::{
-        pd,
-        Plan,
-        Queue,
-        Site,
-        SIZES, //
-    }, //
 };
 use crate::{
     engine::work::Sge,
@@ -87,7 +87,7 @@ impl Shared {
             sges: 4,
             threshold,
         };
-        Self::create(adapter, sizes, true)?.map_err(told)
+        Self::create(adapter, sizes, true)?.map_err(notified)
     }
 
     /// Posts a receive.
@@ -106,7 +106,8 @@ impl Shared {
         request(|done| self.srq.modify(depth, threshold, done))
     }
 
-    /// Whether it has called that often, each time as it has to, and is not about to call again.
+    /// Returns true if it has called that often, each time as it has to, and is not about to call
+    /// again.
     pub(super) fn has_called(&self, times: u32) -> bool {
         settle(self.adapter.adapter());
         same(self.log.calls.get(), times) && self.log.is_proper()
@@ -143,23 +144,23 @@ impl Drop for Shared {
 }
 
 /// Two users of a shared queue, each with a peer that sends to it.
-pub(super) struct Crowd {
+pub(super) struct SrqUsers {
     pub(super) senders: [Party; 2],
     pub(super) users: [Party; 2],
     pub(super) shared: Shared,
     pub(super) door: Door,
     // Dropped last.
-    pub(super) site: Site,
+    pub(super) site: TestHost,
 }
 
-impl Crowd {
+impl SrqUsers {
     /// The contexts of the users' queue pairs are 0xB0 and 0xB1. May sleep.
     pub(super) fn new(depth: u32, threshold: u32) -> Result<Self> {
         Self::with(&Plan::PLAIN, depth, threshold)
     }
 
     pub(super) fn with(plan: &Plan, depth: u32, threshold: u32) -> Result<Self> {
-        let site = Site::with(plan)?;
+        let site = TestHost::with(plan)?;
         let shared = Shared::new(&site.adapter, depth, threshold)?;
         let mut crowd = Self {
             senders: [

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Upcalls`]: the rules under which a consumer is called back.
+//! [`Notifier`]: the rules under which a consumer is called back.
 //!
 //! - Never inside a call that the consumer made, and never under a lock: calls come from softirq,
 //!   which may well run where a posting call enables softirqs again, as it does for every network
-//!   device. Whoever has news calls [`Upcalls::raise`] and queues the softirq work of its object, which calls
-//!   [`Upcalls::run`]. Only a call that does no more than schedule something needs no work item.
-//! - One call at a time per object: news that come while a call runs are told by the one who makes
-//!   it, in a next call. So at any time either the work item is queued, or a call runs, or there
-//!   are no news.
-//! - None after [`Upcalls::close`] returned.
+//!   device. Whoever has news calls [`Notifier::raise`] and queues the softirq work of its object,
+//!   which calls [`Notifier::run`]. Only a call that does no more than schedule something needs no
+//!   work item.
+//! - One call at a time per object: news that come while a call runs are notified by the one who
+//!   makes it, in a next call. So at any time either the work item is queued, or a call runs, or
+//!   there are no news.
+//! - None after [`Notifier::close`] returned.
 //!
 //! Nothing here takes a lock.
 
@@ -30,20 +31,20 @@ use crate::sys::event::Event;
 const RUNNING: u32 = 1 << 30;
 /// No call begins any more.
 const CLOSED: u32 = 1 << 31;
-/// What is to be told, one bit a kind. While one is set the work is queued, or a call runs.
-const NEWS: u32 = !(RUNNING | CLOSED);
+/// What is to be notified, one bit a kind. While one is set the work is queued, or a call runs.
+const EVENTS: u32 = !(RUNNING | CLOSED);
 
-/// The news that wait to be told to the owner of one object.
+/// The news that wait to be notified to the owner of one object.
 ///
 /// One word holds everything: news come with every message, and a lock each time would show.
 #[pin_data]
-pub(crate) struct Upcalls {
+pub(crate) struct Notifier {
     state: Atomic<u32>,
     #[pin]
     quiet: Event,
 }
 
-impl Upcalls {
+impl Notifier {
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             state: Atomic::new(0),
@@ -62,23 +63,23 @@ impl Upcalls {
         }
     }
 
-    /// Adds news (below bit 30, not zero). When this says `true` the caller queues the object's work
-    /// item.
+    /// Adds news (below bit 30, not zero). When this returns true the caller queues the object's
+    /// work item.
     ///
     /// Any context.
     #[must_use = "the work item has to be queued"]
-    pub(crate) fn raise(&self, news: u32) -> bool {
-        let old = self.change(|old| (old & CLOSED == 0).then_some(old | (news & NEWS)));
-        old.is_some_and(|old| old & (NEWS | RUNNING) == 0)
+    pub(crate) fn raise(&self, events: u32) -> bool {
+        let old = self.change(|old| (old & CLOSED == 0).then_some(old | (events & EVENTS)));
+        old.is_some_and(|old| old & (EVENTS | RUNNING) == 0)
     }
 
-    /// Tells the news that are due, from the work item. When this says `true` there are more by
+    /// Tells the news that are due, from the work item. When this returns true there are more by
     /// now, and the caller queues the work item again.
     #[must_use = "the work item may have to be queued"]
-    pub(crate) fn run(&self, tell: impl FnOnce(u32)) -> bool {
-        // Who closes waits for those that are due, too, and is told below that they are gone.
+    pub(crate) fn run(&self, notify: impl FnOnce(u32)) -> bool {
+        // Who closes waits for those that are due, too, and is notified below that they are gone.
         let begun = self.change(|old| match old & (RUNNING | CLOSED) {
-            0 if old & NEWS != 0 => Some(RUNNING),
+            0 if old & EVENTS != 0 => Some(RUNNING),
             CLOSED => Some(CLOSED),
             _ => None,
         });
@@ -88,15 +89,15 @@ impl Upcalls {
         let mut closed = due & CLOSED != 0;
         let mut again = false;
         if !closed {
-            tell(due & NEWS);
+            notify(due & EVENTS);
             let ended = self.change(|old| match old & CLOSED {
                 0 => Some(old & !RUNNING),
-                // What was raised meanwhile is told nobody.
+                // What was raised meanwhile is notified nobody.
                 _ => Some(CLOSED),
             });
             let old = ended.unwrap_or(0);
             closed = old & CLOSED != 0;
-            again = !closed && old & NEWS != 0;
+            again = !closed && old & EVENTS != 0;
         }
         if closed {
             self.quiet.signal();
@@ -116,17 +117,17 @@ impl Upcalls {
     /// No call begins from now on. Returns true if one is due or runs, whose end is signalled.
     fn begin_close(&self) -> bool {
         let old = self.change(|old| Some(old | CLOSED)).unwrap_or(0);
-        old & (RUNNING | NEWS) != 0
+        old & (RUNNING | EVENTS) != 0
     }
 }
 
 #[cfg(ndk_kunit)]
-#[kernel::macros::kunit_tests(ndk_upcall)]
+#[kernel::macros::kunit_tests(ndk_notifier)]
 mod tests {
     use super::*;
 
-    fn upcalls() -> Result<Pin<KBox<Upcalls>>> {
-        KBox::pin_init(Upcalls::new(), GFP_KERNEL)
+    fn upcalls() -> Result<Pin<KBox<Notifier>>> {
+        KBox::pin_init(Notifier::new(), GFP_KERNEL)
     }
 
     #[test]
@@ -134,9 +135,9 @@ mod tests {
         let upcalls = upcalls()?;
         assert!(upcalls.raise(1));
         assert!(!upcalls.raise(2));
-        let told = Atomic::new(0u32);
-        assert!(!upcalls.run(|news| told.store(news, Relaxed)));
-        assert!(told.load(Relaxed) == 3 && upcalls.raise(1));
+        let notified = Atomic::new(0u32);
+        assert!(!upcalls.run(|events| notified.store(events, Relaxed)));
+        assert!(notified.load(Relaxed) == 3 && upcalls.raise(1));
         Ok(())
     }
 
@@ -153,9 +154,9 @@ mod tests {
         });
         // It is the one who makes the call that queues the item.
         assert!(again && inner.load(Relaxed) == 0);
-        let told = Atomic::new(0u32);
-        assert!(!upcalls.run(|news| told.store(news, Relaxed)));
-        assert!(told.load(Relaxed) == 2);
+        let notified = Atomic::new(0u32);
+        assert!(!upcalls.run(|events| notified.store(events, Relaxed)));
+        assert!(notified.load(Relaxed) == 2);
         Ok(())
     }
 
@@ -178,9 +179,9 @@ mod tests {
         let upcalls = upcalls()?;
         upcalls.close();
         assert!(!upcalls.raise(1));
-        let told = Atomic::new(0u32);
-        assert!(!upcalls.run(|news| told.store(news, Relaxed)));
-        assert!(told.load(Relaxed) == 0);
+        let notified = Atomic::new(0u32);
+        assert!(!upcalls.run(|events| notified.store(events, Relaxed)));
+        assert!(notified.load(Relaxed) == 0);
         Ok(())
     }
 }

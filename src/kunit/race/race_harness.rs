@@ -85,7 +85,7 @@ impl Deadline {
         Self(time::now_ms() + ms)
     }
 
-    /// Whether it has passed.
+    /// Returns true if it has passed.
     pub(crate) fn is_over(self) -> bool {
         time::now_ms() >= self.0
     }
@@ -142,7 +142,7 @@ struct Queues {
     threads: ProcessQueue,
 }
 
-/// Does the same again and again, until it is told to stop.
+/// Does the same again and again, until it is notified to stop.
 #[pin_data]
 struct Worker {
     queues: Arc<Queues>,
@@ -191,12 +191,12 @@ impl WorkItem for Worker {
 }
 
 /// Workers that race until the crew is dismissed or dropped.
-pub(crate) struct Crew {
+pub(crate) struct Threads {
     queues: Arc<Queues>,
     workers: KVec<Arc<Worker>>,
 }
 
-impl Crew {
+impl Threads {
     /// Nobody yet. May sleep.
     pub(crate) fn new() -> Result<Self> {
         let queues = Queues {
@@ -214,7 +214,7 @@ impl Crew {
         self.hire(Where::Softirq(cpu), KBox::new(turn, GFP_KERNEL)?)
     }
 
-    /// Takes `turn` in softirq on processor `cpu` when [`Crew::nudge`] is called. May sleep.
+    /// Takes `turn` in softirq on processor `cpu` when [`Threads::nudge`] is called. May sleep.
     pub(crate) fn at_call(&mut self, cpu: u32, turn: impl Fn() + Send + Sync + 'static) -> Result {
         self.hire(Where::Nudged(cpu), KBox::new(turn, GFP_KERNEL)?)
     }
@@ -270,7 +270,7 @@ impl Crew {
     }
 }
 
-impl Drop for Crew {
+impl Drop for Threads {
     fn drop(&mut self) {
         self.dismiss();
     }

@@ -17,12 +17,12 @@ use kernel::{
 };
 
 use super::{
-    await_::{
+    completion::{
         made,
         Own,
         Slot, //
     },
-    site::Site, //
+    host::TestHost, //
 };
 use crate::{
     kunit::harness::WAIT_MS,
@@ -31,7 +31,7 @@ use crate::{
         call::done,
         cq::Cq,
         life::{
-            Object,
+            ObjectType,
             Ref, //
         },
         status::{
@@ -94,14 +94,14 @@ impl Stall {
         self.go.store(true, Release);
     }
 
-    /// Whether the callback is about to return.
+    /// Returns true if the callback is about to return.
     pub(super) fn has_returned(&self) -> bool {
         self.returned.load(Acquire)
     }
 }
 
-/// Whether `test` holds. It is tried again where the callback came on the processor of the test, and
-/// the test could not let it go in time.
+/// Returns true if `test` holds. It is tried again where the callback came on the processor of the
+/// test, and the test could not let it go in time.
 pub(super) fn holds(test: impl Fn(Arc<Stall>) -> Result<bool>) -> Result<bool> {
     for _ in 0..TRIES {
         let stall = Stall::new()?;
@@ -114,7 +114,7 @@ pub(super) fn holds(test: impl Fn(Arc<Stall>) -> Result<bool>) -> Result<bool> {
 }
 
 /// Lets the work in threads that is queued now begin: whatever need not wait has had its chance.
-pub(super) fn others_run(site: &Site) -> Result<bool> {
+pub(super) fn others_run(site: &TestHost) -> Result<bool> {
     for _ in 0..3 {
         let slot = Slot::new()?;
         let mut call = slot.callback()?;
@@ -127,17 +127,18 @@ pub(super) fn others_run(site: &Site) -> Result<bool> {
     Ok(true)
 }
 
-/// Whether the close of `object` pends while the callback stays, and ends after it returned.
-pub(super) fn close_waits<T: Object>(
-    site: &Site,
+/// Returns true if the close of `object` pends while the callback stays, and ends after it
+/// returned.
+pub(super) fn close_waits<T: ObjectType>(
+    site: &TestHost,
     object: &mut Own<T>,
     stall: &Arc<Stall>,
 ) -> Result<bool> {
     let entered = stall.is_entered();
     let slot = Slot::new()?;
     let (end, watch) = (slot.clone(), stall.clone());
-    let told = done(GFP_KERNEL, move |()| end.put(watch.has_returned()));
-    let progress = object.give_up()?.close(told.map_err(|_| ENOMEM)?);
+    let notified = done(GFP_KERNEL, move |()| end.put(watch.has_returned()));
+    let progress = object.give_up()?.close(notified.map_err(|_| ENOMEM)?);
     let pending = matches!(progress, Progress::Pending);
     let waited = others_run(site)? && slot.calls.get() == 0 && !stall.has_returned();
     stall.let_go();

@@ -23,20 +23,20 @@ use crate::sys::{
 impl CompletionQueue {
     /// Whether to call now, when an arm was satisfied or not. Under the lock of `inner`.
     #[inline]
-    pub(super) fn is_to_call(self: &Arc<Self>, inner: &mut Inner, satisfied: bool) -> bool {
+    pub(super) fn should_notify(self: &Arc<Self>, inner: &mut Inner, satisfied: bool) -> bool {
         if inner.moderator.is_off() {
             return satisfied;
         }
         let urgent = inner.urgent || inner.ring.is_full();
-        let fresh = inner.fresh;
+        let unreported = inner.unreported;
         let verdict = inner
             .moderator
-            .judge(satisfied, fresh, urgent, time::now_ns);
-        self.follow(verdict)
+            .judge(satisfied, unreported, urgent, time::now_ns);
+        self.apply(verdict)
     }
 
     /// Whether to call now; sets the timer accordingly. Under the lock of `inner`.
-    pub(super) fn follow(self: &Arc<Self>, verdict: Verdict) -> bool {
+    pub(super) fn apply(self: &Arc<Self>, verdict: Verdict) -> bool {
         match verdict {
             Verdict::Nothing => (),
             Verdict::Hold(Some(ns)) => self.timer.arm(self, ns),
@@ -48,9 +48,9 @@ impl CompletionQueue {
         verdict == Verdict::Call
     }
 
-    /// Holds no call any more; says whether one was held.
-    pub(super) fn let_go(&self, inner: &mut Inner) -> bool {
-        let held = inner.moderator.let_go();
+    /// Holds no call any more; returns true if one was held.
+    pub(super) fn cancel_held(&self, inner: &mut Inner) -> bool {
+        let held = inner.moderator.cancel_held();
         if held {
             self.timer.cancel();
         }
@@ -58,8 +58,8 @@ impl CompletionQueue {
     }
 
     /// Tells these news soon, in softirq; or now, if that is only to schedule something here.
-    pub(super) fn raise(self: &Arc<Self>, news: u32) {
-        if !self.upcalls.raise(news) {
+    pub(super) fn raise(self: &Arc<Self>, events: u32) {
+        if !self.upcalls.raise(events) {
             return;
         }
         match self.events.only_schedule() && cpu::is_here(self.cpu) {
@@ -70,20 +70,20 @@ impl CompletionQueue {
 
     /// Makes the calls that are due.
     fn call(self: &Arc<Self>) {
-        let again = self.upcalls.run(|news| {
+        let again = self.upcalls.run(|events| {
             let mut inner = self.inner.lock();
             let failure = inner.failure;
-            if news & NOTIFY != 0 {
+            if events & NOTIFY != 0 {
                 // Its arm was satisfied before this call, which tells of that too.
-                self.let_go(&mut inner);
-                inner.fresh = 0;
+                self.cancel_held(&mut inner);
+                inner.unreported = 0;
                 inner.urgent = false;
             }
             drop(inner);
-            if let Some(failure) = failure.filter(|_| news & FAILED != 0) {
+            if let Some(failure) = failure.filter(|_| events & FAILED != 0) {
                 self.events.failed(failure);
             }
-            if news & NOTIFY != 0 {
+            if events & NOTIFY != 0 {
                 self.events.notify(failure);
             }
         });
@@ -102,7 +102,7 @@ impl CompletionQueue {
 impl Expires for CompletionQueue {
     /// A call was held for long enough.
     fn expired(this: Arc<Self>) {
-        let held = this.inner.lock().moderator.let_go();
+        let held = this.inner.lock().moderator.cancel_held();
         if held {
             this.raise(NOTIFY);
         }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Kit`]: what it takes to post an initiator request of each kind.
+//! [`RequestSet`]: what it takes to post an initiator request of each kind.
 
 use kernel::prelude::*;
 
 use super::{
-    await_::{
+    completion::{
         made,
         Own, //
     },
+    host::SIZES, //
     memory::Buffer,
     pair::{
         Pair,
         Party, //
     },
-    site::SIZES, //
 };
 use crate::{
     engine::{
@@ -94,7 +94,7 @@ impl Kind {
 }
 
 /// The memory that requests of side `a` name.
-pub(super) struct Kit {
+pub(super) struct RequestSet {
     /// For fast registration, by each side.
     pub(super) fast: Buffer,
     pub(super) theirs: Buffer,
@@ -104,7 +104,7 @@ pub(super) struct Kit {
     pub(super) window: Own<Mw>,
 }
 
-impl Kit {
+impl RequestSet {
     /// May sleep.
     pub(super) fn new(pair: &Pair) -> Result<Self> {
         Ok(Self {

@@ -18,22 +18,22 @@ use kernel::{
 };
 
 use super::{
-    await_::{
+    completion::{
+        notified,
         request,
-        told,
         Own,
         Slot, //
     },
+    host::{
+        Plan,
+        TestHost,
+        HERE,
+        SIZES, //
+    }, //
     pair::{
         Party,
         READS, //
     },
-    site::{
-        Plan,
-        Site,
-        HERE,
-        SIZES, //
-    }, //
 };
 use crate::{
     engine::{
@@ -130,7 +130,7 @@ pub(super) struct Gate {
 
 impl Gate {
     /// At any port of that address. May sleep.
-    pub(super) fn new(site: &Site, ip: IpAddr) -> Result<Self> {
+    pub(super) fn new(site: &TestHost, ip: IpAddr) -> Result<Self> {
         let arrivals = Arc::pin_init(
             pin_init!(Arrivals {
                 list <- new_spinlock_irq!(KVec::new()),
@@ -140,7 +140,7 @@ impl Gate {
         )?;
         let list = arrivals.clone();
         let user = KBox::new(move |connector| list.put(connector), GFP_KERNEL)?;
-        let listener = site.adapter.create_listener(user).map_err(told)?;
+        let listener = site.adapter.create_listener(user).map_err(notified)?;
         let mut gate = Self {
             listener: Own::new(listener),
             at: any(ip),
@@ -148,9 +148,9 @@ impl Gate {
         };
         match request(|done| gate.listener.listen(gate.at, done))? {
             NtStatus::SUCCESS => (),
-            status => return Err(told(status)),
+            status => return Err(notified(status)),
         }
-        gate.at = gate.listener.address().map_err(told)?;
+        gate.at = gate.listener.address().map_err(notified)?;
         Ok(gate)
     }
 
@@ -172,14 +172,14 @@ impl Drop for Gate {
 }
 
 /// A listener that does not listen yet, and turns everybody away.
-pub(super) fn listener(site: &Site) -> Result<Own<Listener>> {
+pub(super) fn listener(site: &TestHost) -> Result<Own<Listener>> {
     let user = KBox::new(|c: Ref<Connector>| drop(Own::new(c)), GFP_KERNEL)?;
     let listener = site.adapter.create_listener(user);
-    listener.map(Own::new).map_err(told)
+    listener.map(Own::new).map_err(notified)
 }
 
 /// What listening at an address gives; the listener is gone afterwards.
-pub(super) fn try_listen(site: &Site, at: SocketAddr) -> Result<NtStatus> {
+pub(super) fn try_listen(site: &TestHost, at: SocketAddr) -> Result<NtStatus> {
     let mut listener = listener(site)?;
     let status = request(|done| listener.listen(at, done))?;
     listener.close_and_wait()?;
@@ -187,8 +187,11 @@ pub(super) fn try_listen(site: &Site, at: SocketAddr) -> Result<NtStatus> {
 }
 
 /// A connector that nobody has used.
-pub(super) fn connector(site: &Site) -> Result<Own<Connector>> {
-    site.adapter.create_connector().map(Own::new).map_err(told)
+pub(super) fn connector(site: &TestHost) -> Result<Own<Connector>> {
+    site.adapter
+        .create_connector()
+        .map(Own::new)
+        .map_err(notified)
 }
 
 /// Begins to connect, with "hello"; the completion comes to the slot.
@@ -200,7 +203,7 @@ pub(super) fn begin(
 ) -> Result<Arc<Slot<NtStatus>>> {
     let slot = Slot::new()?;
     let begun = connector.connect(qp, (from, to), READS, bytes(b"hello")?, slot.callback()?);
-    begun.map_err(told)?;
+    begun.map_err(notified)?;
     Ok(slot)
 }
 
@@ -220,7 +223,7 @@ pub(super) fn accept(connector: &Ref<Connector>, with: &Party) -> Result<Arc<Slo
     let slot = Slot::new()?;
     let user = with.disconnect_user()?;
     let accepting = connector.accept(&with.qp, READS, bytes(b"welcome")?, user, slot.callback()?);
-    accepting.map_err(told)?;
+    accepting.map_err(notified)?;
     Ok(slot)
 }
 
@@ -232,7 +235,7 @@ pub(super) fn complete(connector: &Ref<Connector>, with: &Party) -> Result<NtSta
 
 /// Connects two sides from a source, all steps.
 pub(super) fn link(
-    site: &Site,
+    site: &TestHost,
     gate: &Gate,
     (a, b): (&Party, &Party),
     from: Source,
@@ -244,7 +247,7 @@ pub(super) fn link(
     succeeds(&connected)?;
     match complete(&ours, a)? {
         NtStatus::SUCCESS => succeeds(&accepted)?,
-        status => return Err(told(status)),
+        status => return Err(notified(status)),
     }
     Ok((ours, theirs))
 }
@@ -252,11 +255,11 @@ pub(super) fn link(
 fn succeeds(slot: &Slot<NtStatus>) -> Result {
     match slot.wait().ok_or(ETIMEDOUT)? {
         NtStatus::SUCCESS => Ok(()),
-        status => Err(told(status)),
+        status => Err(notified(status)),
     }
 }
 
-/// Whether a message goes from one side to the other.
+/// Returns true if a message goes from one side to the other.
 pub(super) fn talks(from: &Party, to: &Party) -> Result<bool> {
     to.receive(0x70, &[])?;
     from.send(0x71, &[], 0)?;
@@ -267,12 +270,12 @@ pub(super) fn talks(from: &Party, to: &Party) -> Result<bool> {
 }
 
 /// A side as any test can use it.
-pub(super) fn party(site: &Site, context: usize) -> Result<Party> {
+pub(super) fn party(site: &TestHost, context: usize) -> Result<Party> {
     Party::new(&site.adapter, context, SIZES)
 }
 
 /// Every port that can be given out, except those that are in use.
-pub(super) fn all_ports(site: &Site, ip: IpAddr) -> Result<KVVec<Arc<Reservation>>> {
+pub(super) fn all_ports(site: &TestHost, ip: IpAddr) -> Result<KVVec<Arc<Reservation>>> {
     let port = &site.port;
     let device = Arc::as_ptr(port.adapter()).addr();
     let mut held = KVVec::new();
@@ -298,13 +301,13 @@ pub(super) struct Half {
     pub(super) b: Party,
     pub(super) gate: Gate,
     // Dropped last.
-    pub(super) site: Site,
+    pub(super) site: TestHost,
 }
 
 impl Half {
     /// The passive side has been asked.
     pub(super) fn asked(plan: &Plan, ip: IpAddr) -> Result<Self> {
-        let site = Site::with(plan)?;
+        let site = TestHost::with(plan)?;
         let gate = Gate::new(&site, ip)?;
         let (a, b) = (party(&site, 0xA)?, party(&site, 0xB)?);
         let ours = connector(&site)?;
@@ -335,7 +338,7 @@ impl Half {
         let half = Self::answered(plan, ip)?;
         match half.complete()? {
             NtStatus::SUCCESS => succeeds(&half.accepted)?,
-            status => return Err(told(status)),
+            status => return Err(notified(status)),
         }
         Ok(half)
     }
@@ -349,7 +352,7 @@ impl Half {
         complete(&self.ours, &self.a)
     }
 
-    /// Whether a call has not come to its end, and is not about to.
+    /// Returns true if a call has not come to its end, and is not about to.
     pub(super) fn is_pending(&self, slot: &Slot<NtStatus>) -> bool {
         self.site.settle();
         slot.calls.get() == 0
@@ -360,7 +363,7 @@ impl Half {
         self.ours.close_and_wait()
     }
 
-    /// Whether neither side is connected.
+    /// Returns true if neither side is connected.
     pub(super) fn is_nothing(&self) -> bool {
         let refused = Some(NtStatus::CONNECTION_INVALID);
         [&self.a, &self.b]
