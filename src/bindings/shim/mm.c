@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Pages, the direct map, scatter lists. */
+#include <linux/mm.h>
+#include <linux/scatterlist.h>
+#include <linux/uaccess.h>
+#include <linux/vmalloc.h>
+
+#include "../shim.h"
+
+struct scatterlist *ndk_sg_entry(struct scatterlist *sg, u64 *addr, u32 *len)
+{
+	*addr = sg_dma_address(sg);
+	*len = sg_dma_len(sg);
+	return sg_next(sg);
+}
+
+u64 ndk_page_address(const struct page *page)
+{
+	return (u64)page_address(page);
+}
+
+/*
+ * What the memory map knows of in one piece: how much of memory a middle page
+ * table maps depends on the size of a page, and is 512 MiB with pages of 64 KiB.
+ */
+#ifdef CONFIG_SPARSEMEM
+#define NDK_MAP_STEP	SUBSECTION_SIZE
+#else
+#define NDK_MAP_STEP	PMD_SIZE
+#endif
+
+/*
+ * Whether the range is memory of the direct map, as far as is known for the begin of each
+ * step that it touches, and for its last byte.  On x86 memory comes and goes by steps;
+ * arm64 can leave out a page in the middle of one.
+ */
+bool ndk_is_direct_mapped(u64 addr, u64 len)
+{
+	u64 last = addr + len - 1;
+
+	if (!len || last < addr)
+		return !len;
+	for (; addr <= last; addr = (addr | (NDK_MAP_STEP - 1)) + 1) {
+		if (!virt_addr_valid((void *)addr))
+			return false;
+	}
+	return virt_addr_valid((void *)last);
+}
+
+/*
+ * User Mode Linux takes a hole in the vmalloc area for a page that it has yet to
+ * map, and tries to read it for ever.
+ */
+static bool ndk_is_hole(u64 addr, u64 len)
+{
+	u64 page = addr >> PAGE_SHIFT, last = (addr + len - 1) >> PAGE_SHIFT;
+
+	if (!IS_ENABLED(CONFIG_UML))
+		return false;
+	for (; page <= last; page++) {
+		void *va = (void *)(page << PAGE_SHIFT);
+
+		if (is_vmalloc_addr(va) && !vmalloc_to_page(va))
+			return true;
+	}
+	return false;
+}
+
+bool ndk_read_nofault(void *to, u64 addr, u64 len)
+{
+	if (len && ndk_is_hole(addr, len))
+		return false;
+	return !len || !copy_from_kernel_nofault(to, (void *)addr, len);
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Network devices, their addresses and namespaces. */
+#include <linux/etherdevice.h>
+#include <linux/if_arp.h>
+#include <linux/if_vlan.h>
+#include <linux/inetdevice.h>
+#include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
+#include <net/addrconf.h>
+#include <net/net_namespace.h>
+#include <net/route.h>
+
+#include "../shim.h"
+
+void ndk_netdev_hold(struct net_device *dev)
+{
+	dev_hold(dev);
+}
+
+void ndk_netdev_put(struct net_device *dev)
+{
+	dev_put(dev);
+}
+
+/* @name has room for IFNAMSIZ bytes; a rename at the same time may mix both. */
+void ndk_netdev_name(const struct net_device *dev, char *name)
+{
+	strscpy(name, dev->name, IFNAMSIZ);
+}
+
+/* @mac has room for ETH_ALEN bytes. */
+bool ndk_netdev_mac(const struct net_device *dev, u8 *mac)
+{
+	if (dev->addr_len != ETH_ALEN)
+		return false;
+	memcpy(mac, dev->dev_addr, ETH_ALEN);
+	return !is_zero_ether_addr(mac);
+}
+
+int ndk_netdev_vlan(const struct net_device *dev)
+{
+	return is_vlan_dev(dev) ? vlan_dev_vlan_id(dev) : -1;
+}
+
+u32 ndk_netdev_mtu(const struct net_device *dev)
+{
+	return READ_ONCE(dev->mtu);
+}
+
+bool ndk_netdev_is_up(const struct net_device *dev)
+{
+	return netif_running(dev) && netif_carrier_ok(dev);
+}
+
+bool ndk_netdev_is_supported(const struct net_device *dev)
+{
+	return dev->type == ARPHRD_ETHER || dev->type == ARPHRD_LOOPBACK ||
+	       dev->type == ARPHRD_NONE || dev->type == ARPHRD_IEEE802;
+}
+
+u64 ndk_netdev_net_cookie(const struct net_device *dev)
+{
+	return dev_net(dev)->net_cookie;
+}
+
+bool ndk_netdev_is_in_init_net(const struct net_device *dev)
+{
+	return net_eq(dev_net(dev), &init_net);
+}
+
+bool ndk_netdev_owns_v4(struct net_device *dev, __be32 addr)
+{
+	struct in_device *in_dev;
+	struct in_ifaddr *ifa;
+	bool found = false;
+
+	rcu_read_lock();
+	in_dev = __in_dev_get_rcu(dev);
+	if (in_dev) {
+		in_dev_for_each_ifa_rcu(ifa, in_dev)
+			found |= ifa->ifa_local == addr;
+	}
+	rcu_read_unlock();
+	return found;
+}
+
+bool ndk_netdev_owns_v6(struct net_device *dev, const struct in6_addr *addr)
+{
+	return IS_ENABLED(CONFIG_IPV6) &&
+	       ipv6_chk_addr(dev_net(dev), addr, dev, 1);
+}
+
+/* To cma_validate_port() a VLAN device and the one below it are one. */
+static bool ndk_is_same_port(const struct net_device *a, const struct net_device *b)
+{
+	return a == b || (is_vlan_dev(a) && vlan_dev_real_dev(a) == b) ||
+	       (is_vlan_dev(b) && vlan_dev_real_dev(b) == a);
+}
+
+bool ndk_netdev_resolved_v4(struct net_device *dev, __be32 addr)
+{
+	struct net_device *found;
+	bool same;
+
+	rcu_read_lock();
+	found = __ip_dev_find(dev_net(dev), addr, false);
+	same = found && ndk_is_same_port(found, dev);
+	rcu_read_unlock();
+	return same;
+}
+
+bool ndk_netdev_resolved_v6(struct net_device *dev, const struct in6_addr *addr)
+{
+	struct net_device *found;
+	bool same = false;
+
+	if (!IS_ENABLED(CONFIG_IPV6))
+		return false;
+	rcu_read_lock();
+	for_each_netdev_rcu(dev_net(dev), found) {
+		if (!ipv6_chk_addr(dev_net(dev), addr, found, 1))
+			continue;
+		same = ndk_is_same_port(found, dev);
+		break;
+	}
+	rcu_read_unlock();
+	return same;
+}
+
+bool ndk_netdev_local_v4(struct net_device *dev, __be32 addr)
+{
+	return inet_addr_type(dev_net(dev), addr) == RTN_LOCAL;
+}
+
+bool ndk_netdev_local_v6(struct net_device *dev, const struct in6_addr *addr)
+{
+	return IS_ENABLED(CONFIG_IPV6) &&
+	       ipv6_chk_addr(dev_net(dev), addr, NULL, 0);
+}
+
+struct net_device *ndk_netdev_of_notifier(void *info)
+{
+	return netdev_notifier_info_to_dev(info);
+}
+
+u32 ndk_sockaddr_len(const struct sockaddr *address)
+{
+	switch (address->sa_family) {
+	case AF_INET:
+		return sizeof(struct sockaddr_in);
+	case AF_INET6:
+		return sizeof(struct sockaddr_in6);
+	default:
+		return sizeof(address->sa_family);
+	}
+}
+
+u64 ndk_net_cookie(const struct net *net)
+{
+	return (net ?: &init_net)->net_cookie;
+}
+
+struct net *ndk_netdev_net(struct net_device *dev)
+{
+	return dev_net(dev);
+}

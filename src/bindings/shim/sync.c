@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Waiting, time, and the limit of the log. */
+#include <linux/completion.h>
+#include <linux/hrtimer.h>
+#include <linux/jiffies.h>
+#include <linux/mutex.h>
+#include <linux/ratelimit.h>
+#include <linux/wait_bit.h>
+
+#include "../shim.h"
+
+void ndk_completion_reinit(void *completion)
+{
+	reinit_completion(completion);
+}
+
+unsigned long ndk_jiffies_in(u32 ms)
+{
+	return jiffies + msecs_to_jiffies(ms);
+}
+
+bool ndk_hrtimer_is_queued(struct hrtimer *timer)
+{
+	return hrtimer_is_queued(timer);
+}
+
+static bool ndk_is_so(const u64 *word, u64 clear, u64 set)
+{
+	u64 now = smp_load_acquire(word);
+
+	return !(now & clear) || (now & set);
+}
+
+/* Who makes it so calls ndk_wake_waiters(), after a full barrier. */
+void ndk_wait_for(const u64 *word, u64 clear, u64 set)
+{
+	wait_var_event((void *)word, ndk_is_so(word, clear, set));
+}
+
+void ndk_wake_waiters(const u64 *word)
+{
+	wake_up_var((void *)word);
+}
+
+static DEFINE_MUTEX(ndk_globals);
+
+void ndk_globals_lock(void)
+{
+	mutex_lock(&ndk_globals);
+}
+
+void ndk_globals_unlock(void)
+{
+	mutex_unlock(&ndk_globals);
+}
+
+/* One limit for all messages: ten in five seconds. */
+bool ndk_log_allowed(void)
+{
+	static DEFINE_RATELIMIT_STATE(limit, DEFAULT_RATELIMIT_INTERVAL,
+				      DEFAULT_RATELIMIT_BURST);
+
+	return __ratelimit(&limit);
+}

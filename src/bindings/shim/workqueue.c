@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Softirq sections and work queues. */
+#include <linux/bottom_half.h>
+#include <linux/cpumask.h>
+#include <linux/preempt.h>
+#include <linux/workqueue.h>
+
+#include "../shim.h"
+
+bool ndk_may_run_bh(void)
+{
+	return !in_hardirq() && !in_nmi() && !irqs_disabled();
+}
+
+bool ndk_in_softirq(void)
+{
+	return softirq_count() != 0;
+}
+
+bool ndk_bh_enter(void)
+{
+	if (!ndk_may_run_bh())
+		return false;
+	local_bh_disable();
+	return true;
+}
+
+void ndk_bh_enable(void)
+{
+	local_bh_enable();
+}
+
+struct workqueue_struct *ndk_wq_alloc_bh(const char *name)
+{
+	return alloc_workqueue("%s", WQ_BH | WQ_PERCPU, 0, name);
+}
+
+bool ndk_in_task(void)
+{
+	return in_task();
+}
+
+struct workqueue_struct *ndk_wq_alloc_percpu(const char *name)
+{
+	return alloc_workqueue("%s", WQ_PERCPU | WQ_MEM_RECLAIM, 0, name);
+}
+
+struct workqueue_struct *ndk_wq_alloc_unbound(const char *name)
+{
+	return alloc_workqueue("%s", WQ_UNBOUND | WQ_MEM_RECLAIM, 0, name);
+}
+
+/* Returns false if @work is queued already. */
+bool ndk_queue_work_on(struct workqueue_struct *wq, struct work_struct *work,
+		       u32 cpu)
+{
+	bool queued;
+
+	/* With preemption off no CPU can leave between the test and its use. */
+	preempt_disable();
+	if (cpu >= nr_cpu_ids || !cpu_online(cpu))
+		cpu = WORK_CPU_UNBOUND;
+	queued = queue_work_on(cpu, wq, work);
+	preempt_enable();
+	return queued;
+}
