@@ -52,8 +52,8 @@ use engine::{
         ConnectionManager,
         Timeouts, //
     },
-    device::DeviceList, //
-    domain::Host,
+    device::DeviceList,
+    domain::Host, //
 };
 
 module! {

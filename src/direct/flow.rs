@@ -49,8 +49,8 @@ use crate::{
             Next,
             QueuePair,
             RecvCompletion,
-            RecvWqe, //
-            SendWqe,
+            RecvWqe,
+            SendWqe, //
         },
         status::Status,
         token::Token,

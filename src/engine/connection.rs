@@ -68,8 +68,8 @@ pub(crate) use listener::{
 pub(crate) use offer::ConfirmError;
 pub(crate) use offer::{
     AcceptError,
-    ConnectRequest, //
-    Gone,
+    ConnectRequest,
+    Gone, //
 };
 
 use address::AddressTable;

@@ -9,8 +9,8 @@ use super::{
     memory::RevokeError,
     qp::QueuePair,
     region::{
-        RegAttr, //
-        RegisterError,
+        RegAttr,
+        RegisterError, //
     },
     status::Status,
     token::Token,

@@ -47,10 +47,10 @@ use kernel::{
 pub(crate) use parts::{
     Caps,
     PostError,
-    QpEvents, //
+    QpEvents,
     QpParams,
     RecvCompletion,
-    SendWqe,
+    SendWqe, //
 };
 pub(crate) use post::Posting;
 pub(crate) use receive::{
@@ -97,8 +97,8 @@ use super::{
 use crate::sys::{
     event::Event,
     gate::{
-        Gate, //
-        GateGuard,
+        Gate,
+        GateGuard, //
     }, //
 };
 

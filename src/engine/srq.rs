@@ -32,8 +32,8 @@ use super::{
     qp::{
         PostError,
         QueuePair,
-        ReceiveRing, //
-        RecvWqe,
+        ReceiveRing,
+        RecvWqe, //
     },
     ring::{
         ResizableRing,

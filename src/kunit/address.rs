@@ -21,13 +21,13 @@ mod tests {
             ConnectionManager,
             ListenError,
             Listener,
-            Reservation, //
-            ReserveError,
+            Reservation,
+            ReserveError, //
         },
         kunit::{
             connection_fixture::*, //
             harness::same,
-            other_context::OtherContext,
+            other_context::OtherContext, //
         }, //
     };
 

@@ -119,8 +119,8 @@ mod tests {
             harness::{
                 same,
                 wait_until, //
-            }, //
-            other_context::OtherContext,
+            },
+            other_context::OtherContext, //
         },
         sys::softirq::BhDisabled, //
     };

@@ -33,7 +33,7 @@ mod tests {
                 settle,
                 sleep,
                 wait_until, //
-            },
+            }, //
         }, //
     };
 

@@ -28,13 +28,13 @@ mod tests {
             device::{
                 Client,
                 ClientUse,
-                DeviceList, //
+                DeviceList,
                 OpenError,
-                RdmaDevice,
+                RdmaDevice, //
             }, //
         },
         kunit::{
-            connection_fixture::ELSEWHERE, //
+            connection_fixture::ELSEWHERE,
             harness::{
                 same,
                 wait_until,
@@ -42,7 +42,7 @@ mod tests {
                 RNR_MS, //
             },
             log::Tally,
-            other_context::OtherContext,
+            other_context::OtherContext, //
         },
         sys::{
             netdev::NetDev,

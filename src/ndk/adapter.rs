@@ -31,9 +31,8 @@ use crate::{
         device::{
             Client,
             ClientUse,
-            DeviceList, //
-            OpenError,
-            RdmaDevice,
+            DeviceList,
+            RdmaDevice, //
         },
         limits::{
             MAX_CQ_ENTRIES,
@@ -177,10 +176,7 @@ pub(crate) fn open(
     let adapter = make(&port, context.limits).map_err(|_| NtStatus::INSUFFICIENT_RESOURCES)?;
     let user = Arc::new(User(adapter.clone()), GFP_KERNEL);
     let user = user.map_err(|_| NtStatus::INSUFFICIENT_RESOURCES)?;
-    let used = port.open(user).map_err(|why| match why {
-        OpenError::Closed => NtStatus::ADAPTER_NOT_READY,
-        OpenError::NoMemory => NtStatus::INSUFFICIENT_RESOURCES,
-    })?;
+    let used = port.open(user)?;
     adapter.state.lock().port = Some(used);
     Ok(adapter)
 }

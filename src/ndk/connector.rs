@@ -35,15 +35,10 @@ use self::{
         State, //
     },
     route::{
-        not_accepted,
-        not_confirmed,
         route, //
     }, //
 };
-pub(super) use route::{
-    device,
-    not_reserved, //
-};
+pub(super) use route::device;
 
 use super::{
     adapter::Adapter,
@@ -471,7 +466,7 @@ impl Object<Connector> {
         drop(state);
         match offer.confirm() {
             Ok(()) => self.core.up(),
-            Err(why) => self.core.fail(not_confirmed(why), Stage::Idle),
+            Err(why) => self.core.fail(why.into(), Stage::Idle),
         }
     }
 
@@ -493,7 +488,7 @@ impl Object<Connector> {
             (None, _) => Err(AcceptError::Gone),
         };
         if let Err(why) = accepted {
-            self.core.fail(not_accepted(why), Stage::Over);
+            self.core.fail(why.into(), Stage::Over);
         }
     }
 }

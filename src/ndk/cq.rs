@@ -45,7 +45,6 @@ use crate::{
             MissedEvents, //
         },
         qp::QueuePair,
-        ring::ResizeError,
         work::{
             Completion,
             Extra,
@@ -322,11 +321,8 @@ impl Object<Cq> {
         }
         let this = self.clone();
         defer(self.adapter(), self.hold(), done, move || {
-            match this.engine.resize(depth) {
-                Ok(()) => NtStatus::SUCCESS,
-                Err(ResizeError::TooMany) => NtStatus::BUFFER_OVERFLOW,
-                Err(ResizeError::NoMemory) => NtStatus::INSUFFICIENT_RESOURCES,
-            }
+            let resized = this.engine.resize(depth);
+            resized.map_or_else(NtStatus::from, |()| NtStatus::SUCCESS)
         })
     }
 }

@@ -20,8 +20,7 @@ use super::{
         Done, //
     },
     connector::{
-        device,
-        not_reserved, //
+        device, //
     },
     life::{
         Object,
@@ -89,7 +88,7 @@ pub(super) fn reserve(port: &RdmaDevice, at: SocketAddr) -> Result<Arc<Reservati
         return Err(NtStatus::INVALID_ADDRESS);
     }
     let reserved = port.exchange().reserve(device(port), port.net(), at);
-    reserved.map_err(not_reserved)
+    Ok(reserved?)
 }
 
 impl SharedEndpoint {

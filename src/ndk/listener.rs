@@ -51,11 +51,10 @@ use super::{
 };
 use crate::engine::{
     connection::{
-        ConnectRequest, //
+        ConnectRequest,
         ConnectionManager,
-        ListenError,
         Listener as EngineListener,
-        ListenerEvents,
+        ListenerEvents, //
     },
     counters::Counter,
     device::RdmaDevice, //
@@ -176,10 +175,7 @@ impl Object<Listener> {
         *self.state.lock() = State::Busy(Some(at));
         let events = KBox::new(Requests(self.clone()), GFP_KERNEL).map_err(no_memory)?;
         let listener = self.exchange().listen_on(held, events);
-        listener.map(|l| (l, at)).map_err(|why| match why {
-            ListenError::InUse => NtStatus::SHARING_VIOLATION,
-            ListenError::NoMemory => NtStatus::INSUFFICIENT_RESOURCES,
-        })
+        Ok((listener?, at))
     }
 
     /// Gives the consumer a connector for a request. Process context.

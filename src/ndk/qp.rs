@@ -276,7 +276,7 @@ impl Qp {
     ) -> Result<(), NtStatus> {
         let sges = sges.map(|sge| checked(sge, flags));
         let posted = self.engine.post(context, work, flags, sges);
-        posted.map_err(NtStatus::of_refusal)
+        posted.map_err(NtStatus::from)
     }
 
     /// `Send` (SEND-01 to SEND-13). Any context.
@@ -347,7 +347,7 @@ impl Qp {
     ) -> Result<(), NtStatus> {
         let sges = sges.map(|sge| checked(sge, Flags::NONE));
         let posted = self.engine.post_receive(context, sges);
-        posted.map_err(NtStatus::of_refusal)
+        posted.map_err(NtStatus::from)
     }
 
     /// `Invalidate` of a fast registration (INV-01 to INV-07). Any context.

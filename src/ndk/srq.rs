@@ -40,7 +40,6 @@ use super::{
 use crate::engine::{
     qp::PostError,
     qp::QueuePair,
-    ring::ResizeError,
     srq::{
         SharedReceive,
         SrqEvents, //
@@ -185,7 +184,7 @@ impl Srq {
         posted.map_err(|refused| match refused {
             // The queue itself has failed.
             PostError::State => NtStatus::INTERNAL_ERROR,
-            refused => NtStatus::of_refusal(refused),
+            refused => refused.into(),
         })
     }
 }
@@ -218,8 +217,7 @@ impl Object<Srq> {
                     this.arm(threshold);
                     NtStatus::SUCCESS
                 }
-                Err(ResizeError::TooMany) => NtStatus::BUFFER_OVERFLOW,
-                Err(ResizeError::NoMemory) => NtStatus::INSUFFICIENT_RESOURCES,
+                Err(why) => why.into(),
             }
         })
     }

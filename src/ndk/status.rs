@@ -2,11 +2,19 @@
 
 //! [`NtStatus`]: what a call of the NDK face returns and a callback carries.
 //!
-//! The engine tells ends by [`Status`], refusals by [`PostError`] and by enumerations of its
-//! connection layer; each becomes an NDK status here, once. No status is made from an errno.
+//! The engine reports ends by [`Status`], and refusals by an enumeration for each kind of call;
+//! each becomes an NDK status here, once. No status is made from an errno.
 
 use crate::engine::{
+    connection::{
+        AcceptError,
+        ConfirmError,
+        ListenError,
+        ReserveError, //
+    },
+    device::OpenError,
     qp::PostError,
+    ring::ResizeError,
     status::Status, //
 };
 
@@ -79,15 +87,82 @@ impl NtStatus {
     pub(crate) const fn of(status: Status) -> Self {
         Self(status.ntstatus())
     }
+}
 
-    /// Why a request was not taken (POST-02, 10 to 12, SEND-11, RECV-03, RECV-06).
-    pub(crate) const fn of_refusal(refused: PostError) -> Self {
-        match refused {
+/// Why a request was not taken (POST-02, 10 to 12, SEND-11, RECV-03, RECV-06).
+impl From<PostError> for NtStatus {
+    fn from(why: PostError) -> Self {
+        match why {
             PostError::State => Self::CONNECTION_INVALID,
             PostError::Invalid => Self::INVALID_DEVICE_REQUEST,
             PostError::TooManySges => Self::DATA_OVERRUN,
             PostError::TooLong | PostError::InlineTooLong => Self::BUFFER_OVERFLOW,
             PostError::Full => Self::NO_MORE_ENTRIES,
+        }
+    }
+}
+
+/// Why a queue keeps its size (CQ-09, SRQ-12).
+impl From<ResizeError> for NtStatus {
+    fn from(why: ResizeError) -> Self {
+        match why {
+            ResizeError::TooMany => Self::BUFFER_OVERFLOW,
+            ResizeError::NoMemory => Self::INSUFFICIENT_RESOURCES,
+        }
+    }
+}
+
+/// Why a device was not opened.
+impl From<OpenError> for NtStatus {
+    fn from(why: OpenError) -> Self {
+        match why {
+            OpenError::Closed => Self::ADAPTER_NOT_READY,
+            OpenError::NoMemory => Self::INSUFFICIENT_RESOURCES,
+        }
+    }
+}
+
+/// Why nobody listens (LSTN-01).
+impl From<ListenError> for NtStatus {
+    fn from(why: ListenError) -> Self {
+        match why {
+            ListenError::InUse => Self::SHARING_VIOLATION,
+            ListenError::NoMemory => Self::INSUFFICIENT_RESOURCES,
+        }
+    }
+}
+
+/// Why a local address or a route was not to be had (CONN-04, SHEP-01, SHEP-02).
+impl From<ReserveError> for NtStatus {
+    fn from(why: ReserveError) -> Self {
+        match why {
+            ReserveError::InUse => Self::SHARING_VIOLATION,
+            ReserveError::Exists => Self::ADDRESS_ALREADY_EXISTS,
+            ReserveError::NoPort => Self::TOO_MANY_ADDRESSES,
+            ReserveError::NoMemory => Self::INSUFFICIENT_RESOURCES,
+        }
+    }
+}
+
+/// Why a connection was not completed.
+impl From<ConfirmError> for NtStatus {
+    fn from(why: ConfirmError) -> Self {
+        match why {
+            ConfirmError::Gone => Self::CONNECTION_ABORTED,
+            ConfirmError::TimedOut => Self::IO_TIMEOUT,
+            ConfirmError::NotReady => Self::CONNECTION_ACTIVE,
+            ConfirmError::NoMemory => Self::INSUFFICIENT_RESOURCES,
+        }
+    }
+}
+
+/// Why a connection was not accepted.
+impl From<AcceptError> for NtStatus {
+    fn from(why: AcceptError) -> Self {
+        match why {
+            AcceptError::Gone => Self::CONNECTION_ABORTED,
+            AcceptError::NotReady => Self::CONNECTION_ACTIVE,
+            AcceptError::NoMemory => Self::INSUFFICIENT_RESOURCES,
         }
     }
 }

@@ -43,8 +43,8 @@ use super::{
         QpChange, //
     },
     upcall::{
-        QpUpcall, //
-        UpcallTarget,
+        QpUpcall,
+        UpcallTarget, //
     },
     work::SendChain,
     Operations, //

@@ -25,8 +25,8 @@ use super::{
         SrqChange, //
     },
     upcall::{
-        SrqUpcall, //
-        UpcallTarget,
+        SrqUpcall,
+        UpcallTarget, //
     },
     Operations, //
 };

@@ -31,8 +31,7 @@ use kernel::{
         ordering::{
             Acquire,
             Full,
-            Relaxed,
-            Release, //
+            Relaxed, //
         },
         Atomic, //
     }, //

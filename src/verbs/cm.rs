@@ -21,13 +21,13 @@ use crate::{
         connection::{
             AcceptError,
             ConnectParams,
-            ConnectRequest, //
+            ConnectRequest,
             ConnectionEvents,
             ConnectionManager,
             Gone,
             ListenError,
             Listener,
-            ListenerEvents,
+            ListenerEvents, //
         },
         counters::Counter,
         device::RdmaDevice,

@@ -14,8 +14,8 @@ use super::{
 use crate::{
     engine::{
         device::{
-            DeviceList, //
-            RdmaDevice,
+            DeviceList,
+            RdmaDevice, //
         },
         domain::Adapter,
         limits::{

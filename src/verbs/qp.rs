@@ -476,7 +476,7 @@ mod tests {
     #[test]
     fn ndk_face_02_a_post_below_rts_is_einval_in_verbs_and_connection_invalid_in_ndk() {
         assert!(errno(PostError::State) == EINVAL);
-        assert!(NtStatus::of_refusal(PostError::State) == NtStatus::CONNECTION_INVALID);
+        assert!(NtStatus::from(PostError::State) == NtStatus::CONNECTION_INVALID);
     }
 
     #[test]
@@ -497,11 +497,11 @@ mod tests {
         for (at, one) in merged.into_iter().enumerate() {
             assert!(errno(one) == EINVAL);
             for other in merged.into_iter().skip(at + 1) {
-                assert!(NtStatus::of_refusal(one) != NtStatus::of_refusal(other));
+                assert!(NtStatus::from(one) != NtStatus::from(other));
             }
         }
         assert!(errno(PostError::Full) == ENOMEM);
-        assert!(NtStatus::of_refusal(PostError::Full) == NtStatus::NO_MORE_ENTRIES);
+        assert!(NtStatus::from(PostError::Full) == NtStatus::NO_MORE_ENTRIES);
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod tests {
         kunit::{
             harness::wait_until,
             ndk::{
-                blocking_callback::others_run, //
+                blocking_callback::others_run,
                 completion::{
                     made,
                     notified,
@@ -38,9 +38,9 @@ mod tests {
                     Pair,
                     Party,
                     READS, //
-                },
-            }, //
-            other_context::OtherContext,
+                }, //
+            },
+            other_context::OtherContext, //
         },
         ndk::{
             adapter::{

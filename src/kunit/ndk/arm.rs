@@ -46,9 +46,9 @@ mod tests {
             log::Tally,
             ndk::{
                 completion::notified,
-                host::Queue, //
+                host::Queue,
                 memory::Buffer,
-                pair::Pair,
+                pair::Pair, //
             }, //
         },
         ndk::{

@@ -26,16 +26,16 @@ mod tests {
                     qp,
                     TestHost,
                     SIZES, //
-                }, //
+                },
                 memory::Buffer,
                 pair::{
                     Door,
                     Pair,
                     Party,
                     READS, //
-                },
-            }, //
-            other_context::OtherContext,
+                }, //
+            },
+            other_context::OtherContext, //
         },
         ndk::{
             call::done,

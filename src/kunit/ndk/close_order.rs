@@ -20,7 +20,7 @@ mod tests {
                     holds,
                     others_run,
                     Stall, //
-                }, //
+                },
                 completion::{
                     made,
                     notified,
@@ -38,9 +38,9 @@ mod tests {
                     Pair,
                     Party,
                     READS, //
-                },
-            }, //
-            other_context::OtherContext,
+                }, //
+            },
+            other_context::OtherContext, //
         },
         ndk::{
             call::{

@@ -33,11 +33,11 @@ mod tests {
                     TestHost,
                     HERE,
                     SIZES, //
-                }, //
+                },
                 pair::{
                     Pair,
                     READS, //
-                },
+                }, //
             }, //
         },
         ndk::{

@@ -13,11 +13,11 @@ use super::{
         Own,
         Slot, //
     },
-    host::here, //
+    host::here,
     pair::{
         Pair,
         READS, //
-    },
+    }, //
 };
 use crate::ndk::{
     connector::{

@@ -29,11 +29,11 @@ use super::{
         TestHost,
         HERE,
         SIZES, //
-    }, //
+    },
     pair::{
         Party,
         READS, //
-    },
+    }, //
 };
 use crate::{
     engine::{

@@ -21,7 +21,7 @@ mod tests {
             harness::wait_until,
             log::Tally,
             ndk::{
-                blocking_callback::cq_with, //
+                blocking_callback::cq_with,
                 completion::{
                     create,
                     notified,
@@ -41,9 +41,9 @@ mod tests {
                     Pair,
                     Party,
                     READS, //
-                },
-            }, //
-            other_context::OtherContext,
+                }, //
+            },
+            other_context::OtherContext, //
         },
         ndk::{
             adapter::Limits,

@@ -18,12 +18,12 @@ mod tests {
             pair::{
                 Pair,
                 Party, //
-            }, //
+            },
             requests::{
                 deep,
                 Kind,
                 RequestSet, //
-            },
+            }, //
         },
         ndk::{
             qp::op_flags::{

@@ -22,11 +22,11 @@ mod tests {
                     here,
                     Plan,
                     HERE, //
-                }, //
+                },
                 pair::{
                     Party,
                     READS, //
-                },
+                }, //
             }, //
         },
         ndk::{

@@ -53,7 +53,7 @@ mod tests {
                     Plan,
                     TestHost,
                     SIZES, //
-                }, //
+                },
                 memory::Buffer,
                 pair::{
                     Pair,
@@ -62,7 +62,7 @@ mod tests {
                 requests::{
                     Kind,
                     RequestSet, //
-                },
+                }, //
             },
             requests::SEND, //
         },

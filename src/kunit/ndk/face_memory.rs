@@ -21,9 +21,9 @@ mod tests {
             buffer::Buffer as EngineBuffer,
             harness::Bench,
             ndk::{
-                host::pd, //
+                host::pd,
                 memory::Buffer,
-                pair::Pair,
+                pair::Pair, //
             },
             requests::register, //
         },

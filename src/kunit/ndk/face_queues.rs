@@ -125,11 +125,11 @@ mod tests {
                     Plan,
                     TestHost,
                     SIZES, //
-                }, //
+                },
                 pair::{
                     Pair,
                     READS, //
-                },
+                }, //
             },
             requests::SEND, //
         },

@@ -14,19 +14,19 @@ use super::{
     host::{
         Plan,
         SIZES, //
-    }, //
+    },
     pair::{
         Pair,
         READS, //
     },
-    requests::Kind,
+    requests::Kind, //
 };
 use crate::{
     engine::{
         qp::{
             Next,
-            QueuePair, //
-            SendWqe,
+            QueuePair,
+            SendWqe, //
         },
         status::Status,
         transport::Transport, //

@@ -13,7 +13,7 @@ mod tests {
                 host::{
                     qp,
                     SIZES, //
-                }, //
+                },
                 pair::{
                     connect,
                     Pair,
@@ -25,9 +25,9 @@ mod tests {
                     is_up,
                     opened,
                     NOTHING, //
-                },
-            }, //
-            other_context::OtherContext,
+                }, //
+            },
+            other_context::OtherContext, //
         },
         ndk::{
             cq::operation,

@@ -28,14 +28,14 @@ mod tests {
                     Plan,
                     TestHost,
                     SIZES, //
-                }, //
+                },
                 memory::Buffer,
                 pair::{
                     Door,
                     Pair,
                     Party,
                     READS, //
-                },
+                }, //
             }, //
         },
         ndk::{

@@ -27,13 +27,13 @@ use crate::{
             Timeouts, //
         },
         device::{
-            DeviceList, //
-            RdmaDevice,
-        }, //
+            DeviceList,
+            RdmaDevice, //
+        },
         domain::{
             Adapter as EngineAdapter,
             Host, //
-        },
+        }, //
     },
     kunit::{
         harness::{

@@ -16,7 +16,7 @@ mod tests {
                 host::{
                     Plan,
                     SIZES, //
-                }, //
+                },
                 memory::Buffer,
                 pair::Pair,
                 remote::{
@@ -32,9 +32,9 @@ mod tests {
                     window,
                     write_one,
                     REMOTE_RESOURCES, //
-                },
-            }, //
-            other_context::OtherContext,
+                }, //
+            },
+            other_context::OtherContext, //
         },
         ndk::{
             abi::request_tests::{

@@ -19,7 +19,7 @@ mod tests {
             host::{
                 TestHost,
                 NAME, //
-            }, //
+            },
             memory::{
                 Buffer,
                 PAGE, //
@@ -31,7 +31,7 @@ mod tests {
                 INLINE,
                 LOCAL_INVALIDATE,
                 REMOTE_RESOURCES, //
-            },
+            }, //
         },
         ndk::{
             abi::lam_tests::{

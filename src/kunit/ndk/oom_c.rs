@@ -18,7 +18,7 @@ use super::{
         TestHost,
         NAME,
         SIZES, //
-    }, //
+    },
     memory::{
         Buffer,
         PAGE, //
@@ -34,7 +34,7 @@ use super::{
         Door,
         Party,
         READS, //
-    },
+    }, //
 };
 use crate::{
     engine::status::Status,

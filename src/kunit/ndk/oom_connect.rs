@@ -21,7 +21,7 @@ use super::{
         here,
         TestHost,
         SIZES, //
-    }, //
+    },
     oom::{
         each,
         has_faults,
@@ -34,7 +34,7 @@ use super::{
         Pair,
         Party,
         READS, //
-    },
+    }, //
 };
 use crate::{
     engine::status::Status,

@@ -17,7 +17,7 @@ use super::{
         TestHost,
         NAME,
         SIZES, //
-    }, //
+    },
     memory::Buffer,
     oom::{
         closed,
@@ -30,7 +30,7 @@ use super::{
     pair::{
         Pair,
         READS, //
-    },
+    }, //
 };
 use crate::{
     engine::memory::CHUNK_BYTES,

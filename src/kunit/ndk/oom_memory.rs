@@ -12,7 +12,7 @@ use super::{
     host::{
         pd,
         TestHost, //
-    }, //
+    },
     memory::{
         Buffer,
         PAGE, //
@@ -23,7 +23,7 @@ use super::{
         never,
         Strike, //
     },
-    pair::Pair,
+    pair::Pair, //
 };
 use crate::{
     ndk::{

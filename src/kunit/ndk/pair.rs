@@ -24,8 +24,8 @@ use super::{
         Queue,
         TestHost,
         SIZES, //
-    }, //
-    memory::Buffer,
+    },
+    memory::Buffer, //
 };
 use crate::{
     engine::{

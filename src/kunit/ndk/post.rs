@@ -17,7 +17,7 @@ mod tests {
         },
         kunit::log::Tally,
         kunit::ndk::{
-            connect_sequence::Steps, //
+            connect_sequence::Steps,
             fake_transport::Hand,
             host::{
                 Plan,
@@ -32,7 +32,7 @@ mod tests {
                 deep,
                 Kind,
                 RequestSet, //
-            },
+            }, //
         },
         ndk::{
             call::done,

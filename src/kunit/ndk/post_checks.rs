@@ -16,7 +16,7 @@ mod tests {
             host::{
                 pd,
                 SIZES, //
-            }, //
+            },
             memory::Buffer,
             pair::Pair,
             requests::{
@@ -25,7 +25,7 @@ mod tests {
                 of_length,
                 Kind,
                 RequestSet, //
-            },
+            }, //
         },
         ndk::{
             adapter::Limits,

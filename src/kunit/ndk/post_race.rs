@@ -25,14 +25,14 @@ use super::{
     host::{
         TestHost,
         SIZES, //
-    }, //
+    },
     pair::{
         connect,
         Door,
         Pair,
         Party,
         READS, //
-    },
+    }, //
 };
 use crate::{
     engine::work::{

@@ -13,8 +13,8 @@ mod tests {
         engine::{
             qp::{
                 Next,
-                QueuePair, //
-                SendWqe,
+                QueuePair,
+                SendWqe, //
             },
             status::Status,
             transport::{
@@ -32,7 +32,7 @@ mod tests {
                 host::{
                     Plan,
                     SIZES, //
-                }, //
+                },
                 memory::{
                     Buffer,
                     PAGE, //
@@ -57,7 +57,7 @@ mod tests {
                     REMOTE_RESOURCES,
                     SILENT,
                     SINK, //
-                },
+                }, //
             }, //
         },
         ndk::{

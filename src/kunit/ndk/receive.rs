@@ -13,7 +13,7 @@ mod tests {
                 host::{
                     Plan,
                     SIZES, //
-                }, //
+                },
                 pair::{
                     Pair,
                     READS, //
@@ -22,9 +22,9 @@ mod tests {
                     has_ended,
                     opened,
                     NOTHING, //
-                },
-            }, //
-            other_context::OtherContext,
+                }, //
+            },
+            other_context::OtherContext, //
         },
         ndk::{
             cq::operation,

@@ -19,7 +19,7 @@ mod tests {
                 Plan,
                 TestHost,
                 SIZES, //
-            }, //
+            },
             memory::{
                 Buffer,
                 PAGE, //
@@ -41,7 +41,7 @@ mod tests {
                 REMOTE_RESOURCES,
                 REMOTE_WRITE,
                 SILENT, //
-            },
+            }, //
         },
         ndk::{
             life::Ref,

@@ -13,14 +13,14 @@ use super::{
     host::{
         qp,
         SIZES, //
-    }, //
+    },
     memory::Buffer,
     pair::{
         connect,
         Pair,
         Party,
         READS, //
-    },
+    }, //
 };
 use crate::{
     engine::work::{

@@ -9,12 +9,12 @@ use super::{
         made,
         Own, //
     },
-    host::SIZES, //
+    host::SIZES,
     memory::Buffer,
     pair::{
         Pair,
         Party, //
-    },
+    }, //
 };
 use crate::{
     engine::{

@@ -22,16 +22,16 @@ mod tests {
                     Plan,
                     Queue,
                     SIZES, //
-                }, //
+                },
                 memory::Buffer,
                 pair::{
                     connect,
                     Pair,
                     Party,
                     READS, //
-                },
-            }, //
-            other_context::OtherContext,
+                }, //
+            },
+            other_context::OtherContext, //
         },
         ndk::{
             cq::{

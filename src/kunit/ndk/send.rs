@@ -22,7 +22,7 @@ mod tests {
                 host::{
                     Plan,
                     SIZES, //
-                }, //
+                },
                 pair::{
                     Pair,
                     READS, //
@@ -33,7 +33,7 @@ mod tests {
                     is_up,
                     NOTHING,
                     REMOTE_RESOURCES, //
-                },
+                }, //
             }, //
         },
         ndk::{

@@ -18,7 +18,7 @@ mod tests {
                 host::{
                     Plan,
                     SIZES, //
-                }, //
+                },
                 memory::Buffer,
                 pair::{
                     Pair,
@@ -35,9 +35,9 @@ mod tests {
                     write_one,
                     NOTHING,
                     REMOTE_RESOURCES, //
-                },
-            }, //
-            other_context::OtherContext,
+                }, //
+            },
+            other_context::OtherContext, //
         },
         ndk::{
             abi::request_tests::{

@@ -37,7 +37,7 @@ use super::{
     host::{
         qp,
         SIZES, //
-    }, //
+    },
     memory::{
         Buffer,
         PAGE, //
@@ -51,7 +51,7 @@ use super::{
     remote::{
         NOTHING,
         REMOTE_RESOURCES, //
-    },
+    }, //
 };
 use crate::{
     engine::{

@@ -11,7 +11,7 @@ mod tests {
         kunit::{
             harness::wait_until,
             ndk::{
-                host::pd, //
+                host::pd,
                 memory::Buffer,
                 pair::{
                     Pair,
@@ -29,7 +29,7 @@ mod tests {
                     write_one,
                     NOTHING,
                     REMOTE_RESOURCES, //
-                },
+                }, //
             }, //
         },
         ndk::{

@@ -16,13 +16,13 @@ mod tests {
             host::{
                 Plan,
                 SIZES, //
-            }, //
+            },
             pair::{
                 Pair,
                 Party,
                 READS, //
             },
-            remote::NOTHING,
+            remote::NOTHING, //
         },
         ndk::{
             adapter::Limits,

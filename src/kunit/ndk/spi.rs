@@ -16,14 +16,14 @@ mod tests {
             host::{
                 Plan,
                 SIZES, //
-            }, //
+            },
             pair::Pair,
             requests::{
                 deep,
                 of_length,
                 Kind,
                 RequestSet, //
-            },
+            }, //
         },
         ndk::{
             adapter::Limits,

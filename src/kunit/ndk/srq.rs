@@ -6,8 +6,8 @@ use super::{
     host::{
         Plan,
         TestHost, //
-    }, //
-    srq_users::Shared,
+    },
+    srq_users::Shared, //
 };
 use crate::ndk::{
     adapter::Limits,

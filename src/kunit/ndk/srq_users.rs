@@ -22,14 +22,14 @@ use super::{
         Queue,
         TestHost,
         SIZES, //
-    }, //
+    },
     memory::Buffer,
     pair::{
         connect,
         Door,
         Party,
         READS, //
-    },
+    }, //
 };
 use crate::{
     engine::work::Sge,

@@ -27,13 +27,13 @@ use super::{
     host::{
         TestHost,
         SIZES, //
-    }, //
+    },
     pair::{
         connect,
         Door,
         Party,
         READS, //
-    },
+    }, //
 };
 use crate::{
     kunit::{

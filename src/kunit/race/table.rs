@@ -46,8 +46,8 @@ use crate::{
         },
         region::{
             DomainId,
-            RegAttr, //
-            RegisterError,
+            RegAttr,
+            RegisterError, //
         },
         rights::Rights,
         spans::SpanList,

@@ -9,12 +9,7 @@ use kernel::sync::Arc;
 use super::Source;
 use crate::{
     engine::{
-        connection::{
-            AcceptError,
-            ConfirmError,
-            ReserveError,
-            Route, //
-        },
+        connection::Route,
         device::RdmaDevice, //
     },
     ndk::{
@@ -56,11 +51,11 @@ pub(super) fn route(
             let device = device(port);
             let exchange = port.exchange();
             let route = exchange.reserve_pair(device, port.net(), local, remote);
-            Ok((route.map_err(not_reserved)?, None))
+            Ok((route?, None))
         }
         Source::Shared(endpoint, hold) => {
             let route = endpoint.reservation()?.route(remote);
-            Ok((route.map_err(not_reserved)?, Some(hold)))
+            Ok((route?, Some(hold)))
         }
     }
 }
@@ -68,30 +63,4 @@ pub(super) fn route(
 /// The number by which the exchange tells devices apart.
 pub(in crate::ndk) fn device(port: &RdmaDevice) -> usize {
     Arc::as_ptr(port.adapter()).addr()
-}
-
-pub(in crate::ndk) const fn not_reserved(why: ReserveError) -> NtStatus {
-    match why {
-        ReserveError::InUse => NtStatus::SHARING_VIOLATION,
-        ReserveError::Exists => NtStatus::ADDRESS_ALREADY_EXISTS,
-        ReserveError::NoPort => NtStatus::TOO_MANY_ADDRESSES,
-        ReserveError::NoMemory => NtStatus::INSUFFICIENT_RESOURCES,
-    }
-}
-
-pub(super) const fn not_confirmed(why: ConfirmError) -> NtStatus {
-    match why {
-        ConfirmError::Gone => NtStatus::CONNECTION_ABORTED,
-        ConfirmError::TimedOut => NtStatus::IO_TIMEOUT,
-        ConfirmError::NotReady => NtStatus::CONNECTION_ACTIVE,
-        ConfirmError::NoMemory => NtStatus::INSUFFICIENT_RESOURCES,
-    }
-}
-
-pub(super) const fn not_accepted(why: AcceptError) -> NtStatus {
-    match why {
-        AcceptError::Gone => NtStatus::CONNECTION_ABORTED,
-        AcceptError::NotReady => NtStatus::CONNECTION_ACTIVE,
-        AcceptError::NoMemory => NtStatus::INSUFFICIENT_RESOURCES,
-    }
 }
