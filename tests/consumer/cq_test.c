@@ -588,17 +588,17 @@ static struct ndkc_cq *watched_cq(struct kunit *test, int vector, bool slow)
 /* Returns how many calls came too late. */
 static int free_watched(struct ndkc_cq *cq)
 {
-	struct ib_device_ops *ops = &cq->cq->device->ops;
+	struct ib_device *device = cq->cq->device;
 
-	watch.destroy_cq = ops->destroy_cq;
-	watch.post_destroy_cq = ops->post_destroy_cq;
-	ops->destroy_cq = watched_destroy;
-	if (ops->post_destroy_cq)
-		ops->post_destroy_cq = watched_post_destroy;
+	watch.destroy_cq = device->ops.destroy_cq;
+	watch.post_destroy_cq = device->ops.post_destroy_cq;
+	device->ops.destroy_cq = watched_destroy;
+	if (device->ops.post_destroy_cq)
+		device->ops.post_destroy_cq = watched_post_destroy;
 	WRITE_ONCE(watch.freeing, true);
 	ndkc_cq_free(cq);
-	ops->destroy_cq = watch.destroy_cq;
-	ops->post_destroy_cq = watch.post_destroy_cq;
+	device->ops.destroy_cq = watch.destroy_cq;
+	device->ops.post_destroy_cq = watch.post_destroy_cq;
 	return atomic_read(&watch.late);
 }
 

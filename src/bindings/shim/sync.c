@@ -26,6 +26,7 @@ bool ndk_hrtimer_is_queued(struct hrtimer *timer)
 
 static bool ndk_is_so(const u64 *word, u64 clear, u64 set)
 {
+	/* what was done under @word is seen: the other side is in sys/gate.rs */
 	u64 now = smp_load_acquire(word);
 
 	return !(now & clear) || (now & set);

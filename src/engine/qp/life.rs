@@ -6,6 +6,7 @@ use kernel::{
     prelude::*,
     sync::{
         atomic::ordering::{
+            Acquire,
             Full,
             Release, //
         },
@@ -27,8 +28,33 @@ use crate::engine::{
         ReadLimits, //
     }, //
 };
+use crate::sys::gate::GateGuard;
 
 impl QueuePair {
+    /// Returns true if the queue pair has that connection now.
+    #[inline]
+    pub(crate) fn is_connected_by(&self, connection: ConnectionId) -> bool {
+        self.connection.load(Acquire) == connection.number()
+    }
+
+    /// The connection that the queue pair has now.
+    #[cfg(ndk_kunit)]
+    pub(crate) fn connection(&self) -> Option<ConnectionId> {
+        core::num::NonZero::new(self.connection.load(Acquire)).map(ConnectionId::new)
+    }
+
+    /// For a transport: lets the peer touch memory that it names, as long as the result exists.
+    ///
+    /// `None` unless that connection is there. Whoever asked calls [`QueuePair::settle`] after it
+    /// has left, or got `None`: nothing is cancelled while somebody is inside, so that a consumer
+    /// may have its memory back when its queues are drained.
+    #[inline]
+    pub(crate) fn admit_peer(&self, connection: ConnectionId) -> Option<GateGuard<'_, ()>> {
+        let inside = self.inbound.enter(0).ok()?;
+        // Looked at from inside: from here on no other connection comes before this one has left.
+        self.is_connected_by(connection).then_some(inside)
+    }
+
     /// Connects: both queues work from now on.
     ///
     /// `EINVAL` when the queue pair is not ready to be connected, or is already.
