@@ -123,10 +123,10 @@ pub(crate) enum Failure {
 
 /// What a face is notified. Called in softirq, one call at a time, under no lock.
 pub(crate) trait CqEvents: Send + Sync {
-    /// Returns true if the calls only schedule work of the consumer, so that they may be made in
-    /// any context and under any lock; always the same. On the CPU of the queue they are made
-    /// where they fall due then, which saves a work item.
-    fn only_schedule(&self) -> bool {
+    /// Returns true if [`CqEvents::notify`] only schedules work of the consumer: then it may be
+    /// called in any context, under any lock, by several at a time, and does nothing once the face
+    /// is closed. On the CPU of the queue it is called where that falls due. Asked once.
+    fn only_schedules(&self) -> bool {
         false
     }
     /// An arm was satisfied; `failure` is there if the queue has failed.
@@ -149,6 +149,14 @@ struct Inner {
     moderator: Moderator,
 }
 
+impl Inner {
+    /// The consumer is called, and told of all that is there.
+    fn notified(&mut self) {
+        self.unreported = 0;
+        self.urgent = false;
+    }
+}
+
 /// A completion queue.
 #[pin_data]
 pub(crate) struct CompletionQueue {
@@ -156,6 +164,8 @@ pub(crate) struct CompletionQueue {
     /// The CPU on which the consumer is called, if it is online.
     cpu: u32,
     events: KBox<dyn CqEvents>,
+    /// See [`CqEvents::only_schedules`].
+    only_schedules: bool,
     /// Held by the one who changes the depth.
     #[pin]
     resizing: Mutex<()>,
@@ -196,6 +206,7 @@ impl CompletionQueue {
             pin_init!(Self {
                 adapter,
                 cpu,
+                only_schedules: events.only_schedules(),
                 events,
                 resizing <- new_mutex!(()),
                 inner <- new_spinlock_irq!(inner),
@@ -230,13 +241,12 @@ impl CompletionQueue {
             inner.arm = None;
         }
         inner.moderator.gather();
-        let call = self.should_notify(&mut inner, arm.is_some());
-        drop(inner);
+        match self.should_notify(&mut inner, arm.is_some()) {
+            true => self.notify(inner),
+            false => drop(inner),
+        }
         if let Some(arm) = arm {
             self.adapter.count(arm.counter(), 1);
-        }
-        if call {
-            self.raise(NOTIFY);
         }
         Ok(())
     }
@@ -271,13 +281,12 @@ impl CompletionQueue {
             MissedEvents::Report => failed || (inner.unreported > 0 && arm != Arm::Errors),
         };
         inner.arm = if satisfied { None } else { Some(joined) };
-        let call = satisfied && (failed || self.should_notify(&mut inner, true));
-        drop(inner);
+        match satisfied && (failed || self.should_notify(&mut inner, true)) {
+            true => self.notify(inner),
+            false => drop(inner),
+        }
         if satisfied {
             self.adapter.count(joined.counter(), 1);
-        }
-        if call {
-            self.raise(NOTIFY);
         }
         present
     }
@@ -301,10 +310,9 @@ impl CompletionQueue {
             let mut inner = self.inner.lock();
             let old = inner.ring.step();
             // A held call may wait for more than there is room for now.
-            let call = old.is_some() && self.should_notify(&mut inner, false);
-            drop(inner);
-            if call {
-                self.raise(NOTIFY);
+            match old.is_some() && self.should_notify(&mut inner, false) {
+                true => self.notify(inner),
+                false => drop(inner),
             }
             if old.is_some() {
                 return Ok(());
@@ -326,10 +334,8 @@ impl CompletionQueue {
         let mut inner = self.inner.lock();
         let rule = Rule::new(interval_us, count, inner.ring.limit())?;
         let verdict = inner.moderator.change(rule, time::now_ns());
-        let call = self.apply(verdict);
-        drop(inner);
-        if call {
-            self.raise(NOTIFY);
+        if self.apply(verdict) {
+            self.notify(inner);
         }
         Ok(())
     }

@@ -30,7 +30,6 @@ mod tests {
             connection_fixture::*, //
             harness::{
                 same,
-                settle,
                 sleep,
                 wait_until, //
             }, //
@@ -224,7 +223,7 @@ mod tests {
         assert!(wait_until(
             || notified.status() == Some(Err(Status::Timeout))
         ));
-        settle(town.active.adapter());
+        town.active.adapter().threads().flush();
         let requests = door.requests.get();
         assert!(requests > 1);
         sleep(50);

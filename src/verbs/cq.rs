@@ -50,7 +50,7 @@ struct Handler {
 }
 
 impl CqEvents for Handler {
-    fn only_schedule(&self) -> bool {
+    fn only_schedules(&self) -> bool {
         self.polled
     }
 
@@ -59,7 +59,6 @@ impl CqEvents for Handler {
     }
 
     fn failed(&self, _failure: Failure) {
-        // The core has no handler for this where it polls the queue itself.
         self.upcall.error();
     }
 }

@@ -3,7 +3,10 @@
 //! When the consumer of a completion queue is called, and the call.
 
 use kernel::{
-    sync::Arc,
+    sync::{
+        Arc,
+        SpinLockIrqGuard, //
+    },
     workqueue::WorkItem, //
 };
 
@@ -57,37 +60,22 @@ impl CompletionQueue {
         held
     }
 
-    /// Tells these news soon, in softirq; or now, if that is only to schedule something here.
-    pub(super) fn raise(self: &Arc<Self>, events: u32) {
-        if !self.upcalls.raise(events) {
-            return;
+    /// Calls for a satisfied arm: soon, in softirq, or now, if that only schedules something here.
+    #[inline]
+    pub(super) fn notify(self: &Arc<Self>, mut inner: SpinLockIrqGuard<'_, Inner>) {
+        if !self.only_schedules || !cpu::is_here(self.cpu) {
+            drop(inner);
+            return self.raise(NOTIFY);
         }
-        match self.events.only_schedule() && cpu::is_here(self.cpu) {
-            true => self.call(),
-            false => self.queue(),
-        }
+        inner.notified();
+        let failure = inner.failure;
+        drop(inner);
+        self.events.notify(failure);
     }
 
-    /// Makes the calls that are due.
-    fn call(self: &Arc<Self>) {
-        let again = self.upcalls.run(|events| {
-            let mut inner = self.inner.lock();
-            let failure = inner.failure;
-            if events & NOTIFY != 0 {
-                // Its arm was satisfied before this call, which tells of that too.
-                self.cancel_held(&mut inner);
-                inner.unreported = 0;
-                inner.urgent = false;
-            }
-            drop(inner);
-            if let Some(failure) = failure.filter(|_| events & FAILED != 0) {
-                self.events.failed(failure);
-            }
-            if events & NOTIFY != 0 {
-                self.events.notify(failure);
-            }
-        });
-        if again {
+    /// Tells these news soon, in softirq.
+    pub(super) fn raise(self: &Arc<Self>, events: u32) {
+        if self.upcalls.raise(events) {
             self.queue();
         }
     }
@@ -102,9 +90,9 @@ impl CompletionQueue {
 impl Expires for CompletionQueue {
     /// A call was held for long enough.
     fn expired(this: Arc<Self>) {
-        let held = this.inner.lock().moderator.cancel_held();
-        if held {
-            this.raise(NOTIFY);
+        let mut inner = this.inner.lock();
+        if inner.moderator.cancel_held() {
+            this.notify(inner);
         }
     }
 }
@@ -113,6 +101,24 @@ impl WorkItem for CompletionQueue {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        this.call();
+        let again = this.upcalls.run(|events| {
+            let mut inner = this.inner.lock();
+            let failure = inner.failure;
+            if events & NOTIFY != 0 {
+                // Its arm was satisfied before this call, which tells of that too.
+                this.cancel_held(&mut inner);
+                inner.notified();
+            }
+            drop(inner);
+            if let Some(failure) = failure.filter(|_| events & FAILED != 0) {
+                this.events.failed(failure);
+            }
+            if events & NOTIFY != 0 {
+                this.events.notify(failure);
+            }
+        });
+        if again {
+            this.queue();
+        }
     }
 }
