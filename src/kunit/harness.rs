@@ -71,10 +71,7 @@ use crate::{
             Work, //
         }, //
     },
-    sys::{
-        span::test_memory,
-        time, //
-    }, //
+    sys::time, //
 };
 
 /// How long a test waits for what has to come, in milliseconds.

@@ -64,10 +64,7 @@ use crate::{
         },
         status::NtStatus, //
     },
-    sys::{
-        netdev::NetDev,
-        span::test_memory, //
-    }, //
+    sys::netdev::NetDev, //
 };
 
 /// The address of the device.
