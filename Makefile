@@ -22,7 +22,7 @@ run: ## boot a guest with Debian's kernel (or KERNEL=lean), NVMe over ndk0, veri
 test: ## all tests: host, KUnit in User Mode Linux and the debug kernel, guest scenarios
 	@scripts/test
 
-bench: ## ndk beside siw, rxe, nvme loop and tcp; QUICK=1: in minutes; MODE=icount: instructions
+bench: ## ndk beside siw, rxe, nvme loop and tcp; QUICK=1: in minutes; MODE=native, MODE=icount
 	@scripts/bench
 
 check: ## rustfmt, clippy, layering rules, shellcheck, checkpatch, kernel-doc, requirements

@@ -18,13 +18,15 @@ refuse_for_um() {
 # when what would do that is killed itself.
 um_arguments() {
 	local terminal=null,fd:3
+	local -a checks=(slab_debug=FZP slab_max_order=0 rcupdate.rcu_expedited=1)
 	((!interactive)) || terminal=fd:0,fd:3
+	((!unchecked)) || checks=()
 	kill_by=KILL
 	# shellcheck disable=SC2054,SC2016 # the commas are channels; the quoted is for the shell that is started
 	machine=(bash -c 'exec setpriv --pdeathsig KILL stdbuf -oL "$0" "$@" 3>&1 >&2'
 		"$kernel/linux" "mem=${mem}M" "ncpus=$cpus" seccomp=on noreboot earlyprintk
 		"uml_dir=$run" umid=um root=host rootfstype=hostfs ro
-		slab_debug=FZP slab_max_order=0 rcupdate.rcu_expedited=1
+		"${checks[@]}"
 		"con0=$terminal" con1=null,fd:2 con=null console=tty1
 		"${kernel_options[@]}" "init=$NDK_TOP/scripts/guest-init")
 }
