@@ -28,7 +28,7 @@ bench: ## ndk beside siw, rxe, nvme loop and tcp; QUICK=1: in minutes; MODE=nati
 check: ## rustfmt, clippy, layering rules, shellcheck, checkpatch, kernel-doc, requirements
 	@scripts/check
 
-kunit: ## the KUnit suites alone; FILTER='ndk_cq*' picks some; ARCH=um: natively, in a minute
+kunit: ## the KUnit suites alone; FILTER='ndk_engine_cq*' picks some; ARCH=um: natively, in a minute
 	@scripts/kunit $(ARCH)
 
 conformance: ## run all KUnit suites and write docs/conformance.md

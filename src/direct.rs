@@ -11,6 +11,8 @@
 
 mod flow;
 mod steps;
+#[cfg(ndk_kunit)]
+mod tests;
 
 use kernel::{
     prelude::*,
@@ -63,7 +65,7 @@ impl Transport for Direct {
 
 /// Makes the transport between two queue pairs of this host; end 0 is `a`. May sleep.
 pub(crate) fn connect(a: &Arc<QueuePair>, b: &Arc<QueuePair>) -> Result<Arc<dyn Transport>> {
-    let id = a.adapter().next_connection();
+    let id = a.device().host().next_connection();
     let direct = Direct {
         id,
         flows: [

@@ -5,7 +5,7 @@
 //! ```text
 //!   verbs face        NDK face            translate calls to and from the engine
 //!        \              /
-//!   QueuePair  CompletionQueue  SharedReceive  Exchange  Port  Domain  Adapter
+//!   QueuePair  CompletionQueue  SharedReceive  ConnectionManager  Domain  RdmaDevice
 //!        |            MemoryTable (Slot, Gate)
 //!   trait Transport                       the seam below
 //!        /              \
@@ -20,7 +20,7 @@
 //! - send queue of a queue pair, completion queue, upcall state
 //! - leaves: link of a queue pair, staging of a region, free list of the memory table, timer of a
 //!   completion queue
-//! - for set-up, in process context: listeners, reserved addresses; list of ports, users of a port
+//! - for set-up, in process context: listeners, reserved addresses; list of devices, users of a device
 //!
 //! All but a transport's own are taken with interrupts off, so every fast call may come from any
 //! context: posting, polling, arming, staging a mapping. (`direct` runs with softirqs off, and not
@@ -32,25 +32,21 @@
 //! **Bounded work**: a hold of a lock completes a bounded number of requests; a transport moves a
 //! bounded number of bytes per run and goes on in a thread, as it does when all its runs in softirq
 //! on one CPU have moved a certain number before a task has run there.
+//!
+//! Tests: `kunit/context.rs`.
 
-pub(crate) mod connection;
+pub(crate) mod cm;
 pub(crate) mod counters;
 pub(crate) mod cq;
 pub(crate) mod device;
 pub(crate) mod domain;
+pub(crate) mod host;
 pub(crate) mod limits;
-pub(crate) mod local;
 pub(crate) mod memory;
 pub(crate) mod notifier;
 pub(crate) mod qp;
-pub(crate) mod region;
-pub(crate) mod rights;
 pub(crate) mod ring;
-pub(crate) mod spans;
 pub(crate) mod srq;
-pub(crate) mod state;
 pub(crate) mod status;
-pub(crate) mod token;
-pub(crate) mod transfer;
 pub(crate) mod transport;
 pub(crate) mod work;

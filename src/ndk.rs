@@ -46,6 +46,8 @@ pub(crate) mod pd;
 pub(crate) mod qp;
 pub(crate) mod srq;
 pub(crate) mod status;
+#[cfg(ndk_kunit)]
+pub(crate) mod tests;
 
 pub(crate) use abi::adapter::CONTEXT;
 pub(crate) use adapter::{

@@ -47,14 +47,14 @@ use kernel::{
     sync::Arc, //
 };
 
-use engine::{
-    connection::{
+use crate::engine::{
+    cm::{
         ConnectionManager,
         Timeouts, //
     },
-    device::DeviceList,
-    domain::Host, //
+    host::Host, //
 };
+use engine::device::DeviceList;
 
 module! {
     type: Ndk,
@@ -94,14 +94,14 @@ impl kernel::Module for Ndk {
         #[cfg(ndk_kunit)]
         kunit::mark_slow()?;
         let host = Host::new(rnr_timeout_ms)?;
-        let ports = DeviceList::new()?;
+        let devices = DeviceList::new()?;
         let below = verbs::Context {
             host: host.clone(),
-            exchange: ConnectionManager::new(direct::connect, Timeouts::DEFAULT)?,
-            ports: ports.clone(),
+            cm: ConnectionManager::new(direct::connect, Timeouts::DEFAULT)?,
+            devices: devices.clone(),
         };
         let ndk = ndk::Context {
-            ports,
+            devices,
             limits: ndk::Limits::FULL,
         };
         let (verbs, ndk) = (Arc::new(below, GFP_KERNEL)?, Arc::new(ndk, GFP_KERNEL)?);

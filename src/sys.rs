@@ -45,6 +45,8 @@ pub(crate) mod softirq;
 pub(crate) mod span;
 #[cfg(ndk_kunit)]
 pub(crate) mod speed;
+#[cfg(ndk_kunit)]
+mod tests;
 pub(crate) mod time;
 pub(crate) mod timer;
 #[cfg(ndk_kunit)]

@@ -23,13 +23,11 @@ use kernel::{
 
 use crate::{
     engine::{
-        connection,
+        cm::ConnectionManager,
         counters,
         device::DeviceList,
-        domain::{
-            Domain,
-            Host, //
-        },
+        domain::Domain,
+        host::Host,
         srq::SharedReceive, //
     },
     rdma::{
@@ -78,9 +76,9 @@ use crate::{
 /// What all devices of this face share.
 pub(crate) struct Context {
     pub(crate) host: Arc<Host>,
-    pub(crate) exchange: Arc<connection::ConnectionManager>,
+    pub(crate) cm: Arc<ConnectionManager>,
     /// The devices, for all faces to find.
-    pub(crate) ports: Arc<DeviceList>,
+    pub(crate) devices: Arc<DeviceList>,
 }
 
 /// Set as long as the provider is registered.
@@ -123,7 +121,7 @@ impl Operations for Verbs {
     }
 
     fn alloc_pd(device: &Device<Self>) -> Result<Arc<Domain>> {
-        Domain::new(device.adapter().clone(), GFP_KERNEL)
+        Domain::new(device.device().clone(), GFP_KERNEL)
     }
 
     fn create_cq(

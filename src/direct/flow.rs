@@ -18,6 +18,8 @@
 //!
 //! Context: [`Flow::run`] runs with softirqs off, in softirq or in the posting context; it never
 //! sleeps. Lock order: `exec` is the outermost lock of the engine's order.
+//!
+//! Tests: `direct/tests/volume.rs`.
 
 use kernel::{
     impl_has_work,
@@ -45,6 +47,7 @@ use kernel::{
 use crate::{
     engine::{
         counters::Counter,
+        memory::token::Token,
         qp::{
             Next,
             QueuePair,
@@ -53,7 +56,6 @@ use crate::{
             SendWqe, //
         },
         status::Status,
-        token::Token,
         transport::ConnectionId,
         work::{
             Extra,
@@ -228,13 +230,23 @@ impl Flow {
     /// Hands the right to run over to the softirq work.
     fn defer(self: &Arc<Self>) {
         // The item is not queued now: only the one who may run queues it.
-        let _ = self.from.adapter().softirqs().enqueue::<_, 0>(self.clone());
+        let _ = self
+            .from
+            .device()
+            .host()
+            .softirqs()
+            .enqueue::<_, 0>(self.clone());
     }
 
     /// Hands the right to run over to a thread.
     fn defer_to_thread(self: &Arc<Self>) {
         // As above.
-        let _ = self.from.adapter().copies().enqueue::<_, 1>(self.clone());
+        let _ = self
+            .from
+            .device()
+            .host()
+            .copies()
+            .enqueue::<_, 1>(self.clone());
     }
 
     /// Carries requests out until there is nothing to do or the budget is spent.
@@ -242,11 +254,11 @@ impl Flow {
     /// The caller has raised `kicks` from zero, or got that right from somebody who had.
     fn run(self: &Arc<Self>) {
         let mut exec = self.exec.lock();
-        let share = self.from.adapter().softirq_bytes().share();
+        let share = self.from.device().host().softirq_bytes().share();
         let bytes = share.left().min(BYTES_PER_RUN);
         exec.bytes_left = bytes;
         exec.requests_left = REQUESTS_PER_RUN;
-        self.from.adapter().count(Counter::Passes, 1);
+        self.from.device().count(Counter::Passes, 1);
         let yields = loop {
             let seen = self.kicks.load(Acquire);
             match self.advance(&mut exec) {
@@ -313,7 +325,7 @@ impl Flow {
 
     fn next(&self, exec: &mut Exec) -> Step {
         if exec.requests_left == 0 {
-            self.from.adapter().count(Counter::BudgetSpent, 1);
+            self.from.device().count(Counter::BudgetSpent, 1);
             return Err(Pause::Yield);
         }
         if !self.is_up() {

@@ -4,6 +4,8 @@
 //!
 //! A step either moves the request to its next phase or pauses the runner. What it holds (memory,
 //! the way through the peer's queue pair) it has given back when it returns.
+//!
+//! Tests: `direct/tests/message.rs`.
 
 use kernel::{
     prelude::*,
@@ -21,25 +23,27 @@ use super::flow::{
 use crate::{
     engine::{
         counters::Counter,
-        local::{
-            self,
-            Local, //
+        memory::{
+            rights::Rights,
+            token::Token,
+            transfer::{
+                self,
+                Fault,
+                Payload,
+                Single, //
+            },
+            Denied, //
         },
-        memory::Denied,
         qp::{
+            local::{
+                self,
+                Local, //
+            },
             RecvWqe,
             SendWqe,
             Taken, //
         },
-        rights::Rights,
         status::Status,
-        token::Token,
-        transfer::{
-            self,
-            Fault,
-            Payload,
-            Single, //
-        },
         work::{
             Extra,
             Flags,
@@ -110,7 +114,7 @@ impl Flow {
             let sink = receive.sges.first().filter(|_| *taken);
             if let Some(sink) = sink.filter(|s| u64::from(s.len()) >= len && len <= most) {
                 let user = self.to.local_user();
-                let sink = Single::local(self.to.adapter(), user, Rights::LOCAL_WRITE, sink);
+                let sink = Single::local(self.to.device(), user, Rights::LOCAL_WRITE, sink);
                 let sink = sink.map_err(Fault::Sink);
                 moved = Some(sink.and_then(|sink| transfer::copy_whole(&source, &sink, len)));
             }
@@ -133,7 +137,7 @@ impl Flow {
     fn single<'a>(&'a self, job: &'a SendWqe) -> Result<Single<'a>, Denied> {
         let sge = job.sges.first().ok_or(Denied::Bounds)?;
         let user = self.from.local_user();
-        Single::local(self.from.adapter(), user, Rights::NONE, sge)
+        Single::local(self.from.device(), user, Rights::NONE, sge)
     }
 
     /// Carries a write of one piece out.
@@ -151,9 +155,9 @@ impl Flow {
 
     fn write_from(&self, source: &Single<'_>, to: Remote, len: u64) -> Result<(), Fault> {
         let _inside = self.enter(Rights::REMOTE_WRITE).map_err(Fault::Sink)?;
-        let (adapter, user) = (self.to.adapter(), self.to.peer_user());
+        let (device, user) = (self.to.device(), self.to.peer_user());
         // Left before the queue pair is: who finds that quiet finds the region unused.
-        let sink = Single::named(adapter, user, Rights::REMOTE_WRITE, to, len);
+        let sink = Single::named(device, user, Rights::REMOTE_WRITE, to, len);
         let sink = sink.map_err(Fault::Sink)?;
         transfer::copy_whole(source, &sink, len)
     }
@@ -169,7 +173,7 @@ impl Flow {
             return Payload::Inline(&job.inline);
         }
         Payload::List {
-            adapter: self.from.adapter(),
+            device: self.from.device(),
             user: self.from.local_user(),
             wanted: if job.work.is_outbound() {
                 Rights::NONE
@@ -183,7 +187,7 @@ impl Flow {
     /// Memory of the peer that the request names.
     fn remote(&self, at: Remote, wanted: Rights, len: u64) -> Payload<'_> {
         Payload::Named {
-            adapter: self.to.adapter(),
+            device: self.to.device(),
             user: self.to.peer_user(),
             wanted,
             at,
@@ -194,7 +198,7 @@ impl Flow {
     /// The receive that the request took.
     fn received<'a>(&'a self, receive: &'a RecvWqe) -> Payload<'a> {
         Payload::List {
-            adapter: self.to.adapter(),
+            device: self.to.device(),
             user: self.to.local_user(),
             wanted: Rights::LOCAL_WRITE,
             sges: &receive.sges,
@@ -232,11 +236,11 @@ impl Flow {
     /// No receive is there: its post kicks this flow, or the timer does.
     fn wait_for_receive(self: &Arc<Self>, exec: &mut Exec) -> Step {
         let now = time::now_ms();
-        let timeout = self.from.adapter().rnr_timeout_ms();
+        let timeout = self.from.device().host().rnr_timeout_ms();
         let mut deadline = match exec.deadline {
             Some(deadline) => deadline,
             None => {
-                self.from.adapter().count(Counter::RnrWaits, 1);
+                self.from.device().count(Counter::RnrWaits, 1);
                 now.saturating_add(u64::from(timeout))
             }
         };
@@ -245,7 +249,7 @@ impl Flow {
         }
         exec.deadline = Some(deadline);
         if now >= deadline {
-            self.from.adapter().count(Counter::RnrTimeouts, 1);
+            self.from.device().count(Counter::RnrTimeouts, 1);
             return Ok(self.refuse(exec, Status::ReceiverNotReady));
         }
         let left = u32::try_from(deadline - now).unwrap_or(timeout);
@@ -270,7 +274,7 @@ impl Flow {
             });
         }
         if exec.bytes_left == 0 {
-            self.from.adapter().count(Counter::BudgetSpent, 1);
+            self.from.device().count(Counter::BudgetSpent, 1);
             return Err(Pause::Yield);
         }
         let most = exec.bytes_left.min(BYTES_PER_HOLD);
@@ -323,7 +327,7 @@ impl Flow {
         if exec.taken {
             return self.end(exec, Status::RemoteOperation, Status::LocalAccess);
         }
-        self.to.adapter().count(Counter::AccessRefused, 1);
+        self.to.device().count(Counter::AccessRefused, 1);
         self.refuse(exec, Status::RemoteAccess)
     }
 
@@ -369,15 +373,15 @@ impl Flow {
     }
 
     fn begin_remote_revocation(self: &Arc<Self>, exec: &mut Exec, token: Token) -> Phase {
-        let adapter = self.to.adapter();
-        let regions = adapter.regions();
+        let device = self.to.device();
+        let regions = device.regions();
         match regions.revoke_remote(token, self.to.peer_user()) {
             Ok(()) => {
-                adapter.count(Counter::InvalidationsRemote, 1);
+                device.count(Counter::InvalidationsRemote, 1);
                 Phase::RevokeRemote(token)
             }
             Err(_) => {
-                adapter.count(Counter::InvalidationsRefused, 1);
+                device.count(Counter::InvalidationsRefused, 1);
                 self.end(
                     exec,
                     Status::RemoteInvalidRequest,
@@ -388,11 +392,11 @@ impl Flow {
     }
 
     pub(super) fn revoke_remote(self: &Arc<Self>, exec: &mut Exec, token: Token) -> Step {
-        self.revoked(exec, self.to.adapter().regions().is_drained(token))
+        self.revoked(exec, self.to.device().regions().is_drained(token))
     }
 
     pub(super) fn revoke_local(self: &Arc<Self>, exec: &mut Exec, token: Token) -> Step {
-        self.revoked(exec, self.from.adapter().regions().is_drained(token))
+        self.revoked(exec, self.from.device().regions().is_drained(token))
     }
 
     /// Success once the last access is gone; until then the flow asks again from softirq work.
@@ -401,8 +405,8 @@ impl Flow {
             return Ok(self.succeed(exec));
         }
         if !core::mem::replace(&mut exec.delayed, true) {
-            let adapter = self.from.adapter();
-            adapter.count(Counter::InvalidationsDelayed, 1);
+            let device = self.from.device();
+            device.count(Counter::InvalidationsDelayed, 1);
         }
         Err(Pause::Yield)
     }
@@ -413,7 +417,7 @@ impl Flow {
     }
 
     fn count(&self, job: &SendWqe) {
-        let (own, peer) = (self.from.adapter(), self.to.adapter());
+        let (own, peer) = (self.from.device(), self.to.device());
         let (kind, out, back) = match job.work {
             Work::Send { .. } => (Counter::Sends, true, true),
             Work::Write { immediate, .. } => (Counter::Writes, true, immediate.is_some()),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an adapter counts. Each name is a line of `rdma statistic show`.
+//! What an device counts. Each name is a line of `rdma statistic show`.
 
 use kernel::prelude::*;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $variant:ident = $name:literal),* $(,)?) => {
-        /// One counter of an adapter.
+        /// One counter of an device.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Counter {
             $($(#[$doc])* $variant),*
@@ -80,7 +80,7 @@ counters! {
 pub(crate) const COUNT: usize = Counter::Disconnects as usize + 1;
 
 #[cfg(ndk_kunit)]
-#[kernel::macros::kunit_tests(ndk_counters)]
+#[kernel::macros::kunit_tests(ndk_engine_counters)]
 mod tests {
     use super::*;
 

@@ -24,6 +24,8 @@
 
 mod moderation;
 mod notify;
+#[cfg(ndk_kunit)]
+pub(crate) mod tests;
 
 use kernel::{
     impl_has_work,
@@ -41,7 +43,7 @@ use kernel::{
 
 use super::{
     counters::Counter,
-    domain::Adapter,
+    device::RdmaDevice,
     notifier::Notifier,
     ring::{
         ResizableRing,
@@ -160,7 +162,7 @@ impl Inner {
 /// A completion queue.
 #[pin_data]
 pub(crate) struct CompletionQueue {
-    adapter: Arc<Adapter>,
+    device: Arc<RdmaDevice>,
     /// The CPU on which the consumer is called, if it is online.
     cpu: u32,
     events: KBox<dyn CqEvents>,
@@ -189,7 +191,7 @@ impl CompletionQueue {
     ///
     /// May sleep. Overflow is judged by `depth` itself. [`CompletionQueue::close`] ends it.
     pub(crate) fn new(
-        adapter: Arc<Adapter>,
+        device: Arc<RdmaDevice>,
         depth: u32,
         cpu: u32,
         events: KBox<dyn CqEvents>,
@@ -204,7 +206,7 @@ impl CompletionQueue {
         };
         Arc::pin_init(
             pin_init!(Self {
-                adapter,
+                device,
                 cpu,
                 only_schedules: events.only_schedules(),
                 events,
@@ -230,7 +232,7 @@ impl CompletionQueue {
         if inner.ring.room().is_none_or(|r| r.push(entry).is_err()) {
             let events = self.fail(&mut inner, Failure::Overrun);
             drop(inner);
-            self.adapter.count(Counter::CqOverflows, 1);
+            self.device.count(Counter::CqOverflows, 1);
             self.raise(events);
             return Err(Failed);
         }
@@ -246,7 +248,7 @@ impl CompletionQueue {
             false => drop(inner),
         }
         if let Some(arm) = arm {
-            self.adapter.count(arm.counter(), 1);
+            self.device.count(arm.counter(), 1);
         }
         Ok(())
     }
@@ -286,7 +288,7 @@ impl CompletionQueue {
             false => drop(inner),
         }
         if satisfied {
-            self.adapter.count(joined.counter(), 1);
+            self.device.count(joined.counter(), 1);
         }
         present
     }
@@ -386,7 +388,7 @@ impl CompletionQueue {
         inner.failure = Some(failure);
         let arm = inner.arm.take();
         if let Some(arm) = arm {
-            self.adapter.count(arm.counter(), 1);
+            self.device.count(arm.counter(), 1);
         }
         let held = self.cancel_held(inner);
         FAILED | if arm.is_some() || held { NOTIFY } else { 0 }

@@ -4,20 +4,25 @@
 //! of them.
 //!
 //! ```text
-//! open() -> PortUse ------------------------> dropped
-//!              shut(): no open() any more; port_gone() once for each use; returns after the last
+//! open() -> ClientUse ----------------------> dropped
+//!              shut(): no open() any more; device_gone() once for each use; returns after the last
 //! ```
 //!
-//! The verbs face makes the ports, and shuts each when its own consumers of the device are gone.
+//! The verbs face makes the devices, and shuts each when its own consumers of the device are gone.
 //!
-//! Lock order: the list of the ports, then the state of one; users are called under none.
+//! Lock order: the list of the devices, then the state of one; users are called under none.
+
+#[cfg(ndk_kunit)]
+mod tests;
 
 use core::net::IpAddr;
 
 use kernel::{
+    fmt,
     new_mutex,
     new_spinlock_irq,
     prelude::*,
+    str::CString,
     sync::{
         Arc,
         Mutex,
@@ -26,11 +31,18 @@ use kernel::{
 };
 
 use super::{
-    connection::ConnectionManager,
-    domain::Adapter, //
+    cm::ConnectionManager,
+    counters::{
+        self,
+        Counter, //
+    },
+    host::Host,
+    memory::MemoryTable, //
 };
 use crate::sys::{
+    cpu::PerCpuCounters,
     event::Event,
+    log,
     netdev::NetDev, //
 };
 
@@ -40,7 +52,7 @@ const PATIENCE_MS: u32 = 10_000;
 /// Of the waits that follow, each of that length, one in so many is said again.
 const SAY_EVERY: u32 = 30;
 
-/// A face's user of a port.
+/// A face's user of a device.
 pub(crate) trait Client: Send + Sync {
     /// The device goes: the use has to end soon. Called once at most, in process context, under no
     /// lock; the use may be dropped inside. It may still be called, or running, while the use is
@@ -48,7 +60,7 @@ pub(crate) trait Client: Send + Sync {
     fn device_gone(&self);
 }
 
-/// Why a port could not be opened.
+/// Why a device could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpenError {
     /// The device is going.
@@ -70,34 +82,48 @@ struct Users {
     entries: KVec<Entry>,
 }
 
-/// One device as all faces see it: the engine's side of it, where it connects, and the network
+/// One device as all faces see it: what it counts and registers, where it connects, and the network
 /// device whose addresses it has.
 #[pin_data]
 pub(crate) struct RdmaDevice {
-    adapter: Arc<Adapter>,
-    exchange: Arc<ConnectionManager>,
+    host: Arc<Host>,
+    /// What the messages in the kernel log call the device.
+    name: CString,
+    /// Identifies the network namespace in which the device has its addresses.
+    net: u64,
+    counters: PerCpuCounters<{ counters::COUNT }>,
+    #[pin]
+    regions: MemoryTable,
+    cm: Arc<ConnectionManager>,
     /// Gone when the network device goes, so that nothing holds that up.
     #[pin]
     netdev: SpinLockIrq<Option<NetDev>>,
     #[pin]
     users: SpinLockIrq<Users>,
-    /// Happens when the port is shut and has no users.
+    /// Happens when the device is shut and has no users.
     #[pin]
     unused: Event,
 }
 
 impl RdmaDevice {
-    /// A port without users. May sleep.
+    /// A device without objects and users, in the network namespace with the identity `net`. May
+    /// sleep.
     pub(crate) fn new(
-        adapter: Arc<Adapter>,
-        exchange: Arc<ConnectionManager>,
-        netdev: NetDev,
+        host: Arc<Host>,
+        cm: Arc<ConnectionManager>,
+        name: &CStr,
+        net: u64,
+        netdev: Option<NetDev>,
     ) -> Result<Arc<Self>> {
-        let netdev = Some(netdev);
+        let name = CString::try_from(name)?;
         Arc::pin_init(
-            pin_init!(Self {
-                adapter,
-                exchange,
+            try_pin_init!(Self {
+                host,
+                name,
+                net,
+                counters: PerCpuCounters::new()?,
+                regions <- MemoryTable::new(),
+                cm,
                 netdev <- new_spinlock_irq!(netdev),
                 users <- new_spinlock_irq!(Users {
                     shut: false,
@@ -105,29 +131,68 @@ impl RdmaDevice {
                     entries: KVec::new(),
                 }),
                 unused <- Event::new(),
-            }),
+            }? Error),
             GFP_KERNEL,
         )
     }
 
-    /// The engine's side of the device.
-    pub(crate) fn adapter(&self) -> &Arc<Adapter> {
-        &self.adapter
+    /// What it shares with all devices of the module.
+    pub(crate) fn host(&self) -> &Arc<Host> {
+        &self.host
     }
 
     /// Where the device connects.
-    pub(crate) fn exchange(&self) -> &Arc<ConnectionManager> {
-        &self.exchange
+    pub(crate) fn cm(&self) -> &Arc<ConnectionManager> {
+        &self.cm
     }
 
     /// The name that the device was made with; renaming the device does not change it.
     pub(crate) fn name(&self) -> &CStr {
-        self.adapter.name()
+        &self.name
+    }
+
+    /// What tells it from all other devices, as long as it is there.
+    pub(crate) fn id(&self) -> usize {
+        core::ptr::from_ref(self).addr()
     }
 
     /// The identity of the network namespace.
     pub(crate) fn net(&self) -> u64 {
-        self.adapter.net()
+        self.net
+    }
+
+    /// The regions and windows.
+    pub(crate) fn regions(&self) -> &MemoryTable {
+        &self.regions
+    }
+
+    /// Says in the kernel log that something went wrong with a queue pair. Any context.
+    ///
+    /// The messages of the module are rate limited together.
+    pub(crate) fn warn(&self, qp: u32, what: fmt::Arguments<'_>) {
+        if log::allowed() {
+            pr_warn!("{}: qp {}: {}\n", &*self.name, qp, what);
+        }
+    }
+
+    /// Adds `n` to a counter. Any context.
+    #[inline]
+    pub(crate) fn count(&self, counter: Counter, n: u64) {
+        // CAST: a variant's number is an index.
+        self.counters.add(counter as usize, n);
+    }
+
+    /// Adds to several counters. Any context.
+    #[inline]
+    pub(crate) fn count_each<const K: usize>(&self, adds: [(Counter, u64); K]) {
+        // CAST: a variant's number is an index.
+        let adds = adds.map(|(counter, n)| (counter as usize, n));
+        self.counters.add_each(adds);
+    }
+
+    /// The present value of the counter with number `index`.
+    pub(crate) fn counted(&self, index: usize) -> u64 {
+        self.counters.sum(index)
     }
 
     /// The network device, as long as it is there. Any context.
@@ -146,9 +211,9 @@ impl RdmaDevice {
         self.net() == net && self.netdev().is_some_and(|n| says(&n))
     }
 
-    /// Begins a use of the port, which ends when the result is dropped. Any context.
+    /// Begins a use of the device, which ends when the result is dropped. Any context.
     ///
-    /// The port keeps `user` until then: a user that owns its use has to drop it of its own
+    /// The device keeps `user` until then: a user that owns its use has to drop it of its own
     /// accord, not when it is dropped itself.
     pub(crate) fn open(self: &Arc<Self>, user: Arc<dyn Client>) -> Result<ClientUse, OpenError> {
         let mut users = self.users.lock();
@@ -169,7 +234,7 @@ impl RdmaDevice {
         users.next = number.wrapping_add(1);
         drop(users);
         Ok(ClientUse {
-            port: self.clone(),
+            device: self.clone(),
             number,
         })
     }
@@ -177,7 +242,7 @@ impl RdmaDevice {
     /// Lets go of the network device, refuses new uses, tells each user once, and returns when
     /// every use has ended. May sleep.
     ///
-    /// Undecided requests keep a port for longer than its device; the network device may go.
+    /// Undecided requests keep a device for longer than its device; the network device may go.
     pub(crate) fn shut(&self) {
         self.forget_netdev();
         self.users.lock().shut = true;
@@ -198,7 +263,7 @@ impl RdmaDevice {
         }
     }
 
-    /// A user that has not been notified yet that the port goes; now it is.
+    /// A user that has not been notified yet that the device goes; now it is.
     fn next_unnotified(&self) -> Option<Arc<dyn Client>> {
         let mut users = self.users.lock();
         let entry = users.entries.iter_mut().find(|e| !e.notified)?;
@@ -219,27 +284,27 @@ impl RdmaDevice {
     }
 }
 
-/// A face's use of a port; dropping it ends the use. Any context that may drop the user.
+/// A face's use of a device; dropping it ends the use. Any context that may drop the user.
 pub(crate) struct ClientUse {
-    port: Arc<RdmaDevice>,
+    device: Arc<RdmaDevice>,
     number: u64,
 }
 
 #[cfg(ndk_kunit)]
 impl ClientUse {
-    /// The port that is used.
-    pub(crate) fn port(&self) -> &Arc<RdmaDevice> {
-        &self.port
+    /// The device that is used.
+    pub(crate) fn device(&self) -> &Arc<RdmaDevice> {
+        &self.device
     }
 }
 
 impl Drop for ClientUse {
     fn drop(&mut self) {
-        self.port.end_use(self.number);
+        self.device.end_use(self.number);
     }
 }
 
-/// The ports of all devices.
+/// The devices of all devices.
 #[pin_data]
 pub(crate) struct DeviceList {
     #[pin]
@@ -257,27 +322,27 @@ impl DeviceList {
         )
     }
 
-    /// Makes a port one that is found. May sleep. `ENOMEM` when there is no memory.
-    pub(crate) fn add(&self, port: Arc<RdmaDevice>) -> Result {
-        Ok(self.list.lock().push(port, GFP_KERNEL)?)
+    /// Makes a device one that is found. May sleep. `ENOMEM` when there is no memory.
+    pub(crate) fn add(&self, device: Arc<RdmaDevice>) -> Result {
+        Ok(self.list.lock().push(device, GFP_KERNEL)?)
     }
 
-    /// Makes a port one that is not found any more. May sleep.
-    pub(crate) fn remove(&self, port: &Arc<RdmaDevice>) {
+    /// Makes a device one that is not found any more. May sleep.
+    pub(crate) fn remove(&self, device: &Arc<RdmaDevice>) {
         let mut list = self.list.lock();
-        let at = list.iter().position(|p| Arc::ptr_eq(p, port));
+        let at = list.iter().position(|p| Arc::ptr_eq(p, device));
         let gone = at.and_then(|at| list.remove(at).ok());
         drop(list);
         drop(gone);
     }
 
-    /// The port whose device was made with that name. May sleep.
+    /// The device whose device was made with that name. May sleep.
     pub(crate) fn by_name(&self, name: &CStr) -> Option<Arc<RdmaDevice>> {
         let list = self.list.lock();
         list.iter().find(|p| p.name() == name).cloned()
     }
 
-    /// The port that serves an address of this host: the one whose network device has it, or any
+    /// The device that serves an address of this host: the one whose network device has it, or any
     /// that can be reached at it, as all can at a loopback address. May sleep.
     pub(crate) fn by_addr(&self, net: u64, ip: IpAddr) -> Option<Arc<RdmaDevice>> {
         let list = self.list.lock();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The sizes that both faces offer. Each can be reached on its own.
+//!
+//! Tests: `ndk/tests/sizes.rs`.
 
 /// The most pages or pieces of a fast registration: what SMB Direct caps at.
 pub(crate) const MAX_PIECES: u32 = 2048;

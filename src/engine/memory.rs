@@ -15,6 +15,13 @@
 //! lock of the list of free slots, is a leaf.
 
 mod revoke;
+pub(crate) mod rights;
+pub(crate) mod slot;
+pub(crate) mod spans;
+#[cfg(ndk_kunit)]
+pub(crate) mod tests;
+pub(crate) mod token;
+pub(crate) mod transfer;
 
 use core::pin::Pin;
 
@@ -30,8 +37,12 @@ use kernel::{
     }, //
 };
 
-use super::{
-    region::{
+use self::{
+    rights::{
+        offset_in,
+        Rights, //
+    },
+    slot::{
         Binding,
         DomainId,
         Kind,
@@ -40,10 +51,6 @@ use super::{
         Registration,
         Slot,
         WindowOwner, //
-    },
-    rights::{
-        offset_in,
-        Rights, //
     },
     spans::SpanList,
     token::Token, //
@@ -81,7 +88,7 @@ struct Free {
     next: u32,
 }
 
-/// All regions and windows of one adapter.
+/// All regions and windows of one device.
 #[pin_data]
 pub(crate) struct MemoryTable {
     chunks: KVVec<SetOnce<Pin<KVBox<Chunk>>>>,

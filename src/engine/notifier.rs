@@ -122,7 +122,7 @@ impl Notifier {
 }
 
 #[cfg(ndk_kunit)]
-#[kernel::macros::kunit_tests(ndk_notifier)]
+#[kernel::macros::kunit_tests(ndk_engine_notifier)]
 mod tests {
     use super::*;
 

@@ -16,10 +16,14 @@
 //! Context: any, but for making and [`QueuePair::destroy`].
 
 mod life;
+pub(crate) mod local;
 mod parts;
 mod post;
 mod receive;
 mod send;
+pub(crate) mod state;
+#[cfg(ndk_kunit)]
+mod tests;
 
 use kernel::{
     impl_has_work,
@@ -60,6 +64,10 @@ pub(crate) use receive::{
 };
 pub(crate) use send::Next;
 
+use self::state::{
+    Admission,
+    State, //
+};
 use self::{
     receive::ReceiveQueue,
     send::{
@@ -71,18 +79,14 @@ use self::{
 use super::{
     counters::Counter,
     cq::CompletionQueue,
-    domain::{
-        Adapter,
-        Domain, //
+    device::RdmaDevice,
+    domain::Domain,
+    memory::{
+        rights::Rights,
+        User, //
     },
-    memory::User,
     notifier::Notifier,
-    rights::Rights,
     srq::SharedReceive,
-    state::{
-        Admission,
-        State, //
-    },
     status::Status,
     transport::{
         ConnectionId,
@@ -201,8 +205,8 @@ impl QueuePair {
     }
 
     /// The device that it is on.
-    pub(crate) fn adapter(&self) -> &Adapter {
-        self.domain.adapter()
+    pub(crate) fn device(&self) -> &RdmaDevice {
+        self.domain.device()
     }
 
     /// For checks of local tokens.
@@ -336,7 +340,7 @@ impl QueuePair {
 
     fn retire(&self, sq: &mut SendQueue) -> Retired {
         let drained = self.inbound.is_drained();
-        sq.retire(drained, self.cookie, &self.send_cq, self.adapter())
+        sq.retire(drained, self.cookie, &self.send_cq, self.device())
     }
 
     /// What follows a batch, without the lock; returns true if a graceful close has come to its
@@ -439,7 +443,7 @@ impl QueuePair {
             };
             // A broken queue takes no entry; the receive is gone all the same.
             let _ = rq.report(&self.receive_cq, entry);
-            self.adapter().count(Counter::Flushes, 1);
+            self.device().count(Counter::Flushes, 1);
         }
         self.raise(events);
     }
@@ -456,14 +460,14 @@ impl QueuePair {
     /// Says in the kernel log what failed, unless it was only cancelled.
     fn report(&self, what: &str, status: Status) {
         if !matches!(status, Status::Success | Status::Flushed) {
-            self.adapter()
+            self.device()
                 .warn(self.number, fmt!("{what}: {}", status.text()));
         }
     }
 
     fn raise(self: &Arc<Self>, events: u32) {
         if events != 0 && self.upcalls.raise(events) {
-            let _ = self.adapter().softirqs().enqueue(self.clone());
+            let _ = self.device().host().softirqs().enqueue(self.clone());
         }
     }
 }
@@ -487,7 +491,7 @@ impl WorkItem for QueuePair {
             }
         });
         if again {
-            let _ = this.adapter().softirqs().enqueue(this.clone());
+            let _ = this.device().host().softirqs().enqueue(this.clone());
         }
     }
 }

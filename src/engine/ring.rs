@@ -294,7 +294,7 @@ impl<R: Store> ResizableRing<R> {
 }
 
 #[cfg(ndk_kunit)]
-#[kernel::macros::kunit_tests(ndk_ring)]
+#[kernel::macros::kunit_tests(ndk_engine_ring)]
 mod tests {
     use super::*;
 

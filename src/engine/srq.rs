@@ -9,6 +9,9 @@
 //! Context: any, but for making, resizing and closing. Lock order: `resizing`; the lock of a queue
 //! pair's receive queue, then `inner`, then the lock of a queue pair's link.
 
+#[cfg(ndk_kunit)]
+mod tests;
+
 use kernel::{
     impl_has_work,
     new_mutex,
@@ -275,7 +278,7 @@ impl SharedReceive {
 
     fn raise(self: &Arc<Self>, events: u32) {
         if events != 0 && self.upcalls.raise(events) {
-            let softirqs = self.domain.adapter().softirqs();
+            let softirqs = self.domain.device().host().softirqs();
             let _ = softirqs.enqueue(self.clone());
         }
     }
@@ -338,7 +341,7 @@ impl WorkItem for SharedReceive {
             }
         });
         if again {
-            let _ = this.domain.adapter().softirqs().enqueue(this.clone());
+            let _ = this.domain.device().host().softirqs().enqueue(this.clone());
         }
     }
 }

@@ -97,7 +97,7 @@ impl Status {
     }
 }
 
-#[cfg_attr(ndk_kunit, kernel::macros::kunit_tests(ndk_status))]
+#[cfg_attr(ndk_kunit, kernel::macros::kunit_tests(ndk_engine_status))]
 #[cfg(any(test, ndk_kunit))]
 mod tests {
     use super::*;

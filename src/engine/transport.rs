@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The seams of the engine: [`Transport`] below a connected queue pair, [`LinkOwner`] above it.
+//!
+//! Tests: `direct/tests/message.rs`.
 
 use core::num::NonZero;
 

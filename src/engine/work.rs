@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Work requests and completions, as the engine and its transports see them.
+//!
+//! Tests: `direct/tests/message.rs`.
 
 use super::{
-    rights::Rights,
-    status::Status,
-    token::Token, //
+    memory::{
+        rights::Rights,
+        token::Token, //
+    },
+    status::Status, //
 };
 use crate::sys::span;
 

@@ -13,10 +13,12 @@ use kernel::{
 use crate::{
     engine::{
         domain::Domain,
-        region::RegAttr,
-        rights::Rights,
-        spans::SpanList,
-        token::Token,
+        memory::{
+            rights::Rights,
+            slot::RegAttr,
+            spans::SpanList,
+            token::Token, //
+        },
         work::{
             Remote,
             Sge, //
@@ -98,7 +100,7 @@ impl Buffer {
                 binding: None,
             };
             domain
-                .adapter()
+                .device()
                 .regions()
                 .add_fixed(SpanList::of(span)?, terms)
         })
@@ -107,7 +109,7 @@ impl Buffer {
     /// `len` blank bytes, staged in a fast-register region that is not valid yet. May sleep.
     pub(crate) fn fast(domain: &Arc<Domain>, len: usize) -> Result<Arc<Self>> {
         Self::new(domain, len, |span| {
-            let regions = domain.adapter().regions();
+            let regions = domain.device().regions();
             let token = regions.add_fast(domain.id(), 1)?;
             let staged = regions.stage(token.index(), |list| list.push(span).is_ok());
             match staged {
@@ -243,6 +245,6 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        self.domain.adapter().regions().remove(self.token.index());
+        self.domain.device().regions().remove(self.token.index());
     }
 }

@@ -33,7 +33,7 @@ use super::{
 use crate::{
     direct,
     engine::{
-        connection::{
+        cm::{
             AcceptError,
             ConnectParams,
             ConnectRequest,
@@ -44,69 +44,71 @@ use crate::{
             ListenerEvents,
             Timeouts, //
         },
-        qp::QueuePair,
-        state::State,
+        qp::{
+            state::State,
+            QueuePair, //
+        },
         status::Status,
         transport::ReadLimits, //
     }, //
 };
 
 /// The network namespace of every test that does not say otherwise.
-pub(super) const NET: u64 = 1;
+pub(crate) const NET: u64 = 1;
 
 /// Where every listener listens that does not say otherwise.
-pub(super) const PORT: u16 = 4791;
+pub(crate) const PORT: u16 = 4791;
 
 /// An address of this host.
-pub(super) const HERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+pub(crate) const HERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
 /// Another one.
-pub(super) const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
+pub(crate) const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
 
 /// Every address.
-pub(super) const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+pub(crate) const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// Every address, of both families for those who say so.
-pub(super) const ANY6: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+pub(crate) const ANY6: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
 
 /// An address with its port.
-pub(super) const fn at(ip: IpAddr, port: u16) -> SocketAddr {
+pub(crate) const fn at(ip: IpAddr, port: u16) -> SocketAddr {
     SocketAddr::new(ip, port)
 }
 
 /// What the answer to a connect was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     /// The read limits, inbound and outbound, of a connection that is up.
-    pub(super) status: Result<(u32, u32), Status>,
+    pub(crate) status: Result<(u32, u32), Status>,
     /// The first bytes of the private data that came along, and how many there were.
-    pub(super) data: ([u8; 8], usize),
+    pub(crate) data: ([u8; 8], usize),
 }
 
 /// How somebody behaves who is notified things.
 #[derive(Default)]
-pub(super) struct Habits {
+pub(crate) struct Habits {
     /// How often `closed` fails before it is taken.
-    pub(super) stubborn: u32,
+    pub(crate) stubborn: u32,
     /// How often `reply` fails before it is taken.
-    pub(super) deaf: u32,
+    pub(crate) deaf: u32,
     /// Ended while this side is notified that the connection is up.
-    pub(super) victim: Option<Arc<QueuePair>>,
+    pub(crate) victim: Option<Arc<QueuePair>>,
     /// Whether a passive side waits for the active side's confirmation.
-    pub(super) confirms: bool,
+    pub(crate) confirms: bool,
     /// Abandoned while this side is asked whether it waits.
-    pub(super) abandons: Option<Arc<ConnectRequest>>,
+    pub(crate) abandons: Option<Arc<ConnectRequest>>,
 }
 
 /// What one side was notified.
 #[pin_data]
-pub(super) struct Told {
-    pub(super) replies: Tally,
-    pub(super) established: Tally,
-    pub(super) not_established: Tally,
-    pub(super) closed: Tally,
+pub(crate) struct Told {
+    pub(crate) replies: Tally,
+    pub(crate) established: Tally,
+    pub(crate) not_established: Tally,
+    pub(crate) closed: Tally,
     /// How often `closed` was said to be by the peer.
-    pub(super) closed_by_peer: Tally,
+    pub(crate) closed_by_peer: Tally,
     habits: Habits,
     #[pin]
     answer: SpinLockIrq<Option<Answer>>,
@@ -114,12 +116,12 @@ pub(super) struct Told {
 
 impl Told {
     /// Told nothing yet. May sleep.
-    pub(super) fn new() -> Result<Arc<Self>> {
+    pub(crate) fn new() -> Result<Arc<Self>> {
         Self::with(Habits::default())
     }
 
     /// Its end can be notified only after that many attempts.
-    pub(super) fn stubborn(attempts: u32) -> Result<Arc<Self>> {
+    pub(crate) fn stubborn(attempts: u32) -> Result<Arc<Self>> {
         Self::with(Habits {
             stubborn: attempts,
             ..Habits::default()
@@ -127,7 +129,7 @@ impl Told {
     }
 
     /// Its answer can be notified only after that many attempts.
-    pub(super) fn deaf(attempts: u32) -> Result<Arc<Self>> {
+    pub(crate) fn deaf(attempts: u32) -> Result<Arc<Self>> {
         Self::with(Habits {
             deaf: attempts,
             ..Habits::default()
@@ -135,7 +137,7 @@ impl Told {
     }
 
     /// Ends that queue pair while it is notified that it is connected.
-    pub(super) fn ending(victim: &Arc<QueuePair>) -> Result<Arc<Self>> {
+    pub(crate) fn ending(victim: &Arc<QueuePair>) -> Result<Arc<Self>> {
         Self::with(Habits {
             victim: Some(victim.clone()),
             ..Habits::default()
@@ -143,7 +145,7 @@ impl Told {
     }
 
     /// Waits for the confirmation when it is the passive side.
-    pub(super) fn patient() -> Result<Arc<Self>> {
+    pub(crate) fn patient() -> Result<Arc<Self>> {
         Self::with(Habits {
             confirms: true,
             ..Habits::default()
@@ -151,7 +153,7 @@ impl Told {
     }
 
     /// Behaves like that. May sleep.
-    pub(super) fn with(habits: Habits) -> Result<Arc<Self>> {
+    pub(crate) fn with(habits: Habits) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 replies: Tally::new(),
@@ -181,12 +183,12 @@ impl Told {
     }
 
     /// The answer, or the report whether the connection is up, that came last.
-    pub(super) fn answer(&self) -> Option<Answer> {
+    pub(crate) fn answer(&self) -> Option<Answer> {
         *self.answer.lock()
     }
 
     /// How the connect ended.
-    pub(super) fn status(&self) -> Option<Result<(u32, u32), Status>> {
+    pub(crate) fn status(&self) -> Option<Result<(u32, u32), Status>> {
         self.answer().map(|a| a.status)
     }
 }
@@ -231,31 +233,31 @@ impl ConnectionEvents for Told {
 
 /// How a listener behaves.
 #[derive(Default)]
-pub(super) struct Manner {
+pub(crate) struct Manner {
     /// Turns everybody away.
-    pub(super) refuses: bool,
+    pub(crate) refuses: bool,
     /// Has no room for so many of the first requests.
-    pub(super) full: u32,
+    pub(crate) full: u32,
     /// Serves IPv4 at the IPv6 wildcard.
-    pub(super) dual: bool,
+    pub(crate) dual: bool,
     /// Is asked for the address of its device alone.
-    pub(super) own_only: bool,
+    pub(crate) own_only: bool,
 }
 
 /// What a listener was asked. It keeps the last offer until somebody takes it.
 #[pin_data]
-pub(super) struct Door {
-    pub(super) requests: Tally,
-    pub(super) turned_away: Tally,
+pub(crate) struct Door {
+    pub(crate) requests: Tally,
+    pub(crate) turned_away: Tally,
     manner: Manner,
     /// The address of its device.
-    pub(super) addr: IpAddr,
+    pub(crate) addr: IpAddr,
     #[pin]
     offer: SpinLockIrq<Option<Arc<ConnectRequest>>>,
 }
 
 /// The user of one listener.
-pub(super) struct DoorEvents(pub(super) Arc<Door>);
+pub(crate) struct DoorEvents(pub(crate) Arc<Door>);
 
 impl ListenerEvents for DoorEvents {
     fn request(&self, offer: Arc<ConnectRequest>) -> Result {
@@ -297,7 +299,7 @@ impl ListenerEvents for DoorEvents {
 
 impl Door {
     /// A door of a device at `addr`, which may turn everybody away. May sleep.
-    pub(super) fn new(addr: IpAddr, refuses: bool) -> Result<Arc<Self>> {
+    pub(crate) fn new(addr: IpAddr, refuses: bool) -> Result<Arc<Self>> {
         let manner = Manner {
             refuses,
             ..Manner::default()
@@ -306,7 +308,7 @@ impl Door {
     }
 
     /// A door of a device at `addr` with such a listener. May sleep.
-    pub(super) fn with(addr: IpAddr, manner: Manner) -> Result<Arc<Self>> {
+    pub(crate) fn with(addr: IpAddr, manner: Manner) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 requests: Tally::new(),
@@ -320,22 +322,22 @@ impl Door {
     }
 
     /// Returns true if there is one.
-    pub(super) fn has_offer(&self) -> bool {
+    pub(crate) fn has_offer(&self) -> bool {
         self.offer.lock().is_some()
     }
 
     /// The offer that was notified last.
-    pub(super) fn offer(&self) -> Result<Arc<ConnectRequest>> {
+    pub(crate) fn offer(&self) -> Result<Arc<ConnectRequest>> {
         let offer = self.offer.lock().take();
         offer.ok_or(ENOENT)
     }
 }
 
-/// An exchange and two ends that are not connected.
-pub(super) struct ConnectionFixture {
-    pub(super) exchange: Arc<ConnectionManager>,
-    pub(super) active: End,
-    pub(super) passive: End,
+/// An cm and two ends that are not connected.
+pub(crate) struct ConnectionFixture {
+    pub(crate) cm: Arc<ConnectionManager>,
+    pub(crate) active: End,
+    pub(crate) passive: End,
     doors: Pin<KBox<Mutex<KVec<Arc<Door>>>>>,
     // Dropped last.
     _lab: Lab,
@@ -343,15 +345,15 @@ pub(super) struct ConnectionFixture {
 
 impl ConnectionFixture {
     /// Nobody listens yet. May sleep.
-    pub(super) fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         Self::with(Timeouts::DEFAULT)
     }
 
     /// The same, where offers wait that long.
-    pub(super) fn with(timeouts: Timeouts) -> Result<Self> {
+    pub(crate) fn with(timeouts: Timeouts) -> Result<Self> {
         let lab = Lab::new(RNR_MS)?;
         let town = Self {
-            exchange: ConnectionManager::new(direct::connect, timeouts)?,
+            cm: ConnectionManager::new(direct::connect, timeouts)?,
             active: lab.end(&Plan::PLAIN)?,
             passive: lab.end(&Plan::PLAIN)?,
             doors: KBox::pin_init(new_mutex!(KVec::new()), GFP_KERNEL)?,
@@ -363,10 +365,10 @@ impl ConnectionFixture {
     }
 
     /// Begins to listen for `door`.
-    pub(super) fn listen(&self, at: SocketAddr, door: &Arc<Door>) -> Result<Arc<Listener>> {
+    pub(crate) fn listen(&self, at: SocketAddr, door: &Arc<Door>) -> Result<Arc<Listener>> {
         self.doors.lock().push(door.clone(), GFP_KERNEL)?;
         let events = KBox::new(DoorEvents(door.clone()), GFP_KERNEL)?;
-        let listener = self.exchange.listen(NET, at, events);
+        let listener = self.cm.listen(NET, at, events);
         listener.map_err(|why| match why {
             ListenError::InUse => EADDRINUSE,
             ListenError::NoMemory => ENOMEM,
@@ -374,14 +376,14 @@ impl ConnectionFixture {
     }
 
     /// A door at `HERE`, open.
-    pub(super) fn open(&self) -> Result<Arc<Door>> {
+    pub(crate) fn open(&self) -> Result<Arc<Door>> {
         let door = Door::new(HERE, false)?;
         self.listen(at(HERE, PORT), &door)?;
         Ok(door)
     }
 
     /// What the active side asks for.
-    pub(super) fn ask(&self, notified: &Arc<Told>) -> Result<ConnectParams> {
+    pub(crate) fn ask(&self, notified: &Arc<Told>) -> Result<ConnectParams> {
         let mut private_data = KVec::new();
         private_data.extend_from_slice(b"please", GFP_KERNEL)?;
         Ok(ConnectParams {
@@ -402,26 +404,26 @@ impl ConnectionFixture {
     }
 
     /// The active side asks.
-    pub(super) fn connect(&self, notified: &Arc<Told>) -> Result<Arc<ConnectRequest>> {
+    pub(crate) fn connect(&self, notified: &Arc<Told>) -> Result<Arc<ConnectRequest>> {
         self.submit(self.ask(notified)?)
     }
 
     /// The active side asks, and will have the last word if the passive side waits for it.
-    pub(super) fn connect_in_two_steps(&self, notified: &Arc<Told>) -> Result<Arc<ConnectRequest>> {
+    pub(crate) fn connect_in_two_steps(&self, notified: &Arc<Told>) -> Result<Arc<ConnectRequest>> {
         let mut ask = self.ask(notified)?;
         ask.confirms = true;
         self.submit(ask)
     }
 
     /// Makes an offer of `ask` and takes it to whoever listens.
-    pub(super) fn submit(&self, ask: ConnectParams) -> Result<Arc<ConnectRequest>> {
-        let offer = self.exchange.make_offer(ask)?;
-        self.exchange.submit(&offer);
+    pub(crate) fn submit(&self, ask: ConnectParams) -> Result<Arc<ConnectRequest>> {
+        let offer = self.cm.make_offer(ask)?;
+        self.cm.submit(&offer);
         Ok(offer)
     }
 
     /// The passive side says yes.
-    pub(super) fn accept(&self, offer: &Arc<ConnectRequest>, notified: &Arc<Told>) -> Result {
+    pub(crate) fn accept(&self, offer: &Arc<ConnectRequest>, notified: &Arc<Told>) -> Result {
         self.try_accept(offer, notified).map_err(|why| match why {
             AcceptError::Gone => ECONNABORTED,
             AcceptError::NotReady => EINVAL,
@@ -430,7 +432,7 @@ impl ConnectionFixture {
     }
 
     /// The same, with the engine's own word for a failure.
-    pub(super) fn try_accept(
+    pub(crate) fn try_accept(
         &self,
         offer: &Arc<ConnectRequest>,
         notified: &Arc<Told>,
@@ -453,7 +455,7 @@ impl Drop for ConnectionFixture {
 }
 
 /// Two sides over a connection that is up.
-pub(super) fn connected(active: &Arc<Told>, passive: &Arc<Told>) -> Result<ConnectionFixture> {
+pub(crate) fn connected(active: &Arc<Told>, passive: &Arc<Told>) -> Result<ConnectionFixture> {
     let town = ConnectionFixture::new()?;
     let door = town.open()?;
     town.connect(active)?;

@@ -98,7 +98,7 @@ fn answer(end: &End, count: u64) -> Result {
     Ok(())
 }
 
-#[kernel::macros::kunit_tests(ndk_context)]
+#[kernel::macros::kunit_tests(ndk_kunit_context)]
 mod tests {
     use super::*;
 
@@ -114,7 +114,7 @@ mod tests {
     };
 
     use crate::{
-        engine::state::State,
+        engine::qp::state::State,
         kunit::{
             harness::{
                 same,
@@ -152,7 +152,7 @@ mod tests {
         let tools = Tools::new(&bench, 92)?;
         for calls in 1..=3 {
             let (errand, fine) = errand(&tools)?;
-            assert!(errand.by_softirq(bench.a.adapter().softirqs()) && fine.load(Acquire));
+            assert!(errand.by_softirq(bench.a.device().host().softirqs()) && fine.load(Acquire));
             assert!(tools.is_done(&bench, 92));
             assert!(wait_until(|| bench.a.sends.log.calls.get() == calls));
         }

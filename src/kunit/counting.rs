@@ -18,10 +18,10 @@ struct Mark([u64; counters::COUNT]);
 
 impl Mark {
     fn new(end: &End) -> Self {
-        settle(end.adapter());
+        settle(end.device());
         let mut values = [0; counters::COUNT];
         for (index, value) in values.iter_mut().enumerate() {
-            *value = end.adapter().counted(index);
+            *value = end.device().counted(index);
         }
         Self(values)
     }
@@ -48,7 +48,7 @@ impl Mark {
     }
 }
 
-#[kernel::macros::kunit_tests(ndk_counting)]
+#[kernel::macros::kunit_tests(ndk_kunit_counting)]
 mod tests {
     use super::*;
 
@@ -60,7 +60,7 @@ mod tests {
                 Arm,
                 MissedEvents, //
             },
-            rights::Rights,
+            memory::rights::Rights,
             status::Status,
             work::Work, //
         },

@@ -29,13 +29,13 @@ use super::{
 };
 use crate::engine::{
     qp::{
+        state::State,
         Next,
         RecvCompletion,
         RecvWqe,
         SendWqe,
         Taken, //
     },
-    state::State,
     status::Status,
     transport::{
         ConnectionId,

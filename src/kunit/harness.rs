@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! Bench
-//!   a: End --- transport --- b: End        each with its own adapter, domain, queues and memory
+//!   a: End --- transport --- b: End        each with its own device, domain, queues and memory
 //!   lab: Lab                               the host; goes last and leaves no work behind
 //! ```
 //!
@@ -45,21 +45,23 @@ use super::{
 use crate::{
     direct,
     engine::{
-        connection::ConnectFn,
-        counters::Counter,
-        domain::{
-            Adapter,
-            Domain,
-            Host, //
+        cm::{
+            ConnectFn,
+            ConnectionManager,
+            Timeouts, //
         },
+        counters::Counter,
+        device::RdmaDevice,
+        domain::Domain,
+        host::Host,
+        memory::rights::Rights,
         qp::{
+            state::State,
             Caps,
             PostError,
             QpParams,
             QueuePair, //
         },
-        rights::Rights,
-        state::State,
         transport::{
             Link,
             ReadLimits,
@@ -71,7 +73,10 @@ use crate::{
             Work, //
         }, //
     },
-    sys::time, //
+    sys::{
+        netdev::NetDev,
+        time, //
+    }, //
 };
 
 /// How long a test waits for what has to come, in milliseconds.
@@ -177,18 +182,19 @@ impl Lab {
     }
 
     /// A new device.
-    pub(crate) fn adapter(&self) -> Result<Arc<Adapter>> {
-        self.adapter_named(c"test", 1)
+    pub(crate) fn device(&self) -> Result<Arc<RdmaDevice>> {
+        self.device_named(c"test", 1)
     }
 
     /// A new device with that name in that network namespace.
-    pub(crate) fn adapter_named(&self, name: &CStr, net: u64) -> Result<Arc<Adapter>> {
-        Adapter::new(self.host.clone(), name, net)
+    pub(crate) fn device_named(&self, name: &CStr, net: u64) -> Result<Arc<RdmaDevice>> {
+        let cm = ConnectionManager::new(direct::connect, Timeouts::DEFAULT)?;
+        RdmaDevice::new(self.host.clone(), cm, name, net, Some(NetDev::loopback()?))
     }
 
     /// A new end on a device of its own.
     pub(crate) fn end(&self, plan: &Plan) -> Result<End> {
-        let domain = Domain::new(self.adapter()?, GFP_KERNEL)?;
+        let domain = Domain::new(self.device()?, GFP_KERNEL)?;
         let shared = match plan.shared {
             0 => None,
             depth => Some(Shared::new(&domain, depth, plan.caps.receive_sges)?),
@@ -203,9 +209,9 @@ impl Lab {
         plan: &Plan,
         shared: Option<Arc<Shared>>,
     ) -> Result<End> {
-        let adapter = domain.adapter();
-        let sends = Queue::new(adapter, plan.send_entries, u32::MAX)?;
-        let receives = Queue::new(adapter, plan.receive_entries, u32::MAX)?;
+        let device = domain.device();
+        let sends = Queue::new(device, plan.send_entries, u32::MAX)?;
+        let receives = Queue::new(device, plan.receive_entries, u32::MAX)?;
         self.end_with(domain, plan, shared, sends, receives)
     }
 
@@ -260,10 +266,10 @@ pub(crate) const fn cookie(number: u32) -> usize {
 }
 
 /// Lets softirq work that is due run, so that what should not come has had its chance.
-pub(crate) fn settle(adapter: &Adapter) {
+pub(crate) fn settle(device: &RdmaDevice) {
     for _ in 0..4 {
-        adapter.copies().flush();
-        adapter.softirqs().flush();
+        device.host().copies().flush();
+        device.host().softirqs().flush();
     }
 }
 
@@ -282,7 +288,7 @@ pub(crate) struct End {
 }
 
 /// A post that has to be accepted; says in the log why it was not.
-pub(super) fn accepted(posted: Result<(), PostError>) -> Result {
+pub(crate) fn accepted(posted: Result<(), PostError>) -> Result {
     posted.map_err(|e| {
         pr_err!("refused: {:?}\n", e);
         EINVAL
@@ -291,14 +297,14 @@ pub(super) fn accepted(posted: Result<(), PostError>) -> Result {
 
 impl End {
     /// The device.
-    pub(crate) fn adapter(&self) -> &Arc<Adapter> {
-        self.domain.adapter()
+    pub(crate) fn device(&self) -> &Arc<RdmaDevice> {
+        self.domain.device()
     }
 
     /// How far a counter of the device has come.
     pub(crate) fn counted(&self, counter: Counter) -> u64 {
         // CAST: a variant's number is an index.
-        self.adapter().counted(counter as usize)
+        self.device().counted(counter as usize)
     }
 
     /// Attaches the queue pair to its end of a transport.

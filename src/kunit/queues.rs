@@ -23,10 +23,8 @@ use super::{
 };
 use crate::engine::{
     cq::CompletionQueue,
-    domain::{
-        Adapter,
-        Domain, //
-    },
+    device::RdmaDevice,
+    domain::Domain,
     srq::SharedReceive,
     status::Status,
     work::{
@@ -39,18 +37,18 @@ use crate::engine::{
 pub(crate) struct Queue {
     pub(crate) cq: Arc<CompletionQueue>,
     pub(crate) log: Arc<CqLog>,
-    adapter: Arc<Adapter>,
+    device: Arc<RdmaDevice>,
 }
 
 impl Queue {
     /// A queue that calls on `cpu`, or anywhere. May sleep.
-    pub(crate) fn new(adapter: &Arc<Adapter>, depth: u32, cpu: u32) -> Result<Arc<Self>> {
+    pub(crate) fn new(device: &Arc<RdmaDevice>, depth: u32, cpu: u32) -> Result<Arc<Self>> {
         let log = CqLog::new()?;
         let events = KBox::new(CqUser(log.clone()), GFP_KERNEL)?;
         let queue = Self {
-            cq: CompletionQueue::new(adapter.clone(), depth, cpu, events)?,
+            cq: CompletionQueue::new(device.clone(), depth, cpu, events)?,
             log,
-            adapter: adapter.clone(),
+            device: device.clone(),
         };
         Ok(Arc::new(queue, GFP_KERNEL)?)
     }
@@ -86,13 +84,13 @@ impl Queue {
 
     /// Returns true if nothing is there, and nothing is about to come.
     pub(crate) fn is_silent(&self) -> bool {
-        settle(&self.adapter);
+        settle(&self.device);
         same(self.poll().map(|e| (e.context, e.status)), None)
     }
 
     /// Returns true if the queue has called that often, and is not about to call again.
     pub(crate) fn has_called(&self, times: u32) -> bool {
-        settle(&self.adapter);
+        settle(&self.device);
         same(self.log.calls.get(), times)
     }
 }

@@ -23,7 +23,7 @@ pub(crate) mod race_harness;
 mod resize;
 mod table;
 
-use crate::engine::rights::Rights;
+use crate::engine::memory::rights::Rights;
 
 /// What the owner puts into the memory before it lets peers in.
 const PUBLIC: u8 = 0x11;

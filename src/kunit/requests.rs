@@ -3,8 +3,10 @@
 //! Short ways to write work requests.
 
 use crate::engine::{
-    rights::Rights,
-    token::Token,
+    memory::{
+        rights::Rights,
+        token::Token, //
+    },
     work::{
         Extra,
         Flags,

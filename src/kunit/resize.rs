@@ -2,11 +2,11 @@
 
 //! Queues that change their depth: what they hold, and what they were notified, stays.
 
-use super::{
-    cq::SENT,
-    queues::Queue, //
+use super::queues::Queue;
+use crate::engine::{
+    cq::tests::SENT,
+    work::Completion, //
 };
-use crate::engine::work::Completion;
 
 /// Pushes completions with these contexts; whether all were taken.
 fn push(queue: &Queue, contexts: core::ops::Range<u64>) -> bool {
@@ -14,7 +14,7 @@ fn push(queue: &Queue, contexts: core::ops::Range<u64>) -> bool {
     all.all(|context| queue.cq.push(Completion { context, ..SENT }).is_ok())
 }
 
-#[kernel::macros::kunit_tests(ndk_resize)]
+#[kernel::macros::kunit_tests(ndk_kunit_resize)]
 mod tests {
     use super::*;
 
@@ -23,6 +23,11 @@ mod tests {
     use crate::{
         engine::{
             cq::{
+                tests::{
+                    alone,
+                    overflow,
+                    RECEIVE, //
+                },
                 Arm,
                 MissedEvents, //
             },
@@ -31,11 +36,6 @@ mod tests {
             status::Status, //
         },
         kunit::{
-            cq::{
-                alone,
-                overflow,
-                RECEIVE, //
-            },
             harness::{
                 same,
                 settle,
@@ -238,7 +238,7 @@ mod tests {
             return Err(EINVAL);
         };
         let limits = || {
-            settle(bench.b.adapter());
+            settle(bench.b.device());
             shared.log.limits.get()
         };
         bench.b.receive(1, &[])?;

@@ -107,7 +107,7 @@ impl Limits {
 
 /// What all adapters of this face share.
 pub(crate) struct Context {
-    pub(crate) ports: Arc<DeviceList>,
+    pub(crate) devices: Arc<DeviceList>,
     pub(crate) limits: Limits,
 }
 
@@ -124,7 +124,7 @@ pub(crate) enum OpenBy<'a> {
 /// An open adapter.
 #[pin_data]
 pub(crate) struct Adapter {
-    port: Arc<RdmaDevice>,
+    pub(super) device: Arc<RdmaDevice>,
     limits: Limits,
     closed: Arc<Event>,
     #[pin]
@@ -133,7 +133,7 @@ pub(crate) struct Adapter {
 
 /// The use of the device, and what is notified when that goes.
 struct State {
-    port: Option<ClientUse>,
+    client: Option<ClientUse>,
     gone: bool,
     cqs: KVec<Arc<CompletionQueue>>,
     srqs: KVec<Arc<SharedReceive>>,
@@ -147,8 +147,8 @@ impl ObjectType for Adapter {
     }
 
     fn end(&self) {
-        let port = self.state.lock().port.take();
-        drop(port);
+        let client = self.state.lock().client.take();
+        drop(client);
     }
 }
 
@@ -164,39 +164,39 @@ pub(crate) fn open(
     if version.major != VERSION.major || version.minor > VERSION.minor {
         return Err(NtStatus::BAD_VERSION);
     }
-    let port = match *which {
-        OpenBy::Name(name) => context.ports.by_name(name),
-        OpenBy::Address(net, ip) => context.ports.by_addr(net, ip),
+    let device = match *which {
+        OpenBy::Name(name) => context.devices.by_name(name),
+        OpenBy::Address(net, ip) => context.devices.by_addr(net, ip),
         OpenBy::Both(name, net, ip) => {
-            let port = context.ports.by_name(name);
-            port.filter(|p| p.net() == net && p.netdev().is_some_and(|n| n.owns_addr(ip)))
+            let device = context.devices.by_name(name);
+            device.filter(|d| d.net() == net && d.netdev().is_some_and(|n| n.owns_addr(ip)))
         }
     };
-    let port = port.ok_or(NtStatus::ADAPTER_NOT_FOUND)?;
-    let adapter = make(&port, context.limits).map_err(|_| NtStatus::INSUFFICIENT_RESOURCES)?;
+    let device = device.ok_or(NtStatus::ADAPTER_NOT_FOUND)?;
+    let adapter = make(&device, context.limits).map_err(|_| NtStatus::INSUFFICIENT_RESOURCES)?;
     let user = Arc::new(User(adapter.clone()), GFP_KERNEL);
     let user = user.map_err(|_| NtStatus::INSUFFICIENT_RESOURCES)?;
-    let used = port.open(user)?;
-    adapter.state.lock().port = Some(used);
+    let client = device.open(user)?;
+    adapter.state.lock().client = Some(client);
     Ok(adapter)
 }
 
-fn make(port: &Arc<RdmaDevice>, limits: Limits) -> Result<Ref<Adapter>> {
+fn make(device: &Arc<RdmaDevice>, limits: Limits) -> Result<Ref<Adapter>> {
     let closed = Arc::pin_init(Event::new(), GFP_KERNEL)?;
     let state = State {
-        port: None,
+        client: None,
         gone: false,
         cqs: KVec::new(),
         srqs: KVec::new(),
         waiter: Some(KBox::new(Waiter(closed.clone()), GFP_KERNEL)?),
     };
     let object = pin_init!(Adapter {
-        port: port.clone(),
+        device: device.clone(),
         limits,
         closed,
         state <- new_spinlock_irq!(state),
     });
-    Object::new(port.adapter(), [None, None, None, None], object, GFP_KERNEL)
+    Object::new(device, [None, None, None, None], object, GFP_KERNEL)
 }
 
 /// The adapter as its device knows it.
@@ -219,11 +219,6 @@ impl Call<()> for Waiter {
 }
 
 impl Adapter {
-    /// The device.
-    pub(crate) fn port(&self) -> &Arc<RdmaDevice> {
-        &self.port
-    }
-
     /// What the device can do.
     pub(crate) fn limits(&self) -> &Limits {
         &self.limits

@@ -20,7 +20,7 @@ use super::{
     }, //
 };
 use crate::{
-    engine::domain::Adapter,
+    engine::device::RdmaDevice,
     sys::softirq::BhDisabled, //
 };
 
@@ -70,7 +70,7 @@ pub(crate) fn planned<R>(work: impl FnOnce() -> R) -> R {
 ///
 /// Any context. `INSUFFICIENT_RESOURCES` when there is no memory: then nothing is called.
 pub(crate) fn defer<R, T>(
-    adapter: &Adapter,
+    device: &RdmaDevice,
     hold: ObjectUse,
     done: Done<R>,
     work: impl FnOnce() -> R + Send + 'static,
@@ -86,7 +86,7 @@ where
         // Last: whoever waits for this hold may be gone for good afterwards.
         drop(hold);
     };
-    match adapter.threads().spawn(GFP_ATOMIC, task) {
+    match device.host().threads().spawn(GFP_ATOMIC, task) {
         Ok(()) => Ok(Progress::Pending),
         Err(_) => Err(NtStatus::INSUFFICIENT_RESOURCES),
     }

@@ -34,11 +34,8 @@ use self::{
         Stage,
         State, //
     },
-    route::{
-        route, //
-    }, //
+    route::route, //
 };
-pub(super) use route::device;
 
 use super::{
     adapter::Adapter,
@@ -65,12 +62,11 @@ use super::{
     }, //
 };
 use crate::engine::{
-    connection::{
+    cm::{
         AcceptError,
         ConnectParams,
         ConnectRequest, //
     },
-    device::RdmaDevice,
     transport::ReadLimits, //
 };
 
@@ -138,13 +134,13 @@ impl Object<Adapter> {
     /// `CreateConnector`; over at once.
     pub(crate) fn create_connector(self: &Arc<Self>) -> Created<Connector> {
         let core =
-            Core::new(self.adapter(), State::new(Stage::Idle), GFP_ATOMIC).map_err(no_memory)?;
+            Core::new(self.device(), State::new(Stage::Idle), GFP_ATOMIC).map_err(no_memory)?;
         let connector = Connector {
             owner: self.clone(),
             core,
         };
         let holds = [Some(self.hold()), None, None, None];
-        Object::new(self.adapter(), holds, connector, GFP_ATOMIC).map_err(no_memory)
+        Object::new(self.device(), holds, connector, GFP_ATOMIC).map_err(no_memory)
     }
 
     /// A connector for a request of a peer. May sleep.
@@ -166,13 +162,13 @@ impl Object<Adapter> {
         state.local = Some(offer.passive_addr());
         state.remote = Some(offer.active_addr());
         state.offer = Some(offer);
-        let core = Core::new(self.adapter(), state, GFP_KERNEL)?;
+        let core = Core::new(self.device(), state, GFP_KERNEL)?;
         let connector = Connector {
             owner: self.clone(),
             core,
         };
         let holds = [Some(self.hold()), Some(listener), None, None];
-        Object::new(self.adapter(), holds, connector, GFP_KERNEL)
+        Object::new(self.device(), holds, connector, GFP_KERNEL)
     }
 }
 
@@ -184,10 +180,6 @@ pub(crate) struct ConnectionData {
 }
 
 impl Connector {
-    fn port(&self) -> &Arc<RdmaDevice> {
-        self.owner.port()
-    }
-
     /// Room for any private data of a peer (CONN-12), in bytes.
     pub(crate) fn private_data_size(&self) -> u32 {
         self.owner.limits().private_data
@@ -384,7 +376,7 @@ impl Object<Connector> {
     fn go_on(self: &Arc<Self>, work: impl FnOnce(&Arc<Self>) + Send + 'static) -> Answer {
         let this = self.clone();
         let task = move || planned(|| work(&this));
-        let spawned = self.adapter().threads().spawn(GFP_ATOMIC, task);
+        let spawned = self.device().host().threads().spawn(GFP_ATOMIC, task);
         if spawned.is_ok() {
             return Ok(Progress::Pending);
         }
@@ -410,9 +402,9 @@ impl Object<Connector> {
         limits: ReadLimits,
         private_data: KVec<u8>,
     ) -> Result<(), NtStatus> {
-        let port = self.port();
-        let (route, shared) = route(port, source, remote)?;
-        let netdev = port.netdev().ok_or(NtStatus::NETWORK_UNREACHABLE)?;
+        let device = self.device();
+        let (route, shared) = route(device, source, remote)?;
+        let netdev = device.netdev().ok_or(NtStatus::NETWORK_UNREACHABLE)?;
         let mut state = self.core.state.lock();
         let Some((qp, _)) = &state.qp else {
             return Err(NtStatus::CANCELLED);
@@ -422,7 +414,7 @@ impl Object<Connector> {
         let local = route.from().addr();
         let events = Arc::new(Side(self.core.clone()), GFP_KERNEL).map_err(no_memory)?;
         let ask = ConnectParams {
-            net: port.net(),
+            net: device.net(),
             local,
             remote,
             remote_is_here: netdev.is_local_addr(remote.ip()),
@@ -434,7 +426,7 @@ impl Object<Connector> {
             private_data,
             events,
         };
-        let offer = port.exchange().make_offer(ask).map_err(no_memory)?;
+        let offer = device.cm().make_offer(ask).map_err(no_memory)?;
         state = self.core.state.lock();
         state.offer = Some(offer.clone());
         state.local = Some(local);
@@ -448,7 +440,7 @@ impl Object<Connector> {
             true => {
                 offer.abandon();
             }
-            false => port.exchange().submit(&offer),
+            false => device.cm().submit(&offer),
         }
         Ok(())
     }

@@ -45,7 +45,7 @@ const SOURCES: [(usize, Counter); 6] = [
 impl Adapter {
     /// The counters of the device. Any context.
     pub(crate) fn performance(&self) -> Performance {
-        let engine = self.port().adapter();
+        let engine = &self.device;
         // CAST: a variant's number is an index.
         let counted = |counter: Counter| engine.counted(counter as usize);
         let mut now = Performance {

@@ -182,7 +182,7 @@ impl Object<Adapter> {
         }
         self.check_there()?;
         let this = self.clone();
-        defer(self.adapter(), self.hold(), done, move || {
+        defer(self.device(), self.hold(), done, move || {
             create(&this, depth, cpu, user).map_err(no_memory)
         })
     }
@@ -197,7 +197,7 @@ fn create(adapter: &Ref<Adapter>, depth: u32, cpu: Option<u32>, user: CqUser) ->
     let events = KBox::new(upcalls, GFP_KERNEL)?;
     // No processor has the number: then it is the one that completes.
     let cpu = cpu.unwrap_or_else(cpu::count_ids);
-    let engine = CompletionQueue::new(adapter.adapter().clone(), depth, cpu, events)?;
+    let engine = CompletionQueue::new(adapter.device().clone(), depth, cpu, events)?;
     let cq = Cq {
         owner: adapter.clone(),
         engine,
@@ -206,7 +206,7 @@ fn create(adapter: &Ref<Adapter>, depth: u32, cpu: Option<u32>, user: CqUser) ->
     };
     adapter.add_cq(&cq.engine)?;
     Object::new(
-        adapter.adapter(),
+        adapter.device(),
         [Some(adapter.hold()), None, None, None],
         cq,
         GFP_KERNEL,
@@ -320,7 +320,7 @@ impl Object<Cq> {
             return Err(NtStatus::INVALID_PARAMETER);
         }
         let this = self.clone();
-        defer(self.adapter(), self.hold(), done, move || {
+        defer(self.device(), self.hold(), done, move || {
             let resized = this.engine.resize(depth);
             resized.map_or_else(NtStatus::from, |()| NtStatus::SUCCESS)
         })

@@ -19,9 +19,6 @@ use super::{
         defer,
         Done, //
     },
-    connector::{
-        device, //
-    },
     life::{
         Object,
         ObjectType,
@@ -37,7 +34,7 @@ use super::{
     }, //
 };
 use crate::engine::{
-    connection::Reservation,
+    cm::Reservation,
     device::RdmaDevice, //
 };
 
@@ -69,25 +66,25 @@ impl Object<Adapter> {
         done: Done<Created<SharedEndpoint>>,
     ) -> Answer<Ref<SharedEndpoint>> {
         let this = self.clone();
-        defer(self.adapter(), self.hold(), done, move || {
-            let held = reserve(this.port(), at)?;
+        defer(self.device(), self.hold(), done, move || {
+            let held = reserve(this.device(), at)?;
             let endpoint = pin_init!(SharedEndpoint {
                 at: held.addr(),
                 held <- new_spinlock_irq!(Some(held)),
             });
             let holds = [Some(this.hold()), None, None, None];
-            Object::new(this.adapter(), holds, endpoint, GFP_KERNEL).map_err(no_memory)
+            Object::new(this.device(), holds, endpoint, GFP_KERNEL).map_err(no_memory)
         })
     }
 }
 
 /// Reserves an address of the device. May sleep.
-pub(super) fn reserve(port: &RdmaDevice, at: SocketAddr) -> Result<Arc<Reservation>, NtStatus> {
-    let netdev = port.netdev().ok_or(NtStatus::INVALID_ADDRESS)?;
+pub(super) fn reserve(device: &RdmaDevice, at: SocketAddr) -> Result<Arc<Reservation>, NtStatus> {
+    let netdev = device.netdev().ok_or(NtStatus::INVALID_ADDRESS)?;
     if !netdev.owns_addr(at.ip()) {
         return Err(NtStatus::INVALID_ADDRESS);
     }
-    let reserved = port.exchange().reserve(device(port), port.net(), at);
+    let reserved = device.cm().reserve(device.id(), device.net(), at);
     Ok(reserved?)
 }
 

@@ -42,7 +42,7 @@ use super::{
     },
     status::Progress, //
 };
-use crate::engine::domain::Adapter;
+use crate::engine::device::RdmaDevice;
 
 /// The most antecedents that an object has: a queue pair has a domain and three queues.
 const ANTECEDENTS: usize = 4;
@@ -95,7 +95,7 @@ struct Closing {
 /// An object and its life.
 #[pin_data]
 pub(crate) struct Object<T: ObjectType> {
-    adapter: Arc<Adapter>,
+    device: Arc<RdmaDevice>,
     uses: Atomic<u32>,
     #[pin]
     closing: SpinLockIrq<Closing>,
@@ -119,7 +119,7 @@ impl<T: ObjectType> Object<T> {
     /// A new object with its antecedents. The context is that of `flags`; an error when there is
     /// no memory, or whatever `object` gives.
     pub(crate) fn new<E>(
-        adapter: &Arc<Adapter>,
+        device: &Arc<RdmaDevice>,
         antecedents: [Option<ObjectUse>; ANTECEDENTS],
         object: impl PinInit<T, E>,
         flags: Flags,
@@ -129,7 +129,7 @@ impl<T: ObjectType> Object<T> {
     {
         Arc::pin_init::<Error>(
             try_pin_init!(Self {
-                adapter: adapter.clone(),
+                device: device.clone(),
                 uses: Atomic::new(1),
                 closing <- new_spinlock_irq!(Closing { asked: false, done: None }),
                 antecedents <- new_spinlock_irq!(antecedents),
@@ -140,9 +140,9 @@ impl<T: ObjectType> Object<T> {
         )
     }
 
-    /// The engine's side of the device.
-    pub(crate) fn adapter(&self) -> &Arc<Adapter> {
-        &self.adapter
+    /// The device.
+    pub(crate) fn device(&self) -> &Arc<RdmaDevice> {
+        &self.device
     }
 
     /// One more use. The caller knows of one that is there meanwhile, its own or the owner's.
@@ -202,7 +202,7 @@ impl<T: ObjectType> Object<T> {
 
     fn end_later(self: &Arc<Self>) {
         // The item is not queued: the last use is given back once.
-        let _ = self.adapter.threads().enqueue::<_, 0>(self.clone());
+        let _ = self.device.host().threads().enqueue::<_, 0>(self.clone());
     }
 
     /// Gives the antecedents back.

@@ -30,10 +30,7 @@ use super::{
         defer,
         Done, //
     },
-    connector::{
-        device,
-        Connector, //
-    },
+    connector::Connector,
     endpoint::reserve,
     life::{
         Object,
@@ -50,7 +47,7 @@ use super::{
     }, //
 };
 use crate::engine::{
-    connection::{
+    cm::{
         ConnectRequest,
         ConnectionManager,
         Listener as EngineListener,
@@ -90,14 +87,14 @@ impl ObjectType for Listener {
     fn end(&self) {
         let state = core::mem::replace(&mut *self.state.lock(), State::Idle);
         if let State::Listening(listener, _) = state {
-            self.exchange().unlisten(&listener);
+            self.cm().unlisten(&listener);
         }
     }
 }
 
 impl Listener {
-    fn exchange(&self) -> &Arc<ConnectionManager> {
-        self.owner.port().exchange()
+    fn cm(&self) -> &Arc<ConnectionManager> {
+        self.owner.device().cm()
     }
 
     /// `ControlConnectEvents`: while paused, who asks is refused (LSTN-04). Any context.
@@ -126,7 +123,7 @@ impl Object<Adapter> {
             state <- new_spinlock_irq!(State::Idle),
         });
         let holds = [Some(self.hold()), None, None, None];
-        Object::new(self.adapter(), holds, listener, GFP_ATOMIC).map_err(no_memory)
+        Object::new(self.device(), holds, listener, GFP_ATOMIC).map_err(no_memory)
     }
 }
 
@@ -141,7 +138,7 @@ impl Object<Listener> {
         *state = State::Busy(None);
         drop(state);
         let this = self.clone();
-        let answer = defer(self.adapter(), self.hold(), done, move || {
+        let answer = defer(self.device(), self.hold(), done, move || {
             this.end_listen(at)
         });
         if answer.is_err() {
@@ -169,12 +166,12 @@ impl Object<Listener> {
         self: &Arc<Self>,
         at: SocketAddr,
     ) -> Result<(Arc<EngineListener>, SocketAddr), NtStatus> {
-        let held = reserve(self.owner.port(), at)?;
+        let held = reserve(self.owner.device(), at)?;
         let at = held.addr();
         // Events may come before the call has ended.
         *self.state.lock() = State::Busy(Some(at));
         let events = KBox::new(Requests(self.clone()), GFP_KERNEL).map_err(no_memory)?;
-        let listener = self.exchange().listen_on(held, events);
+        let listener = self.cm().listen_on(held, events);
         Ok((listener?, at))
     }
 
@@ -191,7 +188,7 @@ impl Object<Listener> {
             consumer(|| (**user)(connector));
             drop(hold);
         };
-        self.adapter().threads().spawn(GFP_KERNEL, task)
+        self.device().host().threads().spawn(GFP_KERNEL, task)
     }
 }
 
@@ -199,8 +196,8 @@ impl Object<Listener> {
 struct Requests(Ref<Listener>);
 
 impl Requests {
-    fn port(&self) -> &RdmaDevice {
-        self.0.owner.port()
+    fn device(&self) -> &RdmaDevice {
+        self.0.owner.device()
     }
 }
 
@@ -210,14 +207,14 @@ impl ListenerEvents for Requests {
     }
 
     fn device(&self) -> usize {
-        device(self.port())
+        self.device().id()
     }
 
     fn has_addr(&self, ip: IpAddr) -> bool {
-        self.port().netdev().is_some_and(|n| n.owns_addr(ip))
+        self.device().netdev().is_some_and(|n| n.owns_addr(ip))
     }
 
     fn turned_away(&self) {
-        self.0.adapter().count(Counter::Rejects, 1);
+        self.0.device().count(Counter::Rejects, 1);
     }
 }

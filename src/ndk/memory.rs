@@ -50,10 +50,12 @@ use super::{
 use crate::{
     engine::{
         domain::Domain,
-        region::RegAttr,
-        rights::Rights,
-        spans::SpanList,
-        token::Token, //
+        memory::{
+            rights::Rights,
+            slot::RegAttr,
+            spans::SpanList,
+            token::Token, //
+        }, //
     },
     sys::mdl::Chain, //
 };
@@ -121,7 +123,7 @@ impl ObjectType for Mr {
             MrState::Normal(normal) => normal.token,
             MrState::Fast(fast) => fast.own,
         };
-        self.domain.adapter().regions().remove(token.index());
+        self.domain.device().regions().remove(token.index());
     }
 }
 
@@ -220,7 +222,7 @@ impl Mr {
         }
         let key = fast.remote.key().wrapping_add(1);
         let token = Token::new(fast.own.index(), key).ok_or(NtStatus::INTERNAL_ERROR)?;
-        let regions = self.domain.adapter().regions();
+        let regions = self.domain.device().regions();
         // CAST: widening.
         let staged = regions.stage_for_request(token.index(), pages as usize, stage);
         let (number, all) = staged.map_err(|_| NtStatus::INSUFFICIENT_RESOURCES)?;
@@ -254,7 +256,7 @@ impl Object<Mr> {
         }
         self.begin(false)?;
         let this = self.clone();
-        let answer = defer(self.adapter(), self.hold(), done, move || {
+        let answer = defer(self.device(), self.hold(), done, move || {
             this.end_register(&chain, len, rights)
         });
         self.undo(answer)
@@ -291,7 +293,7 @@ impl Object<Mr> {
             len,
             binding: None,
         };
-        self.domain.adapter().regions().add_fixed(spans, terms)
+        self.domain.device().regions().add_fixed(spans, terms)
     }
 
     /// Gives a region whose call could not even begin its old state back.
@@ -314,8 +316,8 @@ impl Object<Mr> {
         *state = MrState::Busy;
         drop(state);
         let this = self.clone();
-        let answer = defer(self.adapter(), self.hold(), done, move || {
-            let regions = this.domain.adapter().regions();
+        let answer = defer(self.device(), self.hold(), done, move || {
+            let regions = this.domain.device().regions();
             regions.remove(normal.token.index());
             *this.state.lock() = MrState::Idle;
             NtStatus::SUCCESS
@@ -341,14 +343,14 @@ impl Object<Mr> {
         }
         self.begin(true)?;
         let this = self.clone();
-        let answer = defer(self.adapter(), self.hold(), done, move || {
+        let answer = defer(self.device(), self.hold(), done, move || {
             this.end_initialize(pages, may_be_remote)
         });
         self.undo(answer)
     }
 
     fn end_initialize(&self, pages: u32, may_be_remote: bool) -> NtStatus {
-        let regions = self.domain.adapter().regions();
+        let regions = self.domain.device().regions();
         // CAST: widening.
         let made = regions.add_fast_steady(self.domain.id(), pages as usize);
         let mut state = self.state.lock();

@@ -39,7 +39,7 @@ use super::{
 };
 use crate::engine::{
     domain::Domain,
-    token::Token, //
+    memory::token::Token, //
 };
 
 /// What a creation that is not over at once tells in the end.
@@ -67,13 +67,13 @@ pub(super) fn no_memory<E>(_: E) -> NtStatus {
 impl Object<Adapter> {
     /// `CreatePd`; over at once.
     pub(crate) fn create_pd(self: &Arc<Self>) -> Created<Pd> {
-        let domain = Domain::new(self.adapter().clone(), GFP_ATOMIC).map_err(no_memory)?;
+        let domain = Domain::new(self.device().clone(), GFP_ATOMIC).map_err(no_memory)?;
         let pd = Pd {
             adapter: self.clone(),
             domain,
         };
         let holds = [Some(self.hold()), None, None, None];
-        Object::new(self.adapter(), holds, pd, GFP_ATOMIC).map_err(no_memory)
+        Object::new(self.device(), holds, pd, GFP_ATOMIC).map_err(no_memory)
     }
 }
 
@@ -90,16 +90,16 @@ impl Object<Pd> {
         let limits = *self.object_adapter().limits();
         let holds = [Some(self.hold()), None, None, None];
         let mr = Mr::new(self.domain.clone(), limits, fast);
-        Object::new(self.adapter(), holds, mr, GFP_ATOMIC).map_err(no_memory)
+        Object::new(self.device(), holds, mr, GFP_ATOMIC).map_err(no_memory)
     }
 
     /// `CreateMw`.
     pub(crate) fn create_mw(self: &Arc<Self>, done: Done<Created<Mw>>) -> Answer<Ref<Mw>> {
         let this = self.clone();
-        defer(self.adapter(), self.hold(), done, move || {
+        defer(self.device(), self.hold(), done, move || {
             let mw = Mw::new(this.domain.clone()).map_err(no_memory)?;
             let holds = [Some(this.hold()), None, None, None];
-            Object::new(this.adapter(), holds, mw, GFP_KERNEL).map_err(no_memory)
+            Object::new(this.device(), holds, mw, GFP_KERNEL).map_err(no_memory)
         })
     }
 
@@ -113,7 +113,7 @@ impl Object<Pd> {
         sizes.check(self.object_adapter().limits())?;
         self.object_adapter().check_there()?;
         let this = self.clone();
-        defer(self.adapter(), self.hold(), done, move || {
+        defer(self.device(), self.hold(), done, move || {
             Srq::create(&this, sizes, user)
         })
     }
@@ -141,7 +141,7 @@ impl Object<Pd> {
         ];
         let (receive, initiator) = (cqs.0.clone(), cqs.1.clone());
         let srq = srq.cloned();
-        defer(self.adapter(), self.hold(), done, move || {
+        defer(self.device(), self.hold(), done, move || {
             Qp::create(
                 &this,
                 holds,

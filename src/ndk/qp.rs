@@ -70,15 +70,17 @@ use super::{
 };
 use crate::engine::{
     domain::Domain,
+    memory::{
+        rights::Rights,
+        token::Token, //
+    },
     qp::{
+        state::State,
         Caps,
         QpEvents,
         QpParams,
         QueuePair, //
     },
-    rights::Rights,
-    state::State,
-    token::Token,
     work::{
         Extra,
         Flags,
@@ -154,7 +156,7 @@ impl Qp {
             events: KBox::new(Silent, GFP_KERNEL)?,
             cookie: context,
             outlives_peer: true,
-            number: pd.adapter().next_qp_number(),
+            number: pd.device().host().next_qp_number(),
         };
         let limits = pd.adapter.limits();
         let caps = Caps {
@@ -193,7 +195,7 @@ impl Qp {
         if broken || srq.is_some_and(|s| s.engine().has_failed()) {
             qp.engine.fail();
         }
-        Object::new(pd.adapter(), holds, qp, GFP_KERNEL)
+        Object::new(pd.device(), holds, qp, GFP_KERNEL)
     }
 
     /// The engine's queue pair.

@@ -156,7 +156,7 @@ impl Srq {
         };
         pd.adapter.add_srq(&srq.engine)?;
         Object::new(
-            pd.adapter(),
+            pd.device(),
             [Some(pd.hold()), None, None, None],
             srq,
             GFP_KERNEL,
@@ -211,7 +211,7 @@ impl Object<Srq> {
             return Ok(Progress::Done(()));
         }
         let this = self.clone();
-        defer(self.adapter(), self.hold(), done, move || {
+        defer(self.device(), self.hold(), done, move || {
             match this.engine.resize(depth) {
                 Ok(()) => {
                     this.arm(threshold);

@@ -6,7 +6,7 @@
 //! each becomes an NDK status here, once. No status is made from an errno.
 
 use crate::engine::{
-    connection::{
+    cm::{
         AcceptError,
         ConfirmError,
         ListenError,

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     engine::{
-        connection::{
+        cm::{
             AcceptError,
             ConnectParams,
             ConnectRequest,
@@ -107,11 +107,11 @@ fn limits(params: &ConnParams<'_>) -> ReadLimits {
 pub(super) fn connect(id: CmId<Verbs>, qp: &Qp<Verbs>, params: &ConnParams<'_>) -> Result {
     let local = id.mapped_local().or_else(|| id.local()).ok_or(EINVAL)?;
     let remote = id.mapped_remote().or_else(|| id.remote()).ok_or(EINVAL)?;
-    let port = qp.port();
+    let device = qp.device();
     if qp.has_asked() {
         return Err(EINVAL);
     }
-    let netdev = port.netdev().ok_or(ENETDOWN)?;
+    let netdev = device.netdev().ok_or(ENETDOWN)?;
     let mut private_data = KVec::new();
     private_data.extend_from_slice(params.private_data, GFP_KERNEL)?;
     let limits = limits(params);
@@ -122,8 +122,8 @@ pub(super) fn connect(id: CmId<Verbs>, qp: &Qp<Verbs>, params: &ConnParams<'_>) 
         inbound: limits.inbound,
     };
     let events = Arc::new(events, GFP_KERNEL)?;
-    let offer = port.exchange().make_offer(ConnectParams {
-        net: port.net(),
+    let offer = device.cm().make_offer(ConnectParams {
+        net: device.net(),
         local,
         remote,
         remote_is_here: netdev.is_local_addr(remote.ip()),
@@ -136,7 +136,7 @@ pub(super) fn connect(id: CmId<Verbs>, qp: &Qp<Verbs>, params: &ConnParams<'_>) 
     })?;
     // The queue pair can take it back from here on, and so before it can be answered.
     qp.set_offer(offer.number());
-    port.exchange().submit(&offer);
+    device.cm().submit(&offer);
     Ok(())
 }
 
@@ -147,12 +147,12 @@ pub(super) fn accept(
     request: RequestId,
     params: &ConnParams<'_>,
 ) -> Result {
-    let exchange = qp.port().exchange();
-    let offer = exchange.request(request.number()).ok_or(ECONNABORTED)?;
-    if qp.port().net() != offer.net() {
+    let cm = qp.device().cm();
+    let offer = cm.request(request.number()).ok_or(ECONNABORTED)?;
+    if qp.device().net() != offer.net() {
         // The connection manager has taken a device of the listener's namespace, where the address
         // is another one.
-        let _ = exchange.pass_on(&offer, request.number(), Status::Refused);
+        let _ = cm.pass_on(&offer, request.number(), Status::Refused);
         return Err(ECONNABORTED);
     }
     let limits = limits(params);
@@ -179,11 +179,11 @@ pub(super) fn accept(
 /// not tell its consumer of it: the address is not one of the consumer's namespace.
 pub(super) fn reject(id: &CmId<Verbs>, request: RequestId, private_data: &[u8]) -> Result {
     let context = CONTEXT.get().ok_or(ENODEV)?;
-    let exchange = &context.exchange;
-    let offer = exchange.request(request.number()).ok_or(ECONNABORTED)?;
+    let cm = &context.cm;
+    let offer = cm.request(request.number()).ok_or(ECONNABORTED)?;
     let consumer = offer.consumer(request.number()).ok_or(ECONNABORTED)?;
     let rejected = match private_data.is_empty() && consumer == id.client() {
-        true => exchange.pass_on(&offer, request.number(), Status::Refused),
+        true => cm.pass_on(&offer, request.number(), Status::Refused),
         false => offer.reject(private_data),
     };
     rejected.map_err(|Gone| ECONNABORTED)
@@ -191,13 +191,13 @@ pub(super) fn reject(id: &CmId<Verbs>, request: RequestId, private_data: &[u8]) 
 
 /// A listening `iw_cm_id`.
 pub(crate) struct Listening {
-    exchange: Arc<ConnectionManager>,
+    cm: Arc<ConnectionManager>,
     listener: Arc<Listener>,
 }
 
 struct Requests {
     id: CmId<Verbs>,
-    port: Arc<RdmaDevice>,
+    device: Arc<RdmaDevice>,
 }
 
 impl ListenerEvents for Requests {
@@ -215,15 +215,15 @@ impl ListenerEvents for Requests {
     }
 
     fn turned_away(&self) {
-        self.port.adapter().count(Counter::Rejects, 1);
+        self.device.count(Counter::Rejects, 1);
     }
 
     fn device(&self) -> usize {
-        Arc::as_ptr(self.port.adapter()).addr()
+        self.device.id()
     }
 
     fn has_addr(&self, ip: IpAddr) -> bool {
-        self.port
+        self.device
             .netdev()
             .is_some_and(|n: NetDev| n.is_resolved_by(ip))
     }
@@ -247,17 +247,17 @@ impl ListenerEvents for Requests {
 /// but for those that the connection manager listens at for several namespaces.
 pub(super) fn listen(device: &Device<Verbs>, id: CmId<Verbs>) -> Result<Arc<Listening>> {
     let at = id.mapped_local().or_else(|| id.local()).ok_or(EINVAL)?;
-    let port = device.port().clone();
-    let exchange = port.exchange().clone();
-    let net = port.net();
-    let events = KBox::new(Requests { id, port }, GFP_KERNEL)?;
-    let listener = exchange.listen(net, at, events);
+    let device = device.device().clone();
+    let cm = device.cm().clone();
+    let net = device.net();
+    let events = KBox::new(Requests { id, device }, GFP_KERNEL)?;
+    let listener = cm.listen(net, at, events);
     let listener = listener.map_err(|why| match why {
         ListenError::InUse => EADDRINUSE,
         ListenError::NoMemory => ENOMEM,
     })?;
     // Dropping it ends listening, so nothing is left behind when there is no memory.
-    Ok(Arc::new(Listening { exchange, listener }, GFP_KERNEL)?)
+    Ok(Arc::new(Listening { cm, listener }, GFP_KERNEL)?)
 }
 
 impl Drop for Listening {
@@ -269,6 +269,6 @@ impl Drop for Listening {
 impl Listening {
     /// Ends listening: no request is notified after this.
     pub(super) fn end(&self) {
-        self.exchange.unlisten(&self.listener);
+        self.cm.unlisten(&self.listener);
     }
 }

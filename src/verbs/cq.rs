@@ -74,9 +74,9 @@ pub(super) fn create(
     }
     let polled = init.polled;
     let events = KBox::new(Handler { upcall, polled }, GFP_KERNEL)?;
-    let adapter = device.adapter().clone();
+    let engine = device.device().clone();
     let cpu = device.processor_of(init.comp_vector);
-    let queue = CompletionQueue::new(adapter, init.entries, cpu, events)?;
+    let queue = CompletionQueue::new(engine, init.entries, cpu, events)?;
     Ok(CqCreated {
         entries: queue.depth(),
         payload: Cq(queue),
@@ -175,7 +175,7 @@ const fn opcode(operation: Operation) -> WcOpcode {
 }
 
 #[cfg(ndk_kunit)]
-#[kernel::macros::kunit_tests(ndk_face_verbs_cq)]
+#[kernel::macros::kunit_tests(ndk_verbs_cq)]
 mod tests {
     use super::*;
 

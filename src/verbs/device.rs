@@ -17,7 +17,6 @@ use crate::{
             DeviceList,
             RdmaDevice, //
         },
-        domain::Adapter,
         limits::{
             MAX_CQ_ENTRIES,
             MAX_PIECES,
@@ -26,8 +25,10 @@ use crate::{
             MAX_REQUESTS,
             MAX_SGES, //
         },
-        memory::MAX_REGIONS,
-        token::Token, //
+        memory::{
+            token::Token,
+            MAX_REGIONS, //
+        }, //
     },
     rdma::DeviceAttributes,
     sys::{
@@ -39,10 +40,10 @@ use crate::{
     }, //
 };
 
-/// What stands behind a device: its port, which all faces find until the device goes.
+/// What stands behind a device of ib_core: the one that all faces find until it goes.
 pub(crate) struct VerbsDevice {
-    port: Arc<RdmaDevice>,
-    ports: Arc<DeviceList>,
+    device: Arc<RdmaDevice>,
+    devices: Arc<DeviceList>,
     /// The processor of each completion vector.
     vectors: KVec<u32>,
 }
@@ -50,25 +51,22 @@ pub(crate) struct VerbsDevice {
 /// Makes the engine's side of a new device.
 pub(super) fn open(name: &CStr, netdev: &NetDev) -> Result<VerbsDevice> {
     let context: Arc<Context> = CONTEXT.get().ok_or(ENODEV)?;
-    let adapter = Adapter::new(context.host.clone(), name, netdev.net_cookie())?;
-    let port = RdmaDevice::new(adapter, context.exchange.clone(), netdev.clone())?;
-    let ports = context.ports.clone();
+    let (host, cm) = (context.host.clone(), context.cm.clone());
+    let net = netdev.net_cookie();
+    let device = RdmaDevice::new(host, cm, name, net, Some(netdev.clone()))?;
+    let devices = context.devices.clone();
     let vectors = cpu::spread(comp_vectors())?;
-    ports.add(port.clone())?;
+    devices.add(device.clone())?;
     Ok(VerbsDevice {
-        port,
-        ports,
+        device,
+        devices,
         vectors,
     })
 }
 
 impl VerbsDevice {
-    pub(super) fn adapter(&self) -> &Arc<Adapter> {
-        self.port.adapter()
-    }
-
-    pub(super) fn port(&self) -> &Arc<RdmaDevice> {
-        &self.port
+    pub(super) fn device(&self) -> &Arc<RdmaDevice> {
+        &self.device
     }
 
     /// Where the queues of a completion vector call back.
@@ -82,13 +80,13 @@ impl VerbsDevice {
 
     pub(super) fn read_counters(&self, values: &mut [u64]) {
         for (index, value) in values.iter_mut().enumerate() {
-            *value = self.adapter().counted(index);
+            *value = self.device.counted(index);
         }
     }
 
     pub(super) fn netdev_event(&self, event: NetDevEvent) {
         if event == NetDevEvent::Unregister {
-            self.port.forget_netdev();
+            self.device.forget_netdev();
         }
     }
 }
@@ -96,8 +94,8 @@ impl VerbsDevice {
 /// The device goes, and the verbs consumers have left it; the other faces' users follow.
 impl Drop for VerbsDevice {
     fn drop(&mut self) {
-        self.ports.remove(&self.port);
-        self.port.shut();
+        self.devices.remove(&self.device);
+        self.device.shut();
     }
 }
 

@@ -12,10 +12,12 @@ use crate::{
     engine::{
         domain::Domain,
         limits::MAX_PIECES,
-        region::RegAttr,
-        rights::Rights,
-        spans::SpanList,
-        token::Token, //
+        memory::{
+            rights::Rights,
+            slot::RegAttr,
+            spans::SpanList,
+            token::Token, //
+        }, //
     },
     rdma::{
         Access,
@@ -52,7 +54,7 @@ impl Region {
 
     /// Stages a mapping. What is registered now stays as it is.
     pub(super) fn map(&self, extents: &mut Extents<'_>) -> Result {
-        let regions = self.domain.adapter().regions();
+        let regions = self.domain.device().regions();
         let staged = regions.stage(self.index, |list| {
             let mut all = Ok(());
             for extent in extents {
@@ -65,7 +67,7 @@ impl Region {
 
     /// Removes the region when the last access is over.
     pub(super) fn remove(&self) {
-        self.domain.adapter().regions().remove(self.index);
+        self.domain.device().regions().remove(self.index);
     }
 }
 
@@ -81,7 +83,7 @@ pub(super) fn all(pd: &Pd<Verbs>, access: Access, memory: AllMemory) -> Result<M
         len: spans.len(),
         binding: None,
     };
-    let token = pd.adapter().regions().add_fixed(spans, terms)?;
+    let token = pd.device().regions().add_fixed(spans, terms)?;
     Ok(Region::created(pd, token))
 }
 
@@ -91,7 +93,7 @@ pub(super) fn fast(pd: &Pd<Verbs>, _kind: MrKind, pieces: u32) -> Result<MrCreat
         return Err(EINVAL);
     }
     // CAST: widening.
-    let token = pd.adapter().regions().add_fast(pd.id(), pieces as usize)?;
+    let token = pd.device().regions().add_fast(pd.id(), pieces as usize)?;
     Ok(Region::created(pd, token))
 }
 

@@ -30,7 +30,12 @@ use crate::{
             MAX_REQUESTS,
             MAX_SGES, //
         },
+        memory::{
+            rights::Rights,
+            token::Token, //
+        },
         qp::{
+            state::State,
             Caps,
             PostError,
             Posting,
@@ -38,13 +43,10 @@ use crate::{
             QpParams,
             QueuePair, //
         },
-        rights::Rights,
         srq::{
             SharedReceive,
             SrqEvents, //
         },
-        state::State,
-        token::Token,
         work::{
             Extra,
             Flags,
@@ -84,7 +86,7 @@ const POSTED_AT_ONCE: u32 = 32;
 /// What stands behind a queue pair.
 pub(crate) struct Qp {
     engine: Arc<QueuePair>,
-    port: Arc<RdmaDevice>,
+    device: Arc<RdmaDevice>,
     signal_all: bool,
     control: Pin<KBox<SpinLockIrq<Control>>>,
 }
@@ -137,7 +139,7 @@ pub(super) fn create(device: &Device<Verbs>, init: &QpInit<'_, Verbs>) -> Result
         caps: granted(engine.caps()),
         payload: Qp {
             engine,
-            port: device.port().clone(),
+            device: device.device().clone(),
             signal_all: init.signal_all,
             control,
         },
@@ -179,15 +181,15 @@ impl Qp {
         &self.engine
     }
 
-    /// The port of its device.
-    pub(super) fn port(&self) -> &RdmaDevice {
-        &self.port
+    /// Its device.
+    pub(super) fn device(&self) -> &RdmaDevice {
+        &self.device
     }
 
     /// Returns true if a connect of this side is not answered yet.
     pub(super) fn has_asked(&self) -> bool {
         let number = self.control.lock().offer;
-        number.is_some_and(|n| self.port.exchange().offer(n).is_some())
+        number.is_some_and(|n| self.device.cm().offer(n).is_some())
     }
 
     /// Remembers what this side has asked for, so that destroying can take it back.
@@ -247,7 +249,7 @@ impl Qp {
     /// Ends everything; the connection manager is notified before this returns.
     pub(super) fn destroy(&self) {
         let number = self.control.lock().offer.take();
-        if let Some(offer) = number.and_then(|n| self.port.exchange().offer(n)) {
+        if let Some(offer) = number.and_then(|n| self.device.cm().offer(n)) {
             offer.abandon();
         }
         self.engine.destroy();
@@ -467,7 +469,7 @@ pub(super) fn post_srq_receive(srq: &Arc<SharedReceive>, chain: &mut RecvChain<'
 }
 
 #[cfg(ndk_kunit)]
-#[kernel::macros::kunit_tests(ndk_face_verbs_qp)]
+#[kernel::macros::kunit_tests(ndk_verbs_qp)]
 mod tests {
     use super::*;
 

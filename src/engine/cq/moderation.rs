@@ -167,7 +167,7 @@ impl Moderator {
 }
 
 #[cfg(ndk_kunit)]
-#[kernel::macros::kunit_tests(ndk_moderation)]
+#[kernel::macros::kunit_tests(ndk_engine_cq_moderation)]
 mod tests {
     use super::*;
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! When the consumer of a completion queue is called, and the call.
+//!
+//! Tests: `engine/cq/tests.rs`.
 
 use kernel::{
     sync::{
@@ -82,7 +84,7 @@ impl CompletionQueue {
 
     /// Queues the work item, which makes the calls.
     fn queue(self: &Arc<Self>) {
-        let softirqs = self.adapter.softirqs();
+        let softirqs = self.device.host().softirqs();
         let _ = softirqs.enqueue_on(self.cpu, self.clone());
     }
 }

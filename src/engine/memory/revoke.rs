@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The end of a registration: by its owner, by the peer, and when the last access is gone.
-
-use crate::{
-    engine::{
-        region::{
-            DomainId,
-            Kind,
-            Slot, //
-        },
-        token::Token, //
-    },
-    sys::gate::Refused, //
-};
+//!
+//! Tests: `engine/memory/tests/revoke.rs`.
 
 use super::{
+    slot::{
+        DomainId,
+        Kind,
+        Slot, //
+    },
+    token::Token,
     MemoryTable,
     User, //
 };
+use crate::sys::gate::Refused;
 
 /// Why an invalidation was refused. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

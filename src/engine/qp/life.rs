@@ -2,6 +2,9 @@
 
 //! The life of a queue pair: connect, change state, close, fail, go.
 
+#[cfg(ndk_kunit)]
+mod tests;
+
 use kernel::{
     prelude::*,
     sync::{
@@ -16,19 +19,21 @@ use kernel::{
 
 use super::{
     send::SendQueue,
+    state::State,
     QueuePair,
     ReceiveRing, //
 };
-use crate::engine::{
-    counters::Counter,
-    state::State,
-    transport::{
-        ConnectionId,
-        Link,
-        ReadLimits, //
-    }, //
+use crate::{
+    engine::{
+        counters::Counter,
+        transport::{
+            ConnectionId,
+            Link,
+            ReadLimits, //
+        }, //
+    },
+    sys::gate::GateGuard, //
 };
-use crate::sys::gate::GateGuard;
 
 impl QueuePair {
     /// Returns true if the queue pair has that connection now.
@@ -182,7 +187,7 @@ impl QueuePair {
 
     fn unlink(&self, link: Link, by_peer: bool) {
         link.transport.stop(link.end);
-        self.adapter().count(Counter::Disconnects, 1);
+        self.device().count(Counter::Disconnects, 1);
         link.owner.disconnected(by_peer);
     }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! What goes into a queue pair and what comes out of it: sizes, refusals, jobs, arrivals.
+//!
+//! Tests: `engine/qp/tests.rs`.
 
 use kernel::{
     prelude::*,

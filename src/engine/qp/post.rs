@@ -6,28 +6,28 @@
 //! out here and now: everything before it has completed, so this is its turn. It never waits, so
 //! it needs no place in the queue and nobody who is notified of it.
 
+#[cfg(ndk_kunit)]
+mod tests;
+
 use kernel::sync::{
     Arc,
     SpinLockIrqGuard, //
 };
 
-use crate::{
-    engine::{
-        local,
-        state::Admission,
-        work::{
-            Flags,
-            Sge,
-            Work, //
-        }, //
-    },
-    sys::softirq::BhDisabled, //
-};
-
 use super::{
+    local,
     send::SendQueue,
+    state::Admission,
     PostError,
     QueuePair, //
+};
+use crate::{
+    engine::work::{
+        Flags,
+        Sge,
+        Work, //
+    },
+    sys::softirq::BhDisabled, //
 };
 
 /// The send queue of a queue pair, while requests are put in.
@@ -61,10 +61,10 @@ impl Posting<'_> {
         if self.admission == Admission::Refuse {
             return Err(PostError::State);
         }
-        let adapter = self.qp.adapter();
+        let device = self.qp.device();
         let posted = match self.sq.admit(&work, flags, sges.clone()) {
             Ok(_) if work.is_local() && self.is_done_at_once(context, &work, flags) => Ok(()),
-            Ok(length) => self.sq.push(adapter, (context, work, flags, length), sges),
+            Ok(length) => self.sq.push(device, (context, work, flags, length), sges),
             Err(refused) => Err(refused),
         };
         if posted.is_err() {

@@ -8,6 +8,8 @@
 //! arrives in a receive that was completed.
 //!
 //! This is the data under the lock of the receive queue, or of the shared one.
+//!
+//! Tests: `engine/qp/tests.rs`.
 
 use kernel::{
     prelude::*,

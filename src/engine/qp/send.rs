@@ -13,13 +13,15 @@
 //! This is the data under the lock of the send queue; the lock is in [`super::QueuePair`].
 
 mod intake;
+#[cfg(ndk_kunit)]
+mod tests;
 
 use kernel::prelude::*;
 
 use crate::engine::{
     counters::Counter,
     cq::CompletionQueue,
-    domain::Adapter,
+    device::RdmaDevice,
     ring::Ring,
     status::Status,
     transport::Transport,
@@ -305,7 +307,7 @@ impl SendQueue {
         drained: bool,
         qp: usize,
         cq: &Arc<CompletionQueue>,
-        adapter: &Adapter,
+        device: &RdmaDevice,
     ) -> Retired {
         let flushing = self.is_flushing();
         let drained = drained && flushing;
@@ -323,14 +325,14 @@ impl SendQueue {
             let failed = !status.is_success();
             if failed {
                 // Before the consumer learns of it, and looks what the region is good for.
-                entry.forget(adapter);
+                entry.forget(device);
             }
             if (failed || entry.flags.has(Flags::SIGNALED)) && !self.silent {
                 lost |= cq.push(entry.completion(qp, status)).is_err();
             }
             self.failed |= failed;
             if status == Status::Flushed {
-                adapter.count(Counter::Flushes, 1);
+                device.count(Counter::Flushes, 1);
             }
             self.ring.leave();
         }
@@ -422,14 +424,14 @@ impl Entry {
     }
 
     /// Gives back what a request that was not carried out keeps elsewhere.
-    fn forget(&self, adapter: &Adapter) {
+    fn forget(&self, device: &RdmaDevice) {
         match self.work {
             Work::Register {
                 token,
                 staged: Some(number),
                 ..
-            } => adapter.regions().unstage(token.index(), number),
-            Work::Bind { window, .. } => adapter.regions().not_bound(window),
+            } => device.regions().unstage(token.index(), number),
+            Work::Bind { window, .. } => device.regions().not_bound(window),
             _ => (),
         }
     }

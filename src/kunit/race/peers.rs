@@ -51,10 +51,13 @@ use crate::{
     engine::{
         cq::CompletionQueue,
         domain::Domain,
+        memory::{
+            spans::SpanList,
+            tests::Buffer,
+            token::Token, //
+        },
         qp::QueuePair,
-        spans::SpanList,
         status::Status,
-        token::Token,
         work::{
             Completion,
             Extra,
@@ -71,7 +74,6 @@ use crate::{
             Lab,
             Plan, //
         },
-        memory::Buffer,
         queues::Queue, //
     }, //
 };
@@ -380,7 +382,7 @@ impl Scene {
                 post(&self.owner, work, &[])?;
                 succeeded(next(&self.owner.sends)?)?;
             }
-            Ending::Remove => self.owner.adapter().regions().remove(token.index()),
+            Ending::Remove => self.owner.device().regions().remove(token.index()),
             Ending::Drain => self.drain()?,
             Ending::Destroy => {
                 for (_, passive) in &self.ends {
@@ -476,13 +478,13 @@ impl Scene {
 impl Drop for Scene {
     fn drop(&mut self) {
         self.drop_streams();
-        let regions = self.owner.adapter().regions();
+        let regions = self.owner.device().regions();
         regions.remove(self.region.index());
     }
 }
 
 fn add_region(domain: &Domain, memory: &Buffer) -> Result<Token> {
-    let regions = domain.adapter().regions();
+    let regions = domain.device().regions();
     let token = regions.add_fast(domain.id(), PIECES.len())?;
     let staged = regions.stage(token.index(), |list: &mut SpanList| -> Result {
         for (at, len) in PIECES {
@@ -597,7 +599,7 @@ fn drained_initiator() -> Result<(u64, u64)> {
     Ok((rounds, changed))
 }
 
-#[kernel::macros::kunit_tests(ndk_race_peers)]
+#[kernel::macros::kunit_tests(ndk_kunit_race_peers)]
 mod tests {
     use super::*;
 

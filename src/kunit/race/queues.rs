@@ -29,8 +29,11 @@ use crate::{
             CompletionQueue,
             MissedEvents, //
         },
-        qp::QueuePair,
-        state::State,
+        memory::tests::Buffer,
+        qp::{
+            state::State,
+            QueuePair, //
+        },
         status::Status,
         work::{
             Completion,
@@ -47,7 +50,6 @@ use crate::{
             Plan, //
         },
         log::Hook,
-        memory::Buffer,
         queues::Queue, //
     }, //
 };
@@ -331,9 +333,9 @@ fn arm_and_push(
     fidget: Option<fn(&Arc<CompletionQueue>, u64)>,
 ) -> Result<(u64, u64)> {
     let lab = Lab::new(30_000)?;
-    let adapter = lab.adapter()?;
+    let device = lab.device()?;
     let [here, there] = two_cpus();
-    let queue = Queue::new(&adapter, 64, here)?;
+    let queue = Queue::new(&device, 64, here)?;
     let taken = Arc::new(Tally::new(), GFP_KERNEL)?;
     let hook: Hook = {
         let (cq, taken) = (queue.cq.clone(), taken.clone());
@@ -523,7 +525,7 @@ fn destroy_in_flight() -> Result<(u64, u64, u64)> {
     Ok((rounds, wrong, changed))
 }
 
-#[kernel::macros::kunit_tests(ndk_race_queues)]
+#[kernel::macros::kunit_tests(ndk_kunit_race_queues)]
 mod tests {
     use super::*;
 

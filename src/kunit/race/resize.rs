@@ -112,7 +112,7 @@ fn resize(
 /// and how many of those were wrong, and how often the queue was resized.
 fn completions() -> Result<(u64, u64, u64, u64)> {
     let lab = Lab::new(30_000)?;
-    let queue = Queue::new(&lab.adapter()?, DEPTHS[0], u32::MAX)?;
+    let queue = Queue::new(&lab.device()?, DEPTHS[0], u32::MAX)?;
     let order = Order::new()?;
     let [here, there] = two_cpus();
     let mut crew = Threads::new()?;
@@ -211,7 +211,7 @@ fn receives() -> Result<(u64, u64, u64, u64)> {
     Ok(score)
 }
 
-#[kernel::macros::kunit_tests(ndk_race_resize)]
+#[kernel::macros::kunit_tests(ndk_kunit_race_resize)]
 mod tests {
     use super::*;
 

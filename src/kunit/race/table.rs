@@ -37,23 +37,19 @@ use super::{
     RIGHTS,
     SECRET, //
 };
-use crate::{
-    engine::{
-        memory::{
-            Denied,
-            MemoryTable,
-            User, //
-        },
-        region::{
-            DomainId,
-            RegAttr,
-            RegisterError, //
-        },
-        rights::Rights,
-        spans::SpanList,
-        token::Token, //
+use crate::engine::memory::{
+    rights::Rights,
+    slot::{
+        DomainId,
+        RegAttr,
+        RegisterError, //
     },
-    kunit::memory::Buffer, //
+    spans::SpanList,
+    tests::Buffer,
+    token::Token,
+    Denied,
+    MemoryTable,
+    User, //
 };
 
 const DOMAIN: DomainId = 3;
@@ -451,7 +447,7 @@ fn late_registration() -> Result<(u64, u64, u64)> {
     Ok((rounds, made, breaches))
 }
 
-#[kernel::macros::kunit_tests(ndk_race_table)]
+#[kernel::macros::kunit_tests(ndk_kunit_race_table)]
 mod tests {
     use super::*;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A consumer in C, as the tests of calls without memory need it (`src/kunit/ndk/oom_c.rs`): it
+//! A consumer in C, as the tests of calls without memory need it (`src/ndk/tests/oom_c.rs`): it
 //! makes its calls through the dispatch tables of its objects.
 //!
 //! **Safety.** The tests keep the contract of the header: they name objects that they have not

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     bindings,
     engine::{
-        token::Token,
+        memory::token::Token,
         work::Remote, //
     },
     ndk::{

@@ -5,15 +5,17 @@
 use kernel::prelude::*;
 
 use super::*;
-use crate::engine::token::Token;
-use crate::ndk::{
-    cq::Cq,
-    memory::{
-        Mr,
-        Mw, //
-    },
-    pd::Pd,
-    qp::Qp, //
+use crate::{
+    engine::memory::token::Token,
+    ndk::{
+        cq::Cq,
+        memory::{
+            Mr,
+            Mw, //
+        },
+        pd::Pd,
+        qp::Qp, //
+    }, //
 };
 
 /// An object of a test as C knows it, as long as this is there.

@@ -26,12 +26,12 @@ use super::{
 };
 use crate::{
     engine::{
-        connection::{
+        cm::{
             ConnectRequest,
             ConnectionEvents,
             Route, //
         },
-        domain,
+        device::RdmaDevice,
         status::Status,
         transport::ReadLimits, //
     },
@@ -175,7 +175,7 @@ impl State {
 /// The part of a connector that the engine knows.
 #[pin_data]
 pub(super) struct Core {
-    pub(super) adapter: Arc<domain::Adapter>,
+    pub(super) device: Arc<RdmaDevice>,
     #[pin]
     pub(super) state: SpinLockIrq<State>,
     #[pin]
@@ -203,14 +203,10 @@ pub(super) fn take_back(offer: &ConnectRequest, qp: Option<&Ref<Qp>>) -> bool {
 
 impl Core {
     /// A core in that state. The context is that of the flags.
-    pub(super) fn new(
-        adapter: &Arc<domain::Adapter>,
-        state: State,
-        flags: Flags,
-    ) -> Result<Arc<Self>> {
+    pub(super) fn new(device: &Arc<RdmaDevice>, state: State, flags: Flags) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
-                adapter: adapter.clone(),
+                device: device.clone(),
                 state <- new_spinlock_irq!(state),
                 work <- new_work!("ndk_connector"),
             }),
@@ -220,7 +216,7 @@ impl Core {
 
     pub(super) fn tell_later(self: &Arc<Self>) {
         // One that is queued already tells this as well.
-        let _ = self.adapter.softirqs().enqueue(self.clone());
+        let _ = self.device.host().softirqs().enqueue(self.clone());
     }
 
     /// The pending call has failed.

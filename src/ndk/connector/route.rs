@@ -4,12 +4,10 @@
 
 use core::net::SocketAddr;
 
-use kernel::sync::Arc;
-
 use super::Source;
 use crate::{
     engine::{
-        connection::Route,
+        cm::Route,
         device::RdmaDevice, //
     },
     ndk::{
@@ -31,11 +29,11 @@ impl Source {
 
 /// Takes the addresses of a connection, or says why it cannot begin (CONN-03, CONN-04).
 pub(super) fn route(
-    port: &RdmaDevice,
+    device: &RdmaDevice,
     source: Source,
     remote: SocketAddr,
 ) -> Result<(Route, Option<ObjectUse>), NtStatus> {
-    let netdev = port.netdev().ok_or(NtStatus::NETWORK_UNREACHABLE)?;
+    let netdev = device.netdev().ok_or(NtStatus::NETWORK_UNREACHABLE)?;
     let local = match &source {
         Source::Address(local) => *local,
         Source::Shared(endpoint, _) => endpoint.address(),
@@ -48,9 +46,8 @@ pub(super) fn route(
     }
     match source {
         Source::Address(local) => {
-            let device = device(port);
-            let exchange = port.exchange();
-            let route = exchange.reserve_pair(device, port.net(), local, remote);
+            let cm = device.cm();
+            let route = cm.reserve_pair(device.id(), device.net(), local, remote);
             Ok((route?, None))
         }
         Source::Shared(endpoint, hold) => {
@@ -58,9 +55,4 @@ pub(super) fn route(
             Ok((route?, Some(hold)))
         }
     }
-}
-
-/// The number by which the exchange tells devices apart.
-pub(in crate::ndk) fn device(port: &RdmaDevice) -> usize {
-    Arc::as_ptr(port.adapter()).addr()
 }

@@ -28,12 +28,14 @@ use super::{
 use crate::{
     engine::{
         domain::Domain,
-        region::WindowOwner,
-        rights::{
-            offset_in,
-            Rights, //
-        },
-        token::Token, //
+        memory::{
+            rights::{
+                offset_in,
+                Rights, //
+            },
+            slot::WindowOwner,
+            token::Token, //
+        }, //
     },
     ndk::{
         life::{
@@ -132,7 +134,7 @@ impl ObjectType for Mw {
         if self.ended.xchg(true, Relaxed) {
             return;
         }
-        self.domain.adapter().regions().remove(self.own.index());
+        self.domain.device().regions().remove(self.own.index());
         for (_, tie) in &mut self.bindings_.list.lock().bindings_ {
             tie.unbind();
         }
@@ -162,7 +164,7 @@ impl Mw {
             pin_init!(Ties { list <- new_spinlock_irq!(list) }),
             GFP_KERNEL,
         )?;
-        let regions = domain.adapter().regions();
+        let regions = domain.device().regions();
         let own = regions.add_window(domain.id(), Some(bindings_.clone()))?;
         bindings_.list.lock().key = own.key();
         Ok(Self {

@@ -8,8 +8,10 @@ use super::super::{
 };
 use crate::{
     engine::{
-        rights::Rights,
-        token::Token,
+        memory::{
+            rights::Rights,
+            token::Token, //
+        },
         work::{
             Flags,
             Sge, //

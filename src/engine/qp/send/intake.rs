@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! How a request gets its place in the send queue.
+//!
+//! Tests: `engine/qp/send/tests.rs`.
 
 use crate::engine::{
     counters::Counter,
-    domain::Adapter,
+    device::RdmaDevice,
     limits::MAX_MESSAGE,
     work::{
         Flags,
@@ -40,7 +42,7 @@ impl SendQueue {
     #[inline]
     pub(in crate::engine::qp) fn push(
         &mut self,
-        adapter: &Adapter,
+        device: &RdmaDevice,
         (context, work, flags, length): (u64, Work, Flags, u32),
         sges: impl ExactSizeIterator<Item = Sge>,
     ) -> Result<(), PostError> {
@@ -59,7 +61,7 @@ impl SendQueue {
         };
         self.ring.push(entry).map_err(|_| PostError::Full)?;
         match flags.has(Flags::DEFERRED) {
-            true => adapter.count(Counter::Deferred, 1),
+            true => device.count(Counter::Deferred, 1),
             false => self.release(),
         }
         Ok(())

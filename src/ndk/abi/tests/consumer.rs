@@ -24,20 +24,20 @@ use crate::{
     bindings,
     kunit::{
         harness::WAIT_MS,
-        log::Tally,
-        ndk::host::{
-            here,
-            Plan,
-            TestHost,
-            NAME, //
-        }, //
+        log::Tally, //
     },
     ndk::{
         abi::adapter::{
             ndk_face_close,
             open, //
         },
-        status::NtStatus, //
+        status::NtStatus,
+        tests::host::{
+            here,
+            Plan,
+            TestHost,
+            NAME, //
+        }, //
     },
     sys::{
         addr,

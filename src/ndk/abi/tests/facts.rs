@@ -3,7 +3,7 @@
 //! What an adapter tells of itself (ADPT-01, ADPT-03 to ADPT-06), and results as C has them
 //! (COMP-02, COMP-03, COMP-08).
 
-#[kernel::macros::kunit_tests(ndk_face_facts)]
+#[kernel::macros::kunit_tests(ndk_ndk_abi_tests_facts)]
 mod tests {
     use core::{
         ffi::c_void,
@@ -20,20 +20,18 @@ mod tests {
     use super::super::consumer::*;
     use crate::{
         bindings,
-        kunit::{
-            harness::wait_until,
-            ndk::host::{
-                Plan,
-                TestHost, //
-            }, //
-        },
+        kunit::harness::wait_until,
         ndk::{
             abi::adapter::{
                 ndk_face_close,
                 open, //
             },
             adapter::Limits,
-            status::NtStatus, //
+            status::NtStatus,
+            tests::host::{
+                Plan,
+                TestHost, //
+            }, //
         },
         sys::mdl::PAGE_SIZE, //
     };
@@ -86,7 +84,7 @@ mod tests {
         ];
         for (major, minor, expected) in table {
             let params = bindings::ndk_open_params {
-                name: crate::kunit::ndk::host::NAME.as_char_ptr().cast(),
+                name: crate::ndk::tests::host::NAME.as_char_ptr().cast(),
                 local_address: ptr::null(),
                 net: ptr::null_mut(),
                 version: bindings::ndk_version { major, minor },

@@ -2,7 +2,7 @@
 
 //! Tables, headers, output pointers and contexts (GEN-01 to GEN-05, GEN-09).
 
-#[kernel::macros::kunit_tests(ndk_face_tables)]
+#[kernel::macros::kunit_tests(ndk_ndk_abi_tests_tables)]
 mod tests {
     use core::{
         ffi::c_void,
@@ -20,16 +20,14 @@ mod tests {
     use super::super::consumer::*;
     use crate::{
         bindings,
-        kunit::{
-            harness::wait_until,
-            ndk::host::{
+        kunit::harness::wait_until,
+        ndk::{
+            adapter::Limits,
+            status::NtStatus,
+            tests::host::{
                 here,
                 Plan, //
             }, //
-        },
-        ndk::{
-            adapter::Limits,
-            status::NtStatus, //
         }, //
     };
 
@@ -83,7 +81,7 @@ mod tests {
             srq: 0,
             ..Limits::FULL
         };
-        let site = crate::kunit::ndk::host::TestHost::with(&plan)?;
+        let site = crate::ndk::tests::host::TestHost::with(&plan)?;
         let adapter = open_adapter(&site)?;
         // SAFETY: A live adapter.
         let table = unsafe { (*adapter).dispatch };

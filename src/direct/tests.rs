@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What two queue pairs of one host do to each other, through this transport.
+
+mod invalidate;
+mod message;
+mod refuse;
+mod rnr;
+mod volume;

@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Requests that name memory they may not use: which status each side gets, and what is left.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use crate::{
+    engine::{
+        domain::Domain,
+        memory::{
+            rights::Rights,
+            token::Token, //
+        },
+        status::Status,
+        work::{
+            Flags,
+            Remote,
+            Sge,
+            Work, //
+        }, //
+    },
+    kunit::{
+        buffer::{
+            Buffer,
+            ALL,
+            BASE, //
+        },
+        harness::{
+            same,
+            Bench,
+            End,
+            Plan, //
+        },
+        requests::SEND, //
+    }, //
+};
+
+/// The length of all buffers here.
+const LEN: usize = 64;
+
+/// Memory that a request must not reach.
+#[derive(Clone, Copy, Debug)]
+struct Bad {
+    token: Token,
+    addr: u64,
+    len: u32,
+}
+
+impl Bad {
+    fn sge(&self) -> Sge {
+        Sge::of(self.addr, self.len, self.token)
+    }
+
+    fn remote(&self) -> Remote {
+        Remote {
+            addr: self.addr,
+            token: self.token,
+        }
+    }
+}
+
+/// Every kind of bad memory at one end, with what keeps it alive.
+struct Traps {
+    list: KVec<Bad>,
+    _kept: [Arc<Buffer>; 3],
+}
+
+impl Traps {
+    fn new(end: &End) -> Result<Self> {
+        let good = end.buffer(LEN)?;
+        let not_yet = end.fast(LEN)?;
+        let elsewhere = Domain::new(end.device().clone(), GFP_KERNEL)?;
+        let foreign = Buffer::fixed(&elsewhere, LEN, ALL)?;
+        let token = good.token();
+        let other_key = Token::new(token.index(), token.key().wrapping_add(1));
+        let never_given = Token::new(Token::MAX_INDEX, token.key());
+        let mut list = KVec::new();
+        for token in [
+            other_key.ok_or(EINVAL)?,
+            never_given.ok_or(EINVAL)?,
+            not_yet.token(),
+            foreign.token(),
+        ] {
+            let (addr, len) = (BASE, 8);
+            list.push(Bad { token, addr, len }, GFP_KERNEL)?;
+        }
+        // CAST: a small number.
+        let len = LEN as u64;
+        for (addr, len) in [
+            (BASE - 1, 8),
+            (BASE - 8, 8),
+            (BASE + len - 7, 8),
+            (BASE + len, 8),
+            // The first wraps around when its end is worked out, the second is the longest message
+            // there is.
+            (u64::MAX, 8),
+            (BASE + 8, 1 << 31),
+        ] {
+            list.push(Bad { token, addr, len }, GFP_KERNEL)?;
+        }
+        Ok(Self {
+            list,
+            _kept: [good, not_yet, foreign],
+        })
+    }
+
+    fn are_untouched(&self) -> bool {
+        let mut all = self._kept.iter();
+        all.all(|b| b.is_blank(0, LEN) && b.has_clean_edges())
+    }
+}
+
+/// What an attempt does with bad memory.
+type ConnectParams = fn(&Attempt, &Bad) -> (Work, Sge);
+
+/// One attempt, over a connection of its own.
+struct Attempt {
+    bench: Bench,
+    near: Arc<Buffer>,
+    far: Arc<Buffer>,
+}
+
+impl Attempt {
+    fn new() -> Result<Self> {
+        Self::with(ALL, ALL)
+    }
+
+    /// With rights of the region at the far side, and of the queue pair there.
+    fn with(region: Rights, qp: Rights) -> Result<Self> {
+        let plan = Plan {
+            peer_rights: qp,
+            ..Plan::PLAIN
+        };
+        let bench = Bench::with(&Plan::PLAIN, &plan)?;
+        Ok(Self {
+            near: bench.a.buffer(LEN)?,
+            far: bench.b.buffer_with(LEN, region)?,
+            bench,
+        })
+    }
+
+    /// Returns true if the request ends so, a receive of the far side so, and everything else is
+    /// flushed.
+    fn ends(&self, work: Work, sge: Sge, request: Status, receive: Status) -> Result<bool> {
+        self.ends_into(self.far.whole(), work, sge, request, receive)
+    }
+
+    /// The same, with that list in the receive.
+    fn ends_into(
+        &self,
+        into: Sge,
+        work: Work,
+        sge: Sge,
+        request: Status,
+        receive: Status,
+    ) -> Result<bool> {
+        let (a, b) = (&self.bench.a, &self.bench.b);
+        b.receive(50, &[into])?;
+        b.receive(51, &[])?;
+        b.post(52, SEND, &[])?;
+        let flags = Flags::SIGNALED;
+        let posted = [(1, work, Some(sge)), (2, SEND, None), (3, SEND, None)]
+            .map(|(c, w, s)| a.qp.post(c, w, flags, s.into_iter()));
+        a.qp.ring_doorbell();
+        Ok(posted.iter().all(|p| p.is_ok())
+            && a.sends.brings(1, request)
+            && a.sends.brings_all(2..4, Status::Flushed)
+            && b.receives.brings(50, receive)
+            && b.receives.brings(51, Status::Flushed)
+            && b.sends.brings(52, Status::Flushed)
+            && a.sends.is_silent()
+            && b.receives.is_silent()
+            && self.bench.is_down())
+    }
+
+    /// Returns true if no byte came, on either side.
+    fn left_nothing(&self) -> bool {
+        [&self.near, &self.far]
+            .into_iter()
+            .all(|b| b.is_blank(0, LEN) && b.has_clean_edges())
+    }
+}
+
+/// Returns true if `ask` ends with these statuses for every kind of bad memory at its own or far
+/// side.
+fn all_end(ask: ConnectParams, at_far: bool, request: Status, receive: Status) -> Result<bool> {
+    let mut n = 0;
+    loop {
+        let attempt = Attempt::new()?;
+        let end = if at_far {
+            &attempt.bench.b
+        } else {
+            &attempt.bench.a
+        };
+        let traps = Traps::new(end)?;
+        let Some(bad) = traps.list.get(n) else {
+            return Ok(n > 0);
+        };
+        let (work, sge) = ask(&attempt, bad);
+        let fine = attempt.ends(work, sge, request, receive)?
+            && attempt.left_nothing()
+            && traps.are_untouched();
+        if !fine {
+            pr_err!("with {:?}\n", bad);
+            return Ok(false);
+        }
+        n += 1;
+    }
+}
+
+#[kernel::macros::kunit_tests(ndk_direct_tests_refuse)]
+mod tests {
+    use super::*;
+
+    use crate::{
+        engine::counters::Counter,
+        kunit::requests::*, //
+    };
+
+    const FETCH_ADD: fn(Remote) -> Work = |at| Work::FetchAdd { at, add: 1 };
+
+    const WRITES: Rights = Rights::LOCAL_WRITE.with(Rights::REMOTE_WRITE);
+    const READS: Rights = Rights::REMOTE_READ;
+    const ATOMICS: Rights = Rights::LOCAL_WRITE.with(Rights::REMOTE_ATOMIC);
+
+    #[test]
+    fn bad_memory_in_a_send_is_a_local_error() -> Result {
+        let ask: ConnectParams = |_, bad| (SEND, bad.sge());
+        assert!(all_end(ask, false, Status::LocalAccess, Status::Flushed)?);
+        Ok(())
+    }
+
+    #[test]
+    fn bad_memory_in_a_write_is_a_local_error() -> Result {
+        let ask: ConnectParams = |at, bad| (write(at.far.remote(0)), bad.sge());
+        assert!(all_end(ask, false, Status::LocalAccess, Status::Flushed)?);
+        Ok(())
+    }
+
+    #[test]
+    fn bad_memory_for_what_a_read_brings_is_a_local_error() -> Result {
+        let ask: ConnectParams = |at, bad| (read(at.far.remote(0)), bad.sge());
+        assert!(all_end(ask, false, Status::LocalAccess, Status::Flushed)?);
+        let ask: ConnectParams = |at, bad| (FETCH_ADD(at.far.remote(0)), bad.sge());
+        let attempt = Attempt::new()?;
+        let bad = Traps::new(&attempt.bench.a)?;
+        let (work, sge) = ask(&attempt, &bad.list[0]);
+        assert!(attempt.ends(work, sge, Status::LocalAccess, Status::Flushed)?);
+        // The word was not changed either.
+        assert!(attempt.left_nothing());
+        Ok(())
+    }
+
+    #[test]
+    fn bad_memory_in_a_receive_fails_both_sides() -> Result {
+        for n in 0..10 {
+            let attempt = Attempt::new()?;
+            let traps = Traps::new(&attempt.bench.b)?;
+            let bad = traps.list[n].sge();
+            let near = attempt.near.sge(0, 8);
+            let (ours, theirs) = (Status::RemoteOperation, Status::LocalAccess);
+            assert!(attempt.ends_into(bad, SEND, near, ours, theirs)?);
+            assert!(attempt.left_nothing() && traps.are_untouched());
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_second_element_is_looked_at_before_the_first_is_used() -> Result {
+        let bench = Bench::new()?;
+        let (source, sink) = (bench.a.filled(LEN, 71)?, bench.b.buffer(LEN)?);
+        let traps = Traps::new(&bench.b)?;
+        bench.b.receive(1, &[sink.sge(0, 8), traps.list[0].sge()])?;
+        bench.a.post(2, SEND, &[source.sge(0, 16)])?;
+        assert!(bench.a.sends.brings(2, Status::RemoteOperation));
+        assert!(bench.b.receives.brings(1, Status::LocalAccess));
+        assert!(sink.is_blank(0, LEN) && traps.are_untouched());
+        Ok(())
+    }
+
+    #[test]
+    fn an_element_that_no_byte_reaches_is_not_looked_at() -> Result {
+        let bench = Bench::new()?;
+        let (source, sink) = (bench.a.filled(LEN, 71)?, bench.b.buffer(LEN)?);
+        let far = Traps::new(&bench.b)?;
+        for len in [1, 8] {
+            for bad in &far.list {
+                sink.clear();
+                bench.b.receive(1, &[sink.sge(0, 8), bad.sge()])?;
+                bench.a.post(2, SEND, &[source.sge(0, len)])?;
+                assert!(bench.a.sends.brings(2, Status::Success));
+                assert!(bench.b.receives.brings(1, Status::Success));
+                assert!(sink.holds(0, len, 71, 0));
+            }
+        }
+        assert!(far.are_untouched());
+        Ok(())
+    }
+
+    #[test]
+    fn bad_memory_is_a_local_error_where_the_peer_allows_nothing_either() -> Result {
+        // In one part, and in more than one hold of the memory or one run takes.
+        for len in [8, 256 << 10, (256 << 10) + 1, 3 << 20] {
+            let attempt = Attempt::with(ALL, Rights::NONE)?;
+            let bad = Bad {
+                token: attempt.near.token(),
+                addr: BASE + 1,
+                len: len.max(LEN as u32),
+            };
+            let work = write(attempt.far.remote(0));
+            assert!(attempt.ends(work, bad.sge(), Status::LocalAccess, Status::Flushed)?);
+            assert!(attempt.left_nothing());
+            let refused = attempt.bench.b.counted(Counter::AccessRefused);
+            assert!(refused == 0);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn bad_memory_at_both_ends_of_a_write_is_a_local_error() -> Result {
+        for n in 0..10 {
+            let attempt = Attempt::new()?;
+            let (near, far) = (Traps::new(&attempt.bench.a)?, Traps::new(&attempt.bench.b)?);
+            let (work, sge) = (write(far.list[n].remote()), near.list[n].sge());
+            assert!(attempt.ends(work, sge, Status::LocalAccess, Status::Flushed)?);
+            assert!(attempt.left_nothing() && near.are_untouched() && far.are_untouched());
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn memory_without_local_write_takes_nothing() -> Result {
+        let attempt = Attempt::new()?;
+        let fixed = attempt.bench.a.buffer_with(LEN, READS)?;
+        let work = read(attempt.far.remote(0));
+        assert!(attempt.ends(work, fixed.sge(0, 8), Status::LocalAccess, Status::Flushed)?);
+        assert!(fixed.is_blank(0, LEN));
+        let attempt = Attempt::with(READS, ALL)?;
+        let near = attempt.near.sge(0, 8);
+        let (ours, theirs) = (Status::RemoteOperation, Status::LocalAccess);
+        assert!(attempt.ends(SEND, near, ours, theirs)? && attempt.left_nothing());
+        // It can be sent from.
+        let bench = Bench::new()?;
+        let fixed = bench.a.buffer_with(LEN, Rights::NONE)?;
+        bench.b.receive(1, &[bench.b.buffer(LEN)?.whole()])?;
+        bench.a.post(1, SEND, &[fixed.whole()])?;
+        assert!(bench.a.sends.brings(1, Status::Success));
+        Ok(())
+    }
+
+    #[test]
+    fn bad_memory_of_the_peer_is_refused_for_writes_reads_and_atomics() -> Result {
+        let asks: [ConnectParams; 4] = [
+            |at, bad| (write(bad.remote()), at.near.sge(0, 8)),
+            |at, bad| (write_immediate(bad.remote(), 1), at.near.sge(0, 8)),
+            |at, bad| (read(bad.remote()), at.near.sge(0, 8)),
+            |at, bad| (FETCH_ADD(bad.remote()), at.near.sge(0, 8)),
+        ];
+        for ask in asks {
+            // The last kind is bad because of its length, which is that of the list here.
+            for n in 0..9 {
+                let attempt = Attempt::new()?;
+                let traps = Traps::new(&attempt.bench.b)?;
+                let (work, sge) = ask(&attempt, &traps.list[n]);
+                assert!(attempt.ends(work, sge, Status::RemoteAccess, Status::Flushed)?);
+                assert!(attempt.left_nothing() && traps.are_untouched());
+                assert!(same(attempt.bench.b.counted(Counter::AccessRefused), 1));
+                assert!(same(attempt.bench.a.counted(Counter::AccessRefused), 0));
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_range_of_the_peer_is_checked_to_its_last_byte() -> Result {
+        for (at, len, fine) in [
+            (0, LEN, true),
+            (1, LEN - 1, true),
+            (LEN - 1, 1, true),
+            (1, LEN, false),
+            (LEN, 1, false),
+        ] {
+            for reading in [false, true] {
+                let attempt = Attempt::new()?;
+                let far = attempt.far.remote(at);
+                let work = if reading { read(far) } else { write(far) };
+                attempt.bench.a.post(1, work, &[attempt.near.sge(0, len)])?;
+                let status = if fine {
+                    Status::Success
+                } else {
+                    Status::RemoteAccess
+                };
+                assert!(attempt.bench.a.sends.brings(1, status));
+                assert!(attempt.left_nothing());
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn each_use_wants_its_own_right_of_the_region() -> Result {
+        // Rows: the right of the region; columns: may be written, read, changed atomically.
+        let table = [
+            (Rights::LOCAL_WRITE, [false, false, false]),
+            (WRITES, [true, false, false]),
+            (READS, [false, true, false]),
+            (ATOMICS, [false, false, true]),
+        ];
+        for (rights, row) in table {
+            for (work, fine) in [write, read, FETCH_ADD].into_iter().zip(row) {
+                // Once the region decides, once the queue pair.
+                for (region, qp) in [(rights, ALL), (ALL, rights)] {
+                    let attempt = Attempt::with(region, qp)?;
+                    let work = work(attempt.far.remote(8));
+                    attempt.bench.a.post(1, work, &[attempt.near.sge(0, 8)])?;
+                    let status = if fine {
+                        Status::Success
+                    } else {
+                        Status::RemoteAccess
+                    };
+                    assert!(attempt.bench.a.sends.brings(1, status));
+                    assert!(fine || attempt.left_nothing());
+                    assert!(fine || attempt.bench.is_down());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn rights_of_a_queue_pair_count_when_the_access_comes() -> Result {
+        let attempt = Attempt::with(ALL, Rights::NONE)?;
+        let (a, b) = (&attempt.bench.a, &attempt.bench.b);
+        b.qp.set_peer_rights(WRITES);
+        a.post(1, write(attempt.far.remote(0)), &[attempt.near.sge(0, 8)])?;
+        assert!(a.sends.brings(1, Status::Success));
+        b.qp.set_peer_rights(READS);
+        a.post(2, read(attempt.far.remote(0)), &[attempt.near.sge(0, 8)])?;
+        assert!(a.sends.brings(2, Status::Success));
+        a.post(3, write(attempt.far.remote(0)), &[attempt.near.sge(0, 8)])?;
+        assert!(a.sends.brings(3, Status::RemoteAccess));
+        Ok(())
+    }
+
+    #[test]
+    fn sends_need_no_right_of_a_peer() -> Result {
+        let attempt = Attempt::with(Rights::LOCAL_WRITE, Rights::NONE)?;
+        attempt.near.fill(72);
+        attempt.bench.b.receive(1, &[attempt.far.whole()])?;
+        attempt.bench.a.post(2, SEND, &[attempt.near.whole()])?;
+        assert!(attempt.bench.a.sends.brings(2, Status::Success));
+        assert!(attempt.far.holds(0, LEN, 72, 0));
+        Ok(())
+    }
+
+    #[test]
+    fn no_peer_gets_in_under_the_token_for_all_local_memory() -> Result {
+        for work in [write, read, FETCH_ADD] {
+            let attempt = Attempt::new()?;
+            let addr = attempt.far.run().addr() as u64;
+            let token = Token::LOCAL_MEMORY;
+            let work = work(Remote { addr, token });
+            let near = attempt.near.sge(0, 8);
+            assert!(attempt.ends(work, near, Status::RemoteAccess, Status::Flushed)?);
+            assert!(attempt.left_nothing());
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_refusal_in_the_middle_of_a_queue_stops_it_there() -> Result {
+        let attempt = Attempt::new()?;
+        let (a, far) = (&attempt.bench.a, &attempt.far);
+        attempt.near.fill(73);
+        let list = || [attempt.near.sge(0, 8)].into_iter();
+        let flags = Flags::SIGNALED;
+        for (context, at) in [(1, 0), (2, LEN), (3, 16)] {
+            assert!(a
+                .qp
+                .post(context, write(far.remote(at)), flags, list())
+                .is_ok());
+        }
+        a.qp.ring_doorbell();
+        assert!(a.sends.brings(1, Status::Success));
+        assert!(a.sends.brings(2, Status::RemoteAccess));
+        assert!(a.sends.brings(3, Status::Flushed));
+        assert!(far.holds(0, 8, 73, 0) && far.is_blank(8, LEN - 8) && far.has_clean_edges());
+        Ok(())
+    }
+}

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Connections on one host: who listens where, and how two queue pairs find each other.
+//!
+//! ```text
+//! active                          passive
+//! connect ---- Offer ----------->  request          (or Refused, Unreachable at once)
+//!                                  accept / reject
+//! reply(Ok)  <- both attached ->   established
+//! closed     <- either side, once each ->  closed
+//! ```
+//!
+//! Where both sides want it, the active side has the last word:
+//!
+//! ```text
+//! connect ---- Offer ----------->  request
+//!                                  accept / reject
+//! reply(Ok)  <------------------
+//! confirm / abandon ------------>                       (or withdraw, or nothing in time)
+//!            <- both attached ->   established / not_established
+//! ```
+//!
+//! A [`ConnectRequest`] is decided once: accepted, rejected, given up by the active side or timed
+//! out; what was accepted and waits for the active side ends once, too. Each side's [`Endpoint`]
+//! sees to it that `closed` comes once, and only after the connection was reported up.
+//!
+//! For an address that no listener of this host serves, [`ConnectionManager::submit`] says which
+//! error the user is owed. A transport for the wire will be asked at that point.
+//!
+//! Context: process, but for [`LinkOwner::disconnected`] and the timer. Lock order: `listeners`,
+//! then `open`; the state of an offer, who was notified of it, and the state of a side are leaves.
+//! Listeners are notified under `listeners`, all other events under none of them.
+
+mod address;
+mod endpoint;
+mod listener;
+mod request;
+#[cfg(ndk_kunit)]
+mod tests;
+
+use core::{
+    net::SocketAddr,
+    num::NonZeroUsize, //
+};
+
+use kernel::{
+    new_mutex,
+    new_spinlock_irq,
+    prelude::*,
+    rbtree::{
+        RBTree,
+        RBTreeNode, //
+    },
+    sync::{
+        Arc,
+        Mutex,
+        SpinLockIrq, //
+    }, //
+};
+
+pub(crate) use self::address::{
+    Reservation,
+    ReserveError,
+    Route, //
+};
+pub(crate) use self::listener::{
+    Listener,
+    ListenerEvents, //
+};
+pub(crate) use self::request::ConfirmError;
+pub(crate) use self::request::{
+    AcceptError,
+    ConnectRequest,
+    Gone, //
+};
+
+use self::address::AddressTable;
+
+use super::{
+    qp::QueuePair,
+    status::Status,
+    transport::{
+        ReadLimits,
+        Transport, //
+    }, //
+};
+
+/// Makes the transport between two queue pairs of this host. May sleep.
+pub(crate) type ConnectFn = fn(&Arc<QueuePair>, &Arc<QueuePair>) -> Result<Arc<dyn Transport>>;
+
+/// How long an offer may wait, in milliseconds.
+#[derive(Clone, Copy)]
+pub(crate) struct Timeouts {
+    /// For the passive side's answer.
+    pub(crate) answer_ms: u32,
+    /// For that answer when its listener is gone.
+    pub(crate) orphan_ms: u32,
+    /// For the active side's confirmation.
+    pub(crate) confirm_ms: u32,
+}
+
+impl Timeouts {
+    /// For real life.
+    pub(crate) const DEFAULT: Self = Self {
+        answer_ms: 60_000,
+        orphan_ms: 3_000,
+        confirm_ms: 60_000,
+    };
+}
+
+/// Why nobody listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListenError {
+    /// The address is in use on this device.
+    InUse,
+    /// No memory.
+    NoMemory,
+}
+
+/// What a connected or connecting side is notified. Any context; the face only passes it on.
+pub(crate) trait ConnectionEvents: Send + Sync {
+    /// To the active side: the answer. Told exactly once for each connect that was taken.
+    ///
+    /// An error when the answer could not be delivered. An answer that is a failure and carries no
+    /// data needs no memory, and is delivered always. Where [`ConnectParams::confirms`] and the
+    /// passive side waits for it, a success is only the passive side's consent.
+    fn reply(&self, answer: Result<ReadLimits, Status>, private_data: &[u8]) -> Result;
+    /// To the passive side: the connection that it accepted is up.
+    fn established(&self, limits: ReadLimits);
+    /// To a passive side that waits for the confirmation, in place of `established`: nothing comes
+    /// of what it accepted. `Timeout` when the active side did not confirm in time, else `Aborted`.
+    fn not_established(&self, _status: Status) {}
+    /// Returns true if this side, if it is the passive one, waits for the active side's
+    /// confirmation before it is connected. After such an accept exactly one of `established` and
+    /// `not_established` follows.
+    fn confirms(&self) -> bool {
+        false
+    }
+    /// The connection is gone, by the peer or by this side. Told exactly once after it was up; an
+    /// error when the event could not be delivered and has to be notified again.
+    fn closed(&self, by_peer: bool) -> Result;
+}
+
+/// Where connections are made.
+#[pin_data]
+pub(crate) struct ConnectionManager {
+    join: ConnectFn,
+    timeouts: Timeouts,
+    book: Arc<AddressTable>,
+    #[pin]
+    listeners: Mutex<KVec<Arc<Listener>>>,
+    /// Offers that nobody has decided on; numbers go up and are not used again.
+    #[pin]
+    open: SpinLockIrq<OpenOffers>,
+}
+
+struct OpenOffers {
+    offers: RBTree<NonZeroUsize, Arc<ConnectRequest>>,
+    next: NonZeroUsize,
+}
+
+/// Numbers that an offer has to itself: its own, and one for each time that a listener is notified.
+const NUMBERS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(0xFFFF);
+
+/// Returns true if listeners of several network namespaces may be at that address of one device:
+/// who they are for the connection manager keeps to itself.
+fn may_be_shared(at: &SocketAddr) -> bool {
+    at.ip().is_unspecified() || at.ip().is_loopback()
+}
+
+/// What the active side asks for.
+pub(crate) struct ConnectParams {
+    pub(crate) net: u64,
+    pub(crate) local: SocketAddr,
+    pub(crate) remote: SocketAddr,
+    /// Whether the remote address is one of this host, in this namespace.
+    pub(crate) remote_is_here: bool,
+    pub(crate) qp: Arc<QueuePair>,
+    pub(crate) limits: ReadLimits,
+    pub(crate) private_data: KVec<u8>,
+    pub(crate) events: Arc<dyn ConnectionEvents>,
+    /// Whether the active side wants to have the last word, by [`ConnectRequest::confirm`].
+    pub(crate) confirms: bool,
+    /// Whether a listener that has no room is asked again until the time for the answer is over;
+    /// else that is a refusal.
+    pub(crate) waits: bool,
+}
+
+impl ConnectionManager {
+    /// An cm without listeners. May sleep. `ENOMEM` when there is no memory.
+    pub(crate) fn new(join: ConnectFn, timeouts: Timeouts) -> Result<Arc<Self>> {
+        let book = AddressTable::new()?;
+        Arc::pin_init(
+            pin_init!(Self {
+                join,
+                timeouts,
+                book,
+                listeners <- new_mutex!(KVec::new()),
+                open <- new_spinlock_irq!(OpenOffers {
+                    offers: RBTree::new(),
+                    next: NUMBERS,
+                }),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Begins to listen. May sleep.
+    ///
+    /// Listeners of several devices may share an address: the connection manager listens on all
+    /// of them at a wildcard and at a loopback address, whoever has it, and does so for listeners
+    /// of any network namespace. [`ListenError::InUse`] for another address twice on one device,
+    /// and for an address that is reserved on this device.
+    pub(crate) fn listen(
+        &self,
+        net: u64,
+        at: SocketAddr,
+        events: KBox<dyn ListenerEvents>,
+    ) -> Result<Arc<Listener>, ListenError> {
+        self.add(net, at, None, events)
+    }
+
+    /// Begins to listen at an address that is reserved for this purpose; the listener keeps it.
+    /// May sleep. As [`ConnectionManager::listen`], but one reserved address has one listener.
+    pub(crate) fn listen_on(
+        &self,
+        held: Arc<Reservation>,
+        events: KBox<dyn ListenerEvents>,
+    ) -> Result<Arc<Listener>, ListenError> {
+        self.add(held.net(), held.addr(), Some(held), events)
+    }
+
+    fn add(
+        &self,
+        net: u64,
+        at: SocketAddr,
+        held: Option<Arc<Reservation>>,
+        events: KBox<dyn ListenerEvents>,
+    ) -> Result<Arc<Listener>, ListenError> {
+        let device = events.device();
+        let is_held = held.is_some();
+        let may_share = may_be_shared(&at);
+        let listener = Listener::new(net, at, self.next_number(), held, events)
+            .map_err(|_| ListenError::NoMemory)?;
+        let mut listeners = self.listeners.lock();
+        let is_taken = listeners
+            .iter()
+            .any(|l| l.is_at(device, net, &at) && (!may_share || (is_held && l.is_held())));
+        if is_taken || (!is_held && self.book.is_reserved(device, net, &at)) {
+            return Err(ListenError::InUse);
+        }
+        let pushed = listeners.push(listener.clone(), GFP_KERNEL);
+        pushed.map_err(|_| ListenError::NoMemory)?;
+        Ok(listener)
+    }
+
+    /// Ends listening: no request is notified after this returned.
+    ///
+    /// Requests that were notified may still be answered, but not much later: the consumer may
+    /// never have heard of them, for the connection manager drops what it did not deliver until
+    /// then.
+    pub(crate) fn unlisten(&self, listener: &Arc<Listener>) {
+        let mut listeners = self.listeners.lock();
+        listeners.retain(|l| !Arc::ptr_eq(l, listener));
+        drop(listeners);
+        listener.end();
+        let open = self.open.lock();
+        for offer in open.offers.values().filter(|o| o.was_told(listener)) {
+            offer.answer_within(self.timeouts.orphan_ms);
+        }
+    }
+}
+
+impl ConnectionManager {
+    /// Makes an offer, to be submitted, that can be found by its number until it is decided. May
+    /// sleep. `ENOMEM` when there is no memory.
+    ///
+    /// An offer keeps what both sides are notified through: a side that keeps the offer lets go of
+    /// it when it is of no more use.
+    pub(crate) fn make_offer(self: &Arc<Self>, ask: ConnectParams) -> Result<Arc<ConnectRequest>> {
+        let offer = ConnectRequest::new(ask, self.clone(), self.next_number())?;
+        let node = RBTreeNode::new(offer.number, offer.clone(), GFP_KERNEL)?;
+        // Nothing has that number.
+        let _ = self.open.lock().offers.insert(node);
+        Ok(offer)
+    }
+
+    /// A number that was not used before, as are the [`NUMBERS`] from there on.
+    fn next_number(&self) -> NonZeroUsize {
+        let mut open = self.open.lock();
+        let number = open.next;
+        // OVERFLOW: 2^48 connects.
+        open.next = number.saturating_add(NUMBERS.get());
+        number
+    }
+
+    /// The offer with that number, if nobody has decided on it. Any context.
+    pub(crate) fn offer(&self, number: NonZeroUsize) -> Option<Arc<ConnectRequest>> {
+        let open = self.open.lock();
+        open.offers.get(&number).cloned()
+    }
+
+    /// The offer whose [`ConnectRequest::request`] is that number, if nobody has decided on it. Any
+    /// context.
+    pub(crate) fn request(&self, number: NonZeroUsize) -> Option<Arc<ConnectRequest>> {
+        let first = NonZeroUsize::new(number.get() & !(NUMBERS.get() - 1))?;
+        let offer = self.offer(first)?;
+        (offer.request() == Some(number)).then_some(offer)
+    }
+
+    /// Forgets an offer that was decided.
+    fn close_offer(&self, number: NonZeroUsize) {
+        let mut open = self.open.lock();
+        let gone = open.offers.remove_node(&number);
+        drop(open);
+        drop(gone);
+    }
+}

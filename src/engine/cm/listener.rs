@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Listener`]: who waits for connections where, and which one is notified of an offer.
+//!
+//! An offer goes to the listener that fits best, and to the first of those that fit alike. One that
+//! has no room for it is asked again, for as long as there is time for the answer. One whose
+//! consumer cannot take it passes it on to the next: the connection manager listens on all devices
+//! for each network namespace and does not say for which, but it sees to it that a consumer is
+//! asked in its own namespace alone.
+
+#[cfg(ndk_kunit)]
+mod tests;
+
+use core::{
+    cmp::Reverse,
+    net::{
+        IpAddr,
+        SocketAddr, //
+    },
+    num::NonZeroUsize, //
+};
+
+use kernel::{
+    new_spinlock_irq,
+    prelude::*,
+    sync::{
+        atomic::{
+            Acquire,
+            AtomicFlag,
+            Release, //
+        },
+        Arc,
+        SpinLockIrq, //
+    }, //
+};
+
+use super::{
+    ConnectParams,
+    ConnectRequest,
+    ConnectionManager,
+    Gone,
+    Reservation,
+    NUMBERS, //
+};
+use crate::engine::status::Status;
+
+/// What a listener is notified.
+pub(crate) trait ListenerEvents: Send + Sync {
+    /// Somebody wants to connect. Process context, under a mutex.
+    ///
+    /// `ENOMEM` when there is no room for the request now: it may come again, see
+    /// [`ConnectParams::waits`]. Another error turns the peer away.
+    fn request(&self, offer: Arc<ConnectRequest>) -> Result;
+    /// A number that tells the device of this listener from all others.
+    fn device(&self) -> usize;
+    /// Returns true if the device of this listener has the address `ip`.
+    fn has_addr(&self, ip: IpAddr) -> bool;
+    /// Returns true if this listener may be asked for other addresses of this host than its device
+    /// has.
+    fn serves_others(&self) -> bool {
+        true
+    }
+    /// Returns true if this listener, if it is at the IPv6 wildcard, serves IPv4, too.
+    fn is_dual(&self) -> bool {
+        false
+    }
+    /// A number by which the face knows the consumer of this listener, if it wants to.
+    fn consumer(&self) -> Option<usize> {
+        None
+    }
+    /// A request was turned away, by the consumer or for want of room.
+    fn turned_away(&self) {}
+}
+
+/// Somebody who waits for connections at an address.
+#[pin_data]
+pub(crate) struct Listener {
+    /// Identifies the network namespace of the device.
+    net: u64,
+    /// The address; an unspecified one stands for all addresses of the device.
+    at: SocketAddr,
+    /// Who began to listen earlier has a lower one.
+    number: NonZeroUsize,
+    /// What keeps the address for this listener, if anything does, as long as it listens.
+    #[pin]
+    held: SpinLockIrq<Option<Arc<Reservation>>>,
+    is_over: AtomicFlag,
+    events: KBox<dyn ListenerEvents>,
+}
+
+impl Listener {
+    pub(super) fn new(
+        net: u64,
+        at: SocketAddr,
+        number: NonZeroUsize,
+        held: Option<Arc<Reservation>>,
+        events: KBox<dyn ListenerEvents>,
+    ) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                net,
+                at,
+                number,
+                held <- new_spinlock_irq!(held),
+                is_over: AtomicFlag::new(false),
+                events,
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Who is notified.
+    pub(super) fn events(&self) -> &dyn ListenerEvents {
+        &*self.events
+    }
+
+    /// Returns true if that device listens here at that address.
+    pub(super) fn is_at(&self, device: usize, net: u64, at: &SocketAddr) -> bool {
+        self.net == net && self.at == *at && self.events.device() == device
+    }
+
+    /// Returns true if the address was reserved for it.
+    pub(super) fn is_held(&self) -> bool {
+        self.held.lock().is_some()
+    }
+
+    /// It listens no more. An offer may keep it for longer.
+    pub(super) fn end(&self) {
+        self.is_over.store(true, Release);
+        let held = self.held.lock().take();
+        drop(held);
+    }
+
+    /// How well the listener fits a destination, if it does.
+    ///
+    /// One at an unspecified address serves addresses of this host alone.
+    fn rank(&self, ask: &ConnectParams) -> Option<Rank> {
+        let (at, to) = (self.at.ip(), ask.remote.ip());
+        if self.net != ask.net || self.at.port() != ask.remote.port() {
+            return None;
+        }
+        let same_family = at.is_ipv4() == to.is_ipv4();
+        let exact = match at.is_unspecified() {
+            false if at == to => true,
+            true if same_family || (to.is_ipv4() && self.events.is_dual()) => false,
+            true | false => return None,
+        };
+        let own = self.events.has_addr(to);
+        let serves = own || (self.events.serves_others() && (exact || ask.remote_is_here));
+        serves.then_some(Rank {
+            exact,
+            own,
+            same_family,
+            first: Reverse(self.number),
+        })
+    }
+}
+
+/// How well a listener fits a destination; what comes first counts most.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    /// It is at the address, not at a wildcard.
+    exact: bool,
+    /// Its device has the address.
+    own: bool,
+    /// It is not one at the IPv6 wildcard that serves IPv4, too.
+    same_family: bool,
+    /// It began to listen earlier.
+    first: Reverse<NonZeroUsize>,
+}
+
+/// A listener that was notified of an offer.
+struct Asked {
+    listener: Arc<Listener>,
+    rank: Rank,
+    /// Names the offer for this listener: an answer that comes late answers no other one's.
+    number: NonZeroUsize,
+}
+
+/// Who is asked, and who has been.
+#[derive(Default)]
+pub(super) struct Asking {
+    /// Was told last, and has not passed the offer on.
+    now: Option<Asked>,
+    /// The listeners of this rank and above have.
+    passed: Option<Rank>,
+    /// The next one had no room, and is to be asked again.
+    is_waiting: bool,
+    /// How often one was notified.
+    count: usize,
+}
+
+impl ConnectRequest {
+    /// Names the offer for the listener that was notified last, as long as it is not decided.
+    pub(crate) fn request(&self) -> Option<NonZeroUsize> {
+        self.asking.lock().now.as_ref().map(|asked| asked.number)
+    }
+
+    /// The listener that was notified last.
+    pub(super) fn listener(&self) -> Option<Arc<Listener>> {
+        let asking = self.asking.lock();
+        asking.now.as_ref().map(|asked| asked.listener.clone())
+    }
+
+    /// The number by which the face knows the consumer of the listener that was notified last, if
+    /// that was notified with this number.
+    pub(crate) fn consumer(&self, number: NonZeroUsize) -> Option<usize> {
+        let asking = self.asking.lock();
+        let asked = asking.now.as_ref().filter(|asked| asked.number == number);
+        let listener = asked.map(|asked| asked.listener.clone());
+        drop(asking);
+        listener?.events.consumer()
+    }
+
+    /// Returns true if that listener was notified last.
+    pub(super) fn was_told(&self, listener: &Arc<Listener>) -> bool {
+        let asking = self.asking.lock();
+        let now = asking.now.as_ref();
+        now.is_some_and(|asked| Arc::ptr_eq(&asked.listener, listener))
+    }
+
+    /// Returns true if the listener that was notified last has ended without an answer; its number
+    /// then.
+    pub(super) fn orphaned(&self) -> Option<NonZeroUsize> {
+        let asking = self.asking.lock();
+        let asked = asking.now.as_ref()?;
+        asked.listener.is_over.load(Acquire).then_some(asked.number)
+    }
+
+    /// Names the offer for the next listener; `None` after more of them than time is for.
+    fn next_request(&self) -> Option<NonZeroUsize> {
+        let mut asking = self.asking.lock();
+        asking.count += 1;
+        let number = self.number.checked_add(asking.count)?;
+        (asking.count < NUMBERS.get()).then_some(number)
+    }
+
+    /// Tells a listener.
+    fn notify(self: &Arc<Self>, asked: Asked) -> Result {
+        let listener = asked.listener.clone();
+        self.asking.lock().now = Some(asked);
+        listener.events.request(self.clone())
+    }
+
+    /// The listener that was to be notified had no room, and never heard of it: it is asked again.
+    fn wait_for_room(self: &Arc<Self>) {
+        let mut asking = self.asking.lock();
+        let full = asking.now.take();
+        asking.is_waiting = true;
+        drop(asking);
+        drop(full);
+        self.ask_again();
+    }
+
+    /// The listener that was notified with that number will not answer.
+    fn take_asked(&self, number: NonZeroUsize) -> Option<Asked> {
+        let mut asking = self.asking.lock();
+        let asked = asking.now.take_if(|asked| asked.number == number)?;
+        asking.passed = Some(asked.rank);
+        Some(asked)
+    }
+}
+
+impl ConnectionManager {
+    /// Takes an offer to a listener, or answers it.
+    pub(crate) fn submit(&self, offer: &Arc<ConnectRequest>) {
+        offer.answer_within(self.timeouts.answer_ms);
+        let nobody = match offer.ask.remote_is_here {
+            true => Status::Refused,
+            false => Status::Unreachable,
+        };
+        self.tell_next(offer, None, nobody);
+    }
+
+    /// The listener that was notified with that number cannot take the offer, for a reason that
+    /// does not concern others: the next one is notified, or the offer answered with `nobody` where
+    /// there is none. Process context.
+    pub(crate) fn pass_on(
+        &self,
+        offer: &Arc<ConnectRequest>,
+        number: NonZeroUsize,
+        nobody: Status,
+    ) -> Result<(), Gone> {
+        let last = offer.take_asked(number).ok_or(Gone)?;
+        self.tell_next(offer, Some(last), nobody);
+        Ok(())
+    }
+
+    /// Asks again, if somebody had no room; or the next one, if the last has ended and not answered
+    /// in time. Process context.
+    pub(super) fn go_on(&self, offer: &Arc<ConnectRequest>) {
+        let was_waiting = core::mem::take(&mut offer.asking.lock().is_waiting);
+        if was_waiting {
+            self.tell_next(offer, None, Status::Refused);
+        } else if let Some(number) = offer.orphaned().filter(|_| offer.is_late()) {
+            offer.answer_within(self.timeouts.answer_ms);
+            let _ = self.pass_on(offer, number, Status::Timeout);
+        }
+    }
+
+    /// Tells the best of the listeners that have not passed the offer on; `last` was the last that
+    /// did.
+    fn tell_next(&self, offer: &Arc<ConnectRequest>, last: Option<Asked>, nobody: Status) {
+        let (status, refuses) = match self.try_next(offer) {
+            Some((_, Ok(()))) => return,
+            Some((_, Err(why))) if why == ENOMEM && offer.ask.waits => {
+                return offer.wait_for_room();
+            }
+            Some((listener, Err(_))) => (Status::Refused, Some(listener)),
+            None => {
+                let last = last.filter(|_| nobody == Status::Refused);
+                (nobody, last.map(|asked| asked.listener))
+            }
+        };
+        if let (true, Some(listener)) = (offer.decide(status, &[]), refuses) {
+            listener.events.turned_away();
+        }
+    }
+
+    fn try_next(&self, offer: &Arc<ConnectRequest>) -> Option<(Arc<Listener>, Result)> {
+        // Requests are notified under this lock, so that none comes after `unlisten`.
+        let listeners = self.listeners.lock();
+        if !offer.is_open() {
+            return None;
+        }
+        let passed = offer.asking.lock().passed;
+        let ranked = listeners
+            .iter()
+            .filter_map(|l| Some((l.rank(&offer.ask)?, l)));
+        let left = ranked.filter(|(rank, _)| passed.is_none_or(|p| *rank < p));
+        let (rank, listener) = left.max_by_key(|(rank, _)| *rank)?;
+        let asked = Asked {
+            listener: listener.clone(),
+            rank,
+            number: offer.next_request()?,
+        };
+        Some((listener.clone(), offer.notify(asked)))
+    }
+}

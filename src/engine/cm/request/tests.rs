@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Connections in two steps: the passive side accepts, the active side confirms.
+
+#[kernel::macros::kunit_tests(ndk_engine_cm_request)]
+mod tests {
+    use kernel::{
+        prelude::*,
+        sync::Arc, //
+    };
+
+    use crate::{
+        engine::{
+            cm::{
+                AcceptError,
+                ConfirmError,
+                ConnectRequest,
+                Timeouts, //
+            },
+            counters::Counter,
+            qp::state::State,
+            status::Status, //
+        },
+        kunit::{
+            connection_fixture::*,
+            harness::{
+                same,
+                settle,
+                wait_until, //
+            },
+            requests::*, //
+        },
+        sys::timer::Expires, //
+    };
+
+    /// An offer that both sides want in two steps, and that was accepted.
+    fn accepted(
+        town: &ConnectionFixture,
+        active: &Arc<Told>,
+        passive: &Arc<Told>,
+    ) -> Result<Arc<ConnectRequest>> {
+        let door = town.open()?;
+        let offer = town.connect_in_two_steps(active)?;
+        town.accept(&door.offer()?, passive)?;
+        Ok(offer)
+    }
+
+    /// What somebody does to a wait; returns true if it ended by that.
+    type End = fn(&ConnectRequest) -> bool;
+
+    /// The states of both queue pairs.
+    fn states(town: &ConnectionFixture) -> (State, State) {
+        (town.active.qp.state(), town.passive.qp.state())
+    }
+
+    const UNCONNECTED: (State, State) = (State::Init, State::Init);
+    const CONNECTED: (State, State) = (State::Connected, State::Connected);
+
+    #[test]
+    fn nothing_is_connected_before_the_confirmation() -> Result {
+        let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::patient()?);
+        let offer = accepted(&town, &active, &passive)?;
+        let answer = Answer {
+            status: Ok((3, 5)),
+            data: (*b"welcome\0", 7),
+        };
+        assert!(same(active.answer(), Some(answer)) && same(active.replies.get(), 1));
+        assert!(same(passive.status(), None));
+        assert!(same(states(&town), UNCONNECTED));
+        assert!(same(town.active.counted(Counter::Connects), 0));
+        assert!(town.cm.offer(offer.number()).is_none());
+
+        assert!(same(offer.confirm(), Ok(())));
+        assert!(same(states(&town), CONNECTED));
+        assert!(same(passive.status(), Some(Ok((5, 3)))));
+        assert!(same(passive.established.get(), 1) && same(active.replies.get(), 1));
+        assert!(same(town.active.counted(Counter::Connects), 1));
+        assert!(same(town.passive.counted(Counter::Accepts), 1));
+        town.passive.receive(1, &[])?;
+        town.active.post(2, SEND, &[])?;
+        assert!(town.active.sends.brings(2, Status::Success));
+        assert!(town.passive.receives.brings(1, Status::Success));
+        Ok(())
+    }
+
+    #[test]
+    fn a_connection_that_was_confirmed_is_out_of_reach_of_the_offer() -> Result {
+        let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::patient()?);
+        let offer = accepted(&town, &active, &passive)?;
+        assert!(same(offer.confirm(), Ok(())));
+        assert!(!offer.abandon() && !offer.withdraw());
+        assert!(same(offer.confirm(), Ok(())));
+        assert!(same(states(&town), CONNECTED));
+        assert!(same(passive.established.get(), 1) && same(passive.not_established.get(), 0));
+        town.passive.qp.fail();
+        for notified in [&active, &passive] {
+            assert!(wait_until(|| notified.closed.get() == 1));
+        }
+        assert!(same(offer.confirm(), Err(ConfirmError::Gone)));
+        settle(town.active.device());
+        assert!(same((active.closed.get(), passive.closed.get()), (1, 1)));
+        Ok(())
+    }
+
+    #[test]
+    fn where_one_side_does_not_wait_both_are_connected_at_once() -> Result {
+        for (asks, waits) in [(true, false), (false, true)] {
+            let (town, active) = (ConnectionFixture::new()?, Told::new()?);
+            let passive = Told::with(Habits {
+                confirms: waits,
+                ..Habits::default()
+            })?;
+            let door = town.open()?;
+            let offer = match asks {
+                true => town.connect_in_two_steps(&active)?,
+                false => town.connect(&active)?,
+            };
+            town.accept(&door.offer()?, &passive)?;
+            assert!(same(states(&town), CONNECTED));
+            assert!(same(active.status(), Some(Ok((3, 5)))));
+            assert!(same(passive.established.get(), 1));
+            assert!(!offer.withdraw() && !offer.abandon());
+            assert!(same(offer.confirm(), Ok(())));
+            town.passive.qp.fail();
+            assert!(wait_until(|| active.closed.get() == 1));
+            assert!(same(offer.confirm(), Err(ConfirmError::Gone)));
+            assert!(same(passive.not_established.get(), 0));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_wait_that_ends_is_told_once_and_may_be_followed_by_another() -> Result {
+        let quick = Timeouts {
+            confirm_ms: 20,
+            ..Timeouts::DEFAULT
+        };
+        let ends: [(Timeouts, End, Status, ConfirmError); 3] = [
+            (
+                Timeouts::DEFAULT,
+                ConnectRequest::abandon,
+                Status::Aborted,
+                ConfirmError::Gone,
+            ),
+            (
+                Timeouts::DEFAULT,
+                ConnectRequest::withdraw,
+                Status::Aborted,
+                ConfirmError::Gone,
+            ),
+            (quick, |_| true, Status::Timeout, ConfirmError::TimedOut),
+        ];
+        for (timeouts, end, status, why) in ends {
+            let (town, active, passive) = (
+                ConnectionFixture::with(timeouts)?,
+                Told::new()?,
+                Told::patient()?,
+            );
+            let offer = accepted(&town, &active, &passive)?;
+            assert!(end(&offer));
+            assert!(wait_until(|| passive.not_established.get() == 1));
+            assert!(same(passive.status(), Some(Err(status))));
+            assert!(!offer.abandon() && !offer.withdraw());
+            assert!(same(offer.confirm(), Err(why)));
+            settle(town.active.device());
+            assert!(same(active.replies.get(), 1) && same(active.closed.get(), 0));
+            assert!(same(
+                (passive.not_established.get(), passive.established.get()),
+                (1, 0)
+            ));
+            assert!(same(passive.closed.get(), 0));
+            assert!(same(town.active.counted(Counter::ConnectFailures), 1));
+            assert!(same(states(&town), UNCONNECTED));
+            // A side that does not wait, so that the quick timer has no say.
+            let passive = Told::new()?;
+            let door = Door::new(HERE, false)?;
+            town.listen(at(HERE, PORT + 1), &door)?;
+            let mut ask = town.ask(&active)?;
+            ask.remote = at(HERE, PORT + 1);
+            town.submit(ask)?;
+            town.accept(&door.offer()?, &passive)?;
+            assert!(same(states(&town), CONNECTED));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_was_not_accepted_cannot_be_confirmed() -> Result {
+        let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::patient()?);
+        let door = town.open()?;
+        let offer = town.connect_in_two_steps(&active)?;
+        assert!(same(offer.confirm(), Err(ConfirmError::NotReady)));
+        assert!(!offer.withdraw());
+        town.accept(&door.offer()?, &passive)?;
+        assert!(same(offer.confirm(), Ok(())));
+
+        let (town, active) = (ConnectionFixture::new()?, Told::new()?);
+        let door = town.open()?;
+        let offer = town.connect_in_two_steps(&active)?;
+        assert!(door.offer()?.reject(&[]).is_ok());
+        assert!(same(offer.confirm(), Err(ConfirmError::NotReady)));
+        assert!(same(states(&town), UNCONNECTED));
+        Ok(())
+    }
+
+    #[test]
+    fn a_queue_pair_that_is_not_ready_to_accept_refuses_the_peer() -> Result {
+        let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::patient()?);
+        let door = town.open()?;
+        let offer = town.connect_in_two_steps(&active)?;
+        town.passive.qp.modify(State::Reset)?;
+        let result = town.try_accept(&door.offer()?, &passive);
+        assert!(same(result, Err(AcceptError::NotReady)));
+        assert!(same(active.status(), Some(Err(Status::Refused))));
+        assert!(same(active.replies.get(), 1) && same(passive.status(), None));
+        assert!(same(offer.confirm(), Err(ConfirmError::NotReady)));
+        Ok(())
+    }
+
+    #[test]
+    fn a_queue_pair_that_went_before_the_confirmation_ends_the_attempt() -> Result {
+        for (passive_goes, why) in [(true, ConfirmError::Gone), (false, ConfirmError::NotReady)] {
+            let (town, active, passive) =
+                (ConnectionFixture::new()?, Told::new()?, Told::patient()?);
+            let offer = accepted(&town, &active, &passive)?;
+            match passive_goes {
+                true => town.passive.qp.fail(),
+                false => town.active.qp.fail(),
+            }
+            assert!(same(offer.confirm(), Err(why)));
+            assert!(same(offer.confirm(), Err(why)));
+            assert!(same(passive.status(), Some(Err(Status::Aborted))));
+            settle(town.active.device());
+            assert!(same(
+                (passive.not_established.get(), passive.established.get()),
+                (1, 0)
+            ));
+            assert!(same((active.closed.get(), passive.closed.get()), (0, 0)));
+            assert!(same(active.replies.get(), 1));
+            assert!(same(town.active.counted(Counter::ConnectFailures), 1));
+            assert!(same(town.active.counted(Counter::Connects), 0));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_consent_that_the_active_side_never_hears_comes_to_nothing() -> Result {
+        let (town, active, passive) = (ConnectionFixture::new()?, Told::deaf(1)?, Told::patient()?);
+        let offer = accepted(&town, &active, &passive)?;
+        assert!(same(active.status(), Some(Err(Status::Aborted))));
+        assert!(same(active.replies.get(), 2));
+        assert!(same(passive.status(), Some(Err(Status::Aborted))));
+        assert!(same(passive.not_established.get(), 1));
+        assert!(same(offer.confirm(), Err(ConfirmError::Gone)));
+        assert!(same(states(&town), UNCONNECTED));
+        Ok(())
+    }
+
+    #[test]
+    fn an_active_side_that_gives_up_while_it_is_accepted_is_not_waited_for() -> Result {
+        let (town, active) = (ConnectionFixture::new()?, Told::new()?);
+        let door = town.open()?;
+        let offer = town.connect_in_two_steps(&active)?;
+        let passive = Told::with(Habits {
+            confirms: true,
+            abandons: Some(offer.clone()),
+            ..Habits::default()
+        })?;
+        let result = town.try_accept(&door.offer()?, &passive);
+        assert!(same(result, Err(AcceptError::Gone)));
+        assert!(same(active.replies.get(), 1));
+        assert!(active.status().is_some_and(|s| s.is_err()));
+        assert!(same(passive.status(), None));
+        assert!(same(states(&town), UNCONNECTED));
+        Ok(())
+    }
+
+    #[test]
+    fn an_end_while_the_passive_side_hears_of_the_connection_is_told_after_it() -> Result {
+        let (town, active) = (ConnectionFixture::new()?, Told::new()?);
+        let passive = Told::with(Habits {
+            confirms: true,
+            victim: Some(town.passive.qp.clone()),
+            ..Habits::default()
+        })?;
+        let offer = accepted(&town, &active, &passive)?;
+        assert!(same(offer.confirm(), Ok(())));
+        for notified in [&active, &passive] {
+            assert!(wait_until(|| notified.closed.get() == 1));
+        }
+        settle(town.active.device());
+        assert!(same((active.closed.get(), passive.closed.get()), (1, 1)));
+        assert!(same(
+            (active.closed_by_peer.get(), passive.closed_by_peer.get()),
+            (1, 0)
+        ));
+        Ok(())
+    }
+
+    #[test]
+    fn a_timer_that_comes_too_early_ends_no_wait() -> Result {
+        let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::patient()?);
+        let offer = accepted(&town, &active, &passive)?;
+        // As the one for the answer does when it has run out while the answer came.
+        ConnectRequest::expired(offer.clone());
+        assert!(same(passive.status(), None) && same(active.replies.get(), 1));
+        assert!(same(offer.confirm(), Ok(())));
+        ConnectRequest::expired(offer);
+        assert!(same(states(&town), CONNECTED) && same(active.replies.get(), 1));
+        Ok(())
+    }
+}

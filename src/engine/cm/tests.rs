@@ -1,0 +1,590 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Connections on one host: who is asked, what is agreed on, and who is notified what, how often.
+
+#[kernel::macros::kunit_tests(ndk_engine_cm)]
+mod tests {
+    use core::net::{
+        IpAddr,
+        Ipv6Addr, //
+    };
+
+    use kernel::{
+        prelude::*,
+        sync::Arc, //
+    };
+
+    use crate::{
+        direct,
+        engine::{
+            cm::{
+                ConnectRequest,
+                Gone,
+                Timeouts, //
+            },
+            counters::Counter,
+            qp::state::State,
+            status::Status,
+            transport::ReadLimits, //
+        },
+        kunit::{
+            connection_fixture::*,
+            harness::{
+                same,
+                settle,
+                sleep,
+                wait_until, //
+            },
+            requests::*, //
+        }, //
+    };
+
+    /// What somebody does with an offer.
+    type Way = fn(&ConnectionFixture, &Arc<ConnectRequest>) -> Result;
+
+    fn reject(offer: &ConnectRequest) -> Result {
+        offer.reject(&[]).map_err(|Gone| ECONNABORTED)
+    }
+
+    #[test]
+    fn a_request_carries_what_the_active_side_said() -> Result {
+        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
+        let door = town.open()?;
+        town.connect(&notified)?;
+        let offer = door.offer()?;
+        assert!(offer.private_data() == b"please");
+        assert!(offer.active_addr() == at(ELSEWHERE, 1234));
+        assert!(offer.passive_addr() == at(HERE, PORT));
+        assert!(same(
+            (offer.limits().inbound, offer.limits().outbound),
+            (3, 7)
+        ));
+        assert!(same(notified.replies.get(), 0));
+        offer.abandon();
+        Ok(())
+    }
+
+    #[test]
+    fn an_accepted_request_connects_both_sides_and_tells_each_once() -> Result {
+        let (active, passive) = (Told::new()?, Told::new()?);
+        let town = connected(&active, &passive)?;
+        // Each reads no more than it asked for, and no more than the other serves.
+        let answer = Answer {
+            status: Ok((3, 5)),
+            data: (*b"welcome\0", 7),
+        };
+        assert!(same(active.answer(), Some(answer)));
+        assert!(same(passive.status(), Some(Ok((5, 3)))));
+        assert!(same(
+            (active.replies.get(), active.established.get()),
+            (1, 0)
+        ));
+        assert!(same(
+            (passive.replies.get(), passive.established.get()),
+            (0, 1)
+        ));
+        town.passive.receive(1, &[])?;
+        town.active.post(2, SEND, &[])?;
+        assert!(town.active.sends.brings(2, Status::Success));
+        assert!(town.passive.receives.brings(1, Status::Success));
+        assert!(same(town.active.counted(Counter::Connects), 1));
+        assert!(same(town.passive.counted(Counter::Accepts), 1));
+        assert!(same(active.closed.get() + passive.closed.get(), 0));
+        Ok(())
+    }
+
+    #[test]
+    fn limits_of_zero_are_kept() -> Result {
+        let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::new()?);
+        let door = town.open()?;
+        let mut ask = town.ask(&active)?;
+        ask.limits = ReadLimits {
+            inbound: 0,
+            outbound: 4,
+        };
+        town.submit(ask)?;
+        let limits = ReadLimits {
+            inbound: 6,
+            outbound: 6,
+        };
+        let offer = door.offer()?;
+        assert!(offer
+            .accept(&town.passive.qp, limits, &[], passive.clone())
+            .is_ok());
+        assert!(same(active.status(), Some(Ok((0, 4)))));
+        assert!(same(passive.status(), Some(Ok((4, 0)))));
+        let memory = town.active.buffer(8)?;
+        let sink = town.passive.buffer(8)?;
+        town.passive
+            .post(1, read(memory.remote(0)), &[sink.whole()])?;
+        assert!(town.passive.sends.brings(1, Status::LocalOperation));
+        Ok(())
+    }
+
+    #[test]
+    fn where_nobody_listens_the_answer_says_whether_the_address_is_of_this_host() -> Result {
+        for (here, status) in [(true, Status::Refused), (false, Status::Unreachable)] {
+            let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
+            let mut ask = town.ask(&notified)?;
+            ask.remote_is_here = here;
+            town.submit(ask)?;
+            assert!(same(notified.status(), Some(Err(status))));
+            assert!(same(notified.replies.get(), 1));
+            assert!(same(town.active.counted(Counter::ConnectFailures), 1));
+            // It may be tried again.
+            let door = town.open()?;
+            town.connect(&notified)?;
+            town.accept(&door.offer()?, &Told::new()?)?;
+            assert!(same(notified.status(), Some(Ok((3, 5)))));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn only_a_listener_of_that_network_port_and_family_is_asked() -> Result {
+        for (net, to) in [
+            (NET + 1, at(HERE, PORT)),
+            (NET, at(HERE, PORT + 1)),
+            (NET, at(ELSEWHERE, PORT)),
+            (NET, at(ANY6, PORT)),
+        ] {
+            let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
+            let door = Door::new(HERE, false)?;
+            let events = KBox::new(DoorEvents(door.clone()), GFP_KERNEL)?;
+            assert!(town.cm.listen(net, to, events).is_ok());
+            town.connect(&notified)?;
+            assert!(same(door.requests.get(), 0));
+            assert!(same(notified.status(), Some(Err(Status::Refused))));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_listener_that_fits_best_is_asked_whatever_the_order() -> Result {
+        // From the best to the worst: the address, its device's wildcards, any wildcard.
+        let kinds = [
+            (HERE, HERE),
+            (HERE, ELSEWHERE),
+            (ANY, HERE),
+            (ANY6, HERE),
+            (ANY, ELSEWHERE),
+            (ANY6, ELSEWHERE),
+        ];
+        for order in [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [3, 2, 5, 0, 4, 1]] {
+            let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
+            let mut doors = KVec::new();
+            for kind in order {
+                let (listen, device) = kinds[kind];
+                let manner = Manner {
+                    dual: true,
+                    ..Manner::default()
+                };
+                let door = Door::with(device, manner)?;
+                let listener = town.listen(at(listen, PORT), &door)?;
+                doors.push((kind, door, listener), GFP_KERNEL)?;
+            }
+            for best in 0..kinds.len() {
+                town.connect(&notified)?.abandon();
+                for (kind, door, listener) in &doors {
+                    let want = u32::from(*kind <= best);
+                    assert!(same(door.requests.get(), want));
+                    if *kind == best {
+                        town.cm.unlisten(listener);
+                    }
+                }
+            }
+            town.connect(&notified)?;
+            assert!(same(notified.status(), Some(Err(Status::Refused))));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_ipv6_wildcard_serves_ipv4_if_it_says_so_and_never_the_other_way() -> Result {
+        let v6 = IpAddr::V6(Ipv6Addr::LOCALHOST);
+        for (listen, dual, to, asked) in [
+            (ANY6, true, HERE, 1),
+            (ANY6, false, HERE, 0),
+            (ANY6, false, v6, 1),
+            (ANY, true, v6, 0),
+            (ANY, true, HERE, 1),
+        ] {
+            let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
+            let manner = Manner {
+                dual,
+                ..Manner::default()
+            };
+            let door = Door::with(to, manner)?;
+            town.listen(at(listen, PORT), &door)?;
+            let mut ask = town.ask(&notified)?;
+            ask.remote = at(to, PORT);
+            let offer = town.submit(ask)?;
+            assert!(same(door.requests.get(), asked));
+            // What it is notified is the address that was asked for.
+            assert!(offer.passive_addr() == at(to, PORT));
+            offer.abandon();
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn an_address_is_listened_at_once_and_a_wildcard_often() -> Result {
+        let town = ConnectionFixture::new()?;
+        let door = Door::new(HERE, false)?;
+        let first = town.listen(at(HERE, PORT), &door)?;
+        let again = town.listen(at(HERE, PORT), &door);
+        assert!(again.err() == Some(EADDRINUSE));
+        town.listen(at(HERE, PORT + 1), &door)?;
+        town.listen(at(ANY, PORT), &door)?;
+        town.listen(at(ANY, PORT), &door)?;
+        town.cm.unlisten(&first);
+        town.listen(at(HERE, PORT), &door)?;
+        Ok(())
+    }
+
+    #[test]
+    fn of_two_devices_that_listen_at_one_address_its_owner_is_asked() -> Result {
+        for owner_first in [true, false] {
+            let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
+            let (owner, other) = (Door::new(HERE, false)?, Door::new(ELSEWHERE, false)?);
+            let order = match owner_first {
+                true => [&owner, &other],
+                false => [&other, &owner],
+            };
+            for door in order {
+                town.listen(at(HERE, PORT), door)?;
+            }
+            town.connect(&notified)?;
+            assert!(other.offer().is_err());
+            town.accept(&owner.offer()?, &Told::new()?)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn nobody_is_asked_after_the_end_of_listening() -> Result {
+        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
+        let door = Door::new(HERE, false)?;
+        let listener = town.listen(at(HERE, PORT), &door)?;
+        town.connect(&notified)?;
+        town.cm.unlisten(&listener);
+        assert!(same(door.requests.get(), 1));
+        // What was asked before may still be accepted.
+        town.accept(&door.offer()?, &Told::new()?)?;
+        assert!(same(notified.status(), Some(Ok((3, 5)))));
+        town.connect(&notified)?;
+        assert!(same(door.requests.get(), 1));
+        assert!(same(notified.status(), Some(Err(Status::Refused))));
+        Ok(())
+    }
+
+    #[test]
+    fn a_request_that_nobody_answers_ends_in_time() -> Result {
+        let timeouts = Timeouts {
+            answer_ms: 20,
+            ..Timeouts::DEFAULT
+        };
+        let (town, notified) = (ConnectionFixture::with(timeouts)?, Told::new()?);
+        let door = town.open()?;
+        town.connect(&notified)?;
+        assert!(wait_until(
+            || notified.status() == Some(Err(Status::Timeout))
+        ));
+        assert!(town.accept(&door.offer()?, &Told::new()?) == Err(ECONNABORTED));
+        assert!(same(notified.replies.get(), 1));
+        Ok(())
+    }
+
+    #[test]
+    fn a_request_that_nobody_answers_ends_soon_after_its_listener() -> Result {
+        let timeouts = Timeouts {
+            orphan_ms: 20,
+            ..Timeouts::DEFAULT
+        };
+        let (town, notified) = (ConnectionFixture::with(timeouts)?, Told::new()?);
+        let door = Door::new(HERE, false)?;
+        let listener = town.listen(at(HERE, PORT), &door)?;
+        town.connect(&notified)?;
+        town.cm.unlisten(&listener);
+        assert!(wait_until(
+            || notified.status() == Some(Err(Status::Timeout))
+        ));
+        assert!(town.accept(&door.offer()?, &Told::new()?) == Err(ECONNABORTED));
+        Ok(())
+    }
+
+    #[test]
+    fn a_listener_that_fails_turns_the_peer_away() -> Result {
+        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
+        let door = Door::new(HERE, true)?;
+        town.listen(at(HERE, PORT), &door)?;
+        town.connect(&notified)?;
+        assert!(same(door.requests.get(), 1));
+        assert!(same(notified.status(), Some(Err(Status::Refused))));
+        assert!(town.active.qp.state() == State::Init);
+        Ok(())
+    }
+
+    #[test]
+    fn a_rejected_request_brings_the_reason() -> Result {
+        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
+        let door = town.open()?;
+        town.connect(&notified)?;
+        assert!(door.offer()?.reject(b"go away!").is_ok());
+        let answer = Answer {
+            status: Err(Status::Refused),
+            data: (*b"go away!", 8),
+        };
+        assert!(same(notified.answer(), Some(answer)) && same(notified.replies.get(), 1));
+        assert!(town.active.qp.state() == State::Init);
+        assert!(same(town.active.counted(Counter::ConnectFailures), 1));
+        Ok(())
+    }
+
+    #[test]
+    fn a_request_is_decided_once() -> Result {
+        let reject: Way = |_, offer| reject(offer);
+        let accept: Way = |town, offer| town.accept(offer, &Told::new()?);
+        let abandon: Way = |_, offer| {
+            offer.abandon();
+            Ok(())
+        };
+        let firsts = [
+            (reject, Err(Status::Refused)),
+            (accept, Ok((3, 5))),
+            (abandon, Err(Status::Aborted)),
+        ];
+        for (first, answer) in firsts {
+            let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
+            let door = town.open()?;
+            town.connect(&notified)?;
+            let offer = door.offer()?;
+            first(&town, &offer)?;
+            assert!(same(notified.status(), Some(answer)));
+            assert!(reject(&town, &offer) == Err(ECONNABORTED));
+            assert!(accept(&town, &offer) == Err(ECONNABORTED));
+            offer.abandon();
+            assert!(same(notified.replies.get(), 1) && same(notified.status(), Some(answer)));
+            let up = answer.is_ok();
+            assert!((town.active.qp.state() == State::Connected) == up);
+            assert!((town.passive.qp.state() == State::Connected) == up);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_end_is_told_once_to_each_side_whoever_ends_it() -> Result {
+        let ends: [fn(&ConnectionFixture); 4] = [
+            |town| town.active.qp.fail(),
+            |town| town.passive.qp.fail(),
+            |town| town.active.qp.close(),
+            |town| {
+                town.passive.qp.fail();
+                town.active.qp.fail();
+            },
+        ];
+        for end in ends {
+            let (active, passive) = (Told::new()?, Told::new()?);
+            let town = connected(&active, &passive)?;
+            end(&town);
+            for notified in [&active, &passive] {
+                assert!(wait_until(|| notified.closed.get() == 1));
+            }
+            town.active.qp.destroy();
+            settle(town.active.device());
+            assert!(same((active.closed.get(), passive.closed.get()), (1, 1)));
+            assert!(same(town.active.counted(Counter::Disconnects), 1));
+            assert!(same(town.passive.counted(Counter::Disconnects), 1));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_end_says_from_which_side_it_came() -> Result {
+        for (active_ends, by_peer) in [(true, (0, 1)), (false, (1, 0))] {
+            let (active, passive) = (Told::new()?, Told::new()?);
+            let town = connected(&active, &passive)?;
+            match active_ends {
+                true => town.active.qp.fail(),
+                false => town.passive.qp.fail(),
+            }
+            for notified in [&active, &passive] {
+                assert!(wait_until(|| notified.closed.get() == 1));
+            }
+            let found = (active.closed_by_peer.get(), passive.closed_by_peer.get());
+            assert!(same(found, by_peer));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn an_end_that_could_not_be_told_is_told_again() -> Result {
+        let (active, passive) = (Told::stubborn(3)?, Told::new()?);
+        let town = connected(&active, &passive)?;
+        town.passive.qp.fail();
+        assert!(wait_until(|| active.closed.get() == 4));
+        sleep(60);
+        assert!(same((active.closed.get(), passive.closed.get()), (4, 1)));
+        assert!(same(active.closed_by_peer.get(), 4));
+        Ok(())
+    }
+
+    #[test]
+    fn an_end_during_the_set_up_is_told_after_it() -> Result {
+        for passive_ends in [true, false] {
+            let (town, mut active, mut passive) =
+                (ConnectionFixture::new()?, Told::new()?, Told::new()?);
+            match passive_ends {
+                true => passive = Told::ending(&town.passive.qp)?,
+                false => active = Told::ending(&town.active.qp)?,
+            }
+            let door = town.open()?;
+            town.connect(&active)?;
+            town.accept(&door.offer()?, &passive)?;
+            for notified in [&active, &passive] {
+                assert!(wait_until(|| notified.closed.get() == 1));
+                assert!(notified.status().is_some_and(|s| s.is_ok()));
+            }
+            assert!(same(active.replies.get(), 1));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_passive_queue_pair_that_cannot_connect_is_an_error_to_both() -> Result {
+        let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::new()?);
+        let door = town.open()?;
+        town.connect(&active)?;
+        town.passive.qp.modify(State::Reset)?;
+        assert!(town.accept(&door.offer()?, &passive) == Err(EINVAL));
+        assert!(same(active.status(), Some(Err(Status::Refused))));
+        settle(town.active.device());
+        assert!(same(active.replies.get(), 1) && same(passive.established.get(), 0));
+        assert!(same((active.closed.get(), passive.closed.get()), (0, 0)));
+        Ok(())
+    }
+
+    #[test]
+    fn an_active_queue_pair_that_has_gone_aborts_the_accept() -> Result {
+        let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::new()?);
+        let door = town.open()?;
+        town.connect(&active)?;
+        town.active.qp.fail();
+        assert!(town.accept(&door.offer()?, &passive) == Err(ECONNABORTED));
+        assert!(active.status().is_some_and(|s| s.is_err()));
+        settle(town.active.device());
+        assert!(same(active.replies.get(), 1) && same(passive.established.get(), 0));
+        assert!(same((active.closed.get(), passive.closed.get()), (0, 0)));
+        assert!(town.passive.qp.state() != State::Connected);
+        Ok(())
+    }
+
+    #[test]
+    fn a_connection_that_failed_to_come_up_counts_as_a_failure() -> Result {
+        let (town, active) = (ConnectionFixture::new()?, Told::new()?);
+        let door = town.open()?;
+        town.connect(&active)?;
+        town.active.qp.fail();
+        assert!(town.accept(&door.offer()?, &Told::new()?).is_err());
+        assert!(same(town.active.counted(Counter::ConnectFailures), 1));
+        assert!(same(town.active.counted(Counter::Connects), 0));
+        assert!(same(town.passive.counted(Counter::Accepts), 0));
+        Ok(())
+    }
+
+    #[test]
+    fn a_wildcard_serves_addresses_of_this_host_and_of_its_device() -> Result {
+        for (device, here, asked) in [
+            (ELSEWHERE, false, 0),
+            (ELSEWHERE, true, 1),
+            (HERE, false, 1),
+        ] {
+            let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
+            let door = Door::new(device, true)?;
+            town.listen(at(ANY, PORT), &door)?;
+            let mut ask = town.ask(&notified)?;
+            ask.remote_is_here = here;
+            town.submit(ask)?;
+            assert!(same(door.requests.get(), asked));
+            let status = match asked {
+                0 => Status::Unreachable,
+                _ => Status::Refused,
+            };
+            assert!(same(notified.status(), Some(Err(status))));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_rejection_that_finds_no_room_is_told_without_its_data() -> Result {
+        let (town, notified) = (ConnectionFixture::new()?, Told::deaf(1)?);
+        let door = town.open()?;
+        town.connect(&notified)?;
+        assert!(door.offer()?.reject(b"go away!").is_ok());
+        let answer = Answer {
+            status: Err(Status::Refused),
+            data: ([0; 8], 0),
+        };
+        assert!(same(notified.replies.get(), 2) && same(notified.answer(), Some(answer)));
+        Ok(())
+    }
+
+    #[test]
+    fn a_side_that_never_hears_that_it_is_connected_is_not() -> Result {
+        let (town, active, passive) = (ConnectionFixture::new()?, Told::deaf(1)?, Told::new()?);
+        let door = town.open()?;
+        town.connect(&active)?;
+        town.accept(&door.offer()?, &passive)?;
+        assert!(same(active.status(), Some(Err(Status::Aborted))));
+        assert!(town.active.qp.state() == State::Error);
+        // The passive side was connected, and hears of the end.
+        assert!(wait_until(|| passive.closed.get() == 1));
+        settle(town.active.device());
+        assert!(same((active.closed.get(), passive.closed.get()), (0, 1)));
+        Ok(())
+    }
+
+    #[test]
+    fn a_listener_hears_of_requests_that_were_turned_away() -> Result {
+        let ways: [(Way, u32); 3] = [
+            (|_, offer| reject(offer), 1),
+            (|town, offer| town.accept(offer, &Told::new()?), 0),
+            (
+                |_, offer| {
+                    offer.abandon();
+                    Ok(())
+                },
+                0,
+            ),
+        ];
+        for (way, turned_away) in ways {
+            let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
+            let door = town.open()?;
+            town.connect(&notified)?;
+            way(&town, &door.offer()?)?;
+            assert!(same(door.turned_away.get(), turned_away));
+        }
+        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
+        let door = Door::new(HERE, true)?;
+        town.listen(at(HERE, PORT), &door)?;
+        town.connect(&notified)?;
+        assert!(same(door.turned_away.get(), 1));
+        Ok(())
+    }
+
+    #[test]
+    fn what_one_side_posts_before_the_other_is_connected_waits() -> Result {
+        let town = ConnectionFixture::new()?;
+        let (a, b) = (&town.active, &town.passive);
+        let transport = direct::connect(&a.qp, &b.qp)?;
+        a.attach(transport.clone(), 0)?;
+        b.receive(1, &[])?;
+        a.post(2, SEND, &[])?;
+        assert!(a.sends.is_silent() && b.receives.is_silent());
+        b.attach(transport, 1)?;
+        a.qp.ring_doorbell();
+        assert!(a.sends.brings(2, Status::Success));
+        assert!(b.receives.brings(1, Status::Success));
+        Ok(())
+    }
+}

@@ -1,0 +1,621 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Completion queues: what satisfies which arm, when the consumer is called, and overflow.
+
+mod moderation;
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    Arm,
+    MissedEvents, //
+};
+use crate::{
+    engine::{
+        status::Status,
+        work::{
+            Completion,
+            Operation, //
+        }, //
+    },
+    kunit::{
+        harness::{
+            Lab,
+            RNR_MS, //
+        },
+        queues::Queue, //
+    }, //
+};
+
+pub(crate) const ARMS: [Arm; 3] = [Arm::Any, Arm::Solicited, Arm::Errors];
+
+/// A successful receive that nobody asked to be notified of.
+pub(crate) const RECEIVE: Completion = Completion {
+    operation: Operation::Receive,
+    ..Completion::BLANK
+};
+
+/// A successful receive whose sender asked for an event.
+pub(crate) const SOLICITED: Completion = Completion {
+    solicited: true,
+    ..RECEIVE
+};
+
+/// A successful send.
+pub(crate) const SENT: Completion = Completion::BLANK;
+
+/// A send that failed.
+pub(crate) const FAILED: Completion = Completion {
+    status: Status::RemoteAccess,
+    ..Completion::BLANK
+};
+
+/// A receive that was flushed.
+pub(crate) const FLUSHED: Completion = Completion {
+    status: Status::Flushed,
+    ..RECEIVE
+};
+
+/// A queue by itself, for `depth` entries.
+pub(crate) fn alone(depth: u32) -> Result<(Arc<Queue>, Lab)> {
+    let lab = Lab::new(RNR_MS)?;
+    Ok((Queue::new(&lab.device()?, depth, u32::MAX)?, lab))
+}
+
+/// Takes all entries out; how many they were.
+pub(crate) fn empty(queue: &Queue) -> usize {
+    queue.cq.poll(usize::MAX, |_| ())
+}
+
+/// Fills the queue and pushes one entry more; whether it took exactly `room`.
+pub(crate) fn overflow(queue: &Queue, room: u32) -> bool {
+    (0..room).all(|_| queue.cq.push(RECEIVE).is_ok()) && queue.cq.push(RECEIVE).is_err()
+}
+
+#[kernel::macros::kunit_tests(ndk_engine_cq)]
+mod tests {
+    use super::*;
+
+    use crate::{
+        engine::{
+            counters::Counter,
+            qp::state::State, //
+        },
+        kunit::{
+            harness::{
+                same,
+                settle,
+                wait_until,
+                Bench,
+                Plan, //
+            },
+            log::Tally,
+            requests, //
+        },
+        sys::{
+            cpu,
+            softirq::BhDisabled, //
+        }, //
+    };
+
+    #[test]
+    fn each_arm_is_satisfied_by_what_its_table_says() -> Result {
+        // Columns: any, solicited, errors.
+        let table = [
+            (RECEIVE, [1, 0, 0]),
+            (SOLICITED, [1, 1, 0]),
+            (SENT, [1, 0, 0]),
+            (FAILED, [1, 1, 0]),
+            (FLUSHED, [1, 1, 0]),
+        ];
+        for (entry, calls) in table {
+            for (arm, calls) in ARMS.into_iter().zip(calls) {
+                let (queue, _lab) = alone(8)?;
+                queue.cq.arm(arm, MissedEvents::Ignore);
+                assert!(queue.cq.push(entry).is_ok());
+                assert!(queue.has_called(calls));
+                assert!(queue.log.calls_failed.get() == 0 && queue.log.failures.get() == 0);
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_second_arm_joins_the_first_as_the_matrix_says() -> Result {
+        use Arm::*;
+        // Rows: outstanding; columns: new; in the order of `ARMS`.
+        let matrix = [
+            [Any, Any, Any],
+            [Any, Solicited, Solicited],
+            [Any, Solicited, Errors],
+        ];
+        for (outstanding, row) in ARMS.into_iter().zip(matrix) {
+            for (new, result) in ARMS.into_iter().zip(row) {
+                for if_present in [MissedEvents::Ignore, MissedEvents::Report] {
+                    let (queue, _lab) = alone(2)?;
+                    queue.cq.arm(outstanding, if_present);
+                    queue.cq.arm(new, if_present);
+                    assert!(queue.cq.push(RECEIVE).is_ok());
+                    assert!(queue.has_called(u32::from(result == Any)));
+                    assert!(queue.cq.push(SOLICITED).is_ok());
+                    assert!(queue.has_called(u32::from(result != Errors)));
+                    assert!(queue.cq.push(RECEIVE).is_err());
+                    assert!(queue.has_called(1));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn one_call_at_most_for_each_arm() -> Result {
+        let (queue, _lab) = alone(64)?;
+        for calls in 1..=3 {
+            // Twice before an event is once.
+            queue.cq.arm(Arm::Any, MissedEvents::Ignore);
+            queue.cq.arm(Arm::Any, MissedEvents::Ignore);
+            for _ in 0..5 {
+                assert!(queue.cq.push(RECEIVE).is_ok());
+            }
+            assert!(queue.has_called(calls));
+        }
+        assert!(empty(&queue) == 15);
+        Ok(())
+    }
+
+    #[test]
+    fn every_arm_is_told_once_whatever_comes() -> Result {
+        const READ: Completion = Completion {
+            operation: Operation::Read,
+            ..SENT
+        };
+        let (queue, _lab) = alone(32)?;
+        let cases: [&[Completion]; 7] = [
+            &[SENT],
+            &[RECEIVE],
+            &[READ],
+            &[SENT, RECEIVE],
+            &[RECEIVE, RECEIVE, SENT],
+            &[SENT, FAILED],
+            &[RECEIVE; 20],
+        ];
+        for (entries, calls) in cases.iter().cycle().take(70).zip(1..) {
+            queue.cq.arm(Arm::Any, MissedEvents::Ignore);
+            assert!(entries.iter().all(|entry| queue.cq.push(*entry).is_ok()));
+            assert!(queue.has_called(calls) && same(empty(&queue), entries.len()));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_queue_that_is_not_armed_never_calls() -> Result {
+        let (queue, _lab) = alone(8)?;
+        for entry in [RECEIVE, SOLICITED, FAILED] {
+            assert!(queue.cq.push(entry).is_ok());
+        }
+        assert!(queue.has_called(0));
+        Ok(())
+    }
+
+    #[test]
+    fn an_arm_that_waits_only_reports_the_entries_present() -> Result {
+        let (queue, _lab) = alone(8)?;
+        assert!(!queue.cq.arm(Arm::Any, MissedEvents::Ignore));
+        assert!(queue.cq.push(RECEIVE).is_ok());
+        assert!(queue.has_called(1));
+        assert!(queue.cq.push(RECEIVE).is_ok());
+        for arm in ARMS {
+            assert!(queue.cq.arm(arm, MissedEvents::Ignore));
+        }
+        assert!(queue.has_called(1));
+        assert!(empty(&queue) == 2);
+        assert!(!queue.cq.arm(Arm::Any, MissedEvents::Ignore));
+        assert!(queue.has_called(1));
+        // The arm was there all the time.
+        assert!(queue.cq.push(RECEIVE).is_ok());
+        assert!(queue.has_called(2));
+        Ok(())
+    }
+
+    #[test]
+    fn an_arm_that_calls_is_satisfied_at_once_by_entries_not_told_yet() -> Result {
+        for (arm, calls) in ARMS.into_iter().zip([1, 1, 0]) {
+            let (queue, _lab) = alone(8)?;
+            assert!(queue.cq.push(RECEIVE).is_ok());
+            queue.cq.arm(arm, MissedEvents::Report);
+            assert!(queue.has_called(calls));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn entries_that_were_told_or_taken_do_not_satisfy_a_later_arm() -> Result {
+        let (queue, _lab) = alone(8)?;
+        assert!(queue.cq.push(RECEIVE).is_ok());
+        queue.cq.arm(Arm::Any, MissedEvents::Report);
+        assert!(queue.has_called(1));
+        // Still there, but old.
+        assert!(queue.cq.arm(Arm::Any, MissedEvents::Report));
+        assert!(queue.has_called(1));
+        assert!(queue.cq.push(RECEIVE).is_ok());
+        assert!(queue.has_called(2));
+        // Another one, taken before anybody armed.
+        assert!(queue.cq.push(RECEIVE).is_ok());
+        assert!(empty(&queue) == 3);
+        assert!(!queue.cq.arm(Arm::Any, MissedEvents::Report));
+        assert!(queue.has_called(2));
+        Ok(())
+    }
+
+    #[test]
+    fn a_queue_holds_exactly_what_was_asked_for_and_stays_readable() -> Result {
+        for depth in [1, 2, 3, 5, 8] {
+            let (queue, _lab) = alone(depth)?;
+            assert!(queue.cq.depth() == depth);
+            for context in 0..u64::from(depth) {
+                assert!(queue.cq.push(Completion { context, ..SENT }).is_ok());
+            }
+            assert!(queue.cq.push(SENT).is_err());
+            assert!(queue.brings_all(0..u64::from(depth), Status::Success));
+            // It has failed for good.
+            assert!(queue.cq.push(SENT).is_err() && queue.is_silent());
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn overflow_is_told_once_armed_or_not() -> Result {
+        for arm in [
+            None,
+            Some(Arm::Any),
+            Some(Arm::Solicited),
+            Some(Arm::Errors),
+        ] {
+            let (queue, _lab) = alone(2)?;
+            assert!(queue.cq.push(RECEIVE).is_ok());
+            if let Some(arm) = arm {
+                queue.cq.arm(arm, MissedEvents::Ignore);
+            }
+            // The second entry satisfies an arm for anything.
+            let early = u32::from(arm == Some(Arm::Any));
+            assert!(queue.cq.push(RECEIVE).is_ok());
+            assert!(queue.has_called(early));
+            assert!(queue.cq.push(RECEIVE).is_err() && queue.cq.push(RECEIVE).is_err());
+            assert!(queue.has_called(u32::from(arm.is_some())));
+            assert!(same(queue.log.failures.get(), 1));
+            let notified = u32::from(arm.is_some()) - early;
+            assert!(same(queue.log.calls_failed.get(), notified));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_failure_while_unarmed_is_told_to_the_next_arm_that_calls() -> Result {
+        for arm in ARMS {
+            let (queue, _lab) = alone(1)?;
+            assert!(overflow(&queue, 1) && queue.has_called(0));
+            queue.cq.arm(arm, MissedEvents::Report);
+            assert!(queue.has_called(1));
+            assert!(same(queue.log.calls_failed.get(), 1));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn an_arm_for_errors_is_not_satisfied_by_entries_whatever_it_joins() -> Result {
+        let (queue, _lab) = alone(4)?;
+        queue.cq.arm(Arm::Solicited, MissedEvents::Report);
+        assert!(queue.cq.push(RECEIVE).is_ok());
+        queue.cq.arm(Arm::Errors, MissedEvents::Report);
+        assert!(queue.has_called(0));
+        // The first arm is still there, and asking for it anew finds the entry.
+        queue.cq.arm(Arm::Solicited, MissedEvents::Report);
+        assert!(queue.has_called(1));
+        Ok(())
+    }
+
+    #[test]
+    fn a_queue_that_is_given_up_tells_whoever_armed_it() -> Result {
+        for arm in ARMS {
+            let (queue, _lab) = alone(4)?;
+            queue.cq.arm(arm, MissedEvents::Ignore);
+            queue.cq.break_down();
+            queue.cq.break_down();
+            assert!(queue.has_called(1));
+            assert!(same(queue.log.calls_fatal.get(), 1));
+            assert!(same(
+                (queue.log.failures.get(), queue.log.fatal.get()),
+                (1, 1)
+            ));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_queue_that_is_given_up_unarmed_tells_each_later_arm_that_calls() -> Result {
+        let (queue, _lab) = alone(4)?;
+        queue.cq.break_down();
+        assert!(queue.has_called(0));
+        assert!(same(
+            (queue.log.failures.get(), queue.log.fatal.get()),
+            (1, 1)
+        ));
+        for (arm, calls) in ARMS.into_iter().zip(1..) {
+            queue.cq.arm(arm, MissedEvents::Report);
+            assert!(queue.has_called(calls));
+            assert!(same(queue.log.calls_fatal.get(), calls));
+        }
+        assert!(same(queue.log.failures.get(), 1));
+        Ok(())
+    }
+
+    #[test]
+    fn a_queue_that_is_given_up_stays_readable_and_takes_no_more() -> Result {
+        let (queue, _lab) = alone(4)?;
+        for context in 0..3 {
+            assert!(queue.cq.push(Completion { context, ..SENT }).is_ok());
+        }
+        queue.cq.break_down();
+        assert!(queue.cq.push(SENT).is_err());
+        assert!(queue.brings_all(0..3, Status::Success));
+        assert!(queue.cq.push(SENT).is_err() && queue.is_silent());
+        Ok(())
+    }
+
+    #[test]
+    fn the_first_failure_is_the_one_that_is_told() -> Result {
+        let (queue, _lab) = alone(1)?;
+        assert!(overflow(&queue, 1));
+        queue.cq.break_down();
+        queue.cq.arm(Arm::Errors, MissedEvents::Report);
+        assert!(queue.has_called(1));
+        assert!(same(
+            (queue.log.failures.get(), queue.log.fatal.get()),
+            (1, 0)
+        ));
+        assert!(same(
+            (queue.log.calls_failed.get(), queue.log.calls_fatal.get()),
+            (1, 0)
+        ));
+        Ok(())
+    }
+
+    #[test]
+    fn a_queue_that_is_given_up_breaks_its_queue_pair_at_the_next_completion() -> Result {
+        let bench = Bench::new()?;
+        bench.b.receives.cq.break_down();
+        bench.b.receive(1, &[])?;
+        bench.a.post(2, requests::SEND, &[])?;
+        assert!(bench.is_down());
+        settle(bench.a.device());
+        assert!(same(bench.b.events.broken.get(), 1));
+        assert!(bench.b.receives.is_silent());
+        Ok(())
+    }
+
+    #[test]
+    fn calls_come_from_softirq_and_not_from_inside_of_a_call() -> Result {
+        let (queue, _lab) = alone(8)?;
+        let softirqs_off = BhDisabled::enter();
+        queue.cq.arm(Arm::Any, MissedEvents::Report);
+        let pushed = queue.cq.push(RECEIVE).is_ok();
+        let during = queue.log.calls.get();
+        // Nothing but a softirq runs as this section ends.
+        drop(softirqs_off);
+        assert!(pushed && same(during, 0));
+        assert!(wait_until(|| queue.log.calls.get() == 1));
+        assert!(queue.log.misplaced.get() == 0);
+        Ok(())
+    }
+
+    #[test]
+    fn no_call_comes_inside_of_a_post_poll_or_arm() -> Result {
+        let bench = Bench::new()?;
+        bench.b.receive(2, &[])?;
+        let log = &bench.a.sends.log;
+        let softirqs_off = BhDisabled::enter();
+        bench.a.sends.cq.arm(Arm::Any, MissedEvents::Report);
+        let posted = bench.a.post(1, requests::SEND, &[]);
+        let after_post = log.calls.get();
+        bench.a.sends.cq.arm(Arm::Any, MissedEvents::Report);
+        let polled = bench.a.sends.poll().is_some();
+        let after_poll = log.calls.get();
+        drop(softirqs_off);
+        posted?;
+        // The request was carried out in place, and yet nobody was called there.
+        assert!(polled && same((after_post, after_poll), (0, 0)));
+        assert!(wait_until(|| log.calls.get() > 0) && log.misplaced.get() == 0);
+        Ok(())
+    }
+
+    #[test]
+    fn calls_of_one_queue_follow_each_other() -> Result {
+        let (queue, _lab) = alone(2048)?;
+        let cq = queue.cq.clone();
+        // From inside of each call: one more arm that is satisfied at once, 50 times.
+        let rounds = Arc::new(Tally::new(), GFP_KERNEL)?;
+        let hook = Arc::new(
+            move |_| {
+                if rounds.hit() < 50 {
+                    let _ = cq.push(RECEIVE);
+                    cq.arm(Arm::Any, MissedEvents::Report);
+                }
+            },
+            GFP_KERNEL,
+        )?;
+        queue.log.set_hook(Some(hook));
+        queue.cq.arm(Arm::Any, MissedEvents::Report);
+        assert!(queue.cq.push(RECEIVE).is_ok());
+        assert!(wait_until(|| queue.log.calls.get() == 51));
+        assert!(queue.has_called(51) && queue.log.overlaps.get() == 0);
+        assert!(empty(&queue) == 51);
+        Ok(())
+    }
+
+    /// Returns true if no call comes of so many queues that were closed with one due.
+    fn are_silent_when_closed(queues: u32) -> Result<bool> {
+        for _ in 0..queues {
+            let (queue, _lab) = alone(4)?;
+            queue.cq.arm(Arm::Any, MissedEvents::Ignore);
+            let pushed = queue.cq.push(RECEIVE).is_ok();
+            queue.cq.close();
+            let calls = queue.log.calls.get();
+            queue.cq.arm(Arm::Any, MissedEvents::Report);
+            let refused = queue.cq.push(RECEIVE).is_err();
+            if !(pushed && refused && queue.has_called(calls)) || queue.log.failures.get() != 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    #[test]
+    fn no_call_comes_after_the_close() -> Result {
+        assert!(are_silent_when_closed(16)?);
+        Ok(())
+    }
+
+    #[test]
+    fn no_call_comes_after_the_close_again_and_again() -> Result {
+        assert!(are_silent_when_closed(200)?);
+        Ok(())
+    }
+
+    #[test]
+    fn a_call_is_made_on_the_processor_asked_for() -> Result {
+        let lab = Lab::new(RNR_MS)?;
+        let device = lab.device()?;
+        for number in (0..cpu::count_ids()).filter(|n| cpu::is_online(*n)) {
+            let queue = Queue::new(&device, 4, number)?;
+            queue.cq.arm(Arm::Any, MissedEvents::Ignore);
+            assert!(queue.cq.push(RECEIVE).is_ok());
+            assert!(wait_until(|| queue.log.calls.get() == 1));
+            assert!(same(queue.log.cpu(), number));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_poll_takes_no_more_than_it_asks_for_and_the_oldest_first() -> Result {
+        let (queue, _lab) = alone(8)?;
+        for context in 0..5 {
+            assert!(queue.cq.push(Completion { context, ..SENT }).is_ok());
+        }
+        let mut sum = 0;
+        let mut add = |e: Completion| sum = sum * 10 + e.context;
+        assert!(queue.cq.poll(0, &mut add) == 0);
+        assert!(queue.cq.poll(3, &mut add) == 3);
+        assert!(queue.cq.poll(3, &mut add) == 2);
+        assert!(queue.cq.poll(3, &mut add) == 0);
+        assert!(same(sum, 1234));
+        Ok(())
+    }
+
+    #[test]
+    fn a_group_with_one_solicited_send_gives_one_call() -> Result {
+        let bench = Bench::new()?;
+        for context in 0..4 {
+            bench.b.receive(context, &[])?;
+        }
+        bench
+            .b
+            .receives
+            .cq
+            .arm(Arm::Solicited, MissedEvents::Ignore);
+        bench.a.post(10, requests::SEND, &[])?;
+        bench.a.post(11, requests::SEND, &[])?;
+        assert!(bench.b.receives.has_called(0));
+        bench
+            .a
+            .post_with(12, requests::SEND, requests::SOLICITED, &[])?;
+        assert!(bench.b.receives.has_called(1));
+        let flags = [false, false, true];
+        for (context, solicited) in (0..).zip(flags) {
+            let entry = bench.b.receives.poll().map(|e| (e.context, e.solicited));
+            assert!(same(entry, Some((context, solicited))));
+        }
+        // Without an arm the flag means nothing.
+        bench
+            .a
+            .post_with(13, requests::SEND, requests::SOLICITED, &[])?;
+        assert!(bench.b.receives.has_called(1));
+        Ok(())
+    }
+
+    #[test]
+    fn a_flush_satisfies_an_arm_for_solicited_receives() -> Result {
+        let bench = Bench::new()?;
+        bench.b.receive(1, &[])?;
+        bench
+            .b
+            .receives
+            .cq
+            .arm(Arm::Solicited, MissedEvents::Ignore);
+        bench.a.qp.fail();
+        assert!(bench.is_down() && bench.b.receives.has_called(1));
+        Ok(())
+    }
+
+    #[test]
+    fn an_overflowed_receive_queue_breaks_its_queue_pair() -> Result {
+        let mut plan = Plan::PLAIN;
+        plan.receive_entries = 2;
+        let bench = Bench::with(&Plan::PLAIN, &plan)?;
+        for context in 0..5 {
+            bench.b.receive(context, &[])?;
+        }
+        for context in 0..3 {
+            bench.a.post(context, requests::SEND, &[])?;
+        }
+        assert!(bench.is_down());
+        settle(bench.a.device());
+        assert!(same(bench.b.events.broken.get(), 1) && same(bench.a.events.broken.get(), 0));
+        assert!(same(bench.b.receives.log.failures.get(), 1));
+        assert!(same(bench.b.counted(Counter::CqOverflows), 1));
+        assert!(bench.b.receives.brings_all(0..2, Status::Success));
+        assert!(bench.b.receives.is_silent());
+        // The third message did arrive; it is the report that got lost.
+        assert!(bench.a.sends.brings_all(0..3, Status::Success));
+        Ok(())
+    }
+
+    #[test]
+    fn an_overflowed_send_queue_breaks_its_queue_pair() -> Result {
+        let mut plan = Plan::PLAIN;
+        plan.send_entries = 2;
+        let bench = Bench::with(&plan, &Plan::PLAIN)?;
+        let sink = bench.b.buffer(8)?;
+        bench.b.receive(1, &[])?;
+        for context in 0..3 {
+            bench
+                .a
+                .post(context, requests::write(sink.remote(0)), &[])?;
+        }
+        assert!(bench.is_down() && bench.a.qp.state() == State::Error);
+        settle(bench.a.device());
+        assert!(same(bench.a.events.broken.get(), 1));
+        assert!(bench.a.sends.brings_all(0..2, Status::Success));
+        assert!(bench.a.sends.is_silent());
+        assert!(bench.b.receives.brings(1, Status::Flushed));
+        Ok(())
+    }
+
+    #[test]
+    fn silent_requests_take_no_room_in_the_queue() -> Result {
+        let mut plan = Plan::PLAIN;
+        plan.send_entries = 1;
+        let bench = Bench::with(&plan, &Plan::PLAIN)?;
+        let sink = bench.b.buffer(8)?;
+        for context in 0..50 {
+            let work = requests::write(sink.remote(0));
+            bench.a.post_with(context, work, Default::default(), &[])?;
+        }
+        bench.a.post(50, requests::write(sink.remote(0)), &[])?;
+        assert!(bench.a.sends.brings(50, Status::Success));
+        assert!(bench.a.qp.state() == State::Connected);
+        Ok(())
+    }
+}

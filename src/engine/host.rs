@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Host`]: what all devices of the module share: queues of work, and the numbers that they count.
+//!
+//! Tests: `engine/device/tests.rs`.
+
+use core::num::NonZero;
+
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering::Relaxed,
+            Atomic, //
+        },
+        rcu,
+        Arc, //
+    }, //
+};
+
+use super::{
+    memory::slot::DomainId,
+    transport::ConnectionId, //
+};
+use crate::sys::softirq::{
+    BhQueue,
+    ProcessQueue,
+    SoftirqQuota, //
+};
+
+/// The numbers of queue pairs that a face counts here are above those of the verbs, which have 24
+/// bits.
+const FIRST_QP: u32 = 1 << 24;
+
+/// Bytes that a processor moves in softirq before a task has its turn there: less than a
+/// millisecond on a processor of today, where the kernel itself goes on with softirqs for two.
+const BYTES_IN_SOFTIRQ: u64 = 4 << 20;
+
+/// What all devices of the module share.
+pub(crate) struct Host {
+    softirqs: BhQueue,
+    softirq_bytes: SoftirqQuota,
+    threads: ProcessQueue,
+    copies: ProcessQueue,
+    next_domain: Atomic<u64>,
+    next_qp: Atomic<u32>,
+    next_connection: Atomic<u64>,
+    /// How long a message waits for a receive, in milliseconds.
+    rnr_timeout_ms: u32,
+}
+
+impl Host {
+    /// May sleep.
+    pub(crate) fn new(rnr_timeout_ms: u32) -> Result<Arc<Self>> {
+        let host = Self {
+            softirqs: BhQueue::new(c"ndk")?,
+            softirq_bytes: SoftirqQuota::new(BYTES_IN_SOFTIRQ)?,
+            threads: ProcessQueue::new(c"ndk_process")?,
+            copies: ProcessQueue::new_per_cpu(c"ndk_copy")?,
+            next_domain: Atomic::new(1),
+            next_qp: Atomic::new(FIRST_QP),
+            next_connection: Atomic::new(1),
+            rnr_timeout_ms,
+        };
+        Ok(Arc::new(host, GFP_KERNEL)?)
+    }
+
+    /// The softirq work of the module.
+    pub(crate) fn softirqs(&self) -> &BhQueue {
+        &self.softirqs
+    }
+
+    /// The bytes that a transport moves in softirq.
+    pub(crate) fn softirq_bytes(&self) -> &SoftirqQuota {
+        &self.softirq_bytes
+    }
+
+    /// Work of the module that may sleep.
+    pub(crate) fn threads(&self) -> &ProcessQueue {
+        &self.threads
+    }
+
+    /// Work of transports that takes too long for softirq, on the processor that it was queued on.
+    pub(crate) fn copies(&self) -> &ProcessQueue {
+        &self.copies
+    }
+
+    /// How long a message waits for a receive, in milliseconds.
+    pub(crate) fn rnr_timeout_ms(&self) -> u32 {
+        self.rnr_timeout_ms
+    }
+
+    /// A number for a queue pair of a face that has none of its own. Any context.
+    pub(crate) fn next_qp_number(&self) -> u32 {
+        // OVERFLOW: comes round after 2^32, and then leaves the lower ones out.
+        self.next_qp.fetch_add(1, Relaxed) | FIRST_QP
+    }
+
+    /// What tells a new connection of this host from all others. Any context.
+    pub(crate) fn next_connection(&self) -> ConnectionId {
+        let number = self.next_connection.fetch_add(1, Relaxed);
+        // OVERFLOW: comes round after 2^64 connections.
+        ConnectionId::new(NonZero::new(number).unwrap_or(NonZero::<u64>::MAX))
+    }
+
+    /// The identity of a new protection domain. Any context.
+    pub(super) fn next_domain(&self) -> DomainId {
+        // OVERFLOW: comes round after 2^64 domains.
+        self.next_domain.fetch_add(1, Relaxed)
+    }
+
+    /// Waits until no timer of the module runs and no work is left, so that its code may go.
+    ///
+    /// All devices are gone by then, and nothing arms a timer any more. May sleep.
+    pub(crate) fn quiesce(&self) {
+        self.threads.flush();
+        // Timers run in softirq, which is a read-side critical section.
+        rcu::synchronize_rcu();
+        self.softirqs.flush();
+        self.copies.flush();
+        self.threads.flush();
+    }
+}

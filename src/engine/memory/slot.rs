@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Slot`]: the place of one region or window in the memory table.
+//!
+//! A slot lives as long as its table and is used by one object after another, so looking a token
+//! up needs neither a reference count nor RCU: the gate in the slot decides whether anything is
+//! there. Two things are kept apart that a consumer may change at different times:
+//!
+//! - what is **staged**: the pieces that the last mapping named. Consumers map the next buffer
+//!   while the old registration is still in use by the peer (iSER), or register again without a
+//!   new mapping (RTRS), so staging touches nothing that is live;
+//! - what is **live**: the [`Registration`] behind the gate. It takes the staged pieces over when
+//!   the registration executes in its queue, and ends when it is invalidated.
+//!
+//! Each slot has two lists of pieces: one in the gate, one staged. They change places.
+//!
+//! A consumer that gives its pages with each registration (NDK) may post several before the first
+//! one executes: then each mapping is staged under the key of its registration.
+//!
+//! Lock order: `staging` is a leaf. Context: any, but for allocation.
+//!
+//! Tests: `engine/memory/tests/staging.rs`.
+
+use kernel::{
+    new_spinlock_irq,
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering::{
+                Acquire,
+                Relaxed,
+                Release, //
+            },
+            Atomic, //
+        },
+        Arc,
+        SpinLockIrq, //
+    },
+    time::{
+        delay::fsleep,
+        Delta, //
+    }, //
+};
+
+use super::{
+    rights::Rights,
+    spans::SpanList, //
+};
+use crate::sys::gate::{
+    Gate,
+    Opening, //
+};
+
+/// What kind of object has the slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A region that is registered by a work request (`IB_MR_TYPE_MEM_REG`, NDK fast-register).
+    Fast,
+    /// A region that is registered as long as it exists.
+    Fixed,
+    /// A memory window.
+    Window,
+}
+
+impl Kind {
+    const fn number(self) -> u64 {
+        match self {
+            Self::Fast => 1,
+            Self::Fixed => 2,
+            Self::Window => 3,
+        }
+    }
+}
+
+/// The identity of a protection domain; never zero, never used twice.
+pub(crate) type DomainId = u64;
+
+/// What a window is bound to.
+#[derive(Clone, Copy)]
+pub(crate) struct Binding {
+    /// The slot and key of the region.
+    pub(crate) region: super::token::Token,
+    /// Which registration of that slot it is: keys come round again.
+    pub(crate) serial: u64,
+    /// Where the window begins inside the region.
+    pub(crate) offset: u64,
+    /// The only queue pair whose peer may use the window.
+    pub(crate) qp: u32,
+}
+
+/// What a token stands for while it is valid.
+pub(crate) struct Registration {
+    /// Counts the registrations of the slot, whoever owns it.
+    pub(crate) serial: u64,
+    pub(crate) domain: DomainId,
+    pub(crate) rights: Rights,
+    /// The address that the holder of the token uses for the first byte; only an index.
+    pub(crate) base: u64,
+    pub(crate) len: u64,
+    pub(crate) spans: SpanList,
+    pub(crate) binding: Option<Binding>,
+}
+
+impl Registration {
+    const NOTHING: Self = Self {
+        serial: 0,
+        domain: 0,
+        rights: Rights::NONE,
+        base: 0,
+        len: 0,
+        spans: SpanList::EMPTY,
+        binding: None,
+    };
+}
+
+/// The staged side of a fast-register region.
+///
+/// # Invariants
+///
+/// - `spares` has room for all `lists` of the slot, so that a list never has to be freed under the
+///   lock, or where interrupts are off.
+/// - Where mappings come with their requests, `mapped` is empty.
+struct Staging {
+    mapped: Option<SpanList>,
+    spares: KVec<SpanList>,
+    /// Mappings that came with their requests, under the number of each.
+    with_request: KVec<(u32, SpanList)>,
+    next: u32,
+    /// How many lists the slot has, the live one included.
+    lists: usize,
+    /// Who is notified when a window is not bound any more.
+    owner: Option<Arc<dyn WindowOwner>>,
+}
+
+impl Staging {
+    const fn new() -> Self {
+        Self {
+            mapped: None,
+            spares: KVec::new(),
+            with_request: KVec::new(),
+            next: 0,
+            lists: 0,
+            owner: None,
+        }
+    }
+
+    fn take_number(&mut self, number: u32) -> Option<SpanList> {
+        let at = self.with_request.iter().position(|(n, _)| *n == number)?;
+        self.with_request.remove(at).ok().map(|(_, list)| list)
+    }
+
+    fn keep(&mut self, list: SpanList) {
+        // There is room by the invariant.
+        let _ = self.spares.push_within_capacity(list);
+    }
+}
+
+/// Who made a window.
+pub(crate) trait WindowOwner: Send + Sync {
+    /// Nothing touches memory any more through what was bound before the binding under `key`, the
+    /// last one; nor through that itself, unless it is `bound` still. Any context; a transport's
+    /// lock may be held.
+    fn unbound(&self, key: u8, bound: bool);
+
+    /// The bind under `key` ended without effect. Any context; the lock of a send queue is held.
+    fn not_bound(&self, key: u8);
+}
+
+/// One place of the memory table.
+#[pin_data]
+pub(crate) struct Slot {
+    pub(crate) gate: Gate<Registration>,
+    /// Domain and kind of the present owner; 0 while the slot is free.
+    assignment: Atomic<u64>,
+    /// With `STEADY`: the key under which the owner itself always finds the registration.
+    own_key: Atomic<u32>,
+    /// While the slot is free: the next free one, 0 at the end. Guarded by the table's list lock.
+    next_free: Atomic<u32>,
+    #[pin]
+    staging: SpinLockIrq<Staging>,
+}
+
+/// Why a registration could not be made now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RegisterError {
+    /// An old access is still running: try again soon.
+    Busy,
+    /// The region is still valid.
+    Valid,
+    /// More bytes than were mapped, or a range that is not inside the region.
+    TooLong,
+    /// The token does not name an object of this kind and domain, or the rights contradict.
+    NotAllowed,
+}
+
+const STEADY: u32 = 0x100;
+
+/// Packs an owner for [`Slot::assignment`]. Domain numbers are counted up from one, far below 2^56.
+const fn assignment(domain: DomainId, kind: Kind) -> u64 {
+    (domain << 8) | kind.number()
+}
+
+impl Slot {
+    pub(super) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            gate: Gate::new(Registration::NOTHING),
+            assignment: Atomic::new(0),
+            own_key: Atomic::new(0),
+            next_free: Atomic::new(0),
+            staging <- new_spinlock_irq!(Staging::new()),
+        })
+    }
+
+    /// Returns true if the slot belongs to an object of this kind and domain.
+    pub(super) fn is(&self, domain: DomainId, kind: Kind) -> bool {
+        self.assignment.load(Acquire) == assignment(domain, kind)
+    }
+
+    /// Returns true if it is a window, whoever owns it.
+    fn is_window(&self) -> bool {
+        self.assignment.load(Acquire) & 0xFF == Kind::Window.number()
+    }
+
+    /// From now on the owner's token with `key` names whatever is registered (FREG-11).
+    pub(super) fn set_own_key(&self, key: u8) {
+        self.own_key.store(STEADY | u32::from(key), Release);
+    }
+
+    /// Returns true if the owner's own token has `key`.
+    #[inline]
+    pub(super) fn is_own_key(&self, key: u8) -> bool {
+        self.own_key.load(Acquire) == STEADY | u32::from(key)
+    }
+
+    /// Names the one who is notified when the window is not bound any more.
+    pub(super) fn set_owner(&self, owner: Arc<dyn WindowOwner>) {
+        self.staging.lock().owner = Some(owner);
+    }
+
+    /// Returns true if nothing uses what a revocation ended; the owner of a window is notified.
+    pub(super) fn is_drained(&self) -> bool {
+        let (bound, quiet, key) = self.gate.snapshot();
+        let drained = bound || quiet;
+        if drained && self.is_window() {
+            let owner = self.staging.lock().owner.clone();
+            if let Some(owner) = owner {
+                owner.unbound(key, bound);
+            }
+        }
+        drained
+    }
+
+    /// The bind under `key` ended without effect; the owner of a window is notified.
+    pub(super) fn not_bound(&self, key: u8) {
+        let owner = self.staging.lock().owner.clone();
+        if let Some(owner) = owner {
+            owner.not_bound(key);
+        }
+    }
+
+    /// Gives the slot to a new owner. The slot must be free: the table gives it out once.
+    pub(super) fn assign(&self, domain: DomainId, kind: Kind) {
+        self.assignment.store(assignment(domain, kind), Release);
+    }
+
+    /// The slot behind this one in the list of free slots.
+    pub(super) fn next_free(&self) -> u32 {
+        self.next_free.load(Relaxed)
+    }
+
+    /// Puts the slot before `next` in the list of free slots.
+    pub(super) fn set_next_free(&self, next: u32) {
+        self.next_free.store(next, Relaxed);
+    }
+
+    /// The gate of a slot that was free. May sleep.
+    ///
+    /// A registration that comes too late may hold it for the moment in which it notices.
+    fn claim(&self) -> Opening<'_, Registration> {
+        loop {
+            // Late as it is, it may even have opened the gate, on no bytes at all.
+            let _ = self.gate.close(None);
+            if let Some(opening) = self.gate.begin() {
+                return opening;
+            }
+            fsleep(Delta::from_micros(20));
+        }
+    }
+
+    /// Prepares a fast-register region of up to `pieces` pieces. May sleep.
+    pub(super) fn init(&self, pieces: usize) -> Result {
+        let live = SpanList::with_capacity(pieces)?;
+        let mut spares = KVec::with_capacity(2, GFP_KERNEL)?;
+        spares.push(SpanList::with_capacity(pieces)?, GFP_KERNEL)?;
+        self.claim().spans = live;
+        let mut staging = self.staging.lock();
+        // INVARIANT: two lists, and room for two.
+        staging.spares = spares;
+        staging.lists = 2;
+        Ok(())
+    }
+
+    /// Waits for the accesses that run, and for a registration that comes too late. May sleep.
+    pub(super) fn wait_for_access(&self) {
+        self.gate.wait_until_left();
+        if self.gate.is_held() {
+            // For the moment in which it notices.
+            fsleep(Delta::from_micros(20));
+        }
+    }
+
+    /// Ends the owner's time, if nothing uses the registration any more.
+    ///
+    /// Returns true if it did. When it did not, the gate is closed and the call is to be repeated;
+    /// an access lasts no longer than one bounded copy. Frees memory: not with interrupts off.
+    pub(super) fn release(&self) -> bool {
+        let _ = self.gate.close(None);
+        let Some(mut opening) = self.gate.begin() else {
+            return false;
+        };
+        self.assignment.store(0, Release);
+        self.own_key.store(0, Release);
+        let nothing = Registration {
+            serial: opening.serial,
+            ..Registration::NOTHING
+        };
+        let old = core::mem::replace(&mut *opening, nothing);
+        drop(opening);
+        let mut staging = self.staging.lock();
+        // Numbers count on: a request of the last owner finds nothing of the next one's.
+        let next = staging.next;
+        let rest = core::mem::replace(&mut *staging, Staging::new());
+        staging.next = next;
+        drop(staging);
+        drop((old, rest));
+        true
+    }
+
+    /// Stages the mapping that comes with a request, and gives it a number. Any context.
+    ///
+    /// `fill` writes up to `pieces` pieces into an empty list. An error when there is no memory.
+    pub(super) fn stage_for_request<R>(
+        &self,
+        pieces: usize,
+        fill: impl FnOnce(&mut SpanList) -> R,
+    ) -> Result<(u32, R)> {
+        let mut staging = self.staging.lock();
+        staging.with_request.reserve(1, GFP_ATOMIC)?;
+        let fits = staging.spares.iter().position(|l| l.capacity() >= pieces);
+        let mut list = match fits.and_then(|at| staging.spares.remove(at).ok()) {
+            Some(list) => list,
+            None => {
+                let more = (staging.lists + 1).saturating_sub(staging.spares.len());
+                staging.spares.reserve(more, GFP_ATOMIC)?;
+                let list = SpanList::with_capacity_now(pieces)?;
+                // INVARIANT: the room was just made.
+                staging.lists += 1;
+                list
+            }
+        };
+        list.clear();
+        let result = fill(&mut list);
+        let number = staging.next;
+        staging.next = number.wrapping_add(1);
+        // The room was reserved.
+        let _ = staging.with_request.push_within_capacity((number, list));
+        Ok((number, result))
+    }
+
+    /// Takes back what was staged for a request that is not carried out. Any context.
+    pub(super) fn unstage(&self, number: u32) {
+        let mut staging = self.staging.lock();
+        if let Some(list) = staging.take_number(number) {
+            staging.keep(list);
+        }
+    }
+
+    /// Stages a mapping: `fill` writes the pieces into an empty list. Any context.
+    ///
+    /// `None` when the slot is not that of a fast-register region.
+    pub(super) fn stage<R>(&self, fill: impl FnOnce(&mut SpanList) -> R) -> Option<R> {
+        let mut staging = self.staging.lock();
+        let mut list = staging.mapped.take().or_else(|| staging.spares.pop())?;
+        list.clear();
+        let result = fill(&mut list);
+        staging.mapped = Some(list);
+        Some(result)
+    }
+
+    /// Makes the staged pieces live under `key`, if the slot is still that of a `kind`.
+    ///
+    /// With nothing newly staged the pieces of the last registration serve again (RTRS). The list
+    /// that they replace becomes the spare one.
+    ///
+    /// With a number it is the mapping that came with that request, and no other.
+    pub(super) fn register(
+        &self,
+        kind: Kind,
+        key: u8,
+        terms: RegAttr,
+        number: Option<u32>,
+    ) -> Result<(), RegisterError> {
+        if self.gate.is_open() {
+            return Err(RegisterError::Valid);
+        }
+        let mut opening = self.gate.begin().ok_or(RegisterError::Busy)?;
+        // Looked at while the slot cannot change hands: the owner is removed under an opening.
+        if !self.is(terms.domain, kind) {
+            return Err(RegisterError::NotAllowed);
+        }
+        let mut staging = self.staging.lock();
+        let list = match number {
+            Some(number) => {
+                let list = staging.take_number(number);
+                Some(list.ok_or(RegisterError::NotAllowed)?)
+            }
+            None => staging.mapped.take(),
+        };
+        let room = list.as_ref().unwrap_or(&opening.spans).len();
+        if terms.binding.is_none() && terms.len > room {
+            match (list, number) {
+                (Some(list), Some(_)) => staging.keep(list),
+                (list, _) => staging.mapped = list,
+            }
+            return Err(RegisterError::TooLong);
+        }
+        if let Some(list) = list {
+            let old = core::mem::replace(&mut opening.spans, list);
+            staging.keep(old);
+        }
+        drop(staging);
+        opening.serial = opening.serial.wrapping_add(1);
+        opening.domain = terms.domain;
+        opening.rights = terms.rights;
+        opening.base = terms.base;
+        opening.len = terms.len;
+        opening.binding = terms.binding;
+        opening.open(key);
+        Ok(())
+    }
+
+    /// Makes a region that is valid from now on, until [`Slot::release`]. May sleep.
+    pub(super) fn register_fixed(&self, key: u8, spans: SpanList, terms: RegAttr) -> Result {
+        self.claim().spans = spans;
+        loop {
+            match self.register(Kind::Fixed, key, terms, None) {
+                Err(RegisterError::Busy) => fsleep(Delta::from_micros(20)),
+                registered => return registered.map_err(|_| EINVAL),
+            }
+        }
+    }
+}
+
+/// What a registration grants.
+#[derive(Clone, Copy)]
+pub(crate) struct RegAttr {
+    pub(crate) domain: DomainId,
+    pub(crate) rights: Rights,
+    pub(crate) base: u64,
+    pub(crate) len: u64,
+    pub(crate) binding: Option<Binding>,
+}

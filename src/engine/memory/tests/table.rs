@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Slots of the memory table: who gets which, what is left of the last owner, when they come back.
+
+use kernel::{
+    impl_has_work,
+    new_work,
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering::Relaxed,
+            Atomic, //
+        },
+        Arc, //
+    },
+    workqueue::{
+        Work,
+        WorkItem, //
+    }, //
+};
+
+use super::*;
+use crate::{
+    engine::memory::MAX_REGIONS,
+    sys::{
+        event::Event,
+        softirq::ProcessQueue, //
+    }, //
+};
+
+/// Removes a region in a thread of its own.
+#[pin_data]
+struct Removal {
+    table: Arc<MemoryTable>,
+    index: u32,
+    #[pin]
+    over: Event,
+    #[pin]
+    work: Work<Self>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Removal { self.work }
+}
+
+impl Removal {
+    fn new(table: Arc<MemoryTable>, index: u32) -> Result<Arc<Self>> {
+        let init = pin_init!(Self {
+            table,
+            index,
+            over <- Event::new(),
+            work <- new_work!("ndk_test_removal"),
+        });
+        Arc::pin_init(init, GFP_KERNEL)
+    }
+}
+
+impl WorkItem for Removal {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        this.table.remove(this.index);
+        this.over.signal();
+    }
+}
+
+/// How many regions each thread of a crowd makes, and how often it makes them anew.
+const CROWD_REGIONS: usize = 100;
+const CROWD_ROUNDS: u32 = 4;
+
+/// One thread of a crowd that adds and removes regions.
+#[pin_data]
+struct Member {
+    table: Arc<MemoryTable>,
+    name: u64,
+    /// The token of each of its regions that are left at the end; 0 for none.
+    tokens: [Atomic<u32>; CROWD_REGIONS],
+    #[pin]
+    over: Event,
+    #[pin]
+    work: Work<Self>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Member { self.work }
+}
+
+impl Member {
+    fn new(table: Arc<MemoryTable>, name: u64) -> Result<Arc<Self>> {
+        let init = pin_init!(Self {
+            table,
+            name,
+            tokens: [const { Atomic::new(0) }; CROWD_REGIONS],
+            over <- Event::new(),
+            work <- new_work!("ndk_test_member"),
+        });
+        Arc::pin_init(init, GFP_KERNEL)
+    }
+
+    /// A region whose base is the member's name: nobody else's answers there.
+    fn add(&self) -> Result<Token> {
+        let terms = terms(Rights::NONE, self.name, 0);
+        self.table.add_fixed(SpanList::EMPTY, terms)
+    }
+
+    fn owns(&self, token: Token) -> bool {
+        let access = self.table.access(token, PEER, Rights::NONE, self.name, 0);
+        access.is_ok()
+    }
+
+    /// Adds and removes, and leaves all of the last round.
+    fn toil(&self) {
+        for round in 1..=CROWD_ROUNDS {
+            for place in &self.tokens {
+                let token = self.add().map_or(0, Token::raw);
+                place.store(token, Relaxed);
+            }
+            if round == CROWD_ROUNDS {
+                return;
+            }
+            for place in &self.tokens {
+                let token = Token::from_raw(place.load(Relaxed));
+                if self.owns(token) {
+                    self.table.remove(token.index());
+                }
+            }
+        }
+    }
+}
+
+impl WorkItem for Member {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        this.toil();
+        this.over.signal();
+    }
+}
+
+/// Lets `members` threads work on one table at once, and waits for them.
+fn crowd(members: u64) -> Result<KVec<Arc<Member>>> {
+    let table = Arc::pin_init(MemoryTable::new(), GFP_KERNEL)?;
+    let queue = ProcessQueue::new(c"ndk_test")?;
+    let mut crowd = KVec::new();
+    for name in 0..members {
+        crowd.push(Member::new(table.clone(), 1 + name * 1000)?, GFP_KERNEL)?;
+    }
+    for member in &crowd {
+        let _ = queue.enqueue(member.clone());
+    }
+    for member in &crowd {
+        member.over.wait();
+    }
+    Ok(crowd)
+}
+
+#[kernel::macros::kunit_tests(ndk_engine_memory_tests_table)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn index_zero_is_given_to_nobody() -> Result {
+        let store = Store::new(16)?;
+        for want in 1..=3 {
+            assert_eq!(store.fixed(16, WRITE)?.index(), want);
+        }
+        assert_eq!(store.fast(1)?.index(), 4);
+        assert_eq!(store.table.add_window(OWN, None)?.index(), 5);
+        Ok(())
+    }
+
+    #[test]
+    fn a_freed_slot_comes_back_under_another_key() -> Result {
+        let store = Store::new(16)?;
+        let old = store.fixed(16, WRITE)?;
+        assert!(store.takes(old));
+        store.table.remove(old.index());
+        assert!(store.denial(old) == Some(Denied::Token));
+        let new = store.fixed(16, WRITE)?;
+        assert_eq!(new.index(), old.index());
+        assert!(new.key() == old.key().wrapping_add(1));
+        assert!(store.takes(new));
+        assert!(store.denial(old) == Some(Denied::Token));
+        Ok(())
+    }
+
+    #[test]
+    fn the_key_goes_on_from_where_the_last_owner_left_it() -> Result {
+        let store = Store::new(16)?;
+        let fast = store.registered(16, WRITE)?;
+        assert!(store.table.revoke(fast, OWN) == Ok(()));
+        let last = bumped(fast, 40);
+        assert!(store.register(last, WRITE, 16));
+        store.table.remove(fast.index());
+        let next = store.fixed(16, WRITE)?;
+        assert_eq!(next.index(), fast.index());
+        assert!(next.key() == last.key().wrapping_add(1));
+        assert!(store.denial(last) == Some(Denied::Token));
+        Ok(())
+    }
+
+    #[test]
+    fn keys_of_a_slot_go_round_and_only_the_present_one_opens_it() -> Result {
+        let store = Store::new(16)?;
+        let mut old = store.fixed(16, WRITE)?;
+        for _ in 0..600 {
+            store.table.remove(old.index());
+            let new = store.fixed(16, WRITE)?;
+            assert!(new == bumped(old, 1));
+            assert!(store.takes(new));
+            assert!(!store.takes(old));
+            old = new;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn freed_slots_are_used_before_new_ones() -> Result {
+        let store = Store::new(16)?;
+        let mut tokens = KVec::new();
+        for _ in 0..10 {
+            tokens.push(store.fixed(16, WRITE)?, GFP_KERNEL)?;
+        }
+        for index in [3, 9, 1, 4, 10] {
+            store.table.remove(index);
+        }
+        let mut seen = [false; 16];
+        for _ in 0..5 {
+            let index = store.fixed(16, WRITE)?.index();
+            assert!([1, 3, 4, 9, 10].contains(&index));
+            // CAST: widening.
+            assert!(!core::mem::replace(&mut seen[index as usize], true));
+        }
+        assert_eq!(store.fixed(16, WRITE)?.index(), 11);
+        // Those that stayed are what they were.
+        for index in [2, 5, 6, 7, 8] {
+            assert!(tokens.iter().any(|t| t.index() == index && store.takes(*t)));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_table_grows_over_several_chunks() -> Result {
+        let count = 300;
+        let store = Store::new(count)?;
+        for at in 0..count {
+            let spans = SpanList::of(store.buffer.part(at, 1)?)?;
+            let token = store.table.add_fixed(spans, terms(WRITE, BASE, 1))?;
+            // CAST: below 300.
+            assert_eq!(token.index(), at as u32 + 1);
+            assert!(store.put(token, BASE, &[Buffer::numbered(at)]) == Ok(()));
+        }
+        for at in 0..count {
+            assert!(store.buffer.get(at) == Buffer::numbered(at));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn an_index_that_was_never_given_out_gives_nothing() -> Result {
+        let store = Store::new(16)?;
+        let token = store.fixed(16, WRITE)?;
+        let beyond = [2, 63, 64, 65, 4096, 262_143, 262_144, Token::MAX_INDEX];
+        for index in beyond {
+            for key in [0, 1, 255] {
+                let absent = Token::new(index, key).ok_or(EINVAL)?;
+                assert!(store.denial(absent) == Some(Denied::Token));
+                assert!(store.table.is_drained(absent));
+            }
+        }
+        assert!(store.takes(token));
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_not_registered_yet_has_no_valid_key() -> Result {
+        let store = Store::new(16)?;
+        let fast = store.fast(1)?;
+        let window = store.table.add_window(OWN, None)?;
+        for by in 0..=255 {
+            assert!(store.denial(bumped(fast, by)) == Some(Denied::Token));
+            assert!(store.denial(bumped(window, by)) == Some(Denied::Token));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn removal_waits_for_an_access() -> Result {
+        let table = Arc::pin_init(MemoryTable::new(), GFP_KERNEL)?;
+        let buffer = Buffer::new(16)?;
+        let spans = SpanList::of(buffer.span())?;
+        let token = table.add_fixed(spans, terms(WRITE, BASE, 16))?;
+        let removal = Removal::new(table.clone(), token.index())?;
+        let queue = ProcessQueue::new(c"ndk_test")?;
+        let access = table.access(token, PEER, Rights::REMOTE_WRITE, BASE, 16);
+        let _ = queue.enqueue(removal.clone());
+        let early = removal.over.wait_timeout(30);
+        // No new access begins meanwhile, and the old one still has its memory.
+        let refused = table
+            .access(token, PEER, Rights::REMOTE_WRITE, BASE, 1)
+            .err();
+        let usable = access
+            .as_ref()
+            .is_ok_and(|a| a.run(0).write(&[9; 16]) == 16);
+        drop(access);
+        removal.over.wait();
+        assert!(!early);
+        assert!(refused == Some(Denied::Token));
+        assert!(usable && buffer.is(0, 16, 9));
+        // The slot may be used again from now on.
+        let spans = SpanList::of(buffer.span())?;
+        let next = table.add_fixed(spans, terms(WRITE, BASE, 16))?;
+        assert_eq!(next.index(), token.index());
+        Ok(())
+    }
+
+    #[test]
+    fn threads_that_add_and_remove_at_once_never_share_a_slot() -> Result {
+        let crowd = crowd(4)?;
+        let mut owners = 0;
+        let mut most = 0;
+        for member in &crowd {
+            for place in &member.tokens {
+                let token = Token::from_raw(place.load(Relaxed));
+                most = most.max(token.index());
+                for other in &crowd {
+                    assert!(other.owns(token) == (other.name == member.name));
+                    owners += 1;
+                }
+            }
+        }
+        assert_eq!(owners, 4 * 4 * CROWD_REGIONS);
+        // No slot was lost on the way: never more were in use than all members had at once.
+        // CAST: below 1000.
+        assert_eq!(most, 4 * CROWD_REGIONS as u32);
+        Ok(())
+    }
+
+    #[test]
+    fn a_full_table_refuses_and_takes_one_for_each_that_goes() -> Result {
+        let store = Store::new(16)?;
+        let mut made = 0;
+        while store.table.add_window(OWN, None).is_ok() {
+            made += 1;
+        }
+        assert_eq!(made, MAX_REGIONS);
+        assert!(store.fixed(16, WRITE).is_err());
+        store.table.remove(70_000);
+        let token = store.fixed(16, WRITE)?;
+        assert_eq!(token.index(), 70_000);
+        assert!(store.takes(token));
+        assert!(store.fast(1).is_err());
+        Ok(())
+    }
+}

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Moving the bytes of a message: where they come from, where they go, and the copy between.
+//!
+//! A [`Payload`] is one side of a message: a gather or scatter list, a range of a region that the
+//! peer named, or bytes taken inline. It is opened for a bounded part of the message at a time;
+//! what is open is a [`Segment`], or a [`Single`], under which the memory stays accessible. So an
+//! invalidation waits for one part at most, and the next part of a transfer meets the checks again.
+//!
+//! Tests: `engine/memory/tests/access.rs`.
+
+use super::{
+    rights::Rights,
+    token::Token,
+    Access,
+    Denied,
+    User, //
+};
+use crate::{
+    engine::{
+        device::RdmaDevice,
+        work::{
+            Remote,
+            Sge, //
+        }, //
+    },
+    sys::span::Run, //
+};
+
+/// One side of a message.
+#[derive(Clone, Copy)]
+pub(crate) enum Payload<'a> {
+    /// Local memory, element by element.
+    List {
+        device: &'a RdmaDevice,
+        user: User,
+        wanted: Rights,
+        sges: &'a [Sge],
+    },
+    /// A range that the peer named.
+    Named {
+        device: &'a RdmaDevice,
+        user: User,
+        wanted: Rights,
+        at: Remote,
+        len: u64,
+    },
+    /// Bytes that were taken when the request was posted.
+    Inline(&'a [u8]),
+}
+
+enum Memory<'a> {
+    Whole(Run<'a>),
+    Registered(Access<'a>),
+    Bytes(&'a [u8]),
+}
+
+/// A part of a place that may be touched now; it covers the message from `begin` to `end`.
+pub(crate) struct Segment<'a> {
+    memory: Memory<'a>,
+    begin: u64,
+    end: u64,
+    /// The number of the list's element behind it.
+    next: usize,
+    /// Where the last bytes were found in it.
+    hint: usize,
+}
+
+/// Which side refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Source(Denied),
+    Sink(Denied),
+}
+
+/// One range, open, that holds a whole message: what most messages need of a [`Segment`].
+pub(crate) struct Single<'a>(Memory<'a>);
+
+impl<'a> Single<'a> {
+    /// The memory of an element of a local list.
+    #[inline]
+    pub(crate) fn local(
+        device: &'a RdmaDevice,
+        user: User,
+        wanted: Rights,
+        sge: &'a Sge,
+    ) -> Result<Self, Denied> {
+        open_local(device, user, wanted, sge).map(Self)
+    }
+
+    /// A range that the peer named.
+    #[inline]
+    pub(crate) fn named(
+        device: &'a RdmaDevice,
+        user: User,
+        wanted: Rights,
+        at: Remote,
+        len: u64,
+    ) -> Result<Self, Denied> {
+        open_range(device, user, wanted, at, len).map(Self)
+    }
+}
+
+impl Memory<'_> {
+    /// Memory that follows one another from byte `at` on; empty for inline bytes, which are not
+    /// consumer memory.
+    #[inline]
+    fn run(&self, at: u64, hint: &mut usize) -> Run<'_> {
+        match self {
+            // CAST: 64-bit kernel addresses.
+            Self::Whole(run) => run.part(at as usize, usize::MAX),
+            Self::Registered(access) => access.run_near(at, hint),
+            Self::Bytes(_) => Run::EMPTY,
+        }
+    }
+}
+
+impl<'a> Payload<'a> {
+    /// Opens the part that holds byte `at` of the message.
+    #[inline]
+    pub(crate) fn open(&self, at: u64) -> Result<Segment<'a>, Denied> {
+        self.open_from(0, 0, at)
+    }
+
+    /// The same, where element `first` of a list begins with byte `begin`, not behind `at`.
+    #[inline(always)]
+    fn open_from(&self, first: usize, begin: u64, at: u64) -> Result<Segment<'a>, Denied> {
+        let (memory, end) = match *self {
+            Self::List {
+                device,
+                user,
+                wanted,
+                sges,
+            } => return open_element(device, user, wanted, sges, (first, begin), at),
+            Self::Named {
+                device,
+                user,
+                wanted,
+                at: remote,
+                len,
+            } => (open_range(device, user, wanted, remote, len)?, len),
+            // CAST: widening.
+            Self::Inline(bytes) => (Memory::Bytes(bytes), bytes.len() as u64),
+        };
+        Ok(Segment {
+            memory,
+            begin: 0,
+            end,
+            next: 0,
+            hint: 0,
+        })
+    }
+
+    /// Returns true if the first `len` bytes may be used now, all of them.
+    #[inline]
+    pub(crate) fn check(&self, len: u64) -> Result<(), Denied> {
+        let Self::List {
+            device,
+            user,
+            wanted,
+            sges,
+        } = *self
+        else {
+            // Inline bytes that could not be taken are missing; a named range is one part.
+            return match len > self.len() {
+                true => Err(Denied::Bounds),
+                false if len == 0 => Ok(()),
+                false => self.open(0).map(|_| ()),
+            };
+        };
+        let mut left = len;
+        for sge in sges {
+            if left == 0 {
+                break;
+            }
+            if sge.len() != 0 {
+                open_local(device, user, wanted, sge)?;
+            }
+            left = left.saturating_sub(sge.len().into());
+        }
+        match left {
+            0 => Ok(()),
+            _ => Err(Denied::Bounds),
+        }
+    }
+
+    /// The number of bytes that the place has room for.
+    pub(crate) fn len(&self) -> u64 {
+        match *self {
+            // OVERFLOW: a list has far fewer than 2^32 elements.
+            Self::List { sges, .. } => sges.iter().map(|s| u64::from(s.len())).sum(),
+            Self::Named { len, .. } => len,
+            // CAST: widening.
+            Self::Inline(bytes) => bytes.len() as u64,
+        }
+    }
+}
+
+#[inline(always)]
+fn open_element<'a>(
+    device: &'a RdmaDevice,
+    user: User,
+    wanted: Rights,
+    sges: &'a [Sge],
+    (first, mut begin): (usize, u64),
+    at: u64,
+) -> Result<Segment<'a>, Denied> {
+    for (number, sge) in sges.iter().enumerate().skip(first) {
+        let end = begin + u64::from(sge.len());
+        if at < end {
+            return Ok(Segment {
+                memory: open_local(device, user, wanted, sge)?,
+                begin,
+                end,
+                next: number + 1,
+                hint: 0,
+            });
+        }
+        begin = end;
+    }
+    Err(Denied::Bounds)
+}
+
+#[inline]
+fn open_local<'a>(
+    device: &'a RdmaDevice,
+    user: User,
+    wanted: Rights,
+    sge: &'a Sge,
+) -> Result<Memory<'a>, Denied> {
+    if sge.token() == Token::LOCAL_MEMORY {
+        return Ok(Memory::Whole(sge.memory().ok_or(Denied::Bounds)?));
+    }
+    let at = Remote {
+        addr: sge.addr(),
+        token: sge.token(),
+    };
+    open_range(device, user, wanted, at, sge.len().into())
+}
+
+/// A range of a region, local or the peer's.
+fn open_range<'a>(
+    device: &'a RdmaDevice,
+    user: User,
+    wanted: Rights,
+    at: Remote,
+    len: u64,
+) -> Result<Memory<'a>, Denied> {
+    let access = device
+        .regions()
+        .access(at.token, user, wanted, at.addr, len)?;
+    Ok(Memory::Registered(access))
+}
+
+impl Segment<'_> {
+    /// Before the first part of a place.
+    const NOTHING: Self = Self {
+        memory: Memory::Bytes(&[]),
+        begin: 0,
+        end: 0,
+        next: 0,
+        hint: 0,
+    };
+
+    /// Memory that follows one another from byte `at` of the message on.
+    ///
+    /// Empty where this part does not reach, and for inline bytes, which are not consumer memory.
+    #[inline]
+    fn run(&mut self, at: u64) -> Run<'_> {
+        (self.memory).run(at.wrapping_sub(self.begin), &mut self.hint)
+    }
+
+    /// Copies from byte `at` of the message into `to`; returns how many bytes.
+    #[inline]
+    fn read(&mut self, at: u64, to: Run<'_>) -> usize {
+        match &self.memory {
+            Memory::Bytes(bytes) => {
+                // CAST: an index into a slice in memory.
+                let skip = at.wrapping_sub(self.begin) as usize;
+                to.write(bytes.get(skip..).unwrap_or_default())
+            }
+            Memory::Whole(_) | Memory::Registered(_) => to.copy_from(self.run(at)),
+        }
+    }
+}
+
+/// Copies bytes `[from, until)` of a message; returns the first byte not copied.
+///
+/// Memory is held for the whole call: the caller bounds `until - from`.
+pub(crate) fn copy(
+    source: &Payload<'_>,
+    sink: &Payload<'_>,
+    from: u64,
+    until: u64,
+) -> Result<u64, Fault> {
+    let mut at = from;
+    let (mut read, mut write) = (Segment::NOTHING, Segment::NOTHING);
+    while at < until {
+        if at >= read.end {
+            read = source
+                .open_from(read.next, read.end, at)
+                .map_err(Fault::Source)?;
+        }
+        if at >= write.end {
+            write = sink
+                .open_from(write.next, write.end, at)
+                .map_err(Fault::Sink)?;
+        }
+        let most = usize::try_from(until - at).unwrap_or(usize::MAX);
+        // CAST: widening.
+        let moved = read.read(at, write.run(at).part(0, most)) as u64;
+        if moved == 0 {
+            return Err(Fault::Sink(Denied::Bounds));
+        }
+        at += moved;
+    }
+    Ok(at)
+}
+
+/// Copies the first `len` bytes, which both have. The caller bounds `len`.
+#[inline]
+pub(crate) fn copy_whole(from: &Single<'_>, to: &Single<'_>, len: u64) -> Result<(), Fault> {
+    let (mut at, mut read, mut write) = (0, 0, 0);
+    if let (Memory::Whole(from), Memory::Whole(to)) = (&from.0, &to.0) {
+        // The way of most messages: nothing is looked for.
+        let most = usize::try_from(len).unwrap_or(usize::MAX);
+        // CAST: widening.
+        at = to.part(0, most).copy_from(from.part(0, most)) as u64;
+    }
+    while at < len {
+        let most = usize::try_from(len - at).unwrap_or(usize::MAX);
+        let sink = to.0.run(at, &mut write).part(0, most);
+        // CAST: widening.
+        match sink.copy_from(from.0.run(at, &mut read)) as u64 {
+            0 => return Err(Fault::Sink(Denied::Bounds)),
+            moved => at += moved,
+        }
+    }
+    Ok(())
+}
+
+/// Executes an RDMA atomic on the eight bytes of `place`, and returns the old value.
+///
+/// `Ok(None)` when they are not eight aligned bytes.
+pub(crate) fn atomic(
+    place: &Payload<'_>,
+    operate: impl FnOnce(Run<'_>) -> Option<u64>,
+) -> Result<Option<u64>, Denied> {
+    Ok(operate(place.open(0)?.run(0)))
+}

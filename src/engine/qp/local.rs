@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Requests that concern this side's memory table alone: register, invalidate, bind.
+//!
+//! Every transport executes them in their turn in the send queue, through this file.
+//!
+//! Tests: `engine/qp/post/tests.rs`.
+
+use super::QueuePair;
+use crate::engine::{
+    counters::Counter,
+    memory::{
+        slot::{
+            RegAttr,
+            RegisterError, //
+        },
+        token::Token,
+        RevokeError, //
+    },
+    status::Status,
+    work::Work, //
+};
+
+/// How far a local request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Local {
+    /// Over, with this status.
+    Done(Status),
+    /// An access is still running: wait for [`crate::engine::memory::MemoryTable::is_drained`].
+    Draining(Token),
+    /// An access is still running: try the same request again soon.
+    Again,
+    /// Not a local request.
+    Remote,
+}
+
+/// Executes `work` of `qp`, if it is a local request. Any context.
+pub(crate) fn execute(qp: &QueuePair, work: &Work) -> Local {
+    let user = qp.peer_user();
+    match *work {
+        Work::Register {
+            token,
+            base,
+            len,
+            rights,
+            staged,
+        } => {
+            let terms = RegAttr {
+                domain: user.domain,
+                rights,
+                base,
+                len,
+                binding: None,
+            };
+            let regions = qp.device().regions();
+            let made = regions.register_staged(token, terms, staged);
+            if made.is_ok() {
+                qp.device().count(Counter::Registrations, 1);
+            }
+            registered(made, Status::LocalOperation)
+        }
+        Work::Invalidate {
+            token,
+            must_be_valid,
+        } => invalidate(qp, token, must_be_valid),
+        Work::Bind {
+            window,
+            region,
+            addr,
+            len,
+            rights,
+        } => {
+            let regions = qp.device().regions();
+            let made = regions.bind(window, region, user, rights, addr, len);
+            registered(made, Status::Bind)
+        }
+        Work::Send { .. }
+        | Work::Write { .. }
+        | Work::Read { .. }
+        | Work::FetchAdd { .. }
+        | Work::CompareSwap { .. } => Local::Remote,
+    }
+}
+
+/// Executes `work` of `qp`, if it is a local request that succeeds at once. Any context.
+///
+/// When this says `false` it did nothing that [`execute`] does not do as well.
+#[inline]
+pub(crate) fn execute_at_once(qp: &QueuePair, work: &Work) -> bool {
+    match *work {
+        Work::Register { .. } => execute(qp, work) == Local::Done(Status::Success),
+        Work::Invalidate { token, .. } => {
+            let device = qp.device();
+            let done = (device.regions()).revoke_unused(token, qp.local_user().domain);
+            if done {
+                device.count(Counter::InvalidationsLocal, 1);
+            }
+            done
+        }
+        _ => false,
+    }
+}
+
+fn registered(made: Result<(), RegisterError>, failure: Status) -> Local {
+    match made {
+        Ok(()) => Local::Done(Status::Success),
+        Err(RegisterError::Busy) => Local::Again,
+        Err(RegisterError::Valid | RegisterError::TooLong | RegisterError::NotAllowed) => {
+            Local::Done(failure)
+        }
+    }
+}
+
+/// Ends the validity of `token` for its owner; also at the end of a read that asks for it.
+pub(crate) fn invalidate(qp: &QueuePair, token: Token, must_be_valid: bool) -> Local {
+    let device = qp.device();
+    match device.regions().revoke(token, qp.local_user().domain) {
+        Ok(()) => device.count(Counter::InvalidationsLocal, 1),
+        Err(RevokeError::AlreadyInvalid) if !must_be_valid => (),
+        Err(RevokeError::AlreadyInvalid | RevokeError::NotAllowed) => {
+            device.count(Counter::InvalidationsRefused, 1);
+            return Local::Done(Status::LocalOperation);
+        }
+    }
+    Local::Draining(token)
+}

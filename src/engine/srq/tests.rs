@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Shared receive queues: the limit event, several users, and the end of one of them.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use crate::{
+    direct,
+    engine::domain::Domain,
+    kunit::{
+        harness::{
+            connect,
+            End,
+            Lab,
+            Plan,
+            RNR_MS, //
+        },
+        queues::Shared, //
+    }, //
+};
+
+/// Three receiving ends over one shared queue, and a sender for each.
+struct SrqUsers {
+    senders: [End; 3],
+    users: [End; 3],
+    shared: Arc<Shared>,
+    // Dropped last.
+    _lab: Lab,
+}
+
+impl SrqUsers {
+    fn new(depth: u32) -> Result<Self> {
+        let lab = Lab::new(RNR_MS)?;
+        let domain = Domain::new(lab.device()?, GFP_KERNEL)?;
+        let shared = Shared::new(&domain, depth, 4)?;
+        let sender = || lab.end(&Plan::PLAIN);
+        let user = || lab.end_in(&domain, &Plan::PLAIN, Some(shared.clone()));
+        let crowd = Self {
+            senders: [sender()?, sender()?, sender()?],
+            users: [user()?, user()?, user()?],
+            shared,
+            _lab: lab,
+        };
+        for (sender, user) in crowd.senders.iter().zip(&crowd.users) {
+            connect(direct::connect, sender, user)?;
+        }
+        Ok(crowd)
+    }
+
+    /// How often the limit was notified, once nothing more is about to come.
+    fn limits(&self) -> u32 {
+        crate::kunit::harness::settle(self.users[0].device());
+        self.shared.log.limits.get()
+    }
+}
+
+#[kernel::macros::kunit_tests(ndk_engine_srq)]
+mod tests {
+    use super::*;
+
+    use crate::{
+        engine::{
+            qp::{
+                state::State,
+                PostError,
+                Taken, //
+            },
+            status::Status, //
+        },
+        kunit::{
+            fake::{
+                Hand,
+                MESSAGE, //
+            },
+            harness::{
+                same,
+                settle,
+                wait_until, //
+            },
+            requests::*, //
+        }, //
+    };
+
+    #[test]
+    fn a_receive_completes_in_the_queue_of_whoever_took_it() -> Result {
+        let crowd = SrqUsers::new(8)?;
+        let memory = crowd.users[0].buffer(32)?;
+        let source = crowd.senders[1].filled(16, 41)?;
+        crowd.shared.post(1, &[memory.sge(0, 16)])?;
+        crowd.shared.post(2, &[memory.sge(16, 16)])?;
+        crowd.senders[1].post(7, SEND, &[source.whole()])?;
+        crowd.senders[0].post(8, SEND, &[])?;
+        for (user, context, len) in [(1, 1, 16), (0, 2, 0)] {
+            let end = &crowd.users[user];
+            let entry = end.receives.next().map(|e| (e.context, e.length, e.qp));
+            let cookie = crate::kunit::harness::cookie(end.qp.number());
+            assert!(same(entry, Some((context, len, cookie))));
+        }
+        assert!(memory.holds(0, 16, 41, 0) && memory.is_blank(16, 16));
+        Ok(())
+    }
+
+    #[test]
+    fn who_waits_is_served_in_turn() -> Result {
+        const EACH: u64 = 4;
+        let crowd = SrqUsers::new(8)?;
+        for sender in &crowd.senders {
+            for n in 0..EACH {
+                sender.post(n, SEND, &[])?;
+            }
+        }
+        for n in 0..EACH * 3 {
+            crowd.shared.post(n, &[])?;
+            // CAST: below three.
+            let user = &crowd.users[(n % 3) as usize];
+            assert!(user.receives.brings(n, Status::Success));
+        }
+        for sender in &crowd.senders {
+            assert!(sender.sends.brings_all(0..EACH, Status::Success));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn who_waits_behind_a_broken_one_moves_up() -> Result {
+        let crowd = SrqUsers::new(8)?;
+        for sender in &crowd.senders {
+            sender.post(1, SEND, &[])?;
+            // All of them wait before one goes.
+            assert!(sender.sends.is_silent());
+        }
+        // The first is called for this receive, and gone when it would take it, or before.
+        crowd.users[0].qp.fail();
+        crowd.shared.post(5, &[])?;
+        assert!(crowd.users[1].receives.brings(5, Status::Success));
+        crowd.users[1].qp.fail();
+        crowd.shared.post(6, &[])?;
+        assert!(crowd.users[2].receives.brings(6, Status::Success));
+        assert!(crowd.senders[0].sends.brings(1, Status::Flushed));
+        assert!(crowd.senders[1].sends.brings(1, Status::Success));
+        assert!(crowd.senders[2].sends.brings(1, Status::Success));
+        Ok(())
+    }
+
+    #[test]
+    fn the_limit_is_told_once_when_fewer_are_left() -> Result {
+        let crowd = SrqUsers::new(8)?;
+        for context in 0..6 {
+            crowd.shared.post(context, &[])?;
+        }
+        crowd.shared.srq.set_limit(4)?;
+        let send = |n| crowd.senders[0].post(n, SEND, &[]);
+        send(0)?;
+        send(1)?;
+        // Four are left, which is not fewer than four.
+        assert!(same(crowd.limits(), 0) && same(crowd.shared.srq.limit(), 4));
+        send(2)?;
+        assert!(same(crowd.limits(), 1) && same(crowd.shared.srq.limit(), 0));
+        // Off until somebody arms it again, however often the number falls.
+        for context in 6..9 {
+            crowd.shared.post(context, &[])?;
+        }
+        for n in 3..8 {
+            send(n)?;
+        }
+        assert!(same(crowd.limits(), 1));
+        Ok(())
+    }
+
+    #[test]
+    fn a_limit_above_the_number_present_is_told_at_once() -> Result {
+        let crowd = SrqUsers::new(8)?;
+        for context in 0..3 {
+            crowd.shared.post(context, &[])?;
+        }
+        crowd.shared.srq.set_limit(3)?;
+        assert!(same(crowd.limits(), 0));
+        crowd.shared.srq.set_limit(4)?;
+        assert!(same(crowd.limits(), 1) && same(crowd.shared.srq.limit(), 0));
+        crowd.shared.srq.set_limit(8)?;
+        assert!(same(crowd.limits(), 2));
+        Ok(())
+    }
+
+    #[test]
+    fn the_limit_of_a_new_queue_waits_for_a_fall() -> Result {
+        let crowd = SrqUsers::new(4)?;
+        crowd.shared.srq.preset_limit(2);
+        assert!(same(crowd.limits(), 0));
+        for context in 0..2 {
+            crowd.shared.post(context, &[])?;
+        }
+        assert!(same(crowd.limits(), 0) && same(crowd.shared.srq.limit(), 2));
+        crowd.senders[0].post(1, SEND, &[])?;
+        assert!(same(crowd.limits(), 1) && same(crowd.shared.srq.limit(), 0));
+        Ok(())
+    }
+
+    #[test]
+    fn the_limit_of_a_new_queue_is_quiet_until_it_was_reached_once() -> Result {
+        let crowd = SrqUsers::new(8)?;
+        crowd.shared.srq.preset_limit(3);
+        // Filled below the limit and drained, twice.
+        for n in 0..4 {
+            crowd.shared.post(n, &[])?;
+            crowd.senders[0].post(n, SEND, &[])?;
+            assert!(crowd.users[0].receives.brings(n, Status::Success));
+        }
+        for context in 4..6 {
+            crowd.shared.post(context, &[])?;
+        }
+        for n in 4..6 {
+            crowd.senders[0].post(n, SEND, &[])?;
+        }
+        assert!(same(crowd.limits(), 0) && same(crowd.shared.srq.limit(), 3));
+        for context in 6..9 {
+            crowd.shared.post(context, &[])?;
+        }
+        crowd.senders[0].post(6, SEND, &[])?;
+        assert!(same(crowd.limits(), 1) && same(crowd.shared.srq.limit(), 0));
+        Ok(())
+    }
+
+    #[test]
+    fn a_limit_set_later_does_not_wait_to_be_reached() -> Result {
+        let crowd = SrqUsers::new(8)?;
+        crowd.shared.srq.preset_limit(3);
+        crowd.shared.post(1, &[])?;
+        crowd.shared.srq.set_limit(1)?;
+        assert!(same(crowd.limits(), 0));
+        crowd.senders[0].post(1, SEND, &[])?;
+        assert!(same(crowd.limits(), 1));
+        Ok(())
+    }
+
+    #[test]
+    fn a_threshold_is_a_limit_that_may_be_above_the_depth() -> Result {
+        let crowd = SrqUsers::new(4)?;
+        for context in 0..4 {
+            crowd.shared.post(context, &[])?;
+        }
+        crowd.shared.srq.set_threshold(4);
+        assert!(same(crowd.limits(), 0) && same(crowd.shared.srq.limit(), 4));
+        crowd.senders[0].post(1, SEND, &[])?;
+        assert!(same(crowd.limits(), 1) && same(crowd.shared.srq.limit(), 0));
+        crowd.shared.srq.set_threshold(9);
+        assert!(same(crowd.limits(), 2) && same(crowd.shared.srq.limit(), 0));
+        crowd.shared.srq.set_threshold(0);
+        assert!(same(crowd.limits(), 2));
+        Ok(())
+    }
+
+    #[test]
+    fn a_queue_that_is_given_up_tells_it_once_and_gives_no_receive() -> Result {
+        let crowd = SrqUsers::new(4)?;
+        for context in 0..2 {
+            crowd.shared.post(context, &[])?;
+        }
+        crowd.shared.srq.set_limit(2)?;
+        crowd.shared.srq.break_down();
+        crowd.shared.srq.break_down();
+        let refused = crowd.shared.srq.post(9, [].into_iter());
+        assert!(same(refused, Err(PostError::State)));
+        crowd.senders[0].post(1, SEND, &[])?;
+        assert!(crowd.users[0].receives.is_silent() && crowd.senders[0].sends.is_silent());
+        crowd.shared.srq.set_threshold(4);
+        assert!(same(crowd.limits(), 0));
+        assert!(same(crowd.shared.log.failures.get(), 1));
+        // What its owner does then.
+        crowd.users[0].qp.fail();
+        assert!(crowd.users[0].is_down());
+        assert!(crowd.senders[0].sends.brings(1, Status::Flushed));
+        Ok(())
+    }
+
+    #[test]
+    fn a_limit_of_zero_is_off_and_one_above_the_depth_is_refused() -> Result {
+        let crowd = SrqUsers::new(4)?;
+        for context in 0..4 {
+            crowd.shared.post(context, &[])?;
+        }
+        crowd.shared.srq.set_limit(4)?;
+        assert!(crowd.shared.srq.set_limit(5) == Err(EINVAL));
+        assert!(same(crowd.shared.srq.limit(), 4));
+        crowd.shared.srq.set_limit(0)?;
+        for n in 0..4 {
+            crowd.senders[0].post(n, SEND, &[])?;
+            assert!(crowd.users[0].receives.brings(n, Status::Success));
+        }
+        assert!(same(crowd.limits(), 0));
+        Ok(())
+    }
+
+    #[test]
+    fn the_queue_takes_exactly_its_depth_and_its_elements() -> Result {
+        let crowd = SrqUsers::new(3)?;
+        let memory = crowd.users[0].buffer(8)?;
+        let sge = memory.sge(0, 1);
+        assert!(same(
+            (crowd.shared.srq.depth(), crowd.shared.srq.max_sge()),
+            (3, 4)
+        ));
+        let refused = crowd.shared.srq.post(9, [sge; 5].into_iter());
+        assert!(same(refused, Err(PostError::TooManySges)));
+        for context in 0..3 {
+            crowd.shared.post(context, &[sge; 4])?;
+        }
+        let refused = crowd.shared.srq.post(9, [sge].into_iter());
+        assert!(same(refused, Err(PostError::Full)));
+        // One taken is room for one.
+        crowd.senders[0].post(1, SEND, &[])?;
+        assert!(crowd.users[0].receives.brings(0, Status::Success));
+        crowd.shared.post(3, &[])?;
+        Ok(())
+    }
+
+    #[test]
+    fn a_queue_pair_with_a_shared_queue_takes_no_receives_of_its_own() -> Result {
+        let crowd = SrqUsers::new(3)?;
+        let refused = crowd.users[0].qp.post_receive(1, [].into_iter());
+        assert!(same(refused, Err(PostError::Invalid)));
+        Ok(())
+    }
+
+    #[test]
+    fn each_receive_serves_one_who_waits() -> Result {
+        let crowd = SrqUsers::new(8)?;
+        for sender in &crowd.senders {
+            sender.post(1, SEND, &[])?;
+            assert!(sender.sends.is_silent());
+        }
+        let done = || crowd.senders.iter().filter_map(|s| s.sends.poll()).count();
+        for context in 5..8 {
+            crowd.shared.post(context, &[])?;
+            assert!(wait_until(|| done() == 1));
+            settle(crowd.users[0].device());
+            assert!(same(done(), 0));
+        }
+        // One receive each.
+        for user in &crowd.users {
+            assert!(user
+                .receives
+                .next()
+                .is_some_and(|e| e.status == Status::Success));
+            assert!(user.receives.is_silent());
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn receives_survive_the_end_of_one_user() -> Result {
+        let crowd = SrqUsers::new(8)?;
+        for context in 0..3 {
+            crowd.shared.post(context, &[])?;
+        }
+        crowd.users[0].qp.fail();
+        assert!(crowd.users[0].is_down() && crowd.senders[0].is_down());
+        assert!(crowd.users[0].receives.is_silent());
+        for n in 0..3 {
+            crowd.senders[1].post(n, SEND, &[])?;
+            assert!(crowd.users[1].receives.brings(n, Status::Success));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_receive_posted_after_the_end_of_a_user_is_for_the_others() -> Result {
+        let crowd = SrqUsers::new(8)?;
+        for sender in &crowd.senders {
+            sender.post(1, SEND, &[])?;
+        }
+        // Both wait; one goes, and must not swallow the wake-up of the other.
+        crowd.users[1].qp.fail();
+        assert!(crowd.senders[1].sends.brings(1, Status::Flushed));
+        crowd.shared.post(5, &[])?;
+        assert!(crowd.senders[0].sends.brings(1, Status::Success));
+        assert!(crowd.users[0].receives.brings(5, Status::Success));
+        Ok(())
+    }
+
+    #[test]
+    fn the_queue_outlives_a_user_that_is_destroyed_while_it_waits() -> Result {
+        let lab = Lab::new(RNR_MS)?;
+        let domain = Domain::new(lab.device()?, GFP_KERNEL)?;
+        let shared = Shared::new(&domain, 8, 4)?;
+        for round in 0..3 {
+            let pair = || -> Result<[End; 2]> {
+                let sender = lab.end(&Plan::PLAIN)?;
+                let user = lab.end_in(&domain, &Plan::PLAIN, Some(shared.clone()))?;
+                connect(direct::connect, &sender, &user)?;
+                Ok([sender, user])
+            };
+            let [sender, user] = pair()?;
+            sender.post(1, SEND, &[])?;
+            drop(user);
+            assert!(sender.sends.brings(1, Status::Flushed) && sender.is_down());
+            shared.post(round, &[])?;
+            let [sender, user] = pair()?;
+            sender.post(2, SEND, &[])?;
+            assert!(user.receives.brings(round, Status::Success));
+            assert!(sender.sends.brings(2, Status::Success));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_last_receive_is_told_once_and_only_in_error() -> Result {
+        let crowd = SrqUsers::new(8)?;
+        crowd.shared.post(1, &[])?;
+        crowd.senders[0].post(1, SEND, &[])?;
+        assert!(crowd.users[0].receives.brings(1, Status::Success));
+        settle(crowd.users[0].device());
+        assert!(same(crowd.users[0].events.last_receives.get(), 0));
+        for _ in 0..3 {
+            crowd.users[0].qp.fail();
+        }
+        let notified = || crowd.users[0].events.last_receives.get();
+        assert!(wait_until(|| notified() == 1));
+        settle(crowd.users[0].device());
+        assert!(same(notified(), 1));
+        // The other user goes on, and so does a queue pair without a shared queue.
+        assert!(same(crowd.users[1].events.last_receives.get(), 0));
+        assert!(same(crowd.senders[0].events.last_receives.get(), 0));
+        Ok(())
+    }
+
+    #[test]
+    fn the_last_receive_is_told_after_the_one_that_is_taken() -> Result {
+        let mut hand = Hand::new(&Plan::shared(4))?;
+        hand.end.receive(1, &[])?;
+        hand.end.receive(2, &[])?;
+        assert!(hand.take() == Taken::Ready);
+        hand.end.qp.fail();
+        settle(hand.end.device());
+        assert!(same(hand.end.events.last_receives.get(), 0));
+        hand.arrive(MESSAGE);
+        assert!(wait_until(|| hand.end.events.last_receives.get() == 1));
+        assert!(hand.end.receives.brings(1, Status::Success));
+        assert!(hand.end.receives.is_silent());
+        assert!(hand.take() == Taken::Closed && hand.end.qp.state() == State::Error);
+        Ok(())
+    }
+
+    #[test]
+    fn a_message_that_waits_is_told_once_of_a_receive() -> Result {
+        let mut hand = Hand::new(&Plan::shared(4))?;
+        hand.end.receive(1, &[])?;
+        assert!(same(hand.fake.receives.get(), 0));
+        assert!(hand.take() == Taken::Ready);
+        hand.arrive(MESSAGE);
+        for _ in 0..3 {
+            assert!(hand.take() == Taken::Empty);
+        }
+        hand.end.receive(2, &[])?;
+        hand.end.receive(3, &[])?;
+        assert!(same(hand.fake.receives.get(), 1));
+        Ok(())
+    }
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Stall`]: a callback that does not return before the test says so.
+
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering::{
+                Acquire,
+                Release, //
+            },
+            AtomicFlag, //
+        },
+        Arc, //
+    }, //
+};
+
+use super::{
+    completion::{
+        made,
+        Own,
+        Slot, //
+    },
+    host::TestHost, //
+};
+use crate::{
+    kunit::harness::WAIT_MS,
+    ndk::{
+        adapter::Adapter,
+        call::done,
+        cq::Cq,
+        life::{
+            ObjectType,
+            Ref, //
+        },
+        status::{
+            NtStatus,
+            Progress, //
+        }, //
+    },
+    sys::{
+        event::Event,
+        time, //
+    }, //
+};
+
+/// How long a callback stays at most, in milliseconds.
+const STAY_MS: u64 = 5_000;
+
+/// How often a test is tried whose callback kept the processor from it.
+const TRIES: u32 = 10;
+
+/// A callback that stays where it is.
+#[pin_data]
+pub(super) struct Stall {
+    #[pin]
+    entered: Event,
+    go: AtomicFlag,
+    returned: AtomicFlag,
+    overstayed: AtomicFlag,
+}
+
+impl Stall {
+    /// May sleep.
+    pub(super) fn new() -> Result<Arc<Self>> {
+        let stall = pin_init!(Self {
+            entered <- Event::new(),
+            go: AtomicFlag::new(false),
+            returned: AtomicFlag::new(false),
+            overstayed: AtomicFlag::new(false),
+        });
+        Arc::pin_init(stall, GFP_KERNEL)
+    }
+
+    /// For the callback: stays until it is let go. Does not sleep.
+    pub(super) fn stay(&self) {
+        let end = time::now_ms() + STAY_MS;
+        self.entered.signal();
+        while !self.go.load(Acquire) && time::now_ms() < end {
+            core::hint::spin_loop();
+        }
+        self.overstayed.store(!self.go.load(Acquire), Release);
+        self.returned.store(true, Release);
+    }
+
+    /// Waits until the callback stays; false when it does not come.
+    pub(super) fn is_entered(&self) -> bool {
+        self.entered.wait_timeout(WAIT_MS)
+    }
+
+    /// Lets the callback go.
+    pub(super) fn let_go(&self) {
+        self.go.store(true, Release);
+    }
+
+    /// Returns true if the callback is about to return.
+    pub(super) fn has_returned(&self) -> bool {
+        self.returned.load(Acquire)
+    }
+}
+
+/// Returns true if `test` holds. It is tried again where the callback came on the processor of the
+/// test, and the test could not let it go in time.
+pub(super) fn holds(test: impl Fn(Arc<Stall>) -> Result<bool>) -> Result<bool> {
+    for _ in 0..TRIES {
+        let stall = Stall::new()?;
+        let held = test(stall.clone())?;
+        if held || !stall.overstayed.load(Acquire) {
+            return Ok(held);
+        }
+    }
+    Ok(false)
+}
+
+/// Lets the work in threads that is queued now begin: whatever need not wait has had its chance.
+pub(super) fn others_run(site: &TestHost) -> Result<bool> {
+    for _ in 0..3 {
+        let slot = Slot::new()?;
+        let mut call = slot.callback()?;
+        let threads = site.device.host().threads();
+        threads.spawn(GFP_KERNEL, move || call.call(()))?;
+        if slot.wait().is_none() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Returns true if the close of `object` pends while the callback stays, and ends after it
+/// returned.
+pub(super) fn close_waits<T: ObjectType>(
+    site: &TestHost,
+    object: &mut Own<T>,
+    stall: &Arc<Stall>,
+) -> Result<bool> {
+    let entered = stall.is_entered();
+    let slot = Slot::new()?;
+    let (end, watch) = (slot.clone(), stall.clone());
+    let notified = done(GFP_KERNEL, move |()| end.put(watch.has_returned()));
+    let progress = object.give_up()?.close(notified.map_err(|_| ENOMEM)?);
+    let pending = matches!(progress, Progress::Pending);
+    let waited = others_run(site)? && slot.calls.get() == 0 && !stall.has_returned();
+    stall.let_go();
+    let after = slot.wait();
+    site.settle();
+    let once = slot.calls.get() == 1;
+    let fine = entered && pending && waited && after == Some(true) && once;
+    if !fine {
+        pr_err!("{entered} {pending} {waited} {after:?} {once}\n");
+    }
+    Ok(fine)
+}
+
+/// A completion queue whose user is a closure.
+pub(super) fn cq_with(
+    adapter: &Ref<Adapter>,
+    (depth, cpu): (u32, Option<u32>),
+    user: impl Fn(NtStatus) + Send + Sync + 'static,
+) -> Result<Own<Cq>> {
+    let user = KBox::new(user, GFP_KERNEL)?;
+    made(|done| adapter.create_cq(depth, cpu, user, done))
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Caller`]: a completion queue whose calls do what a test wants.
+
+use kernel::{
+    new_spinlock_irq,
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering::{
+                Full,
+                Relaxed, //
+            },
+            Atomic, //
+        },
+        Arc,
+        SpinLockIrq, //
+    }, //
+};
+
+use super::completion::{
+    made,
+    Own, //
+};
+use crate::{
+    engine::work::Completion,
+    kunit::{
+        harness::{
+            same,
+            settle, //
+        },
+        log::Tally, //
+    },
+    ndk::{
+        adapter::Adapter,
+        cq::{
+            Cq,
+            CqUser, //
+        },
+        life::Ref,
+        srq::SrqUser,
+        status::NtStatus, //
+    },
+    sys::softirq, //
+};
+
+/// Work that a test does inside a call, which told this status.
+pub(super) type Hook = KBox<dyn Fn(NtStatus) + Send + Sync>;
+
+/// The calls of one queue.
+#[pin_data]
+pub(super) struct CallLog {
+    pub(super) calls: Tally,
+    /// Calls that began while another one was running.
+    pub(super) overlaps: Tally,
+    /// Calls from where somebody might sleep.
+    pub(super) misplaced: Tally,
+    status: Atomic<i32>,
+    running: Atomic<u32>,
+    #[pin]
+    hook: SpinLockIrq<Option<Arc<Hook>>>,
+}
+
+impl CallLog {
+    /// A log without calls. May sleep.
+    pub(super) fn new() -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                calls: Tally::new(),
+                overlaps: Tally::new(),
+                misplaced: Tally::new(),
+                status: Atomic::new(0),
+                running: Atomic::new(0),
+                hook <- new_spinlock_irq!(None),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Does `hook` inside each call from now on. May sleep.
+    pub(super) fn set_hook(&self, hook: impl Fn(NtStatus) + Send + Sync + 'static) -> Result {
+        let hook: Hook = KBox::new(hook, GFP_KERNEL)?;
+        *self.hook.lock() = Some(Arc::new(hook, GFP_KERNEL)?);
+        Ok(())
+    }
+
+    /// Does nothing inside calls any more; a hook may hold what it is called for.
+    pub(super) fn clear_hook(&self) {
+        let old = self.hook.lock().take();
+        drop(old);
+    }
+
+    /// What the last call told.
+    pub(super) fn status(&self) -> i32 {
+        self.status.load(Relaxed)
+    }
+
+    /// Returns true if all calls were as they have to be.
+    pub(super) fn is_proper(&self) -> bool {
+        same(self.overlaps.get(), 0) && same(self.misplaced.get(), 0)
+    }
+
+    fn call(&self, notified: NtStatus) {
+        if self.running.fetch_add(1, Full) != 0 {
+            self.overlaps.hit();
+        }
+        if !softirq::is_here() {
+            self.misplaced.hit();
+        }
+        self.status.store(notified.raw(), Relaxed);
+        let hook = self.hook.lock().clone();
+        if let Some(hook) = hook {
+            (*hook)(notified);
+        }
+        self.running.fetch_sub(1, Full);
+        self.calls.hit();
+    }
+
+    /// A completion queue's user that is this log.
+    pub(super) fn cq_user(self: &Arc<Self>) -> Result<CqUser> {
+        let log = self.clone();
+        Ok(KBox::new(move |notified| log.call(notified), GFP_KERNEL)?)
+    }
+
+    /// A shared queue's user that is this log.
+    pub(super) fn srq_user(self: &Arc<Self>) -> Result<SrqUser> {
+        let log = self.clone();
+        Ok(Some(KBox::new(
+            move |notified| log.call(notified),
+            GFP_KERNEL,
+        )?))
+    }
+}
+
+/// A completion queue and its calls.
+pub(super) struct Caller {
+    pub(super) cq: Own<Cq>,
+    pub(super) log: Arc<CallLog>,
+    adapter: Ref<Adapter>,
+}
+
+impl Caller {
+    /// A queue for `depth` results. May sleep.
+    pub(super) fn new(adapter: &Ref<Adapter>, depth: u32) -> Result<Self> {
+        let log = CallLog::new()?;
+        let user = log.cq_user()?;
+        Ok(Self {
+            cq: made(|done| adapter.create_cq(depth, None, user, done))?,
+            log,
+            adapter: adapter.clone(),
+        })
+    }
+
+    /// Completes something; whether the queue took it.
+    pub(super) fn push(&self, entry: Completion) -> bool {
+        self.cq.engine().push(entry).is_ok()
+    }
+
+    /// Completes the same `count` times; whether the queue took all.
+    pub(super) fn push_all(&self, entry: Completion, count: u32) -> bool {
+        (0..count).all(|_| self.push(entry))
+    }
+
+    /// Takes up to `most` results out; how many there were.
+    pub(super) fn take(&self, most: u32) -> u32 {
+        self.cq.results(most, |_| ())
+    }
+
+    /// Returns true if the queue has called that often, each time as it has to, and is not about to
+    /// call again.
+    pub(super) fn has_called(&self, times: u32) -> bool {
+        settle(self.adapter.device());
+        same(self.log.calls.get(), times) && self.log.is_proper()
+    }
+
+    /// The same, and the last call told this.
+    pub(super) fn has_told(&self, times: u32, status: NtStatus) -> bool {
+        self.has_called(times) && same(self.log.status(), status.raw())
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        self.log.clear_hook();
+    }
+}

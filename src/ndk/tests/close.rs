@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Closing: what it returns, starts and ends (CLOS-01, CLOS-04, CLOS-05, CLOS-09, CLOS-10).
+
+#[kernel::macros::kunit_tests(ndk_ndk_tests_close)]
+mod tests {
+    use kernel::{
+        prelude::*,
+        sync::Arc, //
+    };
+
+    use crate::{
+        kunit::{
+            harness::wait_until,
+            log::Tally,
+            other_context::OtherContext, //
+        },
+        ndk::{
+            call::done,
+            connector::Source,
+            life::ObjectType,
+            memory::mr_flags,
+            pd::Created,
+            srq::SrqSizes,
+            status::{
+                NtStatus,
+                Progress, //
+            },
+            tests::{
+                completion::{
+                    made,
+                    notified,
+                    Own,
+                    Slot, //
+                },
+                host::{
+                    here,
+                    pd,
+                    qp,
+                    TestHost,
+                    SIZES, //
+                },
+                memory::Buffer,
+                pair::{
+                    Door,
+                    Pair,
+                    Party,
+                    READS, //
+                }, //
+            }, //
+        },
+        sys::{
+            softirq::{
+                BhDisabled,
+                BhQueue, //
+            },
+            warning, //
+        }, //
+    };
+
+    const CONNECTION_REFUSED: u32 = 0xC000_0236;
+
+    fn fresh<T: ObjectType>(created: Created<T>) -> Result<Own<T>> {
+        created.map(Own::new).map_err(notified)
+    }
+
+    /// Returns true if a close that says it is over calls nobody, and one that pends calls once.
+    fn closes<T: ObjectType>(site: &TestHost, mut object: Own<T>) -> Result<bool> {
+        let (progress, slot) = object.close()?;
+        let expected = match progress {
+            Progress::Done(()) => 0,
+            Progress::Pending => u32::from(slot.wait().is_some()),
+        };
+        site.settle();
+        let fine = slot.calls.get() == expected && object.is_closed();
+        match progress {
+            Progress::Done(()) => Ok(fine),
+            Progress::Pending => Ok(fine && expected == 1),
+        }
+    }
+
+    const SRQ: SrqSizes = SrqSizes {
+        depth: 8,
+        sges: 1,
+        threshold: 0,
+    };
+
+    #[test]
+    fn ndk_clos_01_a_close_is_over_or_calls_once_whatever_is_closed() -> Result {
+        let site = TestHost::new()?;
+        let domain = pd(&site.adapter)?;
+        assert!(closes(&site, fresh(site.adapter.create_connector())?)?);
+        assert!(closes(&site, fresh(site.adapter.create_pd())?)?);
+        assert!(closes(&site, Door::new(&site.adapter)?.listener)?);
+        let user = KBox::new(|_| (), GFP_KERNEL)?;
+        assert!(closes(&site, fresh(site.adapter.create_listener(user))?)?);
+        let endpoint = made(|done| site.adapter.create_shared_endpoint(here(0), done))?;
+        assert!(closes(&site, endpoint)?);
+        assert!(closes(&site, fresh(domain.create_mr(false))?)?);
+        assert!(closes(&site, fresh(domain.create_mr(true))?)?);
+        let registered = Buffer::registered(&domain, 4096, 0)?;
+        assert!(closes(&site, registered.mr.ok_or(EINVAL)?)?);
+        let initialized = Buffer::fast(&domain, 4096, true)?;
+        assert!(closes(&site, initialized.mr.ok_or(EINVAL)?)?);
+        assert!(closes(&site, made(|done| domain.create_mw(done))?)?);
+        let srq = made(|done| domain.create_srq(SRQ, None, done))?;
+        assert!(closes(&site, srq)?);
+        let (one, two) = (site.queue(8)?, site.queue(8)?);
+        assert!(closes(&site, qp(&domain, &one, &two, 0, SIZES)?)?);
+        assert!(closes(&site, one.cq)?);
+        assert!(closes(&site, domain)?);
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_clos_01_a_close_may_be_made_from_softirq_and_with_softirqs_off() -> Result {
+        let site = TestHost::new()?;
+        let mut queue = site.queue(8)?;
+        let mut door = Door::new(&site.adapter)?;
+        let party = Party::new(&site.adapter, 1, SIZES)?;
+        let mut domain = pd(&site.adapter)?;
+        let mut mw = made(|done| party.pd.create_mw(done))?;
+        let softirqs = BhQueue::new(c"ndk_test_close")?;
+        let (cq, listener) = (queue.cq.give_up()?, door.listener.give_up()?);
+        let (one, two) = (Slot::new()?, Slot::new()?);
+        let (first, second) = (one.clone(), two.clone());
+        let errand = OtherContext::new(move || {
+            let nobody = || done(GFP_ATOMIC, |()| ());
+            let notified = |slot: &Arc<Slot<()>>| {
+                let slot = slot.clone();
+                done(GFP_ATOMIC, move |()| slot.put(()))
+            };
+            if let Ok(call) = notified(&first) {
+                cq.close(call);
+            }
+            if let Ok(call) = notified(&second).or_else(|_| nobody()) {
+                listener.close(call);
+            }
+        })?;
+        assert!(errand.by_softirq(&softirqs));
+        assert!(one.wait().is_some() && two.wait().is_some());
+        let (a, b) = (Slot::new()?, Slot::new()?);
+        let (over, gone) = (a.callback()?, b.callback()?);
+        let (domain, mw) = (domain.give_up()?, mw.give_up()?);
+        let section = BhDisabled::enter();
+        let at_once = domain.close(over);
+        let defer = mw.close(gone);
+        drop(section);
+        assert!(matches!(at_once, Progress::Done(())) && a.calls.get() == 0);
+        assert!(matches!(defer, Progress::Pending) && b.wait().is_some());
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_clos_04_closing_a_connected_connector_disconnects_and_flushes() -> Result {
+        let mut pair = Pair::new()?;
+        pair.a.receive(1, &[])?;
+        pair.a.receive(2, &[])?;
+        pair.b.receive(3, &[])?;
+        let ours = pair.a.connector.as_mut().ok_or(EINVAL)?;
+        assert!(ours.close_and_wait()?);
+        assert!(pair.a.receives.brings(1, NtStatus::CANCELLED));
+        assert!(pair.a.receives.brings(2, NtStatus::CANCELLED));
+        let posted = pair.a.qp.send(4, [].into_iter(), 0);
+        assert!(posted == Err(NtStatus::CONNECTION_INVALID));
+        // The peer hears of it, and keeps what it has posted.
+        assert!(wait_until(|| pair.b.disconnects.get() == 1));
+        assert!(pair.a.disconnects.get() == 0);
+        assert!(pair.b.receives.is_silent());
+        let theirs = pair.b.connector.as_mut().ok_or(EINVAL)?;
+        assert!(theirs.close_and_wait()?);
+        assert!(pair.b.receives.brings(3, NtStatus::CANCELLED));
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_clos_04_closing_a_connector_that_connects_cancels_that() -> Result {
+        let site = TestHost::new()?;
+        let door = Door::new(&site.adapter)?;
+        let party = Party::new(&site.adapter, 1, SIZES)?;
+        let mut ours = fresh(site.adapter.create_connector())?;
+        let slot = Slot::new()?;
+        let to = (Source::Address(here(0)), door.at);
+        let asking = ours.connect(&party.qp, to, READS, KVec::new(), slot.callback()?);
+        assert!(matches!(asking, Ok(Progress::Pending)));
+        // Nobody answers.
+        let _theirs = door.arrival()?;
+        assert!(slot.calls.get() == 0);
+        assert!(ours.close_and_wait()?);
+        // The request has ended before the object did, and badly.
+        assert!(slot.calls.get() == 1);
+        assert!(slot.wait().is_some_and(|s| s.raw() < 0));
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_clos_04_closing_a_queue_pair_cancels_what_was_posted() -> Result {
+        let site = TestHost::new()?;
+        let mut party = Party::new(&site.adapter, 1, SIZES)?;
+        party.receive(1, &[])?;
+        party.receive(2, &[])?;
+        assert!(party.qp.close_and_wait()?);
+        // There before the close was over.
+        for context in [1, 2] {
+            let got = party.receives.poll();
+            assert!(
+                got.map(|r| (r.request_context, r.status)) == Some((context, NtStatus::CANCELLED))
+            );
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_clos_05_antecedents_closed_first_wait_and_serve_meanwhile() -> Result {
+        let mut pair = Pair::new()?;
+        let mut from = pair.a.buffer(4096, 0)?;
+        let to = pair.b.buffer(4096, mr_flags::LOCAL_WRITE)?;
+        from.fill(3);
+        let mut slots = KVec::new();
+        for (progress, slot) in [
+            pair.a.pd.close()?,
+            pair.b.pd.close()?,
+            pair.a.requests.cq.close()?,
+            pair.b.receives.cq.close()?,
+            pair.a.qp.close()?,
+            pair.b.qp.close()?,
+            pair.door.listener.close()?,
+            Own::new(pair.site.adapter.clone()).close()?,
+        ] {
+            assert!(matches!(progress, Progress::Pending));
+            slots.push(slot, GFP_KERNEL)?;
+        }
+        // A dropped reference: whoever still has an object of them goes on.
+        pair.b.receive(1, &[to.sge(0, 100)?])?;
+        pair.a.send(2, &[from.sge(0, 100)?], 0)?;
+        assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
+        assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
+        assert!(to.has(3, 0, 100));
+        pair.site.settle();
+        assert!(slots.iter().all(|slot| slot.calls.get() == 0));
+        let Pair { a, b, door, site } = pair;
+        drop((from, to, a, b, door));
+        assert!(slots.iter().all(|slot| slot.wait().is_some()));
+        assert!(slots.iter().all(|slot| slot.calls.get() == 1));
+        drop(site);
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_clos_09_a_closed_listener_refuses_at_once_while_its_close_pends() -> Result {
+        let mut pair = Pair::new()?;
+        let (progress, slot) = pair.door.listener.close()?;
+        assert!(matches!(progress, Progress::Pending));
+        let late = Party::new(&pair.site.adapter, 2, SIZES)?;
+        let ours = fresh(pair.site.adapter.create_connector())?;
+        let refused = Slot::new()?;
+        let to = (Source::Address(here(0)), pair.door.at);
+        let asking = ours.connect(&late.qp, to, READS, KVec::new(), refused.callback()?);
+        assert!(matches!(asking, Ok(Progress::Pending)));
+        assert!(refused.wait().map(|s| s.raw() as u32) == Some(CONNECTION_REFUSED));
+        pair.site.settle();
+        // One arrival, that of the pair; and the accepted connection goes on.
+        assert!(pair.door.arrivals.calls.get() == 1 && slot.calls.get() == 0);
+        pair.b.receive(1, &[])?;
+        pair.a.send(2, &[], 0)?;
+        assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
+        let theirs = pair.b.connector.as_mut().ok_or(EINVAL)?;
+        assert!(theirs.close_and_wait()? && slot.wait().is_some());
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_clos_09_requests_that_race_with_the_close_come_before_its_end_or_not_at_all() -> Result {
+        let site = TestHost::new()?;
+        let party = Party::new(&site.adapter, 1, SIZES)?;
+        for round in 0..40u32 {
+            let ended = Arc::new(Tally::new(), GFP_KERNEL)?;
+            let late = Arc::new(Tally::new(), GFP_KERNEL)?;
+            let (seen, after) = (ended.clone(), late.clone());
+            let user = KBox::new(
+                move |connector: crate::ndk::life::Ref<crate::ndk::connector::Connector>| {
+                    if seen.get() != 0 {
+                        after.hit();
+                    }
+                    if let Ok(nobody) = done(GFP_ATOMIC, |()| ()) {
+                        connector.close(nobody);
+                    }
+                },
+                GFP_KERNEL,
+            )?;
+            let listener = site.adapter.create_listener(user).map_err(notified)?;
+            let listening =
+                crate::ndk::tests::completion::request(|done| listener.listen(here(0), done))?;
+            assert!(listening == NtStatus::SUCCESS);
+            let at = listener.address().map_err(notified)?;
+            let ours = fresh(site.adapter.create_connector())?;
+            let (answer, closed) = (Slot::new()?, Slot::new()?);
+            let end = closed.clone();
+            let told_end = done(GFP_KERNEL, move |()| {
+                ended.hit();
+                end.put(());
+            });
+            let to = (Source::Address(here(0)), at);
+            let asking = ours.connect(&party.qp, to, READS, KVec::new(), answer.callback()?);
+            assert!(matches!(asking, Ok(Progress::Pending)));
+            for _ in 0..round * 200 {
+                core::hint::spin_loop();
+            }
+            listener.close(told_end.map_err(notified)?);
+            assert!(closed.wait().is_some());
+            // Turned away, by whomever.
+            assert!(answer.wait().map(|s| s.raw() as u32) == Some(CONNECTION_REFUSED));
+            site.settle();
+            assert!(late.get() == 0 && closed.calls.get() == 1);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_clos_10_a_second_close_warns_and_does_nothing() -> Result {
+        let site = TestHost::new()?;
+        let mut queue = site.queue(8)?;
+        let cq = queue.cq.give_up()?;
+        let (first, second) = (Slot::new()?, Slot::new()?);
+        let (one, two) = (first.callback()?, second.callback()?);
+        assert!(matches!(cq.close(one), Progress::Pending));
+        let again = cq.clone();
+        let warned = warning::warnings_of(move || {
+            again.close(two);
+        });
+        assert!(warned == Some(1));
+        assert!(first.wait().is_some());
+        site.settle();
+        assert!(first.calls.get() == 1 && second.calls.get() == 0);
+        Ok(())
+    }
+}

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Connections made step by step: [`Gate`] for the passive side, [`Half`] for both.
+
+use core::net::{
+    IpAddr,
+    Ipv6Addr,
+    SocketAddr, //
+};
+
+use kernel::{
+    new_spinlock_irq,
+    prelude::*,
+    sync::{
+        Arc,
+        SpinLockIrq, //
+    }, //
+};
+
+use super::{
+    completion::{
+        notified,
+        request,
+        Own,
+        Slot, //
+    },
+    host::{
+        Plan,
+        TestHost,
+        HERE,
+        SIZES, //
+    },
+    pair::{
+        Party,
+        READS, //
+    }, //
+};
+use crate::{
+    engine::{
+        cm::{
+            Reservation,
+            Timeouts, //
+        },
+        status::Status, //
+    },
+    kunit::{
+        harness::wait_until,
+        log::Tally, //
+    },
+    ndk::{
+        connector::{
+            Connector,
+            Source, //
+        },
+        life::Ref,
+        listener::Listener,
+        qp::Qp,
+        status::NtStatus, //
+    }, //
+};
+
+/// Both addresses of the device.
+pub(super) const BOTH: [IpAddr; 2] = [HERE, IpAddr::V6(Ipv6Addr::LOCALHOST)];
+
+/// `CONNECTION_REFUSED`.
+pub(super) const REFUSED: NtStatus = NtStatus::of(Status::Refused);
+
+/// `HOST_UNREACHABLE`.
+pub(super) const UNREACHABLE: NtStatus = NtStatus::of(Status::Unreachable);
+
+// CAST: the bits of an NTSTATUS.
+const _: () = assert!(REFUSED.raw() == 0xC000_0236_u32 as i32);
+// CAST: the bits of an NTSTATUS.
+const _: () = assert!(UNREACHABLE.raw() == 0xC000_023D_u32 as i32);
+
+/// Any port of an address.
+pub(super) const fn any(ip: IpAddr) -> SocketAddr {
+    SocketAddr::new(ip, 0)
+}
+
+/// A site whose offers wait so long for an answer and for the confirmation, in milliseconds.
+pub(super) const fn patience(answer_ms: u32, confirm_ms: u32) -> Plan {
+    Plan {
+        timeouts: Timeouts {
+            answer_ms,
+            orphan_ms: 20,
+            confirm_ms,
+        },
+        ..Plan::PLAIN
+    }
+}
+
+/// A copy of some bytes.
+pub(super) fn bytes(of: &[u8]) -> Result<KVec<u8>> {
+    let mut copy = KVec::new();
+    copy.extend_from_slice(of, GFP_KERNEL)?;
+    Ok(copy)
+}
+
+/// What came to a listener and was not taken yet, in order.
+#[pin_data]
+pub(super) struct Arrivals {
+    #[pin]
+    list: SpinLockIrq<KVec<Own<Connector>>>,
+    /// Connect events.
+    pub(super) events: Tally,
+}
+
+impl Arrivals {
+    fn put(&self, connector: Ref<Connector>) {
+        let _ = self.list.lock().push(Own::new(connector), GFP_ATOMIC);
+        self.events.hit();
+    }
+
+    fn take(&self) -> Option<Own<Connector>> {
+        let mut list = self.list.lock();
+        match list.is_empty() {
+            true => None,
+            false => list.remove(0).ok(),
+        }
+    }
+}
+
+/// A listener that keeps all connectors that it is given.
+pub(super) struct Gate {
+    pub(super) listener: Own<Listener>,
+    pub(super) at: SocketAddr,
+    pub(super) arrivals: Arc<Arrivals>,
+}
+
+impl Gate {
+    /// At any port of that address. May sleep.
+    pub(super) fn new(site: &TestHost, ip: IpAddr) -> Result<Self> {
+        let arrivals = Arc::pin_init(
+            pin_init!(Arrivals {
+                list <- new_spinlock_irq!(KVec::new()),
+                events: Tally::new(),
+            }),
+            GFP_KERNEL,
+        )?;
+        let list = arrivals.clone();
+        let user = KBox::new(move |connector| list.put(connector), GFP_KERNEL)?;
+        let listener = site.adapter.create_listener(user).map_err(notified)?;
+        let mut gate = Self {
+            listener: Own::new(listener),
+            at: any(ip),
+            arrivals,
+        };
+        match request(|done| gate.listener.listen(gate.at, done))? {
+            NtStatus::SUCCESS => (),
+            status => return Err(notified(status)),
+        }
+        gate.at = gate.listener.address().map_err(notified)?;
+        Ok(gate)
+    }
+
+    /// The connector of the next request; waits for it.
+    pub(super) fn next(&self) -> Result<Own<Connector>> {
+        let mut found = None;
+        wait_until(|| {
+            found = self.arrivals.take();
+            found.is_some()
+        });
+        found.ok_or(ETIMEDOUT)
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        while self.arrivals.take().is_some() {}
+    }
+}
+
+/// A listener that does not listen yet, and turns everybody away.
+pub(super) fn listener(site: &TestHost) -> Result<Own<Listener>> {
+    let user = KBox::new(|c: Ref<Connector>| drop(Own::new(c)), GFP_KERNEL)?;
+    let listener = site.adapter.create_listener(user);
+    listener.map(Own::new).map_err(notified)
+}
+
+/// What listening at an address gives; the listener is gone afterwards.
+pub(super) fn try_listen(site: &TestHost, at: SocketAddr) -> Result<NtStatus> {
+    let mut listener = listener(site)?;
+    let status = request(|done| listener.listen(at, done))?;
+    listener.close_and_wait()?;
+    Ok(status)
+}
+
+/// A connector that nobody has used.
+pub(super) fn connector(site: &TestHost) -> Result<Own<Connector>> {
+    site.adapter
+        .create_connector()
+        .map(Own::new)
+        .map_err(notified)
+}
+
+/// Begins to connect, with "hello"; the completion comes to the slot.
+pub(super) fn begin(
+    connector: &Ref<Connector>,
+    qp: &Ref<Qp>,
+    from: Source,
+    to: SocketAddr,
+) -> Result<Arc<Slot<NtStatus>>> {
+    let slot = Slot::new()?;
+    let begun = connector.connect(qp, (from, to), READS, bytes(b"hello")?, slot.callback()?);
+    begun.map_err(notified)?;
+    Ok(slot)
+}
+
+/// Connects, and waits for what comes of it.
+pub(super) fn try_connect(
+    connector: &Ref<Connector>,
+    qp: &Ref<Qp>,
+    from: Source,
+    to: SocketAddr,
+) -> Result<NtStatus> {
+    let hello = bytes(b"hello")?;
+    request(|done| connector.connect(qp, (from, to), READS, hello, done))
+}
+
+/// Accepts a request, with "welcome"; the completion comes to the slot.
+pub(super) fn accept(connector: &Ref<Connector>, with: &Party) -> Result<Arc<Slot<NtStatus>>> {
+    let slot = Slot::new()?;
+    let user = with.disconnect_user()?;
+    let accepting = connector.accept(&with.qp, READS, bytes(b"welcome")?, user, slot.callback()?);
+    accepting.map_err(notified)?;
+    Ok(slot)
+}
+
+/// Has the last word on a connection.
+pub(super) fn complete(connector: &Ref<Connector>, with: &Party) -> Result<NtStatus> {
+    let user = with.disconnect_user()?;
+    request(|done| connector.complete_connect(user, done))
+}
+
+/// Connects two sides from a source, all steps.
+pub(super) fn link(
+    site: &TestHost,
+    gate: &Gate,
+    (a, b): (&Party, &Party),
+    from: Source,
+) -> Result<(Own<Connector>, Own<Connector>)> {
+    let ours = connector(site)?;
+    let connected = begin(&ours, &a.qp, from, gate.at)?;
+    let theirs = gate.next()?;
+    let accepted = accept(&theirs, b)?;
+    succeeds(&connected)?;
+    match complete(&ours, a)? {
+        NtStatus::SUCCESS => succeeds(&accepted)?,
+        status => return Err(notified(status)),
+    }
+    Ok((ours, theirs))
+}
+
+fn succeeds(slot: &Slot<NtStatus>) -> Result {
+    match slot.wait().ok_or(ETIMEDOUT)? {
+        NtStatus::SUCCESS => Ok(()),
+        status => Err(notified(status)),
+    }
+}
+
+/// Returns true if a message goes from one side to the other.
+pub(super) fn talks(from: &Party, to: &Party) -> Result<bool> {
+    to.receive(0x70, &[])?;
+    from.send(0x71, &[], 0)?;
+    Ok(
+        from.requests.brings(0x71, NtStatus::SUCCESS)
+            && to.receives.brings(0x70, NtStatus::SUCCESS),
+    )
+}
+
+/// A side as any test can use it.
+pub(super) fn party(site: &TestHost, context: usize) -> Result<Party> {
+    Party::new(&site.adapter, context, SIZES)
+}
+
+/// Every port that can be given out, except those that are in use.
+pub(super) fn all_ports(site: &TestHost, ip: IpAddr) -> Result<KVVec<Arc<Reservation>>> {
+    let device = &site.device;
+    let mut held = KVVec::new();
+    // What is being closed gives its port back from a thread.
+    site.settle();
+    for number in 49152..=u16::MAX {
+        let at = SocketAddr::new(ip, number);
+        if let Ok(reserved) = device.cm().reserve(device.id(), device.net(), at) {
+            held.push(reserved, GFP_KERNEL)?;
+        }
+    }
+    Ok(held)
+}
+
+/// Two sides between the request of one and the last word. `a` is the active one, with `ours`.
+pub(super) struct Half {
+    pub(super) ours: Own<Connector>,
+    pub(super) theirs: Own<Connector>,
+    /// The ends of Connect and Accept.
+    pub(super) connected: Arc<Slot<NtStatus>>,
+    pub(super) accepted: Arc<Slot<NtStatus>>,
+    pub(super) a: Party,
+    pub(super) b: Party,
+    pub(super) gate: Gate,
+    // Dropped last.
+    pub(super) site: TestHost,
+}
+
+impl Half {
+    /// The passive side has been asked.
+    pub(super) fn asked(plan: &Plan, ip: IpAddr) -> Result<Self> {
+        let site = TestHost::with(plan)?;
+        let gate = Gate::new(&site, ip)?;
+        let (a, b) = (party(&site, 0xA)?, party(&site, 0xB)?);
+        let ours = connector(&site)?;
+        let connected = begin(&ours, &a.qp, Source::Address(any(ip)), gate.at)?;
+        let theirs = gate.next()?;
+        Ok(Self {
+            ours,
+            theirs,
+            connected,
+            accepted: Slot::new()?,
+            a,
+            b,
+            gate,
+            site,
+        })
+    }
+
+    /// It has accepted, and Connect has succeeded.
+    pub(super) fn answered(plan: &Plan, ip: IpAddr) -> Result<Self> {
+        let mut half = Self::asked(plan, ip)?;
+        half.accept()?;
+        succeeds(&half.connected)?;
+        Ok(half)
+    }
+
+    /// The active side has completed: both are connected.
+    pub(super) fn up(plan: &Plan, ip: IpAddr) -> Result<Self> {
+        let half = Self::answered(plan, ip)?;
+        match half.complete()? {
+            NtStatus::SUCCESS => succeeds(&half.accepted)?,
+            status => return Err(notified(status)),
+        }
+        Ok(half)
+    }
+
+    pub(super) fn accept(&mut self) -> Result {
+        self.accepted = accept(&self.theirs, &self.b)?;
+        Ok(())
+    }
+
+    pub(super) fn complete(&self) -> Result<NtStatus> {
+        complete(&self.ours, &self.a)
+    }
+
+    /// Returns true if a call has not come to its end, and is not about to.
+    pub(super) fn is_pending(&self, slot: &Slot<NtStatus>) -> bool {
+        self.site.settle();
+        slot.calls.get() == 0
+    }
+
+    /// Closes the active connector and waits for that.
+    pub(super) fn leave(&mut self) -> Result<bool> {
+        self.ours.close_and_wait()
+    }
+
+    /// Returns true if neither side is connected.
+    pub(super) fn is_nothing(&self) -> bool {
+        let refused = Some(NtStatus::CONNECTION_INVALID);
+        [&self.a, &self.b]
+            .into_iter()
+            .all(|party| party.qp.send(1, [].into_iter(), 0).err() == refused)
+    }
+}
+
+/// Disconnects, and waits for what comes of it.
+pub(super) fn disconnect(connector: &Ref<Connector>) -> Result<NtStatus> {
+    request(|done| connector.disconnect(done))
+}

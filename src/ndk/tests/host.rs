@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`TestHost`]: a host with one device on the loopback, and an adapter of this face.
+
+use core::net::{
+    IpAddr,
+    Ipv4Addr,
+    SocketAddr, //
+};
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::completion::{
+    made,
+    notified,
+    Own, //
+};
+use crate::{
+    direct,
+    engine::{
+        cm::{
+            ConnectFn,
+            ConnectionManager,
+            Timeouts, //
+        },
+        device::{
+            DeviceList,
+            RdmaDevice, //
+        },
+        host::Host, //
+    },
+    kunit::{
+        harness::{
+            settle,
+            wait_until,
+            RNR_MS, //
+        },
+        log::Tally, //
+    },
+    ndk::{
+        adapter::{
+            open,
+            Adapter,
+            Context,
+            Limits,
+            OpenBy,
+            VERSION, //
+        },
+        cq::{
+            Cq,
+            ResultEx, //
+        },
+        life::Ref,
+        pd::Pd,
+        qp::{
+            Qp,
+            Sizes, //
+        },
+        status::NtStatus, //
+    },
+    sys::netdev::NetDev, //
+};
+
+/// The address of the device.
+pub(super) const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// An address of the device; port 0 stands for any.
+pub(crate) const fn here(port: u16) -> SocketAddr {
+    SocketAddr::new(HERE, port)
+}
+
+/// The name of the device.
+pub(crate) const NAME: &CStr = c"ndktest0";
+
+/// How a site is made.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan {
+    pub(crate) limits: Limits,
+    pub(crate) timeouts: Timeouts,
+    /// What carries connections.
+    pub(crate) join: ConnectFn,
+    /// How long a message waits for a receive, in milliseconds.
+    pub(crate) rnr_ms: u32,
+}
+
+impl Plan {
+    pub(crate) const PLAIN: Self = Self {
+        limits: Limits::FULL,
+        timeouts: Timeouts::DEFAULT,
+        join: direct::connect,
+        rnr_ms: RNR_MS,
+    };
+}
+
+/// A host, a device, and one open adapter.
+pub(crate) struct TestHost {
+    pub(crate) adapter: Ref<Adapter>,
+    pub(crate) context: Context,
+    pub(crate) device: Arc<RdmaDevice>,
+    host: Arc<Host>,
+}
+
+impl TestHost {
+    /// May sleep.
+    pub(super) fn new() -> Result<Self> {
+        Self::with(&Plan::PLAIN)
+    }
+
+    /// May sleep.
+    pub(crate) fn with(plan: &Plan) -> Result<Self> {
+        let host = Host::new(plan.rnr_ms)?;
+        let netdev = NetDev::loopback()?;
+        let net = netdev.net_cookie();
+        let cm = ConnectionManager::new(plan.join, plan.timeouts)?;
+        let device = RdmaDevice::new(host.clone(), cm, NAME, net, Some(netdev))?;
+        let devices = DeviceList::new()?;
+        devices.add(device.clone())?;
+        let context = Context {
+            devices,
+            limits: plan.limits,
+        };
+        let adapter = open(&context, &OpenBy::Name(NAME), VERSION).map_err(notified)?;
+        Ok(Self {
+            adapter,
+            context,
+            device,
+            host,
+        })
+    }
+
+    /// Waits until all work of the engine that is queued now has run.
+    pub(crate) fn settle(&self) {
+        self.device.host().threads().flush();
+        settle(&self.device);
+        self.device.host().threads().flush();
+        settle(&self.device);
+    }
+
+    /// A queue for `depth` results.
+    pub(super) fn queue(&self, depth: u32) -> Result<Queue> {
+        Queue::new(&self.adapter, depth)
+    }
+
+    /// The present value of a counter.
+    pub(super) fn counted(&self, counter: crate::engine::counters::Counter) -> u64 {
+        self.device.counted(counter as usize)
+    }
+}
+
+impl Drop for TestHost {
+    fn drop(&mut self) {
+        if !self.adapter.is_closed() {
+            self.adapter.close_and_wait();
+        }
+        self.device.shut();
+        self.context.devices.remove(&self.device);
+        self.host.quiesce();
+    }
+}
+
+/// A completion queue, and what it told.
+pub(super) struct Queue {
+    pub(super) cq: Own<Cq>,
+    pub(super) calls: Arc<Tally>,
+    /// The status of the last call.
+    pub(super) status: Arc<kernel::sync::atomic::Atomic<i32>>,
+    adapter: Ref<Adapter>,
+}
+
+impl Queue {
+    /// May sleep.
+    pub(super) fn new(adapter: &Ref<Adapter>, depth: u32) -> Result<Self> {
+        use kernel::sync::atomic::{
+            Atomic,
+            Relaxed, //
+        };
+        let calls = Arc::new(Tally::new(), GFP_KERNEL)?;
+        let status = Arc::new(Atomic::new(0), GFP_KERNEL)?;
+        let (tally, last) = (calls.clone(), status.clone());
+        let user = KBox::new(
+            move |notified: NtStatus| {
+                last.store(notified.raw(), Relaxed);
+                tally.hit();
+            },
+            GFP_KERNEL,
+        )?;
+        Ok(Self {
+            cq: made(|done| adapter.create_cq(depth, None, user, done))?,
+            calls,
+            status,
+            adapter: adapter.clone(),
+        })
+    }
+
+    /// The result that is there now, if any.
+    pub(super) fn poll(&self) -> Option<ResultEx> {
+        let mut found = None;
+        self.cq.results(1, |result| found = Some(result));
+        found
+    }
+
+    /// The next result; waits for it. `ETIMEDOUT` when none comes.
+    pub(super) fn next(&self) -> Result<ResultEx> {
+        let mut found = None;
+        wait_until(|| {
+            found = self.poll();
+            found.is_some()
+        });
+        found.ok_or(ETIMEDOUT)
+    }
+
+    /// Returns true if the next result is that one; waits for it.
+    pub(super) fn brings(&self, context: u64, status: NtStatus) -> bool {
+        let got = self.next().map(|r| (r.request_context, r.status));
+        let fine = got == Ok((context, status));
+        if !fine {
+            pr_err!("want {:?}, got {:?}\n", (context, status), got);
+        }
+        fine
+    }
+
+    /// Returns true if nothing is there, and nothing is about to come.
+    pub(super) fn is_silent(&self) -> bool {
+        settle(self.adapter.device());
+        let got = self.poll();
+        if got.is_some() {
+            pr_err!("got {:?}\n", got);
+        }
+        got.is_none()
+    }
+
+    /// Returns true if the queue has called that often, and is not about to call again.
+    pub(super) fn has_called(&self, times: u32) -> bool {
+        settle(self.adapter.device());
+        let got = self.calls.get();
+        if got != times {
+            pr_err!("called {} times, not {}\n", got, times);
+        }
+        got == times
+    }
+}
+
+/// Sizes that any ordinary test can use.
+pub(super) const SIZES: Sizes = Sizes {
+    receives: 32,
+    requests: 32,
+    receive_sges: 4,
+    request_sges: 4,
+    inline: 64,
+};
+
+/// A domain.
+pub(super) fn pd(adapter: &Ref<Adapter>) -> Result<Own<Pd>> {
+    adapter.create_pd().map(Own::new).map_err(notified)
+}
+
+/// A queue pair with two queues.
+pub(super) fn qp(
+    pd: &Ref<Pd>,
+    receives: &Queue,
+    requests: &Queue,
+    context: usize,
+    sizes: Sizes,
+) -> Result<Own<Qp>> {
+    made(|done| pd.create_qp((&receives.cq, &requests.cq), None, context, sizes, done))
+}

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Opening, creating and closing without memory.
+
+use kernel::prelude::*;
+
+use super::{
+    completion::{
+        Own,
+        Slot, //
+    },
+    host::{
+        here,
+        pd,
+        Plan,
+        Queue,
+        TestHost,
+        NAME,
+        SIZES, //
+    },
+    memory::Buffer,
+    oom::{
+        closed,
+        everywhere,
+        has_faults,
+        never,
+        Strike,
+        Struck, //
+    },
+    pair::{
+        Pair,
+        READS, //
+    }, //
+};
+use crate::{
+    engine::memory::CHUNK_BYTES,
+    ndk::{
+        adapter::{
+            open,
+            OpenBy,
+            VERSION, //
+        },
+        connector::Source,
+        cq::CqUser,
+        life::{
+            ObjectType,
+            Ref, //
+        },
+        qp::Sizes,
+        srq::{
+            SrqSizes,
+            SrqUser, //
+        },
+        status::{
+            NtStatus,
+            Progress, //
+        }, //
+    },
+    sys::fault::is_counted, //
+};
+
+/// Of each less than a page.
+const SMALL: Sizes = Sizes {
+    receives: 8,
+    requests: 8,
+    receive_sges: 2,
+    request_sges: 2,
+    inline: 16,
+};
+
+/// Of each more than a page.
+const LARGE: Sizes = Sizes {
+    receives: 512,
+    requests: 512,
+    receive_sges: 4,
+    request_sges: 4,
+    inline: 64,
+};
+
+fn cq_user() -> Result<CqUser> {
+    Ok(KBox::new(|_: NtStatus| (), GFP_KERNEL)?)
+}
+
+/// Closes what came at once.
+fn closed_now<T: ObjectType>(made: Result<Ref<T>, NtStatus>) -> Result<i32> {
+    closed(made.map(Own::new).map_err(NtStatus::raw))
+}
+
+/// Lets a creation that is over at once fail everywhere.
+fn at_once<T: ObjectType>(
+    site: &TestHost,
+    mut create: impl FnMut(&mut Strike<'_>) -> Result<Result<Ref<T>, NtStatus>>,
+) -> Result<Struck> {
+    everywhere(site, |strike| {
+        strike.begin();
+        let made = create(strike)?;
+        strike.end();
+        closed_now(made)
+    })
+}
+
+#[kernel::macros::kunit_tests(ndk_ndk_tests_oom_create)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn opening_fails_at_each_allocation() -> Result {
+        if !has_faults()? {
+            return Ok(());
+        }
+        let site = TestHost::new()?;
+        let struck = everywhere(&site, |strike| {
+            strike.begin();
+            let which = OpenBy::Name(NAME);
+            let (opened, _) = strike.inline(|| open(&site.context, &which, VERSION));
+            strike.end();
+            Ok(match opened {
+                Ok(adapter) => {
+                    adapter.close_and_wait();
+                    0
+                }
+                Err(status) => status.raw(),
+            })
+        })?;
+        // What tells of the end, who waits for it, the adapter, the user of the port.
+        assert!(struck.is_by(4, 0, 0));
+        Ok(())
+    }
+
+    #[test]
+    fn objects_that_come_at_once_fail_at_each_allocation() -> Result {
+        if !has_faults()? {
+            return Ok(());
+        }
+        let site = TestHost::new()?;
+        let adapter = &site.adapter;
+        let domain = pd(adapter)?;
+        let struck = at_once(&site, |strike| Ok(strike.inline(|| adapter.create_pd()).0))?;
+        assert!(struck.is_by(2, 0, 0));
+        for fast in [false, true] {
+            let struck = at_once(&site, |strike| {
+                Ok(strike.inline(|| domain.create_mr(fast)).0)
+            })?;
+            assert!(struck.is_by(1, 0, 0));
+        }
+        let struck = at_once(&site, |strike| {
+            Ok(strike.inline(|| adapter.create_connector()).0)
+        })?;
+        assert!(struck.is_by(2, 0, 0));
+        let struck = at_once(&site, |strike| {
+            let user = KBox::new(|_| (), GFP_KERNEL)?;
+            Ok(strike.inline(|| adapter.create_listener(user)).0)
+        })?;
+        assert!(struck.is_by(2, 0, 0));
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_gen_07_a_queue_fails_inline_and_through_its_completion() -> Result {
+        if !has_faults()? {
+            return Ok(());
+        }
+        let site = TestHost::new()?;
+        // 2048 results are more than a page, 16 are less.
+        for depth in [16, 2048] {
+            let struck = everywhere(&site, |strike| {
+                let user = cq_user()?;
+                let made = strike.create(|done| site.adapter.create_cq(depth, None, user, done))?;
+                closed(made)
+            })?;
+            // The work; those who use it, who is notified, the ring, the queue, the object. (The
+            // adapter has room for it in its list.)
+            assert!(struck.is_by(1, 5, 1));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn shared_queues_fail_at_each_allocation() -> Result {
+        if !has_faults()? {
+            return Ok(());
+        }
+        let site = TestHost::new()?;
+        let domain = pd(&site.adapter)?;
+        for depth in [16, 2048] {
+            let sizes = SrqSizes {
+                depth,
+                sges: 2,
+                threshold: 4,
+            };
+            let struck = everywhere(&site, |strike| {
+                let user: SrqUser = Some(KBox::new(|_: NtStatus| (), GFP_KERNEL)?);
+                closed(strike.create(|done| domain.create_srq(sizes, user, done))?)
+            })?;
+            assert!(struck.is_by(1, 6, 2));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn queue_pairs_fail_at_each_allocation() -> Result {
+        if !has_faults()? {
+            return Ok(());
+        }
+        let site = TestHost::new()?;
+        let domain = pd(&site.adapter)?;
+        let shared = SrqSizes {
+            depth: 16,
+            sges: 2,
+            threshold: 0,
+        };
+        let mut none = Strike::none(&site);
+        let srq = none.create(|done| domain.create_srq(shared, None, done))?;
+        let srq = srq.map_err(|_| EIO)?;
+        for sizes in [SMALL, LARGE] {
+            for srq in [None, Some(&*srq)] {
+                let struck = everywhere(&site, |strike| {
+                    // New ones: their lists of users grow.
+                    let (receives, requests) = (site.queue(16)?, site.queue(16)?);
+                    let cqs = (&*receives.cq, &*requests.cq);
+                    let made = strike.create(|done| domain.create_qp(cqs, srq, 0, sizes, done))?;
+                    closed(made)
+                })?;
+                // The rings and their elements; the queue pair, who is notified, two lists of
+                // users, the object; with a shared queue its list, and no ring of receives.
+                assert!(match srq {
+                    None => struck.is_by(1, 9, 5),
+                    Some(_) => struck.is_by(1, 8, 4),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn windows_and_shared_endpoints_fail_at_each_allocation() -> Result {
+        if !has_faults()? {
+            return Ok(());
+        }
+        let site = TestHost::new()?;
+        let domain = pd(&site.adapter)?;
+        let struck = everywhere(&site, |strike| {
+            closed(strike.create(|done| domain.create_mw(done))?)
+        })?;
+        assert!(struck.is_by(1, 2, 0));
+        let struck = everywhere(&site, |strike| {
+            closed(strike.create(|done| site.adapter.create_shared_endpoint(here(0), done))?)
+        })?;
+        // Room for the address, what holds it, the object.
+        assert!(struck.is_by(1, 3, 0));
+        Ok(())
+    }
+
+    /// Nobody has made a region on the device yet: the table of regions grows.
+    #[test]
+    fn the_first_window_of_a_device_fails_at_each_allocation() -> Result {
+        if !has_faults()? {
+            return Ok(());
+        }
+        let outer = TestHost::new()?;
+        let struck = everywhere(&outer, |strike| {
+            let site = TestHost::new()?;
+            let domain = pd(&site.adapter)?;
+            site.settle();
+            closed(strike.create(|done| domain.create_mw(done))?)
+        })?;
+        // How large a chunk of the table is depends on what the kernel's locks are.
+        match is_counted(CHUNK_BYTES) {
+            true => assert!(struck.is_by(1, 3, 1)),
+            false => assert!(struck.is_by(1, 2, 0)),
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn listening_fails_at_each_allocation() -> Result {
+        if !has_faults()? {
+            return Ok(());
+        }
+        let site = TestHost::new()?;
+        let struck = everywhere(&site, |strike| {
+            let user = KBox::new(|_| (), GFP_KERNEL)?;
+            let mut listener = Own::new(site.adapter.create_listener(user).map_err(|_| EIO)?);
+            let status = strike.request(|done| listener.listen(here(0), done))?;
+            if status != NtStatus::SUCCESS.raw() {
+                // The same listener may try again.
+                let mut none = Strike::none(&site);
+                assert_eq!(none.request(|done| listener.listen(here(0), done))?, 0);
+            }
+            assert!(listener.address().is_ok());
+            assert!(listener.close_and_wait()?);
+            Ok(status)
+        })?;
+        assert!(struck.is_by(1, 4, 0));
+        Ok(())
+    }
+
+    /// Each close is made without any memory, both its own part and its work.
+    #[test]
+    fn closing_needs_no_memory() -> Result {
+        if !has_faults()? {
+            return Ok(());
+        }
+        let mut pair = Pair::new()?;
+        let sizes = SrqSizes {
+            depth: 16,
+            sges: 2,
+            threshold: 0,
+        };
+        let mut none = Strike::none(&pair.site);
+        let srq = none.create(|done| pair.a.pd.create_srq(sizes, None, done))?;
+        let mw = none.create(|done| pair.a.pd.create_mw(done))?;
+        let end = none.create(|done| pair.site.adapter.create_shared_endpoint(here(0), done))?;
+        let buffer = pair.a.buffer(100, 1)?;
+        let fast = Buffer::fast(&pair.a.pd, 8192, true)?;
+        pair.b.receive(1, &[])?;
+        let mut others = (srq, mw, end, buffer.mr, fast.mr);
+        let site = &pair.site;
+        close_without(site, pair.a.connector.as_mut())?;
+        close_without(site, pair.b.connector.as_mut())?;
+        close_without(site, Some(&mut pair.door.listener))?;
+        close_without(site, others.0.as_mut().ok())?;
+        close_without(site, others.1.as_mut().ok())?;
+        close_without(site, others.2.as_mut().ok())?;
+        close_without(site, others.3.as_mut())?;
+        close_without(site, others.4.as_mut())?;
+        for party in [&mut pair.a, &mut pair.b] {
+            close_without(site, Some(&mut party.qp))?;
+            close_without(site, Some(&mut party.requests.cq))?;
+            close_without(site, Some(&mut party.receives.cq))?;
+            close_without(site, Some(&mut party.pd))?;
+        }
+        never(site, || {
+            site.adapter.close_and_wait();
+            Ok(())
+        })
+    }
+
+    /// A queue that is full of what nobody fetched, and a request that nobody answered.
+    #[test]
+    fn closing_what_is_busy_needs_no_memory() -> Result {
+        if !has_faults()? {
+            return Ok(());
+        }
+        let mut pair = Pair::unconnected(&Plan::PLAIN, SIZES, SIZES)?;
+        let (site, door) = (&pair.site, &pair.door);
+        let mut ours = Own::new(site.adapter.create_connector().map_err(|_| EIO)?);
+        let slot = Slot::new()?;
+        let from = Source::Address(here(0));
+        let done = slot.callback()?;
+        let asked = ours.connect(&pair.a.qp, (from, door.at), READS, KVec::new(), done);
+        assert!(asked.is_ok());
+        let mut theirs = door.arrival()?;
+        close_without(site, Some(&mut theirs))?;
+        // Refused, for who would have accepted is gone.
+        assert!(slot
+            .wait()
+            .is_some_and(|status| status != NtStatus::SUCCESS));
+        close_without(site, Some(&mut ours))?;
+        for context in 0..32 {
+            pair.a.receive(context, &[])?;
+        }
+        let (qp, queue): (_, &Queue) = (&mut pair.a.qp, &pair.a.receives);
+        qp.flush();
+        close_without(site, Some(qp))?;
+        assert!(queue.brings(0, NtStatus::CANCELLED));
+        Ok(())
+    }
+
+    fn close_without<T: ObjectType>(site: &TestHost, object: Option<&mut Own<T>>) -> Result {
+        let object = object.ok_or(EINVAL)?.give_up()?;
+        let slot = Slot::new()?;
+        let done = slot.callback()?;
+        never(site, || match object.close(done) {
+            Progress::Done(()) => Ok(()),
+            Progress::Pending => slot.wait().ok_or(ETIMEDOUT),
+        })?;
+        Ok(())
+    }
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Reach`]: what a peer gets by a token; send queues that are held back; registrations.
+
+use kernel::prelude::*;
+
+use super::{
+    completion::{
+        made,
+        notified,
+        Own, //
+    },
+    memory::Buffer,
+    pair::{
+        Pair,
+        Party, //
+    }, //
+};
+use crate::{
+    engine::{
+        memory::token::Token,
+        status::Status,
+        work::Remote, //
+    },
+    kunit::harness::wait_until,
+    ndk::{
+        memory::{
+            Mr,
+            Mw, //
+        },
+        qp::Registration,
+        status::NtStatus, //
+    },
+    sys::mdl::test_pages, //
+};
+
+/// Values of flags of requests, as the requirements write them.
+pub(super) const SILENT: u32 = 0x1;
+pub(super) const FENCE: u32 = 0x2;
+pub(super) const REMOTE_READ: u32 = 0x8;
+pub(super) const LOCAL_WRITE: u32 = 0x10;
+pub(super) const REMOTE_WRITE: u32 = 0x30;
+pub(super) const INLINE: u32 = 0x40;
+pub(super) const SINK: u32 = 0x80;
+pub(super) const LOCAL_INVALIDATE: u32 = 0x100;
+pub(super) const DEFER: u32 = 0x200;
+
+/// The peer refused a token, its rights or its range.
+pub(super) const REMOTE_RESOURCES: NtStatus = NtStatus::of(Status::RemoteAccess);
+
+/// An address that is no memory: regions that begin there are reached by an index alone.
+pub(super) const BASE: u64 = 0x4_0000_0000;
+
+/// The context of the requests of a [`Reach`].
+const CONTEXT: u64 = 0x5EAC;
+
+/// The context of sends and receives that hold a queue.
+const HOLD: u64 = 0x401D;
+
+/// A peer, with bytes of its own from and into which it moves what it asks for.
+pub(super) struct Reach<'p> {
+    party: &'p Party,
+    pub(super) own: Buffer,
+}
+
+impl<'p> Reach<'p> {
+    /// With room for `len` bytes. May sleep.
+    pub(super) fn new(party: &'p Party, len: usize) -> Result<Self> {
+        let own = party.buffer(len, 1)?;
+        Ok(Self { party, own })
+    }
+
+    /// How a read of `len` bytes under a token ends.
+    pub(super) fn read(&self, addr: u64, token: Token, len: u32) -> Result<NtStatus> {
+        let list = [self.own.sge(0, len)?];
+        let from = Remote { addr, token };
+        let posted = self.party.qp.read(CONTEXT, list.into_iter(), from, 0);
+        posted.map_err(notified)?;
+        self.end()
+    }
+
+    /// How a write of the first `len` bytes under a token ends.
+    pub(super) fn write(&self, addr: u64, token: Token, len: u32) -> Result<NtStatus> {
+        let list = [self.own.sge(0, len)?];
+        let to = Remote { addr, token };
+        let posted = self.party.qp.write(CONTEXT, list.into_iter(), to, 0);
+        posted.map_err(notified)?;
+        self.end()
+    }
+
+    fn end(&self) -> Result<NtStatus> {
+        let result = self.party.requests.next()?;
+        if result.request_context != CONTEXT {
+            pr_err!("another request ended: {:?}\n", result);
+            return Err(EINVAL);
+        }
+        Ok(result.status)
+    }
+}
+
+/// Holds the queue of `party` back: what is posted behind this is not carried out before
+/// [`release`].
+pub(super) fn hold(party: &Party) -> Result {
+    party.send(HOLD, &[], SILENT)
+}
+
+/// Lets a queue that `peer`'s side holds go on, and waits until the held send has arrived.
+pub(super) fn release(peer: &Party) -> Result {
+    peer.receive(HOLD, &[])?;
+    match peer.receives.brings(HOLD, NtStatus::SUCCESS) {
+        true => Ok(()),
+        false => Err(EIO),
+    }
+}
+
+/// Returns true if a side takes requests. What is posted to find out is refused in any case.
+pub(super) fn takes_requests(party: &Party) -> bool {
+    party.qp.invalidate_other(0, 0) == Err(NtStatus::INVALID_PARAMETER)
+}
+
+/// Returns true if the connection has ended for both sides; waits for it.
+pub(super) fn is_over(pair: &Pair) -> bool {
+    let gone = |party: &Party| party.qp.invalidate_other(0, 0) == Err(NtStatus::CONNECTION_INVALID);
+    wait_until(|| gone(&pair.a) && gone(&pair.b))
+}
+
+/// What a fast registration names.
+#[derive(Clone, Copy)]
+pub(super) struct RegRequest<'a> {
+    pub(super) pages: &'a [u64],
+    pub(super) offset: u32,
+    pub(super) base: u64,
+    pub(super) len: u64,
+}
+
+impl RegRequest<'_> {
+    /// Posts the registration.
+    pub(super) fn register(
+        &self,
+        party: &Party,
+        mr: &Mr,
+        context: u64,
+        flags: u32,
+    ) -> Result<(), NtStatus> {
+        let what = Registration {
+            pages: test_pages(self.pages),
+            offset: self.offset,
+            len: self.len,
+            base: self.base,
+        };
+        party.qp.fast_register(context, mr, &what, flags)
+    }
+}
+
+/// Registers all of a buffer, addressed as it is, and waits for that.
+pub(super) fn registered(party: &Party, buffer: &Buffer, flags: u32) -> Result<Token> {
+    buffer
+        .fast_register(&party.qp, CONTEXT, flags)?
+        .map_err(notified)?;
+    match party.requests.brings(CONTEXT, NtStatus::SUCCESS) {
+        true => Ok(buffer.mr()?.remote_token()),
+        false => Err(EIO),
+    }
+}
+
+/// Ends what a fast registration began, and waits for that.
+pub(super) fn invalidated(party: &Party, mr: &Mr) -> Result {
+    party.qp.invalidate_mr(CONTEXT, mr, 0).map_err(notified)?;
+    match party.requests.brings(CONTEXT, NtStatus::SUCCESS) {
+        true => Ok(()),
+        false => Err(EIO),
+    }
+}
+
+/// A window of a side.
+pub(super) fn window(party: &Party) -> Result<Own<Mw>> {
+    made(|done| party.pd.create_mw(done))
+}
+
+/// Binds a window to a range and waits for that.
+pub(super) fn bound(
+    party: &Party,
+    buffer: &Buffer,
+    window: &Mw,
+    (at, len): (u64, u64),
+    flags: u32,
+) -> Result<Token> {
+    let range = (at, len);
+    let posted = party.qp.bind(CONTEXT, buffer.mr()?, window, range, flags);
+    posted.map_err(notified)?;
+    match party.requests.brings(CONTEXT, NtStatus::SUCCESS) {
+        true => Ok(window.remote_token()),
+        false => Err(EIO),
+    }
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`RequestSet`]: what it takes to post an initiator request of each kind.
+
+use kernel::prelude::*;
+
+use super::{
+    completion::{
+        made,
+        Own, //
+    },
+    host::SIZES,
+    memory::Buffer,
+    pair::{
+        Pair,
+        Party, //
+    }, //
+};
+use crate::{
+    engine::{
+        memory::token::Token,
+        work::{
+            Operation,
+            Sge, //
+        }, //
+    },
+    ndk::{
+        cq::operation,
+        memory::Mw,
+        qp::Sizes,
+        status::NtStatus, //
+    }, //
+};
+
+/// The functions that post to the initiator queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Register,
+    Send,
+    SendAndInvalidate,
+    Write,
+    Read,
+    Bind,
+    Invalidate,
+}
+
+impl Kind {
+    /// All of them, in an order in which each of them can succeed.
+    pub(super) const ALL: [Self; 7] = [
+        Self::Register,
+        Self::Send,
+        Self::SendAndInvalidate,
+        Self::Write,
+        Self::Read,
+        Self::Bind,
+        Self::Invalidate,
+    ];
+
+    /// The type that a result of it has.
+    pub(super) const fn operation(self) -> u32 {
+        match self {
+            Self::Register => operation::FAST_REGISTER,
+            Self::Send | Self::SendAndInvalidate => operation::SEND,
+            Self::Write => operation::WRITE,
+            Self::Read => operation::READ,
+            Self::Bind => operation::BIND,
+            Self::Invalidate => operation::INVALIDATE,
+        }
+    }
+
+    /// What the engine calls it.
+    pub(super) const fn work(self) -> Operation {
+        match self {
+            Self::Register => Operation::Register,
+            Self::Send | Self::SendAndInvalidate => Operation::Send,
+            Self::Write => Operation::Write,
+            Self::Read => Operation::Read,
+            Self::Bind => Operation::Bind,
+            Self::Invalidate => Operation::Invalidate,
+        }
+    }
+
+    /// The flags that its page names, as numbers.
+    pub(super) const fn flags(self) -> u32 {
+        match self {
+            Self::Send | Self::SendAndInvalidate => 0x001 | 0x002 | 0x004 | 0x040 | 0x200,
+            Self::Write => 0x001 | 0x002 | 0x040 | 0x200,
+            Self::Read => 0x001 | 0x002 | 0x100 | 0x200,
+            Self::Register => 0x001 | 0x002 | 0x008 | 0x010 | 0x030 | 0x080 | 0x200,
+            Self::Bind => 0x001 | 0x002 | 0x008 | 0x030 | 0x200,
+            Self::Invalidate => 0x001 | 0x002 | 0x200,
+        }
+    }
+}
+
+/// The memory that requests of side `a` name.
+pub(super) struct RequestSet {
+    /// For fast registration, by each side.
+    pub(super) fast: Buffer,
+    pub(super) theirs: Buffer,
+    /// Registered, with all rights, on each side.
+    pub(super) here: Buffer,
+    pub(super) there: Buffer,
+    pub(super) window: Own<Mw>,
+}
+
+impl RequestSet {
+    /// May sleep.
+    pub(super) fn new(pair: &Pair) -> Result<Self> {
+        Ok(Self {
+            fast: Buffer::fast(&pair.a.pd, 4096, true)?,
+            theirs: Buffer::fast(&pair.b.pd, 4096, true)?,
+            here: pair.a.buffer(4096, 7)?,
+            there: pair.b.buffer(4096, 7)?,
+            window: made(|done| pair.a.pd.create_mw(done))?,
+        })
+    }
+
+    /// Posts a request of that kind from `a`, valid but for whatever `flags` say.
+    pub(super) fn post(
+        &self,
+        a: &Party,
+        kind: Kind,
+        context: u64,
+        flags: u32,
+    ) -> Result<Result<(), NtStatus>> {
+        let (list, qp) = ([self.here.sge(0, 64)?], &a.qp);
+        let list = list.iter().copied();
+        let there = self.there.remote(0)?;
+        Ok(match kind {
+            Kind::Send => qp.send(context, list, flags),
+            Kind::SendAndInvalidate => {
+                let token = self.theirs.mr()?.remote_token();
+                qp.send_and_invalidate(context, list, flags, token)
+            }
+            Kind::Write => qp.write(context, list, there, flags),
+            Kind::Read => qp.read(context, list, there, flags),
+            Kind::Register => self.fast.fast_register(qp, context, flags)?,
+            Kind::Bind => {
+                // Without any right a bind is none.
+                let range = (self.here.addr(), 64);
+                qp.bind(context, self.here.mr()?, &self.window, range, flags | 0x008)
+            }
+            Kind::Invalidate => qp.invalidate_mr(context, self.fast.mr()?, flags),
+        })
+    }
+}
+
+/// The same request as a list of `count` elements over that many pieces of a buffer.
+pub(super) fn list(buffer: &Buffer, count: usize) -> Result<KVec<Sge>> {
+    let mut list = KVec::new();
+    for at in 0..count {
+        list.push(buffer.sge(at * 8, 8)?, GFP_KERNEL)?;
+    }
+    Ok(list)
+}
+
+/// An element that only its length makes what it is.
+pub(super) const fn of_length(len: u32) -> Sge {
+    Sge::of(0x1000, len, Token::from_raw(0))
+}
+
+/// Sizes with room for so many initiator requests.
+pub(super) const fn deep(requests: u32) -> Sizes {
+    Sizes { requests, ..SIZES }
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`SrqUsers`]: a shared receive queue with two users, and a peer for each.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    caller::CallLog,
+    completion::{
+        create,
+        made,
+        notified,
+        request,
+        Own, //
+    },
+    host::{
+        pd,
+        Plan,
+        Queue,
+        TestHost,
+        SIZES, //
+    },
+    memory::Buffer,
+    pair::{
+        connect,
+        Door,
+        Party,
+        READS, //
+    }, //
+};
+use crate::{
+    engine::work::Sge,
+    kunit::{
+        harness::{
+            same,
+            settle, //
+        },
+        log::Tally, //
+    },
+    ndk::{
+        adapter::Adapter,
+        life::Ref,
+        pd::Pd,
+        srq::{
+            Srq,
+            SrqSizes, //
+        },
+        status::NtStatus, //
+    }, //
+};
+
+/// A shared receive queue and its calls.
+pub(super) struct Shared {
+    pub(super) srq: Own<Srq>,
+    pub(super) log: Arc<CallLog>,
+    pub(super) pd: Own<Pd>,
+    adapter: Ref<Adapter>,
+}
+
+impl Shared {
+    /// A queue in a domain of its own; the status when there is none. May sleep.
+    pub(super) fn create(
+        adapter: &Ref<Adapter>,
+        sizes: SrqSizes,
+        calls: bool,
+    ) -> Result<Result<Self, NtStatus>> {
+        let log = CallLog::new()?;
+        let user = if calls { log.srq_user()? } else { None };
+        let pd = pd(adapter)?;
+        Ok(
+            create(|done| pd.create_srq(sizes, user, done))?.map(|srq| Self {
+                srq,
+                log,
+                pd,
+                adapter: adapter.clone(),
+            }),
+        )
+    }
+
+    /// The same where it has to come.
+    pub(super) fn new(adapter: &Ref<Adapter>, depth: u32, threshold: u32) -> Result<Self> {
+        let sizes = SrqSizes {
+            depth,
+            sges: 4,
+            threshold,
+        };
+        Self::create(adapter, sizes, true)?.map_err(notified)
+    }
+
+    /// Posts a receive.
+    pub(super) fn post(&self, context: u64, sges: &[Sge]) -> Result<(), NtStatus> {
+        self.srq.receive(context, sges.iter().copied())
+    }
+
+    /// Posts empty receives; whether all were taken.
+    pub(super) fn post_all(&self, contexts: core::ops::Range<u64>) -> bool {
+        let mut contexts = contexts;
+        contexts.all(|context| self.post(context, &[]).is_ok())
+    }
+
+    /// Changes depth and threshold, and waits for that.
+    pub(super) fn modify(&self, depth: u32, threshold: u32) -> Result<NtStatus> {
+        request(|done| self.srq.modify(depth, threshold, done))
+    }
+
+    /// Returns true if it has called that often, each time as it has to, and is not about to call
+    /// again.
+    pub(super) fn has_called(&self, times: u32) -> bool {
+        settle(self.adapter.device());
+        same(self.log.calls.get(), times) && self.log.is_proper()
+    }
+
+    /// The same, and the last call told this.
+    pub(super) fn has_told(&self, times: u32, status: NtStatus) -> bool {
+        self.has_called(times) && same(self.log.status(), status.raw())
+    }
+
+    /// A side that takes its receives from here.
+    fn user(&self, context: usize) -> Result<Party> {
+        let receives = Queue::new(&self.adapter, 128)?;
+        let requests = Queue::new(&self.adapter, 128)?;
+        let cqs = (&*receives.cq, &*requests.cq);
+        let srq = Some(&*self.srq);
+        let qp = made(|done| self.pd.create_qp(cqs, srq, context, SIZES, done))?;
+        Ok(Party {
+            connector: None,
+            disconnects: Arc::new(Tally::new(), GFP_KERNEL)?,
+            qp,
+            requests,
+            receives,
+            // Not that of the queue pair, which the shared queue has.
+            pd: pd(&self.adapter)?,
+        })
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.log.clear_hook();
+    }
+}
+
+/// Two users of a shared queue, each with a peer that sends to it.
+pub(super) struct SrqUsers {
+    pub(super) senders: [Party; 2],
+    pub(super) users: [Party; 2],
+    pub(super) shared: Shared,
+    pub(super) door: Door,
+    // Dropped last.
+    pub(super) site: TestHost,
+}
+
+impl SrqUsers {
+    /// The contexts of the users' queue pairs are 0xB0 and 0xB1. May sleep.
+    pub(super) fn new(depth: u32, threshold: u32) -> Result<Self> {
+        Self::with(&Plan::PLAIN, depth, threshold)
+    }
+
+    pub(super) fn with(plan: &Plan, depth: u32, threshold: u32) -> Result<Self> {
+        let site = TestHost::with(plan)?;
+        let shared = Shared::new(&site.adapter, depth, threshold)?;
+        let mut crowd = Self {
+            senders: [
+                Party::new(&site.adapter, 0xA0, SIZES)?,
+                Party::new(&site.adapter, 0xA1, SIZES)?,
+            ],
+            users: [shared.user(0xB0)?, shared.user(0xB1)?],
+            shared,
+            door: Door::new(&site.adapter)?,
+            site,
+        };
+        for (sender, user) in crowd.senders.iter_mut().zip(&mut crowd.users) {
+            let ends = ((&*sender, READS), (&*user, READS));
+            let (ours, theirs) = connect(&crowd.site.adapter, &crowd.door, ends.0, ends.1)?;
+            sender.connector = Some(ours);
+            user.connector = Some(theirs);
+        }
+        Ok(crowd)
+    }
+
+    /// A buffer for receives of the shared queue.
+    pub(super) fn buffer(&self, len: usize) -> Result<Buffer> {
+        Buffer::registered(&self.shared.pd, len, 1)
+    }
+
+    /// Sends an empty message to a user and sees both ends of it.
+    pub(super) fn pass(&self, to: usize, receive: u64) -> Result<bool> {
+        let (sender, user) = (&self.senders[to], &self.users[to]);
+        sender.send(receive, &[], 0)?;
+        Ok(sender.requests.brings(receive, NtStatus::SUCCESS)
+            && user.receives.brings(receive, NtStatus::SUCCESS))
+    }
+}
