@@ -48,7 +48,7 @@ newest: ## the same by the newest compilers there are, those of Debian testing, 
 
 shell: ## an interactive guest with ndk0 up
 	@scripts/module-build $(KERNEL) quiet
-	@scripts/vm --kernel $(KERNEL) --interactive -- scripts/guest-shell
+	@scripts/vm --kernel $(KERNEL) --interactive -- scripts/guest/shell
 
 update: ## look for a newer kernel of Debian's, which else stays as it was first chosen
 	@scripts/kernel-stock --update >/dev/null

@@ -12,7 +12,7 @@ refuse_for_um() {
 # What the command prints gets a descriptor of its own: on standard output and
 # standard error the kernel writes, by lines, so that nothing is left in a buffer when
 # it dies.  Hence the consoles.  The root is this machine's own, so it is mounted
-# read-only; guest-init lays an overlay over it.  What the kernel keeps in files is in
+# read-only; guest/init lays an overlay over it.  What the kernel keeps in files is in
 # the folder of the run, too, and goes with it.  A signal that it can catch it takes
 # for a reason to clean up with interrupts on, which ends in a panic: it is killed, also
 # when what would do that is killed itself.
@@ -28,7 +28,7 @@ um_arguments() {
 		"uml_dir=$run" umid=um root=host rootfstype=hostfs ro
 		"${checks[@]}"
 		"con0=$terminal" con1=null,fd:2 con=null console=tty1
-		"${kernel_options[@]}" "init=$NDK_TOP/scripts/guest-init")
+		"${kernel_options[@]}" "init=$NDK_TOP/scripts/guest/init")
 }
 
 # The processors that this process may run on, one a line.

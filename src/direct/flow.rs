@@ -13,8 +13,8 @@
 //!                                                                                    \-> Empty
 //! ```
 //!
-//! A send or write of one piece goes from Begin to its end in one step, if nothing has to be
-//! waited for.
+//! A request that fits into one hold of the gates and has to wait for nothing goes from Begin to
+//! its end in one step.
 //!
 //! Context: [`Flow::run`] runs with softirqs off, in softirq or in the posting context; it never
 //! sleeps. Lock order: `exec` is the outermost lock of the engine's order.
@@ -97,8 +97,6 @@ pub(super) enum Phase {
     Receive,
     /// Its bytes are being copied; those before this number are done.
     Copy(u64),
-    /// Its bytes are there; what it asks for at the end comes now.
-    Finish,
     /// It ends when nothing uses this token of the peer any more.
     RevokeRemote(Token),
     /// It ends when nothing uses this token of its own side any more.
@@ -112,7 +110,7 @@ impl Phase {
     /// revoked anything (SINV-13).
     const fn needs_connection(self) -> bool {
         match self {
-            Self::Begin | Self::Receive | Self::Copy(_) | Self::Finish => true,
+            Self::Begin | Self::Receive | Self::Copy(_) => true,
             Self::Idle | Self::Empty | Self::RevokeRemote(_) | Self::RevokeLocal(_) => false,
         }
     }
@@ -309,9 +307,8 @@ impl Flow {
             Phase::Begin => self.begin(exec),
             Phase::Receive => self.take_receive(exec),
             Phase::Copy(at) => self.copy(exec, at),
-            Phase::Finish => self.finish(exec),
-            Phase::RevokeRemote(token) => self.revoke_remote(exec, token),
-            Phase::RevokeLocal(token) => self.revoke_local(exec, token),
+            Phase::RevokeRemote(token) => self.revoked(exec, &self.to, token),
+            Phase::RevokeLocal(token) => self.revoked(exec, &self.from, token),
         }
     }
 

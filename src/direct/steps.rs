@@ -29,8 +29,7 @@ use crate::{
             transfer::{
                 self,
                 Fault,
-                Payload,
-                Single, //
+                Payload, //
             },
             Denied, //
         },
@@ -39,6 +38,7 @@ use crate::{
                 self,
                 Local, //
             },
+            QueuePair,
             RecvWqe,
             SendWqe,
             Taken, //
@@ -57,14 +57,8 @@ use crate::{
     }, //
 };
 
-/// Returns true if the bytes of a request are those of one element of its list.
-fn is_one_piece(job: &SendWqe) -> bool {
-    job.sges.len() == 1 && job.length > 0 && !job.flags.has(Flags::INLINE)
-}
-
 impl Flow {
-    /// Checks a new request against everything that can be known now; one that needs nothing else
-    /// is carried out as well.
+    /// Checks a new request against everything that can be known now, and carries out what it may.
     pub(super) fn begin(self: &Arc<Self>, exec: &mut Exec) -> Step {
         if exec.job.forbidden {
             return Ok(self.refuse(exec, Status::LocalOperation));
@@ -76,90 +70,14 @@ impl Flow {
             Local::Remote => (),
         }
         let len = u64::from(exec.job.length);
-        let most = exec.bytes_left.min(BYTES_PER_HOLD);
-        match exec.job.work {
-            Work::Send { .. } if is_one_piece(&exec.job) => return self.send(exec, len, most),
-            Work::Write { to, .. } if is_one_piece(&exec.job) && len <= most => {
-                return self.write(exec, to, len)
-            }
-            _ => (),
-        }
         if self.local(&exec.job).check(len).is_err() {
             return Ok(self.refuse(exec, Status::LocalAccess));
         }
-        Ok(match exec.job.work {
-            Work::Send { .. } => Phase::Receive,
+        match exec.job.work {
+            Work::Send { .. } => self.take_receive(exec),
             Work::FetchAdd { at, .. } | Work::CompareSwap { at, .. } => self.atomic(exec, at),
-            _ => Phase::Copy(0),
-        })
-    }
-
-    /// Carries a send of one piece out, in one go if a receive is there and takes it in one piece:
-    /// the way of most messages. No more than `most` bytes may be moved now.
-    fn send(self: &Arc<Self>, exec: &mut Exec, len: u64, most: u64) -> Step {
-        let Exec {
-            job,
-            receive,
-            taken,
-            ..
-        } = exec;
-        let mut moved = None;
-        let found = {
-            let Ok(source) = self.single(job) else {
-                return Ok(self.refuse(exec, Status::LocalAccess));
-            };
-            let found = self.to.take_receive(self.connection, receive);
-            *taken = found == Taken::Ready;
-            // What fits into the first element needs no other.
-            let sink = receive.sges.first().filter(|_| *taken);
-            if let Some(sink) = sink.filter(|s| u64::from(s.len()) >= len && len <= most) {
-                let user = self.to.local_user();
-                let sink = Single::local(self.to.device(), user, Rights::LOCAL_WRITE, sink);
-                let sink = sink.map_err(Fault::Sink);
-                moved = Some(sink.and_then(|sink| transfer::copy_whole(&source, &sink, len)));
-            }
-            found
-        };
-        match moved {
-            Some(Ok(())) => {
-                exec.bytes_left -= len;
-                return self.finish(exec);
-            }
-            Some(Err(fault)) => return Ok(self.end_fault(exec, fault)),
-            None => (),
+            _ => self.copy(exec, 0),
         }
-        exec.phase = Phase::Receive;
-        self.took(exec, found)
-    }
-
-    /// The memory of a request of one piece that is read from it.
-    #[inline]
-    fn single<'a>(&'a self, job: &'a SendWqe) -> Result<Single<'a>, Denied> {
-        let sge = job.sges.first().ok_or(Denied::Bounds)?;
-        let user = self.from.local_user();
-        Single::local(self.from.device(), user, Rights::NONE, sge)
-    }
-
-    /// Carries a write of one piece out.
-    fn write(self: &Arc<Self>, exec: &mut Exec, to: Remote, len: u64) -> Step {
-        let source = self.single(&exec.job);
-        match source.map(|source| self.write_from(&source, to, len)) {
-            Ok(Ok(())) => {
-                exec.bytes_left -= len;
-                self.copy(exec, len)
-            }
-            Ok(Err(fault)) => Ok(self.end_fault(exec, fault)),
-            Err(_) => Ok(self.refuse(exec, Status::LocalAccess)),
-        }
-    }
-
-    fn write_from(&self, source: &Single<'_>, to: Remote, len: u64) -> Result<(), Fault> {
-        let _inside = self.enter(Rights::REMOTE_WRITE).map_err(Fault::Sink)?;
-        let (device, user) = (self.to.device(), self.to.peer_user());
-        // Left before the queue pair is: who finds that quiet finds the region unused.
-        let sink = Single::named(device, user, Rights::REMOTE_WRITE, to, len);
-        let sink = sink.map_err(Fault::Sink)?;
-        transfer::copy_whole(source, &sink, len)
     }
 
     /// Ends the request as failed on its own side's account; the peer's receive is flushed.
@@ -205,14 +123,10 @@ impl Flow {
         }
     }
 
+    /// Takes a receive of the peer and goes on with it.
     pub(super) fn take_receive(self: &Arc<Self>, exec: &mut Exec) -> Step {
-        let found = (self.to).take_receive(self.connection, &mut exec.receive);
-        self.took(exec, found)
-    }
-
-    /// Goes on with the receive that was found, or not.
-    fn took(self: &Arc<Self>, exec: &mut Exec, found: Taken) -> Step {
-        match found {
+        exec.phase = Phase::Receive;
+        match (self.to).take_receive(self.connection, &mut exec.receive) {
             Taken::Ready => (),
             Taken::Closed => return Ok(self.refuse(exec, Status::Flushed)),
             Taken::Empty => return self.wait_for_receive(exec),
@@ -220,17 +134,17 @@ impl Flow {
         self.end_wait(exec);
         exec.taken = true;
         if !matches!(exec.job.work, Work::Send { .. }) {
-            return Ok(Phase::Finish);
+            return Ok(self.finish(exec));
         }
         let len = u64::from(exec.job.length);
-        let place = self.received(&exec.receive);
-        if place.len() < len {
+        let sink = self.received(&exec.receive);
+        if sink.len() < len {
             return Ok(self.end(exec, Status::RemoteInvalidRequest, Status::ReceiveLength));
         }
-        if place.check(len).is_err() {
+        if sink.check(len).is_err() {
             return Ok(self.end(exec, Status::RemoteOperation, Status::LocalAccess));
         }
-        Ok(Phase::Copy(0))
+        self.copy(exec, 0)
     }
 
     /// No receive is there: its post kicks this flow, or the timer does.
@@ -263,28 +177,30 @@ impl Flow {
         self.to.shares_receives() && !self.from.is_closing()
     }
 
+    /// Copies a part of the message from byte `at` on, and ends the request after the last.
     pub(super) fn copy(self: &Arc<Self>, exec: &mut Exec, at: u64) -> Step {
         let len = u64::from(exec.job.length);
-        if at >= len {
-            return Ok(match exec.job.work {
-                Work::Write {
-                    immediate: Some(_), ..
-                } => Phase::Receive,
-                _ => Phase::Finish,
-            });
-        }
-        if exec.bytes_left == 0 {
-            self.from.device().count(Counter::BudgetSpent, 1);
-            return Err(Pause::Yield);
-        }
-        let most = exec.bytes_left.min(BYTES_PER_HOLD);
-        let until = len.min(at.saturating_add(most));
-        match self.copy_part(exec, at, until) {
-            Ok(done) => {
-                exec.bytes_left -= done - at;
-                Ok(Phase::Copy(done))
+        if at < len {
+            exec.phase = Phase::Copy(at);
+            if exec.bytes_left == 0 {
+                self.from.device().count(Counter::BudgetSpent, 1);
+                return Err(Pause::Yield);
             }
-            Err(fault) => Ok(self.end_fault(exec, fault)),
+            let most = exec.bytes_left.min(BYTES_PER_HOLD);
+            let done = match self.copy_part(exec, at, len.min(at.saturating_add(most))) {
+                Ok(done) => done,
+                Err(fault) => return Ok(self.end_fault(exec, fault)),
+            };
+            exec.bytes_left -= done - at;
+            if done < len {
+                return Ok(Phase::Copy(done));
+            }
+        }
+        match exec.job.work {
+            Work::Write {
+                immediate: Some(_), ..
+            } => self.take_receive(exec),
+            _ => Ok(self.finish(exec)),
         }
     }
 
@@ -332,9 +248,9 @@ impl Flow {
     }
 
     /// Executes an RDMA atomic and puts the old value where the request wants it.
-    fn atomic(self: &Arc<Self>, exec: &mut Exec, at: Remote) -> Phase {
+    fn atomic(self: &Arc<Self>, exec: &mut Exec, at: Remote) -> Step {
         if exec.job.length != 8 {
-            return self.refuse(exec, Status::LocalLength);
+            return Ok(self.refuse(exec, Status::LocalLength));
         }
         let place = self.remote(at, Rights::REMOTE_ATOMIC, 8);
         let old = self.enter(Rights::REMOTE_ATOMIC).and_then(|_inside| {
@@ -346,18 +262,19 @@ impl Flow {
         });
         let old = match old {
             Ok(Some(old)) => old.to_ne_bytes(),
-            Ok(None) => return self.refuse(exec, Status::RemoteInvalidRequest),
-            Err(denied) => return self.end_fault(exec, Fault::Source(denied)),
+            Ok(None) => return Ok(self.refuse(exec, Status::RemoteInvalidRequest)),
+            Err(denied) => return Ok(self.end_fault(exec, Fault::Source(denied))),
         };
-        match transfer::copy(&Payload::Inline(&old), &self.local(&exec.job), 0, 8) {
-            Ok(_) => Phase::Finish,
+        let copied = transfer::copy(&Payload::Inline(&old), &self.local(&exec.job), 0, 8);
+        Ok(match copied {
+            Ok(_) => self.finish(exec),
             Err(fault) => self.end_fault(exec, fault),
-        }
+        })
     }
 
     /// The bytes are there: does what the request asks for at its end.
-    pub(super) fn finish(self: &Arc<Self>, exec: &mut Exec) -> Step {
-        Ok(match exec.job.work {
+    fn finish(self: &Arc<Self>, exec: &mut Exec) -> Phase {
+        match exec.job.work {
             Work::Send {
                 extra: Extra::Invalidate(token),
             } => self.begin_remote_revocation(exec, token),
@@ -369,7 +286,7 @@ impl Flow {
                 _ => self.refuse(exec, Status::LocalOperation),
             },
             _ => self.succeed(exec),
-        })
+        }
     }
 
     fn begin_remote_revocation(self: &Arc<Self>, exec: &mut Exec, token: Token) -> Phase {
@@ -391,17 +308,9 @@ impl Flow {
         }
     }
 
-    pub(super) fn revoke_remote(self: &Arc<Self>, exec: &mut Exec, token: Token) -> Step {
-        self.revoked(exec, self.to.device().regions().is_drained(token))
-    }
-
-    pub(super) fn revoke_local(self: &Arc<Self>, exec: &mut Exec, token: Token) -> Step {
-        self.revoked(exec, self.from.device().regions().is_drained(token))
-    }
-
-    /// Success once the last access is gone; until then the flow asks again from softirq work.
-    fn revoked(self: &Arc<Self>, exec: &mut Exec, drained: bool) -> Step {
-        if drained {
+    /// Success once the last access to what `token` named at `at` is gone; until then the flow asks again from softirq work.
+    pub(super) fn revoked(self: &Arc<Self>, exec: &mut Exec, at: &QueuePair, token: Token) -> Step {
+        if at.device().regions().is_drained(token) {
             return Ok(self.succeed(exec));
         }
         if !core::mem::replace(&mut exec.delayed, true) {

@@ -18,10 +18,12 @@ mod revoke;
 pub(crate) mod rights;
 pub(crate) mod slot;
 pub(crate) mod spans;
+mod staging;
 #[cfg(ndk_kunit)]
 pub(crate) mod tests;
 pub(crate) mod token;
 pub(crate) mod transfer;
+pub(crate) mod window;
 
 use core::pin::Pin;
 
@@ -30,7 +32,6 @@ use kernel::{
     new_spinlock_irq,
     prelude::*,
     sync::{
-        Arc,
         Mutex,
         SetOnce,
         SpinLockIrq, //
@@ -43,14 +44,12 @@ use self::{
         Rights, //
     },
     slot::{
-        Binding,
         DomainId,
         Kind,
         RegAttr,
         RegisterError,
         Registration,
-        Slot,
-        WindowOwner, //
+        Slot, //
     },
     spans::SpanList,
     token::Token, //
@@ -257,23 +256,6 @@ impl MemoryTable {
         })
     }
 
-    /// Makes a window, not bound yet. May sleep.
-    ///
-    /// With an owner the token given here ends whatever it is bound to.
-    pub(crate) fn add_window(
-        &self,
-        domain: DomainId,
-        owner: Option<Arc<dyn WindowOwner>>,
-    ) -> Result<Token> {
-        self.assign(domain, Kind::Window, |slot, key| {
-            if let Some(owner) = owner {
-                slot.set_own_key(key);
-                slot.set_owner(owner);
-            }
-            Ok(())
-        })
-    }
-
     /// Makes a region that is valid until it is removed. May sleep.
     pub(crate) fn add_fixed(&self, spans: SpanList, terms: RegAttr) -> Result<Token> {
         self.assign(terms.domain, Kind::Fixed, |slot, key| {
@@ -292,32 +274,6 @@ impl MemoryTable {
             slot.wait_for_access();
         }
         self.put(index);
-    }
-
-    /// Stages the pieces of the next registration of a fast-register region. Any context.
-    pub(crate) fn stage<R>(&self, index: u32, fill: impl FnOnce(&mut SpanList) -> R) -> Option<R> {
-        self.slot(index)?.stage(fill)
-    }
-
-    /// Stages the pieces that come with a registration request; the request carries the number.
-    /// Any context.
-    ///
-    /// `ENOMEM` when there is no memory; `EINVAL` for an index that names nothing.
-    pub(crate) fn stage_for_request<R>(
-        &self,
-        index: u32,
-        pieces: usize,
-        fill: impl FnOnce(&mut SpanList) -> R,
-    ) -> Result<(u32, R)> {
-        let slot = self.slot(index).ok_or(EINVAL)?;
-        slot.stage_for_request(pieces, fill)
-    }
-
-    /// Forgets what was staged for a registration request that is not carried out. Any context.
-    pub(crate) fn unstage(&self, index: u32, number: u32) {
-        if let Some(slot) = self.slot(index) {
-            slot.unstage(number);
-        }
     }
 
     /// Makes what is staged valid under the whole of `token`: the mapping that came with the
@@ -374,85 +330,6 @@ impl MemoryTable {
             true => Ok(access),
             false => Err(Denied::Bounds),
         }
-    }
-
-    /// The part of a region that a window opens.
-    fn through<'t>(
-        &'t self,
-        window: GateGuard<'t, Registration>,
-        binding: Binding,
-        user: User,
-        offset: u64,
-        len: u64,
-    ) -> Result<Access<'t>, Denied> {
-        if user.qp != Some(binding.qp) {
-            return Err(Denied::Token);
-        }
-        let region = self.slot(binding.region.index()).ok_or(Denied::Token)?;
-        let region = region.gate.enter(binding.region.key());
-        let region = region.map_err(|_| Denied::Token)?;
-        if region.serial != binding.serial {
-            return Err(Denied::Token);
-        }
-        Ok(Access {
-            region,
-            _window: Some(window),
-            offset: binding.offset + offset,
-            len,
-        })
-    }
-
-    /// A bind of `window` failed or was cancelled; the owner of the window is notified.
-    pub(crate) fn not_bound(&self, window: Token) {
-        if let Some(slot) = self.slot(window.index()) {
-            slot.not_bound(window.key());
-        }
-    }
-
-    /// Binds `window` to `[addr, addr + len)` of `region`, for the peer of `user.qp`.
-    ///
-    /// A window that is bound already stays as it was. Any context.
-    pub(crate) fn bind(
-        &self,
-        window: Token,
-        region: Token,
-        user: User,
-        rights: Rights,
-        addr: u64,
-        len: u64,
-    ) -> Result<(), RegisterError> {
-        let slot = self.slot(window.index()).ok_or(RegisterError::NotAllowed)?;
-        let parent = self.slot(region.index()).ok_or(RegisterError::NotAllowed)?;
-        let qp = user.qp.ok_or(RegisterError::NotAllowed)?;
-        let entry = parent.gate.enter(region.key());
-        let entry = entry.map_err(|_| RegisterError::NotAllowed)?;
-        // Neither changes its owner now: the one is entered, the other looked at once more below.
-        if !slot.is(user.domain, Kind::Window) || !parent.is(user.domain, Kind::Fixed) {
-            return Err(RegisterError::NotAllowed);
-        }
-        // The local write that remote writes need is the region's, not one the caller names.
-        if !rights.is_remote() || !rights.remote().with(entry.rights).is_consistent() {
-            return Err(RegisterError::NotAllowed);
-        }
-        let offset = offset_in(entry.base, entry.len, addr, len);
-        let binding = Binding {
-            region,
-            serial: entry.serial,
-            offset: offset.ok_or(RegisterError::TooLong)?,
-            qp,
-        };
-        slot.register(
-            Kind::Window,
-            window.key(),
-            RegAttr {
-                domain: user.domain,
-                rights,
-                base: addr,
-                len,
-                binding: Some(binding),
-            },
-            None,
-        )
     }
 }
 

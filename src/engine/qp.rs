@@ -17,10 +17,10 @@
 
 mod life;
 pub(crate) mod local;
-mod parts;
 mod post;
 mod receive;
 mod send;
+mod serve;
 pub(crate) mod state;
 #[cfg(ndk_kunit)]
 mod tests;
@@ -48,21 +48,20 @@ use kernel::{
     }, //
 };
 
-pub(crate) use parts::{
-    Caps,
+pub(crate) use post::{
     PostError,
-    QpEvents,
-    QpParams,
-    RecvCompletion,
-    SendWqe, //
+    Posting, //
 };
-pub(crate) use post::Posting;
 pub(crate) use receive::{
     ReceiveRing,
+    RecvCompletion,
     RecvWqe,
     Taken, //
 };
-pub(crate) use send::Next;
+pub(crate) use send::{
+    Next,
+    SendWqe, //
+};
 
 use self::state::{
     Admission,
@@ -70,14 +69,9 @@ use self::state::{
 };
 use self::{
     receive::ReceiveQueue,
-    send::{
-        Retired,
-        SendQueue,
-        BATCH, //
-    }, //
+    send::SendQueue, //
 };
 use super::{
-    counters::Counter,
     cq::CompletionQueue,
     device::RdmaDevice,
     domain::Domain,
@@ -88,15 +82,8 @@ use super::{
     notifier::Notifier,
     srq::SharedReceive,
     status::Status,
-    transport::{
-        ConnectionId,
-        Link, //
-    },
-    work::{
-        Completion,
-        Operation,
-        Sge, //
-    }, //
+    transport::Link,
+    work::Sge, //
 };
 use crate::sys::{
     event::Event,
@@ -107,6 +94,42 @@ const LAST_RECEIVE: u32 = 1;
 const BROKEN: u32 = 2;
 const RETIRE: u32 = 4;
 
+/// The sizes that a queue pair is made with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caps {
+    pub(crate) sends: u32,
+    pub(crate) receives: u32,
+    pub(crate) send_sges: u32,
+    pub(crate) receive_sges: u32,
+    /// The most elements of a read or an atomic.
+    pub(crate) read_sges: u32,
+    /// Bytes.
+    pub(crate) inline: u32,
+}
+
+/// What a face is notified. Called in softirq, one call at a time, under no lock.
+pub(crate) trait QpEvents: Send + Sync {
+    /// The queue pair takes no more receives from its shared queue.
+    fn last_receive_reached(&self);
+    /// A completion queue of the queue pair broke, and the queue pair with it.
+    fn broken(&self);
+}
+
+/// What belongs to a new queue pair.
+pub(crate) struct QpParams {
+    pub(crate) domain: Arc<Domain>,
+    pub(crate) send_cq: Arc<CompletionQueue>,
+    pub(crate) receive_cq: Arc<CompletionQueue>,
+    pub(crate) shared: Option<Arc<SharedReceive>>,
+    pub(crate) events: KBox<dyn QpEvents>,
+    pub(crate) cookie: usize,
+    /// Whether what is posted is cancelled when the peer goes (verbs), or only from this side
+    /// (NDKPI).
+    pub(crate) flush_on_disconnect: bool,
+    /// The number that names the queue pair on this host, among all of its devices.
+    pub(crate) number: u32,
+}
+
 /// A queue pair.
 #[pin_data]
 pub(crate) struct QueuePair {
@@ -115,7 +138,7 @@ pub(crate) struct QueuePair {
     cookie: usize,
     domain: Arc<Domain>,
     caps: Caps,
-    outlives_peer: bool,
+    flush_on_disconnect: bool,
     send_cq: Arc<CompletionQueue>,
     receive_cq: Arc<CompletionQueue>,
     shared: Option<Arc<SharedReceive>>,
@@ -169,7 +192,7 @@ impl QueuePair {
                 cookie: parts.cookie,
                 domain: parts.domain,
                 caps,
-                outlives_peer: parts.outlives_peer,
+                flush_on_disconnect: parts.flush_on_disconnect,
                 send_cq: parts.send_cq,
                 receive_cq: parts.receive_cq,
                 shared: parts.shared,
@@ -274,180 +297,6 @@ impl QueuePair {
         }
     }
 
-    /// For a transport: takes the next request that may begin on that connection.
-    pub(crate) fn start(&self, connection: ConnectionId, job: &mut SendWqe) -> Next {
-        self.start_next(connection, &mut self.sq.lock(), job)
-    }
-
-    #[inline]
-    fn start_next(&self, connection: ConnectionId, sq: &mut SendQueue, job: &mut SendWqe) -> Next {
-        // Under the lock: what is posted after a reset is another connection's.
-        match self.is_connected_by(connection) {
-            true => sq.start(job),
-            false => Next::Nothing,
-        }
-    }
-
-    /// For a transport: ends a started request. A failure breaks the queue pair.
-    ///
-    /// `length` is what a read or an atomic brought.
-    pub(crate) fn complete(self: &Arc<Self>, seq: u32, status: Status, length: u32) {
-        let closed = self.retire_sends(|sq| sq.done(seq, status, length));
-        let spared = status == Status::Flushed && self.outlives_peer;
-        let broken = !status.is_success() && !spared;
-        if broken {
-            self.report("request", status);
-        }
-        if closed || broken {
-            self.fail();
-        }
-        self.settle();
-    }
-
-    /// For a transport: ends the started request of `job` as a success, and takes the next that may
-    /// begin on that connection, all under one hold of the lock.
-    pub(crate) fn complete_and_start(
-        self: &Arc<Self>,
-        connection: ConnectionId,
-        job: &mut SendWqe,
-    ) -> Next {
-        let mut sq = self.sq.lock();
-        let first = sq.finish_first(job.seq, self.cookie, &self.send_cq);
-        let retired = first.unwrap_or_else(|| {
-            sq.done(job.seq, Status::Success, job.length);
-            self.retire(&mut sq)
-        });
-        let next = self.start_next(connection, &mut sq, job);
-        drop(sq);
-        if self.after(retired) {
-            self.fail();
-        }
-        self.settle();
-        next
-    }
-
-    /// Completes what is done at the front of the send queue, after `first`; returns true if a
-    /// graceful close has come to its end.
-    ///
-    /// One call retires one batch; what is left is for the softirq work.
-    fn retire_sends(self: &Arc<Self>, first: impl FnOnce(&mut SendQueue)) -> bool {
-        let mut sq = self.sq.lock();
-        first(&mut sq);
-        let retired = self.retire(&mut sq);
-        drop(sq);
-        self.after(retired)
-    }
-
-    fn retire(&self, sq: &mut SendQueue) -> Retired {
-        let drained = self.inbound.is_drained();
-        sq.retire(drained, self.cookie, &self.send_cq, self.device())
-    }
-
-    /// What follows a batch, without the lock; returns true if a graceful close has come to its
-    /// end.
-    fn after(self: &Arc<Self>, retired: Retired) -> bool {
-        if retired.lost {
-            self.break_down();
-        }
-        if retired.more {
-            self.raise(RETIRE);
-        }
-        retired.stopped
-    }
-
-    /// For a transport: takes a receive for a message that comes over that connection.
-    pub(crate) fn take_receive(
-        self: &Arc<Self>,
-        connection: ConnectionId,
-        receive: &mut RecvWqe,
-    ) -> Taken {
-        let mut rq = self.rq.lock();
-        if rq.flushing || rq.taken || !self.is_connected_by(connection) {
-            return Taken::Closed;
-        }
-        let found = match &self.shared {
-            Some(shared) => shared.take(self, receive),
-            None => rq.ring.take(receive),
-        };
-        rq.taken = found;
-        rq.waiting = !found;
-        match found {
-            true => Taken::Ready,
-            false => Taken::Empty,
-        }
-    }
-
-    /// For a transport: finishes the receive that was taken. A failure breaks the queue pair.
-    pub(crate) fn finish_receive(self: &Arc<Self>, receive: &RecvWqe, arrival: RecvCompletion) {
-        let mut rq = self.rq.lock();
-        rq.taken = false;
-        if arrival.status == Status::Flushed {
-            rq.aborted = Some(receive.context);
-            drop(rq);
-            return self.receive_broke_off();
-        }
-        let entry = Completion {
-            context: receive.context,
-            qp: self.cookie,
-            status: arrival.status,
-            operation: arrival.operation,
-            length: arrival.length,
-            extra: arrival.extra,
-            solicited: arrival.solicited,
-        };
-        let pushed = rq.report(&self.receive_cq, entry);
-        let flush = rq.flushing;
-        drop(rq);
-        if pushed.is_err() {
-            self.break_down();
-        }
-        if !arrival.status.is_success() {
-            self.report("receive", arrival.status);
-            self.fail();
-        } else if flush {
-            self.flush_receives();
-        }
-        self.settle();
-    }
-
-    /// A message ended in the middle: its receive is cancelled with the others.
-    fn receive_broke_off(self: &Arc<Self>) {
-        if !self.outlives_peer {
-            self.fail();
-        }
-        self.settle();
-    }
-
-    /// Cancels every receive that no message has taken, once the peer touches nothing any more.
-    ///
-    /// One call cancels one batch; what is left is for the softirq work.
-    fn flush_receives(self: &Arc<Self>) {
-        let mut events = RETIRE;
-        for _ in 0..BATCH {
-            let mut rq = self.rq.lock();
-            if !rq.flushing || rq.taken || !self.inbound.is_drained() {
-                events = 0;
-                break;
-            }
-            let Some(context) = rq.aborted.take().or_else(|| rq.ring.cancel()) else {
-                let ended = self.shared.is_some() && !core::mem::replace(&mut rq.ended, true);
-                events = if ended { LAST_RECEIVE } else { 0 };
-                break;
-            };
-            let entry = Completion {
-                context,
-                qp: self.cookie,
-                status: Status::Flushed,
-                operation: Operation::Receive,
-                ..Completion::BLANK
-            };
-            // A broken queue takes no entry; the receive is gone all the same.
-            let _ = rq.report(&self.receive_cq, entry);
-            self.device().count(Counter::Flushes, 1);
-        }
-        self.raise(events);
-    }
-
     /// A completion queue took no entry: the queue pair cannot report any more.
     fn break_down(self: &Arc<Self>) {
         if !self.broken.xchg(true, Relaxed) {
@@ -478,7 +327,7 @@ impl WorkItem for QueuePair {
     fn run(this: Arc<Self>) {
         let again = this.upcalls.run(|events| {
             if events & RETIRE != 0 {
-                if this.retire_sends(|_| ()) {
+                if this.retire_sends() {
                     this.fail();
                 }
                 this.settle();

@@ -121,8 +121,8 @@ pub(crate) struct Plan {
     pub(crate) shared: u32,
     pub(crate) limits: ReadLimits,
     pub(crate) peer_rights: Rights,
-    /// Whether what is posted stays when the peer goes.
-    pub(crate) outlives_peer: bool,
+    /// Whether what is posted is cancelled when the peer goes.
+    pub(crate) flush_on_disconnect: bool,
 }
 
 impl Plan {
@@ -144,7 +144,7 @@ impl Plan {
             outbound: 4,
         },
         peer_rights: ALL,
-        outlives_peer: false,
+        flush_on_disconnect: true,
     };
 
     /// The same with a shared queue for `depth` receives.
@@ -233,7 +233,7 @@ impl Lab {
             shared: shared.as_ref().map(|s| s.srq.clone()),
             events: KBox::new(QpUser(events.clone()), GFP_KERNEL)?,
             cookie: cookie(number),
-            outlives_peer: plan.outlives_peer,
+            flush_on_disconnect: plan.flush_on_disconnect,
             number,
         };
         let qp = QueuePair::new(parts, plan.caps)?;

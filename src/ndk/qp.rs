@@ -155,7 +155,7 @@ impl Qp {
             shared: srq.map(|s| s.engine().clone()),
             events: KBox::new(Silent, GFP_KERNEL)?,
             cookie: context,
-            outlives_peer: true,
+            flush_on_disconnect: false,
             number: pd.device().host().next_qp_number(),
         };
         let limits = pd.adapter.limits();

@@ -124,7 +124,7 @@ pub(super) fn create(device: &Device<Verbs>, init: &QpInit<'_, Verbs>) -> Result
         shared: init.srq.map(|srq| (**srq).clone()),
         events: KBox::new(Handler(init.upcall.clone()), GFP_KERNEL)?,
         cookie: init.cookie.into_raw(),
-        outlives_peer: false,
+        flush_on_disconnect: true,
     };
     let control = Control {
         access: Access::default(),

@@ -14,9 +14,6 @@
 //!
 //! Each slot has two lists of pieces: one in the gate, one staged. They change places.
 //!
-//! A consumer that gives its pages with each registration (NDK) may post several before the first
-//! one executes: then each mapping is staged under the key of its registration.
-//!
 //! Lock order: `staging` is a leaf. Context: any, but for allocation.
 //!
 //! Tests: `engine/memory/tests/staging.rs`.
@@ -33,7 +30,6 @@ use kernel::{
             },
             Atomic, //
         },
-        Arc,
         SpinLockIrq, //
     },
     time::{
@@ -44,7 +40,8 @@ use kernel::{
 
 use super::{
     rights::Rights,
-    spans::SpanList, //
+    spans::SpanList,
+    staging::Staging, //
 };
 use crate::sys::gate::{
     Gate,
@@ -113,59 +110,6 @@ impl Registration {
     };
 }
 
-/// The staged side of a fast-register region.
-///
-/// # Invariants
-///
-/// - `spares` has room for all `lists` of the slot, so that a list never has to be freed under the
-///   lock, or where interrupts are off.
-/// - Where mappings come with their requests, `mapped` is empty.
-struct Staging {
-    mapped: Option<SpanList>,
-    spares: KVec<SpanList>,
-    /// Mappings that came with their requests, under the number of each.
-    with_request: KVec<(u32, SpanList)>,
-    next: u32,
-    /// How many lists the slot has, the live one included.
-    lists: usize,
-    /// Who is notified when a window is not bound any more.
-    owner: Option<Arc<dyn WindowOwner>>,
-}
-
-impl Staging {
-    const fn new() -> Self {
-        Self {
-            mapped: None,
-            spares: KVec::new(),
-            with_request: KVec::new(),
-            next: 0,
-            lists: 0,
-            owner: None,
-        }
-    }
-
-    fn take_number(&mut self, number: u32) -> Option<SpanList> {
-        let at = self.with_request.iter().position(|(n, _)| *n == number)?;
-        self.with_request.remove(at).ok().map(|(_, list)| list)
-    }
-
-    fn keep(&mut self, list: SpanList) {
-        // There is room by the invariant.
-        let _ = self.spares.push_within_capacity(list);
-    }
-}
-
-/// Who made a window.
-pub(crate) trait WindowOwner: Send + Sync {
-    /// Nothing touches memory any more through what was bound before the binding under `key`, the
-    /// last one; nor through that itself, unless it is `bound` still. Any context; a transport's
-    /// lock may be held.
-    fn unbound(&self, key: u8, bound: bool);
-
-    /// The bind under `key` ended without effect. Any context; the lock of a send queue is held.
-    fn not_bound(&self, key: u8);
-}
-
 /// One place of the memory table.
 #[pin_data]
 pub(crate) struct Slot {
@@ -177,7 +121,7 @@ pub(crate) struct Slot {
     /// While the slot is free: the next free one, 0 at the end. Guarded by the table's list lock.
     next_free: Atomic<u32>,
     #[pin]
-    staging: SpinLockIrq<Staging>,
+    pub(super) staging: SpinLockIrq<Staging>,
 }
 
 /// Why a registration could not be made now.
@@ -232,11 +176,6 @@ impl Slot {
         self.own_key.load(Acquire) == STEADY | u32::from(key)
     }
 
-    /// Names the one who is notified when the window is not bound any more.
-    pub(super) fn set_owner(&self, owner: Arc<dyn WindowOwner>) {
-        self.staging.lock().owner = Some(owner);
-    }
-
     /// Returns true if nothing uses what a revocation ended; the owner of a window is notified.
     pub(super) fn is_drained(&self) -> bool {
         let (bound, quiet, key) = self.gate.snapshot();
@@ -248,14 +187,6 @@ impl Slot {
             }
         }
         drained
-    }
-
-    /// The bind under `key` ended without effect; the owner of a window is notified.
-    pub(super) fn not_bound(&self, key: u8) {
-        let owner = self.staging.lock().owner.clone();
-        if let Some(owner) = owner {
-            owner.not_bound(key);
-        }
     }
 
     /// Gives the slot to a new owner. The slot must be free: the table gives it out once.
@@ -334,57 +265,6 @@ impl Slot {
         drop(staging);
         drop((old, rest));
         true
-    }
-
-    /// Stages the mapping that comes with a request, and gives it a number. Any context.
-    ///
-    /// `fill` writes up to `pieces` pieces into an empty list. An error when there is no memory.
-    pub(super) fn stage_for_request<R>(
-        &self,
-        pieces: usize,
-        fill: impl FnOnce(&mut SpanList) -> R,
-    ) -> Result<(u32, R)> {
-        let mut staging = self.staging.lock();
-        staging.with_request.reserve(1, GFP_ATOMIC)?;
-        let fits = staging.spares.iter().position(|l| l.capacity() >= pieces);
-        let mut list = match fits.and_then(|at| staging.spares.remove(at).ok()) {
-            Some(list) => list,
-            None => {
-                let more = (staging.lists + 1).saturating_sub(staging.spares.len());
-                staging.spares.reserve(more, GFP_ATOMIC)?;
-                let list = SpanList::with_capacity_now(pieces)?;
-                // INVARIANT: the room was just made.
-                staging.lists += 1;
-                list
-            }
-        };
-        list.clear();
-        let result = fill(&mut list);
-        let number = staging.next;
-        staging.next = number.wrapping_add(1);
-        // The room was reserved.
-        let _ = staging.with_request.push_within_capacity((number, list));
-        Ok((number, result))
-    }
-
-    /// Takes back what was staged for a request that is not carried out. Any context.
-    pub(super) fn unstage(&self, number: u32) {
-        let mut staging = self.staging.lock();
-        if let Some(list) = staging.take_number(number) {
-            staging.keep(list);
-        }
-    }
-
-    /// Stages a mapping: `fill` writes the pieces into an empty list. Any context.
-    ///
-    /// `None` when the slot is not that of a fast-register region.
-    pub(super) fn stage<R>(&self, fill: impl FnOnce(&mut SpanList) -> R) -> Option<R> {
-        let mut staging = self.staging.lock();
-        let mut list = staging.mapped.take().or_else(|| staging.spares.pop())?;
-        list.clear();
-        let result = fill(&mut list);
-        staging.mapped = Some(list);
-        Some(result)
     }
 
     /// Makes the staged pieces live under `key`, if the slot is still that of a `kind`.

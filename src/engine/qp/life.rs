@@ -159,9 +159,9 @@ impl QueuePair {
     ///
     /// Nothing happens when the queue pair has another one by now.
     pub(crate) fn peer_gone(self: &Arc<Self>, connection: ConnectionId) {
-        match self.outlives_peer {
-            true => self.peer_disconnected(connection),
-            false => self.fail_if(true, |link| link.is_some_and(|l| l.is(connection))),
+        match self.flush_on_disconnect {
+            true => self.fail_if(true, |link| link.is_some_and(|l| l.is(connection))),
+            false => self.peer_disconnected(connection),
         }
     }
 
@@ -282,7 +282,7 @@ impl QueuePair {
 
     #[cold]
     fn go_on_settling(self: &Arc<Self>) {
-        self.retire_sends(|_| ());
+        self.retire_sends();
         self.flush_receives();
         self.settled.signal();
     }

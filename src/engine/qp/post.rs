@@ -18,7 +18,6 @@ use super::{
     local,
     send::SendQueue,
     state::Admission,
-    PostError,
     QueuePair, //
 };
 use crate::{
@@ -29,6 +28,23 @@ use crate::{
     },
     sys::softirq::BhDisabled, //
 };
+
+/// Why a request was not taken. It leaves no trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PostError {
+    /// Not in this state of the queue pair.
+    State,
+    /// The request contradicts itself.
+    Invalid,
+    /// More elements than the queue was made for.
+    TooManySges,
+    /// More bytes than a message carries.
+    TooLong,
+    /// More bytes than the queue takes inline.
+    InlineTooLong,
+    /// No room.
+    Full,
+}
 
 /// The send queue of a queue pair, while requests are put in.
 ///

@@ -25,8 +25,11 @@ use crate::engine::{
         Ring,
         Store, //
     },
+    status::Status,
     work::{
         Completion,
+        Extra,
+        Operation,
         Sge, //
     }, //
 };
@@ -175,6 +178,16 @@ impl Store for ReceiveRing {
             let _ = self.post(entry.context, used.unwrap_or_default().iter().copied());
         }
     }
+}
+
+/// What a message did to the receive that it took.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RecvCompletion {
+    pub(crate) status: Status,
+    pub(crate) operation: Operation,
+    pub(crate) length: u32,
+    pub(crate) extra: Extra,
+    pub(crate) solicited: bool,
 }
 
 /// Whether a message gets a receive.

@@ -16,7 +16,10 @@ mod intake;
 #[cfg(ndk_kunit)]
 mod tests;
 
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
 use crate::engine::{
     counters::Counter,
@@ -35,11 +38,7 @@ use crate::engine::{
     }, //
 };
 
-use super::{
-    Caps,
-    SendWqe, //
-};
-use kernel::sync::Arc;
+use super::Caps;
 
 /// How many requests one call completes or cancels.
 pub(super) const BATCH: u32 = 64;
@@ -86,6 +85,49 @@ const BLANK: Entry = Entry {
     length: 0,
     stage: Stage::Posted,
 };
+
+/// A request that was started, with room for its elements.
+pub(crate) struct SendWqe {
+    pub(crate) seq: u32,
+    pub(crate) work: Work,
+    pub(crate) flags: Flags,
+    pub(crate) length: u32,
+    /// A read over a connection that allows none: to be completed as a local error.
+    pub(crate) forbidden: bool,
+    pub(crate) sges: KVec<Sge>,
+    pub(crate) inline: KVec<u8>,
+}
+
+impl SendWqe {
+    /// Room for any request of a queue pair with these sizes. May sleep.
+    pub(crate) fn new(caps: &Caps) -> Result<Self> {
+        Ok(Self {
+            seq: 0,
+            work: Work::Send {
+                extra: Extra::Nothing,
+            },
+            flags: Flags::NONE,
+            length: 0,
+            forbidden: false,
+            // CAST: widening.
+            sges: KVec::with_capacity(caps.send_sges.max(caps.read_sges) as usize, GFP_KERNEL)?,
+            inline: KVec::with_capacity(caps.inline as usize, GFP_KERNEL)?,
+        })
+    }
+
+    fn load(&mut self, sges: Option<&[Sge]>, inline: Option<&[u8]>, count: usize) {
+        self.sges.clear();
+        self.inline.clear();
+        for sge in sges.unwrap_or_default().iter().take(count) {
+            // The room was made for the most elements of this queue.
+            let _ = self.sges.push_within_capacity(*sge);
+        }
+        for byte in inline.unwrap_or_default().iter().take(count) {
+            // The room was made for the most bytes of this queue.
+            let _ = self.inline.push_within_capacity(*byte);
+        }
+    }
+}
 
 /// Whether there is something to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -269,48 +311,20 @@ impl SendQueue {
         self.reads -= u32::from(entry.work.is_read());
     }
 
-    /// Ends a started request as a success and completes it, if it is the first of the queue, and
-    /// no other is to be completed or cancelled with it.
-    ///
-    /// `None` when it did nothing: then [`SendQueue::done`] and [`SendQueue::retire`] are to do it.
-    #[inline]
-    pub(super) fn finish_first(
-        &mut self,
-        seq: u32,
-        qp: usize,
-        cq: &Arc<CompletionQueue>,
-    ) -> Option<Retired> {
-        let is_plain = self.mode == Mode::Open && !self.silent;
-        let second = self.ring.get_mut(seq.wrapping_add(1));
-        let is_followed = second.is_some_and(|e| matches!(e.stage, Stage::Done(_)));
-        if self.ring.head() != seq || !is_plain || is_followed {
-            return None;
-        }
-        let first = (self.ring.front()).filter(|e| matches!(e.stage, Stage::Started))?;
-        let notified = first.flags.has(Flags::SIGNALED);
-        let entry = first.completion(qp, Status::Success);
-        self.reads -= u32::from(first.work.is_read());
-        self.ring.leave();
-        Some(Retired {
-            more: false,
-            lost: notified && cq.push(entry).is_err(),
-            stopped: false,
-        })
-    }
-
     /// Completes what is done at the front of the queue, as much as one hold of the lock allows.
     ///
     /// `drained` returns true if the peer touches nothing any more: only then is anything
     /// cancelled.
+    #[inline]
     pub(super) fn retire(
         &mut self,
-        drained: bool,
+        drained: impl FnOnce() -> bool,
         qp: usize,
         cq: &Arc<CompletionQueue>,
         device: &RdmaDevice,
     ) -> Retired {
         let flushing = self.is_flushing();
-        let drained = drained && flushing;
+        let drained = flushing && drained();
         let mut lost = false;
         for _ in 0..BATCH {
             let entry = self.ring.front();

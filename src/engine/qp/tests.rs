@@ -13,7 +13,7 @@ use crate::kunit::{
 /// A hand in `state`.
 fn in_state(state: State) -> Result<Hand> {
     let plan = Plan {
-        outlives_peer: state == State::Lost,
+        flush_on_disconnect: state != State::Lost,
         ..Plan::PLAIN
     };
     let hand = Hand::unconnected(&plan)?;

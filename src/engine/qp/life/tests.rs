@@ -452,9 +452,9 @@ mod tests {
 
     #[test]
     fn a_connection_that_is_gone_takes_nothing_before_a_reset_either() -> Result {
-        for outlives_peer in [false, true] {
+        for flush_on_disconnect in [false, true] {
             let plan = Plan {
-                outlives_peer,
+                flush_on_disconnect,
                 ..Plan::PLAIN
             };
             let hand = Hand::new(&plan)?;

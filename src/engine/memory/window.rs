@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Memory windows (NDKPI `NdkBind`, type 2B of the verbs): a part of a region, open to the peer of
+//! one queue pair.
+//!
+//! Context: any, but for making windows, which may sleep.
+//!
+//! Tests: `engine/memory/tests/windows.rs`.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    rights::{
+        offset_in,
+        Rights, //
+    },
+    slot::{
+        Binding,
+        DomainId,
+        Kind,
+        RegAttr,
+        RegisterError,
+        Registration,
+        Slot, //
+    },
+    token::Token,
+    Access,
+    Denied,
+    MemoryTable,
+    User, //
+};
+use crate::sys::gate::GateGuard;
+
+/// Who made a window.
+pub(crate) trait WindowOwner: Send + Sync {
+    /// Nothing touches memory any more through what was bound before the binding under `key`, the
+    /// last one; nor through that itself, unless it is `bound` still. Any context; a transport's
+    /// lock may be held.
+    fn unbound(&self, key: u8, bound: bool);
+
+    /// The bind under `key` ended without effect. Any context; the lock of a send queue is held.
+    fn not_bound(&self, key: u8);
+}
+
+impl Slot {
+    /// Names the one who is notified when the window is not bound any more.
+    pub(super) fn set_owner(&self, owner: Arc<dyn WindowOwner>) {
+        self.staging.lock().owner = Some(owner);
+    }
+
+    /// The bind under `key` ended without effect; the owner of a window is notified.
+    pub(super) fn not_bound(&self, key: u8) {
+        let owner = self.staging.lock().owner.clone();
+        if let Some(owner) = owner {
+            owner.not_bound(key);
+        }
+    }
+}
+
+impl MemoryTable {
+    /// Makes a window, not bound yet. May sleep.
+    ///
+    /// With an owner the token given here ends whatever it is bound to.
+    pub(crate) fn add_window(
+        &self,
+        domain: DomainId,
+        owner: Option<Arc<dyn WindowOwner>>,
+    ) -> Result<Token> {
+        self.assign(domain, Kind::Window, |slot, key| {
+            if let Some(owner) = owner {
+                slot.set_own_key(key);
+                slot.set_owner(owner);
+            }
+            Ok(())
+        })
+    }
+
+    /// The part of a region that a window opens.
+    pub(super) fn through<'t>(
+        &'t self,
+        window: GateGuard<'t, Registration>,
+        binding: Binding,
+        user: User,
+        offset: u64,
+        len: u64,
+    ) -> Result<Access<'t>, Denied> {
+        if user.qp != Some(binding.qp) {
+            return Err(Denied::Token);
+        }
+        let region = self.slot(binding.region.index()).ok_or(Denied::Token)?;
+        let region = region.gate.enter(binding.region.key());
+        let region = region.map_err(|_| Denied::Token)?;
+        if region.serial != binding.serial {
+            return Err(Denied::Token);
+        }
+        Ok(Access {
+            region,
+            _window: Some(window),
+            offset: binding.offset + offset,
+            len,
+        })
+    }
+
+    /// A bind of `window` failed or was cancelled; the owner of the window is notified.
+    pub(crate) fn not_bound(&self, window: Token) {
+        if let Some(slot) = self.slot(window.index()) {
+            slot.not_bound(window.key());
+        }
+    }
+
+    /// Binds `window` to `[addr, addr + len)` of `region`, for the peer of `user.qp`.
+    ///
+    /// A window that is bound already stays as it was. Any context.
+    pub(crate) fn bind(
+        &self,
+        window: Token,
+        region: Token,
+        user: User,
+        rights: Rights,
+        addr: u64,
+        len: u64,
+    ) -> Result<(), RegisterError> {
+        let slot = self.slot(window.index()).ok_or(RegisterError::NotAllowed)?;
+        let parent = self.slot(region.index()).ok_or(RegisterError::NotAllowed)?;
+        let qp = user.qp.ok_or(RegisterError::NotAllowed)?;
+        let entry = parent.gate.enter(region.key());
+        let entry = entry.map_err(|_| RegisterError::NotAllowed)?;
+        // Neither changes its owner now: the one is entered, the other looked at once more below.
+        if !slot.is(user.domain, Kind::Window) || !parent.is(user.domain, Kind::Fixed) {
+            return Err(RegisterError::NotAllowed);
+        }
+        // The local write that remote writes need is the region's, not one the caller names.
+        if !rights.is_remote() || !rights.remote().with(entry.rights).is_consistent() {
+            return Err(RegisterError::NotAllowed);
+        }
+        let offset = offset_in(entry.base, entry.len, addr, len);
+        let binding = Binding {
+            region,
+            serial: entry.serial,
+            offset: offset.ok_or(RegisterError::TooLong)?,
+            qp,
+        };
+        slot.register(
+            Kind::Window,
+            window.key(),
+            RegAttr {
+                domain: user.domain,
+                rights,
+                base: addr,
+                len,
+                binding: Some(binding),
+            },
+            None,
+        )
+    }
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a transport calls: it starts requests and completes them, takes receives and finishes them.
+//!
+//! Context: any. What one call does is bounded; what is left is for the queue pair's softirq work.
+//!
+//! Tests: `engine/qp/tests.rs`.
+
+use kernel::sync::Arc;
+
+use super::{
+    receive::{
+        RecvCompletion,
+        RecvWqe,
+        Taken, //
+    },
+    send::{
+        Next,
+        Retired,
+        SendQueue,
+        SendWqe,
+        BATCH, //
+    },
+    QueuePair,
+    LAST_RECEIVE,
+    RETIRE, //
+};
+use crate::engine::{
+    counters::Counter,
+    status::Status,
+    transport::ConnectionId,
+    work::{
+        Completion,
+        Operation, //
+    }, //
+};
+
+impl QueuePair {
+    /// For a transport: takes the next request that may begin on that connection.
+    pub(crate) fn start(&self, connection: ConnectionId, job: &mut SendWqe) -> Next {
+        self.start_next(connection, &mut self.sq.lock(), job)
+    }
+
+    #[inline]
+    fn start_next(&self, connection: ConnectionId, sq: &mut SendQueue, job: &mut SendWqe) -> Next {
+        // Under the lock: what is posted after a reset is another connection's.
+        match self.is_connected_by(connection) {
+            true => sq.start(job),
+            false => Next::Nothing,
+        }
+    }
+
+    /// For a transport: ends a started request. A failure breaks the queue pair.
+    ///
+    /// `length` is what a read or an atomic brought.
+    pub(crate) fn complete(self: &Arc<Self>, seq: u32, status: Status, length: u32) {
+        self.complete_and(seq, status, length, |_| ());
+    }
+
+    /// For a transport: ends the started request of `job` as a success, and takes the next that may
+    /// begin on that connection, all under one hold of the lock.
+    pub(crate) fn complete_and_start(
+        self: &Arc<Self>,
+        connection: ConnectionId,
+        job: &mut SendWqe,
+    ) -> Next {
+        let (seq, length) = (job.seq, job.length);
+        let start = |sq: &mut SendQueue| self.start_next(connection, sq, job);
+        self.complete_and(seq, Status::Success, length, start)
+    }
+
+    #[inline]
+    fn complete_and<R>(
+        self: &Arc<Self>,
+        seq: u32,
+        status: Status,
+        length: u32,
+        then: impl FnOnce(&mut SendQueue) -> R,
+    ) -> R {
+        let mut sq = self.sq.lock();
+        sq.done(seq, status, length);
+        let retired = self.retire(&mut sq);
+        let result = then(&mut sq);
+        drop(sq);
+        let spared = status == Status::Flushed && !self.flush_on_disconnect;
+        let broken = !status.is_success() && !spared;
+        if broken {
+            self.report("request", status);
+        }
+        if self.after(retired) || broken {
+            self.fail();
+        }
+        self.settle();
+        result
+    }
+
+    /// Completes what is done at the front of the send queue; returns true if a graceful close has
+    /// come to its end.
+    ///
+    /// One call retires one batch; what is left is for the softirq work.
+    pub(super) fn retire_sends(self: &Arc<Self>) -> bool {
+        let retired = self.retire(&mut self.sq.lock());
+        self.after(retired)
+    }
+
+    #[inline]
+    fn retire(&self, sq: &mut SendQueue) -> Retired {
+        let drained = || self.inbound.is_drained();
+        sq.retire(drained, self.cookie, &self.send_cq, self.device())
+    }
+
+    /// What follows a batch, without the lock; returns true if a graceful close has come to its
+    /// end.
+    fn after(self: &Arc<Self>, retired: Retired) -> bool {
+        if retired.lost {
+            self.break_down();
+        }
+        if retired.more {
+            self.raise(RETIRE);
+        }
+        retired.stopped
+    }
+
+    /// For a transport: takes a receive for a message that comes over that connection.
+    pub(crate) fn take_receive(
+        self: &Arc<Self>,
+        connection: ConnectionId,
+        receive: &mut RecvWqe,
+    ) -> Taken {
+        let mut rq = self.rq.lock();
+        if rq.flushing || rq.taken || !self.is_connected_by(connection) {
+            return Taken::Closed;
+        }
+        let found = match &self.shared {
+            Some(shared) => shared.take(self, receive),
+            None => rq.ring.take(receive),
+        };
+        rq.taken = found;
+        rq.waiting = !found;
+        match found {
+            true => Taken::Ready,
+            false => Taken::Empty,
+        }
+    }
+
+    /// For a transport: finishes the receive that was taken. A failure breaks the queue pair.
+    pub(crate) fn finish_receive(self: &Arc<Self>, receive: &RecvWqe, arrival: RecvCompletion) {
+        let mut rq = self.rq.lock();
+        rq.taken = false;
+        if arrival.status == Status::Flushed {
+            rq.aborted = Some(receive.context);
+            drop(rq);
+            return self.receive_broke_off();
+        }
+        let entry = Completion {
+            context: receive.context,
+            qp: self.cookie,
+            status: arrival.status,
+            operation: arrival.operation,
+            length: arrival.length,
+            extra: arrival.extra,
+            solicited: arrival.solicited,
+        };
+        let pushed = rq.report(&self.receive_cq, entry);
+        let flush = rq.flushing;
+        drop(rq);
+        if pushed.is_err() {
+            self.break_down();
+        }
+        if !arrival.status.is_success() {
+            self.report("receive", arrival.status);
+            self.fail();
+        } else if flush {
+            self.flush_receives();
+        }
+        self.settle();
+    }
+
+    /// A message ended in the middle: its receive is cancelled with the others.
+    fn receive_broke_off(self: &Arc<Self>) {
+        if self.flush_on_disconnect {
+            self.fail();
+        }
+        self.settle();
+    }
+
+    /// Cancels every receive that no message has taken, once the peer touches nothing any more.
+    ///
+    /// One call cancels one batch; what is left is for the softirq work.
+    pub(super) fn flush_receives(self: &Arc<Self>) {
+        let mut events = RETIRE;
+        for _ in 0..BATCH {
+            let mut rq = self.rq.lock();
+            if !rq.flushing || rq.taken || !self.inbound.is_drained() {
+                events = 0;
+                break;
+            }
+            let Some(context) = rq.aborted.take().or_else(|| rq.ring.cancel()) else {
+                let ended = self.shared.is_some() && !core::mem::replace(&mut rq.ended, true);
+                events = if ended { LAST_RECEIVE } else { 0 };
+                break;
+            };
+            let entry = Completion {
+                context,
+                qp: self.cookie,
+                status: Status::Flushed,
+                operation: Operation::Receive,
+                ..Completion::BLANK
+            };
+            // A broken queue takes no entry; the receive is gone all the same.
+            let _ = rq.report(&self.receive_cq, entry);
+            self.device().count(Counter::Flushes, 1);
+        }
+        self.raise(events);
+    }
+}
