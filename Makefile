@@ -31,11 +31,11 @@ check: ## rustfmt, clippy, layering rules, shellcheck, checkpatch, kernel-doc, r
 kunit: ## the KUnit suites alone; FILTER='ndk_engine_cq*' picks some; ARCH=um: natively, in a minute
 	@scripts/kunit $(ARCH)
 
-conformance: ## run all KUnit suites and write docs/conformance.md
+conformance: ## run all KUnit suites and write build/conformance.md
 	@FILTER= scripts/kunit um >build/conformance-um.out || true
 	@FILTER= scripts/kunit x86_64 'speed>slow' >build/conformance-x86_64.out || true
 	@scripts/conformance build/conformance-*.out
-	@sed -n '/^[0-9]* requirements/,/excepted/p' docs/conformance.md
+	@sed -n '/^[0-9]* requirements/,/excepted/p' build/conformance.md
 
 cross: ## build all modules for arm64 with pages of 64 KiB; a warning is an error
 	@scripts/module-build cross quiet
