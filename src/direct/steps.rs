@@ -29,7 +29,8 @@ use crate::{
             transfer::{
                 self,
                 Fault,
-                Payload, //
+                Payload,
+                Single, //
             },
             Denied, //
         },
@@ -57,6 +58,11 @@ use crate::{
     }, //
 };
 
+/// Returns true if the bytes of a request are those of one element of its list.
+fn is_one_piece(job: &SendWqe) -> bool {
+    job.sges.len() == 1 && job.length > 0 && !job.flags.has(Flags::INLINE)
+}
+
 impl Flow {
     /// Checks a new request against everything that can be known now, and carries out what it may.
     pub(super) fn begin(self: &Arc<Self>, exec: &mut Exec) -> Step {
@@ -70,6 +76,14 @@ impl Flow {
             Local::Remote => (),
         }
         let len = u64::from(exec.job.length);
+        let most = exec.bytes_left.min(BYTES_PER_HOLD);
+        match exec.job.work {
+            Work::Send { .. } if is_one_piece(&exec.job) => return self.send(exec, len, most),
+            Work::Write { to, .. } if is_one_piece(&exec.job) && len <= most => {
+                return self.write(exec, to, len)
+            }
+            _ => (),
+        }
         if self.local(&exec.job).check(len).is_err() {
             return Ok(self.refuse(exec, Status::LocalAccess));
         }
@@ -78,6 +92,73 @@ impl Flow {
             Work::FetchAdd { at, .. } | Work::CompareSwap { at, .. } => self.atomic(exec, at),
             _ => self.copy(exec, 0),
         }
+    }
+
+    /// Carries a send of one piece out, in one go if a receive is there and takes it in one piece:
+    /// the way of most messages. No more than `most` bytes may be moved now.
+    fn send(self: &Arc<Self>, exec: &mut Exec, len: u64, most: u64) -> Step {
+        let Exec {
+            job,
+            receive,
+            taken,
+            ..
+        } = exec;
+        let mut moved = None;
+        let found = {
+            let Ok(source) = self.single(job) else {
+                return Ok(self.refuse(exec, Status::LocalAccess));
+            };
+            let found = self.to.take_receive(self.connection, receive);
+            *taken = found == Taken::Ready;
+            // What fits into the first element needs no other.
+            let sink = receive.sges.first().filter(|_| *taken);
+            if let Some(sink) = sink.filter(|s| u64::from(s.len()) >= len && len <= most) {
+                let user = self.to.local_user();
+                let sink = Single::local(self.to.device(), user, Rights::LOCAL_WRITE, sink);
+                let sink = sink.map_err(Fault::Sink);
+                moved = Some(sink.and_then(|sink| transfer::copy_whole(&source, &sink, len)));
+            }
+            found
+        };
+        match moved {
+            Some(Ok(())) => {
+                exec.bytes_left -= len;
+                return Ok(self.finish(exec));
+            }
+            Some(Err(fault)) => return Ok(self.end_fault(exec, fault)),
+            None => (),
+        }
+        self.took(exec, found)
+    }
+
+    /// The memory of a request of one piece that is read from it.
+    #[inline]
+    fn single<'a>(&'a self, job: &'a SendWqe) -> Result<Single<'a>, Denied> {
+        let sge = job.sges.first().ok_or(Denied::Bounds)?;
+        let user = self.from.local_user();
+        Single::local(self.from.device(), user, Rights::NONE, sge)
+    }
+
+    /// Carries a write of one piece out.
+    fn write(self: &Arc<Self>, exec: &mut Exec, to: Remote, len: u64) -> Step {
+        let source = self.single(&exec.job);
+        match source.map(|source| self.write_from(&source, to, len)) {
+            Ok(Ok(())) => {
+                exec.bytes_left -= len;
+                self.copy(exec, len)
+            }
+            Ok(Err(fault)) => Ok(self.end_fault(exec, fault)),
+            Err(_) => Ok(self.refuse(exec, Status::LocalAccess)),
+        }
+    }
+
+    fn write_from(&self, source: &Single<'_>, to: Remote, len: u64) -> Result<(), Fault> {
+        let _inside = self.enter(Rights::REMOTE_WRITE).map_err(Fault::Sink)?;
+        let (device, user) = (self.to.device(), self.to.peer_user());
+        // Left before the queue pair is: who finds that quiet finds the region unused.
+        let sink = Single::named(device, user, Rights::REMOTE_WRITE, to, len);
+        let sink = sink.map_err(Fault::Sink)?;
+        transfer::copy_whole(source, &sink, len)
     }
 
     /// Ends the request as failed on its own side's account; the peer's receive is flushed.
@@ -123,10 +204,15 @@ impl Flow {
         }
     }
 
-    /// Takes a receive of the peer and goes on with it.
     pub(super) fn take_receive(self: &Arc<Self>, exec: &mut Exec) -> Step {
+        let found = (self.to).take_receive(self.connection, &mut exec.receive);
+        self.took(exec, found)
+    }
+
+    /// Goes on with the receive that was found, or not.
+    fn took(self: &Arc<Self>, exec: &mut Exec, found: Taken) -> Step {
         exec.phase = Phase::Receive;
-        match (self.to).take_receive(self.connection, &mut exec.receive) {
+        match found {
             Taken::Ready => (),
             Taken::Closed => return Ok(self.refuse(exec, Status::Flushed)),
             Taken::Empty => return self.wait_for_receive(exec),

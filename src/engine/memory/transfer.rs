@@ -4,7 +4,7 @@
 //!
 //! A [`Payload`] is one side of a message: a gather or scatter list, a range of a region that the
 //! peer named, or bytes taken inline. It is opened for a bounded part of the message at a time;
-//! what is open is a [`Segment`], under which the memory stays accessible. So an
+//! what is open is a [`Segment`], or a [`Single`], under which the memory stays accessible. So an
 //! invalidation waits for one part at most, and the next part of a transfer meets the checks again.
 //!
 //! Tests: `engine/memory/tests/access.rs`.
@@ -71,6 +71,34 @@ pub(crate) struct Segment<'a> {
 pub(crate) enum Fault {
     Source(Denied),
     Sink(Denied),
+}
+
+/// One range, open, that holds a whole message: what most messages need of a [`Segment`].
+pub(crate) struct Single<'a>(Memory<'a>);
+
+impl<'a> Single<'a> {
+    /// The memory of an element of a local list.
+    #[inline]
+    pub(crate) fn local(
+        device: &'a RdmaDevice,
+        user: User,
+        wanted: Rights,
+        sge: &'a Sge,
+    ) -> Result<Self, Denied> {
+        open_local(device, user, wanted, sge).map(Self)
+    }
+
+    /// A range that the peer named.
+    #[inline]
+    pub(crate) fn named(
+        device: &'a RdmaDevice,
+        user: User,
+        wanted: Rights,
+        at: Remote,
+        len: u64,
+    ) -> Result<Self, Denied> {
+        open_range(device, user, wanted, at, len).map(Self)
+    }
 }
 
 impl Memory<'_> {
@@ -287,6 +315,28 @@ pub(crate) fn copy(
         at += moved;
     }
     Ok(at)
+}
+
+/// Copies the first `len` bytes, which both have. The caller bounds `len`.
+#[inline]
+pub(crate) fn copy_whole(from: &Single<'_>, to: &Single<'_>, len: u64) -> Result<(), Fault> {
+    let (mut at, mut read, mut write) = (0, 0, 0);
+    if let (Memory::Whole(from), Memory::Whole(to)) = (&from.0, &to.0) {
+        // The way of most messages: nothing is looked for.
+        let most = usize::try_from(len).unwrap_or(usize::MAX);
+        // CAST: widening.
+        at = to.part(0, most).copy_from(from.part(0, most)) as u64;
+    }
+    while at < len {
+        let most = usize::try_from(len - at).unwrap_or(usize::MAX);
+        let sink = to.0.run(at, &mut write).part(0, most);
+        // CAST: widening.
+        match sink.copy_from(from.0.run(at, &mut read)) as u64 {
+            0 => return Err(Fault::Sink(Denied::Bounds)),
+            moved => at += moved,
+        }
+    }
+    Ok(())
 }
 
 /// Executes an RDMA atomic on the eight bytes of `place`, and returns the old value.

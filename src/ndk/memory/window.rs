@@ -26,25 +26,25 @@ use super::{
     MrState, //
 };
 use crate::{
-engine::{
-domain::Domain,
-memory::{
-rights::{
-offset_in,
-Rights, //
-},
-token::Token,
-window::WindowOwner, //
-}, //
-},
-ndk::{
-life::{
-ObjectType,
-ObjectUse,
-Ref, //
-},
-status::NtStatus, //
-}, //
+    engine::{
+        domain::Domain,
+        memory::{
+            rights::{
+                offset_in,
+                Rights, //
+            },
+            token::Token,
+            window::WindowOwner, //
+        }, //
+    },
+    ndk::{
+        life::{
+            ObjectType,
+            ObjectUse,
+            Ref, //
+        },
+        status::NtStatus, //
+    }, //
 };
 
 /// A window's use of the region that it is, or may be, bound to.
