@@ -29,8 +29,8 @@ use crate::{
             transfer::{
                 self,
                 Fault,
-                Payload,
-                Single, //
+                Memory,
+                Payload, //
             },
             Denied, //
         },
@@ -114,7 +114,7 @@ impl Flow {
             let sink = receive.sges.first().filter(|_| *taken);
             if let Some(sink) = sink.filter(|s| u64::from(s.len()) >= len && len <= most) {
                 let user = self.to.local_user();
-                let sink = Single::local(self.to.device(), user, Rights::LOCAL_WRITE, sink);
+                let sink = Memory::local(self.to.device(), user, Rights::LOCAL_WRITE, sink);
                 let sink = sink.map_err(Fault::Sink);
                 moved = Some(sink.and_then(|sink| transfer::copy_whole(&source, &sink, len)));
             }
@@ -133,10 +133,10 @@ impl Flow {
 
     /// The memory of a request of one piece that is read from it.
     #[inline]
-    fn single<'a>(&'a self, job: &'a SendWqe) -> Result<Single<'a>, Denied> {
+    fn single<'a>(&'a self, job: &'a SendWqe) -> Result<Memory<'a>, Denied> {
         let sge = job.sges.first().ok_or(Denied::Bounds)?;
         let user = self.from.local_user();
-        Single::local(self.from.device(), user, Rights::NONE, sge)
+        Memory::local(self.from.device(), user, Rights::NONE, sge)
     }
 
     /// Carries a write of one piece out.
@@ -152,11 +152,11 @@ impl Flow {
         }
     }
 
-    fn write_from(&self, source: &Single<'_>, to: Remote, len: u64) -> Result<(), Fault> {
+    fn write_from(&self, source: &Memory<'_>, to: Remote, len: u64) -> Result<(), Fault> {
         let _inside = self.enter(Rights::REMOTE_WRITE).map_err(Fault::Sink)?;
         let (device, user) = (self.to.device(), self.to.peer_user());
         // Left before the queue pair is: who finds that quiet finds the region unused.
-        let sink = Single::named(device, user, Rights::REMOTE_WRITE, to, len);
+        let sink = Memory::named(device, user, Rights::REMOTE_WRITE, to, len);
         let sink = sink.map_err(Fault::Sink)?;
         transfer::copy_whole(source, &sink, len)
     }

@@ -4,7 +4,7 @@
 //!
 //! A [`Payload`] is one side of a message: a gather or scatter list, a range of a region that the
 //! peer named, or bytes taken inline. It is opened for a bounded part of the message at a time;
-//! what is open is a [`Segment`], or a [`Single`], under which the memory stays accessible. So an
+//! what is open is a [`Segment`], under which the memory stays accessible. So an
 //! invalidation waits for one part at most, and the next part of a transfer meets the checks again.
 //!
 //! Tests: `engine/memory/tests/access.rs`.
@@ -49,7 +49,8 @@ pub(crate) enum Payload<'a> {
     Inline(&'a [u8]),
 }
 
-enum Memory<'a> {
+/// Memory that may be touched as long as this exists: one element of a list, or one range.
+pub(crate) enum Memory<'a> {
     Whole(Run<'a>),
     Registered(Access<'a>),
     Bytes(&'a [u8]),
@@ -73,10 +74,7 @@ pub(crate) enum Fault {
     Sink(Denied),
 }
 
-/// One range, open, that holds a whole message: what most messages need of a [`Segment`].
-pub(crate) struct Single<'a>(Memory<'a>);
-
-impl<'a> Single<'a> {
+impl<'a> Memory<'a> {
     /// The memory of an element of a local list.
     #[inline]
     pub(crate) fn local(
@@ -85,11 +83,17 @@ impl<'a> Single<'a> {
         wanted: Rights,
         sge: &'a Sge,
     ) -> Result<Self, Denied> {
-        open_local(device, user, wanted, sge).map(Self)
+        if sge.token() == Token::LOCAL_MEMORY {
+            return Ok(Self::Whole(sge.memory().ok_or(Denied::Bounds)?));
+        }
+        let at = Remote {
+            addr: sge.addr(),
+            token: sge.token(),
+        };
+        Self::named(device, user, wanted, at, sge.len().into())
     }
 
-    /// A range that the peer named.
-    #[inline]
+    /// A range of a region, local or one that the peer named.
     pub(crate) fn named(
         device: &'a RdmaDevice,
         user: User,
@@ -97,11 +101,10 @@ impl<'a> Single<'a> {
         at: Remote,
         len: u64,
     ) -> Result<Self, Denied> {
-        open_range(device, user, wanted, at, len).map(Self)
+        let regions = device.regions();
+        (regions.access(at.token, user, wanted, at.addr, len)).map(Self::Registered)
     }
-}
 
-impl Memory<'_> {
     /// Memory that follows one another from byte `at` on; empty for inline bytes, which are not
     /// consumer memory.
     #[inline]
@@ -138,7 +141,7 @@ impl<'a> Payload<'a> {
                 wanted,
                 at: remote,
                 len,
-            } => (open_range(device, user, wanted, remote, len)?, len),
+            } => (Memory::named(device, user, wanted, remote, len)?, len),
             // CAST: widening.
             Self::Inline(bytes) => (Memory::Bytes(bytes), bytes.len() as u64),
         };
@@ -174,7 +177,7 @@ impl<'a> Payload<'a> {
                 break;
             }
             if sge.len() != 0 {
-                open_local(device, user, wanted, sge)?;
+                Memory::local(device, user, wanted, sge)?;
             }
             left = left.saturating_sub(sge.len().into());
         }
@@ -209,7 +212,7 @@ fn open_element<'a>(
         let end = begin + u64::from(sge.len());
         if at < end {
             return Ok(Segment {
-                memory: open_local(device, user, wanted, sge)?,
+                memory: Memory::local(device, user, wanted, sge)?,
                 begin,
                 end,
                 next: number + 1,
@@ -219,37 +222,6 @@ fn open_element<'a>(
         begin = end;
     }
     Err(Denied::Bounds)
-}
-
-#[inline]
-fn open_local<'a>(
-    device: &'a RdmaDevice,
-    user: User,
-    wanted: Rights,
-    sge: &'a Sge,
-) -> Result<Memory<'a>, Denied> {
-    if sge.token() == Token::LOCAL_MEMORY {
-        return Ok(Memory::Whole(sge.memory().ok_or(Denied::Bounds)?));
-    }
-    let at = Remote {
-        addr: sge.addr(),
-        token: sge.token(),
-    };
-    open_range(device, user, wanted, at, sge.len().into())
-}
-
-/// A range of a region, local or the peer's.
-fn open_range<'a>(
-    device: &'a RdmaDevice,
-    user: User,
-    wanted: Rights,
-    at: Remote,
-    len: u64,
-) -> Result<Memory<'a>, Denied> {
-    let access = device
-        .regions()
-        .access(at.token, user, wanted, at.addr, len)?;
-    Ok(Memory::Registered(access))
 }
 
 impl Segment<'_> {
@@ -319,9 +291,9 @@ pub(crate) fn copy(
 
 /// Copies the first `len` bytes, which both have. The caller bounds `len`.
 #[inline]
-pub(crate) fn copy_whole(from: &Single<'_>, to: &Single<'_>, len: u64) -> Result<(), Fault> {
+pub(crate) fn copy_whole(from: &Memory<'_>, to: &Memory<'_>, len: u64) -> Result<(), Fault> {
     let (mut at, mut read, mut write) = (0, 0, 0);
-    if let (Memory::Whole(from), Memory::Whole(to)) = (&from.0, &to.0) {
+    if let (Memory::Whole(from), Memory::Whole(to)) = (from, to) {
         // The way of most messages: nothing is looked for.
         let most = usize::try_from(len).unwrap_or(usize::MAX);
         // CAST: widening.
@@ -329,9 +301,9 @@ pub(crate) fn copy_whole(from: &Single<'_>, to: &Single<'_>, len: u64) -> Result
     }
     while at < len {
         let most = usize::try_from(len - at).unwrap_or(usize::MAX);
-        let sink = to.0.run(at, &mut write).part(0, most);
+        let sink = to.run(at, &mut write).part(0, most);
         // CAST: widening.
-        match sink.copy_from(from.0.run(at, &mut read)) as u64 {
+        match sink.copy_from(from.run(at, &mut read)) as u64 {
             0 => return Err(Fault::Sink(Denied::Bounds)),
             moved => at += moved,
         }

@@ -190,14 +190,9 @@ impl SendQueue {
             max_sge,
             max_inline,
             max_read_sge: caps.read_sges as usize,
-            next: 0,
-            ready: 0,
-            reads: 0,
-            read_limit: 0,
             mode: Mode::Open,
             silent: false,
-            failed: false,
-            doorbell: None,
+            ..Self::empty()
         })
     }
 
