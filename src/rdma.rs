@@ -48,19 +48,21 @@ mod srq;
 #[cfg(ndk_kunit)]
 mod stub;
 mod table;
+mod trampoline;
 mod types;
 mod upcall;
 mod work;
 
-// All that a provider may want; no single one wants it all.
-#[allow(unused_imports)]
 pub(crate) use self::{
     cm::{
         CmId,
-        CmReply,
-        CmRequest,
+        CmInfo,
         ConnParams,
         RequestId, //
+    },
+    cm_ops::{
+        CmOperations,
+        ListenerOperations, //
     },
     completion::{
         Wc,
@@ -70,38 +72,32 @@ pub(crate) use self::{
         WcWriter, //
     },
     cq::{
-        Cq,
-        CqCreated,
         CqInit,
+        CqOperations,
         Notify, //
     },
-    device::Device,
+    device::{
+        Device,
+        DeviceOperations, //
+    },
     link::Registration,
     memory::Extents,
-    mr::{
-        Mr,
-        MrCreated,
-        MrKind, //
-    },
+    mr::MrOperations,
     object::{
-        Object,
-        Pd, //
+        Pd,
+        PdOperations, //
     },
     ops::Operations,
-    port::MAX_COUNTERS,
     qp::{
-        Qp,
         QpCookie,
-        QpCreated,
-        QpInit, //
+        QpInit,
+        QpOperations, //
     },
-    recv::{
-        RecvChain,
-        RecvRequest, //
-    },
+    recv::RecvChain,
     srq::{
-        Srq,
-        SrqCreated, //
+        SrqAttributes,
+        SrqChange,
+        SrqOperations, //
     },
     types::{
         Access,
@@ -109,13 +105,10 @@ pub(crate) use self::{
         QpAttributes,
         QpCaps,
         QpChange,
-        QpState,
-        SrqAttributes,
-        SrqChange, //
+        QpState, //
     },
     upcall::{
         CqUpcall,
-        QpEvent,
         QpUpcall,
         SrqUpcall, //
     },

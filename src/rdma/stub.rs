@@ -31,12 +31,14 @@ impl Operations for Stub {
     type Srq = ();
     type Mr = ();
     type Listener = u32;
+}
 
-    fn open_device(_name: &CStr, _netdev: &NetDev) -> Result<()> {
+impl DeviceOperations for () {
+    fn open(_name: &CStr, _netdev: &NetDev) -> Result {
         Ok(())
     }
 
-    fn attributes(_device: &Device<Self>) -> DeviceAttributes {
+    fn attributes(&self) -> DeviceAttributes {
         DeviceAttributes {
             max_qp: 16,
             max_qp_wr: 1024,
@@ -50,46 +52,43 @@ impl Operations for Stub {
         }
     }
 
-    fn read_counters(_device: &Device<Self>, values: &mut [u64]) {
+    fn read_counters(&self, values: &mut [u64]) {
         values.fill(7);
     }
+}
 
-    fn alloc_pd(_device: &Device<Self>) -> Result<()> {
+impl PdOperations<Stub> for () {
+    fn alloc(_device: &Device<Stub>) -> Result {
+        Ok(())
+    }
+}
+
+impl CqOperations<Stub> for () {
+    fn create(_: &Device<Stub>, init: &CqInit, _upcall: CqUpcall) -> Result<((), u32)> {
+        Ok(((), init.entries))
+    }
+
+    fn poll(&self, _out: &mut WcWriter<'_>) {}
+
+    fn modify(&self, _count: u16, _period_us: u16) -> Result {
         Ok(())
     }
 
-    fn create_cq(_: &Device<Self>, init: &CqInit, upcall: CqUpcall) -> Result<CqCreated<()>> {
-        drop(upcall);
-        Ok(CqCreated {
-            payload: (),
-            entries: init.entries,
-        })
+    fn req_notify(&self, _notify: Notify) -> bool {
+        false
+    }
+}
+
+impl QpOperations<Stub> for () {
+    fn create(_device: &Device<Stub>, init: &QpInit<'_, Stub>) -> Result<((), QpCaps)> {
+        Ok(((), init.caps))
     }
 
-    fn poll_cq(_cq: &Cq<Self>, _out: &mut WcWriter<'_>) -> Result {
+    fn modify(&self, _change: &QpChange) -> Result {
         Ok(())
     }
 
-    fn modify_cq(_cq: &Cq<Self>, _count: u16, _period_us: u16) -> Result {
-        Ok(())
-    }
-
-    fn req_notify_cq(_cq: &Cq<Self>, _notify: Notify) -> Result<bool> {
-        Ok(false)
-    }
-
-    fn create_qp(_device: &Device<Self>, init: &QpInit<'_, Self>) -> Result<QpCreated<()>> {
-        Ok(QpCreated {
-            payload: (),
-            caps: init.caps,
-        })
-    }
-
-    fn modify_qp(_qp: &Qp<Self>, _change: &QpChange) -> Result {
-        Ok(())
-    }
-
-    fn query_qp(_qp: &Qp<Self>) -> QpAttributes {
+    fn query(&self) -> QpAttributes {
         QpAttributes {
             state: QpState::Reset,
             caps: QpCaps::default(),
@@ -100,79 +99,75 @@ impl Operations for Stub {
         }
     }
 
-    fn destroy_qp(_qp: &Qp<Self>) {}
+    fn destroy(&self) {}
 
-    fn post_send(_qp: &Qp<Self>, chain: &mut SendChain<'_, Self>) -> Result {
+    fn post_send(&self, chain: &mut SendChain<'_, Stub>) -> Result {
         while let Some(_request) = chain.next()? {}
         Err(ENOTCONN)
     }
 
-    fn post_recv(_qp: &Qp<Self>, chain: &mut RecvChain<'_>) -> Result {
+    fn post_recv(&self, chain: &mut RecvChain<'_>) -> Result {
         while let Some(_request) = chain.next()? {}
         Err(ENOTCONN)
     }
+}
 
-    fn create_srq(
-        _pd: &Pd<Self>,
-        attributes: &SrqAttributes,
-        _upcall: SrqUpcall,
-    ) -> Result<SrqCreated<()>> {
-        Ok(SrqCreated {
-            payload: (),
-            granted: *attributes,
-        })
-    }
-
-    fn modify_srq(_srq: &Srq<Self>, _change: &SrqChange) -> Result {
+impl SrqOperations<Stub> for () {
+    fn create(_pd: &Pd<Stub>, _wanted: &SrqAttributes, _upcall: SrqUpcall) -> Result {
         Ok(())
     }
 
-    fn query_srq(_srq: &Srq<Self>) -> SrqAttributes {
+    fn modify(&self, _change: &SrqChange) -> Result {
+        Ok(())
+    }
+
+    fn query(&self) -> SrqAttributes {
         SrqAttributes::default()
     }
 
-    fn post_srq_recv(_srq: &Srq<Self>, _chain: &mut RecvChain<'_>) -> Result {
+    fn post_recv(&self, _chain: &mut RecvChain<'_>) -> Result {
         Err(ENOMEM)
     }
+}
 
-    fn get_dma_mr(_pd: &Pd<Self>, _access: Access, _memory: AllMemory) -> Result<MrCreated<()>> {
+impl MrOperations<Stub> for () {
+    fn get_dma(_pd: &Pd<Stub>, _access: Access, _memory: AllMemory) -> Result<((), u32)> {
         Err(EOPNOTSUPP)
     }
 
-    fn alloc_mr(_pd: &Pd<Self>, _kind: MrKind, _max_entries: u32) -> Result<MrCreated<()>> {
+    fn alloc(_pd: &Pd<Stub>, _max_entries: u32) -> Result<((), u32)> {
         Err(EOPNOTSUPP)
     }
 
-    fn map_mr_sg(_mr: &Mr<Self>, extents: &mut Extents<'_>) -> Result {
+    fn map_sg(&self, extents: &mut Extents<'_>) -> Result {
         for _extent in extents {}
         Ok(())
     }
+}
 
-    fn connect(_id: CmId<Self>, _qp: &Qp<Self>, _params: &ConnParams<'_>) -> Result {
+impl CmOperations<Stub> for () {
+    fn connect(&self, _id: CmId<Stub>, _params: &ConnParams<'_>) -> Result {
         Err(EOPNOTSUPP)
     }
 
-    fn accept(
-        _id: CmId<Self>,
-        _qp: &Qp<Self>,
-        _request: RequestId,
-        _params: &ConnParams<'_>,
-    ) -> Result {
+    fn accept(&self, _: CmId<Stub>, _: RequestId, _: &ConnParams<'_>) -> Result {
         Err(EOPNOTSUPP)
     }
+}
 
-    fn reject(_id: &CmId<Self>, _request: RequestId, _private_data: &[u8]) -> Result {
-        Ok(())
-    }
-
-    fn create_listen(_: &Device<Self>, _id: CmId<Self>, backlog: u32) -> Result<Arc<u32>> {
+impl ListenerOperations<Stub> for u32 {
+    fn create(_: &Device<Stub>, _id: CmId<Stub>, backlog: u32) -> Result<Arc<u32>> {
         Ok(Arc::new(backlog, GFP_KERNEL)?)
     }
 
-    fn destroy_listen(listener: Arc<u32>) -> Result {
-        match *listener {
+    fn destroy(&self) -> Result {
+        match *self {
             7 => Ok(()),
             _ => Err(EINVAL),
         }
+    }
+
+    fn reject(_id: &CmId<Stub>, _request: RequestId, _private_data: &[u8]) -> Result {
+        Ok(())
     }
 }

@@ -180,24 +180,37 @@ pub(crate) struct SendRequest<'a, T: Operations> {
     pub(crate) sges: &'a [Sge],
 }
 
-/// A chain of requests for the send queue.
+/// A work request in a chain. C: `struct ib_send_wr`, `struct ib_recv_wr`.
+pub(crate) trait WorkRequest {
+    /// The one after it, or null.
+    fn next(&self) -> *const Self;
+}
+
+impl WorkRequest for bindings::ib_send_wr {
+    #[inline]
+    fn next(&self) -> *const Self {
+        self.next
+    }
+}
+
+/// A chain of requests `W` for a queue of the provider `T`.
 ///
 /// # Invariants
 ///
 /// `current` and `next` are null or requests of a chain that is valid during `'a`.
-pub(crate) struct SendChain<'a, T: Operations> {
-    current: *const bindings::ib_send_wr,
-    next: *const bindings::ib_send_wr,
-    _chain: PhantomData<&'a T>,
+pub(crate) struct Chain<'a, W, T> {
+    current: *const W,
+    next: *const W,
+    _chain: PhantomData<(&'a W, &'a T)>,
 }
 
-impl<'a, T: Operations> SendChain<'a, T> {
+impl<'a, W: WorkRequest, T> Chain<'a, W, T> {
     /// # Safety
     ///
     /// `first` is null or starts a chain of valid requests for objects of `T`, which does not
     /// change during `'a`.
     #[inline]
-    pub(super) unsafe fn new(first: *const bindings::ib_send_wr) -> Self {
+    unsafe fn new(first: *const W) -> Self {
         // INVARIANT: The caller says so.
         Self {
             current: first,
@@ -206,17 +219,51 @@ impl<'a, T: Operations> SendChain<'a, T> {
         }
     }
 
+    /// Has a chain posted by `post`, and turns the result into that for C.
+    ///
+    /// # Safety
+    ///
+    /// As [`Chain::new`] says of `first`, during the call; `bad_wr` is null or writable.
+    #[inline]
+    pub(super) unsafe fn post(
+        first: *const W,
+        bad_wr: *mut *const W,
+        post: impl FnOnce(&mut Chain<'_, W, T>) -> Result,
+    ) -> c_int {
+        // SAFETY: The caller says so.
+        let mut chain = unsafe { Chain::new(first) };
+        let Err(error) = post(&mut chain) else {
+            return 0;
+        };
+        if !bad_wr.is_null() {
+            // SAFETY: The caller says that it is writable.
+            unsafe { *bad_wr = chain.current };
+        }
+        error.to_errno()
+    }
+
+    /// Goes on to the next request; `None` at the end.
+    #[inline]
+    pub(super) fn advance(&mut self) -> Option<&'a W> {
+        // SAFETY: By the invariant it is null or a valid request.
+        let wr = unsafe { self.next.as_ref() }?;
+        // INVARIANT: `next` is a valid request, and the one behind it of the same chain.
+        self.current = self.next;
+        self.next = wr.next();
+        Some(wr)
+    }
+}
+
+/// A chain of requests for the send queue.
+pub(crate) type SendChain<'a, T> = Chain<'a, bindings::ib_send_wr, T>;
+
+impl<'a, T: Operations> SendChain<'a, T> {
     /// The next request; `None` at the end. `EINVAL` if it is malformed.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<SendRequest<'a, T>>> {
-        if self.next.is_null() {
+        let Some(wr) = self.advance() else {
             return Ok(None);
-        }
-        // INVARIANT: `next` is a valid request.
-        self.current = self.next;
-        // SAFETY: By the invariant the request is valid.
-        let wr = unsafe { &*self.current };
-        self.next = wr.next;
+        };
         Ok(Some(SendRequest {
             // SAFETY: Both fields of the union are 64 bits without invalid patterns.
             wr_id: unsafe { wr.__bindgen_anon_1.wr_id },
@@ -226,25 +273,6 @@ impl<'a, T: Operations> SendChain<'a, T> {
             // SAFETY: The request is valid, so its list has that many entries.
             sges: unsafe { sges(wr.sg_list, wr.num_sge) }?,
         }))
-    }
-
-    /// Turns the provider's result into that of the post.
-    ///
-    /// # Safety
-    ///
-    /// `bad_wr` is null or writable.
-    #[inline]
-    pub(super) unsafe fn report(
-        &self,
-        result: Result,
-        bad_wr: *mut *const bindings::ib_send_wr,
-    ) -> c_int {
-        let Err(error) = result else { return 0 };
-        if !bad_wr.is_null() {
-            // SAFETY: The caller says that it is writable.
-            unsafe { *bad_wr = self.current };
-        }
-        error.to_errno()
     }
 }
 
@@ -359,8 +387,6 @@ mod tests {
         *, //
     };
 
-    type Chain<'a> = SendChain<'a, Stub>;
-
     fn send(opcode: bindings::ib_wr_opcode) -> bindings::ib_send_wr {
         bindings::ib_send_wr {
             opcode,
@@ -371,7 +397,7 @@ mod tests {
     #[test]
     fn empty_chain_has_no_request() {
         // SAFETY: Null is an empty chain.
-        let mut chain = unsafe { Chain::new(ptr::null()) };
+        let mut chain = unsafe { SendChain::<Stub>::new(ptr::null()) };
         assert!(matches!(chain.next(), Ok(None)));
     }
 
@@ -383,15 +409,18 @@ mod tests {
         let mut first = send(bindings::ib_wr_opcode_IB_WR_SEND);
         first.next = &mut bad;
         let mut reported = ptr::null();
-        // SAFETY: The three requests live as long as the chain.
-        let mut chain = unsafe { Chain::new(&first) };
-        assert!(matches!(chain.next(), Ok(Some(_))));
-        let result = chain.next().map(|_| ());
-        // SAFETY: `reported` is writable.
-        assert_eq!(unsafe { chain.report(result, &mut reported) }, -22);
+        let post = |chain: &mut SendChain<'_, Stub>| {
+            assert!(matches!(chain.next(), Ok(Some(_))));
+            chain.next().map(|_| ())
+        };
+        // SAFETY: The three requests live as long as the call, and `reported` is writable.
+        let posted = unsafe { SendChain::post(&first, &mut reported, post) };
+        assert_eq!(posted, -22);
         assert!(ptr::eq(reported, &bad));
-        // SAFETY: Null is allowed.
-        assert_eq!(unsafe { chain.report(Err(ENOMEM), ptr::null_mut()) }, -12);
+        let refuse = |_: &mut SendChain<'_, Stub>| Err(ENOMEM);
+        // SAFETY: The requests live as long as the call, and null is allowed.
+        let posted = unsafe { SendChain::post(&first, ptr::null_mut(), refuse) };
+        assert_eq!(posted, -12);
     }
 
     #[test]
