@@ -4,7 +4,8 @@
 
 use core::{
     marker::PhantomData,
-    ptr, //
+    ptr,
+    slice, //
 };
 
 use kernel::ffi::c_int;
@@ -96,6 +97,21 @@ pub(super) fn alloc_stats<T: Operations>() -> *mut bindings::rdma_hw_stats {
             T::COUNTERS.len() as c_int,
             STATS_LIFESPAN_MS,
         )
+    }
+}
+
+/// Views the values of the counters.
+///
+/// # Safety
+///
+/// `stats` was made by [`alloc_stats`], and nobody else uses it during `'a`.
+pub(super) unsafe fn stats<'a, T: Operations>(
+    stats: *mut bindings::rdma_hw_stats,
+) -> &'a mut [u64] {
+    // SAFETY: `alloc_stats` asked for so many values, which the caller has for himself.
+    unsafe {
+        let values = (&raw mut (*stats).value).cast::<u64>();
+        slice::from_raw_parts_mut(values, T::COUNTERS.len())
     }
 }
 

@@ -64,6 +64,7 @@ use super::{
         SrqOperations, //
     },
     trampoline::{
+        kernel_only,
         FromC,
         IntoC, //
     },
@@ -90,14 +91,6 @@ use crate::{
 /// is set, and a destroy trampoline an object that nobody else uses and that it gets once. Pointers
 /// to parameters are valid during the call, in which nobody else changes what they point at.
 pub(super) struct OperationsVTable<T: Operations>(PhantomData<T>);
-
-/// Refuses callers from user space. `EOPNOTSUPP`.
-fn kernel_only(udata: *mut bindings::ib_udata) -> Result {
-    match udata.is_null() {
-        true => Ok(()),
-        false => Err(EOPNOTSUPP),
-    }
-}
 
 /// Makes the trampolines of the operations, and the table of them.
 macro_rules! trampolines {
@@ -209,13 +202,10 @@ trampolines! {
         if port != PORT {
             return Err(EINVAL);
         }
-        let count = T::COUNTERS.len();
-        // SAFETY: `alloc_hw_port_stats` asked for so many values, and the core holds their lock.
-        let values =
-            unsafe { slice::from_raw_parts_mut((&raw mut (*stats).value).cast::<u64>(), count) };
-        device.read_counters(values);
+        // SAFETY: `alloc_hw_port_stats` made the values, and the core holds their lock.
+        device.read_counters(unsafe { port::stats::<T>(stats) });
         // CAST: At most `MAX_COUNTERS`.
-        Ok(count as c_int)
+        Ok(T::COUNTERS.len() as c_int)
     }
 
     fn dealloc_driver(device: OwnedObject<bindings::ib_device, T::Device>) -> () {

@@ -13,6 +13,7 @@ use super::object::{
     Object,
     OwnedObject, //
 };
+use crate::bindings;
 
 /// What a trampoline makes of an argument.
 pub(super) trait FromC {
@@ -137,5 +138,13 @@ impl<A> IntoC for Result<*mut A> {
 
     fn into_c(self) -> *mut A {
         self.unwrap_or_else(|error| error.to_ptr())
+    }
+}
+
+/// Refuses callers from user space. `EOPNOTSUPP`.
+pub(super) fn kernel_only(udata: *mut bindings::ib_udata) -> Result {
+    match udata.is_null() {
+        true => Ok(()),
+        false => Err(EOPNOTSUPP),
     }
 }
