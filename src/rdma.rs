@@ -45,9 +45,9 @@ mod port;
 mod qp;
 mod recv;
 mod srq;
-#[cfg(ndk_kunit)]
-mod stub;
 mod table;
+#[cfg(ndk_kunit)]
+mod tests;
 mod trampoline;
 mod types;
 mod upcall;
@@ -101,6 +101,7 @@ pub(crate) use self::{
     },
     types::{
         Access,
+        AccessFlag,
         DeviceAttributes,
         QpAttributes,
         QpCaps,
@@ -115,6 +116,7 @@ pub(crate) use self::{
     work::{
         RegMr,
         SendChain,
+        SendFlag,
         SendFlags,
         SendOp,
         SendRequest,

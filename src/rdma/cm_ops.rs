@@ -157,8 +157,8 @@ mod tests {
     use super::{
         super::{
             cm::CmInfo,
-            stub::Stub,
-            table::OperationsVTable, //
+            table::OperationsVTable,
+            tests::stub::Stub, //
         },
         *, //
     };

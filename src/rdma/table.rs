@@ -154,8 +154,7 @@ trampolines! {
     }
 
     fn query_port(device: &Device<T>, _port: u32, attr: &mut bindings::ib_port_attr) -> Result {
-        let netdev = device.netdev().ok_or(ENODEV)?;
-        port::describe(attr, &netdev, T::MAX_MESSAGE);
+        port::describe(attr, &device.netdev().ok_or(ENODEV)?, T::MAX_MESSAGE);
         Ok(())
     }
 

@@ -10,49 +10,32 @@ use kernel::{
 use super::device::PORT;
 use crate::bindings;
 
-/// Access rights. C: `enum ib_access_flags`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Access(u32);
+kernel::impl_flags! {
+    /// Access rights. C: `enum ib_access_flags`.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub(crate) struct Access(u32);
+
+    /// One access right.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum AccessFlag {
+        /// The local side may write (receive into, read into).
+        LocalWrite = bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE,
+        /// The peer may write.
+        RemoteWrite = bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE,
+        /// The peer may read.
+        RemoteRead = bindings::ib_access_flags_IB_ACCESS_REMOTE_READ,
+        /// The peer may use atomics.
+        RemoteAtomic = bindings::ib_access_flags_IB_ACCESS_REMOTE_ATOMIC,
+        /// Addresses count from zero.
+        ZeroBased = bindings::ib_access_flags_IB_ZERO_BASED,
+    }
+}
 
 impl Access {
     /// Takes the C bits as they are; unknown ones stay.
     pub(crate) fn from_bits(bits: i32) -> Self {
         // CAST: A set of bits, kept bit by bit.
         Self(bits as u32)
-    }
-
-    /// The C bits.
-    pub(crate) fn bits(self) -> u32 {
-        self.0
-    }
-
-    fn has(self, flag: u32) -> bool {
-        self.0 & flag != 0
-    }
-
-    /// The local side may write (receive into, read into). C: `IB_ACCESS_LOCAL_WRITE`.
-    pub(crate) fn local_write(self) -> bool {
-        self.has(bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE)
-    }
-
-    /// The peer may write. C: `IB_ACCESS_REMOTE_WRITE`.
-    pub(crate) fn remote_write(self) -> bool {
-        self.has(bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE)
-    }
-
-    /// The peer may read. C: `IB_ACCESS_REMOTE_READ`.
-    pub(crate) fn remote_read(self) -> bool {
-        self.has(bindings::ib_access_flags_IB_ACCESS_REMOTE_READ)
-    }
-
-    /// The peer may use atomics. C: `IB_ACCESS_REMOTE_ATOMIC`.
-    pub(crate) fn remote_atomic(self) -> bool {
-        self.has(bindings::ib_access_flags_IB_ACCESS_REMOTE_ATOMIC)
-    }
-
-    /// Addresses count from zero. C: `IB_ZERO_BASED`.
-    pub(crate) fn zero_based(self) -> bool {
-        self.has(bindings::ib_access_flags_IB_ZERO_BASED)
     }
 }
 
@@ -290,7 +273,7 @@ impl QpAttributes {
         attr.cur_qp_state = attr.qp_state;
         attr.path_mtu = bindings::ib_mtu_IB_MTU_4096;
         // CAST: A set of bits, kept bit by bit.
-        attr.qp_access_flags = self.access.bits() as c_int;
+        attr.qp_access_flags = u32::from(self.access) as c_int;
         attr.max_rd_atomic = self.max_rd_atomic;
         attr.max_dest_rd_atomic = self.max_dest_rd_atomic;
         attr.port_num = PORT;

@@ -75,34 +75,23 @@ pub(super) unsafe fn sges<'a>(list: *const bindings::ib_sge, count: c_int) -> Re
     Ok(unsafe { slice::from_raw_parts(list.cast::<Sge>(), count) })
 }
 
-/// How a send is to be treated. C: `enum ib_send_flags`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(ndk_kunit, derive(Default))]
-pub(crate) struct SendFlags(c_int);
+kernel::impl_flags! {
+    /// How a send is to be treated. C: `enum ib_send_flags`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[cfg_attr(ndk_kunit, derive(Default))]
+    pub(crate) struct SendFlags(i32);
 
-impl SendFlags {
-    /// Wait for earlier reads. C: `IB_SEND_FENCE`.
-    #[inline]
-    pub(crate) fn fence(self) -> bool {
-        self.0 & bindings::ib_send_flags_IB_SEND_FENCE != 0
-    }
-
-    /// Complete also on success. C: `IB_SEND_SIGNALED`.
-    #[inline]
-    pub(crate) fn signaled(self) -> bool {
-        self.0 & bindings::ib_send_flags_IB_SEND_SIGNALED != 0
-    }
-
-    /// Make the peer's completion a solicited one. C: `IB_SEND_SOLICITED`.
-    #[inline]
-    pub(crate) fn solicited(self) -> bool {
-        self.0 & bindings::ib_send_flags_IB_SEND_SOLICITED != 0
-    }
-
-    /// Take the data during the post; keys do not matter. C: `IB_SEND_INLINE`.
-    #[inline]
-    pub(crate) fn inline(self) -> bool {
-        self.0 & bindings::ib_send_flags_IB_SEND_INLINE != 0
+    /// One of them.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum SendFlag {
+        /// Wait for earlier reads.
+        Fence = bindings::ib_send_flags_IB_SEND_FENCE,
+        /// Complete also on success.
+        Signaled = bindings::ib_send_flags_IB_SEND_SIGNALED,
+        /// Make the peer's completion a solicited one.
+        Solicited = bindings::ib_send_flags_IB_SEND_SOLICITED,
+        /// Take the data during the post; keys do not matter.
+        Inline = bindings::ib_send_flags_IB_SEND_INLINE,
     }
 }
 
@@ -383,7 +372,7 @@ unsafe fn atomic_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr) -> SendOp<'
 #[kernel::macros::kunit_tests(ndk_rdma_work)]
 mod tests {
     use super::{
-        super::stub::Stub,
+        super::tests::stub::Stub,
         *, //
     };
 

@@ -21,6 +21,7 @@ use crate::{
     },
     rdma::{
         Access,
+        AccessFlag,
         Device,
         Extents,
         MrOperations,
@@ -105,10 +106,16 @@ impl MrOperations<Verbs> for Region {
 /// The engine's rights for verbs access flags.
 pub(super) fn rights_of(access: Access) -> Rights {
     let set = [
-        (access.local_write(), Rights::LOCAL_WRITE),
-        (access.remote_read(), Rights::REMOTE_READ),
-        (access.remote_write(), Rights::REMOTE_WRITE),
-        (access.remote_atomic(), Rights::REMOTE_ATOMIC),
+        (access.contains(AccessFlag::LocalWrite), Rights::LOCAL_WRITE),
+        (access.contains(AccessFlag::RemoteRead), Rights::REMOTE_READ),
+        (
+            access.contains(AccessFlag::RemoteWrite),
+            Rights::REMOTE_WRITE,
+        ),
+        (
+            access.contains(AccessFlag::RemoteAtomic),
+            Rights::REMOTE_ATOMIC,
+        ),
     ];
     set.into_iter()
         .filter(|(set, _)| *set)
@@ -119,7 +126,7 @@ pub(super) fn rights_of(access: Access) -> Rights {
 /// zero, which only memory windows could.
 pub(super) fn rights(access: Access) -> Result<Rights> {
     let rights = rights_of(access);
-    match rights.is_consistent() && !access.zero_based() {
+    match rights.is_consistent() && !access.contains(AccessFlag::ZeroBased) {
         true => Ok(rights),
         false => Err(EINVAL),
     }

@@ -64,6 +64,7 @@ use crate::{
         RecvChain,
         RegMr,
         SendChain,
+        SendFlag,
         SendFlags,
         SendOp,
         SendRequest, //
@@ -301,10 +302,13 @@ pub(super) fn errno(refused: PostError) -> Error {
 
 fn flags(flags: &SendFlags, signal_all: bool) -> Flags {
     let set = [
-        (signal_all || flags.signaled(), Flags::SIGNALED),
-        (flags.solicited(), Flags::SOLICITED),
-        (flags.fence(), Flags::READ_FENCE),
-        (flags.inline(), Flags::INLINE),
+        (
+            signal_all || flags.contains(SendFlag::Signaled),
+            Flags::SIGNALED,
+        ),
+        (flags.contains(SendFlag::Solicited), Flags::SOLICITED),
+        (flags.contains(SendFlag::Fence), Flags::READ_FENCE),
+        (flags.contains(SendFlag::Inline), Flags::INLINE),
     ];
     set.into_iter()
         .filter(|(set, _)| *set)

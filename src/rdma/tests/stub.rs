@@ -7,14 +7,14 @@ use kernel::{
     sync::Arc, //
 };
 
-use super::*;
+use super::super::*;
 use crate::sys::{
     netdev::NetDev,
     span::AllMemory, //
 };
 
 /// Accepts what needs no memory and refuses the rest.
-pub(super) struct Stub;
+pub(in crate::rdma) struct Stub;
 
 impl Operations for Stub {
     const LINK_TYPE: &'static CStr = c"stub";
