@@ -11,24 +11,19 @@ use core::{
 };
 
 use kernel::{
+    cpu::CpuId,
     error::to_result,
     prelude::*, //
 };
 
 use crate::bindings;
 
+pub(crate) use kernel::cpu::nr_cpu_ids as count_ids;
+
 /// The number of the current processor; stale at once where preemption is on. Any context.
 #[inline]
 pub(crate) fn current() -> u32 {
-    // SAFETY: Reads a per-processor constant.
-    unsafe { bindings::ndk_cpu_current() }
-}
-
-/// One more than the highest processor number there can be. Any context.
-#[inline]
-pub(crate) fn count_ids() -> u32 {
-    // SAFETY: Reads a value that is constant after boot.
-    unsafe { bindings::ndk_cpu_ids() }
+    CpuId::current().as_u32()
 }
 
 /// How many processors there can be. Any context.
