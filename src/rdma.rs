@@ -2,8 +2,9 @@
 
 //! Writing an RDMA provider in safe Rust: what would be `kernel::rdma`.
 //!
-//! 1. Choose the types that stand behind each verbs object and implement
-//!    [`Operations`] on a type without values.
+//! 1. Choose the types that stand behind each verbs object and implement its
+//!    operations on it ([`CqOperations`], [`QpOperations`] and so on); name them
+//!    in an implementation of [`Operations`] on a type without values.
 //! 2. Embed a [`Registration`] in the module type. `rdma link add` then makes
 //!    a [`Device`] over a network device, and the core calls the operations.
 //! 3. Store what `post_send` and `post_recv` read from their chains
@@ -16,8 +17,7 @@
 //! |----------------------------------------|--------------------------------------------|
 //! | [`Operations`], `OperationsVTable`     | `struct ib_device_ops`                     |
 //! | [`Registration`]                       | `struct rdma_link_ops`, netdevice notifier |
-//! | [`Device`]                             | `struct ib_device`                         |
-//! | [`Pd`], [`Cq`], [`Qp`], [`Srq`], [`Mr`] | `struct ib_pd` and so on                  |
+//! | `Object`: [`Device`], [`Pd`] and so on | `struct ib_device`, `struct ib_pd`         |
 //! | [`SendChain`], [`RecvChain`]           | `struct ib_send_wr`, `struct ib_recv_wr`   |
 //! | [`Wc`], [`WcWriter`]                   | `struct ib_wc`                             |
 //! | [`Extents`]                            | `struct scatterlist` in `map_mr_sg`        |

@@ -107,7 +107,7 @@ void ndk_qpn_free(u32 qpn);
 /* rdma/memory.rs */
 struct scatterlist *ndk_sg_entry(struct scatterlist *sg, u64 *addr, u32 *len);
 
-/* sys/fault.rs: with the unit tests only, from shim_kunit.c */
+/* sys/tests/fault.rs: with the unit tests only, from shim_kunit.c */
 bool ndk_fault_is_available(void);
 void ndk_fault_skip(void);
 bool ndk_fault_arm(u32 n, bool rest);
@@ -117,11 +117,11 @@ void ndk_fault_disarm(void);
 /* sys/netdev.rs: the same */
 int ndk_netdev_loopback(struct net_device **dev);
 
-/* sys/warning.rs: the same */
+/* sys/tests/warning.rs: the same */
 void *ndk_warnings_hide(void);
 u32 ndk_warnings_show(void *hidden);
 
-/* sys/speed.rs: the same */
+/* sys/tests/speed.rs: the same */
 int ndk_kunit_slow(const char *suite, const char *test);
 
 /* Suites that are built in are the kernel's, whose linker script has these names. */

@@ -48,7 +48,7 @@ pub(crate) struct CmId<T: Operations> {
 
 // SAFETY: References to an `iw_cm_id` belong to no thread, and iw_cm locks what is called here.
 unsafe impl<T: Operations> Send for CmId<T> {}
-// SAFETY: As above.
+// SAFETY: iw_cm locks what is called here, so many threads may call at once.
 unsafe impl<T: Operations> Sync for CmId<T> {}
 
 /// The provider's number for a request, which iw_cm hands back with the answer.
@@ -137,7 +137,7 @@ impl<T: Operations> CmId<T> {
 
     /// The remote address, as [`CmId::local`] does. Any context.
     pub(crate) fn remote(&self) -> Result<SocketAddr> {
-        // SAFETY: As in `local`.
+        // SAFETY: By the invariant the identifier is live; the addresses are set as in `local`.
         let (mapped, own) = unsafe {
             (
                 &(*self.id.as_ptr()).m_remote_addr,

@@ -71,7 +71,7 @@ pub(super) unsafe fn private_data<'a>(data: *const c_void, len: usize) -> &'a [u
     if data.is_null() || len == 0 {
         return &[];
     }
-    // SAFETY: The caller says so.
+    // SAFETY: The caller says that the data is there, and it is not null.
     unsafe { slice::from_raw_parts(data.cast(), len) }
 }
 
@@ -81,12 +81,12 @@ pub(super) unsafe fn private_data<'a>(data: *const c_void, len: usize) -> &'a [u
 ///
 /// `param` and the data it points at are valid during `'a`.
 unsafe fn params<'a>(param: *const bindings::iw_cm_conn_param) -> ConnParams<'a> {
-    // SAFETY: The caller says so.
+    // SAFETY: The caller says that the parameters are valid.
     let param = unsafe { &*param };
     ConnParams {
         ord: param.ord,
         ird: param.ird,
-        // SAFETY: The caller says so.
+        // SAFETY: The caller says that the data is valid, too.
         private_data: unsafe { private_data(param.private_data, param.private_data_len.into()) },
     }
 }
@@ -181,7 +181,7 @@ mod tests {
     ///
     /// `id` is valid.
     unsafe extern "C" fn add_ref(id: *mut bindings::iw_cm_id) {
-        // SAFETY: The caller says so.
+        // SAFETY: The caller says that the identifier is valid.
         unsafe { (*id).tos += 1 };
     }
 
@@ -189,7 +189,7 @@ mod tests {
     ///
     /// `id` is valid.
     unsafe extern "C" fn rem_ref(id: *mut bindings::iw_cm_id) {
-        // SAFETY: The caller says so.
+        // SAFETY: The caller says that the identifier is valid.
         unsafe { (*id).tos -= 1 };
     }
 
@@ -202,7 +202,7 @@ mod tests {
         id: *mut bindings::iw_cm_id,
         event: *mut bindings::iw_cm_event,
     ) -> c_int {
-        // SAFETY: The caller says so.
+        // SAFETY: The caller says that the identifier is valid.
         let (id, event) = unsafe { (&mut *id, &*event) };
         if id.mapped() {
             return ENOMEM.to_errno();

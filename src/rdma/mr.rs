@@ -134,7 +134,7 @@ pub(super) unsafe fn map<T: Operations>(
     // SAFETY: The core sets the page size before the call.
     let rule = Rule::new(limit.kind, limit.max_entries, unsafe { (*raw).page_size })?;
     let start = offset.as_ref().map_or(0, |offset| **offset);
-    // SAFETY: The caller says so.
+    // SAFETY: The caller says that the list has so many entries and how long its memory stays.
     let mut extents = unsafe { Extents::new(list, count, start, rule) }?;
     let iova = extents.start();
     mr.map_sg(&mut extents)?;

@@ -101,7 +101,8 @@ impl<C: IbObject, P> Object<C, P> {
     /// which is neither cleared nor freed during `'a`.
     #[inline]
     pub(super) unsafe fn from_raw<'a>(raw: *mut C) -> &'a Self {
-        // SAFETY: The caller says so; `core` is at offset zero, as `SIZE` asserts.
+        // SAFETY: The caller says that it is the first field of one that is initialised; `core` is at
+        // offset zero, as `SIZE` asserts.
         unsafe { &*raw.cast() }
     }
 }
@@ -129,7 +130,7 @@ impl<C: IbObject, P> NewObject<C, P> {
     ///
     /// `raw` is the start of [`Object::SIZE`] bytes as the invariant says.
     pub(super) unsafe fn from_raw(raw: *mut C) -> Self {
-        // INVARIANT: The caller says so.
+        // INVARIANT: by the safety requirements.
         Self(raw, PhantomData)
     }
 
@@ -178,7 +179,7 @@ impl<C: IbObject, P> OwnedObject<C, P> {
     ///
     /// [`NewObject::init`] was called on `raw`, and no reference to the object is left.
     pub(super) unsafe fn from_raw(raw: *mut C) -> Self {
-        // INVARIANT: The caller says so.
+        // INVARIANT: by the safety requirements.
         Self(raw, PhantomData)
     }
 }

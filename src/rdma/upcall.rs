@@ -31,7 +31,7 @@ struct Target<C>(NonNull<C>);
 
 // SAFETY: Only an address; who dereferences it says why that is allowed.
 unsafe impl<C> Send for Target<C> {}
-// SAFETY: As above.
+// SAFETY: Only an address, which may be read from any thread.
 unsafe impl<C> Sync for Target<C> {}
 
 /// A C object that may be called while the gate is open.

@@ -200,7 +200,7 @@ impl<'a, W: WorkRequest, T> Chain<'a, W, T> {
     /// change during `'a`.
     #[inline]
     unsafe fn new(first: *const W) -> Self {
-        // INVARIANT: The caller says so.
+        // INVARIANT: by the safety requirements.
         Self {
             current: first,
             next: first,
@@ -219,7 +219,7 @@ impl<'a, W: WorkRequest, T> Chain<'a, W, T> {
         bad_wr: *mut *const W,
         post: impl FnOnce(&mut Chain<'_, W, T>) -> Result,
     ) -> c_int {
-        // SAFETY: The caller says so.
+        // SAFETY: The caller says that the chain is valid during the call.
         let mut chain = unsafe { Chain::new(first) };
         let Err(error) = post(&mut chain) else {
             return 0;
@@ -304,7 +304,7 @@ unsafe fn send_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr) -> Result<Sen
 /// `wr` is embedded in an `ib_rdma_wr`.
 #[inline]
 unsafe fn rdma_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr, ex: u32) -> SendOp<'a, T> {
-    // SAFETY: The caller says so.
+    // SAFETY: The caller says that it is embedded in an `ib_rdma_wr`.
     let rdma = unsafe { &*container_of!(ptr::from_ref(wr), bindings::ib_rdma_wr, wr) };
     let (addr, rkey) = (rdma.remote_addr, rdma.rkey);
     match wr.opcode {
@@ -328,7 +328,7 @@ unsafe fn rdma_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr, ex: u32) -> S
 /// `wr` is embedded in an `ib_reg_wr` whose region, if not null, is a live one of `T`.
 #[inline]
 unsafe fn reg_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr) -> Result<RegMr<'a, T>> {
-    // SAFETY: The caller says so.
+    // SAFETY: The caller says that it is embedded in an `ib_reg_wr`.
     let reg = unsafe { &*container_of!(ptr::from_ref(wr), bindings::ib_reg_wr, wr) };
     if reg.mr.is_null() {
         return Err(EINVAL);
@@ -350,7 +350,7 @@ unsafe fn reg_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr) -> Result<RegM
 /// `wr` is embedded in an `ib_atomic_wr`.
 #[inline]
 unsafe fn atomic_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr) -> SendOp<'a, T> {
-    // SAFETY: The caller says so.
+    // SAFETY: The caller says that it is embedded in an `ib_atomic_wr`.
     let atomic = unsafe { &*container_of!(ptr::from_ref(wr), bindings::ib_atomic_wr, wr) };
     let (addr, rkey) = (atomic.remote_addr, atomic.rkey);
     match wr.opcode {
@@ -477,7 +477,7 @@ mod tests {
         #[rustfmt::skip]
         assert!(matches!(op, Ok(SendOp::CmpSwap { addr: 7, rkey: 8, compare: 5, swap: 6 })));
         atomic.wr.opcode = bindings::ib_wr_opcode_IB_WR_ATOMIC_FETCH_AND_ADD;
-        // SAFETY: As above.
+        // SAFETY: The request is embedded in what its opcode says.
         let op = unsafe { send_op::<Stub>(&atomic.wr) };
         #[rustfmt::skip]
         assert!(matches!(op, Ok(SendOp::FetchAdd { addr: 7, rkey: 8, add: 5 })));

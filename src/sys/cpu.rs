@@ -74,7 +74,7 @@ pub(crate) struct PerCpuCounters<const N: usize>(NonNull<c_void>);
 
 // SAFETY: The allocation belongs to no thread and is only changed by per-processor additions.
 unsafe impl<const N: usize> Send for PerCpuCounters<N> {}
-// SAFETY: As above.
+// SAFETY: Additions are per processor, and sums read each counter at once.
 unsafe impl<const N: usize> Sync for PerCpuCounters<N> {}
 
 impl<const N: usize> PerCpuCounters<N> {

@@ -48,7 +48,7 @@ pub(crate) struct HrTimer<T: Expires> {
 
 // SAFETY: The functions of `hrtimer` lock internally; `T` is `Send` and `Sync`.
 unsafe impl<T: Expires> Send for HrTimer<T> {}
-// SAFETY: As above.
+// SAFETY: The functions of `hrtimer` lock internally; `T` is `Send` and `Sync`.
 unsafe impl<T: Expires> Sync for HrTimer<T> {}
 
 impl<T: Expires> HrTimer<T> {

@@ -46,7 +46,7 @@ impl Chain {
     fn descriptors(&self) -> impl Iterator<Item = &bindings::ndk_mdl> {
         // SAFETY: By the type invariant each descriptor can be read.
         let first = unsafe { self.first.as_ref() };
-        // SAFETY: As above.
+        // SAFETY: By the type invariant the next descriptor can be read, too.
         core::iter::successors(first, |mdl| unsafe { mdl.next.as_ref() })
     }
 

@@ -244,7 +244,7 @@ pub(crate) struct Notifier<L: NetDevListener> {
 
 // SAFETY: The block is only touched by the notifier chain, which locks; `L` is `Send`.
 unsafe impl<L: NetDevListener> Send for Notifier<L> {}
-// SAFETY: As above; `L` is `Sync`.
+// SAFETY: The block is only touched by the notifier chain, which locks; `L` is `Sync`.
 unsafe impl<L: NetDevListener> Sync for Notifier<L> {}
 
 impl<L: NetDevListener> Notifier<L> {

@@ -103,7 +103,7 @@ pub(crate) type ProcessQueue = OwnQueue<false>;
 
 // SAFETY: All functions of `workqueue_struct` used here may be called from any thread.
 unsafe impl<const IN_SOFTIRQ: bool> Send for OwnQueue<IN_SOFTIRQ> {}
-// SAFETY: As above, and concurrently.
+// SAFETY: They may be called concurrently, too.
 unsafe impl<const IN_SOFTIRQ: bool> Sync for OwnQueue<IN_SOFTIRQ> {}
 
 impl<const IN_SOFTIRQ: bool> OwnQueue<IN_SOFTIRQ> {

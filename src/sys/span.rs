@@ -309,7 +309,8 @@ impl Run<'_> {
     #[cfg(ndk_kunit)]
     pub(crate) fn read(&self, to: &mut [u8]) -> usize {
         let len = self.len.min(to.len());
-        // SAFETY: As in `write`.
+        // SAFETY: The range is valid for `len` bytes (type invariants), and `to` is no memory of a
+        // consumer's.
         unsafe { core::ptr::copy_nonoverlapping(self.addr as *const u8, to.as_mut_ptr(), len) };
         len
     }

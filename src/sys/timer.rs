@@ -53,7 +53,7 @@ pub(crate) struct Timer<T: Expires> {
 
 // SAFETY: The functions of `timer_list` lock internally; `T` is `Send` and `Sync`.
 unsafe impl<T: Expires> Send for Timer<T> {}
-// SAFETY: As above.
+// SAFETY: The functions of `timer_list` lock internally; `T` is `Send` and `Sync`.
 unsafe impl<T: Expires> Sync for Timer<T> {}
 
 /// Returns true if `field` is one of `owner`.
