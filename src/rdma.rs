@@ -2,8 +2,9 @@
 
 //! Writing an RDMA provider in safe Rust: what would be `kernel::rdma`.
 //!
-//! 1. Choose the types that stand behind each verbs object and implement
-//!    [`Operations`] on a type without values.
+//! 1. Choose the types that stand behind each verbs object and implement its
+//!    operations on it ([`CqOperations`], [`QpOperations`] and so on); name them
+//!    in an implementation of [`Operations`] on a type without values.
 //! 2. Embed a [`Registration`] in the module type. `rdma link add` then makes
 //!    a [`Device`] over a network device, and the core calls the operations.
 //! 3. Store what `post_send` and `post_recv` read from their chains
@@ -16,8 +17,7 @@
 //! |----------------------------------------|--------------------------------------------|
 //! | [`Operations`], `OperationsVTable`     | `struct ib_device_ops`                     |
 //! | [`Registration`]                       | `struct rdma_link_ops`, netdevice notifier |
-//! | [`Device`]                             | `struct ib_device`                         |
-//! | [`Pd`], [`Cq`], [`Qp`], [`Srq`], [`Mr`] | `struct ib_pd` and so on                  |
+//! | `Object`: [`Device`], [`Pd`] and so on | `struct ib_device`, `struct ib_pd`         |
 //! | [`SendChain`], [`RecvChain`]           | `struct ib_send_wr`, `struct ib_recv_wr`   |
 //! | [`Wc`], [`WcWriter`]                   | `struct ib_wc`                             |
 //! | [`Extents`]                            | `struct scatterlist` in `map_mr_sg`        |
@@ -45,22 +45,24 @@ mod port;
 mod qp;
 mod recv;
 mod srq;
-#[cfg(ndk_kunit)]
-mod stub;
 mod table;
+#[cfg(ndk_kunit)]
+mod tests;
+mod trampoline;
 mod types;
 mod upcall;
 mod work;
 
-// All that a provider may want; no single one wants it all.
-#[allow(unused_imports)]
 pub(crate) use self::{
     cm::{
         CmId,
-        CmReply,
-        CmRequest,
+        CmInfo,
         ConnParams,
         RequestId, //
+    },
+    cm_ops::{
+        CmOperations,
+        ListenerOperations, //
     },
     completion::{
         Wc,
@@ -70,58 +72,51 @@ pub(crate) use self::{
         WcWriter, //
     },
     cq::{
-        Cq,
-        CqCreated,
         CqInit,
+        CqOperations,
         Notify, //
     },
-    device::Device,
+    device::{
+        Device,
+        DeviceOperations, //
+    },
     link::Registration,
     memory::Extents,
-    mr::{
-        Mr,
-        MrCreated,
-        MrKind, //
-    },
+    mr::MrOperations,
     object::{
-        Object,
-        Pd, //
+        Pd,
+        PdOperations, //
     },
     ops::Operations,
-    port::MAX_COUNTERS,
     qp::{
-        Qp,
         QpCookie,
-        QpCreated,
-        QpInit, //
+        QpInit,
+        QpOperations, //
     },
-    recv::{
-        RecvChain,
-        RecvRequest, //
-    },
+    recv::RecvChain,
     srq::{
-        Srq,
-        SrqCreated, //
+        SrqAttributes,
+        SrqChange,
+        SrqOperations, //
     },
     types::{
         Access,
+        AccessFlag,
         DeviceAttributes,
         QpAttributes,
         QpCaps,
         QpChange,
-        QpState,
-        SrqAttributes,
-        SrqChange, //
+        QpState, //
     },
     upcall::{
         CqUpcall,
-        QpEvent,
         QpUpcall,
         SrqUpcall, //
     },
     work::{
         RegMr,
         SendChain,
+        SendFlag,
         SendFlags,
         SendOp,
         SendRequest,

@@ -11,7 +11,6 @@
 //! | [`addr`]      | `sockaddr_storage` to and from [`core::net::SocketAddr`]        |
 //! | [`cpu`]       | processor numbers, per-processor counters                       |
 //! | [`event`]     | a completion that softirq may signal                            |
-//! | [`fault`]     | allocations that fail where a test says so                      |
 //! | [`gate`]      | access that ends before its object goes                         |
 //! | [`global`]    | the one value of its kind in the module                         |
 //! | [`hrtimer`]   | the same as [`timer`], of fine resolution                       |
@@ -21,10 +20,9 @@
 //! | [`random`]    | random numbers                                                  |
 //! | [`softirq`]   | bottom half sections, bottom half and process work queues       |
 //! | [`span`]      | checked ranges of kernel memory                                 |
-//! | [`speed`]     | tests that are slow                                             |
 //! | [`time`]      | the monotonic clock                                             |
+//! | `tests`       | memory, faults and warnings of tests                            |
 //! | [`timer`]     | timers that hold a reference to what they are embedded in       |
-//! | [`warning`]   | warnings of the kernel that a test expects                      |
 
 // Addresses and lengths of memory are `u64` to the consumer and `usize` to the machine.
 const _: () = assert!(usize::BITS == 64, "ndk needs a 64-bit kernel");
@@ -32,8 +30,6 @@ const _: () = assert!(usize::BITS == 64, "ndk needs a 64-bit kernel");
 pub(crate) mod addr;
 pub(crate) mod cpu;
 pub(crate) mod event;
-#[cfg(ndk_kunit)]
-pub(crate) mod fault;
 pub(crate) mod gate;
 pub(crate) mod global;
 pub(crate) mod hrtimer;
@@ -44,10 +40,13 @@ pub(crate) mod random;
 pub(crate) mod softirq;
 pub(crate) mod span;
 #[cfg(ndk_kunit)]
-pub(crate) mod speed;
-#[cfg(ndk_kunit)]
-mod tests;
+pub(crate) mod tests;
 pub(crate) mod time;
 pub(crate) mod timer;
+
 #[cfg(ndk_kunit)]
-pub(crate) mod warning;
+pub(crate) use self::tests::{
+    fault,
+    speed,
+    warning, //
+};

@@ -7,8 +7,8 @@
 #define NDK_SHIM_H
 
 #include <linux/hrtimer.h>
-#include <linux/in.h>
 #include <linux/in6.h>
+#include <linux/socket.h>
 #include <linux/netdevice.h>
 #include <linux/scatterlist.h>
 #include <linux/types.h>
@@ -19,16 +19,12 @@ bool ndk_may_run_bh(void);
 bool ndk_in_softirq(void);
 bool ndk_bh_enter(void);
 void ndk_bh_enable(void);
-struct workqueue_struct *ndk_wq_alloc_bh(const char *name);
+struct workqueue_struct *ndk_wq_alloc(const char *name, u32 flags);
 bool ndk_in_task(void);
-struct workqueue_struct *ndk_wq_alloc_percpu(const char *name);
-struct workqueue_struct *ndk_wq_alloc_unbound(const char *name);
 bool ndk_queue_work_on(struct workqueue_struct *wq, struct work_struct *work,
 		       u32 cpu);
 
 /* sys/cpu.rs */
-u32 ndk_cpu_current(void);
-u32 ndk_cpu_ids(void);
 u32 ndk_cpu_possible(void);
 int ndk_cpu_spread(u32 *cpus, u32 groups);
 u32 ndk_cpu_online_count(void);
@@ -89,12 +85,12 @@ bool ndk_netdev_is_up(const struct net_device *dev);
 bool ndk_netdev_is_supported(const struct net_device *dev);
 u64 ndk_netdev_net_cookie(const struct net_device *dev);
 bool ndk_netdev_is_in_init_net(const struct net_device *dev);
-bool ndk_netdev_owns_v4(struct net_device *dev, __be32 addr);
-bool ndk_netdev_owns_v6(struct net_device *dev, const struct in6_addr *addr);
-bool ndk_netdev_resolved_v4(struct net_device *dev, __be32 addr);
-bool ndk_netdev_resolved_v6(struct net_device *dev, const struct in6_addr *addr);
-bool ndk_netdev_local_v4(struct net_device *dev, __be32 addr);
-bool ndk_netdev_local_v6(struct net_device *dev, const struct in6_addr *addr);
+bool ndk_netdev_owns(struct net_device *dev,
+		     const struct __kernel_sockaddr_storage *addr);
+bool ndk_netdev_is_resolved_by(struct net_device *dev,
+			       const struct __kernel_sockaddr_storage *addr);
+bool ndk_netdev_is_local(struct net_device *dev,
+			 const struct __kernel_sockaddr_storage *addr);
 struct net_device *ndk_netdev_of_notifier(void *info);
 
 /*
@@ -111,7 +107,7 @@ void ndk_qpn_free(u32 qpn);
 /* rdma/memory.rs */
 struct scatterlist *ndk_sg_entry(struct scatterlist *sg, u64 *addr, u32 *len);
 
-/* sys/fault.rs: with the unit tests only, from shim_kunit.c */
+/* sys/tests/fault.rs: with the unit tests only, from shim_kunit.c */
 bool ndk_fault_is_available(void);
 void ndk_fault_skip(void);
 bool ndk_fault_arm(u32 n, bool rest);
@@ -121,11 +117,11 @@ void ndk_fault_disarm(void);
 /* sys/netdev.rs: the same */
 int ndk_netdev_loopback(struct net_device **dev);
 
-/* sys/warning.rs: the same */
+/* sys/tests/warning.rs: the same */
 void *ndk_warnings_hide(void);
 u32 ndk_warnings_show(void *hidden);
 
-/* sys/speed.rs: the same */
+/* sys/tests/speed.rs: the same */
 int ndk_kunit_slow(const char *suite, const char *test);
 
 /* Suites that are built in are the kernel's, whose linker script has these names. */

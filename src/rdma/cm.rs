@@ -48,7 +48,7 @@ pub(crate) struct CmId<T: Operations> {
 
 // SAFETY: References to an `iw_cm_id` belong to no thread, and iw_cm locks what is called here.
 unsafe impl<T: Operations> Send for CmId<T> {}
-// SAFETY: As above.
+// SAFETY: iw_cm locks what is called here, so many threads may call at once.
 unsafe impl<T: Operations> Sync for CmId<T> {}
 
 /// The provider's number for a request, which iw_cm hands back with the answer.
@@ -68,42 +68,23 @@ impl RequestId {
         self.0
     }
 
-    fn into_word(self) -> *mut c_void {
-        core::ptr::without_provenance_mut(self.0.get())
-    }
-
     /// The number that an identifier keeps, if it keeps one.
     pub(super) fn from_word(word: *mut c_void) -> Option<Self> {
         NonZeroUsize::new(word.addr()).map(Self)
     }
 }
 
-/// A request that arrived at a listening endpoint.
-pub(crate) struct CmRequest<'a> {
-    /// Where it arrived.
+/// What a request that arrived, or the answer to one, tells of the connection.
+pub(crate) struct CmInfo<'a> {
+    /// The address of this side.
     pub(crate) local: SocketAddr,
-    /// Where it came from.
+    /// The address of the peer.
     pub(crate) remote: SocketAddr,
-    /// Reads that the peer serves at once, which bounds our ORD.
+    /// In a request the reads that the peer serves at once, which bounds our ORD; in an answer
+    /// those that we serve at once.
     pub(crate) ird: u8,
-    /// Reads that the peer wants outstanding, which bounds our IRD from below.
-    pub(crate) ord: u8,
-    /// What the peer's consumer sent along; at most [`MAX_PRIVATE_DATA`] bytes.
-    pub(crate) private_data: &'a [u8],
-}
-
-/// How a connect ended.
-pub(crate) struct CmReply<'a> {
-    /// `ECONNREFUSED` and `ECONNRESET` mean rejected (only the former carries private data),
-    /// `ETIMEDOUT` unreachable.
-    pub(crate) status: Result,
-    /// Where the connection starts.
-    pub(crate) local: SocketAddr,
-    /// Where it leads.
-    pub(crate) remote: SocketAddr,
-    /// Reads that we serve at once.
-    pub(crate) ird: u8,
-    /// Reads that we may have outstanding.
+    /// In a request the reads that the peer wants outstanding, which bounds our IRD from below; in
+    /// an answer those that we may have outstanding.
     pub(crate) ord: u8,
     /// What the peer's consumer sent along; at most [`MAX_PRIVATE_DATA`] bytes.
     pub(crate) private_data: &'a [u8],
@@ -140,29 +121,30 @@ impl<T: Operations> CmId<T> {
         }
     }
 
-    /// The local address as the consumer knows it. Any context.
-    pub(crate) fn local(&self) -> Option<SocketAddr> {
-        // SAFETY: By the invariant the identifier is live; iw_cm sets the address before it calls
+    /// The local address: after port mapping, or else as the consumer knows it. `EINVAL` if it is
+    /// neither IPv4 nor IPv6. Any context.
+    pub(crate) fn local(&self) -> Result<SocketAddr> {
+        // SAFETY: By the invariant the identifier is live; iw_cm sets the addresses before it calls
         // us.
-        addr::read(unsafe { &(*self.id.as_ptr()).local_addr })
+        let (mapped, own) = unsafe {
+            (
+                &(*self.id.as_ptr()).m_local_addr,
+                &(*self.id.as_ptr()).local_addr,
+            )
+        };
+        addr::read(mapped).or_else(|| addr::read(own)).ok_or(EINVAL)
     }
 
-    /// The remote address as the consumer knows it. Any context.
-    pub(crate) fn remote(&self) -> Option<SocketAddr> {
-        // SAFETY: As in `local`.
-        addr::read(unsafe { &(*self.id.as_ptr()).remote_addr })
-    }
-
-    /// The local address after port mapping. Any context.
-    pub(crate) fn mapped_local(&self) -> Option<SocketAddr> {
-        // SAFETY: As in `local`.
-        addr::read(unsafe { &(*self.id.as_ptr()).m_local_addr })
-    }
-
-    /// The remote address after port mapping. Any context.
-    pub(crate) fn mapped_remote(&self) -> Option<SocketAddr> {
-        // SAFETY: As in `local`.
-        addr::read(unsafe { &(*self.id.as_ptr()).m_remote_addr })
+    /// The remote address, as [`CmId::local`] does. Any context.
+    pub(crate) fn remote(&self) -> Result<SocketAddr> {
+        // SAFETY: By the invariant the identifier is live; the addresses are set as in `local`.
+        let (mapped, own) = unsafe {
+            (
+                &(*self.id.as_ptr()).m_remote_addr,
+                &(*self.id.as_ptr()).remote_addr,
+            )
+        };
+        addr::read(mapped).or_else(|| addr::read(own)).ok_or(EINVAL)
     }
 
     /// A number for what iw_cm's client keeps with the identifier. One that a request made has its
@@ -184,29 +166,22 @@ impl<T: Operations> CmId<T> {
     ///
     /// `ENOMEM` when iw_cm has no room for it (backlog): nobody will answer it then. In rare cases
     /// (no memory later) iw_cm drops a request without a word: the provider needs a timer.
-    pub(crate) fn connect_request(&self, what: &CmRequest<'_>, request: RequestId) -> Result {
-        let mut event = event(
-            bindings::iw_cm_event_type_IW_CM_EVENT_CONNECT_REQUEST,
-            Ok(()),
-        );
-        set_addresses(&mut event, &what.local, &what.remote);
-        set_data(&mut event, what.private_data)?;
-        event.ird = what.ird;
-        event.ord = what.ord;
-        event.provider_data = request.into_word();
+    pub(crate) fn connect_request(&self, what: &CmInfo<'_>, request: RequestId) -> Result {
+        let kind = bindings::iw_cm_event_type_IW_CM_EVENT_CONNECT_REQUEST;
+        let mut event = event(kind, Ok(()));
+        set_info(&mut event, what)?;
+        event.provider_data = ptr::without_provenance_mut(request.0.get());
         self.send(&mut event)
     }
 
     /// Tells how a connect ended. Once for each. Any context.
-    pub(crate) fn connect_reply(&self, reply: &CmReply<'_>) -> Result {
-        let mut event = event(
-            bindings::iw_cm_event_type_IW_CM_EVENT_CONNECT_REPLY,
-            reply.status,
-        );
-        set_addresses(&mut event, &reply.local, &reply.remote);
-        set_data(&mut event, reply.private_data)?;
-        event.ird = reply.ird;
-        event.ord = reply.ord;
+    ///
+    /// `ECONNREFUSED` and `ECONNRESET` mean rejected (only the former carries private data),
+    /// `ETIMEDOUT` unreachable.
+    pub(crate) fn connect_reply(&self, status: Result, what: &CmInfo<'_>) -> Result {
+        let kind = bindings::iw_cm_event_type_IW_CM_EVENT_CONNECT_REPLY;
+        let mut event = event(kind, status);
+        set_info(&mut event, what)?;
         self.send(&mut event)
     }
 
@@ -267,9 +242,14 @@ fn event(kind: bindings::iw_cm_event_type, status: Result) -> bindings::iw_cm_ev
     }
 }
 
-fn set_addresses(event: &mut bindings::iw_cm_event, local: &SocketAddr, remote: &SocketAddr) {
-    event.local_addr = addr::write(local);
-    event.remote_addr = addr::write(remote);
+/// Puts what is told of the connection into `event`, which must not outlive it. `EINVAL` if the
+/// private data is too long.
+fn set_info(event: &mut bindings::iw_cm_event, what: &CmInfo<'_>) -> Result {
+    event.local_addr = addr::write(&what.local);
+    event.remote_addr = addr::write(&what.remote);
+    event.ird = what.ird;
+    event.ord = what.ord;
+    set_data(event, what.private_data)
 }
 
 /// Puts `data` into `event`, which must not outlive it. `EINVAL` if it is too long.

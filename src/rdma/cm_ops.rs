@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Calls from iw_cm: connect, accept, reject, listen.
+//! What iw_cm's calls bring: connect, accept, reject, listen.
 //!
 //! An identifier keeps one word for the provider. On one that listens it is
 //! the reference to the `T::Listener`; on one that a request made it is the
@@ -14,11 +14,7 @@ use core::{
 };
 
 use kernel::{
-    error::from_result,
-    ffi::{
-        c_int,
-        c_void, //
-    },
+    ffi::c_void,
     prelude::*,
     sync::Arc, //
 };
@@ -34,21 +30,48 @@ use super::{
         self,
         Qp, //
     },
-    table::OperationsVTable,
     Operations, //
 };
 use crate::bindings;
+
+/// What stands behind a queue pair, towards iw_cm.
+pub(crate) trait CmOperations<T: Operations> {
+    /// Starts to connect to the addresses of `id`.
+    ///
+    /// After `Ok` exactly one [`CmId::connect_reply`] must follow; after an error none.
+    fn connect(&self, id: CmId<T>, params: &ConnParams<'_>) -> Result;
+
+    /// Accepts `request`; the events go to `id`.
+    ///
+    /// After `Ok` exactly one [`CmId::established`] must follow, and [`CmId::closed`] in the
+    /// end; after an error none.
+    fn accept(&self, id: CmId<T>, request: RequestId, params: &ConnParams<'_>) -> Result;
+}
+
+/// A listening endpoint.
+pub(crate) trait ListenerOperations<T: Operations>: Sized + Send + Sync + 'static {
+    /// Listens on the local address of `id`; requests are notified by [`CmId::connect_request`].
+    fn create(device: &Device<T>, id: CmId<T>, backlog: u32) -> Result<Arc<Self>>;
+
+    /// Ends listening; no request is notified after this.
+    fn destroy(&self) -> Result;
+
+    /// Refuses `request`, which made `id`, telling the peer `private_data`. iw_cm does so for a
+    /// client that has not taken the request, too: then `id` is still the listener's, see
+    /// [`CmId::client`].
+    fn reject(id: &CmId<T>, request: RequestId, private_data: &[u8]) -> Result;
+}
 
 /// Views private data.
 ///
 /// # Safety
 ///
 /// `data` is null or readable for `len` bytes during `'a`.
-unsafe fn private_data<'a>(data: *const c_void, len: usize) -> &'a [u8] {
+pub(super) unsafe fn private_data<'a>(data: *const c_void, len: usize) -> &'a [u8] {
     if data.is_null() || len == 0 {
         return &[];
     }
-    // SAFETY: The caller says so.
+    // SAFETY: The caller says that the data is there, and it is not null.
     unsafe { slice::from_raw_parts(data.cast(), len) }
 }
 
@@ -58,18 +81,18 @@ unsafe fn private_data<'a>(data: *const c_void, len: usize) -> &'a [u8] {
 ///
 /// `param` and the data it points at are valid during `'a`.
 unsafe fn params<'a>(param: *const bindings::iw_cm_conn_param) -> ConnParams<'a> {
-    // SAFETY: The caller says so.
+    // SAFETY: The caller says that the parameters are valid.
     let param = unsafe { &*param };
     ConnParams {
         ord: param.ord,
         ird: param.ird,
-        // SAFETY: The caller says so.
+        // SAFETY: The caller says that the data is valid, too.
         private_data: unsafe { private_data(param.private_data, param.private_data_len.into()) },
     }
 }
 
 /// Takes the number of the request that made the identifier. `EINVAL` if it keeps none.
-fn take_request<T: Operations>(id: &CmId<T>) -> Result<RequestId> {
+pub(super) fn take_request<T: Operations>(id: &CmId<T>) -> Result<RequestId> {
     // SAFETY: The word is readable and writable as long as `id`; nobody else uses it.
     let kept = unsafe { id.provider_data().replace(ptr::null_mut()) };
     RequestId::from_word(kept).ok_or(EINVAL)
@@ -80,7 +103,7 @@ fn take_request<T: Operations>(id: &CmId<T>) -> Result<RequestId> {
 /// # Safety
 ///
 /// The identifier keeps null or an `Arc<T::Listener>`, and nobody else takes it meanwhile.
-unsafe fn take_listener<T: Operations>(id: &CmId<T>) -> Result<Arc<T::Listener>> {
+pub(super) unsafe fn take_listener<T: Operations>(id: &CmId<T>) -> Result<Arc<T::Listener>> {
     // SAFETY: The word is readable and writable as long as `id`; nobody else uses it.
     let kept = unsafe { id.provider_data().replace(ptr::null_mut()) };
     if kept.is_null() {
@@ -90,126 +113,41 @@ unsafe fn take_listener<T: Operations>(id: &CmId<T>) -> Result<Arc<T::Listener>>
     Ok(unsafe { Arc::from_raw(kept.cast::<T::Listener>()) })
 }
 
-impl<T: Operations> OperationsVTable<T> {
-    /// # Safety
-    ///
-    /// `id` is null or an identifier that iw_cm called us with.
-    unsafe fn id(id: *mut bindings::iw_cm_id) -> Result<CmId<T>> {
-        let id = NonNull::new(id).ok_or(EINVAL)?;
-        // SAFETY: iw_cm keeps the identifier during the call, and calls the device it is of.
-        Ok(unsafe { CmId::get(id) })
-    }
+/// Keeps the listener with the identifier that [`take_listener`] finds it by. Once for each.
+pub(super) fn keep_listener<L>(id: &CmId<impl Operations<Listener = L>>, listener: Arc<L>) {
+    // SAFETY: The word is readable and writable as long as `id`, which is new to us, so nobody else
+    // uses it.
+    unsafe { *id.provider_data() = Arc::into_raw(listener).cast_mut().cast() };
+}
 
-    /// Views what names one side of a connection.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Self::id`]; `param` is valid during `'a`, in which iw_cm holds the queue pair that
-    /// it names.
-    unsafe fn side<'a>(
-        id: *mut bindings::iw_cm_id,
-        param: *mut bindings::iw_cm_conn_param,
-    ) -> Result<(CmId<T>, &'a Qp<T>, ConnParams<'a>)> {
-        // SAFETY: The caller says so.
-        unsafe {
-            Ok((
-                Self::id(id)?,
-                qp::by_number::<T>((*param).qpn)?,
-                params(param),
-            ))
-        }
-    }
+/// Adds a reference to the identifier of a call.
+///
+/// # Safety
+///
+/// `id` is null or an identifier that iw_cm called us with.
+pub(super) unsafe fn id<T: Operations>(id: *mut bindings::iw_cm_id) -> Result<CmId<T>> {
+    let id = NonNull::new(id).ok_or(EINVAL)?;
+    // SAFETY: iw_cm keeps the identifier during the call, and calls the device it is of.
+    Ok(unsafe { CmId::get(id) })
+}
 
-    /// C: `ib_device_ops.iw_connect`.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`]; iw_cm holds the queue pair that is named.
-    pub(super) unsafe extern "C" fn iw_connect(
-        id: *mut bindings::iw_cm_id,
-        param: *mut bindings::iw_cm_conn_param,
-    ) -> c_int {
-        from_result(|| {
-            // SAFETY: iw_cm passes its identifier and valid parameters, and holds the queue pair.
-            let (id, qp, params) = unsafe { Self::side(id, param) }?;
-            // The answer may come, and iw_cm give its reference up, before this returns.
-            let _held = qp.hold();
-            T::connect(id, qp, &params)?;
-            Ok(0)
-        })
-    }
-
-    /// C: `ib_device_ops.iw_accept`.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`]; iw_cm holds the queue pair that is named.
-    pub(super) unsafe extern "C" fn iw_accept(
-        id: *mut bindings::iw_cm_id,
-        param: *mut bindings::iw_cm_conn_param,
-    ) -> c_int {
-        from_result(|| {
-            // SAFETY: iw_cm passes its identifier and valid parameters, and holds the queue pair.
-            let (id, qp, params) = unsafe { Self::side(id, param) }?;
-            let request = take_request(&id)?;
-            T::accept(id, qp, request, &params)?;
-            Ok(0)
-        })
-    }
-
-    /// C: `ib_device_ops.iw_reject`.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`].
-    pub(super) unsafe extern "C" fn iw_reject(
-        id: *mut bindings::iw_cm_id,
-        data: *const c_void,
-        len: u8,
-    ) -> c_int {
-        from_result(|| {
-            // SAFETY: iw_cm passes its identifier and valid data.
-            let (id, data) = unsafe { (Self::id(id)?, private_data(data, len.into())) };
-            let request = take_request(&id)?;
-            T::reject(&id, request, data)?;
-            Ok(0)
-        })
-    }
-
-    /// C: `ib_device_ops.iw_create_listen`.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`].
-    pub(super) unsafe extern "C" fn iw_create_listen(
-        id: *mut bindings::iw_cm_id,
-        backlog: c_int,
-    ) -> c_int {
-        from_result(|| {
-            // SAFETY: iw_cm passes its identifier, of a device that it keeps during the call.
-            let (device, id) = unsafe { (Device::<T>::from_raw((*id).device), Self::id(id)?) };
-            let backlog = u32::try_from(backlog).map_err(|_| EINVAL)?;
-            let listener = T::create_listen(device, id.clone(), backlog)?;
-            // SAFETY: The identifier is new to us, so nobody else uses the word.
-            unsafe { *id.provider_data() = Arc::into_raw(listener).cast_mut().cast() };
-            Ok(0)
-        })
-    }
-
-    /// C: `ib_device_ops.iw_destroy_listen`.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`].
-    pub(super) unsafe extern "C" fn iw_destroy_listen(id: *mut bindings::iw_cm_id) -> c_int {
-        from_result(|| {
-            // SAFETY: iw_cm passes its identifier.
-            let id = unsafe { Self::id(id) }?;
-            // SAFETY: `iw_create_listen` stored the listener, and iw_cm ends listening once.
-            let listener = unsafe { take_listener(&id) }?;
-            T::destroy_listen(listener)?;
-            Ok(0)
-        })
+/// Views what names one side of a connection.
+///
+/// # Safety
+///
+/// As for [`id`]; `param` is valid during `'a`, in which iw_cm holds the queue pair that it names.
+pub(super) unsafe fn side<'a, T: Operations>(
+    id: *mut bindings::iw_cm_id,
+    param: *mut bindings::iw_cm_conn_param,
+) -> Result<(CmId<T>, &'a Qp<T>, ConnParams<'a>)> {
+    // SAFETY: The caller says that the identifier and the parameters are valid, and that the queue
+    // pair is held.
+    unsafe {
+        Ok((
+            self::id(id)?,
+            qp::by_number::<T>((*param).qpn)?,
+            params(param),
+        ))
     }
 }
 
@@ -218,8 +156,9 @@ impl<T: Operations> OperationsVTable<T> {
 mod tests {
     use super::{
         super::{
-            cm::CmRequest,
-            stub::Stub, //
+            cm::CmInfo,
+            table::OperationsVTable,
+            tests::stub::Stub, //
         },
         *, //
     };
@@ -232,6 +171,8 @@ mod tests {
         num::NonZeroUsize, //
     };
 
+    use kernel::ffi::c_int;
+
     type Table = OperationsVTable<Stub>;
 
     /// Counts references in `tos`, which nothing else uses here.
@@ -240,7 +181,7 @@ mod tests {
     ///
     /// `id` is valid.
     unsafe extern "C" fn add_ref(id: *mut bindings::iw_cm_id) {
-        // SAFETY: The caller says so.
+        // SAFETY: The caller says that the identifier is valid.
         unsafe { (*id).tos += 1 };
     }
 
@@ -248,7 +189,7 @@ mod tests {
     ///
     /// `id` is valid.
     unsafe extern "C" fn rem_ref(id: *mut bindings::iw_cm_id) {
-        // SAFETY: The caller says so.
+        // SAFETY: The caller says that the identifier is valid.
         unsafe { (*id).tos -= 1 };
     }
 
@@ -261,7 +202,7 @@ mod tests {
         id: *mut bindings::iw_cm_id,
         event: *mut bindings::iw_cm_event,
     ) -> c_int {
-        // SAFETY: The caller says so.
+        // SAFETY: The caller says that the identifier is valid.
         let (id, event) = unsafe { (&mut *id, &*event) };
         if id.mapped() {
             return ENOMEM.to_errno();
@@ -278,9 +219,9 @@ mod tests {
         Ok(id)
     }
 
-    fn request() -> CmRequest<'static> {
+    fn request() -> CmInfo<'static> {
         let addr: SocketAddr = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 9).into();
-        CmRequest {
+        CmInfo {
             local: addr,
             remote: addr,
             ird: 1,
@@ -316,7 +257,7 @@ mod tests {
         let number = RequestId::new(NonZeroUsize::MIN);
         // SAFETY: `id` is as iw_cm would pass it.
         unsafe {
-            let held = Table::id(raw)?;
+            let held = super::id::<Stub>(raw)?;
             assert!(held.connect_request(&request(), number).is_ok());
             assert_eq!(Table::iw_reject(raw, ptr::null(), 0), 0);
             assert_eq!(Table::iw_reject(raw, ptr::null(), 0), -22);
@@ -329,7 +270,7 @@ mod tests {
         let mut id = new_id()?;
         id.set_mapped(true);
         // SAFETY: `id` is as iw_cm would pass it.
-        let held = unsafe { Table::id(&raw mut *id) }?;
+        let held = unsafe { super::id::<Stub>(&raw mut *id) }?;
         let lost = held.connect_request(&request(), RequestId::new(NonZeroUsize::MIN));
         assert!(lost == Err(ENOMEM));
         drop(held);

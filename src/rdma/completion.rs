@@ -107,7 +107,7 @@ impl WcWriter<'_> {
     ///
     /// `array` is writable for `room` entries as long as the writer lives.
     pub(super) unsafe fn new(array: *mut bindings::ib_wc, room: c_int) -> Self {
-        // INVARIANT: The caller says so; a negative room is none.
+        // INVARIANT: by the safety requirements; a negative room is none.
         Self {
             next: array,
             room: usize::try_from(room).unwrap_or(0),

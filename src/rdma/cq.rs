@@ -3,7 +3,6 @@
 //! Completion queues.
 
 use kernel::{
-    error::from_result,
     ffi::c_int,
     prelude::*,
     sync::Arc, //
@@ -14,9 +13,9 @@ use super::{
     device::Device,
     object::{
         IbObject,
+        NewObject,
         Object, //
     },
-    table::OperationsVTable,
     upcall::{
         CqUpcall,
         UpcallTarget, //
@@ -44,14 +43,6 @@ pub(crate) struct CqInit {
     pub(crate) polled: bool,
 }
 
-/// A new completion queue.
-pub(crate) struct CqCreated<P> {
-    /// What stands behind it.
-    pub(crate) payload: P,
-    /// Entries granted, at least those asked for.
-    pub(crate) entries: u32,
-}
-
 /// What to arm a queue for. C: `enum ib_cq_notify_flags`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Notify {
@@ -62,7 +53,7 @@ pub(crate) struct Notify {
 }
 
 impl Notify {
-    fn from_c(flags: bindings::ib_cq_notify_flags) -> Self {
+    pub(super) fn from_c(flags: bindings::ib_cq_notify_flags) -> Self {
         let kind = flags & bindings::ib_cq_notify_flags_IB_CQ_SOLICITED_MASK;
         Self {
             solicited_only: kind == bindings::ib_cq_notify_flags_IB_CQ_SOLICITED,
@@ -71,143 +62,54 @@ impl Notify {
     }
 }
 
-impl<T: Operations> OperationsVTable<T> {
-    /// C: `ib_device_ops.create_cq`.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`]; `cq` is a new object of [`Object::SIZE`] bytes, `attr` is valid.
-    pub(super) unsafe extern "C" fn create_cq(
-        cq: *mut bindings::ib_cq,
-        attr: *const bindings::ib_cq_init_attr,
-        attrs: *mut bindings::uverbs_attr_bundle,
-    ) -> c_int {
-        from_result(|| {
-            // SAFETY: The core passes a valid `attr`.
-            let attr = unsafe { &*attr };
-            if !attrs.is_null() || attr.flags != 0 {
-                return Err(EOPNOTSUPP);
-            }
-            // SAFETY: The core passes a queue of its own, and has set how it polls it. The first is
-            // there if the core polls it at all.
-            let (wc, poll) = unsafe { ((*cq).wc, (*cq).poll_ctx) };
-            let init = CqInit {
-                entries: attr.cqe,
-                comp_vector: attr.comp_vector,
-                polled: !wc.is_null() && poll != bindings::ib_poll_context_IB_POLL_DIRECT,
-            };
-            // SAFETY: The core sets the device of an object before it asks for its creation.
-            let device = unsafe { Device::<T>::from_raw((*cq).device) };
-            // SAFETY: `pre_destroy_cq` closes it; on an error below no handle was kept, or it is
-            // closed here.
-            let live = unsafe { UpcallTarget::open(cq) }?;
-            let created = T::create_cq(device, &init, CqUpcall(live.clone()))
-                .inspect_err(|_| live.close())?;
-            // CAST: A number of entries, below `i32::MAX` by the provider's own limit.
-            // SAFETY: The core allocated `cq` in the size of a `Cq<T>`.
-            unsafe {
-                (*cq).cqe = created.entries as c_int;
-                Cq::<T>::init(cq, live, created.payload);
-            }
-            Ok(0)
-        })
-    }
+/// What stands behind a completion queue.
+pub(crate) trait CqOperations<T: Operations>: Sized + Send + Sync + 'static {
+    /// Makes a completion queue and tells its entries, at least those asked for; its consumer is
+    /// called through `upcall`.
+    fn create(device: &Device<T>, init: &CqInit, upcall: CqUpcall) -> Result<(Self, u32)>;
 
-    /// C: `ib_device_ops.modify_cq`.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`]; `cq` was made by `create_cq`.
-    pub(super) unsafe extern "C" fn modify_cq(
-        cq: *mut bindings::ib_cq,
-        count: u16,
-        period_us: u16,
-    ) -> c_int {
-        // SAFETY: The caller modifies a live queue.
-        let this = unsafe { Cq::<T>::from_raw(cq) };
-        from_result(|| T::modify_cq(this, count, period_us).map(|()| 0))
-    }
+    /// Lets the upcall for a satisfied arm wait for `count` completions or for `period_us`
+    /// microseconds, whichever is first; if either is zero no upcall waits. May sleep.
+    fn modify(&self, count: u16, period_us: u16) -> Result;
 
-    /// C: `ib_device_ops.pre_destroy_cq`. `ib_free_cq()` ends its own polling next, which a call
-    /// to the handler would start again.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`]; `cq` was made by `create_cq`.
-    pub(super) unsafe extern "C" fn pre_destroy_cq(cq: *mut bindings::ib_cq) -> c_int {
-        // SAFETY: The queue is live until `post_destroy_cq`.
-        let this = unsafe { Cq::<T>::from_raw(cq) };
-        T::pre_destroy_cq(this);
-        this.extra().close();
-        0
-    }
+    /// Ends the upcalls of a completion queue that no queue pair uses: no one runs when this
+    /// returns, and none begins. The queue may still be polled and armed.
+    fn pre_destroy(&self) {}
 
-    /// C: `ib_device_ops.post_destroy_cq`.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`]; `pre_destroy_cq` was called on `cq`, and nobody uses it any more.
-    pub(super) unsafe extern "C" fn post_destroy_cq(cq: *mut bindings::ib_cq) {
-        // SAFETY: The queue is live until `clear`.
-        let this = unsafe { Cq::<T>::from_raw(cq) };
-        T::destroy_cq(this);
-        // SAFETY: The core destroys an object once, when nothing uses it.
-        unsafe { Cq::<T>::clear(cq) };
-    }
+    /// Ends a completion queue, after [`CqOperations::pre_destroy`].
+    fn destroy(&self) {}
 
-    /// C: `ib_device_ops.destroy_cq`. Of a queue that the core does not poll.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`]; `cq` was made by `create_cq`.
-    pub(super) unsafe extern "C" fn destroy_cq(
-        cq: *mut bindings::ib_cq,
-        _udata: *mut bindings::ib_udata,
-    ) -> c_int {
-        // SAFETY: The caller destroys a queue once, when nothing uses it.
-        unsafe {
-            Self::pre_destroy_cq(cq);
-            Self::post_destroy_cq(cq);
-        }
-        0
-    }
+    /// Hands out completions, as far as there are some and room for them. Any context.
+    fn poll(&self, out: &mut WcWriter<'_>);
 
-    /// C: `ib_device_ops.poll_cq`.
+    /// Arms the queue. Any context.
     ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`]; `wc` has room for `room` entries.
-    pub(super) unsafe extern "C" fn poll_cq(
-        cq: *mut bindings::ib_cq,
-        room: c_int,
-        wc: *mut bindings::ib_wc,
-    ) -> c_int {
-        // SAFETY: The consumer polls a live queue.
-        let this = unsafe { Cq::<T>::from_raw(cq) };
-        // SAFETY: The consumer says that `wc` has that room.
-        let mut out = unsafe { WcWriter::new(wc, room) };
-        match T::poll_cq(this, &mut out) {
-            Ok(()) => out.written(),
-            Err(e) => e.to_errno(),
-        }
-    }
+    /// Returns true if entries are pending and `notify.report_missed` asks for that.
+    fn req_notify(&self, notify: Notify) -> bool;
+}
 
-    /// C: `ib_device_ops.req_notify_cq`.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`].
-    pub(super) unsafe extern "C" fn req_notify_cq(
-        cq: *mut bindings::ib_cq,
-        flags: bindings::ib_cq_notify_flags,
-    ) -> c_int {
-        // SAFETY: The consumer arms a live queue.
-        let this = unsafe { Cq::<T>::from_raw(cq) };
-        match T::req_notify_cq(this, Notify::from_c(flags)) {
-            Ok(missed) => c_int::from(missed),
-            Err(e) => e.to_errno(),
-        }
-    }
+/// Makes what stands behind `cq`.
+pub(super) fn create<T: Operations>(
+    mut cq: NewObject<bindings::ib_cq, T::Cq>,
+    attr: &bindings::ib_cq_init_attr,
+) -> Result {
+    let init = CqInit {
+        entries: attr.cqe,
+        comp_vector: attr.comp_vector,
+        // The core's own array is there if the core polls the queue at all.
+        polled: !cq.wc.is_null() && cq.poll_ctx != bindings::ib_poll_context_IB_POLL_DIRECT,
+    };
+    // SAFETY: The core sets the device of an object before it asks for its creation.
+    let device = unsafe { Device::<T>::from_raw(cq.device) };
+    // SAFETY: `pre_destroy_cq` closes it; on an error below no handle was kept, or it is closed
+    // here.
+    let live = unsafe { UpcallTarget::open(cq.as_raw()) }?;
+    let (payload, entries) =
+        T::Cq::create(device, &init, CqUpcall(live.clone())).inspect_err(|_| live.close())?;
+    // CAST: A number of entries, below `i32::MAX` by the provider's own limit.
+    cq.cqe = entries as c_int;
+    cq.init(live, payload);
+    Ok(())
 }
 
 #[cfg(ndk_kunit)]

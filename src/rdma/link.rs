@@ -22,7 +22,10 @@ use kernel::{
 };
 
 use super::{
-    device::Device,
+    device::{
+        self,
+        DeviceOperations, //
+    },
     Operations, //
 };
 use crate::{
@@ -115,8 +118,8 @@ struct NetdevNotifier<T: Operations>(PhantomData<T>);
 
 impl<T: Operations> NetDevListener for NetdevNotifier<T> {
     fn event(&self, event: NetDevEvent, netdev: &NetDev) {
-        Device::<T>::with_netdev(netdev, |device| {
-            T::netdev_event(device, event);
+        device::with_netdev::<T, _>(netdev, |device| {
+            device.netdev_event(event);
             match event {
                 NetDevEvent::Unregister => device.unregister_later(),
                 NetDevEvent::ChangeAddr => device.address_changed(),
@@ -143,12 +146,12 @@ unsafe extern "C" fn newlink<T: Operations>(
             return Err(EINVAL);
         }
         let _alone = ADDING.lock();
-        if Device::<T>::with_netdev(&netdev, |_| ()).is_some() {
+        if device::with_netdev::<T, _>(&netdev, |_| ()).is_some() {
             return Err(EEXIST);
         }
         // SAFETY: The caller says that `name` is NUL-terminated.
         let name = unsafe { CStr::from_char_ptr(name) };
-        Device::<T>::create(name, &netdev)?;
+        device::create::<T>(name, &netdev)?;
         Ok(0)
     })
 }

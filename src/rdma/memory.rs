@@ -195,7 +195,7 @@ impl Extents<'_> {
         if offset > entry.len {
             return Err(EINVAL);
         }
-        // INVARIANT: The caller says so.
+        // INVARIANT: by the safety requirements.
         Ok(Self {
             start: entry.addr.wrapping_add(offset.into()),
             entry,

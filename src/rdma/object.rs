@@ -2,35 +2,34 @@
 
 //! Provider data behind the objects of ib_core.
 //!
-//! The core allocates (zeroed) and frees `ib_pd`, `ib_cq`, `ib_qp` and `ib_srq`
-//! in the size that the operations table asks for. An [`Object`] is such an
-//! allocation: the C structure first, then what this layer keeps, then the
-//! provider's payload. Create initialises the latter two, destroy drops them.
+//! The core allocates (zeroed) and frees `ib_device`, `ib_pd`, `ib_cq`, `ib_qp` and `ib_srq` in
+//! the size that the operations table asks for. An [`Object`] is such an allocation: the C
+//! structure first, then what this layer keeps, then the provider's payload. Create initialises
+//! the latter two ([`NewObject`]), destroy drops them ([`OwnedObject`]).
 //!
 //! C: `DECLARE_RDMA_OBJ_SIZE`, `INIT_RDMA_OBJ_SIZE`.
 
 use core::{
+    marker::PhantomData,
     mem::{
         align_of,
         offset_of,
         size_of,
         MaybeUninit, //
     },
-    ops::Deref, //
+    ops::{
+        Deref,
+        DerefMut, //
+    }, //
 };
 
 use kernel::{
-    error::from_result,
-    ffi::c_int,
+    prelude::*,
     types::Opaque, //
 };
 
 use super::{
     device::Device,
-    table::{
-        kernel_only,
-        OperationsVTable, //
-    },
     Operations, //
 };
 use crate::bindings;
@@ -50,6 +49,12 @@ impl IbObject for bindings::ib_pd {
 
 /// A protection domain with the provider's payload.
 pub(crate) type Pd<T> = Object<bindings::ib_pd, <T as Operations>::Pd>;
+
+/// What stands behind a protection domain.
+pub(crate) trait PdOperations<T: Operations>: Sized + Send + Sync + 'static {
+    /// Makes a protection domain.
+    fn alloc(device: &Device<T>) -> Result<Self>;
+}
 
 /// A C object `C` with the provider's payload `P`, to which it dereferences.
 ///
@@ -77,6 +82,11 @@ impl<C: IbObject, P> Object<C, P> {
         size_of::<Self>()
     };
 
+    /// The C object.
+    pub(super) fn as_raw(&self) -> *mut C {
+        self.core.get()
+    }
+
     /// What this layer keeps.
     pub(super) fn extra(&self) -> &C::Private {
         // SAFETY: By the type invariant it is initialised.
@@ -87,40 +97,13 @@ impl<C: IbObject, P> Object<C, P> {
     ///
     /// # Safety
     ///
-    /// `raw` is the first field of an `Object<C, P>` on which [`Object::init`] was called, and
+    /// `raw` is the first field of an `Object<C, P>` on which [`NewObject::init`] was called, and
     /// which is neither cleared nor freed during `'a`.
     #[inline]
     pub(super) unsafe fn from_raw<'a>(raw: *mut C) -> &'a Self {
-        // SAFETY: The caller says so; `core` is at offset zero, as `SIZE` asserts.
+        // SAFETY: The caller says that it is the first field of one that is initialised; `core` is at
+        // offset zero, as `SIZE` asserts.
         unsafe { &*raw.cast() }
-    }
-
-    /// Initialises the parts behind the C object.
-    ///
-    /// # Safety
-    ///
-    /// `raw` is the start of [`Object::SIZE`] writable bytes whose C part is initialised.
-    pub(super) unsafe fn init(raw: *mut C, extra: C::Private, payload: P) {
-        let this = raw.cast::<Self>();
-        // SAFETY: The caller says that the bytes are writable.
-        unsafe {
-            (&raw mut (*this).extra).write(MaybeUninit::new(extra));
-            (&raw mut (*this).payload).write(MaybeUninit::new(payload));
-        }
-    }
-
-    /// Drops the parts behind the C object, the payload first.
-    ///
-    /// # Safety
-    ///
-    /// [`Object::init`] was called on `raw`, and no reference to the object is left.
-    pub(super) unsafe fn clear(raw: *mut C) {
-        let this = raw.cast::<Self>();
-        // SAFETY: The caller says that both are initialised and that nobody else looks at them.
-        unsafe {
-            (*this).payload.assume_init_drop();
-            (*this).extra.assume_init_drop();
-        }
     }
 }
 
@@ -134,38 +117,89 @@ impl<C: IbObject, P> Deref for Object<C, P> {
     }
 }
 
-impl<T: Operations> OperationsVTable<T> {
-    /// C: `ib_device_ops.alloc_pd`.
-    ///
+/// An object that is being made; dereferences to its C part.
+///
+/// # Invariants
+///
+/// The start of [`Object::SIZE`] writable bytes that nobody else uses and whose C part is
+/// initialised.
+pub(super) struct NewObject<C, P>(*mut C, PhantomData<P>);
+
+impl<C: IbObject, P> NewObject<C, P> {
     /// # Safety
     ///
-    /// See [`OperationsVTable`]; `pd` is a new object of [`Object::SIZE`] bytes.
-    pub(super) unsafe extern "C" fn alloc_pd(
-        pd: *mut bindings::ib_pd,
-        udata: *mut bindings::ib_udata,
-    ) -> c_int {
-        from_result(|| {
-            kernel_only(udata)?;
-            // SAFETY: The core sets the device of an object before it asks for its creation.
-            let device = unsafe { Device::<T>::from_raw((*pd).device) };
-            let payload = T::alloc_pd(device)?;
-            // SAFETY: The core allocated `pd` in the size of a `Pd<T>`.
-            unsafe { Pd::<T>::init(pd, (), payload) };
-            Ok(0)
-        })
+    /// `raw` is the start of [`Object::SIZE`] bytes as the invariant says.
+    pub(super) unsafe fn from_raw(raw: *mut C) -> Self {
+        // INVARIANT: by the safety requirements.
+        Self(raw, PhantomData)
     }
 
-    /// C: `ib_device_ops.dealloc_pd`.
-    ///
+    /// The C object.
+    pub(super) fn as_raw(&self) -> *mut C {
+        self.0
+    }
+
+    /// Initialises the parts behind the C object.
+    pub(super) fn init(self, extra: C::Private, payload: P) {
+        let this = self.0.cast::<Object<C, P>>();
+        // SAFETY: By the invariant the bytes are writable.
+        unsafe {
+            (&raw mut (*this).extra).write(MaybeUninit::new(extra));
+            (&raw mut (*this).payload).write(MaybeUninit::new(payload));
+        }
+    }
+}
+
+impl<C, P> Deref for NewObject<C, P> {
+    type Target = C;
+
+    fn deref(&self) -> &C {
+        // SAFETY: By the invariant it is initialised and nobody else uses it.
+        unsafe { &*self.0 }
+    }
+}
+
+impl<C, P> DerefMut for NewObject<C, P> {
+    fn deref_mut(&mut self) -> &mut C {
+        // SAFETY: By the invariant it is initialised and nobody else uses it.
+        unsafe { &mut *self.0 }
+    }
+}
+
+/// An object in the call that destroys it. Dropping this drops the parts behind the C object, the
+/// payload first.
+///
+/// # Invariants
+///
+/// The object was initialised, and nobody else uses it.
+pub(super) struct OwnedObject<C: IbObject, P>(*mut C, PhantomData<P>);
+
+impl<C: IbObject, P> OwnedObject<C, P> {
     /// # Safety
     ///
-    /// See [`OperationsVTable`]; `pd` was made by `alloc_pd`.
-    pub(super) unsafe extern "C" fn dealloc_pd(
-        pd: *mut bindings::ib_pd,
-        _udata: *mut bindings::ib_udata,
-    ) -> c_int {
-        // SAFETY: The core destroys an object once, when nothing uses it.
-        unsafe { Pd::<T>::clear(pd) };
-        0
+    /// [`NewObject::init`] was called on `raw`, and no reference to the object is left.
+    pub(super) unsafe fn from_raw(raw: *mut C) -> Self {
+        // INVARIANT: by the safety requirements.
+        Self(raw, PhantomData)
+    }
+}
+
+impl<C: IbObject, P> Deref for OwnedObject<C, P> {
+    type Target = Object<C, P>;
+
+    fn deref(&self) -> &Object<C, P> {
+        // SAFETY: By the invariant the object is initialised, and is so until `drop`.
+        unsafe { Object::from_raw(self.0) }
+    }
+}
+
+impl<C: IbObject, P> Drop for OwnedObject<C, P> {
+    fn drop(&mut self) {
+        let this = self.0.cast::<Object<C, P>>();
+        // SAFETY: By the invariant both are initialised, and nobody else looks at them.
+        unsafe {
+            (*this).payload.assume_init_drop();
+            (*this).extra.assume_init_drop();
+        }
     }
 }

@@ -1,33 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Queries about a device and its only port, and its counters.
+//! What is told about a device's only port, and its counters.
 
 use core::{
+    marker::PhantomData,
     ptr,
     slice, //
 };
 
-use kernel::{
-    error::from_result,
-    ffi::{
-        c_char,
-        c_int, //
-    },
-    prelude::*, //
-};
+use kernel::ffi::c_int;
 
-use super::{
-    device::{
-        copy_text,
-        Device,
-        PORT, //
-    },
-    table::{
-        kernel_only,
-        OperationsVTable, //
-    },
-    Operations, //
-};
+use super::Operations;
 use crate::{
     bindings,
     sys::netdev::NetDev, //
@@ -40,10 +23,10 @@ pub(crate) const MAX_COUNTERS: usize = 64;
 const STATS_LIFESPAN_MS: usize = 10;
 
 /// Bytes of the firmware's version with its terminating zero. C: `IB_FW_VERSION_NAME_MAX`.
-const FIRMWARE_SIZE: usize = bindings::IB_FW_VERSION_NAME_MAX as usize;
+pub(super) const FIRMWARE_SIZE: usize = bindings::IB_FW_VERSION_NAME_MAX as usize;
 
 /// The only partition key: the default partition, full member.
-const PKEY: u16 = 0xffff;
+pub(super) const PKEY: u16 = 0xffff;
 
 /// What a port reports as its speed, whatever lies below: four lanes of 25 Gb/s.
 const SPEED: u16 = bindings::ib_port_speed_IB_SPEED_EDR as u16;
@@ -65,7 +48,7 @@ fn mtu(bytes: u32) -> bindings::ib_mtu {
 }
 
 /// Describes the port over `netdev`; `attr` is zeroed but for what the core filled in.
-fn describe(attr: &mut bindings::ib_port_attr, netdev: &NetDev, max_message: u32) {
+pub(super) fn describe(attr: &mut bindings::ib_port_attr, netdev: &NetDev, max_message: u32) {
     (attr.state, attr.phys_state) = match netdev.is_up() {
         true => (bindings::ib_port_state_IB_PORT_ACTIVE, PHYS_UP),
         false => (bindings::ib_port_state_IB_PORT_DOWN, PHYS_DOWN),
@@ -79,7 +62,10 @@ fn describe(attr: &mut bindings::ib_port_attr, netdev: &NetDev, max_message: u32
     attr.active_width = WIDTH;
 }
 
-impl<T: Operations> OperationsVTable<T> {
+/// The counters of `T`.
+struct Counters<T>(PhantomData<T>);
+
+impl<T: Operations> Counters<T> {
     /// The counters as the core wants them; the first `T::COUNTERS.len()` are in use.
     const DESCRIPTIONS: [bindings::rdma_stat_desc; MAX_COUNTERS] = {
         assert!(T::COUNTERS.len() <= MAX_COUNTERS);
@@ -97,164 +83,35 @@ impl<T: Operations> OperationsVTable<T> {
         }
         all
     };
+}
 
-    /// C: `ib_device_ops.query_device`.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`].
-    pub(super) unsafe extern "C" fn query_device(
-        ib: *mut bindings::ib_device,
-        attr: *mut bindings::ib_device_attr,
-        udata: *mut bindings::ib_udata,
-    ) -> c_int {
-        from_result(|| {
-            kernel_only(udata)?;
-            // SAFETY: The core passes a device of ours.
-            let device = unsafe { Device::<T>::from_raw(ib) };
-            // SAFETY: The core passes attributes to fill in, which it initialised.
-            let attr = unsafe { &mut *attr };
-            T::attributes(device).fill(attr);
-            attr.sys_image_guid = u64::from_ne_bytes(device.guid());
-            Ok(0)
-        })
+/// Allocates room for the values of the counters; null when there is no memory.
+pub(super) fn alloc_stats<T: Operations>() -> *mut bindings::rdma_hw_stats {
+    let descriptions: &'static [bindings::rdma_stat_desc; MAX_COUNTERS] =
+        &Counters::<T>::DESCRIPTIONS;
+    // CAST: At most `MAX_COUNTERS`.
+    // SAFETY: The descriptions are static, and the first so many have a name.
+    unsafe {
+        bindings::rdma_alloc_hw_stats_struct(
+            descriptions.as_ptr(),
+            T::COUNTERS.len() as c_int,
+            STATS_LIFESPAN_MS,
+        )
     }
+}
 
-    /// C: `ib_device_ops.get_dev_fw_str`.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`]; `text` has room for `IB_FW_VERSION_NAME_MAX` bytes.
-    pub(super) unsafe extern "C" fn get_dev_fw_str(
-        _ib: *mut bindings::ib_device,
-        text: *mut c_char,
-    ) {
-        // SAFETY: The core passes room for so many bytes; any byte will do as a character.
-        let room = unsafe { slice::from_raw_parts_mut(text.cast::<u8>(), FIRMWARE_SIZE) };
-        room.fill(0);
-        copy_text(room, T::FIRMWARE);
-    }
-
-    /// C: `ib_device_ops.query_port`.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`].
-    pub(super) unsafe extern "C" fn query_port(
-        ib: *mut bindings::ib_device,
-        _port: u32,
-        attr: *mut bindings::ib_port_attr,
-    ) -> c_int {
-        from_result(|| {
-            // SAFETY: The core passes a device of ours.
-            let device = unsafe { Device::<T>::from_raw(ib) };
-            let netdev = device.netdev().ok_or(ENODEV)?;
-            // SAFETY: The core passes attributes to fill in, which it zeroed.
-            describe(unsafe { &mut *attr }, &netdev, T::MAX_MESSAGE);
-            Ok(0)
-        })
-    }
-
-    /// C: `ib_device_ops.query_gid`.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`].
-    pub(super) unsafe extern "C" fn query_gid(
-        ib: *mut bindings::ib_device,
-        _port: u32,
-        _index: c_int,
-        gid: *mut bindings::ib_gid,
-    ) -> c_int {
-        // SAFETY: The core passes a device of ours.
-        let device = unsafe { Device::<T>::from_raw(ib) };
-        // SAFETY: The core passes an address to fill in.
-        unsafe { (*gid).raw = device.gid() };
-        0
-    }
-
-    /// C: `ib_device_ops.query_pkey`.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`].
-    pub(super) unsafe extern "C" fn query_pkey(
-        _ib: *mut bindings::ib_device,
-        _port: u32,
-        index: u16,
-        pkey: *mut u16,
-    ) -> c_int {
-        if index != 0 {
-            return EINVAL.to_errno();
-        }
-        // SAFETY: The core passes a key to fill in.
-        unsafe { *pkey = PKEY };
-        0
-    }
-
-    /// C: `ib_device_ops.get_port_immutable`.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`].
-    pub(super) unsafe extern "C" fn get_port_immutable(
-        _ib: *mut bindings::ib_device,
-        _port: u32,
-        immutable: *mut bindings::ib_port_immutable,
-    ) -> c_int {
-        // SAFETY: The core passes a structure to fill in, which it zeroed.
-        let immutable = unsafe { &mut *immutable };
-        immutable.gid_tbl_len = 1;
-        immutable.pkey_tbl_len = 1;
-        immutable.core_cap_flags =
-            bindings::RDMA_CORE_CAP_PROT_IWARP | bindings::RDMA_CORE_CAP_IW_CM;
-        0
-    }
-
-    /// C: `ib_device_ops.alloc_hw_port_stats`.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`].
-    pub(super) unsafe extern "C" fn alloc_hw_port_stats(
-        _ib: *mut bindings::ib_device,
-        _port: u32,
-    ) -> *mut bindings::rdma_hw_stats {
-        let descriptions: &'static [bindings::rdma_stat_desc; MAX_COUNTERS] = &Self::DESCRIPTIONS;
-        // CAST: At most `MAX_COUNTERS`.
-        // SAFETY: The descriptions are static, and the first so many have a name.
-        unsafe {
-            bindings::rdma_alloc_hw_stats_struct(
-                descriptions.as_ptr(),
-                T::COUNTERS.len() as c_int,
-                STATS_LIFESPAN_MS,
-            )
-        }
-    }
-
-    /// C: `ib_device_ops.get_hw_stats`.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`]; `stats` was made by `alloc_hw_port_stats`.
-    pub(super) unsafe extern "C" fn get_hw_stats(
-        ib: *mut bindings::ib_device,
-        stats: *mut bindings::rdma_hw_stats,
-        port: u32,
-        _index: c_int,
-    ) -> c_int {
-        if port != PORT {
-            return EINVAL.to_errno();
-        }
-        // SAFETY: The core passes a device of ours.
-        let device = unsafe { Device::<T>::from_raw(ib) };
-        let count = T::COUNTERS.len();
-        // SAFETY: `alloc_hw_port_stats` asked for so many values, and the core holds their lock.
-        let values =
-            unsafe { slice::from_raw_parts_mut((&raw mut (*stats).value).cast::<u64>(), count) };
-        T::read_counters(device, values);
-        // CAST: At most `MAX_COUNTERS`.
-        count as c_int
+/// Views the values of the counters.
+///
+/// # Safety
+///
+/// `stats` was made by [`alloc_stats`], and nobody else uses it during `'a`.
+pub(super) unsafe fn stats<'a, T: Operations>(
+    stats: *mut bindings::rdma_hw_stats,
+) -> &'a mut [u64] {
+    // SAFETY: `alloc_stats` asked for so many values, which the caller has for himself.
+    unsafe {
+        let values = (&raw mut (*stats).value).cast::<u64>();
+        slice::from_raw_parts_mut(values, T::COUNTERS.len())
     }
 }
 
@@ -262,6 +119,7 @@ impl<T: Operations> OperationsVTable<T> {
 #[kernel::macros::kunit_tests(ndk_rdma_port)]
 mod tests {
     use super::*;
+    use kernel::prelude::*;
 
     #[test]
     fn mtu_is_rounded_down() {

@@ -8,10 +8,7 @@
 //! taken from where those of other providers are not.
 
 use kernel::{
-    error::{
-        from_result,
-        to_result, //
-    },
+    error::to_result,
     ffi::c_int,
     prelude::*,
     sync::{
@@ -29,16 +26,14 @@ use super::{
     device::Device,
     object::{
         IbObject,
+        NewObject,
         Object,
         Pd, //
     },
     recv::RecvChain,
     srq::Srq,
-    table::{
-        kernel_only,
-        OperationsVTable, //
-    },
     types::{
+        QpAttributes,
         QpCaps,
         QpChange, //
     },
@@ -57,8 +52,17 @@ use crate::{
 /// What this layer keeps with a queue pair.
 pub(crate) struct Private {
     live: Arc<UpcallTarget<bindings::ib_qp>>,
-    cm: Arc<CmRefs>,
+    /// The references of iw_cm.
+    pub(super) cm: Arc<CmRefs>,
     _number: Qpn,
+}
+
+impl Private {
+    /// Waits for iw_cm, and ends the upcalls. Process context.
+    pub(super) fn end(&self) {
+        self.cm.finish();
+        self.live.close();
+    }
 }
 
 impl IbObject for bindings::ib_qp {
@@ -98,7 +102,7 @@ impl QpCookie {
 ///
 /// `none` is signalled when `count` becomes zero, which it does once.
 #[pin_data]
-struct CmRefs {
+pub(crate) struct CmRefs {
     count: Atomic<u32>,
     #[pin]
     none: Event,
@@ -113,11 +117,13 @@ impl CmRefs {
         Arc::pin_init(init, GFP_KERNEL)
     }
 
-    fn get(&self) {
+    /// Adds a reference. Any context.
+    pub(super) fn get(&self) {
         self.count.fetch_add(1, Relaxed);
     }
 
-    fn put(&self) {
+    /// Gives a reference up. Any context.
+    pub(super) fn put(&self) {
         if self.count.fetch_sub(1, Full) == 1 {
             // INVARIANT: The count has become zero.
             self.none.signal();
@@ -159,13 +165,13 @@ impl Qpn {
         // SAFETY: `qp` is stored, not followed.
         unsafe { bindings::ndk_qpn_publish(number, qp.cast()) };
     }
+}
 
-    /// The queue pair of `number`, or null. Any context.
-    fn find(number: c_int) -> *mut bindings::ib_qp {
-        // CAST: Numbers have 24 bits; a negative one becomes one that is not there.
-        // SAFETY: Looks into a table that has its own lock.
-        unsafe { bindings::ndk_qpn_find(number as u32).cast() }
-    }
+/// The queue pair of `number`, or null. Any context.
+pub(super) fn find(number: c_int) -> *mut bindings::ib_qp {
+    // CAST: Numbers have 24 bits; a negative one becomes one that is not there.
+    // SAFETY: Looks into a table that has its own lock.
+    unsafe { bindings::ndk_qpn_find(number as u32).cast() }
 }
 
 impl Drop for Qpn {
@@ -197,12 +203,28 @@ pub(crate) struct QpInit<'a, T: Operations> {
     pub(crate) upcall: QpUpcall,
 }
 
-/// A new queue pair.
-pub(crate) struct QpCreated<P> {
-    /// What stands behind it.
-    pub(crate) payload: P,
-    /// The sizes granted, none smaller than asked for.
-    pub(crate) caps: QpCaps,
+/// What stands behind a queue pair, towards its consumer.
+pub(crate) trait QpOperations<T: Operations>: Sized + Send + Sync + 'static {
+    /// Makes a queue pair of type RC, and tells the sizes granted, none smaller than asked for.
+    fn create(device: &Device<T>, init: &QpInit<'_, T>) -> Result<(Self, QpCaps)>;
+
+    /// Changes state or attributes. Going to the error state works from every state.
+    fn modify(&self, change: &QpChange) -> Result;
+
+    /// Tells the present attributes.
+    fn query(&self) -> QpAttributes;
+
+    /// Ends a queue pair: everything outstanding is flushed, and a connection gets its last
+    /// event. Then references of iw_cm are waited for, and upcalls end.
+    fn destroy(&self);
+
+    /// Posts to the send queue until the chain ends. Any context.
+    ///
+    /// An error concerns the request that `chain` gave last; those before stay posted.
+    fn post_send(&self, chain: &mut SendChain<'_, T>) -> Result;
+
+    /// Posts to the receive queue; otherwise like [`QpOperations::post_send`]. Any context.
+    fn post_recv(&self, chain: &mut RecvChain<'_>) -> Result;
 }
 
 impl<P> Object<bindings::ib_qp, P> {
@@ -221,7 +243,7 @@ impl<P> Object<bindings::ib_qp, P> {
 /// During `'a` the queue pair with this number, if there is one, is not destroyed.
 pub(super) unsafe fn by_number<'a, T: Operations>(number: u32) -> Result<&'a Qp<T>> {
     // CAST: Numbers have 24 bits.
-    let qp = Qpn::find(number as c_int);
+    let qp = find(number as c_int);
     if qp.is_null() {
         return Err(EINVAL);
     }
@@ -229,215 +251,52 @@ pub(super) unsafe fn by_number<'a, T: Operations>(number: u32) -> Result<&'a Qp<
     Ok(unsafe { Qp::<T>::from_raw(qp) })
 }
 
-impl<T: Operations> OperationsVTable<T> {
-    /// C: `ib_device_ops.create_qp`.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`]; `qp` is a new object of [`Object::SIZE`] bytes.
-    pub(super) unsafe extern "C" fn create_qp(
-        qp: *mut bindings::ib_qp,
-        attr: *mut bindings::ib_qp_init_attr,
-        udata: *mut bindings::ib_udata,
-    ) -> c_int {
-        from_result(|| {
-            kernel_only(udata)?;
-            // SAFETY: The core passes valid attributes, to be updated.
-            let attr = unsafe { &mut *attr };
-            if attr.qp_type != bindings::ib_qp_type_IB_QPT_RC || attr.create_flags != 0 {
-                return Err(EOPNOTSUPP);
-            }
-            // SAFETY: `qp` is a new object, as the caller says.
-            unsafe { Self::make_qp(qp, attr) }?;
-            Ok(0)
-        })
+/// Makes what stands behind `qp`, and says in `attr` what was granted. `EINVAL` if a completion
+/// queue is missing.
+///
+/// # Safety
+///
+/// The domain of `qp` and the queues that `attr` names are null or live ones of `T`, and live as
+/// long as the queue pair.
+pub(super) unsafe fn create<T: Operations>(
+    mut qp: NewObject<bindings::ib_qp, T::Qp>,
+    attr: &mut bindings::ib_qp_init_attr,
+) -> Result {
+    if attr.send_cq.is_null() || attr.recv_cq.is_null() {
+        return Err(EINVAL);
     }
-
-    /// # Safety
-    ///
-    /// As for `create_qp`.
-    unsafe fn make_qp(qp: *mut bindings::ib_qp, attr: &mut bindings::ib_qp_init_attr) -> Result {
-        if attr.send_cq.is_null() || attr.recv_cq.is_null() {
-            return Err(EINVAL);
-        }
-        // SAFETY: `destroy_qp` closes it; on an error it is closed below.
-        let live = unsafe { UpcallTarget::open(qp) }?;
-        let number = Qpn::take()?;
-        let cm = CmRefs::new()?;
-        // SAFETY: The core sets device and domain before it asks for creation; domain and queues
-        // are live as long as the queue pair uses them.
-        let (device, init) = unsafe {
-            let init = QpInit::<T> {
-                pd: Pd::<T>::from_raw((*qp).pd),
-                send_cq: Cq::<T>::from_raw(attr.send_cq),
-                recv_cq: Cq::<T>::from_raw(attr.recv_cq),
-                srq: (!attr.srq.is_null()).then(|| Srq::<T>::from_raw(attr.srq)),
-                caps: QpCaps::from_c(&attr.cap),
-                signal_all: attr.sq_sig_type == bindings::ib_sig_type_IB_SIGNAL_ALL_WR,
-                qpn: number.0,
-                cookie: QpCookie(qp.addr()),
-                upcall: QpUpcall(live.clone()),
-            };
-            (Device::<T>::from_raw((*qp).device), init)
+    // SAFETY: `destroy_qp` closes it; on an error it is closed below.
+    let live = unsafe { UpcallTarget::open(qp.as_raw()) }?;
+    let number = Qpn::take()?;
+    let cm = CmRefs::new()?;
+    // SAFETY: The core sets device and domain before it asks for creation; the caller says that
+    // domain and queues live as long as the queue pair uses them.
+    let (device, init) = unsafe {
+        let init = QpInit::<T> {
+            pd: Pd::<T>::from_raw(qp.pd),
+            send_cq: Cq::<T>::from_raw(attr.send_cq),
+            recv_cq: Cq::<T>::from_raw(attr.recv_cq),
+            srq: (!attr.srq.is_null()).then(|| Srq::<T>::from_raw(attr.srq)),
+            caps: QpCaps::from_c(&attr.cap),
+            signal_all: attr.sq_sig_type == bindings::ib_sig_type_IB_SIGNAL_ALL_WR,
+            qpn: number.0,
+            cookie: QpCookie(qp.as_raw().addr()),
+            upcall: QpUpcall(live.clone()),
         };
-        let created = T::create_qp(device, &init).inspect_err(|_| live.close())?;
-        created.caps.fill(&mut attr.cap);
-        let qpn = number.0;
-        let extra = Private {
-            live,
-            cm,
-            _number: number,
-        };
-        // SAFETY: The core allocated `qp` in the size of a `Qp<T>`.
-        unsafe {
-            (*qp).qp_num = qpn;
-            Qp::<T>::init(qp, extra, created.payload);
-        }
-        Qpn::publish(qpn, qp);
-        Ok(())
-    }
-
-    /// C: `ib_device_ops.destroy_qp`.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`].
-    pub(super) unsafe extern "C" fn destroy_qp(
-        qp: *mut bindings::ib_qp,
-        _udata: *mut bindings::ib_udata,
-    ) -> c_int {
-        // SAFETY: The queue pair is live until `clear`.
-        let this = unsafe { Qp::<T>::from_raw(qp) };
-        T::destroy_qp(this);
-        this.extra().cm.finish();
-        this.extra().live.close();
-        // SAFETY: The core destroys an object once; iw_cm has let go of it.
-        unsafe { Qp::<T>::clear(qp) };
-        0
-    }
-
-    /// C: `ib_device_ops.modify_qp`.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`].
-    pub(super) unsafe extern "C" fn modify_qp(
-        qp: *mut bindings::ib_qp,
-        attr: *mut bindings::ib_qp_attr,
-        mask: c_int,
-        udata: *mut bindings::ib_udata,
-    ) -> c_int {
-        from_result(|| {
-            kernel_only(udata)?;
-            // SAFETY: The caller passes a live queue pair and valid attributes.
-            let (this, attr) = unsafe { (Qp::<T>::from_raw(qp), &*attr) };
-            T::modify_qp(this, &QpChange::from_c(attr, mask)?)?;
-            Ok(0)
-        })
-    }
-
-    /// C: `ib_device_ops.query_qp`.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`].
-    pub(super) unsafe extern "C" fn query_qp(
-        qp: *mut bindings::ib_qp,
-        attr: *mut bindings::ib_qp_attr,
-        _mask: c_int,
-        init: *mut bindings::ib_qp_init_attr,
-    ) -> c_int {
-        // SAFETY: The caller passes a live queue pair and structures to fill in.
-        let (this, attr, init) = unsafe { (Qp::<T>::from_raw(qp), &mut *attr, &mut *init) };
-        let now = T::query_qp(this);
-        attr.qp_state = now.state.to_c();
-        attr.cur_qp_state = attr.qp_state;
-        attr.path_mtu = bindings::ib_mtu_IB_MTU_4096;
-        // CAST: A set of bits, kept bit by bit.
-        attr.qp_access_flags = now.access.bits() as c_int;
-        attr.max_rd_atomic = now.max_rd_atomic;
-        attr.max_dest_rd_atomic = now.max_dest_rd_atomic;
-        attr.port_num = 1;
-        now.caps.fill(&mut attr.cap);
-        init.cap = attr.cap;
-        init.qp_type = bindings::ib_qp_type_IB_QPT_RC;
-        init.sq_sig_type = match now.signal_all {
-            true => bindings::ib_sig_type_IB_SIGNAL_ALL_WR,
-            false => bindings::ib_sig_type_IB_SIGNAL_REQ_WR,
-        };
-        0
-    }
-
-    /// C: `ib_device_ops.post_send`.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`]; `wr` starts a chain of valid requests.
-    pub(super) unsafe extern "C" fn post_send(
-        qp: *mut bindings::ib_qp,
-        wr: *const bindings::ib_send_wr,
-        bad_wr: *mut *const bindings::ib_send_wr,
-    ) -> c_int {
-        // SAFETY: The consumer posts to a live queue pair.
-        let this = unsafe { Qp::<T>::from_raw(qp) };
-        // SAFETY: The consumer passes a chain of valid requests.
-        let mut chain = unsafe { SendChain::<T>::new(wr) };
-        let result = T::post_send(this, &mut chain);
-        // SAFETY: The core passes a place to write to.
-        unsafe { chain.report(result, bad_wr) }
-    }
-
-    /// C: `ib_device_ops.post_recv`.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`]; `wr` starts a chain of valid requests.
-    pub(super) unsafe extern "C" fn post_recv(
-        qp: *mut bindings::ib_qp,
-        wr: *const bindings::ib_recv_wr,
-        bad_wr: *mut *const bindings::ib_recv_wr,
-    ) -> c_int {
-        // SAFETY: The consumer posts to a live queue pair.
-        let this = unsafe { Qp::<T>::from_raw(qp) };
-        // SAFETY: The consumer passes a chain of valid requests.
-        let mut chain = unsafe { RecvChain::new(wr) };
-        let result = T::post_recv(this, &mut chain);
-        // SAFETY: The core passes a place to write to.
-        unsafe { chain.report(result, bad_wr) }
-    }
-
-    /// C: `ib_device_ops.iw_add_ref`. Interrupts are off.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`].
-    pub(super) unsafe extern "C" fn iw_add_ref(qp: *mut bindings::ib_qp) {
-        // SAFETY: iw_cm adds a reference to a live queue pair.
-        unsafe { Qp::<T>::from_raw(qp) }.extra().cm.get();
-    }
-
-    /// C: `ib_device_ops.iw_rem_ref`.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`]; the reference was added before.
-    pub(super) unsafe extern "C" fn iw_rem_ref(qp: *mut bindings::ib_qp) {
-        // SAFETY: The reference that is given up here keeps the queue pair until it is.
-        let cm = unsafe { Qp::<T>::from_raw(qp) }.extra().cm.clone();
-        cm.put();
-    }
-
-    /// C: `ib_device_ops.iw_get_qp`. Interrupts are off.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`].
-    pub(super) unsafe extern "C" fn iw_get_qp(
-        _ib: *mut bindings::ib_device,
-        number: c_int,
-    ) -> *mut bindings::ib_qp {
-        Qpn::find(number)
-    }
+        (Device::<T>::from_raw(qp.device), init)
+    };
+    let (payload, caps) = T::Qp::create(device, &init).inspect_err(|_| live.close())?;
+    caps.fill(&mut attr.cap);
+    let (qpn, raw) = (number.0, qp.as_raw());
+    qp.qp_num = qpn;
+    let extra = Private {
+        live,
+        cm,
+        _number: number,
+    };
+    qp.init(extra, payload);
+    Qpn::publish(qpn, raw);
+    Ok(())
 }
 
 #[cfg(ndk_kunit)]
@@ -454,12 +313,12 @@ mod tests {
         assert!(number != two.0);
         // Other providers count up from one; restrack wants 24 bits.
         assert!((1 << 23..1 << 24).contains(&number));
-        assert!(Qpn::find(number as c_int).is_null());
+        assert!(find(number as c_int).is_null());
         Qpn::publish(number, qp);
-        assert!(Qpn::find(number as c_int) == qp);
+        assert!(find(number as c_int) == qp);
         drop(one);
-        assert!(Qpn::find(number as c_int).is_null());
-        assert!(Qpn::find(-1).is_null());
+        assert!(find(number as c_int).is_null());
+        assert!(find(-1).is_null());
         Ok(())
     }
 

@@ -3,8 +3,6 @@
 //! Shared receive queues.
 
 use kernel::{
-    error::from_result,
-    ffi::c_int,
     prelude::*,
     sync::Arc, //
 };
@@ -12,18 +10,11 @@ use kernel::{
 use super::{
     object::{
         IbObject,
+        NewObject,
         Object,
         Pd, //
     },
     recv::RecvChain,
-    table::{
-        kernel_only,
-        OperationsVTable, //
-    },
-    types::{
-        SrqAttributes,
-        SrqChange, //
-    },
     upcall::{
         SrqUpcall,
         UpcallTarget, //
@@ -39,141 +30,91 @@ impl IbObject for bindings::ib_srq {
 /// A shared receive queue with the provider's payload.
 pub(crate) type Srq<T> = Object<bindings::ib_srq, <T as Operations>::Srq>;
 
-/// A new shared receive queue.
-pub(crate) struct SrqCreated<P> {
-    /// What stands behind it.
-    pub(crate) payload: P,
-    /// Sizes granted, none smaller than asked for.
-    pub(crate) granted: SrqAttributes,
+/// Sizes and limit of a shared receive queue. C: `struct ib_srq_attr`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SrqAttributes {
+    /// Requests outstanding.
+    pub(crate) max_wr: u32,
+    /// Scatter entries of a request.
+    pub(crate) max_sge: u32,
+    /// Below this many requests the limit event is raised, once; zero means never.
+    pub(crate) limit: u32,
 }
 
-fn from_c(attr: &bindings::ib_srq_attr) -> SrqAttributes {
-    SrqAttributes {
-        max_wr: attr.max_wr,
-        max_sge: attr.max_sge,
-        limit: attr.srq_limit,
+impl SrqAttributes {
+    fn from_c(attr: &bindings::ib_srq_attr) -> Self {
+        Self {
+            max_wr: attr.max_wr,
+            max_sge: attr.max_sge,
+            limit: attr.srq_limit,
+        }
+    }
+
+    /// To C.
+    pub(super) fn to_c(self) -> bindings::ib_srq_attr {
+        bindings::ib_srq_attr {
+            max_wr: self.max_wr,
+            max_sge: self.max_sge,
+            srq_limit: self.limit,
+        }
     }
 }
 
-fn to_c(attributes: &SrqAttributes) -> bindings::ib_srq_attr {
-    bindings::ib_srq_attr {
-        max_wr: attributes.max_wr,
-        max_sge: attributes.max_sge,
-        srq_limit: attributes.limit,
+/// What `modify_srq` asks to change; `None` stays as it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SrqChange {
+    /// The new number of requests.
+    pub(crate) max_wr: Option<u32>,
+    /// The new limit, which arms the event.
+    pub(crate) limit: Option<u32>,
+}
+
+impl SrqChange {
+    /// From C.
+    pub(super) fn from_c(attr: &bindings::ib_srq_attr, mask: bindings::ib_srq_attr_mask) -> Self {
+        let has = |bit: bindings::ib_srq_attr_mask| mask & bit != 0;
+        Self {
+            max_wr: has(bindings::ib_srq_attr_mask_IB_SRQ_MAX_WR).then_some(attr.max_wr),
+            limit: has(bindings::ib_srq_attr_mask_IB_SRQ_LIMIT).then_some(attr.srq_limit),
+        }
     }
 }
 
-fn change_from_c(attr: &bindings::ib_srq_attr, mask: bindings::ib_srq_attr_mask) -> SrqChange {
-    let has = |bit: bindings::ib_srq_attr_mask| mask & bit != 0;
-    SrqChange {
-        max_wr: has(bindings::ib_srq_attr_mask_IB_SRQ_MAX_WR).then_some(attr.max_wr),
-        limit: has(bindings::ib_srq_attr_mask_IB_SRQ_LIMIT).then_some(attr.srq_limit),
-    }
+/// What stands behind a shared receive queue.
+pub(crate) trait SrqOperations<T: Operations>: Sized + Send + Sync + 'static {
+    /// Makes a shared receive queue. [`SrqOperations::query`] then tells the sizes granted, none
+    /// smaller than asked for.
+    fn create(pd: &Pd<T>, wanted: &SrqAttributes, upcall: SrqUpcall) -> Result<Self>;
+
+    /// Changes limit or size.
+    fn modify(&self, change: &SrqChange) -> Result;
+
+    /// Tells sizes and limit.
+    fn query(&self) -> SrqAttributes;
+
+    /// Ends a shared receive queue that no queue pair uses. Upcalls end after this.
+    fn destroy(&self) {}
+
+    /// Posts to the queue; otherwise like [`post_send`](super::qp::QpOperations::post_send). Any
+    /// context.
+    fn post_recv(&self, chain: &mut RecvChain<'_>) -> Result;
 }
 
-impl<T: Operations> OperationsVTable<T> {
-    /// C: `ib_device_ops.create_srq`.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`]; `srq` is a new object of [`Object::SIZE`] bytes.
-    pub(super) unsafe extern "C" fn create_srq(
-        srq: *mut bindings::ib_srq,
-        init: *mut bindings::ib_srq_init_attr,
-        udata: *mut bindings::ib_udata,
-    ) -> c_int {
-        from_result(|| {
-            kernel_only(udata)?;
-            // SAFETY: The core passes valid attributes, to be updated.
-            let init = unsafe { &mut *init };
-            if init.srq_type != bindings::ib_srq_type_IB_SRQT_BASIC {
-                return Err(EOPNOTSUPP);
-            }
-            // SAFETY: The core sets the domain of an object before it asks for its creation.
-            let pd = unsafe { Pd::<T>::from_raw((*srq).pd) };
-            // SAFETY: `destroy_srq` closes it; on an error it is closed here.
-            let live = unsafe { UpcallTarget::open(srq) }?;
-            let created = T::create_srq(pd, &from_c(&init.attr), SrqUpcall(live.clone()))
-                .inspect_err(|_| live.close())?;
-            init.attr = to_c(&created.granted);
-            // SAFETY: The core allocated `srq` in the size of a `Srq<T>`.
-            unsafe { Srq::<T>::init(srq, live, created.payload) };
-            Ok(0)
-        })
-    }
-
-    /// C: `ib_device_ops.destroy_srq`.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`].
-    pub(super) unsafe extern "C" fn destroy_srq(
-        srq: *mut bindings::ib_srq,
-        _udata: *mut bindings::ib_udata,
-    ) -> c_int {
-        // SAFETY: The queue is live until `clear`.
-        let this = unsafe { Srq::<T>::from_raw(srq) };
-        T::destroy_srq(this);
-        this.extra().close();
-        // SAFETY: The core destroys an object once, when nothing uses it.
-        unsafe { Srq::<T>::clear(srq) };
-        0
-    }
-
-    /// C: `ib_device_ops.modify_srq`.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`].
-    pub(super) unsafe extern "C" fn modify_srq(
-        srq: *mut bindings::ib_srq,
-        attr: *mut bindings::ib_srq_attr,
-        mask: bindings::ib_srq_attr_mask,
-        udata: *mut bindings::ib_udata,
-    ) -> c_int {
-        from_result(|| {
-            kernel_only(udata)?;
-            // SAFETY: The caller passes a live queue and valid attributes.
-            let (this, attr) = unsafe { (Srq::<T>::from_raw(srq), &*attr) };
-            T::modify_srq(this, &change_from_c(attr, mask))?;
-            Ok(0)
-        })
-    }
-
-    /// C: `ib_device_ops.query_srq`.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`].
-    pub(super) unsafe extern "C" fn query_srq(
-        srq: *mut bindings::ib_srq,
-        attr: *mut bindings::ib_srq_attr,
-    ) -> c_int {
-        // SAFETY: The caller passes a live queue.
-        let now = T::query_srq(unsafe { Srq::<T>::from_raw(srq) });
-        // SAFETY: The caller passes a structure to fill in.
-        unsafe { *attr = to_c(&now) };
-        0
-    }
-
-    /// C: `ib_device_ops.post_srq_recv`.
-    ///
-    /// # Safety
-    ///
-    /// See [`OperationsVTable`]; `wr` starts a chain of valid requests.
-    pub(super) unsafe extern "C" fn post_srq_recv(
-        srq: *mut bindings::ib_srq,
-        wr: *const bindings::ib_recv_wr,
-        bad_wr: *mut *const bindings::ib_recv_wr,
-    ) -> c_int {
-        // SAFETY: The consumer posts to a live queue.
-        let this = unsafe { Srq::<T>::from_raw(srq) };
-        // SAFETY: The consumer passes a chain of valid requests.
-        let mut chain = unsafe { RecvChain::new(wr) };
-        let result = T::post_srq_recv(this, &mut chain);
-        // SAFETY: The core passes a place to write to.
-        unsafe { chain.report(result, bad_wr) }
-    }
+/// Makes what stands behind `srq`, and says in `attr` what was granted.
+pub(super) fn create<T: Operations>(
+    srq: NewObject<bindings::ib_srq, T::Srq>,
+    attr: &mut bindings::ib_srq_attr,
+) -> Result {
+    // SAFETY: The core sets the domain of an object before it asks for its creation.
+    let pd = unsafe { Pd::<T>::from_raw(srq.pd) };
+    // SAFETY: `destroy_srq` closes it; on an error it is closed here.
+    let live = unsafe { UpcallTarget::open(srq.as_raw()) }?;
+    let wanted = SrqAttributes::from_c(attr);
+    let payload =
+        T::Srq::create(pd, &wanted, SrqUpcall(live.clone())).inspect_err(|_| live.close())?;
+    *attr = payload.query().to_c();
+    srq.init(live, payload);
+    Ok(())
 }
 
 #[cfg(ndk_kunit)]
@@ -183,14 +124,15 @@ mod tests {
 
     #[test]
     fn change_holds_only_what_the_mask_names() {
-        let attr = to_c(&SrqAttributes {
+        let attr = SrqAttributes {
             max_wr: 5,
             max_sge: 6,
             limit: 7,
-        });
-        let limit = change_from_c(&attr, bindings::ib_srq_attr_mask_IB_SRQ_LIMIT);
+        }
+        .to_c();
+        let limit = SrqChange::from_c(&attr, bindings::ib_srq_attr_mask_IB_SRQ_LIMIT);
         assert!(limit.limit == Some(7) && limit.max_wr.is_none());
-        let size = change_from_c(&attr, bindings::ib_srq_attr_mask_IB_SRQ_MAX_WR);
+        let size = SrqChange::from_c(&attr, bindings::ib_srq_attr_mask_IB_SRQ_MAX_WR);
         assert!(size.max_wr == Some(5) && size.limit.is_none());
     }
 }

@@ -1,105 +1,500 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The operations table handed to ib_core.
+//! The operations table handed to ib_core, and the trampolines in it.
 //!
-//! The trampolines are beside the types they serve; here is the list of them.
+//! A trampoline is what `trampolines!` makes of a function over safe types: [`FromC`] turns each
+//! argument into what the function takes, [`IntoC`] its result into what C expects.
 
-use core::marker::PhantomData;
+use core::{
+    marker::PhantomData,
+    slice, //
+};
 
 use kernel::{
+    ffi::{
+        c_char,
+        c_int,
+        c_uint,
+        c_void, //
+    },
     module::this_module,
     prelude::*, //
 };
 
 use super::{
-    cq::Cq,
-    object::Pd,
-    qp::Qp,
-    srq::Srq,
+    cm_ops::{
+        self,
+        CmOperations,
+        ListenerOperations, //
+    },
+    completion::WcWriter,
+    cq::{
+        self,
+        Cq,
+        CqOperations,
+        Notify, //
+    },
+    device::{
+        copy_text,
+        Device,
+        DeviceOperations,
+        PORT, //
+    },
+    mr::{
+        self,
+        Mr,
+        MrOperations, //
+    },
+    object::{
+        NewObject,
+        OwnedObject,
+        Pd,
+        PdOperations, //
+    },
+    port,
+    qp::{
+        self,
+        Qp,
+        QpOperations, //
+    },
+    srq::{
+        self,
+        Srq,
+        SrqChange,
+        SrqOperations, //
+    },
+    trampoline::{
+        kernel_only,
+        FromC,
+        IntoC, //
+    },
+    types::{
+        Access,
+        QpChange, //
+    },
+    work::Chain,
     Operations, //
 };
-use crate::bindings;
+use crate::{
+    bindings,
+    sys::span::AllMemory, //
+};
 
 /// The trampolines from ib_core into a provider `T`.
 ///
 /// # Safety
 ///
 /// This contract is shared by all trampolines. Their caller is ib_core, or a consumer through the
-/// inline functions of `ib_verbs.h`, on a device that was set up with this table. So every
-/// `ib_device` that occurs is that of a [`super::Device<T>`] whose state is initialised, every
-/// other object was made by the create trampoline of its type and is not destroyed before the
-/// call returns, and pointers to parameters are valid during the call.
+/// inline functions of `ib_verbs.h`, on a device that was set up with this table. So every object
+/// that occurs was made by the create trampoline of its type and is not destroyed before the call
+/// returns; a create trampoline gets a new object of [`Object::SIZE`](super::object::Object::SIZE) bytes whose device or domain
+/// is set, and a destroy trampoline an object that nobody else uses and that it gets once. Pointers
+/// to parameters are valid during the call, in which nobody else changes what they point at.
 pub(super) struct OperationsVTable<T: Operations>(PhantomData<T>);
 
-/// Refuses callers from user space. `EOPNOTSUPP`.
-pub(super) fn kernel_only(udata: *mut bindings::ib_udata) -> Result {
-    match udata.is_null() {
-        true => Ok(()),
-        false => Err(EOPNOTSUPP),
-    }
+/// Makes the trampolines of the operations, and the table of them.
+macro_rules! trampolines {
+    ($(
+        $(#[$doc:meta])*
+        fn $name:ident($($arg:ident: $from:ty),* $(,)?) -> $into:ty $body:block
+    )*) => {
+        impl<T: Operations> OperationsVTable<T> {
+            $(
+                #[doc = concat!("C: `ib_device_ops.", stringify!($name), "`.")]
+                $(#[$doc])*
+                ///
+                /// # Safety
+                ///
+                /// See [`OperationsVTable`].
+                pub(super) unsafe extern "C" fn $name(
+                    $($arg: <$from as FromC>::C),*
+                ) -> <$into as IntoC>::C {
+                    $(
+                        // SAFETY: The caller keeps to the contract of `OperationsVTable`.
+                        let $arg = unsafe { <$from as FromC>::from_c($arg) };
+                    )*
+                    #[allow(clippy::redundant_closure_call)]
+                    let result = (move || -> $into { $body })();
+                    result.into_c()
+                }
+            )*
+
+            /// The table; ib_core copies it into each device.
+            pub(super) const TABLE: bindings::ib_device_ops = bindings::ib_device_ops {
+                owner: this_module::<crate::LocalModule>().as_ptr(),
+                driver_id: T::DRIVER_ID,
+                $($name: Some(Self::$name),)*
+                size_ib_pd: Pd::<T>::SIZE,
+                size_ib_cq: Cq::<T>::SIZE,
+                size_ib_qp: Qp::<T>::SIZE,
+                size_ib_srq: Srq::<T>::SIZE,
+                ..pin_init::zeroed()
+            };
+        }
+    };
 }
 
-impl<T: Operations> OperationsVTable<T> {
-    /// The table; ib_core copies it into each device.
-    pub(super) const TABLE: bindings::ib_device_ops = bindings::ib_device_ops {
-        owner: this_module::<crate::LocalModule>().as_ptr(),
-        driver_id: T::DRIVER_ID,
+trampolines! {
+    fn query_device(
+        device: &Device<T>,
+        attr: &mut bindings::ib_device_attr,
+        udata: *mut bindings::ib_udata,
+    ) -> Result {
+        kernel_only(udata)?;
+        device.attributes().fill(attr);
+        attr.sys_image_guid = u64::from_ne_bytes(device.guid());
+        Ok(())
+    }
 
-        query_device: Some(Self::query_device),
-        get_dev_fw_str: Some(Self::get_dev_fw_str),
-        query_port: Some(Self::query_port),
-        query_gid: Some(Self::query_gid),
-        query_pkey: Some(Self::query_pkey),
-        get_port_immutable: Some(Self::get_port_immutable),
-        alloc_hw_port_stats: Some(Self::alloc_hw_port_stats),
-        get_hw_stats: Some(Self::get_hw_stats),
-        dealloc_driver: Some(Self::dealloc_driver),
-        disassociate_ucontext: Some(Self::disassociate_ucontext),
+    fn get_dev_fw_str(_device: &Device<T>, text: *mut c_char) -> () {
+        // SAFETY: The core passes room for so many bytes; any byte will do as a character.
+        let room = unsafe { slice::from_raw_parts_mut(text.cast::<u8>(), port::FIRMWARE_SIZE) };
+        room.fill(0);
+        copy_text(room, T::FIRMWARE);
+    }
 
-        alloc_pd: Some(Self::alloc_pd),
-        dealloc_pd: Some(Self::dealloc_pd),
+    fn query_port(device: &Device<T>, _port: u32, attr: &mut bindings::ib_port_attr) -> Result {
+        port::describe(attr, &device.netdev().ok_or(ENODEV)?, T::MAX_MESSAGE);
+        Ok(())
+    }
 
-        create_cq: Some(Self::create_cq),
-        modify_cq: Some(Self::modify_cq),
-        pre_destroy_cq: Some(Self::pre_destroy_cq),
-        post_destroy_cq: Some(Self::post_destroy_cq),
-        destroy_cq: Some(Self::destroy_cq),
-        poll_cq: Some(Self::poll_cq),
-        req_notify_cq: Some(Self::req_notify_cq),
+    fn query_gid(
+        device: &Device<T>,
+        _port: u32,
+        _index: c_int,
+        gid: &mut bindings::ib_gid,
+    ) -> Result {
+        gid.raw = device.gid();
+        Ok(())
+    }
 
-        create_qp: Some(Self::create_qp),
-        modify_qp: Some(Self::modify_qp),
-        query_qp: Some(Self::query_qp),
-        destroy_qp: Some(Self::destroy_qp),
-        post_send: Some(Self::post_send),
-        post_recv: Some(Self::post_recv),
+    fn query_pkey(_device: &Device<T>, _port: u32, index: u16, pkey: &mut u16) -> Result {
+        if index != 0 {
+            return Err(EINVAL);
+        }
+        *pkey = port::PKEY;
+        Ok(())
+    }
 
-        create_srq: Some(Self::create_srq),
-        modify_srq: Some(Self::modify_srq),
-        query_srq: Some(Self::query_srq),
-        destroy_srq: Some(Self::destroy_srq),
-        post_srq_recv: Some(Self::post_srq_recv),
+    fn get_port_immutable(
+        _device: &Device<T>,
+        _port: u32,
+        immutable: &mut bindings::ib_port_immutable,
+    ) -> Result {
+        immutable.gid_tbl_len = 1;
+        immutable.pkey_tbl_len = 1;
+        immutable.core_cap_flags =
+            bindings::RDMA_CORE_CAP_PROT_IWARP | bindings::RDMA_CORE_CAP_IW_CM;
+        Ok(())
+    }
 
-        get_dma_mr: Some(Self::get_dma_mr),
-        alloc_mr: Some(Self::alloc_mr),
-        reg_user_mr: Some(Self::reg_user_mr),
-        map_mr_sg: Some(Self::map_mr_sg),
-        dereg_mr: Some(Self::dereg_mr),
+    fn alloc_hw_port_stats(_device: &Device<T>, _port: u32) -> *mut bindings::rdma_hw_stats {
+        port::alloc_stats::<T>()
+    }
 
-        iw_add_ref: Some(Self::iw_add_ref),
-        iw_rem_ref: Some(Self::iw_rem_ref),
-        iw_get_qp: Some(Self::iw_get_qp),
-        iw_connect: Some(Self::iw_connect),
-        iw_accept: Some(Self::iw_accept),
-        iw_reject: Some(Self::iw_reject),
-        iw_create_listen: Some(Self::iw_create_listen),
-        iw_destroy_listen: Some(Self::iw_destroy_listen),
+    fn get_hw_stats(
+        device: &Device<T>,
+        stats: *mut bindings::rdma_hw_stats,
+        port: u32,
+        _index: c_int,
+    ) -> Result<c_int> {
+        if port != PORT {
+            return Err(EINVAL);
+        }
+        // SAFETY: `alloc_hw_port_stats` made the values, and the core holds their lock.
+        device.read_counters(unsafe { port::stats::<T>(stats) });
+        // CAST: At most `MAX_COUNTERS`.
+        Ok(T::COUNTERS.len() as c_int)
+    }
 
-        size_ib_pd: Pd::<T>::SIZE,
-        size_ib_cq: Cq::<T>::SIZE,
-        size_ib_qp: Qp::<T>::SIZE,
-        size_ib_srq: Srq::<T>::SIZE,
+    fn dealloc_driver(device: OwnedObject<bindings::ib_device, T::Device>) -> () {
+        drop(device);
+    }
 
-        ..pin_init::zeroed()
-    };
+    /// There are no user contexts, so nothing is to be done. Having the operation lets a device
+    /// move between network namespaces.
+    fn disassociate_ucontext(_context: *mut bindings::ib_ucontext) -> () {}
+
+    fn alloc_pd(
+        pd: NewObject<bindings::ib_pd, T::Pd>,
+        udata: *mut bindings::ib_udata,
+    ) -> Result {
+        kernel_only(udata)?;
+        // SAFETY: The core sets the device of an object before it asks for its creation.
+        let payload = T::Pd::alloc(unsafe { Device::<T>::from_raw(pd.device) })?;
+        pd.init((), payload);
+        Ok(())
+    }
+
+    fn dealloc_pd(
+        pd: OwnedObject<bindings::ib_pd, T::Pd>,
+        _udata: *mut bindings::ib_udata,
+    ) -> Result {
+        drop(pd);
+        Ok(())
+    }
+
+    fn create_cq(
+        cq: NewObject<bindings::ib_cq, T::Cq>,
+        attr: *const bindings::ib_cq_init_attr,
+        attrs: *mut bindings::uverbs_attr_bundle,
+    ) -> Result {
+        // SAFETY: The core passes valid attributes.
+        let attr = unsafe { &*attr };
+        match attrs.is_null() && attr.flags == 0 {
+            true => cq::create::<T>(cq, attr),
+            false => Err(EOPNOTSUPP),
+        }
+    }
+
+    fn modify_cq(cq: &Cq<T>, count: u16, period_us: u16) -> Result {
+        cq.modify(count, period_us)
+    }
+
+    /// `ib_free_cq()` ends its own polling next, which a call to the handler would start again.
+    fn pre_destroy_cq(cq: &Cq<T>) -> Result {
+        cq.pre_destroy();
+        cq.extra().close();
+        Ok(())
+    }
+
+    fn post_destroy_cq(cq: OwnedObject<bindings::ib_cq, T::Cq>) -> () {
+        cq.destroy();
+    }
+
+    /// Of a queue that the core does not poll.
+    fn destroy_cq(cq: *mut bindings::ib_cq, _udata: *mut bindings::ib_udata) -> c_int {
+        // SAFETY: The caller destroys a queue once, when nothing uses it.
+        unsafe {
+            Self::pre_destroy_cq(cq);
+            Self::post_destroy_cq(cq);
+        }
+        0
+    }
+
+    fn poll_cq(cq: &Cq<T>, room: c_int, wc: *mut bindings::ib_wc) -> c_int {
+        // SAFETY: The consumer says that `wc` has that room.
+        let mut out = unsafe { WcWriter::new(wc, room) };
+        cq.poll(&mut out);
+        out.written()
+    }
+
+    fn req_notify_cq(cq: &Cq<T>, flags: bindings::ib_cq_notify_flags) -> c_int {
+        c_int::from(cq.req_notify(Notify::from_c(flags)))
+    }
+
+    fn create_qp(
+        qp: NewObject<bindings::ib_qp, T::Qp>,
+        attr: &mut bindings::ib_qp_init_attr,
+        udata: *mut bindings::ib_udata,
+    ) -> Result {
+        kernel_only(udata)?;
+        if attr.qp_type != bindings::ib_qp_type_IB_QPT_RC || attr.create_flags != 0 {
+            return Err(EOPNOTSUPP);
+        }
+        // SAFETY: The core passes the domain and the queues of the queue pair, which it keeps as
+        // long as that.
+        unsafe { qp::create::<T>(qp, attr) }
+    }
+
+    fn modify_qp(
+        qp: &Qp<T>,
+        attr: &mut bindings::ib_qp_attr,
+        mask: c_int,
+        udata: *mut bindings::ib_udata,
+    ) -> Result {
+        kernel_only(udata)?;
+        qp.modify(&QpChange::from_c(attr, mask)?)
+    }
+
+    fn query_qp(
+        qp: &Qp<T>,
+        attr: &mut bindings::ib_qp_attr,
+        _mask: c_int,
+        init: &mut bindings::ib_qp_init_attr,
+    ) -> Result {
+        qp.query().fill(attr, init);
+        Ok(())
+    }
+
+    fn destroy_qp(
+        qp: OwnedObject<bindings::ib_qp, T::Qp>,
+        _udata: *mut bindings::ib_udata,
+    ) -> Result {
+        qp.destroy();
+        qp.extra().end();
+        Ok(())
+    }
+
+    fn post_send(
+        qp: &Qp<T>,
+        wr: *const bindings::ib_send_wr,
+        bad_wr: *mut *const bindings::ib_send_wr,
+    ) -> c_int {
+        // SAFETY: The consumer passes a chain of valid requests and a place to write to.
+        unsafe { Chain::post(wr, bad_wr, |chain| qp.post_send(chain)) }
+    }
+
+    fn post_recv(
+        qp: &Qp<T>,
+        wr: *const bindings::ib_recv_wr,
+        bad_wr: *mut *const bindings::ib_recv_wr,
+    ) -> c_int {
+        // SAFETY: The consumer passes a chain of valid requests and a place to write to.
+        unsafe { Chain::post(wr, bad_wr, |chain| qp.post_recv(chain)) }
+    }
+
+    fn create_srq(
+        srq: NewObject<bindings::ib_srq, T::Srq>,
+        init: &mut bindings::ib_srq_init_attr,
+        udata: *mut bindings::ib_udata,
+    ) -> Result {
+        kernel_only(udata)?;
+        match init.srq_type {
+            bindings::ib_srq_type_IB_SRQT_BASIC => srq::create::<T>(srq, &mut init.attr),
+            _ => Err(EOPNOTSUPP),
+        }
+    }
+
+    fn modify_srq(
+        srq: &Srq<T>,
+        attr: &mut bindings::ib_srq_attr,
+        mask: bindings::ib_srq_attr_mask,
+        udata: *mut bindings::ib_udata,
+    ) -> Result {
+        kernel_only(udata)?;
+        srq.modify(&SrqChange::from_c(attr, mask))
+    }
+
+    fn query_srq(srq: &Srq<T>, attr: &mut bindings::ib_srq_attr) -> Result {
+        *attr = srq.query().to_c();
+        Ok(())
+    }
+
+    fn destroy_srq(
+        srq: OwnedObject<bindings::ib_srq, T::Srq>,
+        _udata: *mut bindings::ib_udata,
+    ) -> Result {
+        srq.destroy();
+        srq.extra().close();
+        Ok(())
+    }
+
+    fn post_srq_recv(
+        srq: &Srq<T>,
+        wr: *const bindings::ib_recv_wr,
+        bad_wr: *mut *const bindings::ib_recv_wr,
+    ) -> c_int {
+        // SAFETY: The consumer passes a chain of valid requests and a place to write to.
+        unsafe { Chain::post(wr, bad_wr, |chain| srq.post_recv(chain)) }
+    }
+
+    fn get_dma_mr(pd: &Pd<T>, access: c_int) -> Result<*mut bindings::ib_mr> {
+        // SAFETY: The core calls this for a consumer who asked for a global key alone, and who
+        // answers for what his peers name by it.
+        let memory = unsafe { AllMemory::new() };
+        mr::create::<T>(mr::Limit::NOTHING, || {
+            T::Mr::get_dma(pd, Access::from_bits(access), memory)
+        })
+    }
+
+    fn alloc_mr(
+        pd: &Pd<T>,
+        kind: bindings::ib_mr_type,
+        max_entries: u32,
+    ) -> Result<*mut bindings::ib_mr> {
+        let limit = mr::Limit::from_c(kind, max_entries)?;
+        mr::create::<T>(limit, || T::Mr::alloc(pd, max_entries))
+    }
+
+    /// Mandatory for the core, but not supported.
+    fn reg_user_mr(
+        _pd: &Pd<T>,
+        _start: u64,
+        _length: u64,
+        _virt_addr: u64,
+        _access: c_int,
+        _dmah: *mut bindings::ib_dmah,
+        _udata: *mut bindings::ib_udata,
+    ) -> Result<*mut bindings::ib_mr> {
+        Err(EOPNOTSUPP)
+    }
+
+    fn map_mr_sg(
+        mr: &Mr<T>,
+        list: *mut bindings::scatterlist,
+        count: c_int,
+        offset: *mut c_uint,
+    ) -> Result<c_int> {
+        // SAFETY: The consumer passes a mapped list of `count` entries, whose memory it keeps until
+        // the registration ends; `offset` is null or the consumer's.
+        unsafe { mr::map::<T>(mr, list, count, offset.as_mut()) }
+    }
+
+    fn dereg_mr(
+        mr: OwnedObject<bindings::ib_mr, T::Mr>,
+        _udata: *mut bindings::ib_udata,
+    ) -> Result {
+        mr.dereg();
+        mr::free(mr);
+        Ok(())
+    }
+
+    /// Interrupts are off.
+    fn iw_add_ref(qp: &Qp<T>) -> () {
+        qp.extra().cm.get();
+    }
+
+    fn iw_rem_ref(qp: *mut bindings::ib_qp) -> () {
+        // SAFETY: The reference that is given up here keeps the queue pair until it is.
+        let cm = unsafe { Qp::<T>::from_raw(qp) }.extra().cm.clone();
+        cm.put();
+    }
+
+    /// Interrupts are off.
+    fn iw_get_qp(_device: &Device<T>, number: c_int) -> *mut bindings::ib_qp {
+        qp::find(number)
+    }
+
+    fn iw_connect(
+        id: *mut bindings::iw_cm_id,
+        param: *mut bindings::iw_cm_conn_param,
+    ) -> Result {
+        // SAFETY: iw_cm passes its identifier and valid parameters, and holds the queue pair.
+        let (id, qp, params) = unsafe { cm_ops::side::<T>(id, param) }?;
+        // The answer may come, and iw_cm give its reference up, before this returns.
+        let _held = qp.hold();
+        qp.connect(id, &params)
+    }
+
+    fn iw_accept(
+        id: *mut bindings::iw_cm_id,
+        param: *mut bindings::iw_cm_conn_param,
+    ) -> Result {
+        // SAFETY: iw_cm passes its identifier and valid parameters, and holds the queue pair.
+        let (id, qp, params) = unsafe { cm_ops::side::<T>(id, param) }?;
+        let request = cm_ops::take_request(&id)?;
+        qp.accept(id, request, &params)
+    }
+
+    fn iw_reject(id: *mut bindings::iw_cm_id, data: *const c_void, len: u8) -> Result {
+        // SAFETY: iw_cm passes its identifier and valid data.
+        let (id, data) = unsafe { (cm_ops::id(id)?, cm_ops::private_data(data, len.into())) };
+        T::Listener::reject(&id, cm_ops::take_request(&id)?, data)
+    }
+
+    fn iw_create_listen(id: *mut bindings::iw_cm_id, backlog: c_int) -> Result {
+        // SAFETY: iw_cm passes its identifier, of a device that it keeps during the call.
+        let (device, id) = unsafe { (Device::<T>::from_raw((*id).device), cm_ops::id(id)?) };
+        let backlog = u32::try_from(backlog).map_err(|_| EINVAL)?;
+        let listener = T::Listener::create(device, id.clone(), backlog)?;
+        cm_ops::keep_listener(&id, listener);
+        Ok(())
+    }
+
+    fn iw_destroy_listen(id: *mut bindings::iw_cm_id) -> Result {
+        // SAFETY: iw_cm passes its identifier, on which `iw_create_listen` stored the listener, and
+        // ends listening once.
+        unsafe { cm_ops::take_listener(&cm_ops::id::<T>(id)?) }?.destroy()
+    }
 }

@@ -2,53 +2,40 @@
 
 //! Plain values: rights, limits, attributes and states.
 
-use kernel::prelude::*;
+use kernel::{
+    ffi::c_int,
+    prelude::*, //
+};
 
+use super::device::PORT;
 use crate::bindings;
 
-/// Access rights. C: `enum ib_access_flags`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Access(u32);
+kernel::impl_flags! {
+    /// Access rights. C: `enum ib_access_flags`.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub(crate) struct Access(u32);
+
+    /// One access right.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum AccessFlag {
+        /// The local side may write (receive into, read into).
+        LocalWrite = bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE,
+        /// The peer may write.
+        RemoteWrite = bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE,
+        /// The peer may read.
+        RemoteRead = bindings::ib_access_flags_IB_ACCESS_REMOTE_READ,
+        /// The peer may use atomics.
+        RemoteAtomic = bindings::ib_access_flags_IB_ACCESS_REMOTE_ATOMIC,
+        /// Addresses count from zero.
+        ZeroBased = bindings::ib_access_flags_IB_ZERO_BASED,
+    }
+}
 
 impl Access {
     /// Takes the C bits as they are; unknown ones stay.
     pub(crate) fn from_bits(bits: i32) -> Self {
         // CAST: A set of bits, kept bit by bit.
         Self(bits as u32)
-    }
-
-    /// The C bits.
-    pub(crate) fn bits(self) -> u32 {
-        self.0
-    }
-
-    fn has(self, flag: u32) -> bool {
-        self.0 & flag != 0
-    }
-
-    /// The local side may write (receive into, read into). C: `IB_ACCESS_LOCAL_WRITE`.
-    pub(crate) fn local_write(self) -> bool {
-        self.has(bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE)
-    }
-
-    /// The peer may write. C: `IB_ACCESS_REMOTE_WRITE`.
-    pub(crate) fn remote_write(self) -> bool {
-        self.has(bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE)
-    }
-
-    /// The peer may read. C: `IB_ACCESS_REMOTE_READ`.
-    pub(crate) fn remote_read(self) -> bool {
-        self.has(bindings::ib_access_flags_IB_ACCESS_REMOTE_READ)
-    }
-
-    /// The peer may use atomics. C: `IB_ACCESS_REMOTE_ATOMIC`.
-    pub(crate) fn remote_atomic(self) -> bool {
-        self.has(bindings::ib_access_flags_IB_ACCESS_REMOTE_ATOMIC)
-    }
-
-    /// Addresses count from zero. C: `IB_ZERO_BASED`.
-    pub(crate) fn zero_based(self) -> bool {
-        self.has(bindings::ib_access_flags_IB_ZERO_BASED)
     }
 }
 
@@ -57,12 +44,6 @@ impl Access {
 pub(crate) struct DeviceAttributes {
     /// Firmware version.
     pub(crate) fw_ver: u64,
-    /// Vendor, as an OUI.
-    pub(crate) vendor_id: u32,
-    /// Kind of device, as the vendor numbers them.
-    pub(crate) vendor_part_id: u32,
-    /// Hardware version.
-    pub(crate) hw_ver: u32,
     /// Bytes of the largest memory region.
     pub(crate) max_mr_size: u64,
     /// Page sizes of memory regions, one bit for each.
@@ -121,7 +102,14 @@ impl DeviceAttributes {
 
     /// Writes the C form into `out`; fields without a counterpart here keep their value.
     pub(super) fn fill(&self, out: &mut bindings::ib_device_attr) {
-        self.fill_identity(out);
+        out.fw_ver = self.fw_ver;
+        out.max_pkeys = 1;
+        out.device_cap_flags = bindings::ib_device_cap_flags_IB_DEVICE_MEM_MGT_EXTENSIONS as u64;
+        out.kernel_cap_flags = self.kernel_caps();
+        out.atomic_cap = match self.atomic {
+            true => bindings::ib_atomic_cap_IB_ATOMIC_GLOB,
+            false => bindings::ib_atomic_cap_IB_ATOMIC_NONE,
+        };
         out.max_mr_size = self.max_mr_size;
         out.page_size_cap = self.page_size_cap;
         out.max_qp = self.max_qp;
@@ -141,67 +129,48 @@ impl DeviceAttributes {
         out.max_srq_sge = self.max_srq_sge;
         out.max_fast_reg_page_list_len = self.max_fast_reg_pages;
     }
-
-    fn fill_identity(&self, out: &mut bindings::ib_device_attr) {
-        out.fw_ver = self.fw_ver;
-        out.vendor_id = self.vendor_id;
-        out.vendor_part_id = self.vendor_part_id;
-        out.hw_ver = self.hw_ver;
-        out.max_pkeys = 1;
-        out.device_cap_flags = bindings::ib_device_cap_flags_IB_DEVICE_MEM_MGT_EXTENSIONS as u64;
-        out.kernel_cap_flags = self.kernel_caps();
-        out.atomic_cap = match self.atomic {
-            true => bindings::ib_atomic_cap_IB_ATOMIC_GLOB,
-            false => bindings::ib_atomic_cap_IB_ATOMIC_NONE,
-        };
-    }
 }
 
 /// States of a queue pair. C: `enum ib_qp_state`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
 pub(crate) enum QpState {
     /// Nothing is set.
-    Reset,
+    Reset = bindings::ib_qp_state_IB_QPS_RESET,
     /// Receives may be posted.
-    Init,
+    Init = bindings::ib_qp_state_IB_QPS_INIT,
     /// Ready to receive.
-    Rtr,
+    Rtr = bindings::ib_qp_state_IB_QPS_RTR,
     /// Ready to send.
-    Rts,
+    Rts = bindings::ib_qp_state_IB_QPS_RTS,
     /// Sends drain; on iWARP the graceful close.
-    Sqd,
+    Sqd = bindings::ib_qp_state_IB_QPS_SQD,
     /// The send queue failed.
-    Sqe,
+    Sqe = bindings::ib_qp_state_IB_QPS_SQE,
     /// Everything is flushed.
-    Err,
+    Err = bindings::ib_qp_state_IB_QPS_ERR,
 }
 
 impl QpState {
+    const ALL: [Self; 7] = [
+        Self::Reset,
+        Self::Init,
+        Self::Rtr,
+        Self::Rts,
+        Self::Sqd,
+        Self::Sqe,
+        Self::Err,
+    ];
+
     /// From C. `EINVAL` for a number that is no state.
     pub(super) fn from_c(state: bindings::ib_qp_state) -> Result<Self> {
-        match state {
-            bindings::ib_qp_state_IB_QPS_RESET => Ok(Self::Reset),
-            bindings::ib_qp_state_IB_QPS_INIT => Ok(Self::Init),
-            bindings::ib_qp_state_IB_QPS_RTR => Ok(Self::Rtr),
-            bindings::ib_qp_state_IB_QPS_RTS => Ok(Self::Rts),
-            bindings::ib_qp_state_IB_QPS_SQD => Ok(Self::Sqd),
-            bindings::ib_qp_state_IB_QPS_SQE => Ok(Self::Sqe),
-            bindings::ib_qp_state_IB_QPS_ERR => Ok(Self::Err),
-            _ => Err(EINVAL),
-        }
+        let found = Self::ALL.into_iter().find(|one| one.to_c() == state);
+        found.ok_or(EINVAL)
     }
 
     /// To C.
-    pub(super) fn to_c(self) -> bindings::ib_qp_state {
-        match self {
-            Self::Reset => bindings::ib_qp_state_IB_QPS_RESET,
-            Self::Init => bindings::ib_qp_state_IB_QPS_INIT,
-            Self::Rtr => bindings::ib_qp_state_IB_QPS_RTR,
-            Self::Rts => bindings::ib_qp_state_IB_QPS_RTS,
-            Self::Sqd => bindings::ib_qp_state_IB_QPS_SQD,
-            Self::Sqe => bindings::ib_qp_state_IB_QPS_SQE,
-            Self::Err => bindings::ib_qp_state_IB_QPS_ERR,
-        }
+    pub(super) const fn to_c(self) -> bindings::ib_qp_state {
+        self as bindings::ib_qp_state
     }
 }
 
@@ -293,24 +262,29 @@ pub(crate) struct QpAttributes {
     pub(crate) signal_all: bool,
 }
 
-/// Sizes and limit of a shared receive queue. C: `struct ib_srq_attr`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SrqAttributes {
-    /// Requests outstanding.
-    pub(crate) max_wr: u32,
-    /// Scatter entries of a request.
-    pub(crate) max_sge: u32,
-    /// Below this many requests the limit event is raised, once; zero means never.
-    pub(crate) limit: u32,
-}
-
-/// What `modify_srq` asks to change; `None` stays as it is.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SrqChange {
-    /// The new number of requests.
-    pub(crate) max_wr: Option<u32>,
-    /// The new limit, which arms the event.
-    pub(crate) limit: Option<u32>,
+impl QpAttributes {
+    /// Writes the C forms.
+    pub(super) fn fill(
+        &self,
+        attr: &mut bindings::ib_qp_attr,
+        init: &mut bindings::ib_qp_init_attr,
+    ) {
+        attr.qp_state = self.state.to_c();
+        attr.cur_qp_state = attr.qp_state;
+        attr.path_mtu = bindings::ib_mtu_IB_MTU_4096;
+        // CAST: A set of bits, kept bit by bit.
+        attr.qp_access_flags = u32::from(self.access) as c_int;
+        attr.max_rd_atomic = self.max_rd_atomic;
+        attr.max_dest_rd_atomic = self.max_dest_rd_atomic;
+        attr.port_num = PORT;
+        self.caps.fill(&mut attr.cap);
+        init.cap = attr.cap;
+        init.qp_type = bindings::ib_qp_type_IB_QPT_RC;
+        init.sq_sig_type = match self.signal_all {
+            true => bindings::ib_sig_type_IB_SIGNAL_ALL_WR,
+            false => bindings::ib_sig_type_IB_SIGNAL_REQ_WR,
+        };
+    }
 }
 
 #[cfg(ndk_kunit)]

@@ -13,6 +13,7 @@
 use core::ptr::NonNull;
 
 use kernel::{
+    ffi::c_void,
     prelude::*,
     sync::Arc, //
 };
@@ -30,7 +31,7 @@ struct Target<C>(NonNull<C>);
 
 // SAFETY: Only an address; who dereferences it says why that is allowed.
 unsafe impl<C> Send for Target<C> {}
-// SAFETY: As above.
+// SAFETY: Only an address, which may be read from any thread.
 unsafe impl<C> Sync for Target<C> {}
 
 /// A C object that may be called while the gate is open.
@@ -72,12 +73,63 @@ impl<C> UpcallTarget<C> {
     }
 }
 
+/// A C object that has an event handler.
+pub(crate) trait EventSource {
+    /// The event of that kind, and the handler with its context.
+    ///
+    /// # Safety
+    ///
+    /// `this` is live.
+    unsafe fn event(
+        this: *mut Self,
+        kind: bindings::ib_event_type,
+    ) -> (bindings::ib_event, EventHandler, *mut c_void);
+}
+
+pub(crate) type EventHandler = Option<unsafe extern "C" fn(*mut bindings::ib_event, *mut c_void)>;
+
+macro_rules! event_source {
+    ($type:ident, $element:ident, $context:ident) => {
+        impl EventSource for bindings::$type {
+            unsafe fn event(
+                this: *mut Self,
+                kind: bindings::ib_event_type,
+            ) -> (bindings::ib_event, EventHandler, *mut c_void) {
+                // SAFETY: The caller says that it is live.
+                let (device, handler, context) =
+                    unsafe { ((*this).device, (*this).event_handler, (*this).$context) };
+                let mut event = event(device, kind);
+                event.element.$element = this;
+                (event, handler, context)
+            }
+        }
+    };
+}
+
+event_source!(ib_cq, cq, cq_context);
+event_source!(ib_qp, qp, qp_context);
+event_source!(ib_srq, srq, srq_context);
+
+impl<C: EventSource> UpcallTarget<C> {
+    /// Calls the event handler, unless the gate is closed.
+    fn raise(&self, kind: bindings::ib_event_type) {
+        self.with(|target| {
+            // SAFETY: By the type invariant the target is live.
+            let (mut event, handler, context) = unsafe { C::event(target, kind) };
+            if let Some(handler) = handler {
+                // SAFETY: The handler wants an event and the context stored with it.
+                unsafe { handler(&mut event, context) };
+            }
+        });
+    }
+}
+
 /// Calls the consumer of a completion queue.
 #[derive(Clone)]
 pub(crate) struct CqUpcall(pub(super) Arc<UpcallTarget<bindings::ib_cq>>);
 
 impl CqUpcall {
-    /// Says that a completion arrived. C: `ib_cq.comp_handler`.
+    /// Tells that a completion arrived. C: `ib_cq.comp_handler`.
     ///
     /// Softirq, no lock held; if the queue is polled by the core, any context.
     #[inline]
@@ -93,37 +145,9 @@ impl CqUpcall {
         });
     }
 
-    /// Says that the queue overflowed. C: `IB_EVENT_CQ_ERR`.
+    /// Tells that the queue overflowed. C: `IB_EVENT_CQ_ERR`.
     pub(crate) fn error(&self) {
-        self.0.with(|cq| {
-            // SAFETY: By the invariant of `UpcallTarget` the queue is live.
-            let (device, handler, context) =
-                unsafe { ((*cq).device, (*cq).event_handler, (*cq).cq_context) };
-            let mut event = event(device, bindings::ib_event_type_IB_EVENT_CQ_ERR);
-            event.element.cq = cq;
-            if let Some(handler) = handler {
-                // SAFETY: The consumer's handler wants an event and the context stored with it.
-                unsafe { handler(&mut event, context) };
-            }
-        });
-    }
-}
-
-/// What may happen to a queue pair. C: `enum ib_event_type`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum QpEvent {
-    /// It failed for a local reason. C: `IB_EVENT_QP_FATAL`.
-    Fatal,
-    /// It will take no more from its shared receive queue. C: `IB_EVENT_QP_LAST_WQE_REACHED`.
-    LastWqeReached,
-}
-
-impl QpEvent {
-    fn to_c(self) -> bindings::ib_event_type {
-        match self {
-            Self::Fatal => bindings::ib_event_type_IB_EVENT_QP_FATAL,
-            Self::LastWqeReached => bindings::ib_event_type_IB_EVENT_QP_LAST_WQE_REACHED,
-        }
+        self.0.raise(bindings::ib_event_type_IB_EVENT_CQ_ERR);
     }
 }
 
@@ -132,19 +156,16 @@ impl QpEvent {
 pub(crate) struct QpUpcall(pub(super) Arc<UpcallTarget<bindings::ib_qp>>);
 
 impl QpUpcall {
-    /// Raises `what`. C: `ib_qp.event_handler`.
-    pub(crate) fn event(&self, what: QpEvent) {
-        self.0.with(|qp| {
-            // SAFETY: By the invariant of `UpcallTarget` the queue pair is live.
-            let (device, handler, context) =
-                unsafe { ((*qp).device, (*qp).event_handler, (*qp).qp_context) };
-            let mut event = event(device, what.to_c());
-            event.element.qp = qp;
-            if let Some(handler) = handler {
-                // SAFETY: The core's handler wants an event and the context stored with it.
-                unsafe { handler(&mut event, context) };
-            }
-        });
+    /// Tells that it failed for a local reason. C: `IB_EVENT_QP_FATAL`.
+    pub(crate) fn fatal(&self) {
+        self.0.raise(bindings::ib_event_type_IB_EVENT_QP_FATAL);
+    }
+
+    /// Tells that it will take no more from its shared receive queue.
+    /// C: `IB_EVENT_QP_LAST_WQE_REACHED`.
+    pub(crate) fn last_wqe_reached(&self) {
+        self.0
+            .raise(bindings::ib_event_type_IB_EVENT_QP_LAST_WQE_REACHED);
     }
 }
 
@@ -153,23 +174,10 @@ impl QpUpcall {
 pub(crate) struct SrqUpcall(pub(super) Arc<UpcallTarget<bindings::ib_srq>>);
 
 impl SrqUpcall {
-    /// Says that the requests became fewer than the limit. C: `IB_EVENT_SRQ_LIMIT_REACHED`.
+    /// Tells that the requests became fewer than the limit. C: `IB_EVENT_SRQ_LIMIT_REACHED`.
     pub(crate) fn limit_reached(&self) {
-        self.raise(bindings::ib_event_type_IB_EVENT_SRQ_LIMIT_REACHED);
-    }
-
-    fn raise(&self, kind: bindings::ib_event_type) {
-        self.0.with(|srq| {
-            // SAFETY: By the invariant of `UpcallTarget` the queue is live.
-            let (device, handler, context) =
-                unsafe { ((*srq).device, (*srq).event_handler, (*srq).srq_context) };
-            let mut event = event(device, kind);
-            event.element.srq = srq;
-            if let Some(handler) = handler {
-                // SAFETY: The consumer's handler wants an event and the context stored with it.
-                unsafe { handler(&mut event, context) };
-            }
-        });
+        self.0
+            .raise(bindings::ib_event_type_IB_EVENT_SRQ_LIMIT_REACHED);
     }
 }
 

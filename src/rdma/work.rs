@@ -75,34 +75,23 @@ pub(super) unsafe fn sges<'a>(list: *const bindings::ib_sge, count: c_int) -> Re
     Ok(unsafe { slice::from_raw_parts(list.cast::<Sge>(), count) })
 }
 
-/// How a send is to be treated. C: `enum ib_send_flags`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(ndk_kunit, derive(Default))]
-pub(crate) struct SendFlags(c_int);
+kernel::impl_flags! {
+    /// How a send is to be treated. C: `enum ib_send_flags`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[cfg_attr(ndk_kunit, derive(Default))]
+    pub(crate) struct SendFlags(i32);
 
-impl SendFlags {
-    /// Wait for earlier reads. C: `IB_SEND_FENCE`.
-    #[inline]
-    pub(crate) fn fence(self) -> bool {
-        self.0 & bindings::ib_send_flags_IB_SEND_FENCE != 0
-    }
-
-    /// Complete also on success. C: `IB_SEND_SIGNALED`.
-    #[inline]
-    pub(crate) fn signaled(self) -> bool {
-        self.0 & bindings::ib_send_flags_IB_SEND_SIGNALED != 0
-    }
-
-    /// Make the peer's completion a solicited one. C: `IB_SEND_SOLICITED`.
-    #[inline]
-    pub(crate) fn solicited(self) -> bool {
-        self.0 & bindings::ib_send_flags_IB_SEND_SOLICITED != 0
-    }
-
-    /// Take the data during the post; keys do not matter. C: `IB_SEND_INLINE`.
-    #[inline]
-    pub(crate) fn inline(self) -> bool {
-        self.0 & bindings::ib_send_flags_IB_SEND_INLINE != 0
+    /// One of them.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum SendFlag {
+        /// Wait for earlier reads.
+        Fence = bindings::ib_send_flags_IB_SEND_FENCE,
+        /// Complete also on success.
+        Signaled = bindings::ib_send_flags_IB_SEND_SIGNALED,
+        /// Make the peer's completion a solicited one.
+        Solicited = bindings::ib_send_flags_IB_SEND_SOLICITED,
+        /// Take the data during the post; keys do not matter.
+        Inline = bindings::ib_send_flags_IB_SEND_INLINE,
     }
 }
 
@@ -180,25 +169,38 @@ pub(crate) struct SendRequest<'a, T: Operations> {
     pub(crate) sges: &'a [Sge],
 }
 
-/// A chain of requests for the send queue.
+/// A work request in a chain. C: `struct ib_send_wr`, `struct ib_recv_wr`.
+pub(crate) trait WorkRequest {
+    /// The one after it, or null.
+    fn next(&self) -> *const Self;
+}
+
+impl WorkRequest for bindings::ib_send_wr {
+    #[inline]
+    fn next(&self) -> *const Self {
+        self.next
+    }
+}
+
+/// A chain of requests `W` for a queue of the provider `T`.
 ///
 /// # Invariants
 ///
 /// `current` and `next` are null or requests of a chain that is valid during `'a`.
-pub(crate) struct SendChain<'a, T: Operations> {
-    current: *const bindings::ib_send_wr,
-    next: *const bindings::ib_send_wr,
-    _chain: PhantomData<&'a T>,
+pub(crate) struct Chain<'a, W, T> {
+    current: *const W,
+    next: *const W,
+    _chain: PhantomData<(&'a W, &'a T)>,
 }
 
-impl<'a, T: Operations> SendChain<'a, T> {
+impl<'a, W: WorkRequest, T> Chain<'a, W, T> {
     /// # Safety
     ///
     /// `first` is null or starts a chain of valid requests for objects of `T`, which does not
     /// change during `'a`.
     #[inline]
-    pub(super) unsafe fn new(first: *const bindings::ib_send_wr) -> Self {
-        // INVARIANT: The caller says so.
+    unsafe fn new(first: *const W) -> Self {
+        // INVARIANT: by the safety requirements.
         Self {
             current: first,
             next: first,
@@ -206,17 +208,51 @@ impl<'a, T: Operations> SendChain<'a, T> {
         }
     }
 
+    /// Has a chain posted by `post`, and turns the result into that for C.
+    ///
+    /// # Safety
+    ///
+    /// As [`Chain::new`] says of `first`, during the call; `bad_wr` is null or writable.
+    #[inline]
+    pub(super) unsafe fn post(
+        first: *const W,
+        bad_wr: *mut *const W,
+        post: impl FnOnce(&mut Chain<'_, W, T>) -> Result,
+    ) -> c_int {
+        // SAFETY: The caller says that the chain is valid during the call.
+        let mut chain = unsafe { Chain::new(first) };
+        let Err(error) = post(&mut chain) else {
+            return 0;
+        };
+        if !bad_wr.is_null() {
+            // SAFETY: The caller says that it is writable.
+            unsafe { *bad_wr = chain.current };
+        }
+        error.to_errno()
+    }
+
+    /// Goes on to the next request; `None` at the end.
+    #[inline]
+    pub(super) fn advance(&mut self) -> Option<&'a W> {
+        // SAFETY: By the invariant it is null or a valid request.
+        let wr = unsafe { self.next.as_ref() }?;
+        // INVARIANT: `next` is a valid request, and the one behind it of the same chain.
+        self.current = self.next;
+        self.next = wr.next();
+        Some(wr)
+    }
+}
+
+/// A chain of requests for the send queue.
+pub(crate) type SendChain<'a, T> = Chain<'a, bindings::ib_send_wr, T>;
+
+impl<'a, T: Operations> SendChain<'a, T> {
     /// The next request; `None` at the end. `EINVAL` if it is malformed.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<SendRequest<'a, T>>> {
-        if self.next.is_null() {
+        let Some(wr) = self.advance() else {
             return Ok(None);
-        }
-        // INVARIANT: `next` is a valid request.
-        self.current = self.next;
-        // SAFETY: By the invariant the request is valid.
-        let wr = unsafe { &*self.current };
-        self.next = wr.next;
+        };
         Ok(Some(SendRequest {
             // SAFETY: Both fields of the union are 64 bits without invalid patterns.
             wr_id: unsafe { wr.__bindgen_anon_1.wr_id },
@@ -226,25 +262,6 @@ impl<'a, T: Operations> SendChain<'a, T> {
             // SAFETY: The request is valid, so its list has that many entries.
             sges: unsafe { sges(wr.sg_list, wr.num_sge) }?,
         }))
-    }
-
-    /// Turns the provider's result into that of the post.
-    ///
-    /// # Safety
-    ///
-    /// `bad_wr` is null or writable.
-    #[inline]
-    pub(super) unsafe fn report(
-        &self,
-        result: Result,
-        bad_wr: *mut *const bindings::ib_send_wr,
-    ) -> c_int {
-        let Err(error) = result else { return 0 };
-        if !bad_wr.is_null() {
-            // SAFETY: The caller says that it is writable.
-            unsafe { *bad_wr = self.current };
-        }
-        error.to_errno()
     }
 }
 
@@ -287,7 +304,7 @@ unsafe fn send_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr) -> Result<Sen
 /// `wr` is embedded in an `ib_rdma_wr`.
 #[inline]
 unsafe fn rdma_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr, ex: u32) -> SendOp<'a, T> {
-    // SAFETY: The caller says so.
+    // SAFETY: The caller says that it is embedded in an `ib_rdma_wr`.
     let rdma = unsafe { &*container_of!(ptr::from_ref(wr), bindings::ib_rdma_wr, wr) };
     let (addr, rkey) = (rdma.remote_addr, rdma.rkey);
     match wr.opcode {
@@ -311,7 +328,7 @@ unsafe fn rdma_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr, ex: u32) -> S
 /// `wr` is embedded in an `ib_reg_wr` whose region, if not null, is a live one of `T`.
 #[inline]
 unsafe fn reg_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr) -> Result<RegMr<'a, T>> {
-    // SAFETY: The caller says so.
+    // SAFETY: The caller says that it is embedded in an `ib_reg_wr`.
     let reg = unsafe { &*container_of!(ptr::from_ref(wr), bindings::ib_reg_wr, wr) };
     if reg.mr.is_null() {
         return Err(EINVAL);
@@ -333,7 +350,7 @@ unsafe fn reg_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr) -> Result<RegM
 /// `wr` is embedded in an `ib_atomic_wr`.
 #[inline]
 unsafe fn atomic_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr) -> SendOp<'a, T> {
-    // SAFETY: The caller says so.
+    // SAFETY: The caller says that it is embedded in an `ib_atomic_wr`.
     let atomic = unsafe { &*container_of!(ptr::from_ref(wr), bindings::ib_atomic_wr, wr) };
     let (addr, rkey) = (atomic.remote_addr, atomic.rkey);
     match wr.opcode {
@@ -355,11 +372,9 @@ unsafe fn atomic_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr) -> SendOp<'
 #[kernel::macros::kunit_tests(ndk_rdma_work)]
 mod tests {
     use super::{
-        super::stub::Stub,
+        super::tests::stub::Stub,
         *, //
     };
-
-    type Chain<'a> = SendChain<'a, Stub>;
 
     fn send(opcode: bindings::ib_wr_opcode) -> bindings::ib_send_wr {
         bindings::ib_send_wr {
@@ -371,7 +386,7 @@ mod tests {
     #[test]
     fn empty_chain_has_no_request() {
         // SAFETY: Null is an empty chain.
-        let mut chain = unsafe { Chain::new(ptr::null()) };
+        let mut chain = unsafe { SendChain::<Stub>::new(ptr::null()) };
         assert!(matches!(chain.next(), Ok(None)));
     }
 
@@ -383,15 +398,18 @@ mod tests {
         let mut first = send(bindings::ib_wr_opcode_IB_WR_SEND);
         first.next = &mut bad;
         let mut reported = ptr::null();
-        // SAFETY: The three requests live as long as the chain.
-        let mut chain = unsafe { Chain::new(&first) };
-        assert!(matches!(chain.next(), Ok(Some(_))));
-        let result = chain.next().map(|_| ());
-        // SAFETY: `reported` is writable.
-        assert_eq!(unsafe { chain.report(result, &mut reported) }, -22);
+        let post = |chain: &mut SendChain<'_, Stub>| {
+            assert!(matches!(chain.next(), Ok(Some(_))));
+            chain.next().map(|_| ())
+        };
+        // SAFETY: The three requests live as long as the call, and `reported` is writable.
+        let posted = unsafe { SendChain::post(&first, &mut reported, post) };
+        assert_eq!(posted, -22);
         assert!(ptr::eq(reported, &bad));
-        // SAFETY: Null is allowed.
-        assert_eq!(unsafe { chain.report(Err(ENOMEM), ptr::null_mut()) }, -12);
+        let refuse = |_: &mut SendChain<'_, Stub>| Err(ENOMEM);
+        // SAFETY: The requests live as long as the call, and null is allowed.
+        let posted = unsafe { SendChain::post(&first, ptr::null_mut(), refuse) };
+        assert_eq!(posted, -12);
     }
 
     #[test]
@@ -459,7 +477,7 @@ mod tests {
         #[rustfmt::skip]
         assert!(matches!(op, Ok(SendOp::CmpSwap { addr: 7, rkey: 8, compare: 5, swap: 6 })));
         atomic.wr.opcode = bindings::ib_wr_opcode_IB_WR_ATOMIC_FETCH_AND_ADD;
-        // SAFETY: As above.
+        // SAFETY: The request is embedded in what its opcode says.
         let op = unsafe { send_op::<Stub>(&atomic.wr) };
         #[rustfmt::skip]
         assert!(matches!(op, Ok(SendOp::FetchAdd { addr: 7, rkey: 8, add: 5 })));

@@ -63,7 +63,7 @@ pub(crate) fn from_bytes(bytes: &[u8]) -> Option<SocketAddr> {
     for (to, from) in storage.iter_mut().zip(bytes) {
         *to = *from;
     }
-    // SAFETY: As in `write`.
+    // SAFETY: Every pattern of bytes is a valid `Storage`, and the read demands no alignment.
     read(&unsafe { storage.as_ptr().cast::<Storage>().read_unaligned() })
 }
 

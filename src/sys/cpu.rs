@@ -11,24 +11,19 @@ use core::{
 };
 
 use kernel::{
+    cpu::CpuId,
     error::to_result,
     prelude::*, //
 };
 
 use crate::bindings;
 
+pub(crate) use kernel::cpu::nr_cpu_ids as count_ids;
+
 /// The number of the current processor; stale at once where preemption is on. Any context.
 #[inline]
 pub(crate) fn current() -> u32 {
-    // SAFETY: Reads a per-processor constant.
-    unsafe { bindings::ndk_cpu_current() }
-}
-
-/// One more than the highest processor number there can be. Any context.
-#[inline]
-pub(crate) fn count_ids() -> u32 {
-    // SAFETY: Reads a value that is constant after boot.
-    unsafe { bindings::ndk_cpu_ids() }
+    CpuId::current().as_u32()
 }
 
 /// How many processors there can be. Any context.
@@ -79,7 +74,7 @@ pub(crate) struct PerCpuCounters<const N: usize>(NonNull<c_void>);
 
 // SAFETY: The allocation belongs to no thread and is only changed by per-processor additions.
 unsafe impl<const N: usize> Send for PerCpuCounters<N> {}
-// SAFETY: As above.
+// SAFETY: Additions are per processor, and sums read each counter at once.
 unsafe impl<const N: usize> Sync for PerCpuCounters<N> {}
 
 impl<const N: usize> PerCpuCounters<N> {

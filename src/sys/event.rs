@@ -24,7 +24,7 @@ pub(crate) struct Event {
 
 // SAFETY: A `struct completion` locks internally and belongs to no thread.
 unsafe impl Send for Event {}
-// SAFETY: As above.
+// SAFETY: A `struct completion` locks internally.
 unsafe impl Sync for Event {}
 
 impl Event {

@@ -19,6 +19,7 @@
 
 use core::{
     cell::UnsafeCell,
+    convert::Infallible,
     ops::{
         Deref,
         DerefMut, //
@@ -118,12 +119,17 @@ impl<T> Gate<T> {
     ///
     /// Entries that exist go on; [`Gate::is_drained`] tells when the last one has left.
     pub(crate) fn close(&self, key: Option<u8>) -> Result<(), Refused> {
-        let mut word = self.word.load(Relaxed);
+        self.update(|word| check(word, key).map(|()| word & !OPEN))?;
+        Ok(())
+    }
+
+    /// Makes of the word what `change` says and returns what it was, unless that is an error.
+    fn update<E>(&self, change: impl Fn(u64) -> Result<u64, E>) -> Result<u64, E> {
         loop {
-            check(word, key)?;
-            match self.word.cmpxchg(word, word & !OPEN, Full) {
-                Ok(_) => return Ok(()),
-                Err(now) => word = now,
+            // `Acquire`, so that who goes by an error sees what led to it.
+            let word = self.word.load(Acquire);
+            if self.word.cmpxchg(word, change(word)?, Full).is_ok() {
+                return Ok(word);
             }
         }
     }
@@ -147,25 +153,20 @@ impl<T> Gate<T> {
     /// Waits until there is no entry, or the gate was opened again. What the entries did is visible
     /// then. One at a time: for the one who closes it. May sleep.
     pub(crate) fn wait_until_left(&self) {
-        let mut word = self.word.load(Acquire);
-        while word & ENTRIES != 0 {
-            // Before it is looked whether one is left: the last one that leaves sees this.
-            match self.word.cmpxchg(word, word | WAITED, Full) {
-                Ok(_) => {
-                    // SAFETY: The word is there as long as `self` is; the function reads it only.
-                    unsafe { bindings::ndk_wait_for(self.word.as_ptr(), ENTRIES, OPEN) };
-                    break;
-                }
-                Err(now) => word = now,
-            }
+        // Before it is looked whether one is left: the last one that leaves sees this.
+        let waits = self.update(|word| match word & ENTRIES {
+            0 => Err(()),
+            _ => Ok(word | WAITED),
+        });
+        if waits.is_ok() {
+            // SAFETY: The word is there as long as `self` is; the function reads it only.
+            unsafe { bindings::ndk_wait_for(self.word.as_ptr(), ENTRIES, OPEN) };
         }
-        word = self.word.load(Relaxed);
-        while word & WAITED != 0 {
-            match self.word.cmpxchg(word, word & !WAITED, Full) {
-                Ok(_) => break,
-                Err(now) => word = now,
-            }
-        }
+        // An error means that nobody waited.
+        let _ = self.update(|word| match word & WAITED {
+            0 => Err(()),
+            _ => Ok(word & !WAITED),
+        });
     }
 
     /// Returns true if the gate is open now; then what earlier entries did is visible, too.
@@ -197,18 +198,13 @@ impl<T> Gate<T> {
     ///
     /// `None` while it is open, has entries left, or somebody else holds it.
     pub(crate) fn begin(&self) -> Option<Opening<'_, T>> {
-        let mut word = self.word.load(Relaxed);
-        loop {
-            if word & (OPEN | BUSY | ENTRIES) != 0 {
-                return None;
-            }
-            // INVARIANT: `BUSY` is set when neither `OPEN` nor an entry is there; `Acquire` pairs
-            // with the last leave.
-            match self.word.cmpxchg(word, word | BUSY, Acquire) {
-                Ok(_) => return Some(Opening { gate: self }),
-                Err(now) => word = now,
-            }
-        }
+        // INVARIANT: `BUSY` is set when neither `OPEN` nor an entry is there; this pairs with the
+        // last leave.
+        let taken = self.update(|word| match word & (OPEN | BUSY | ENTRIES) {
+            0 => Ok(word | BUSY),
+            _ => Err(()),
+        });
+        taken.is_ok().then(|| Opening { gate: self })
     }
 }
 
@@ -265,20 +261,15 @@ pub(crate) struct Opening<'a, T> {
 impl<T> Opening<'_, T> {
     /// Opens the gate under `key`.
     pub(crate) fn open(self, key: u8) {
-        let word = &self.gate.word;
-        let mut old = word.load(Relaxed);
-        loop {
-            let new = OPEN | (u64::from(key) << KEY_SHIFT) | old & WAITED;
-            // INVARIANT: `BUSY` goes as the `Opening` goes, and `OPEN` comes: nobody else changes
-            // the word while `BUSY` is set, but for who has waited.
-            match word.cmpxchg(old, new, Full) {
-                Ok(_) => break,
-                Err(now) => old = now,
-            }
-        }
+        // INVARIANT: `BUSY` goes as the `Opening` goes, and `OPEN` comes: nobody else changes the
+        // word while `BUSY` is set, but for who has waited.
+        let key = u64::from(key) << KEY_SHIFT;
+        let Ok(old) = self
+            .gate
+            .update(|old| Ok::<_, Infallible>(OPEN | key | old & WAITED));
         if old & WAITED != 0 {
             // SAFETY: The function compares the address and does not follow it.
-            unsafe { bindings::ndk_wake_waiters(word.as_ptr()) };
+            unsafe { bindings::ndk_wake_waiters(self.gate.word.as_ptr()) };
         }
         core::mem::forget(self);
     }
@@ -302,11 +293,8 @@ impl<T> DerefMut for Opening<'_, T> {
 
 impl<T> Drop for Opening<'_, T> {
     fn drop(&mut self) {
-        let mut word = self.gate.word.load(Relaxed);
         // INVARIANT: `BUSY` goes as the `Opening` goes.
-        while let Err(now) = self.gate.word.cmpxchg(word, word & !BUSY, Full) {
-            word = now;
-        }
+        let Ok(_) = self.gate.update(|word| Ok::<_, Infallible>(word & !BUSY));
     }
 }
 

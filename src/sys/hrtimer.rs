@@ -11,11 +11,6 @@
 //!
 //! C header: [`include/linux/hrtimer.h`](srctree/include/linux/hrtimer.h)
 
-use core::{
-    mem::size_of,
-    ptr, //
-};
-
 use kernel::{
     container_of,
     new_spinlock_irq,
@@ -27,7 +22,10 @@ use kernel::{
     types::Opaque, //
 };
 
-use super::timer::Expires;
+use super::timer::{
+    is_within,
+    Expires, //
+};
 use crate::bindings;
 
 const MODE: bindings::hrtimer_mode = bindings::hrtimer_mode_HRTIMER_MODE_REL_SOFT;
@@ -50,7 +48,7 @@ pub(crate) struct HrTimer<T: Expires> {
 
 // SAFETY: The functions of `hrtimer` lock internally; `T` is `Send` and `Sync`.
 unsafe impl<T: Expires> Send for HrTimer<T> {}
-// SAFETY: As above.
+// SAFETY: The functions of `hrtimer` lock internally; `T` is `Send` and `Sync`.
 unsafe impl<T: Expires> Sync for HrTimer<T> {}
 
 impl<T: Expires> HrTimer<T> {
@@ -74,7 +72,7 @@ impl<T: Expires> HrTimer<T> {
     /// nothing. Any context, also with locks held. While the callback of an earlier time is about
     /// to run it runs all the same, and once more for this time.
     pub(crate) fn arm(&self, owner: &Arc<T>, ns: u64) {
-        if kernel::warn_on!(!self.is_within(owner)) {
+        if kernel::warn_on!(!is_within(self, owner)) {
             return;
         }
         let ns = i64::try_from(ns).unwrap_or(i64::MAX);
@@ -107,12 +105,6 @@ impl<T: Expires> HrTimer<T> {
         unsafe { bindings::hrtimer_cancel(self.timer.get()) };
         // What was queued has left its reference.
         self.cancel();
-    }
-
-    fn is_within(&self, owner: &Arc<T>) -> bool {
-        let start = ptr::from_ref::<T>(owner).addr();
-        let here = ptr::from_ref(self).addr();
-        here.wrapping_sub(start) < size_of::<T>()
     }
 
     /// # Safety

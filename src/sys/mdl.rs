@@ -9,6 +9,12 @@ use kernel::prelude::*;
 use super::span::Span;
 use crate::bindings;
 
+#[cfg(ndk_kunit)]
+pub(crate) use super::tests::memory::{
+    test_pages,
+    Described, //
+};
+
 /// Bytes of a page.
 pub(crate) const PAGE_SIZE: u64 = kernel::page::PAGE_SIZE as u64;
 
@@ -40,7 +46,7 @@ impl Chain {
     fn descriptors(&self) -> impl Iterator<Item = &bindings::ndk_mdl> {
         // SAFETY: By the type invariant each descriptor can be read.
         let first = unsafe { self.first.as_ref() };
-        // SAFETY: As above.
+        // SAFETY: By the type invariant the next descriptor can be read, too.
         core::iter::successors(first, |mdl| unsafe { mdl.next.as_ref() })
     }
 
@@ -208,106 +214,5 @@ impl<'a> Pages<'a> {
             skip = 0;
         }
         true
-    }
-}
-
-/// Pages that a test names.
-#[cfg(ndk_kunit)]
-pub(crate) fn test_pages(addresses: &[u64]) -> Pages<'_> {
-    // SAFETY: Test code only: the pages are those of live arrays, or to be refused.
-    unsafe { Pages::new(addresses) }
-}
-
-/// Bytes of a test, described by a chain.
-#[cfg(ndk_kunit)]
-pub(crate) struct Described {
-    mdls: KVec<bindings::ndk_mdl>,
-    pages: KVec<*mut bindings::page>,
-}
-
-// SAFETY: The pointers are to pages and to its own arrays, which belong to no thread.
-#[cfg(ndk_kunit)]
-unsafe impl Send for Described {}
-
-#[cfg(ndk_kunit)]
-impl Described {
-    /// Describes the bytes by a chain of one piece.
-    pub(crate) fn new(bytes: &[u8]) -> Result<Self> {
-        Self::pieces(bytes, &[bytes.len()])
-    }
-
-    /// Describes the bytes by a chain of pieces of these lengths, which end with the bytes.
-    pub(crate) fn pieces(bytes: &[u8], lengths: &[usize]) -> Result<Self> {
-        let mut pages = KVec::new();
-        let mut starts = KVec::new();
-        let mut at = bytes.as_ptr().addr();
-        for len in lengths {
-            let offset = at % PAGE_SIZE as usize;
-            starts.push((at - offset, offset, *len, pages.len()), GFP_KERNEL)?;
-            for page in 0..(offset + len).div_ceil(PAGE_SIZE as usize) {
-                let page = at - offset + page * PAGE_SIZE as usize;
-                // SAFETY: Looks the page of a live array up.
-                pages.push(unsafe { bindings::ndk_page_of(page as u64) }, GFP_KERNEL)?;
-            }
-            at += len;
-        }
-        let mut mdls = KVec::with_capacity(starts.len(), GFP_KERNEL)?;
-        for (start, offset, len, first) in &starts {
-            let mdl = bindings::ndk_mdl {
-                next: core::ptr::null_mut(),
-                start_va: core::ptr::without_provenance_mut(*start),
-                byte_offset: *offset as u32,
-                byte_count: *len as u32,
-                pages: pages.as_mut_ptr().wrapping_add(*first),
-            };
-            mdls.push(mdl, GFP_KERNEL)?;
-        }
-        for at in 1..mdls.len() {
-            let next = &raw mut mdls[at];
-            mdls[at - 1].next = next;
-        }
-        Ok(Self { mdls, pages })
-    }
-
-    /// Makes every page of the chain the first one of `bytes`.
-    pub(crate) fn describe_again(&mut self, bytes: &[u8]) {
-        for page in &mut self.pages {
-            // SAFETY: Looks the page of a live array up.
-            *page = unsafe { bindings::ndk_page_of(bytes.as_ptr().addr() as u64) };
-        }
-    }
-
-    /// Moves the addresses of a piece by so many bytes, so that it does not follow the one before.
-    pub(crate) fn displace(&mut self, piece: usize, by: usize) {
-        if let Some(mdl) = self.mdls.get_mut(piece) {
-            mdl.start_va = mdl.start_va.wrapping_byte_add(by);
-        }
-    }
-
-    /// All that the chain says.
-    pub(crate) fn words(&self) -> Result<KVec<usize>> {
-        let mut words = KVec::new();
-        for mdl in &self.mdls {
-            let (next, start) = (mdl.next.addr(), mdl.start_va.addr());
-            let (offset, count) = (mdl.byte_offset as usize, mdl.byte_count as usize);
-            for word in [next, start, offset, count, mdl.pages.addr()] {
-                words.push(word, GFP_KERNEL)?;
-            }
-        }
-        for page in &self.pages {
-            words.push(page.addr(), GFP_KERNEL)?;
-        }
-        Ok(words)
-    }
-
-    /// The head of the chain, for calls in C; it stays as long as `self`.
-    pub(crate) fn as_raw(&self) -> *mut bindings::ndk_mdl {
-        self.mdls.as_ptr().cast_mut()
-    }
-
-    /// The chain, which must not outlive `self`.
-    pub(crate) fn mdl(&self) -> Chain {
-        // SAFETY: Test code only: the caller keeps `self` and the bytes.
-        unsafe { Chain::new(self.mdls.as_ptr()) }
     }
 }

@@ -5,7 +5,10 @@
 //! C header: [`include/linux/netdevice.h`](srctree/include/linux/netdevice.h)
 
 use core::{
-    net::IpAddr,
+    net::{
+        IpAddr,
+        SocketAddr, //
+    },
     ptr,
     ptr::NonNull, //
 };
@@ -21,6 +24,7 @@ use kernel::{
     types::Opaque, //
 };
 
+use super::addr;
 use crate::bindings;
 
 /// Room for an interface name with its terminating zero. C: `IFNAMSIZ`.
@@ -144,63 +148,31 @@ impl NetDev {
 
     /// Returns true if `addr` is assigned to this device. Any context.
     pub(crate) fn owns_addr(&self, addr: IpAddr) -> bool {
-        match addr {
-            // SAFETY: By the invariant the device is live.
-            IpAddr::V4(ip) => unsafe {
-                bindings::ndk_netdev_owns_v4(self.as_raw(), u32::from_ne_bytes(ip.octets()))
-            },
-            IpAddr::V6(ip) => {
-                let ip = in6_addr(&ip.octets());
-                // SAFETY: By the invariant the device is live; `ip` is valid during the call.
-                unsafe { bindings::ndk_netdev_owns_v6(self.as_raw(), &ip) }
-            }
-        }
+        self.ask(bindings::ndk_netdev_owns, addr)
     }
 
     /// Returns true if the RDMA core takes this device for that of `addr`, when it looks for it
     /// among the addresses of this machine in the device's namespace. Any context. C:
     /// `rdma_translate_ip()`.
     pub(crate) fn is_resolved_by(&self, addr: IpAddr) -> bool {
-        match addr {
-            // SAFETY: By the invariant the device is live.
-            IpAddr::V4(ip) => unsafe {
-                bindings::ndk_netdev_resolved_v4(self.as_raw(), u32::from_ne_bytes(ip.octets()))
-            },
-            IpAddr::V6(ip) => {
-                let ip = in6_addr(&ip.octets());
-                // SAFETY: By the invariant the device is live; `ip` is valid during the call.
-                unsafe { bindings::ndk_netdev_resolved_v6(self.as_raw(), &ip) }
-            }
-        }
+        self.ask(bindings::ndk_netdev_is_resolved_by, addr)
     }
 
     /// Returns true if `addr` is an address of this machine in the device's namespace. Any context.
     pub(crate) fn is_local_addr(&self, addr: IpAddr) -> bool {
-        match addr {
-            // SAFETY: By the invariant the device is live.
-            IpAddr::V4(ip) => unsafe {
-                bindings::ndk_netdev_local_v4(self.as_raw(), u32::from_ne_bytes(ip.octets()))
-            },
-            IpAddr::V6(ip) => {
-                let ip = in6_addr(&ip.octets());
-                // SAFETY: By the invariant the device is live; `ip` is valid during the call.
-                unsafe { bindings::ndk_netdev_local_v6(self.as_raw(), &ip) }
-            }
-        }
+        self.ask(bindings::ndk_netdev_is_local, addr)
+    }
+
+    fn ask(&self, question: Question, addr: IpAddr) -> bool {
+        let addr = addr::write(&SocketAddr::new(addr, 0));
+        // SAFETY: By the invariant the device is live; the address is one, and valid during the
+        // call.
+        unsafe { question(self.as_raw(), &addr) }
     }
 }
 
-/// The C form of an IPv6 address.
-fn in6_addr(octets: &[u8; 16]) -> bindings::in6_addr {
-    // SAFETY: `in6_addr` is a union of 16 bytes and integers, so every pattern is valid; the
-    // unaligned read makes no demand on `octets`.
-    unsafe {
-        octets
-            .as_ptr()
-            .cast::<bindings::in6_addr>()
-            .read_unaligned()
-    }
-}
+/// A question about an address.
+type Question = unsafe extern "C" fn(*mut bindings::net_device, *const addr::Storage) -> bool;
 
 impl Clone for NetDev {
     fn clone(&self) -> Self {
@@ -231,18 +203,8 @@ pub(crate) enum NetDevEvent {
     Register,
     /// It is going; references must be dropped soon.
     Unregister,
-    /// It was brought up.
-    Up,
-    /// It was brought down.
-    Down,
-    /// Its carrier or its flags changed.
-    Change,
     /// Its hardware address changed.
     ChangeAddr,
-    /// Its MTU changed.
-    ChangeMtu,
-    /// Its name changed.
-    ChangeName,
     /// Something else.
     Other,
 }
@@ -253,12 +215,7 @@ impl From<c_ulong> for NetDevEvent {
         match event as u32 {
             bindings::netdev_cmd_NETDEV_REGISTER => Self::Register,
             bindings::netdev_cmd_NETDEV_UNREGISTER => Self::Unregister,
-            bindings::netdev_cmd_NETDEV_UP => Self::Up,
-            bindings::netdev_cmd_NETDEV_DOWN => Self::Down,
-            bindings::netdev_cmd_NETDEV_CHANGE => Self::Change,
             bindings::netdev_cmd_NETDEV_CHANGEADDR => Self::ChangeAddr,
-            bindings::netdev_cmd_NETDEV_CHANGEMTU => Self::ChangeMtu,
-            bindings::netdev_cmd_NETDEV_CHANGENAME => Self::ChangeName,
             _ => Self::Other,
         }
     }
@@ -269,7 +226,7 @@ pub(crate) trait NetDevListener: Send + Sync + 'static {
     /// Called under the RTNL lock, in process context.
     ///
     /// Also called once for every device that exists when the notifier is
-    /// registered (`Register`, `Up`) and when it goes (`Down`, `Unregister`).
+    /// registered (`Register`) and when it goes (`Unregister`).
     fn event(&self, event: NetDevEvent, dev: &NetDev);
 }
 
@@ -287,7 +244,7 @@ pub(crate) struct Notifier<L: NetDevListener> {
 
 // SAFETY: The block is only touched by the notifier chain, which locks; `L` is `Send`.
 unsafe impl<L: NetDevListener> Send for Notifier<L> {}
-// SAFETY: As above; `L` is `Sync`.
+// SAFETY: The block is only touched by the notifier chain, which locks; `L` is `Sync`.
 unsafe impl<L: NetDevListener> Sync for Notifier<L> {}
 
 impl<L: NetDevListener> Notifier<L> {

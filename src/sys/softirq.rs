@@ -86,63 +86,40 @@ impl Drop for BhDisabled {
     }
 }
 
-/// A work queue of our own; [`BhQueue`] and [`ProcessQueue`] differ in how it was made.
+/// A work queue of our own; [`BhQueue`] and [`ProcessQueue`] differ in where its items run.
+///
+/// Dropping it runs what is queued and waits; that needs process context.
 ///
 /// # Invariants
 ///
 /// Points at a workqueue that only `drop` destroys.
-struct OwnQueue(NonNull<bindings::workqueue_struct>);
+pub(crate) struct OwnQueue<const IN_SOFTIRQ: bool>(NonNull<bindings::workqueue_struct>);
+
+/// A work queue whose items run in softirq. C: `WQ_BH | WQ_PERCPU`.
+pub(crate) type BhQueue = OwnQueue<true>;
+
+/// A work queue whose items run in process context and may sleep. C: `WQ_UNBOUND | WQ_MEM_RECLAIM`.
+pub(crate) type ProcessQueue = OwnQueue<false>;
 
 // SAFETY: All functions of `workqueue_struct` used here may be called from any thread.
-unsafe impl Send for OwnQueue {}
-// SAFETY: As above, and concurrently.
-unsafe impl Sync for OwnQueue {}
+unsafe impl<const IN_SOFTIRQ: bool> Send for OwnQueue<IN_SOFTIRQ> {}
+// SAFETY: They may be called concurrently, too.
+unsafe impl<const IN_SOFTIRQ: bool> Sync for OwnQueue<IN_SOFTIRQ> {}
 
-impl OwnQueue {
+impl<const IN_SOFTIRQ: bool> OwnQueue<IN_SOFTIRQ> {
+    fn alloc(name: &CStr, flags: bindings::wq_flags) -> Result<Self> {
+        // SAFETY: `name` is NUL-terminated and only read during the call.
+        let wq = unsafe { bindings::ndk_wq_alloc(name.as_char_ptr(), flags) };
+        // INVARIANT: The new workqueue is this object's.
+        Ok(Self(NonNull::new(wq).ok_or(ENOMEM)?))
+    }
+
     fn queue(&self) -> &Queue {
         // SAFETY: By the type invariant the workqueue lives as long as `self`.
         unsafe { Queue::from_raw(self.0.as_ptr()) }
     }
 
-    #[inline]
-    fn enqueue_on<W, const ID: u64>(&self, cpu: u32, item: W) -> W::EnqueueOutput
-    where
-        W: RawWorkItem<ID> + Send + 'static,
-    {
-        let wq = self.0.as_ptr();
-        // SAFETY: `ndk_queue_work_on` returns false only when the item is already queued; `W` is
-        // `Send` and `'static`, so it may run on any thread at any time; the workqueue is live.
-        unsafe { item.__enqueue(move |work| bindings::ndk_queue_work_on(wq, work, cpu)) }
-    }
-
-    fn flush(&self) {
-        // SAFETY: By the type invariant the workqueue is live.
-        unsafe { bindings::__flush_workqueue(self.0.as_ptr()) };
-    }
-}
-
-impl Drop for OwnQueue {
-    fn drop(&mut self) {
-        // SAFETY: By the type invariant the workqueue is live, and nobody else destroys it.
-        unsafe { bindings::destroy_workqueue(self.0.as_ptr()) };
-    }
-}
-
-/// A work queue whose items run in softirq. C: `WQ_BH | WQ_PERCPU`.
-///
-/// Dropping it runs what is queued and waits; that needs process context.
-pub(crate) struct BhQueue(OwnQueue);
-
-impl BhQueue {
-    /// Makes a queue. Process context. `ENOMEM` when there is no memory.
-    pub(crate) fn new(name: &CStr) -> Result<Self> {
-        // SAFETY: `name` is NUL-terminated and only read during the call.
-        let wq = unsafe { bindings::ndk_wq_alloc_bh(name.as_char_ptr()) };
-        // INVARIANT: The new workqueue is this object's.
-        Ok(Self(OwnQueue(NonNull::new(wq).ok_or(ENOMEM)?)))
-    }
-
-    /// Queues `item` on the current processor. Any context.
+    /// Queues `item`, of a [`BhQueue`] on the current processor. Any context.
     ///
     /// Gives the item back when it is already queued; it then runs once.
     #[inline]
@@ -150,7 +127,30 @@ impl BhQueue {
     where
         W: RawWorkItem<ID> + Send + 'static,
     {
-        self.0.queue().enqueue(item)
+        self.queue().enqueue(item)
+    }
+
+    /// Waits until everything queued before the call has run. Process context.
+    pub(crate) fn flush(&self) {
+        // SAFETY: By the type invariant the workqueue is live.
+        unsafe { bindings::__flush_workqueue(self.0.as_ptr()) };
+    }
+}
+
+impl<const IN_SOFTIRQ: bool> Drop for OwnQueue<IN_SOFTIRQ> {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant the workqueue is live, and nobody else destroys it.
+        unsafe { bindings::destroy_workqueue(self.0.as_ptr()) };
+    }
+}
+
+impl BhQueue {
+    /// Makes a queue. Process context. `ENOMEM` when there is no memory.
+    pub(crate) fn new(name: &CStr) -> Result<Self> {
+        Self::alloc(
+            name,
+            bindings::wq_flags_WQ_BH | bindings::wq_flags_WQ_PERCPU,
+        )
     }
 
     /// Queues `item` on processor `cpu`, or on the current one when `cpu` is offline. Any context.
@@ -161,12 +161,30 @@ impl BhQueue {
     where
         W: RawWorkItem<ID> + Send + 'static,
     {
-        self.0.enqueue_on(cpu, item)
+        let wq = self.0.as_ptr();
+        // SAFETY: `ndk_queue_work_on` returns false only when the item is already queued; `W` is
+        // `Send` and `'static`, so it may run on any thread at any time; the workqueue is live.
+        unsafe { item.__enqueue(move |work| bindings::ndk_queue_work_on(wq, work, cpu)) }
+    }
+}
+
+impl ProcessQueue {
+    /// Makes a queue. Process context. `ENOMEM` when there is no memory.
+    pub(crate) fn new(name: &CStr) -> Result<Self> {
+        let flags = bindings::wq_flags_WQ_UNBOUND | bindings::wq_flags_WQ_MEM_RECLAIM;
+        Self::alloc(name, flags)
     }
 
-    /// Waits until everything queued before the call has run. Process context.
-    pub(crate) fn flush(&self) {
-        self.0.flush();
+    /// Makes a queue whose items run on the processor they were queued on. C: `WQ_PERCPU |
+    /// WQ_MEM_RECLAIM`. Process context. `ENOMEM` when there is no memory.
+    pub(crate) fn new_per_cpu(name: &CStr) -> Result<Self> {
+        let flags = bindings::wq_flags_WQ_PERCPU | bindings::wq_flags_WQ_MEM_RECLAIM;
+        Self::alloc(name, flags)
+    }
+
+    /// Runs `task` once, soon. The context is that of the flags; `ENOMEM` when there is no memory.
+    pub(crate) fn spawn(&self, flags: Flags, task: impl FnOnce() + Send + 'static) -> Result {
+        Ok(self.queue().try_spawn(flags, task)?)
     }
 }
 
@@ -240,49 +258,6 @@ impl Share<'_> {
         if let Some(used) = self.used.filter(|_| n > 0) {
             used.store(used.load(Relaxed).saturating_add(n), Relaxed);
         }
-    }
-}
-
-/// A work queue whose items run in process context and may sleep. C: `WQ_UNBOUND | WQ_MEM_RECLAIM`.
-///
-/// Dropping it runs what is queued and waits.
-pub(crate) struct ProcessQueue(OwnQueue);
-
-impl ProcessQueue {
-    /// Makes a queue. Process context. `ENOMEM` when there is no memory.
-    pub(crate) fn new(name: &CStr) -> Result<Self> {
-        // SAFETY: `name` is NUL-terminated and only read during the call.
-        let wq = unsafe { bindings::ndk_wq_alloc_unbound(name.as_char_ptr()) };
-        // INVARIANT: The new workqueue is this object's.
-        Ok(Self(OwnQueue(NonNull::new(wq).ok_or(ENOMEM)?)))
-    }
-
-    /// Makes a queue whose items run on the processor they were queued on. C: `WQ_PERCPU |
-    /// WQ_MEM_RECLAIM`. Process context. `ENOMEM` when there is no memory.
-    pub(crate) fn new_per_cpu(name: &CStr) -> Result<Self> {
-        // SAFETY: `name` is NUL-terminated and only read during the call.
-        let wq = unsafe { bindings::ndk_wq_alloc_percpu(name.as_char_ptr()) };
-        // INVARIANT: The new workqueue is this object's.
-        Ok(Self(OwnQueue(NonNull::new(wq).ok_or(ENOMEM)?)))
-    }
-
-    /// Runs `task` once, soon. The context is that of the flags; `ENOMEM` when there is no memory.
-    pub(crate) fn spawn(&self, flags: Flags, task: impl FnOnce() + Send + 'static) -> Result {
-        Ok(self.0.queue().try_spawn(flags, task)?)
-    }
-
-    /// Queues `item`. Any context. Gives it back when it is already queued.
-    #[inline]
-    pub(crate) fn enqueue<W, const ID: u64>(&self, item: W) -> W::EnqueueOutput
-    where
-        W: RawWorkItem<ID> + Send + 'static,
-    {
-        self.0.queue().enqueue(item)
-    }
-
-    /// Waits until everything queued before the call has run. Process context.
-    pub(crate) fn flush(&self) {
-        self.0.flush();
     }
 }
 

@@ -28,6 +28,14 @@ use kernel::sync::atomic::{
 
 use crate::bindings;
 
+#[cfg(ndk_kunit)]
+pub(crate) use super::tests::memory::{
+    test_memory,
+    test_part,
+    test_sge,
+    test_span, //
+};
+
 /// A range of kernel memory that a consumer vouches for.
 ///
 /// # Invariants
@@ -301,7 +309,8 @@ impl Run<'_> {
     #[cfg(ndk_kunit)]
     pub(crate) fn read(&self, to: &mut [u8]) -> usize {
         let len = self.len.min(to.len());
-        // SAFETY: As in `write`.
+        // SAFETY: The range is valid for `len` bytes (type invariants), and `to` is no memory of a
+        // consumer's.
         unsafe { core::ptr::copy_nonoverlapping(self.addr as *const u8, to.as_mut_ptr(), len) };
         len
     }
@@ -335,34 +344,6 @@ impl Run<'_> {
 pub(crate) fn is_memory(addr: u64, len: u32) -> bool {
     // SAFETY: The function looks the address up in the memory map and does not follow it.
     unsafe { bindings::ndk_is_direct_mapped(addr, u64::from(len)) }
-}
-
-/// The bytes of a test's own array, which the test keeps alive as long as it uses the span.
-#[cfg(ndk_kunit)]
-pub(crate) fn test_span(bytes: &mut [u8]) -> Span {
-    // SAFETY: Test code only: the caller keeps the array.
-    unsafe { Span::new(bytes.as_mut_ptr() as usize, bytes.len()) }
-}
-
-/// All memory, for a test, which names its own arrays only.
-#[cfg(ndk_kunit)]
-pub(crate) fn test_memory() -> AllMemory {
-    // SAFETY: Test code only: the tests name live arrays of theirs, or addresses to be refused.
-    unsafe { AllMemory::new() }
-}
-
-/// An element of a test's own, which keeps the array alive until the request has ended.
-#[cfg(ndk_kunit)]
-pub(crate) const fn test_sge(addr: u64, len: u32, key: u32) -> Sge {
-    // SAFETY: Test code only: the caller keeps the array, or the address is one to be refused.
-    unsafe { Sge::new(addr, len, key) }
-}
-
-/// A span of its own over bytes of a test's array, on the same condition.
-#[cfg(ndk_kunit)]
-pub(crate) fn test_part(run: Run<'_>) -> Span {
-    // SAFETY: Test code only: the caller keeps the array.
-    unsafe { Span::new(run.addr(), run.len()) }
 }
 
 #[cfg(ndk_kunit)]

@@ -2,6 +2,11 @@
 
 //! What the tests beside [`Gate`] and [`Global`] leave open.
 
+pub(crate) mod fault;
+pub(crate) mod memory;
+pub(crate) mod speed;
+pub(crate) mod warning;
+
 use kernel::{
     impl_has_work,
     new_work,
@@ -19,7 +24,7 @@ use kernel::{
     }, //
 };
 
-use super::{
+use crate::sys::{
     event::Event,
     gate::{
         Gate,

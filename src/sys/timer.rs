@@ -53,8 +53,14 @@ pub(crate) struct Timer<T: Expires> {
 
 // SAFETY: The functions of `timer_list` lock internally; `T` is `Send` and `Sync`.
 unsafe impl<T: Expires> Send for Timer<T> {}
-// SAFETY: As above.
+// SAFETY: The functions of `timer_list` lock internally; `T` is `Send` and `Sync`.
 unsafe impl<T: Expires> Sync for Timer<T> {}
+
+/// Returns true if `field` is one of `owner`.
+pub(super) fn is_within<F, T>(field: &F, owner: &Arc<T>) -> bool {
+    let start = ptr::from_ref::<T>(owner).addr();
+    ptr::from_ref(field).addr().wrapping_sub(start) < size_of::<T>()
+}
 
 impl<T: Expires> Timer<T> {
     /// Makes a timer that is not armed.
@@ -82,7 +88,7 @@ impl<T: Expires> Timer<T> {
     /// `owner` must be the object this timer is a field of; with any other the
     /// call warns and does nothing. Any context, also with locks held.
     pub(crate) fn arm(&self, owner: &Arc<T>, ms: u32) {
-        if kernel::warn_on!(!self.is_within(owner)) {
+        if kernel::warn_on!(!is_within(self, owner)) {
             return;
         }
         let reference = Arc::into_raw(owner.clone()).cast_mut();
@@ -104,16 +110,6 @@ impl<T: Expires> Timer<T> {
     pub(crate) fn cancel(&self) -> bool {
         // SAFETY: The timer was initialised by `new`.
         let was_pending = unsafe { bindings::timer_delete(self.timer.get()) } != 0;
-        self.release(was_pending)
-    }
-
-    fn is_within(&self, owner: &Arc<T>) -> bool {
-        let start = ptr::from_ref::<T>(owner).addr();
-        let here = ptr::from_ref(self).addr();
-        here.wrapping_sub(start) < size_of::<T>()
-    }
-
-    fn release(&self, was_pending: bool) -> bool {
         if was_pending {
             // SAFETY: By the invariant a pending timer owns a reference to `owner`, and taking it
             // off the queue gave that reference to us.

@@ -13,6 +13,7 @@ use kernel::{
 };
 
 use super::{
+    qp::Qp,
     Verbs,
     CONTEXT, //
 };
@@ -37,11 +38,11 @@ use crate::{
     },
     rdma::{
         CmId,
-        CmReply,
-        CmRequest,
+        CmInfo,
+        CmOperations,
         ConnParams,
         Device,
-        Qp,
+        ListenerOperations,
         RequestId, //
     },
     sys::netdev::NetDev, //
@@ -59,16 +60,15 @@ struct Events {
 
 impl ConnectionEvents for Events {
     fn reply(&self, answer: Result<ReadLimits, Status>, private_data: &[u8]) -> Result {
-        let limits = answer.unwrap_or_default();
-        let event = CmReply {
-            status: answer.map(|_| ()).map_err(errno),
+        let info = CmInfo {
             local: self.local,
             remote: self.remote,
             ird: narrow(answer.map_or(0, |_| self.inbound)),
-            ord: narrow(limits.outbound),
+            ord: narrow(answer.unwrap_or_default().outbound),
             private_data,
         };
-        self.id.connect_reply(&event)
+        self.id
+            .connect_reply(answer.map(|_| ()).map_err(errno), &info)
     }
 
     fn established(&self, limits: ReadLimits) {
@@ -103,90 +103,71 @@ fn limits(params: &ConnParams<'_>) -> ReadLimits {
     }
 }
 
-/// Asks for a connection; the answer comes as an event, always.
-pub(super) fn connect(id: CmId<Verbs>, qp: &Qp<Verbs>, params: &ConnParams<'_>) -> Result {
-    let local = id.mapped_local().or_else(|| id.local()).ok_or(EINVAL)?;
-    let remote = id.mapped_remote().or_else(|| id.remote()).ok_or(EINVAL)?;
-    let device = qp.device();
-    if qp.has_asked() {
-        return Err(EINVAL);
+impl CmOperations<Verbs> for Qp {
+    /// Asks for a connection; the answer comes as an event, always.
+    fn connect(&self, id: CmId<Verbs>, params: &ConnParams<'_>) -> Result {
+        let (local, remote) = (id.local()?, id.remote()?);
+        let device = self.device();
+        if self.has_asked() {
+            return Err(EINVAL);
+        }
+        let netdev = device.netdev().ok_or(ENETDOWN)?;
+        let mut private_data = KVec::new();
+        private_data.extend_from_slice(params.private_data, GFP_KERNEL)?;
+        let limits = limits(params);
+        let events = Events {
+            id,
+            local,
+            remote,
+            inbound: limits.inbound,
+        };
+        let events = Arc::new(events, GFP_KERNEL)?;
+        let offer = device.cm().make_offer(ConnectParams {
+            net: device.net(),
+            local,
+            remote,
+            remote_is_here: netdev.is_local_addr(remote.ip()),
+            qp: self.engine().clone(),
+            limits,
+            private_data,
+            events,
+            confirms: false,
+            waits: true,
+        })?;
+        // The queue pair can take it back from here on, and so before it can be answered.
+        self.set_offer(offer.number());
+        device.cm().submit(&offer);
+        Ok(())
     }
-    let netdev = device.netdev().ok_or(ENETDOWN)?;
-    let mut private_data = KVec::new();
-    private_data.extend_from_slice(params.private_data, GFP_KERNEL)?;
-    let limits = limits(params);
-    let events = Events {
-        id,
-        local,
-        remote,
-        inbound: limits.inbound,
-    };
-    let events = Arc::new(events, GFP_KERNEL)?;
-    let offer = device.cm().make_offer(ConnectParams {
-        net: device.net(),
-        local,
-        remote,
-        remote_is_here: netdev.is_local_addr(remote.ip()),
-        qp: qp.engine().clone(),
-        limits,
-        private_data,
-        events,
-        confirms: false,
-        waits: true,
-    })?;
-    // The queue pair can take it back from here on, and so before it can be answered.
-    qp.set_offer(offer.number());
-    device.cm().submit(&offer);
-    Ok(())
-}
 
-/// Accepts a request with a queue pair.
-pub(super) fn accept(
-    id: CmId<Verbs>,
-    qp: &Qp<Verbs>,
-    request: RequestId,
-    params: &ConnParams<'_>,
-) -> Result {
-    let cm = qp.device().cm();
-    let offer = cm.request(request.number()).ok_or(ECONNABORTED)?;
-    if qp.device().net() != offer.net() {
-        // The connection manager has taken a device of the listener's namespace, where the address
-        // is another one.
-        let _ = cm.pass_on(&offer, request.number(), Status::Refused);
-        return Err(ECONNABORTED);
+    fn accept(&self, id: CmId<Verbs>, request: RequestId, params: &ConnParams<'_>) -> Result {
+        let cm = self.device().cm();
+        let offer = cm.request(request.number()).ok_or(ECONNABORTED)?;
+        if self.device().net() != offer.net() {
+            // The connection manager has taken a device of the listener's namespace, where the address
+            // is another one.
+            let _ = cm.pass_on(&offer, request.number(), Status::Refused);
+            return Err(ECONNABORTED);
+        }
+        let limits = limits(params);
+        let events = Events {
+            id,
+            local: offer.passive_addr(),
+            remote: offer.active_addr(),
+            inbound: limits.inbound,
+        };
+        let Ok(events) = Arc::new(events, GFP_KERNEL) else {
+            // The consumer cannot answer any more: the request is no longer known above.
+            let _ = offer.reject(&[]);
+            return Err(ENOMEM);
+        };
+        let accepted = offer.accept(self.engine(), limits, params.private_data, events);
+        accepted.map_err(|why| match why {
+            AcceptError::Gone => ECONNABORTED,
+            AcceptError::NotReady => EINVAL,
+            AcceptError::NoMemory => ENOMEM,
+        })
     }
-    let limits = limits(params);
-    let events = Events {
-        id,
-        local: offer.passive_addr(),
-        remote: offer.active_addr(),
-        inbound: limits.inbound,
-    };
-    let Ok(events) = Arc::new(events, GFP_KERNEL) else {
-        // The consumer cannot answer any more: the request is no longer known above.
-        let _ = offer.reject(&[]);
-        return Err(ENOMEM);
-    };
-    let accepted = offer.accept(qp.engine(), limits, params.private_data, events);
-    accepted.map_err(|why| match why {
-        AcceptError::Gone => ECONNABORTED,
-        AcceptError::NotReady => EINVAL,
-        AcceptError::NoMemory => ENOMEM,
-    })
-}
-
-/// Turns a request away, with words for the peer; or passes it on, if the connection manager does
-/// not tell its consumer of it: the address is not one of the consumer's namespace.
-pub(super) fn reject(id: &CmId<Verbs>, request: RequestId, private_data: &[u8]) -> Result {
-    let context = CONTEXT.get().ok_or(ENODEV)?;
-    let cm = &context.cm;
-    let offer = cm.request(request.number()).ok_or(ECONNABORTED)?;
-    let consumer = offer.consumer(request.number()).ok_or(ECONNABORTED)?;
-    let rejected = match private_data.is_empty() && consumer == id.client() {
-        true => cm.pass_on(&offer, request.number(), Status::Refused),
-        false => offer.reject(private_data),
-    };
-    rejected.map_err(|Gone| ECONNABORTED)
 }
 
 /// A listening `iw_cm_id`.
@@ -203,7 +184,7 @@ struct Requests {
 impl ListenerEvents for Requests {
     fn request(&self, offer: Arc<ConnectRequest>) -> Result {
         let limits = offer.limits();
-        let event = CmRequest {
+        let info = CmInfo {
             local: offer.passive_addr(),
             remote: offer.active_addr(),
             ird: narrow(limits.inbound),
@@ -211,7 +192,7 @@ impl ListenerEvents for Requests {
             private_data: offer.private_data(),
         };
         let number = offer.request().ok_or(ECONNABORTED)?;
-        self.id.connect_request(&event, RequestId::new(number))
+        self.id.connect_request(&info, RequestId::new(number))
     }
 
     fn turned_away(&self) {
@@ -243,32 +224,46 @@ impl ListenerEvents for Requests {
     }
 }
 
-/// Begins to listen at the id's address; `EADDRINUSE` when somebody does already at the same one,
-/// but for those that the connection manager listens at for several namespaces.
-pub(super) fn listen(device: &Device<Verbs>, id: CmId<Verbs>) -> Result<Arc<Listening>> {
-    let at = id.mapped_local().or_else(|| id.local()).ok_or(EINVAL)?;
-    let device = device.device().clone();
-    let cm = device.cm().clone();
-    let net = device.net();
-    let events = KBox::new(Requests { id, device }, GFP_KERNEL)?;
-    let listener = cm.listen(net, at, events);
-    let listener = listener.map_err(|why| match why {
-        ListenError::InUse => EADDRINUSE,
-        ListenError::NoMemory => ENOMEM,
-    })?;
-    // Dropping it ends listening, so nothing is left behind when there is no memory.
-    Ok(Arc::new(Listening { cm, listener }, GFP_KERNEL)?)
+impl ListenerOperations<Verbs> for Listening {
+    /// Begins to listen at the id's address; `EADDRINUSE` when somebody does already at the same
+    /// one, but for those that the connection manager listens at for several namespaces.
+    fn create(device: &Device<Verbs>, id: CmId<Verbs>, _backlog: u32) -> Result<Arc<Self>> {
+        let at = id.local()?;
+        let device = device.device().clone();
+        let cm = device.cm().clone();
+        let net = device.net();
+        let events = KBox::new(Requests { id, device }, GFP_KERNEL)?;
+        let listener = cm.listen(net, at, events);
+        let listener = listener.map_err(|why| match why {
+            ListenError::InUse => EADDRINUSE,
+            ListenError::NoMemory => ENOMEM,
+        })?;
+        // Dropping it ends listening, so nothing is left behind when there is no memory.
+        Ok(Arc::new(Self { cm, listener }, GFP_KERNEL)?)
+    }
+
+    fn destroy(&self) -> Result {
+        self.cm.unlisten(&self.listener);
+        Ok(())
+    }
+
+    /// Turns a request away, with words for the peer; or passes it on, if the connection manager
+    /// does not tell its consumer of it: the address is not one of the consumer's namespace.
+    fn reject(id: &CmId<Verbs>, request: RequestId, private_data: &[u8]) -> Result {
+        let context = CONTEXT.get().ok_or(ENODEV)?;
+        let cm = &context.cm;
+        let offer = cm.request(request.number()).ok_or(ECONNABORTED)?;
+        let consumer = offer.consumer(request.number()).ok_or(ECONNABORTED)?;
+        let rejected = match private_data.is_empty() && consumer == id.client() {
+            true => cm.pass_on(&offer, request.number(), Status::Refused),
+            false => offer.reject(private_data),
+        };
+        rejected.map_err(|Gone| ECONNABORTED)
+    }
 }
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        self.end();
-    }
-}
-
-impl Listening {
-    /// Ends listening: no request is notified after this.
-    pub(super) fn end(&self) {
         self.cm.unlisten(&self.listener);
     }
 }

@@ -27,8 +27,8 @@ use crate::{
         }, //
     },
     rdma::{
-        CqCreated,
         CqInit,
+        CqOperations,
         CqUpcall,
         Device,
         Notify,
@@ -63,54 +63,49 @@ impl CqEvents for Handler {
     }
 }
 
-/// Makes a queue that holds what was asked for, and calls back on the CPU of its vector.
-pub(super) fn create(
-    device: &Device<Verbs>,
-    init: &CqInit,
-    upcall: CqUpcall,
-) -> Result<CqCreated<Cq>> {
-    if init.entries == 0 || init.entries > MAX_CQ_ENTRIES {
-        return Err(EINVAL);
-    }
-    let polled = init.polled;
-    let events = KBox::new(Handler { upcall, polled }, GFP_KERNEL)?;
-    let engine = device.device().clone();
-    let cpu = device.processor_of(init.comp_vector);
-    let queue = CompletionQueue::new(engine, init.entries, cpu, events)?;
-    Ok(CqCreated {
-        entries: queue.depth(),
-        payload: Cq(queue),
-    })
-}
-
 impl Cq {
     /// The engine's queue.
     pub(super) fn engine(&self) -> &Arc<CompletionQueue> {
         &self.0
     }
+}
 
-    /// Sets the moderation of calls, which a new queue has none of.
-    pub(super) fn moderate(&self, count: u16, period_us: u16) -> Result {
+impl CqOperations<Verbs> for Cq {
+    /// Makes a queue that calls back on the CPU of its vector, without moderation.
+    fn create(device: &Device<Verbs>, init: &CqInit, upcall: CqUpcall) -> Result<(Self, u32)> {
+        if init.entries == 0 || init.entries > MAX_CQ_ENTRIES {
+            return Err(EINVAL);
+        }
+        let polled = init.polled;
+        let events = KBox::new(Handler { upcall, polled }, GFP_KERNEL)?;
+        let engine = device.device().clone();
+        let cpu = device.processor_of(init.comp_vector);
+        let queue = CompletionQueue::new(engine, init.entries, cpu, events)?;
+        let depth = queue.depth();
+        Ok((Self(queue), depth))
+    }
+
+    fn modify(&self, count: u16, period_us: u16) -> Result {
         let moderated = self.0.moderate(u32::from(period_us), u32::from(count));
         moderated.map_err(|Contradiction| EINVAL)
     }
 
-    pub(super) fn end_calls(&self) {
+    fn pre_destroy(&self) {
         self.0.end_calls();
     }
 
-    pub(super) fn close(&self) {
+    fn destroy(&self) {
         self.0.close();
     }
 
-    pub(super) fn poll(&self, out: &mut WcWriter<'_>) {
+    fn poll(&self, out: &mut WcWriter<'_>) {
         self.0.poll(out.room(), |entry| {
             // `poll` takes no more entries than there is room for.
             let _ = out.push(&wc(&entry));
         });
     }
 
-    pub(super) fn arm(&self, notify: &Notify) -> bool {
+    fn req_notify(&self, notify: Notify) -> bool {
         let arm = match notify.solicited_only {
             true => Arm::Solicited,
             false => Arm::Any,

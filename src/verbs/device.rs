@@ -30,7 +30,10 @@ use crate::{
             MAX_REGIONS, //
         }, //
     },
-    rdma::DeviceAttributes,
+    rdma::{
+        DeviceAttributes,
+        DeviceOperations, //
+    },
     sys::{
         cpu,
         netdev::{
@@ -48,20 +51,64 @@ pub(crate) struct VerbsDevice {
     vectors: KVec<u32>,
 }
 
-/// Makes the engine's side of a new device.
-pub(super) fn open(name: &CStr, netdev: &NetDev) -> Result<VerbsDevice> {
-    let context: Arc<Context> = CONTEXT.get().ok_or(ENODEV)?;
-    let (host, cm) = (context.host.clone(), context.cm.clone());
-    let net = netdev.net_cookie();
-    let device = RdmaDevice::new(host, cm, name, net, Some(netdev.clone()))?;
-    let devices = context.devices.clone();
-    let vectors = cpu::spread(comp_vectors())?;
-    devices.add(device.clone())?;
-    Ok(VerbsDevice {
-        device,
-        devices,
-        vectors,
-    })
+impl DeviceOperations for VerbsDevice {
+    fn open(name: &CStr, netdev: &NetDev) -> Result<Self> {
+        let context: Arc<Context> = CONTEXT.get().ok_or(ENODEV)?;
+        let (host, cm) = (context.host.clone(), context.cm.clone());
+        let net = netdev.net_cookie();
+        let device = RdmaDevice::new(host, cm, name, net, Some(netdev.clone()))?;
+        let devices = context.devices.clone();
+        let vectors = cpu::spread(cpu::count_possible())?;
+        devices.add(device.clone())?;
+        Ok(Self {
+            device,
+            devices,
+            vectors,
+        })
+    }
+
+    /// Limits that leave every consumer in the kernel its full function.
+    fn attributes(&self) -> DeviceAttributes {
+        // CAST: far below 2^32.
+        let regions = MAX_REGIONS as u32;
+        DeviceAttributes {
+            fw_ver: 1,
+            max_mr_size: u64::MAX,
+            page_size_cap: !0xFFF,
+            max_qp: 1 << 16,
+            max_qp_wr: MAX_REQUESTS,
+            max_send_sge: MAX_SGES,
+            max_recv_sge: MAX_SGES,
+            max_sge_rd: MAX_READ_SGES,
+            max_cq: 1 << 16,
+            max_cqe: MAX_CQ_ENTRIES,
+            max_mr: regions,
+            max_pd: 1 << 16,
+            max_rd_atomic: MAX_READS,
+            max_init_rd_atomic: MAX_READS,
+            atomic: true,
+            max_srq: 1 << 16,
+            max_srq_wr: MAX_REQUESTS,
+            max_srq_sge: MAX_SGES,
+            max_fast_reg_pages: MAX_PIECES,
+            // One a processor.
+            comp_vectors: cpu::count_possible(),
+            local_dma_lkey: Some(Token::LOCAL_MEMORY.raw()),
+            sg_gaps: true,
+        }
+    }
+
+    fn read_counters(&self, values: &mut [u64]) {
+        for (index, value) in values.iter_mut().enumerate() {
+            *value = self.device.counted(index);
+        }
+    }
+
+    fn netdev_event(&self, event: NetDevEvent) {
+        if event == NetDevEvent::Unregister {
+            self.device.forget_netdev();
+        }
+    }
 }
 
 impl VerbsDevice {
@@ -77,18 +124,6 @@ impl VerbsDevice {
         // CAST: widening.
         self.vectors.get(vector as usize).copied().unwrap_or(0)
     }
-
-    pub(super) fn read_counters(&self, values: &mut [u64]) {
-        for (index, value) in values.iter_mut().enumerate() {
-            *value = self.device.counted(index);
-        }
-    }
-
-    pub(super) fn netdev_event(&self, event: NetDevEvent) {
-        if event == NetDevEvent::Unregister {
-            self.device.forget_netdev();
-        }
-    }
 }
 
 /// The device goes, and the verbs consumers have left it; the other faces' users follow.
@@ -96,43 +131,5 @@ impl Drop for VerbsDevice {
     fn drop(&mut self) {
         self.devices.remove(&self.device);
         self.device.shut();
-    }
-}
-
-/// One vector a processor.
-fn comp_vectors() -> u32 {
-    cpu::count_possible()
-}
-
-/// Limits that leave every consumer in the kernel its full function.
-pub(super) fn attributes() -> DeviceAttributes {
-    // CAST: far below 2^32.
-    let regions = MAX_REGIONS as u32;
-    DeviceAttributes {
-        fw_ver: 1,
-        vendor_id: 0,
-        vendor_part_id: 0,
-        hw_ver: 0,
-        max_mr_size: u64::MAX,
-        page_size_cap: !0xFFF,
-        max_qp: 1 << 16,
-        max_qp_wr: MAX_REQUESTS,
-        max_send_sge: MAX_SGES,
-        max_recv_sge: MAX_SGES,
-        max_sge_rd: MAX_READ_SGES,
-        max_cq: 1 << 16,
-        max_cqe: MAX_CQ_ENTRIES,
-        max_mr: regions,
-        max_pd: 1 << 16,
-        max_rd_atomic: MAX_READS,
-        max_init_rd_atomic: MAX_READS,
-        atomic: true,
-        max_srq: 1 << 16,
-        max_srq_wr: MAX_REQUESTS,
-        max_srq_sge: MAX_SGES,
-        max_fast_reg_pages: MAX_PIECES,
-        comp_vectors: comp_vectors(),
-        local_dma_lkey: Some(Token::LOCAL_MEMORY.raw()),
-        sg_gaps: true,
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Regions: what a consumer registers, and how it names it.
+//! Domains and regions: what a consumer registers, and how it names it.
 
 use kernel::{
     prelude::*,
@@ -21,10 +21,12 @@ use crate::{
     },
     rdma::{
         Access,
+        AccessFlag,
+        Device,
         Extents,
-        MrCreated,
-        MrKind,
-        Pd, //
+        MrOperations,
+        Pd,
+        PdOperations, //
     },
     sys::span::AllMemory, //
 };
@@ -36,24 +38,54 @@ pub(crate) struct Region {
 }
 
 impl Region {
-    fn created(domain: &Arc<Domain>, token: Token) -> MrCreated<Self> {
-        MrCreated {
-            payload: Self {
-                domain: domain.clone(),
-                index: token.index(),
-            },
-            lkey: token.raw(),
-            rkey: token.raw(),
-        }
+    fn new(domain: &Arc<Domain>, token: Token) -> (Self, u32) {
+        let region = Self {
+            domain: domain.clone(),
+            index: token.index(),
+        };
+        (region, token.raw())
     }
 
     /// The place of the region in the memory table.
     pub(super) fn index(&self) -> u32 {
         self.index
     }
+}
 
-    /// Stages a mapping. What is registered now stays as it is.
-    pub(super) fn map(&self, extents: &mut Extents<'_>) -> Result {
+impl PdOperations<Verbs> for Arc<Domain> {
+    fn alloc(device: &Device<Verbs>) -> Result<Self> {
+        Domain::new(device.device().clone(), GFP_KERNEL)
+    }
+}
+
+impl MrOperations<Verbs> for Region {
+    /// A region of all memory (`IB_PD_UNSAFE_GLOBAL_RKEY`); it grants what `access` says, no more.
+    fn get_dma(pd: &Pd<Verbs>, access: Access, memory: AllMemory) -> Result<(Self, u32)> {
+        let spans = SpanList::all(memory);
+        let terms = RegAttr {
+            domain: pd.id(),
+            // The core asks for remote rights alone (its local key needs no region), and grants no
+            // local use by them.
+            rights: rights_of(access),
+            base: 0,
+            len: spans.len(),
+            binding: None,
+        };
+        let token = pd.device().regions().add_fixed(spans, terms)?;
+        Ok(Self::new(pd, token))
+    }
+
+    /// Gaps between the pieces are no matter to the engine.
+    fn alloc(pd: &Pd<Verbs>, pieces: u32) -> Result<(Self, u32)> {
+        if pieces == 0 || pieces > MAX_PIECES {
+            return Err(EINVAL);
+        }
+        // CAST: widening.
+        let token = pd.device().regions().add_fast(pd.id(), pieces as usize)?;
+        Ok(Self::new(pd, token))
+    }
+
+    fn map_sg(&self, extents: &mut Extents<'_>) -> Result {
         let regions = self.domain.device().regions();
         let staged = regions.stage(self.index, |list| {
             let mut all = Ok(());
@@ -66,44 +98,24 @@ impl Region {
     }
 
     /// Removes the region when the last access is over.
-    pub(super) fn remove(&self) {
+    fn dereg(&self) {
         self.domain.device().regions().remove(self.index);
     }
-}
-
-/// A region of all memory (`IB_PD_UNSAFE_GLOBAL_RKEY`); it grants what `access` says, no more.
-pub(super) fn all(pd: &Pd<Verbs>, access: Access, memory: AllMemory) -> Result<MrCreated<Region>> {
-    let spans = SpanList::all(memory);
-    let terms = RegAttr {
-        domain: pd.id(),
-        // The core asks for remote rights alone (its local key needs no region), and grants no
-        // local use by them.
-        rights: rights_of(access),
-        base: 0,
-        len: spans.len(),
-        binding: None,
-    };
-    let token = pd.device().regions().add_fixed(spans, terms)?;
-    Ok(Region::created(pd, token))
-}
-
-/// A region for fast registration. Gaps between the pieces are no matter to the engine.
-pub(super) fn fast(pd: &Pd<Verbs>, _kind: MrKind, pieces: u32) -> Result<MrCreated<Region>> {
-    if pieces == 0 || pieces > MAX_PIECES {
-        return Err(EINVAL);
-    }
-    // CAST: widening.
-    let token = pd.device().regions().add_fast(pd.id(), pieces as usize)?;
-    Ok(Region::created(pd, token))
 }
 
 /// The engine's rights for verbs access flags.
 pub(super) fn rights_of(access: Access) -> Rights {
     let set = [
-        (access.local_write(), Rights::LOCAL_WRITE),
-        (access.remote_read(), Rights::REMOTE_READ),
-        (access.remote_write(), Rights::REMOTE_WRITE),
-        (access.remote_atomic(), Rights::REMOTE_ATOMIC),
+        (access.contains(AccessFlag::LocalWrite), Rights::LOCAL_WRITE),
+        (access.contains(AccessFlag::RemoteRead), Rights::REMOTE_READ),
+        (
+            access.contains(AccessFlag::RemoteWrite),
+            Rights::REMOTE_WRITE,
+        ),
+        (
+            access.contains(AccessFlag::RemoteAtomic),
+            Rights::REMOTE_ATOMIC,
+        ),
     ];
     set.into_iter()
         .filter(|(set, _)| *set)
@@ -114,7 +126,7 @@ pub(super) fn rights_of(access: Access) -> Rights {
 /// zero, which only memory windows could.
 pub(super) fn rights(access: Access) -> Result<Rights> {
     let rights = rights_of(access);
-    match rights.is_consistent() && !access.zero_based() {
+    match rights.is_consistent() && !access.contains(AccessFlag::ZeroBased) {
         true => Ok(rights),
         false => Err(EINVAL),
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Queue pairs and shared receive queues; work requests to the engine's.
+//! Queue pairs; work requests to the engine's.
 
 use core::num::NonZeroUsize;
 
@@ -43,10 +43,6 @@ use crate::{
             QpParams,
             QueuePair, //
         },
-        srq::{
-            SharedReceive,
-            SrqEvents, //
-        },
         work::{
             Extra,
             Flags,
@@ -58,25 +54,20 @@ use crate::{
         self,
         Access,
         Device,
-        Pd,
         QpAttributes,
         QpCaps,
         QpChange,
-        QpCreated,
-        QpEvent,
         QpInit,
+        QpOperations,
         QpState,
         QpUpcall,
         RecvChain,
         RegMr,
         SendChain,
+        SendFlag,
         SendFlags,
         SendOp,
-        SendRequest,
-        SrqAttributes,
-        SrqChange,
-        SrqCreated,
-        SrqUpcall, //
+        SendRequest, //
     }, //
 };
 
@@ -92,6 +83,7 @@ pub(crate) struct Qp {
 }
 
 /// What changes seldom.
+#[derive(Default)]
 struct Control {
     access: Access,
     /// Reads that this side may serve at once, and have outstanding at once.
@@ -101,49 +93,14 @@ struct Control {
     offer: Option<NonZeroUsize>,
 }
 
-struct Handler(QpUpcall);
-
-impl QpEvents for Handler {
+impl QpEvents for QpUpcall {
     fn last_receive_reached(&self) {
-        self.0.event(QpEvent::LastWqeReached);
+        self.last_wqe_reached();
     }
 
     fn broken(&self) {
-        self.0.event(QpEvent::Fatal);
+        self.fatal();
     }
-}
-
-/// Makes a queue pair; sizes above the device's limits are `EINVAL`.
-pub(super) fn create(device: &Device<Verbs>, init: &QpInit<'_, Verbs>) -> Result<QpCreated<Qp>> {
-    let caps = check_caps(&init.caps)?;
-    let parts = QpParams {
-        number: init.qpn,
-        domain: (**init.pd).clone(),
-        send_cq: init.send_cq.engine().clone(),
-        receive_cq: init.recv_cq.engine().clone(),
-        shared: init.srq.map(|srq| (**srq).clone()),
-        events: KBox::new(Handler(init.upcall.clone()), GFP_KERNEL)?,
-        cookie: init.cookie.into_raw(),
-        flush_on_disconnect: true,
-    };
-    let control = Control {
-        access: Access::default(),
-        inbound: 0,
-        outbound: 0,
-        offer: None,
-    };
-    let control = KBox::pin_init(new_spinlock_irq!(control), GFP_KERNEL)?;
-    // Last: what it joins it leaves only when it is destroyed.
-    let engine = QueuePair::new(parts, caps)?;
-    Ok(QpCreated {
-        caps: granted(engine.caps()),
-        payload: Qp {
-            engine,
-            device: device.device().clone(),
-            signal_all: init.signal_all,
-            control,
-        },
-    })
 }
 
 fn check_caps(caps: &QpCaps) -> Result<Caps> {
@@ -197,8 +154,58 @@ impl Qp {
         self.control.lock().offer = Some(number);
     }
 
+    /// Posts so much of a chain as may be posted without a break; returns true if that was the
+    /// rest.
+    fn post_some(
+        &self,
+        posting: &mut Posting<'_>,
+        chain: &mut SendChain<'_, Verbs>,
+    ) -> Result<bool> {
+        for _ in 0..POSTED_AT_ONCE {
+            let Some(request) = chain.next()? else {
+                return Ok(true);
+            };
+            let work = work(&request)?;
+            let flags = flags(&request.flags, self.signal_all);
+            let sges = request.sges.iter().map(rdma::Sge::posted);
+            // What has no memory of its own ignores the list, as other providers do.
+            let count = if work.is_local() { 0 } else { sges.len() };
+            let posted = posting.post(request.wr_id, work, flags, sges.take(count));
+            posted.map_err(errno)?;
+        }
+        Ok(false)
+    }
+}
+
+impl QpOperations<Verbs> for Qp {
+    /// Makes a queue pair; sizes above the device's limits are `EINVAL`.
+    fn create(device: &Device<Verbs>, init: &QpInit<'_, Verbs>) -> Result<(Self, QpCaps)> {
+        let caps = check_caps(&init.caps)?;
+        let parts = QpParams {
+            number: init.qpn,
+            domain: (**init.pd).clone(),
+            send_cq: init.send_cq.engine().clone(),
+            receive_cq: init.recv_cq.engine().clone(),
+            shared: init.srq.map(|srq| (**srq).clone()),
+            events: KBox::new(init.upcall.clone(), GFP_KERNEL)?,
+            cookie: init.cookie.into_raw(),
+            flush_on_disconnect: true,
+        };
+        let control = KBox::pin_init(new_spinlock_irq!(Control::default()), GFP_KERNEL)?;
+        // Last: what it joins it leaves only when it is destroyed.
+        let engine = QueuePair::new(parts, caps)?;
+        let caps = granted(engine.caps());
+        let qp = Self {
+            engine,
+            device: device.device().clone(),
+            signal_all: init.signal_all,
+            control,
+        };
+        Ok((qp, caps))
+    }
+
     /// `ib_modify_qp` as the iWARP connection manager and `ib_drain_qp` use it.
-    pub(super) fn modify(&self, change: &QpChange) -> Result {
+    fn modify(&self, change: &QpChange) -> Result {
         if let Some(access) = change.access {
             self.engine.set_peer_rights(peer_rights(access));
             self.control.lock().access = access;
@@ -227,7 +234,7 @@ impl Qp {
         }
     }
 
-    pub(super) fn query(&self) -> QpAttributes {
+    fn query(&self) -> QpAttributes {
         let state = match self.engine.state() {
             State::Reset => QpState::Reset,
             State::Init => QpState::Init,
@@ -247,7 +254,7 @@ impl Qp {
     }
 
     /// Ends everything; the connection manager is notified before this returns.
-    pub(super) fn destroy(&self) {
+    fn destroy(&self) {
         let number = self.control.lock().offer.take();
         if let Some(offer) = number.and_then(|n| self.device.cm().offer(n)) {
             offer.abandon();
@@ -256,7 +263,7 @@ impl Qp {
     }
 
     /// Posts a chain; what came before the request that fails stays posted, and is started.
-    pub(super) fn post_send(&self, chain: &mut SendChain<'_, Verbs>) -> Result {
+    fn post_send(&self, chain: &mut SendChain<'_, Verbs>) -> Result {
         loop {
             let mut posting = self.engine.posting();
             let posted = self.post_some(&mut posting, chain);
@@ -267,29 +274,7 @@ impl Qp {
         }
     }
 
-    /// Posts so much of a chain as may be posted without a break; returns true if that was the
-    /// rest.
-    fn post_some(
-        &self,
-        posting: &mut Posting<'_>,
-        chain: &mut SendChain<'_, Verbs>,
-    ) -> Result<bool> {
-        for _ in 0..POSTED_AT_ONCE {
-            let Some(request) = chain.next()? else {
-                return Ok(true);
-            };
-            let work = work(&request)?;
-            let flags = flags(&request.flags, self.signal_all);
-            let sges = request.sges.iter().map(rdma::Sge::posted);
-            // What has no memory of its own ignores the list, as other providers do.
-            let count = if work.is_local() { 0 } else { sges.len() };
-            let posted = posting.post(request.wr_id, work, flags, sges.take(count));
-            posted.map_err(errno)?;
-        }
-        Ok(false)
-    }
-
-    pub(super) fn post_receive(&self, chain: &mut RecvChain<'_>) -> Result {
+    fn post_recv(&self, chain: &mut RecvChain<'_>) -> Result {
         while let Some(request) = chain.next()? {
             self.engine
                 .post_receive(request.wr_id, request.sges.iter().map(rdma::Sge::posted))
@@ -304,7 +289,7 @@ fn peer_rights(access: Access) -> Rights {
     rights_of(access).with(Rights::REMOTE_ATOMIC)
 }
 
-fn errno(refused: PostError) -> Error {
+pub(super) fn errno(refused: PostError) -> Error {
     match refused {
         PostError::Full => ENOMEM,
         PostError::TooLong => EMSGSIZE,
@@ -317,10 +302,13 @@ fn errno(refused: PostError) -> Error {
 
 fn flags(flags: &SendFlags, signal_all: bool) -> Flags {
     let set = [
-        (signal_all || flags.signaled(), Flags::SIGNALED),
-        (flags.solicited(), Flags::SOLICITED),
-        (flags.fence(), Flags::READ_FENCE),
-        (flags.inline(), Flags::INLINE),
+        (
+            signal_all || flags.contains(SendFlag::Signaled),
+            Flags::SIGNALED,
+        ),
+        (flags.contains(SendFlag::Solicited), Flags::SOLICITED),
+        (flags.contains(SendFlag::Fence), Flags::READ_FENCE),
+        (flags.contains(SendFlag::Inline), Flags::INLINE),
     ];
     set.into_iter()
         .filter(|(set, _)| *set)
@@ -410,62 +398,6 @@ fn register(reg: &RegMr<'_, Verbs>) -> Result<Work> {
         rights: rights(reg.access)?,
         staged: None,
     })
-}
-
-struct SrqHandler(SrqUpcall);
-
-impl SrqEvents for SrqHandler {
-    fn limit_reached(&self) {
-        self.0.limit_reached();
-    }
-}
-
-/// Makes a shared receive queue; sizes above the device's limits are `EINVAL`.
-pub(super) fn create_srq(
-    pd: &Pd<Verbs>,
-    wanted: &SrqAttributes,
-    upcall: SrqUpcall,
-) -> Result<SrqCreated<Arc<SharedReceive>>> {
-    if wanted.max_wr == 0 || wanted.max_wr > MAX_REQUESTS || wanted.max_sge > MAX_SGES {
-        return Err(EINVAL);
-    }
-    let events = KBox::new(SrqHandler(upcall), GFP_KERNEL)?;
-    if wanted.limit > wanted.max_wr {
-        return Err(EINVAL);
-    }
-    let srq = SharedReceive::new((**pd).clone(), wanted.max_wr, wanted.max_sge, events)?;
-    srq.preset_limit(wanted.limit);
-    Ok(SrqCreated {
-        granted: query_srq(&srq),
-        payload: srq,
-    })
-}
-
-/// Arms the limit. Resizing is not supported (`EOPNOTSUPP`).
-pub(super) fn modify_srq(srq: &Arc<SharedReceive>, change: &SrqChange) -> Result {
-    if change.max_wr.is_some() {
-        return Err(EOPNOTSUPP);
-    }
-    match change.limit {
-        Some(limit) => srq.set_limit(limit),
-        None => Ok(()),
-    }
-}
-
-pub(super) fn query_srq(srq: &Arc<SharedReceive>) -> SrqAttributes {
-    SrqAttributes {
-        max_wr: srq.depth(),
-        max_sge: srq.max_sge(),
-        limit: srq.limit(),
-    }
-}
-
-pub(super) fn post_srq_receive(srq: &Arc<SharedReceive>, chain: &mut RecvChain<'_>) -> Result {
-    while let Some(request) = chain.next()? {
-        srq.post(request.wr_id, request.sges.iter().map(rdma::Sge::posted))
-            .map_err(errno)?;
-    }
-    Ok(())
 }
 
 #[cfg(ndk_kunit)]

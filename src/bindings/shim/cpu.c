@@ -15,16 +15,6 @@
 #define NDK_TO_PERCPU(type, ptr)	((__force type __percpu *)(unsigned long)(ptr))
 #define NDK_FROM_PERCPU(ptr)		((void *)(__force unsigned long)(ptr))
 
-u32 ndk_cpu_current(void)
-{
-	return raw_smp_processor_id();
-}
-
-u32 ndk_cpu_ids(void)
-{
-	return nr_cpu_ids;
-}
-
 u32 ndk_cpu_possible(void)
 {
 	return num_possible_cpus();

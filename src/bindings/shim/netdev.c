@@ -68,26 +68,37 @@ bool ndk_netdev_is_in_init_net(const struct net_device *dev)
 	return net_eq(dev_net(dev), &init_net);
 }
 
-bool ndk_netdev_owns_v4(struct net_device *dev, __be32 addr)
+static __be32 ndk_v4(const struct __kernel_sockaddr_storage *addr)
 {
+	return ((const struct sockaddr_in *)addr)->sin_addr.s_addr;
+}
+
+/* An IPv6 address, or NULL for any other. */
+static const struct in6_addr *ndk_v6(const struct __kernel_sockaddr_storage *addr)
+{
+	return addr->ss_family == AF_INET6 ?
+	       &((const struct sockaddr_in6 *)addr)->sin6_addr : NULL;
+}
+
+bool ndk_netdev_owns(struct net_device *dev,
+		     const struct __kernel_sockaddr_storage *addr)
+{
+	const struct in6_addr *v6 = ndk_v6(addr);
 	struct in_device *in_dev;
 	struct in_ifaddr *ifa;
 	bool found = false;
 
+	if (v6)
+		return IS_ENABLED(CONFIG_IPV6) &&
+		       ipv6_chk_addr(dev_net(dev), v6, dev, 1);
 	rcu_read_lock();
 	in_dev = __in_dev_get_rcu(dev);
 	if (in_dev) {
 		in_dev_for_each_ifa_rcu(ifa, in_dev)
-			found |= ifa->ifa_local == addr;
+			found |= ifa->ifa_local == ndk_v4(addr);
 	}
 	rcu_read_unlock();
 	return found;
-}
-
-bool ndk_netdev_owns_v6(struct net_device *dev, const struct in6_addr *addr)
-{
-	return IS_ENABLED(CONFIG_IPV6) &&
-	       ipv6_chk_addr(dev_net(dev), addr, dev, 1);
 }
 
 /* To cma_validate_port() a VLAN device and the one below it are one. */
@@ -97,45 +108,46 @@ static bool ndk_is_same_port(const struct net_device *a, const struct net_device
 	       (is_vlan_dev(b) && vlan_dev_real_dev(b) == a);
 }
 
-bool ndk_netdev_resolved_v4(struct net_device *dev, __be32 addr)
+/* The device that has the address, under RCU. */
+static struct net_device *ndk_netdev_with(struct net *net,
+					  const struct __kernel_sockaddr_storage *addr)
+{
+	const struct in6_addr *v6 = ndk_v6(addr);
+	struct net_device *dev;
+
+	if (!v6)
+		return __ip_dev_find(net, ndk_v4(addr), false);
+	if (!IS_ENABLED(CONFIG_IPV6))
+		return NULL;
+	for_each_netdev_rcu(net, dev) {
+		if (ipv6_chk_addr(net, v6, dev, 1))
+			return dev;
+	}
+	return NULL;
+}
+
+bool ndk_netdev_is_resolved_by(struct net_device *dev,
+			       const struct __kernel_sockaddr_storage *addr)
 {
 	struct net_device *found;
 	bool same;
 
 	rcu_read_lock();
-	found = __ip_dev_find(dev_net(dev), addr, false);
+	found = ndk_netdev_with(dev_net(dev), addr);
 	same = found && ndk_is_same_port(found, dev);
 	rcu_read_unlock();
 	return same;
 }
 
-bool ndk_netdev_resolved_v6(struct net_device *dev, const struct in6_addr *addr)
+bool ndk_netdev_is_local(struct net_device *dev,
+			 const struct __kernel_sockaddr_storage *addr)
 {
-	struct net_device *found;
-	bool same = false;
+	const struct in6_addr *v6 = ndk_v6(addr);
 
-	if (!IS_ENABLED(CONFIG_IPV6))
-		return false;
-	rcu_read_lock();
-	for_each_netdev_rcu(dev_net(dev), found) {
-		if (!ipv6_chk_addr(dev_net(dev), addr, found, 1))
-			continue;
-		same = ndk_is_same_port(found, dev);
-		break;
-	}
-	rcu_read_unlock();
-	return same;
-}
-
-bool ndk_netdev_local_v4(struct net_device *dev, __be32 addr)
-{
-	return inet_addr_type(dev_net(dev), addr) == RTN_LOCAL;
-}
-
-bool ndk_netdev_local_v6(struct net_device *dev, const struct in6_addr *addr)
-{
+	if (!v6)
+		return inet_addr_type(dev_net(dev), ndk_v4(addr)) == RTN_LOCAL;
 	return IS_ENABLED(CONFIG_IPV6) &&
-	       ipv6_chk_addr(dev_net(dev), addr, NULL, 0);
+	       ipv6_chk_addr(dev_net(dev), v6, NULL, 0);
 }
 
 struct net_device *ndk_netdev_of_notifier(void *info)

@@ -30,24 +30,14 @@ void ndk_bh_enable(void)
 	local_bh_enable();
 }
 
-struct workqueue_struct *ndk_wq_alloc_bh(const char *name)
+struct workqueue_struct *ndk_wq_alloc(const char *name, u32 flags)
 {
-	return alloc_workqueue("%s", WQ_BH | WQ_PERCPU, 0, name);
+	return alloc_workqueue("%s", flags, 0, name);
 }
 
 bool ndk_in_task(void)
 {
 	return in_task();
-}
-
-struct workqueue_struct *ndk_wq_alloc_percpu(const char *name)
-{
-	return alloc_workqueue("%s", WQ_PERCPU | WQ_MEM_RECLAIM, 0, name);
-}
-
-struct workqueue_struct *ndk_wq_alloc_unbound(const char *name)
-{
-	return alloc_workqueue("%s", WQ_UNBOUND | WQ_MEM_RECLAIM, 0, name);
 }
 
 /* Returns false if @work is queued already. */

@@ -21,12 +21,12 @@ pub(crate) fn mark_slow(suite: &CStr, test: &CStr) -> Result {
     to_result(unsafe { bindings::ndk_kunit_slow(suite.as_char_ptr(), test.as_char_ptr()) })
 }
 
-#[kernel::macros::kunit_tests(ndk_sys_speed)]
+#[kernel::macros::kunit_tests(ndk_sys_tests_speed)]
 mod tests {
     use super::*;
 
     #[test]
     fn it_is_too_late_when_tests_run() {
-        assert!(mark_slow(c"ndk_sys_speed", c"it_is_too_late_when_tests_run") == Err(EBUSY));
+        assert!(mark_slow(c"ndk_sys_tests_speed", c"it_is_too_late_when_tests_run") == Err(EBUSY));
     }
 }

@@ -208,7 +208,7 @@ pub(crate) fn planned_struck() -> bool {
     STRUCK.xchg(false, Full)
 }
 
-#[kernel::macros::kunit_tests(ndk_sys_fault)]
+#[kernel::macros::kunit_tests(ndk_sys_tests_fault)]
 mod tests {
     use super::*;
     use crate::sys::softirq::{

@@ -20,7 +20,7 @@ pub(crate) fn warnings_of(work: impl FnOnce()) -> Option<u32> {
     Some(unsafe { bindings::ndk_warnings_show(hidden) })
 }
 
-#[kernel::macros::kunit_tests(ndk_sys_warning)]
+#[kernel::macros::kunit_tests(ndk_sys_tests_warning)]
 mod tests {
     use super::*;
 

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! From the arguments of a trampoline to safe types, and from its result to C.
+
+use kernel::{
+    ffi::c_int,
+    prelude::*, //
+};
+
+use super::object::{
+    IbObject,
+    NewObject,
+    Object,
+    OwnedObject, //
+};
+use crate::bindings;
+
+/// What a trampoline makes of an argument.
+pub(super) trait FromC {
+    /// What C passes.
+    type C;
+
+    /// Takes the argument over.
+    ///
+    /// # Safety
+    ///
+    /// `c` was passed as [`super::table::OperationsVTable`] demands, and the result is not used when the
+    /// trampoline has returned.
+    unsafe fn from_c(c: Self::C) -> Self;
+}
+
+/// Arguments that stay as they are.
+macro_rules! same_in_c {
+    ($([$($param:ident)?] $type:ty),*) => {$(
+        impl$(<$param>)? FromC for $type {
+            type C = Self;
+
+            #[inline]
+            unsafe fn from_c(c: Self) -> Self {
+                c
+            }
+        }
+    )*};
+}
+
+same_in_c!([] u8, [] u16, [] u32, [] u64, [] c_int, [A] *const A, [A] *mut A);
+
+impl<A> FromC for &mut A {
+    type C = *mut A;
+
+    #[inline]
+    unsafe fn from_c(c: *mut A) -> Self {
+        // SAFETY: The caller passes a valid parameter that nobody else changes during the call.
+        unsafe { &mut *c }
+    }
+}
+
+impl<C: IbObject, P> FromC for &Object<C, P> {
+    type C = *mut C;
+
+    #[inline]
+    unsafe fn from_c(c: *mut C) -> Self {
+        // SAFETY: The caller passes an object that was made and is not destroyed during the call.
+        unsafe { Object::from_raw(c) }
+    }
+}
+
+impl<C: IbObject, P> FromC for NewObject<C, P> {
+    type C = *mut C;
+
+    unsafe fn from_c(c: *mut C) -> Self {
+        // SAFETY: A create trampoline gets a new object.
+        unsafe { Self::from_raw(c) }
+    }
+}
+
+impl<C: IbObject, P> FromC for OwnedObject<C, P> {
+    type C = *mut C;
+
+    unsafe fn from_c(c: *mut C) -> Self {
+        // SAFETY: A destroy trampoline gets an object that nobody else uses, once.
+        unsafe { Self::from_raw(c) }
+    }
+}
+
+/// What a trampoline makes of a result.
+pub(super) trait IntoC {
+    /// What C expects.
+    type C;
+
+    /// Hands the result over.
+    fn into_c(self) -> Self::C;
+}
+
+impl IntoC for () {
+    type C = ();
+
+    fn into_c(self) {}
+}
+
+impl IntoC for Result {
+    type C = c_int;
+
+    #[inline]
+    fn into_c(self) -> c_int {
+        self.map(|()| 0).into_c()
+    }
+}
+
+impl IntoC for Result<c_int> {
+    type C = c_int;
+
+    fn into_c(self) -> c_int {
+        self.unwrap_or_else(|error| error.to_errno())
+    }
+}
+
+impl IntoC for c_int {
+    type C = Self;
+
+    #[inline]
+    fn into_c(self) -> Self {
+        self
+    }
+}
+
+impl<A> IntoC for *mut A {
+    type C = Self;
+
+    fn into_c(self) -> Self {
+        self
+    }
+}
+
+/// A pointer, or an error in its place. C: `ERR_PTR()`.
+impl<A> IntoC for Result<*mut A> {
+    type C = *mut A;
+
+    fn into_c(self) -> *mut A {
+        self.unwrap_or_else(|error| error.to_ptr())
+    }
+}
+
+/// Refuses callers from user space. `EOPNOTSUPP`.
+pub(super) fn kernel_only(udata: *mut bindings::ib_udata) -> Result {
+    match udata.is_null() {
+        true => Ok(()),
+        false => Err(EOPNOTSUPP),
+    }
+}

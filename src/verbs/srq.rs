@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Shared receive queues.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    qp::errno,
+    Verbs, //
+};
+use crate::{
+    engine::{
+        limits::{
+            MAX_REQUESTS,
+            MAX_SGES, //
+        },
+        srq::{
+            SharedReceive,
+            SrqEvents, //
+        }, //
+    },
+    rdma::{
+        self,
+        Pd,
+        RecvChain,
+        SrqAttributes,
+        SrqChange,
+        SrqOperations,
+        SrqUpcall, //
+    }, //
+};
+
+impl SrqEvents for SrqUpcall {
+    fn limit_reached(&self) {
+        Self::limit_reached(self);
+    }
+}
+
+impl SrqOperations<Verbs> for Arc<SharedReceive> {
+    /// Makes a shared receive queue; sizes above the device's limits are `EINVAL`.
+    fn create(pd: &Pd<Verbs>, wanted: &SrqAttributes, upcall: SrqUpcall) -> Result<Self> {
+        let fits = (1..=MAX_REQUESTS).contains(&wanted.max_wr) && wanted.max_sge <= MAX_SGES;
+        if !fits || wanted.limit > wanted.max_wr {
+            return Err(EINVAL);
+        }
+        let events = KBox::new(upcall, GFP_KERNEL)?;
+        let srq = SharedReceive::new((**pd).clone(), wanted.max_wr, wanted.max_sge, events)?;
+        srq.preset_limit(wanted.limit);
+        Ok(srq)
+    }
+
+    /// Arms the limit. Resizing is not supported (`EOPNOTSUPP`).
+    fn modify(&self, change: &SrqChange) -> Result {
+        if change.max_wr.is_some() {
+            return Err(EOPNOTSUPP);
+        }
+        change.limit.map_or(Ok(()), |limit| self.set_limit(limit))
+    }
+
+    fn query(&self) -> SrqAttributes {
+        SrqAttributes {
+            max_wr: self.depth(),
+            max_sge: self.max_sge(),
+            limit: self.limit(),
+        }
+    }
+
+    fn destroy(&self) {
+        self.close();
+    }
+
+    fn post_recv(&self, chain: &mut RecvChain<'_>) -> Result {
+        while let Some(request) = chain.next()? {
+            self.post(request.wr_id, request.sges.iter().map(rdma::Sge::posted))
+                .map_err(errno)?;
+        }
+        Ok(())
+    }
+}
