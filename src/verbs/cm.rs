@@ -19,13 +19,13 @@ use super::{
 use crate::{
     engine::{
         cm::{
-            AcceptError,
+            AddressError,
+            ConnectError,
             ConnectParams,
             ConnectRequest,
             ConnectionEvents,
             ConnectionManager,
             Gone,
-            ListenError,
             Listener,
             ListenerEvents, //
         },
@@ -122,7 +122,7 @@ pub(super) fn connect(id: CmId<Verbs>, qp: &Qp<Verbs>, params: &ConnParams<'_>) 
         inbound: limits.inbound,
     };
     let events = Arc::new(events, GFP_KERNEL)?;
-    let offer = device.cm().make_offer(ConnectParams {
+    let offer = device.cm().make_request(ConnectParams {
         net: device.net(),
         local,
         remote,
@@ -148,8 +148,10 @@ pub(super) fn accept(
     params: &ConnParams<'_>,
 ) -> Result {
     let cm = qp.device().cm();
-    let offer = cm.request(request.number()).ok_or(ECONNABORTED)?;
-    if qp.device().net() != offer.net() {
+    let offer = cm
+        .request_at_listener(request.number())
+        .ok_or(ECONNABORTED)?;
+    if qp.device().net() != offer.params.net {
         // The connection manager has taken a device of the listener's namespace, where the address
         // is another one.
         let _ = cm.pass_on(&offer, request.number(), Status::Refused);
@@ -158,8 +160,8 @@ pub(super) fn accept(
     let limits = limits(params);
     let events = Events {
         id,
-        local: offer.passive_addr(),
-        remote: offer.active_addr(),
+        local: offer.params.remote,
+        remote: offer.params.local,
         inbound: limits.inbound,
     };
     let Ok(events) = Arc::new(events, GFP_KERNEL) else {
@@ -169,9 +171,9 @@ pub(super) fn accept(
     };
     let accepted = offer.accept(qp.engine(), limits, params.private_data, events);
     accepted.map_err(|why| match why {
-        AcceptError::Gone => ECONNABORTED,
-        AcceptError::NotReady => EINVAL,
-        AcceptError::NoMemory => ENOMEM,
+        ConnectError::Gone | ConnectError::TimedOut => ECONNABORTED,
+        ConnectError::NotReady => EINVAL,
+        ConnectError::NoMemory => ENOMEM,
     })
 }
 
@@ -180,7 +182,9 @@ pub(super) fn accept(
 pub(super) fn reject(id: &CmId<Verbs>, request: RequestId, private_data: &[u8]) -> Result {
     let context = CONTEXT.get().ok_or(ENODEV)?;
     let cm = &context.cm;
-    let offer = cm.request(request.number()).ok_or(ECONNABORTED)?;
+    let offer = cm
+        .request_at_listener(request.number())
+        .ok_or(ECONNABORTED)?;
     let consumer = offer.consumer(request.number()).ok_or(ECONNABORTED)?;
     let rejected = match private_data.is_empty() && consumer == id.client() {
         true => cm.pass_on(&offer, request.number(), Status::Refused),
@@ -202,15 +206,15 @@ struct Requests {
 
 impl ListenerEvents for Requests {
     fn request(&self, offer: Arc<ConnectRequest>) -> Result {
-        let limits = offer.limits();
+        let limits = offer.params.limits;
         let event = CmRequest {
-            local: offer.passive_addr(),
-            remote: offer.active_addr(),
+            local: offer.params.remote,
+            remote: offer.params.local,
             ird: narrow(limits.inbound),
             ord: narrow(limits.outbound),
-            private_data: offer.private_data(),
+            private_data: &offer.params.private_data,
         };
-        let number = offer.request().ok_or(ECONNABORTED)?;
+        let number = offer.listener_number().ok_or(ECONNABORTED)?;
         self.id.connect_request(&event, RequestId::new(number))
     }
 
@@ -253,8 +257,8 @@ pub(super) fn listen(device: &Device<Verbs>, id: CmId<Verbs>) -> Result<Arc<List
     let events = KBox::new(Requests { id, device }, GFP_KERNEL)?;
     let listener = cm.listen(net, at, events);
     let listener = listener.map_err(|why| match why {
-        ListenError::InUse => EADDRINUSE,
-        ListenError::NoMemory => ENOMEM,
+        AddressError::NoMemory => ENOMEM,
+        AddressError::InUse | AddressError::Exists | AddressError::NoPort => EADDRINUSE,
     })?;
     // Dropping it ends listening, so nothing is left behind when there is no memory.
     Ok(Arc::new(Listening { cm, listener }, GFP_KERNEL)?)

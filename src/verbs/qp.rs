@@ -189,7 +189,7 @@ impl Qp {
     /// Returns true if a connect of this side is not answered yet.
     pub(super) fn has_asked(&self) -> bool {
         let number = self.control.lock().offer;
-        number.is_some_and(|n| self.device.cm().offer(n).is_some())
+        number.is_some_and(|n| self.device.cm().request(n).is_some())
     }
 
     /// Remembers what this side has asked for, so that destroying can take it back.
@@ -249,7 +249,7 @@ impl Qp {
     /// Ends everything; the connection manager is notified before this returns.
     pub(super) fn destroy(&self) {
         let number = self.control.lock().offer.take();
-        if let Some(offer) = number.and_then(|n| self.device.cm().offer(n)) {
+        if let Some(offer) = number.and_then(|n| self.device.cm().request(n)) {
             offer.abandon();
         }
         self.engine.destroy();

@@ -34,23 +34,19 @@ use crate::{
 /// How soon an event is notified again that the consumer's side had no memory for, in milliseconds.
 const RETRY_MS: u32 = 20;
 
-#[derive(Clone, Copy)]
-enum Stage {
-    /// Not reported up yet.
-    Opening,
-    /// Gone before it was reported up.
-    GoneEarly { by_peer: bool },
-    /// Reported up.
-    Up,
-    /// Gone; told, or being notified, or nobody to be notified.
-    Gone { by_peer: bool },
+/// `closed` is due when both are set; each is set once.
+#[derive(Default)]
+struct Stage {
+    is_up: bool,
+    /// The connection is gone, or never was; `Some(true)` when the peer ended it.
+    gone: Option<bool>,
 }
 
 /// One side of a connection: tells its end once.
 #[pin_data]
 pub(super) struct Endpoint {
-    qp: Arc<QueuePair>,
-    events: Arc<dyn ConnectionEvents>,
+    pub(super) qp: Arc<QueuePair>,
+    pub(super) events: Arc<dyn ConnectionEvents>,
     #[pin]
     stage: SpinLockIrq<Stage>,
     #[pin]
@@ -69,7 +65,7 @@ impl Endpoint {
             pin_init!(Self {
                 qp,
                 events,
-                stage <- new_spinlock_irq!(Stage::Opening),
+                stage <- new_spinlock_irq!(Stage::default()),
                 work <- new_work!("ndk_side"),
                 retry <- Timer::new(),
             }),
@@ -77,40 +73,25 @@ impl Endpoint {
         )
     }
 
-    /// The queue pair.
-    pub(super) fn qp(&self) -> &Arc<QueuePair> {
-        &self.qp
-    }
-
-    /// Who is notified.
-    pub(super) fn events(&self) -> &dyn ConnectionEvents {
-        &*self.events
-    }
-
     /// Returns true if the connection is there no more, or never was.
     pub(super) fn is_gone(&self) -> bool {
-        let stage = *self.stage.lock();
-        matches!(stage, Stage::GoneEarly { .. } | Stage::Gone { .. })
+        self.stage.lock().gone.is_some()
     }
 
     /// The connection was reported up: its end may be notified from now on.
     pub(super) fn up(self: &Arc<Self>) {
         let mut stage = self.stage.lock();
-        let (next, notify) = match *stage {
-            Stage::GoneEarly { by_peer } => (Stage::Gone { by_peer }, true),
-            Stage::Opening | Stage::Up => (Stage::Up, false),
-            Stage::Gone { by_peer } => (Stage::Gone { by_peer }, false),
-        };
-        *stage = next;
+        stage.is_up = true;
+        let is_due = stage.gone.is_some();
         drop(stage);
-        if notify {
+        if is_due {
             self.tell_later();
         }
     }
 
-    /// The connection never came up: nothing is notified.
+    /// The connection never came up, and [`Endpoint::up`] is not called: nothing is notified.
     pub(super) fn detach(&self) {
-        *self.stage.lock() = Stage::Gone { by_peer: false };
+        self.stage.lock().gone = Some(false);
     }
 
     fn tell_later(self: &Arc<Self>) {
@@ -121,14 +102,10 @@ impl Endpoint {
 impl LinkOwner for Endpoint {
     fn disconnected(self: Arc<Self>, by_peer: bool) {
         let mut stage = self.stage.lock();
-        let (next, notify) = match *stage {
-            Stage::Opening => (Stage::GoneEarly { by_peer }, false),
-            Stage::Up => (Stage::Gone { by_peer }, true),
-            Stage::GoneEarly { .. } | Stage::Gone { .. } => (*stage, false),
-        };
-        *stage = next;
+        let is_due = stage.is_up && stage.gone.is_none();
+        stage.gone.get_or_insert(by_peer);
         drop(stage);
-        if notify {
+        if is_due {
             self.tell_later();
         }
     }
@@ -138,7 +115,7 @@ impl WorkItem for Endpoint {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        let by_peer = matches!(*this.stage.lock(), Stage::Gone { by_peer: true });
+        let by_peer = this.stage.lock().gone == Some(true);
         if this.events.closed(by_peer).is_err() {
             this.retry.arm(&this, RETRY_MS);
         }
