@@ -28,23 +28,20 @@ mod notify;
 pub(crate) mod tests;
 
 use kernel::{
-    impl_has_work,
     new_mutex,
     new_spinlock_irq,
-    new_work,
     prelude::*,
     sync::{
         Arc,
         Mutex,
         SpinLockIrq, //
-    },
-    workqueue::Work, //
+    }, //
 };
 
 use super::{
     counters::Counter,
     device::RdmaDevice,
-    notifier::Notifier,
+    notifier::Notified,
     ring::{
         ResizableRing,
         ResizeError,
@@ -160,8 +157,11 @@ impl Inner {
 }
 
 /// A completion queue.
+pub(crate) type CompletionQueue = Notified<Cq>;
+
+/// What a [`CompletionQueue`] is made of.
 #[pin_data]
-pub(crate) struct CompletionQueue {
+pub(crate) struct Cq {
     device: Arc<RdmaDevice>,
     /// The CPU on which the consumer is called, if it is online.
     cpu: u32,
@@ -175,15 +175,7 @@ pub(crate) struct CompletionQueue {
     inner: SpinLockIrq<Inner>,
     /// Armed under the lock of `inner`, while a call is held for a time.
     #[pin]
-    timer: HrTimer<Self>,
-    #[pin]
-    upcalls: Notifier,
-    #[pin]
-    work: Work<Self>,
-}
-
-impl_has_work! {
-    impl HasWork<Self> for CompletionQueue { self.work }
+    timer: HrTimer<CompletionQueue>,
 }
 
 impl CompletionQueue {
@@ -204,20 +196,15 @@ impl CompletionQueue {
             failure: None,
             moderator: Moderator::OFF,
         };
-        Arc::pin_init(
-            pin_init!(Self {
-                device,
-                cpu,
-                only_schedules: events.only_schedules(),
-                events,
-                resizing <- new_mutex!(()),
-                inner <- new_spinlock_irq!(inner),
-                timer <- HrTimer::new(),
-                upcalls <- Notifier::new(),
-                work <- new_work!("ndk_cq"),
-            }),
-            GFP_KERNEL,
-        )
+        Notified::alloc(pin_init!(Cq {
+            device,
+            cpu,
+            only_schedules: events.only_schedules(),
+            events,
+            resizing <- new_mutex!(()),
+            inner <- new_spinlock_irq!(inner),
+            timer <- HrTimer::new(),
+        }))
     }
 
     /// Adds an entry; what it satisfies is notified soon, in softirq.
@@ -356,14 +343,8 @@ impl CompletionQueue {
         self.raise(events);
     }
 
-    /// Ends all calls; returns when none runs any more. Entries may still come and be taken. May
-    /// sleep; may be called again.
-    pub(crate) fn end_calls(&self) {
-        self.upcalls.close();
-    }
-
-    /// Ends all calls as [`CompletionQueue::end_calls`] does, and gives back what the queue holds.
-    /// May sleep.
+    /// Ends all calls as [`Notified::end_calls`] does, after which entries may still come and be
+    /// taken; and gives back what the queue holds. May sleep.
     pub(crate) fn close(&self) {
         self.end_calls();
         let _one_at_a_time = self.resizing.lock();
