@@ -253,7 +253,7 @@ impl ConnectionManager {
         params: ConnectParams,
     ) -> Result<Arc<ConnectRequest>> {
         let request = ConnectRequest::new(params, self.clone(), self.next_number())?;
-        let node = RBTreeNode::new(request.number(), request.clone(), GFP_KERNEL)?;
+        let node = RBTreeNode::new(request.number, request.clone(), GFP_KERNEL)?;
         // Nothing has that number.
         let _ = self.open.lock().requests.insert(node);
         Ok(request)

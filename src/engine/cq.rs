@@ -60,27 +60,18 @@ use moderation::{
 
 pub(crate) use moderation::Contradiction;
 
-/// What a consumer wants to hear of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a consumer wants to hear of; the greater of two that were asked for holds (ARM-06).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Arm {
-    /// The next completion of any kind.
-    Any,
-    /// A solicited receive, or any request that failed.
-    Solicited,
     /// The failure of the queue itself.
     Errors,
+    /// A solicited receive, or any request that failed.
+    Solicited,
+    /// The next completion of any kind.
+    Any,
 }
 
 impl Arm {
-    /// Which arm holds when `new` comes before this one was satisfied (ARM-06).
-    const fn joined_by(self, new: Self) -> Self {
-        match (self, new) {
-            (Self::Any, _) | (_, Self::Any) => Self::Any,
-            (Self::Solicited, _) | (_, Self::Solicited) => Self::Solicited,
-            (Self::Errors, Self::Errors) => Self::Errors,
-        }
-    }
-
     const fn is_satisfied_by(self, entry: &Completion) -> bool {
         match self {
             Self::Any => true,
@@ -261,7 +252,7 @@ impl CompletionQueue {
     /// Arms the queue; returns true if entries are there.
     pub(crate) fn arm(self: &Arc<Self>, arm: Arm, if_present: MissedEvents) -> bool {
         let mut inner = self.inner.lock();
-        let joined = inner.arm.map_or(arm, |old| old.joined_by(arm));
+        let joined = inner.arm.map_or(arm, |old| old.max(arm));
         let present = !inner.ring.is_empty();
         let failed = inner.failure.is_some();
         let satisfied = match if_present {

@@ -84,8 +84,8 @@ use super::{
         Notifies, //
     },
     srq::{
-        Place,
-        SharedReceive, //
+        SharedReceive,
+        NOT_WAITING, //
     },
     status::Status,
     transport::{
@@ -122,8 +122,8 @@ pub(crate) struct Qp {
     send_cq: Arc<CompletionQueue>,
     receive_cq: Arc<CompletionQueue>,
     shared: Option<Arc<SharedReceive>>,
-    /// Whether it waits at `shared`.
-    pub(super) place: Place,
+    /// Where it waits at `shared`; changed under the lock of that.
+    pub(super) place: Atomic<u64>,
     events: KBox<dyn QpEvents>,
     state: Atomic<u32>,
     /// The number of the connection while there is one, else 0. Changed under the lock of the link.
@@ -169,7 +169,7 @@ impl QueuePair {
             send_cq: parts.send_cq,
             receive_cq: parts.receive_cq,
             shared: parts.shared,
-            place: Place::new(),
+            place: Atomic::new(NOT_WAITING),
             events: parts.events,
             state: Atomic::new(State::Reset.number()),
             connection: Atomic::new(0),

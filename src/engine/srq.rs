@@ -5,7 +5,7 @@
 //! Messages that find no receive wait in order, one for each queue pair. As many as there are
 //! receives are called, from the front, and each of those has one for sure: who comes later takes
 //! only what is left. So nobody waits while others are served behind him. Each queue pair knows
-//! its [`Place`], so nobody is searched for.
+//! its place, so nobody is searched for.
 //!
 //! Context: any, but for making, resizing and closing. Lock order: `resizing`; the lock of a queue
 //! pair's receive queue, then `inner`, then the lock of a queue pair's link.
@@ -22,10 +22,7 @@ use kernel::{
         RBTreeNodeReservation, //
     },
     sync::{
-        atomic::{
-            ordering::Relaxed,
-            Atomic, //
-        },
+        atomic::ordering::Relaxed,
         Arc,
         Mutex,
         SpinLockIrq, //
@@ -82,22 +79,12 @@ struct Inner {
     next: u64,
 }
 
-/// Whether a queue pair waits at its shared receive queue, and where: under the lock of that.
-pub(super) struct Place(Atomic<u64>);
-
-impl Place {
-    /// It does not wait.
-    const NONE: u64 = 0;
-    /// It waited, and there is a receive for it.
-    const CALLED: u64 = 1;
-    /// This and those after it are places of those who wait.
-    const FIRST: u64 = 2;
-
-    /// Of a queue pair that does not wait.
-    pub(super) const fn new() -> Self {
-        Self(Atomic::new(Self::NONE))
-    }
-}
+/// The place of a queue pair that does not wait.
+pub(super) const NOT_WAITING: u64 = 0;
+/// The place of one that waited, and there is a receive for it.
+const CALLED: u64 = 1;
+/// This and those after it are places of those who wait.
+const FIRST_PLACE: u64 = 2;
 
 /// A shared receive queue.
 pub(crate) type SharedReceive = Notified<Srq>;
@@ -132,7 +119,7 @@ impl SharedReceive {
             waiting: RBTree::new(),
             rooms: KVec::new(),
             users: 0,
-            next: Place::FIRST,
+            next: FIRST_PLACE,
         };
         Notified::alloc(pin_init!(Srq {
             domain,
@@ -267,9 +254,9 @@ impl SharedReceive {
     /// A queue pair takes no messages any more: whoever waits behind it moves up.
     pub(super) fn give_up(&self, qp: &QueuePair) {
         let mut inner = self.inner.lock();
-        let gone = match qp.place.0.xchg(Place::NONE, Relaxed) {
-            Place::NONE => None,
-            Place::CALLED => {
+        let gone = match qp.place.xchg(NOT_WAITING, Relaxed) {
+            NOT_WAITING => None,
+            CALLED => {
                 inner.called -= 1;
                 inner.call_next()
             }
@@ -282,14 +269,14 @@ impl SharedReceive {
     /// Takes a receive for a message, or notes that one of `qp` waits.
     pub(super) fn take(self: &Arc<Self>, qp: &Arc<QueuePair>, receive: &mut RecvWqe) -> bool {
         let mut inner = self.inner.lock();
-        let place = qp.place.0.load(Relaxed);
+        let place = qp.place.load(Relaxed);
         let may_take = match place {
-            Place::NONE => inner.called < inner.ring.len(),
-            _ => place == Place::CALLED,
+            NOT_WAITING => inner.called < inner.ring.len(),
+            _ => place == CALLED,
         };
         if may_take && !inner.failed && inner.ring.oldest().take(receive) {
-            if place == Place::CALLED {
-                qp.place.0.store(Place::NONE, Relaxed);
+            if place == CALLED {
+                qp.place.store(NOT_WAITING, Relaxed);
                 inner.called -= 1;
             }
             let events = inner.take_limit_event();
@@ -297,7 +284,7 @@ impl SharedReceive {
             self.raise(events);
             return true;
         }
-        if place == Place::NONE {
+        if place == NOT_WAITING {
             inner.wait(qp);
         }
         false
@@ -324,7 +311,7 @@ impl Inner {
         let place = self.next;
         // OVERFLOW: 2^64 waits.
         self.next = place.wrapping_add(1);
-        qp.place.0.store(place, Relaxed);
+        qp.place.store(place, Relaxed);
         self.waiting.insert(room.into_node(place, qp.clone()));
     }
 
@@ -344,7 +331,7 @@ impl Inner {
         }
         let place = *self.waiting.cursor_front()?.current().0;
         let qp = self.take_out(place)?;
-        qp.place.0.store(Place::CALLED, Relaxed);
+        qp.place.store(CALLED, Relaxed);
         self.called += 1;
         qp.receive_arrived();
         Some(qp)

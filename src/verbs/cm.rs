@@ -135,7 +135,7 @@ pub(super) fn connect(id: CmId<Verbs>, qp: &Qp<Verbs>, params: &ConnParams<'_>) 
         waits: true,
     })?;
     // The queue pair can take it back from here on, and so before it can be answered.
-    qp.set_offer(offer.number());
+    qp.set_offer(offer.number);
     device.cm().submit(&offer);
     Ok(())
 }

@@ -212,7 +212,7 @@ impl ConnectRequest {
     fn notify(self: &Arc<Self>, listener: &Arc<Listener>, rank: Rank) -> Option<Result> {
         let mut asking = self.asking.lock();
         asking.count += 1;
-        let number = self.number().checked_add(asking.count)?;
+        let number = self.number.checked_add(asking.count)?;
         if asking.count >= NUMBERS.get() {
             return None;
         }

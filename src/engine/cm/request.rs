@@ -114,7 +114,8 @@ pub(crate) struct ConnectRequest {
     /// What the active side asked for.
     pub(crate) params: ConnectParams,
     cm: Arc<ConnectionManager>,
-    number: NonZeroUsize,
+    /// Names the request for the active side as long as it is not decided.
+    pub(crate) number: NonZeroUsize,
     active: Arc<Endpoint>,
     #[pin]
     pub(super) asking: SpinLockIrq<Asking>,
@@ -153,11 +154,6 @@ impl ConnectRequest {
             }),
             GFP_KERNEL,
         )
-    }
-
-    /// Names the request for the active side as long as it is not decided.
-    pub(crate) fn number(&self) -> NonZeroUsize {
-        self.number
     }
 
     /// Sees to it that somebody decides within that time, in milliseconds.

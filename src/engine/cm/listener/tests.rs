@@ -133,7 +133,7 @@ mod tests {
         let found = town.cm.request_at_listener(second);
         assert!(found.is_some_and(|o| Arc::ptr_eq(&o, &request)));
         // The active side's own number stays.
-        assert!(town.cm.request(request.number()).is_some());
+        assert!(town.cm.request(request.number).is_some());
         request.abandon();
         assert!(town.cm.request_at_listener(second).is_none());
         Ok(())

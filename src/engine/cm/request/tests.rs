@@ -67,7 +67,7 @@ mod tests {
         assert!(same(passive.status(), None));
         assert!(same(states(&town), UNCONNECTED));
         assert!(same(town.active.counted(Counter::Connects), 0));
-        assert!(town.cm.request(request.number()).is_none());
+        assert!(town.cm.request(request.number).is_none());
 
         assert!(same(request.confirm(), Ok(())));
         assert!(same(states(&town), CONNECTED));
