@@ -148,13 +148,10 @@ impl SharedReceive {
     /// Arms the limit event: it comes when fewer than `limit` receives are left, at once if that
     /// is so already. 0 turns it off. `EINVAL` above the depth.
     pub(crate) fn set_limit(self: &Arc<Self>, limit: u32) -> Result {
-        let mut inner = self.inner.lock();
-        if limit > inner.ring.limit() {
+        if limit > self.depth() {
             return Err(EINVAL);
         }
-        let events = inner.arm_limit(limit);
-        drop(inner);
-        self.raise(events);
+        self.set_threshold(limit);
         Ok(())
     }
 

@@ -5,23 +5,22 @@
 //! Tests: `engine/cm/tests.rs`.
 
 use kernel::{
-    impl_has_work,
     new_spinlock_irq,
-    new_work,
     prelude::*,
     sync::{
         Arc,
         SpinLockIrq, //
-    },
-    workqueue::{
-        Work as WorkStruct,
-        WorkItem, //
     }, //
 };
 
 use super::ConnectionEvents;
 use crate::{
     engine::{
+        device::RdmaDevice,
+        notifier::{
+            Notified,
+            Notifies, //
+        },
         qp::QueuePair,
         transport::LinkOwner, //
     },
@@ -34,6 +33,9 @@ use crate::{
 /// How soon an event is notified again that the consumer's side had no memory for, in milliseconds.
 const RETRY_MS: u32 = 20;
 
+/// The only event: the connection is gone.
+const GONE: u32 = 1;
+
 /// `closed` is due when both are set; each is set once.
 #[derive(Default)]
 struct Stage {
@@ -43,34 +45,27 @@ struct Stage {
 }
 
 /// One side of a connection: tells its end once.
+pub(super) type Endpoint = Notified<Side>;
+
+/// What an [`Endpoint`] is made of.
 #[pin_data]
-pub(super) struct Endpoint {
+pub(super) struct Side {
     pub(super) qp: Arc<QueuePair>,
     pub(super) events: Arc<dyn ConnectionEvents>,
     #[pin]
     stage: SpinLockIrq<Stage>,
     #[pin]
-    work: WorkStruct<Self>,
-    #[pin]
-    retry: Timer<Self>,
-}
-
-impl_has_work! {
-    impl HasWork<Self> for Endpoint { self.work }
+    retry: Timer<Endpoint>,
 }
 
 impl Endpoint {
     pub(super) fn new(qp: Arc<QueuePair>, events: Arc<dyn ConnectionEvents>) -> Result<Arc<Self>> {
-        Arc::pin_init(
-            pin_init!(Self {
-                qp,
-                events,
-                stage <- new_spinlock_irq!(Stage::default()),
-                work <- new_work!("ndk_side"),
-                retry <- Timer::new(),
-            }),
-            GFP_KERNEL,
-        )
+        Notified::alloc(pin_init!(Side {
+            qp,
+            events,
+            stage <- new_spinlock_irq!(Stage::default()),
+            retry <- Timer::new(),
+        }))
     }
 
     /// Returns true if the connection is there no more, or never was.
@@ -85,17 +80,13 @@ impl Endpoint {
         let is_due = stage.gone.is_some();
         drop(stage);
         if is_due {
-            self.tell_later();
+            self.raise(GONE);
         }
     }
 
     /// The connection never came up, and [`Endpoint::up`] is not called: nothing is notified.
     pub(super) fn detach(&self) {
         self.stage.lock().gone = Some(false);
-    }
-
-    fn tell_later(self: &Arc<Self>) {
-        let _ = self.qp.device().host().softirqs().enqueue(self.clone());
     }
 }
 
@@ -106,24 +97,26 @@ impl LinkOwner for Endpoint {
         stage.gone.get_or_insert(by_peer);
         drop(stage);
         if is_due {
-            self.tell_later();
+            self.raise(GONE);
         }
     }
 }
 
-impl WorkItem for Endpoint {
-    type Pointer = Arc<Self>;
+impl Notifies for Side {
+    fn device(&self) -> &RdmaDevice {
+        self.qp.device()
+    }
 
-    fn run(this: Arc<Self>) {
+    fn call(this: &Arc<Endpoint>, _events: u32) {
         let by_peer = this.stage.lock().gone == Some(true);
         if this.events.closed(by_peer).is_err() {
-            this.retry.arm(&this, RETRY_MS);
+            this.retry.arm(this, RETRY_MS);
         }
     }
 }
 
 impl Expires for Endpoint {
     fn expired(this: Arc<Self>) {
-        this.tell_later();
+        this.raise(GONE);
     }
 }
