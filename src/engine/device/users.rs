@@ -46,17 +46,10 @@ pub(crate) enum OpenError {
     NoMemory,
 }
 
-struct Entry {
-    number: u64,
-    user: Arc<dyn Client>,
-    notified: bool,
-}
-
 struct Inner {
     shut: bool,
-    /// The number of the next use; numbers are not used again.
-    next: u64,
-    entries: KVec<Entry>,
+    /// With whether it was notified that the device goes.
+    users: KVec<(Arc<dyn Client>, bool)>,
 }
 
 /// The uses of one device.
@@ -75,8 +68,7 @@ impl Users {
         pin_init!(Self {
             inner <- new_spinlock_irq!(Inner {
                 shut: false,
-                next: 0,
-                entries: KVec::new(),
+                users: KVec::new(),
             }),
             unused <- Event::new(),
         })
@@ -84,21 +76,21 @@ impl Users {
 
     /// A user that has not been notified yet that the device goes; now it is.
     fn next_unnotified(&self) -> Option<Arc<dyn Client>> {
-        let mut users = self.inner.lock();
-        let entry = users.entries.iter_mut().find(|e| !e.notified)?;
-        entry.notified = true;
-        Some(entry.user.clone())
+        let mut inner = self.inner.lock();
+        let (user, notified) = inner.users.iter_mut().find(|(_, notified)| !notified)?;
+        *notified = true;
+        Some(user.clone())
     }
 
-    /// Ends the use with that number.
-    fn end(&self, number: u64) {
-        let mut users = self.inner.lock();
-        let at = users.entries.iter().position(|e| e.number == number);
-        let gone = at.and_then(|at| users.entries.remove(at).ok());
-        if users.shut && users.entries.is_empty() {
+    /// A use of that user ends.
+    fn end(&self, user: &Arc<dyn Client>) {
+        let mut inner = self.inner.lock();
+        let at = inner.users.iter().position(|(u, _)| Arc::ptr_eq(u, user));
+        let gone = at.and_then(|at| inner.users.remove(at).ok());
+        if inner.shut && inner.users.is_empty() {
             self.unused.signal();
         }
-        drop(users);
+        drop(inner);
         drop(gone);
     }
 }
@@ -106,29 +98,19 @@ impl Users {
 impl RdmaDevice {
     /// Begins a use of the device, which ends when the result is dropped. Any context.
     ///
-    /// The device keeps `user` until then: a user that owns its use has to drop it of its own
-    /// accord, not when it is dropped itself.
+    /// The use keeps `user` until then: a user that owns its use has to drop it of its own accord,
+    /// not when it is dropped itself.
     pub(crate) fn open(self: &Arc<Self>, user: Arc<dyn Client>) -> Result<ClientUse, OpenError> {
-        let mut users = self.users.inner.lock();
-        if users.shut {
+        let mut inner = self.users.inner.lock();
+        if inner.shut {
             return Err(OpenError::Closed);
         }
-        let room = users.entries.reserve(1, GFP_ATOMIC);
-        room.map_err(|_| OpenError::NoMemory)?;
-        let number = users.next;
-        let entry = Entry {
-            number,
-            user,
-            notified: false,
-        };
-        // There is room for one.
-        let _ = users.entries.push_within_capacity(entry);
-        // OVERFLOW: 2^64 opens.
-        users.next = number.wrapping_add(1);
-        drop(users);
+        let pushed = inner.users.push((user.clone(), false), GFP_ATOMIC);
+        pushed.map_err(|_| OpenError::NoMemory)?;
+        drop(inner);
         Ok(ClientUse {
             device: self.clone(),
-            number,
+            user,
         })
     }
 
@@ -144,7 +126,7 @@ impl RdmaDevice {
         }
         let mut waits: u32 = 0;
         loop {
-            let left = self.users.inner.lock().entries.len();
+            let left = self.users.inner.lock().users.len();
             if left == 0 {
                 return;
             }
@@ -159,8 +141,8 @@ impl RdmaDevice {
 
 /// A face's use of a device; dropping it ends the use. Any context that may drop the user.
 pub(crate) struct ClientUse {
+    user: Arc<dyn Client>,
     device: Arc<RdmaDevice>,
-    number: u64,
 }
 
 #[cfg(ndk_kunit)]
@@ -173,6 +155,6 @@ impl ClientUse {
 
 impl Drop for ClientUse {
     fn drop(&mut self) {
-        self.device.users.end(self.number);
+        self.device.users.end(&self.user);
     }
 }
