@@ -183,12 +183,12 @@ impl DeviceList {
         )
     }
 
-    /// Makes a device one that is found. May sleep. `ENOMEM` when there is no memory.
+    /// Adds a device. May sleep. `ENOMEM` when there is no memory.
     pub(crate) fn add(&self, device: Arc<RdmaDevice>) -> Result {
         Ok(self.list.lock().push(device, GFP_KERNEL)?)
     }
 
-    /// Makes a device one that is not found any more. May sleep.
+    /// Removes a device. May sleep.
     pub(crate) fn remove(&self, device: &Arc<RdmaDevice>) {
         let mut list = self.list.lock();
         let at = list.iter().position(|p| Arc::ptr_eq(p, device));

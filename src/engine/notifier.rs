@@ -165,7 +165,7 @@ impl Notifier {
         old.is_some_and(|old| old & (EVENTS | RUNNING) == 0)
     }
 
-    /// Tells the news that are due, from the work item. When this returns true there are more by
+    /// Notifies the news that are due, from the work item. When this returns true there are more by
     /// now, and the caller queues the work item again.
     #[must_use = "the work item may have to be queued"]
     fn run(&self, notify: impl FnOnce(u32)) -> bool {

@@ -333,7 +333,7 @@ impl Door {
     }
 }
 
-/// An cm and two ends that are not connected.
+/// A connection manager and two ends that are not connected.
 pub(crate) struct ConnectionFixture {
     pub(crate) cm: Arc<ConnectionManager>,
     pub(crate) active: End,

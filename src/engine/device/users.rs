@@ -117,7 +117,7 @@ impl RdmaDevice {
     /// Lets go of the network device, refuses new uses, tells each user once, and returns when
     /// every use has ended. May sleep.
     ///
-    /// Undecided requests keep a device for longer than its device; the network device may go.
+    /// Requests that nobody has decided on keep a device for longer; the network device may go.
     pub(crate) fn shut(&self) {
         self.forget_netdev();
         self.users.inner.lock().shut = true;
