@@ -4,31 +4,24 @@
 //!
 //! ```text
 //! active                          passive
-//! connect ---- Offer ----------->  request          (or Refused, Unreachable at once)
+//! connect ---------------------->  request          (or Refused, Unreachable at once)
 //!                                  accept / reject
 //! reply(Ok)  <- both attached ->   established
 //! closed     <- either side, once each ->  closed
 //! ```
 //!
-//! Where both sides want it, the active side has the last word:
+//! Where both sides want it (NDKPI), the active side confirms what was accepted before they are
+//! attached: `request/confirm.rs`. Only NDKPI reserves addresses: `address.rs`.
 //!
-//! ```text
-//! connect ---- Offer ----------->  request
-//!                                  accept / reject
-//! reply(Ok)  <------------------
-//! confirm / abandon ------------>                       (or withdraw, or nothing in time)
-//!            <- both attached ->   established / not_established
-//! ```
-//!
-//! A [`ConnectRequest`] is decided once: accepted, rejected, given up by the active side or timed
-//! out; what was accepted and waits for the active side ends once, too. Each side's [`Endpoint`]
-//! sees to it that `closed` comes once, and only after the connection was reported up.
+//! A [`ConnectRequest`] is decided once: accepted, rejected, abandoned by the active side or timed
+//! out. Each side's `Endpoint` sees to it that `closed` comes once, and only after the connection
+//! was reported up.
 //!
 //! For an address that no listener of this host serves, [`ConnectionManager::submit`] says which
 //! error the user is owed. A transport for the wire will be asked at that point.
 //!
 //! Context: process, but for [`LinkOwner::disconnected`] and the timer. Lock order: `listeners`,
-//! then `open`; the state of an offer, who was notified of it, and the state of a side are leaves.
+//! then `open`; the state of a request, who was notified of it, and the state of a side are leaves.
 //! Listeners are notified under `listeners`, all other events under none of them.
 
 mod address;
@@ -58,24 +51,23 @@ use kernel::{
     }, //
 };
 
-pub(crate) use self::address::{
-    Reservation,
-    ReserveError,
-    Route, //
-};
-pub(crate) use self::listener::{
-    Listener,
-    ListenerEvents, //
-};
-pub(crate) use self::request::ConfirmError;
-pub(crate) use self::request::{
-    AcceptError,
-    ConnectRequest,
-    Gone, //
-};
-
 use self::address::AddressTable;
-
+pub(crate) use self::{
+    address::{
+        AddressError,
+        Reservation,
+        Route, //
+    },
+    listener::{
+        Listener,
+        ListenerEvents, //
+    },
+    request::{
+        ConnectError,
+        ConnectRequest,
+        Gone, //
+    }, //
+};
 use super::{
     qp::QueuePair,
     status::Status,
@@ -88,7 +80,7 @@ use super::{
 /// Makes the transport between two queue pairs of this host. May sleep.
 pub(crate) type ConnectFn = fn(&Arc<QueuePair>, &Arc<QueuePair>) -> Result<Arc<dyn Transport>>;
 
-/// How long an offer may wait, in milliseconds.
+/// How long a request may wait, in milliseconds.
 #[derive(Clone, Copy)]
 pub(crate) struct Timeouts {
     /// For the passive side's answer.
@@ -106,15 +98,6 @@ impl Timeouts {
         orphan_ms: 3_000,
         confirm_ms: 60_000,
     };
-}
-
-/// Why nobody listens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ListenError {
-    /// The address is in use on this device.
-    InUse,
-    /// No memory.
-    NoMemory,
 }
 
 /// What a connected or connecting side is notified. Any context; the face only passes it on.
@@ -146,24 +129,25 @@ pub(crate) trait ConnectionEvents: Send + Sync {
 pub(crate) struct ConnectionManager {
     join: ConnectFn,
     timeouts: Timeouts,
-    book: Arc<AddressTable>,
+    addresses: Arc<AddressTable>,
     #[pin]
     listeners: Mutex<KVec<Arc<Listener>>>,
-    /// Offers that nobody has decided on; numbers go up and are not used again.
+    /// Requests that nobody has decided on; numbers go up and are not used again.
     #[pin]
-    open: SpinLockIrq<OpenOffers>,
+    open: SpinLockIrq<OpenRequests>,
 }
 
-struct OpenOffers {
-    offers: RBTree<NonZeroUsize, Arc<ConnectRequest>>,
+struct OpenRequests {
+    requests: RBTree<NonZeroUsize, Arc<ConnectRequest>>,
     next: NonZeroUsize,
 }
 
-/// Numbers that an offer has to itself: its own, and one for each time that a listener is notified.
+/// Numbers that a request has to itself: its own, and one for each time that a listener is
+/// notified.
 const NUMBERS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(0xFFFF);
 
 /// Returns true if listeners of several network namespaces may be at that address of one device:
-/// who they are for the connection manager keeps to itself.
+/// `rdma_cm` does not say for which.
 fn may_be_shared(at: &SocketAddr) -> bool {
     at.ip().is_unspecified() || at.ip().is_loopback()
 }
@@ -187,17 +171,17 @@ pub(crate) struct ConnectParams {
 }
 
 impl ConnectionManager {
-    /// An cm without listeners. May sleep. `ENOMEM` when there is no memory.
+    /// A connection manager without listeners. May sleep. `ENOMEM` when there is no memory.
     pub(crate) fn new(join: ConnectFn, timeouts: Timeouts) -> Result<Arc<Self>> {
-        let book = AddressTable::new()?;
+        let addresses = AddressTable::new()?;
         Arc::pin_init(
             pin_init!(Self {
                 join,
                 timeouts,
-                book,
+                addresses,
                 listeners <- new_mutex!(KVec::new()),
-                open <- new_spinlock_irq!(OpenOffers {
-                    offers: RBTree::new(),
+                open <- new_spinlock_irq!(OpenRequests {
+                    requests: RBTree::new(),
                     next: NUMBERS,
                 }),
             }),
@@ -207,82 +191,72 @@ impl ConnectionManager {
 
     /// Begins to listen. May sleep.
     ///
-    /// Listeners of several devices may share an address: the connection manager listens on all
-    /// of them at a wildcard and at a loopback address, whoever has it, and does so for listeners
-    /// of any network namespace. [`ListenError::InUse`] for another address twice on one device,
-    /// and for an address that is reserved on this device.
+    /// Listeners of several devices may share an address: `rdma_cm` listens on all of them at a
+    /// wildcard and at a loopback address, whoever has it, and does so for listeners of any
+    /// network namespace. [`AddressError::InUse`] for another address twice on one device, and for
+    /// an address that is reserved on this device; [`AddressError::NoMemory`].
     pub(crate) fn listen(
         &self,
         net: u64,
         at: SocketAddr,
         events: KBox<dyn ListenerEvents>,
-    ) -> Result<Arc<Listener>, ListenError> {
-        self.add(net, at, None, events)
+    ) -> Result<Arc<Listener>, AddressError> {
+        self.add_listener(net, at, None, events)
     }
 
-    /// Begins to listen at an address that is reserved for this purpose; the listener keeps it.
-    /// May sleep. As [`ConnectionManager::listen`], but one reserved address has one listener.
-    pub(crate) fn listen_on(
-        &self,
-        held: Arc<Reservation>,
-        events: KBox<dyn ListenerEvents>,
-    ) -> Result<Arc<Listener>, ListenError> {
-        self.add(held.net(), held.addr(), Some(held), events)
-    }
-
-    fn add(
+    fn add_listener(
         &self,
         net: u64,
         at: SocketAddr,
         held: Option<Arc<Reservation>>,
         events: KBox<dyn ListenerEvents>,
-    ) -> Result<Arc<Listener>, ListenError> {
+    ) -> Result<Arc<Listener>, AddressError> {
         let device = events.device();
         let is_held = held.is_some();
-        let may_share = may_be_shared(&at);
         let listener = Listener::new(net, at, self.next_number(), held, events)
-            .map_err(|_| ListenError::NoMemory)?;
+            .map_err(|_| AddressError::NoMemory)?;
         let mut listeners = self.listeners.lock();
+        let is_shared = |l: &Listener| may_be_shared(&at) && !(is_held && l.is_held());
         let is_taken = listeners
             .iter()
-            .any(|l| l.is_at(device, net, &at) && (!may_share || (is_held && l.is_held())));
-        if is_taken || (!is_held && self.book.is_reserved(device, net, &at)) {
-            return Err(ListenError::InUse);
+            .any(|l| l.is_at(device, net, &at) && !is_shared(l));
+        if is_taken || (!is_held && self.addresses.reserves(device, net, &at)) {
+            return Err(AddressError::InUse);
         }
         let pushed = listeners.push(listener.clone(), GFP_KERNEL);
-        pushed.map_err(|_| ListenError::NoMemory)?;
+        pushed.map_err(|_| AddressError::NoMemory)?;
         Ok(listener)
     }
 
     /// Ends listening: no request is notified after this returned.
     ///
     /// Requests that were notified may still be answered, but not much later: the consumer may
-    /// never have heard of them, for the connection manager drops what it did not deliver until
-    /// then.
+    /// never have heard of them, for `iw_cm` drops what it did not deliver until then.
     pub(crate) fn unlisten(&self, listener: &Arc<Listener>) {
         let mut listeners = self.listeners.lock();
         listeners.retain(|l| !Arc::ptr_eq(l, listener));
         drop(listeners);
         listener.end();
         let open = self.open.lock();
-        for offer in open.offers.values().filter(|o| o.was_told(listener)) {
-            offer.answer_within(self.timeouts.orphan_ms);
+        for request in open.requests.values().filter(|r| r.was_told(listener)) {
+            request.answer_within(self.timeouts.orphan_ms);
         }
     }
-}
 
-impl ConnectionManager {
-    /// Makes an offer, to be submitted, that can be found by its number until it is decided. May
+    /// Makes a request, to be submitted, that can be found by its number until it is decided. May
     /// sleep. `ENOMEM` when there is no memory.
     ///
-    /// An offer keeps what both sides are notified through: a side that keeps the offer lets go of
-    /// it when it is of no more use.
-    pub(crate) fn make_offer(self: &Arc<Self>, ask: ConnectParams) -> Result<Arc<ConnectRequest>> {
-        let offer = ConnectRequest::new(ask, self.clone(), self.next_number())?;
-        let node = RBTreeNode::new(offer.number, offer.clone(), GFP_KERNEL)?;
+    /// A request keeps what both sides are notified through: a side that keeps the request lets go
+    /// of it when it is of no more use.
+    pub(crate) fn make_request(
+        self: &Arc<Self>,
+        params: ConnectParams,
+    ) -> Result<Arc<ConnectRequest>> {
+        let request = ConnectRequest::new(params, self.clone(), self.next_number())?;
+        let node = RBTreeNode::new(request.number, request.clone(), GFP_KERNEL)?;
         // Nothing has that number.
-        let _ = self.open.lock().offers.insert(node);
-        Ok(offer)
+        let _ = self.open.lock().requests.insert(node);
+        Ok(request)
     }
 
     /// A number that was not used before, as are the [`NUMBERS`] from there on.
@@ -294,25 +268,22 @@ impl ConnectionManager {
         number
     }
 
-    /// The offer with that number, if nobody has decided on it. Any context.
-    pub(crate) fn offer(&self, number: NonZeroUsize) -> Option<Arc<ConnectRequest>> {
-        let open = self.open.lock();
-        open.offers.get(&number).cloned()
-    }
-
-    /// The offer whose [`ConnectRequest::request`] is that number, if nobody has decided on it. Any
-    /// context.
+    /// The request with that number, if nobody has decided on it. Any context.
     pub(crate) fn request(&self, number: NonZeroUsize) -> Option<Arc<ConnectRequest>> {
-        let first = NonZeroUsize::new(number.get() & !(NUMBERS.get() - 1))?;
-        let offer = self.offer(first)?;
-        (offer.request() == Some(number)).then_some(offer)
+        self.open.lock().requests.get(&number).cloned()
     }
 
-    /// Forgets an offer that was decided.
-    fn close_offer(&self, number: NonZeroUsize) {
-        let mut open = self.open.lock();
-        let gone = open.offers.remove_node(&number);
-        drop(open);
+    /// The request whose [`ConnectRequest::listener_number`] that is, if nobody has decided on it.
+    /// Any context.
+    pub(crate) fn request_at_listener(&self, number: NonZeroUsize) -> Option<Arc<ConnectRequest>> {
+        let first = NonZeroUsize::new(number.get() & !(NUMBERS.get() - 1))?;
+        let request = self.request(first)?;
+        (request.listener_number() == Some(number)).then_some(request)
+    }
+
+    /// Forgets a request that was decided.
+    fn forget(&self, number: NonZeroUsize) {
+        let gone = self.open.lock().requests.remove_node(&number);
         drop(gone);
     }
 }

@@ -28,23 +28,20 @@ mod notify;
 pub(crate) mod tests;
 
 use kernel::{
-    impl_has_work,
     new_mutex,
     new_spinlock_irq,
-    new_work,
     prelude::*,
     sync::{
         Arc,
         Mutex,
         SpinLockIrq, //
-    },
-    workqueue::Work, //
+    }, //
 };
 
 use super::{
     counters::Counter,
     device::RdmaDevice,
-    notifier::Notifier,
+    notifier::Notified,
     ring::{
         ResizableRing,
         ResizeError,
@@ -63,27 +60,18 @@ use moderation::{
 
 pub(crate) use moderation::Contradiction;
 
-/// What a consumer wants to hear of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a consumer wants to hear of; the greater of two that were asked for holds (ARM-06).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Arm {
-    /// The next completion of any kind.
-    Any,
-    /// A solicited receive, or any request that failed.
-    Solicited,
     /// The failure of the queue itself.
     Errors,
+    /// A solicited receive, or any request that failed.
+    Solicited,
+    /// The next completion of any kind.
+    Any,
 }
 
 impl Arm {
-    /// Which arm holds when `new` comes before this one was satisfied (ARM-06).
-    const fn joined_by(self, new: Self) -> Self {
-        match (self, new) {
-            (Self::Any, _) | (_, Self::Any) => Self::Any,
-            (Self::Solicited, _) | (_, Self::Solicited) => Self::Solicited,
-            (Self::Errors, Self::Errors) => Self::Errors,
-        }
-    }
-
     const fn is_satisfied_by(self, entry: &Completion) -> bool {
         match self {
             Self::Any => true,
@@ -160,8 +148,11 @@ impl Inner {
 }
 
 /// A completion queue.
+pub(crate) type CompletionQueue = Notified<Cq>;
+
+/// What a [`CompletionQueue`] is made of.
 #[pin_data]
-pub(crate) struct CompletionQueue {
+pub(crate) struct Cq {
     device: Arc<RdmaDevice>,
     /// The CPU on which the consumer is called, if it is online.
     cpu: u32,
@@ -175,15 +166,7 @@ pub(crate) struct CompletionQueue {
     inner: SpinLockIrq<Inner>,
     /// Armed under the lock of `inner`, while a call is held for a time.
     #[pin]
-    timer: HrTimer<Self>,
-    #[pin]
-    upcalls: Notifier,
-    #[pin]
-    work: Work<Self>,
-}
-
-impl_has_work! {
-    impl HasWork<Self> for CompletionQueue { self.work }
+    timer: HrTimer<CompletionQueue>,
 }
 
 impl CompletionQueue {
@@ -204,20 +187,15 @@ impl CompletionQueue {
             failure: None,
             moderator: Moderator::OFF,
         };
-        Arc::pin_init(
-            pin_init!(Self {
-                device,
-                cpu,
-                only_schedules: events.only_schedules(),
-                events,
-                resizing <- new_mutex!(()),
-                inner <- new_spinlock_irq!(inner),
-                timer <- HrTimer::new(),
-                upcalls <- Notifier::new(),
-                work <- new_work!("ndk_cq"),
-            }),
-            GFP_KERNEL,
-        )
+        Notified::alloc(pin_init!(Cq {
+            device,
+            cpu,
+            only_schedules: events.only_schedules(),
+            events,
+            resizing <- new_mutex!(()),
+            inner <- new_spinlock_irq!(inner),
+            timer <- HrTimer::new(),
+        }))
     }
 
     /// Adds an entry; what it satisfies is notified soon, in softirq.
@@ -274,7 +252,7 @@ impl CompletionQueue {
     /// Arms the queue; returns true if entries are there.
     pub(crate) fn arm(self: &Arc<Self>, arm: Arm, if_present: MissedEvents) -> bool {
         let mut inner = self.inner.lock();
-        let joined = inner.arm.map_or(arm, |old| old.joined_by(arm));
+        let joined = inner.arm.map_or(arm, |old| old.max(arm));
         let present = !inner.ring.is_empty();
         let failed = inner.failure.is_some();
         let satisfied = match if_present {
@@ -356,14 +334,8 @@ impl CompletionQueue {
         self.raise(events);
     }
 
-    /// Ends all calls; returns when none runs any more. Entries may still come and be taken. May
-    /// sleep; may be called again.
-    pub(crate) fn end_calls(&self) {
-        self.upcalls.close();
-    }
-
-    /// Ends all calls as [`CompletionQueue::end_calls`] does, and gives back what the queue holds.
-    /// May sleep.
+    /// Ends all calls as [`Notified::end_calls`] does, after which entries may still come and be
+    /// taken; and gives back what the queue holds. May sleep.
     pub(crate) fn close(&self) {
         self.end_calls();
         let _one_at_a_time = self.resizing.lock();

@@ -1,30 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Notifier`]: the rules under which a consumer is called back.
+//! [`Notified`]: the rules under which a consumer is called back.
 //!
 //! - Never inside a call that the consumer made, and never under a lock: calls come from softirq,
 //!   which may well run where a posting call enables softirqs again, as it does for every network
-//!   device. Whoever has news calls [`Notifier::raise`] and queues the softirq work of its object,
-//!   which calls [`Notifier::run`]. Only a call that does no more than schedule something needs no
-//!   work item.
+//!   device. Whoever has news calls [`Notified::raise`], which queues the softirq work of the
+//!   object. Only a call that does no more than schedule something needs no work item.
 //! - One call at a time per object: news that come while a call runs are notified by the one who
 //!   makes it, in a next call. So at any time either the work item is queued, or a call runs, or
 //!   there are no news.
-//! - None after [`Notifier::close`] returned.
+//! - None after [`Notified::end_calls`] returned.
 //!
 //! Nothing here takes a lock.
 
+use core::ops::Deref;
+
 use kernel::{
+    impl_has_work,
+    new_work,
     prelude::*,
-    sync::atomic::{
-        ordering::{
-            Full,
-            Relaxed, //
+    sync::{
+        atomic::{
+            ordering::{
+                Full,
+                Relaxed, //
+            },
+            Atomic, //
         },
-        Atomic, //
+        Arc, //
+    },
+    workqueue::{
+        Work,
+        WorkItem, //
     }, //
 };
 
+use super::device::RdmaDevice;
 use crate::sys::event::Event;
 
 /// A call runs.
@@ -34,18 +45,102 @@ const CLOSED: u32 = 1 << 31;
 /// What is to be notified, one bit a kind. While one is set the work is queued, or a call runs.
 const EVENTS: u32 = !(RUNNING | CLOSED);
 
-/// The news that wait to be notified to the owner of one object.
+/// An object that has news for its consumer.
+pub(crate) trait Notifies: Send + Sync + Sized + 'static {
+    /// The device that it is on.
+    fn device(&self) -> &RdmaDevice;
+
+    /// The CPU on which the consumer is called, if it is online; `None` for the present one.
+    fn cpu(&self) -> Option<u32> {
+        None
+    }
+
+    /// Calls the consumer for these events. In softirq, one call at a time, under no lock.
+    fn call(this: &Arc<Notified<Self>>, events: u32);
+}
+
+/// An object with its notifier and the softirq work that makes the calls.
+#[pin_data]
+pub(crate) struct Notified<T: Notifies> {
+    #[pin]
+    object: T,
+    #[pin]
+    notifier: Notifier,
+    #[pin]
+    work: Work<Self>,
+}
+
+impl_has_work! {
+    impl{T: Notifies} HasWork<Self> for Notified<T> { self.work }
+}
+
+impl<T: Notifies> Notified<T> {
+    /// May sleep. `ENOMEM` when there is no memory.
+    pub(super) fn alloc(object: impl PinInit<T>) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                object <- object,
+                notifier <- Notifier::new(),
+                work <- new_work!("ndk_notify"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Has the consumer notified of these events (below bit 30) soon, in softirq. Any context.
+    pub(super) fn raise(self: &Arc<Self>, events: u32) {
+        if events != 0 && self.notifier.raise(events) {
+            self.queue();
+        }
+    }
+
+    fn queue(self: &Arc<Self>) {
+        let softirqs = self.device().host().softirqs();
+        // Where it is queued already it has yet to run.
+        let _ = match self.cpu() {
+            Some(cpu) => softirqs.enqueue_on(cpu, self.clone()),
+            None => softirqs.enqueue(self.clone()),
+        };
+    }
+
+    /// Ends all calls; returns when none runs any more.
+    ///
+    /// May sleep; not from inside a call. May be called again, but not by two at a time.
+    pub(crate) fn end_calls(&self) {
+        self.notifier.close();
+    }
+}
+
+impl<T: Notifies> Deref for Notified<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.object
+    }
+}
+
+impl<T: Notifies> WorkItem for Notified<T> {
+    type Pointer = Arc<Self>;
+
+    fn run(this: Arc<Self>) {
+        if this.notifier.run(|events| T::call(&this, events)) {
+            this.queue();
+        }
+    }
+}
+
+/// The news that wait to be notified to the consumer of one object.
 ///
 /// One word holds everything: news come with every message, and a lock each time would show.
 #[pin_data]
-pub(crate) struct Notifier {
+struct Notifier {
     state: Atomic<u32>,
     #[pin]
     quiet: Event,
 }
 
 impl Notifier {
-    pub(crate) fn new() -> impl PinInit<Self> {
+    fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             state: Atomic::new(0),
             quiet <- Event::new(),
@@ -63,20 +158,17 @@ impl Notifier {
         }
     }
 
-    /// Adds news (below bit 30, not zero). When this returns true the caller queues the object's
-    /// work item.
-    ///
-    /// Any context.
+    /// Adds news (below bit 30, not zero). When this returns true the caller queues the work item.
     #[must_use = "the work item has to be queued"]
-    pub(crate) fn raise(&self, events: u32) -> bool {
+    fn raise(&self, events: u32) -> bool {
         let old = self.change(|old| (old & CLOSED == 0).then_some(old | (events & EVENTS)));
         old.is_some_and(|old| old & (EVENTS | RUNNING) == 0)
     }
 
-    /// Tells the news that are due, from the work item. When this returns true there are more by
+    /// Notifies the news that are due, from the work item. When this returns true there are more by
     /// now, and the caller queues the work item again.
     #[must_use = "the work item may have to be queued"]
-    pub(crate) fn run(&self, notify: impl FnOnce(u32)) -> bool {
+    fn run(&self, notify: impl FnOnce(u32)) -> bool {
         // Who closes waits for those that are due, too, and is notified below that they are gone.
         let begun = self.change(|old| match old & (RUNNING | CLOSED) {
             0 if old & EVENTS != 0 => Some(RUNNING),
@@ -106,9 +198,7 @@ impl Notifier {
     }
 
     /// No call begins from now on; returns when the one that runs, if any, has returned.
-    ///
-    /// May sleep; not from inside a call. May be called again, but not by two at a time.
-    pub(crate) fn close(&self) {
+    fn close(&self) {
         if self.begin_close() {
             self.quiet.wait();
         }

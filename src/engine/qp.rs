@@ -26,9 +26,7 @@ pub(crate) mod state;
 mod tests;
 
 use kernel::{
-    impl_has_work,
     new_spinlock_irq,
-    new_work,
     prelude::*,
     sync::{
         atomic::{
@@ -41,10 +39,6 @@ use kernel::{
         },
         Arc,
         SpinLockIrq, //
-    },
-    workqueue::{
-        Work as WorkStruct,
-        WorkItem, //
     }, //
 };
 
@@ -79,8 +73,14 @@ use super::{
         rights::Rights,
         User, //
     },
-    notifier::Notifier,
-    srq::SharedReceive,
+    notifier::{
+        Notified,
+        Notifies, //
+    },
+    srq::{
+        SharedReceive,
+        NOT_WAITING, //
+    },
     status::Status,
     transport::Link,
     work::Sge, //
@@ -131,8 +131,11 @@ pub(crate) struct QpParams {
 }
 
 /// A queue pair.
+pub(crate) type QueuePair = Notified<Qp>;
+
+/// What a [`QueuePair`] is made of.
 #[pin_data]
-pub(crate) struct QueuePair {
+pub(crate) struct Qp {
     number: u32,
     /// What the face calls it; stands in each completion.
     cookie: usize,
@@ -142,6 +145,8 @@ pub(crate) struct QueuePair {
     send_cq: Arc<CompletionQueue>,
     receive_cq: Arc<CompletionQueue>,
     shared: Option<Arc<SharedReceive>>,
+    /// Where it waits at `shared`; changed under the lock of that.
+    pub(super) place: Atomic<u64>,
     events: KBox<dyn QpEvents>,
     state: Atomic<u32>,
     /// The number of the connection while there is one, else 0. Changed under the lock of the link.
@@ -158,17 +163,9 @@ pub(crate) struct QueuePair {
     rq: SpinLockIrq<ReceiveQueue>,
     #[pin]
     link: SpinLockIrq<Option<Link>>,
-    #[pin]
-    upcalls: Notifier,
-    #[pin]
-    work: WorkStruct<Self>,
     /// Signalled when something ended while the queue pair is being destroyed.
     #[pin]
     settled: Event,
-}
-
-impl_has_work! {
-    impl HasWork<Self> for QueuePair { self.work }
 }
 
 impl QueuePair {
@@ -186,31 +183,27 @@ impl QueuePair {
         };
         let sends = SendQueue::new(&caps)?;
         let receives = ReceiveQueue::new(caps.receives, own_sges)?;
-        let qp = Arc::pin_init(
-            pin_init!(Self {
-                number: parts.number,
-                cookie: parts.cookie,
-                domain: parts.domain,
-                caps,
-                flush_on_disconnect: parts.flush_on_disconnect,
-                send_cq: parts.send_cq,
-                receive_cq: parts.receive_cq,
-                shared: parts.shared,
-                events: parts.events,
-                state: Atomic::new(State::Reset.number()),
-                connection: Atomic::new(0),
-                peer_rights: Atomic::new(0),
-                broken: AtomicFlag::new(false),
-                inbound: Gate::new(()),
-                sq <- new_spinlock_irq!(sends),
-                rq <- new_spinlock_irq!(receives),
-                link <- new_spinlock_irq!(None),
-                upcalls <- Notifier::new(),
-                work <- new_work!("ndk_qp"),
-                settled <- Event::new(),
-            }),
-            GFP_KERNEL,
-        )?;
+        let qp = Notified::alloc(pin_init!(Qp {
+            number: parts.number,
+            cookie: parts.cookie,
+            domain: parts.domain,
+            caps,
+            flush_on_disconnect: parts.flush_on_disconnect,
+            send_cq: parts.send_cq,
+            receive_cq: parts.receive_cq,
+            shared: parts.shared,
+            place: Atomic::new(NOT_WAITING),
+            events: parts.events,
+            state: Atomic::new(State::Reset.number()),
+            connection: Atomic::new(0),
+            peer_rights: Atomic::new(0),
+            broken: AtomicFlag::new(false),
+            inbound: Gate::new(()),
+            sq <- new_spinlock_irq!(sends),
+            rq <- new_spinlock_irq!(receives),
+            link <- new_spinlock_irq!(None),
+            settled <- Event::new(),
+        }))?;
         if let Some(shared) = &qp.shared {
             shared.join()?;
         }
@@ -313,34 +306,25 @@ impl QueuePair {
                 .warn(self.number, fmt!("{what}: {}", status.text()));
         }
     }
-
-    fn raise(self: &Arc<Self>, events: u32) {
-        if events != 0 && self.upcalls.raise(events) {
-            let _ = self.device().host().softirqs().enqueue(self.clone());
-        }
-    }
 }
 
-impl WorkItem for QueuePair {
-    type Pointer = Arc<Self>;
+impl Notifies for Qp {
+    fn device(&self) -> &RdmaDevice {
+        self.domain.device()
+    }
 
-    fn run(this: Arc<Self>) {
-        let again = this.upcalls.run(|events| {
-            if events & RETIRE != 0 {
-                if this.retire_sends() {
-                    this.fail();
-                }
-                this.settle();
+    fn call(this: &Arc<QueuePair>, events: u32) {
+        if events & RETIRE != 0 {
+            if this.retire_sends() {
+                this.fail();
             }
-            if events & BROKEN != 0 {
-                this.events.broken();
-            }
-            if events & LAST_RECEIVE != 0 {
-                this.events.last_receive_reached();
-            }
-        });
-        if again {
-            let _ = this.device().host().softirqs().enqueue(this.clone());
+            this.settle();
+        }
+        if events & BROKEN != 0 {
+            this.events.broken();
+        }
+        if events & LAST_RECEIVE != 0 {
+            this.events.last_receive_reached();
         }
     }
 }

@@ -2,9 +2,17 @@
 
 //! [`Ring`]: a bounded queue with free-running indices. All queues of the engine are this.
 //!
-//! [`ResizableRing`] is one whose depth changes while it is used.
+//! One whose depth changes while it is used, as NDKPI wants it, is a [`ResizableRing`].
+
+mod resizable;
 
 use kernel::prelude::*;
+
+pub(crate) use resizable::ResizeError;
+pub(super) use resizable::{
+    ResizableRing,
+    Store, //
+};
 
 /// A bounded first-in, first-out queue.
 ///
@@ -141,158 +149,6 @@ impl<T: Clone + Copy> Ring<T> {
     }
 }
 
-/// Why a queue was not resized. It is as it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ResizeError {
-    /// More entries are there than the new depth takes.
-    TooMany,
-    /// There is no memory for so many entries.
-    NoMemory,
-}
-
-/// What [`ResizableRing`] can be made of.
-pub(super) trait Store: Sized {
-    /// One that takes nothing and owns no memory.
-    const EMPTY: Self;
-
-    /// How many entries are inside.
-    fn len(&self) -> u32;
-
-    /// How many entries it takes.
-    fn limit(&self) -> u32;
-
-    /// Moves up to `most` of the oldest entries of `from` to the end of this one.
-    fn shift(&mut self, from: &mut Self, most: u32);
-}
-
-impl<T: Clone + Copy> Store for Ring<T> {
-    const EMPTY: Self = Self::empty();
-
-    fn len(&self) -> u32 {
-        self.len()
-    }
-
-    fn limit(&self) -> u32 {
-        self.limit()
-    }
-
-    fn shift(&mut self, from: &mut Self, most: u32) {
-        for _ in 0..most {
-            if self.is_full() {
-                return;
-            }
-            let Some(entry) = from.pop() else {
-                return;
-            };
-            // There is room.
-            let _ = self.push(entry);
-        }
-    }
-}
-
-/// How many entries move under one hold of a lock.
-const MOVED_AT_ONCE: u32 = 128;
-
-/// A ring whose depth changes while it is used.
-///
-/// ```text
-/// begin:  front = the new ring, empty      back = the ring in use, which still takes what comes
-/// step:   the oldest entries move from back to front: what leaves is taken from front first
-/// end:    back is empty, and the new ring takes its place
-/// ```
-///
-/// So whoever holds the lock does bounded work, order is kept, and nothing is left behind. Until
-/// the end the smaller of the two depths holds, so there is room in front for all of back.
-///
-/// # Invariants
-///
-/// `front.len() + back.len() <= limit`, and each of the two takes `limit` entries, if `front` is
-/// not [`Store::EMPTY`].
-pub(super) struct ResizableRing<R> {
-    front: R,
-    back: R,
-    limit: u32,
-}
-
-impl<R: Store> ResizableRing<R> {
-    /// Made of an empty ring.
-    pub(super) fn new(back: R) -> Self {
-        Self {
-            front: R::EMPTY,
-            limit: back.limit(),
-            back,
-        }
-    }
-
-    /// How many entries are inside.
-    #[inline]
-    pub(super) fn len(&self) -> u32 {
-        // OVERFLOW: not more than `limit`.
-        self.front.len() + self.back.len()
-    }
-
-    /// Returns true if there is no entry.
-    pub(super) fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Returns true if there is no room.
-    #[inline]
-    pub(super) fn is_full(&self) -> bool {
-        self.len() >= self.limit
-    }
-
-    /// How many entries it takes.
-    pub(super) fn limit(&self) -> u32 {
-        self.limit
-    }
-
-    /// Where the next entry goes; `None` when there is no room.
-    #[inline]
-    pub(super) fn room(&mut self) -> Option<&mut R> {
-        if self.is_full() {
-            None
-        } else {
-            Some(&mut self.back)
-        }
-    }
-
-    /// Where the oldest entry is, if there is any.
-    #[inline]
-    pub(super) fn oldest(&mut self) -> &mut R {
-        if self.front.len() != 0 {
-            &mut self.front
-        } else {
-            &mut self.back
-        }
-    }
-
-    /// Begins to replace the ring; gives the new one back when more entries are there than it
-    /// takes. The caller does one at a time.
-    pub(super) fn begin(&mut self, new: R) -> Result<(), R> {
-        if self.len() > new.limit() {
-            return Err(new);
-        }
-        // INVARIANT: All entries are in `back`, and not more than the new limit.
-        self.limit = self.limit.min(new.limit());
-        self.front = new;
-        Ok(())
-    }
-
-    /// Goes on for a bounded time; at the end the old ring is returned, to be dropped where that
-    /// may sleep.
-    pub(super) fn step(&mut self) -> Option<R> {
-        self.front.shift(&mut self.back, MOVED_AT_ONCE);
-        if self.back.len() != 0 {
-            return None;
-        }
-        // INVARIANT: All entries are in `front`, which becomes the only ring.
-        self.limit = self.front.limit();
-        let new = core::mem::replace(&mut self.front, R::EMPTY);
-        Some(core::mem::replace(&mut self.back, new))
-    }
-}
-
 #[cfg(ndk_kunit)]
 #[kernel::macros::kunit_tests(ndk_engine_ring)]
 mod tests {
@@ -354,60 +210,5 @@ mod tests {
     #[test]
     fn absurd_sizes_are_refused() {
         assert!(Ring::new(u32::MAX, 0u8).is_err());
-    }
-
-    /// Pushes the numbers from `from` on; how many were taken.
-    fn fill(ring: &mut ResizableRing<Ring<u32>>, from: u32) -> u32 {
-        let mut count = 0;
-        while ring.room().is_some_and(|r| r.push(from + count).is_ok()) {
-            count += 1;
-        }
-        count
-    }
-
-    /// Returns true if exactly the numbers from `from` to `to` leave.
-    fn leave(ring: &mut ResizableRing<Ring<u32>>, from: u32, to: u32) -> bool {
-        (from..to).all(|n| ring.oldest().pop() == Some(n))
-    }
-
-    #[test]
-    fn an_elastic_ring_keeps_order_while_entries_come_and_go_between_the_steps() -> Result {
-        let old = 3 * MOVED_AT_ONCE;
-        for new in [old + 1, 10 * MOVED_AT_ONCE] {
-            let mut ring = ResizableRing::new(Ring::new(old, 0u32)?);
-            assert!(fill(&mut ring, 0) == old && ring.is_full());
-            assert!(ring.begin(Ring::new(new, 0)?).is_ok());
-            let (mut next, mut last, mut steps) = (0, old, 0);
-            while ring.step().is_none() {
-                // The old depth holds until the end.
-                assert!(ring.limit() == old && ring.is_full());
-                assert!(leave(&mut ring, next, next + 5));
-                next += 5;
-                assert!(fill(&mut ring, last) == 5);
-                last += 5;
-                steps += 1;
-            }
-            assert!(steps == 3 && ring.limit() == new);
-            assert!(ring.len() == old && fill(&mut ring, last) == new - old);
-            assert!(leave(&mut ring, next, next + new) && ring.is_empty());
-        }
-        Ok(())
-    }
-
-    #[test]
-    fn an_elastic_ring_shrinks_to_what_is_inside_and_no_further() -> Result {
-        let mut ring = ResizableRing::new(Ring::new(8, 0u32)?);
-        assert!(fill(&mut ring, 0) == 8 && leave(&mut ring, 0, 3));
-        let refused = ring.begin(Ring::new(4, 0)?).is_err();
-        assert!(refused && ring.limit() == 8 && ring.len() == 5);
-        assert!(ring.begin(Ring::new(5, 0)?).is_ok());
-        // From the beginning on, not only at the end.
-        assert!(ring.is_full() && ring.room().is_none());
-        assert!(ring
-            .step()
-            .is_some_and(|old| old.limit() == 8 && old.is_empty()));
-        assert!(ring.is_full() && ring.limit() == 5);
-        assert!(leave(&mut ring, 3, 8) && fill(&mut ring, 8) == 5);
-        Ok(())
     }
 }

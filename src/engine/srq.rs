@@ -4,7 +4,8 @@
 //!
 //! Messages that find no receive wait in order, one for each queue pair. As many as there are
 //! receives are called, from the front, and each of those has one for sure: who comes later takes
-//! only what is left. So nobody waits while others are served behind him.
+//! only what is left. So nobody waits while others are served behind him. Each queue pair knows
+//! its place, so nobody is searched for.
 //!
 //! Context: any, but for making, resizing and closing. Lock order: `resizing`; the lock of a queue
 //! pair's receive queue, then `inner`, then the lock of a queue pair's link.
@@ -13,25 +14,28 @@
 mod tests;
 
 use kernel::{
-    impl_has_work,
     new_mutex,
     new_spinlock_irq,
-    new_work,
     prelude::*,
+    rbtree::{
+        RBTree,
+        RBTreeNodeReservation, //
+    },
     sync::{
+        atomic::ordering::Relaxed,
         Arc,
         Mutex,
         SpinLockIrq, //
-    },
-    workqueue::{
-        Work,
-        WorkItem, //
     }, //
 };
 
 use super::{
+    device::RdmaDevice,
     domain::Domain,
-    notifier::Notifier,
+    notifier::{
+        Notified,
+        Notifies, //
+    },
     qp::{
         PostError,
         QueuePair,
@@ -63,15 +67,31 @@ struct Inner {
     /// The limit counts: one of a new queue does when there were that many receives once.
     primed: bool,
     failed: bool,
-    /// Queue pairs with a message that waits; those before the number of receives are called.
-    /// Has room for all that use this queue.
-    waiting: KVec<Arc<QueuePair>>,
+    /// How many queue pairs were called and have not taken their receive yet.
+    called: u32,
+    /// The queue pairs that wait and were not called, by their places; if there are any, all
+    /// receives are for those that were called.
+    waiting: RBTree<u64, Arc<QueuePair>>,
+    /// Room for every user that does not wait.
+    rooms: KVec<RBTreeNodeReservation<u64, Arc<QueuePair>>>,
     users: usize,
+    /// The place of the next one who waits.
+    next: u64,
 }
 
+/// The place of a queue pair that does not wait.
+pub(super) const NOT_WAITING: u64 = 0;
+/// The place of one that waited, and there is a receive for it.
+const CALLED: u64 = 1;
+/// This and those after it are places of those who wait.
+const FIRST_PLACE: u64 = 2;
+
 /// A shared receive queue.
+pub(crate) type SharedReceive = Notified<Srq>;
+
+/// What a [`SharedReceive`] is made of.
 #[pin_data]
-pub(crate) struct SharedReceive {
+pub(crate) struct Srq {
     domain: Arc<Domain>,
     max_sge: u32,
     events: KBox<dyn SrqEvents>,
@@ -80,14 +100,6 @@ pub(crate) struct SharedReceive {
     resizing: Mutex<()>,
     #[pin]
     inner: SpinLockIrq<Inner>,
-    #[pin]
-    upcalls: Notifier,
-    #[pin]
-    work: Work<Self>,
-}
-
-impl_has_work! {
-    impl HasWork<Self> for SharedReceive { self.work }
 }
 
 impl SharedReceive {
@@ -103,21 +115,19 @@ impl SharedReceive {
             limit: 0,
             primed: false,
             failed: false,
-            waiting: KVec::new(),
+            called: 0,
+            waiting: RBTree::new(),
+            rooms: KVec::new(),
             users: 0,
+            next: FIRST_PLACE,
         };
-        Arc::pin_init(
-            pin_init!(Self {
-                domain,
-                max_sge,
-                events,
-                resizing <- new_mutex!(()),
-                inner <- new_spinlock_irq!(inner),
-                upcalls <- Notifier::new(),
-                work <- new_work!("ndk_srq"),
-            }),
-            GFP_KERNEL,
-        )
+        Notified::alloc(pin_init!(Srq {
+            domain,
+            max_sge,
+            events,
+            resizing <- new_mutex!(()),
+            inner <- new_spinlock_irq!(inner),
+        }))
     }
 
     /// The most elements that a receive has.
@@ -138,13 +148,10 @@ impl SharedReceive {
     /// Arms the limit event: it comes when fewer than `limit` receives are left, at once if that
     /// is so already. 0 turns it off. `EINVAL` above the depth.
     pub(crate) fn set_limit(self: &Arc<Self>, limit: u32) -> Result {
-        let mut inner = self.inner.lock();
-        if limit > inner.ring.limit() {
+        if limit > self.depth() {
             return Err(EINVAL);
         }
-        let events = inner.arm_limit(limit);
-        drop(inner);
-        self.raise(events);
+        self.set_threshold(limit);
         Ok(())
     }
 
@@ -213,15 +220,20 @@ impl SharedReceive {
         let room = inner.ring.room().ok_or(PostError::Full)?;
         room.post(context, sges)?;
         inner.prime();
-        inner.call_last();
+        let called = inner.call_next();
+        drop(inner);
+        drop(called);
         Ok(())
     }
 
-    /// A queue pair begins to use the queue.
+    /// A queue pair begins to use the queue. May sleep.
     pub(super) fn join(&self) -> Result {
+        let room = RBTreeNodeReservation::new(GFP_KERNEL)?;
         let mut inner = self.inner.lock();
-        let more = (inner.users + 1).saturating_sub(inner.waiting.len());
-        inner.waiting.reserve(more, GFP_ATOMIC)?;
+        // The rooms of those that wait come back.
+        let more = inner.users + 1 - inner.rooms.len();
+        inner.rooms.reserve(more, GFP_ATOMIC)?;
+        let _ = inner.rooms.push_within_capacity(room);
         inner.users += 1;
         Ok(())
     }
@@ -229,19 +241,24 @@ impl SharedReceive {
     /// A queue pair ends its use.
     pub(super) fn leave(&self, qp: &QueuePair) {
         self.give_up(qp);
-        self.inner.lock().users -= 1;
+        let mut inner = self.inner.lock();
+        inner.users -= 1;
+        let room = inner.rooms.pop();
+        drop(inner);
+        drop(room);
     }
 
     /// A queue pair takes no messages any more: whoever waits behind it moves up.
     pub(super) fn give_up(&self, qp: &QueuePair) {
         let mut inner = self.inner.lock();
-        let Some(at) = inner.place_of(qp) else {
-            return;
+        let gone = match qp.place.xchg(NOT_WAITING, Relaxed) {
+            NOT_WAITING => None,
+            CALLED => {
+                inner.called -= 1;
+                inner.call_next()
+            }
+            place => inner.take_out(place),
         };
-        let gone = inner.waiting.remove(at);
-        if inner.has_called(at) {
-            inner.call_last();
-        }
         drop(inner);
         drop(gone);
     }
@@ -249,60 +266,72 @@ impl SharedReceive {
     /// Takes a receive for a message, or notes that one of `qp` waits.
     pub(super) fn take(self: &Arc<Self>, qp: &Arc<QueuePair>, receive: &mut RecvWqe) -> bool {
         let mut inner = self.inner.lock();
-        let place = inner.place_of(qp);
-        let called = inner.has_called(place.unwrap_or(inner.waiting.len()));
-        if called && inner.ring.oldest().take(receive) {
-            let gone = place.and_then(|at| inner.waiting.remove(at).ok());
+        let place = qp.place.load(Relaxed);
+        let may_take = match place {
+            NOT_WAITING => inner.called < inner.ring.len(),
+            _ => place == CALLED,
+        };
+        if may_take && !inner.failed && inner.ring.oldest().take(receive) {
+            if place == CALLED {
+                qp.place.store(NOT_WAITING, Relaxed);
+                inner.called -= 1;
+            }
             let events = inner.take_limit_event();
             drop(inner);
-            drop(gone);
             self.raise(events);
             return true;
         }
-        if place.is_none() {
-            // `join` made the room.
-            let _ = inner.waiting.push_within_capacity(qp.clone());
+        if place == NOT_WAITING {
+            inner.wait(qp);
         }
         false
     }
 
     /// Ends all calls; returns when none runs any more. May sleep.
     pub(crate) fn close(&self) {
-        self.upcalls.close();
+        self.end_calls();
         // What is large goes now, where it may sleep: the last reference may go anywhere.
         let _one_at_a_time = self.resizing.lock();
         let empty = ResizableRing::new(ReceiveRing::empty());
         let ring = core::mem::replace(&mut self.inner.lock().ring, empty);
         drop(ring);
     }
-
-    fn raise(self: &Arc<Self>, events: u32) {
-        if events != 0 && self.upcalls.raise(events) {
-            let softirqs = self.domain.device().host().softirqs();
-            let _ = softirqs.enqueue(self.clone());
-        }
-    }
 }
 
 impl Inner {
-    fn place_of(&self, qp: &QueuePair) -> Option<usize> {
-        let mut waiting = self.waiting.iter();
-        waiting.position(|w| core::ptr::eq(&**w, qp))
+    /// Notes that a queue pair waits.
+    fn wait(&mut self, qp: &Arc<QueuePair>) {
+        // `join` made the room.
+        let Some(room) = self.rooms.pop() else {
+            return;
+        };
+        let place = self.next;
+        // OVERFLOW: 2^64 waits.
+        self.next = place.wrapping_add(1);
+        qp.place.store(place, Relaxed);
+        self.waiting.insert(room.into_node(place, qp.clone()));
     }
 
-    /// Returns true if there is a receive for the one who waits at that place.
-    fn has_called(&self, place: usize) -> bool {
-        // CAST: widening.
-        !self.failed && place < self.ring.len() as usize
+    /// The one who waits at that place does not any more; to be dropped without the lock.
+    fn take_out(&mut self, place: u64) -> Option<Arc<QueuePair>> {
+        let qp = self.waiting.get(&place)?.clone();
+        let room = self.waiting.remove_node(&place)?.into_reservation();
+        // `join` made room for all.
+        let _ = self.rooms.push_within_capacity(room);
+        Some(qp)
     }
 
-    /// Calls the last one for whom there is a receive: all before him were called already.
-    fn call_last(&self) {
-        // CAST: widening.
-        let last = (self.ring.len() as usize).checked_sub(1);
-        if let Some(qp) = last.and_then(|at| self.waiting.get(at)) {
-            qp.receive_arrived();
+    /// Calls the next one who waits, if a receive is left for it; to be dropped without the lock.
+    fn call_next(&mut self) -> Option<Arc<QueuePair>> {
+        if self.failed || self.called >= self.ring.len() {
+            return None;
         }
+        let place = *self.waiting.cursor_front()?.current().0;
+        let qp = self.take_out(place)?;
+        qp.place.store(CALLED, Relaxed);
+        self.called += 1;
+        qp.receive_arrived();
+        Some(qp)
     }
 
     /// A limit that waits for enough receives counts when they are there.
@@ -328,20 +357,17 @@ impl Inner {
     }
 }
 
-impl WorkItem for SharedReceive {
-    type Pointer = Arc<Self>;
+impl Notifies for Srq {
+    fn device(&self) -> &RdmaDevice {
+        self.domain.device()
+    }
 
-    fn run(this: Arc<Self>) {
-        let again = this.upcalls.run(|events| {
-            if events & LIMIT != 0 {
-                this.events.limit_reached();
-            }
-            if events & FAILED != 0 {
-                this.events.failed();
-            }
-        });
-        if again {
-            let _ = this.domain.device().host().softirqs().enqueue(this.clone());
+    fn call(this: &Arc<SharedReceive>, events: u32) {
+        if events & LIMIT != 0 {
+            this.events.limit_reached();
+        }
+        if events & FAILED != 0 {
+            this.events.failed();
         }
     }
 }

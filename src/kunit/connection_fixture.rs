@@ -34,12 +34,12 @@ use crate::{
     direct,
     engine::{
         cm::{
-            AcceptError,
+            AddressError,
+            ConnectError,
             ConnectParams,
             ConnectRequest,
             ConnectionEvents,
             ConnectionManager,
-            ListenError,
             Listener,
             ListenerEvents,
             Timeouts, //
@@ -214,8 +214,8 @@ impl ConnectionEvents for Told {
     }
 
     fn confirms(&self) -> bool {
-        if let Some(offer) = &self.habits.abandons {
-            offer.abandon();
+        if let Some(request) = &self.habits.abandons {
+            request.abandon();
         }
         self.habits.confirms
     }
@@ -244,7 +244,7 @@ pub(crate) struct Manner {
     pub(crate) own_only: bool,
 }
 
-/// What a listener was asked. It keeps the last offer until somebody takes it.
+/// What a listener was asked. It keeps the last request until somebody takes it.
 #[pin_data]
 pub(crate) struct Door {
     pub(crate) requests: Tally,
@@ -253,21 +253,21 @@ pub(crate) struct Door {
     /// The address of its device.
     pub(crate) addr: IpAddr,
     #[pin]
-    offer: SpinLockIrq<Option<Arc<ConnectRequest>>>,
+    request: SpinLockIrq<Option<Arc<ConnectRequest>>>,
 }
 
 /// The user of one listener.
 pub(crate) struct DoorEvents(pub(crate) Arc<Door>);
 
 impl ListenerEvents for DoorEvents {
-    fn request(&self, offer: Arc<ConnectRequest>) -> Result {
+    fn request(&self, request: Arc<ConnectRequest>) -> Result {
         if self.0.requests.hit() < self.0.manner.full {
             return Err(ENOMEM);
         }
         if self.0.manner.refuses {
             return Err(ECONNREFUSED);
         }
-        let old = self.0.offer.lock().replace(offer);
+        let old = self.0.request.lock().replace(request);
         drop(old);
         Ok(())
     }
@@ -315,25 +315,25 @@ impl Door {
                 turned_away: Tally::new(),
                 manner,
                 addr,
-                offer <- new_spinlock_irq!(None),
+                request <- new_spinlock_irq!(None),
             }),
             GFP_KERNEL,
         )
     }
 
     /// Returns true if there is one.
-    pub(crate) fn has_offer(&self) -> bool {
-        self.offer.lock().is_some()
+    pub(crate) fn has_request(&self) -> bool {
+        self.request.lock().is_some()
     }
 
-    /// The offer that was notified last.
-    pub(crate) fn offer(&self) -> Result<Arc<ConnectRequest>> {
-        let offer = self.offer.lock().take();
-        offer.ok_or(ENOENT)
+    /// The request that was notified last.
+    pub(crate) fn request(&self) -> Result<Arc<ConnectRequest>> {
+        let request = self.request.lock().take();
+        request.ok_or(ENOENT)
     }
 }
 
-/// An cm and two ends that are not connected.
+/// A connection manager and two ends that are not connected.
 pub(crate) struct ConnectionFixture {
     pub(crate) cm: Arc<ConnectionManager>,
     pub(crate) active: End,
@@ -349,7 +349,7 @@ impl ConnectionFixture {
         Self::with(Timeouts::DEFAULT)
     }
 
-    /// The same, where offers wait that long.
+    /// The same, where requests wait that long.
     pub(crate) fn with(timeouts: Timeouts) -> Result<Self> {
         let lab = Lab::new(RNR_MS)?;
         let town = Self {
@@ -370,8 +370,8 @@ impl ConnectionFixture {
         let events = KBox::new(DoorEvents(door.clone()), GFP_KERNEL)?;
         let listener = self.cm.listen(NET, at, events);
         listener.map_err(|why| match why {
-            ListenError::InUse => EADDRINUSE,
-            ListenError::NoMemory => ENOMEM,
+            AddressError::NoMemory => ENOMEM,
+            AddressError::InUse | AddressError::Exists | AddressError::NoPort => EADDRINUSE,
         })
     }
 
@@ -415,41 +415,41 @@ impl ConnectionFixture {
         self.submit(ask)
     }
 
-    /// Makes an offer of `ask` and takes it to whoever listens.
+    /// Makes a request of `ask` and takes it to whoever listens.
     pub(crate) fn submit(&self, ask: ConnectParams) -> Result<Arc<ConnectRequest>> {
-        let offer = self.cm.make_offer(ask)?;
-        self.cm.submit(&offer);
-        Ok(offer)
+        let request = self.cm.make_request(ask)?;
+        self.cm.submit(&request);
+        Ok(request)
     }
 
     /// The passive side says yes.
-    pub(crate) fn accept(&self, offer: &Arc<ConnectRequest>, notified: &Arc<Told>) -> Result {
-        self.try_accept(offer, notified).map_err(|why| match why {
-            AcceptError::Gone => ECONNABORTED,
-            AcceptError::NotReady => EINVAL,
-            AcceptError::NoMemory => ENOMEM,
+    pub(crate) fn accept(&self, request: &Arc<ConnectRequest>, notified: &Arc<Told>) -> Result {
+        self.try_accept(request, notified).map_err(|why| match why {
+            ConnectError::Gone | ConnectError::TimedOut => ECONNABORTED,
+            ConnectError::NotReady => EINVAL,
+            ConnectError::NoMemory => ENOMEM,
         })
     }
 
     /// The same, with the engine's own word for a failure.
     pub(crate) fn try_accept(
         &self,
-        offer: &Arc<ConnectRequest>,
+        request: &Arc<ConnectRequest>,
         notified: &Arc<Told>,
-    ) -> Result<(), AcceptError> {
+    ) -> Result<(), ConnectError> {
         let limits = ReadLimits {
             inbound: 5,
             outbound: 9,
         };
-        offer.accept(&self.passive.qp, limits, b"welcome", notified.clone())
+        request.accept(&self.passive.qp, limits, b"welcome", notified.clone())
     }
 }
 
 impl Drop for ConnectionFixture {
     fn drop(&mut self) {
-        // An offer holds its listener, and the listener the door.
+        // A request holds its listener, and the listener the door.
         for door in self.doors.lock().iter() {
-            drop(door.offer());
+            drop(door.request());
         }
     }
 }
@@ -459,6 +459,6 @@ pub(crate) fn connected(active: &Arc<Told>, passive: &Arc<Told>) -> Result<Conne
     let town = ConnectionFixture::new()?;
     let door = town.open()?;
     town.connect(active)?;
-    town.accept(&door.offer()?, passive)?;
+    town.accept(&door.request()?, passive)?;
     Ok(town)
 }

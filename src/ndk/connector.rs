@@ -63,7 +63,7 @@ use super::{
 };
 use crate::engine::{
     cm::{
-        AcceptError,
+        ConnectError,
         ConnectParams,
         ConnectRequest, //
     },
@@ -150,7 +150,7 @@ impl Object<Adapter> {
         offer: Arc<ConnectRequest>,
     ) -> Result<Ref<Connector>> {
         let most = self.limits().reads;
-        let theirs = offer.limits();
+        let theirs = offer.params.limits;
         let mut state = State::new(Stage::Incoming);
         state.limits = ReadLimits {
             inbound: theirs.outbound.min(most),
@@ -158,9 +158,9 @@ impl Object<Adapter> {
         };
         state
             .private_data
-            .extend_from_slice(offer.private_data(), GFP_KERNEL)?;
-        state.local = Some(offer.passive_addr());
-        state.remote = Some(offer.active_addr());
+            .extend_from_slice(&offer.params.private_data, GFP_KERNEL)?;
+        state.local = Some(offer.params.remote);
+        state.remote = Some(offer.params.local);
         state.offer = Some(offer);
         let core = Core::new(self.device(), state, GFP_KERNEL)?;
         let connector = Connector {
@@ -426,7 +426,7 @@ impl Object<Connector> {
             private_data,
             events,
         };
-        let offer = device.cm().make_offer(ask).map_err(no_memory)?;
+        let offer = device.cm().make_request(ask).map_err(no_memory)?;
         state = self.core.state.lock();
         state.offer = Some(offer.clone());
         state.local = Some(local);
@@ -475,9 +475,9 @@ impl Object<Connector> {
             }
             (Some(offer), Err(_)) => {
                 let _ = offer.reject(&[]);
-                Err(AcceptError::NoMemory)
+                Err(ConnectError::NoMemory)
             }
-            (None, _) => Err(AcceptError::Gone),
+            (None, _) => Err(ConnectError::Gone),
         };
         if let Err(why) = accepted {
             self.core.fail(why.into(), Stage::Over);

@@ -7,10 +7,8 @@
 
 use crate::engine::{
     cm::{
-        AcceptError,
-        ConfirmError,
-        ListenError,
-        ReserveError, //
+        AddressError,
+        ConnectError, //
     },
     device::OpenError,
     qp::PostError,
@@ -122,47 +120,26 @@ impl From<OpenError> for NtStatus {
     }
 }
 
-/// Why nobody listens (LSTN-01).
-impl From<ListenError> for NtStatus {
-    fn from(why: ListenError) -> Self {
+/// Why a local address or a route was not to be had (CONN-04, LSTN-01, SHEP-01, SHEP-02).
+impl From<AddressError> for NtStatus {
+    fn from(why: AddressError) -> Self {
         match why {
-            ListenError::InUse => Self::SHARING_VIOLATION,
-            ListenError::NoMemory => Self::INSUFFICIENT_RESOURCES,
+            AddressError::InUse => Self::SHARING_VIOLATION,
+            AddressError::Exists => Self::ADDRESS_ALREADY_EXISTS,
+            AddressError::NoPort => Self::TOO_MANY_ADDRESSES,
+            AddressError::NoMemory => Self::INSUFFICIENT_RESOURCES,
         }
     }
 }
 
-/// Why a local address or a route was not to be had (CONN-04, SHEP-01, SHEP-02).
-impl From<ReserveError> for NtStatus {
-    fn from(why: ReserveError) -> Self {
+/// Why a connection was not accepted or completed.
+impl From<ConnectError> for NtStatus {
+    fn from(why: ConnectError) -> Self {
         match why {
-            ReserveError::InUse => Self::SHARING_VIOLATION,
-            ReserveError::Exists => Self::ADDRESS_ALREADY_EXISTS,
-            ReserveError::NoPort => Self::TOO_MANY_ADDRESSES,
-            ReserveError::NoMemory => Self::INSUFFICIENT_RESOURCES,
-        }
-    }
-}
-
-/// Why a connection was not completed.
-impl From<ConfirmError> for NtStatus {
-    fn from(why: ConfirmError) -> Self {
-        match why {
-            ConfirmError::Gone => Self::CONNECTION_ABORTED,
-            ConfirmError::TimedOut => Self::IO_TIMEOUT,
-            ConfirmError::NotReady => Self::CONNECTION_ACTIVE,
-            ConfirmError::NoMemory => Self::INSUFFICIENT_RESOURCES,
-        }
-    }
-}
-
-/// Why a connection was not accepted.
-impl From<AcceptError> for NtStatus {
-    fn from(why: AcceptError) -> Self {
-        match why {
-            AcceptError::Gone => Self::CONNECTION_ABORTED,
-            AcceptError::NotReady => Self::CONNECTION_ACTIVE,
-            AcceptError::NoMemory => Self::INSUFFICIENT_RESOURCES,
+            ConnectError::Gone => Self::CONNECTION_ABORTED,
+            ConnectError::TimedOut => Self::IO_TIMEOUT,
+            ConnectError::NotReady => Self::CONNECTION_ACTIVE,
+            ConnectError::NoMemory => Self::INSUFFICIENT_RESOURCES,
         }
     }
 }

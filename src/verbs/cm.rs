@@ -20,13 +20,13 @@ use super::{
 use crate::{
     engine::{
         cm::{
-            AcceptError,
+            AddressError,
+            ConnectError,
             ConnectParams,
             ConnectRequest,
             ConnectionEvents,
             ConnectionManager,
             Gone,
-            ListenError,
             Listener,
             ListenerEvents, //
         },
@@ -122,7 +122,7 @@ impl CmOperations<Verbs> for Qp {
             inbound: limits.inbound,
         };
         let events = Arc::new(events, GFP_KERNEL)?;
-        let offer = device.cm().make_offer(ConnectParams {
+        let pending = device.cm().make_request(ConnectParams {
             net: device.net(),
             local,
             remote,
@@ -135,37 +135,39 @@ impl CmOperations<Verbs> for Qp {
             waits: true,
         })?;
         // The queue pair can take it back from here on, and so before it can be answered.
-        self.set_offer(offer.number());
-        device.cm().submit(&offer);
+        self.set_pending(pending.number);
+        device.cm().submit(&pending);
         Ok(())
     }
 
     fn accept(&self, id: CmId<Verbs>, request: RequestId, params: &ConnParams<'_>) -> Result {
         let cm = self.device().cm();
-        let offer = cm.request(request.number()).ok_or(ECONNABORTED)?;
-        if self.device().net() != offer.net() {
+        let pending = cm
+            .request_at_listener(request.number())
+            .ok_or(ECONNABORTED)?;
+        if self.device().net() != pending.params.net {
             // The connection manager has taken a device of the listener's namespace, where the address
             // is another one.
-            let _ = cm.pass_on(&offer, request.number(), Status::Refused);
+            let _ = cm.pass_on(&pending, request.number(), Status::Refused);
             return Err(ECONNABORTED);
         }
         let limits = limits(params);
         let events = Events {
             id,
-            local: offer.passive_addr(),
-            remote: offer.active_addr(),
+            local: pending.params.remote,
+            remote: pending.params.local,
             inbound: limits.inbound,
         };
         let Ok(events) = Arc::new(events, GFP_KERNEL) else {
             // The consumer cannot answer any more: the request is no longer known above.
-            let _ = offer.reject(&[]);
+            let _ = pending.reject(&[]);
             return Err(ENOMEM);
         };
-        let accepted = offer.accept(self.engine(), limits, params.private_data, events);
+        let accepted = pending.accept(self.engine(), limits, params.private_data, events);
         accepted.map_err(|why| match why {
-            AcceptError::Gone => ECONNABORTED,
-            AcceptError::NotReady => EINVAL,
-            AcceptError::NoMemory => ENOMEM,
+            ConnectError::Gone | ConnectError::TimedOut => ECONNABORTED,
+            ConnectError::NotReady => EINVAL,
+            ConnectError::NoMemory => ENOMEM,
         })
     }
 }
@@ -182,16 +184,16 @@ struct Requests {
 }
 
 impl ListenerEvents for Requests {
-    fn request(&self, offer: Arc<ConnectRequest>) -> Result {
-        let limits = offer.limits();
+    fn request(&self, pending: Arc<ConnectRequest>) -> Result {
+        let limits = pending.params.limits;
         let info = CmInfo {
-            local: offer.passive_addr(),
-            remote: offer.active_addr(),
+            local: pending.params.remote,
+            remote: pending.params.local,
             ird: narrow(limits.inbound),
             ord: narrow(limits.outbound),
-            private_data: offer.private_data(),
+            private_data: &pending.params.private_data,
         };
-        let number = offer.request().ok_or(ECONNABORTED)?;
+        let number = pending.listener_number().ok_or(ECONNABORTED)?;
         self.id.connect_request(&info, RequestId::new(number))
     }
 
@@ -235,8 +237,8 @@ impl ListenerOperations<Verbs> for Listening {
         let events = KBox::new(Requests { id, device }, GFP_KERNEL)?;
         let listener = cm.listen(net, at, events);
         let listener = listener.map_err(|why| match why {
-            ListenError::InUse => EADDRINUSE,
-            ListenError::NoMemory => ENOMEM,
+            AddressError::NoMemory => ENOMEM,
+            AddressError::InUse | AddressError::Exists | AddressError::NoPort => EADDRINUSE,
         })?;
         // Dropping it ends listening, so nothing is left behind when there is no memory.
         Ok(Arc::new(Self { cm, listener }, GFP_KERNEL)?)
@@ -252,11 +254,13 @@ impl ListenerOperations<Verbs> for Listening {
     fn reject(id: &CmId<Verbs>, request: RequestId, private_data: &[u8]) -> Result {
         let context = CONTEXT.get().ok_or(ENODEV)?;
         let cm = &context.cm;
-        let offer = cm.request(request.number()).ok_or(ECONNABORTED)?;
-        let consumer = offer.consumer(request.number()).ok_or(ECONNABORTED)?;
+        let pending = cm
+            .request_at_listener(request.number())
+            .ok_or(ECONNABORTED)?;
+        let consumer = pending.consumer(request.number()).ok_or(ECONNABORTED)?;
         let rejected = match private_data.is_empty() && consumer == id.client() {
-            true => cm.pass_on(&offer, request.number(), Status::Refused),
-            false => offer.reject(private_data),
+            true => cm.pass_on(&pending, request.number(), Status::Refused),
+            false => pending.reject(private_data),
         };
         rejected.map_err(|Gone| ECONNABORTED)
     }

@@ -90,7 +90,7 @@ struct Control {
     inbound: u8,
     outbound: u8,
     /// The number of the connection that this side asked for last.
-    offer: Option<NonZeroUsize>,
+    pending: Option<NonZeroUsize>,
 }
 
 impl QpEvents for QpUpcall {
@@ -145,13 +145,13 @@ impl Qp {
 
     /// Returns true if a connect of this side is not answered yet.
     pub(super) fn has_asked(&self) -> bool {
-        let number = self.control.lock().offer;
-        number.is_some_and(|n| self.device.cm().offer(n).is_some())
+        let number = self.control.lock().pending;
+        number.is_some_and(|n| self.device.cm().request(n).is_some())
     }
 
     /// Remembers what this side has asked for, so that destroying can take it back.
-    pub(super) fn set_offer(&self, number: NonZeroUsize) {
-        self.control.lock().offer = Some(number);
+    pub(super) fn set_pending(&self, number: NonZeroUsize) {
+        self.control.lock().pending = Some(number);
     }
 
     /// Posts so much of a chain as may be posted without a break; returns true if that was the
@@ -255,9 +255,9 @@ impl QpOperations<Verbs> for Qp {
 
     /// Ends everything; the connection manager is notified before this returns.
     fn destroy(&self) {
-        let number = self.control.lock().offer.take();
-        if let Some(offer) = number.and_then(|n| self.device.cm().offer(n)) {
-            offer.abandon();
+        let number = self.control.lock().pending.take();
+        if let Some(pending) = number.and_then(|n| self.device.cm().request(n)) {
+            pending.abandon();
         }
         self.engine.destroy();
     }

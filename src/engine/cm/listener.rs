@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Listener`]: who waits for connections where, and which one is notified of an offer.
+//! [`Listener`]: who waits for connections where, and which one is notified of a request.
 //!
-//! An offer goes to the listener that fits best, and to the first of those that fit alike. One that
-//! has no room for it is asked again, for as long as there is time for the answer. One whose
-//! consumer cannot take it passes it on to the next: the connection manager listens on all devices
-//! for each network namespace and does not say for which, but it sees to it that a consumer is
-//! asked in its own namespace alone.
+//! A request goes to the listener that fits best, and to the first of those that fit alike. One
+//! that has no room for it is asked again, for as long as there is time for the answer. One whose
+//! consumer cannot take it passes it on to the next: `rdma_cm` listens on all devices for each
+//! network namespace and does not say for which, but it sees to it that a consumer is asked in its
+//! own namespace alone.
 
 #[cfg(ndk_kunit)]
 mod tests;
@@ -50,7 +50,7 @@ pub(crate) trait ListenerEvents: Send + Sync {
     ///
     /// `ENOMEM` when there is no room for the request now: it may come again, see
     /// [`ConnectParams::waits`]. Another error turns the peer away.
-    fn request(&self, offer: Arc<ConnectRequest>) -> Result;
+    fn request(&self, request: Arc<ConnectRequest>) -> Result;
     /// A number that tells the device of this listener from all others.
     fn device(&self) -> usize;
     /// Returns true if the device of this listener has the address `ip`.
@@ -85,7 +85,7 @@ pub(crate) struct Listener {
     #[pin]
     held: SpinLockIrq<Option<Arc<Reservation>>>,
     is_over: AtomicFlag,
-    events: KBox<dyn ListenerEvents>,
+    pub(super) events: KBox<dyn ListenerEvents>,
 }
 
 impl Listener {
@@ -109,11 +109,6 @@ impl Listener {
         )
     }
 
-    /// Who is notified.
-    pub(super) fn events(&self) -> &dyn ListenerEvents {
-        &*self.events
-    }
-
     /// Returns true if that device listens here at that address.
     pub(super) fn is_at(&self, device: usize, net: u64, at: &SocketAddr) -> bool {
         self.net == net && self.at == *at && self.events.device() == device
@@ -124,7 +119,7 @@ impl Listener {
         self.held.lock().is_some()
     }
 
-    /// It listens no more. An offer may keep it for longer.
+    /// It listens no more. A request may keep it for longer.
     pub(super) fn end(&self) {
         self.is_over.store(true, Release);
         let held = self.held.lock().take();
@@ -134,53 +129,40 @@ impl Listener {
     /// How well the listener fits a destination, if it does.
     ///
     /// One at an unspecified address serves addresses of this host alone.
-    fn rank(&self, ask: &ConnectParams) -> Option<Rank> {
-        let (at, to) = (self.at.ip(), ask.remote.ip());
-        if self.net != ask.net || self.at.port() != ask.remote.port() {
+    fn rank(&self, params: &ConnectParams) -> Option<Rank> {
+        let (at, to) = (self.at.ip(), params.remote.ip());
+        if self.net != params.net || self.at.port() != params.remote.port() {
             return None;
         }
         let same_family = at.is_ipv4() == to.is_ipv4();
-        let exact = match at.is_unspecified() {
+        let is_exact = match at.is_unspecified() {
             false if at == to => true,
             true if same_family || (to.is_ipv4() && self.events.is_dual()) => false,
             true | false => return None,
         };
-        let own = self.events.has_addr(to);
-        let serves = own || (self.events.serves_others() && (exact || ask.remote_is_here));
-        serves.then_some(Rank {
-            exact,
-            own,
-            same_family,
-            first: Reverse(self.number),
-        })
+        let is_own = self.events.has_addr(to);
+        let serves = is_own || (self.events.serves_others() && (is_exact || params.remote_is_here));
+        serves.then_some((is_exact, is_own, same_family, Reverse(self.number)))
     }
 }
 
-/// How well a listener fits a destination; what comes first counts most.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Rank {
-    /// It is at the address, not at a wildcard.
-    exact: bool,
-    /// Its device has the address.
-    own: bool,
-    /// It is not one at the IPv6 wildcard that serves IPv4, too.
-    same_family: bool,
-    /// It began to listen earlier.
-    first: Reverse<NonZeroUsize>,
-}
+/// How well a listener fits a destination; what comes first counts most: it is at the address, not
+/// at a wildcard; its device has the address; it is not one at the IPv6 wildcard that serves IPv4,
+/// too; it began to listen earlier.
+type Rank = (bool, bool, bool, Reverse<NonZeroUsize>);
 
-/// A listener that was notified of an offer.
+/// A listener that was notified of a request.
 struct Asked {
     listener: Arc<Listener>,
     rank: Rank,
-    /// Names the offer for this listener: an answer that comes late answers no other one's.
+    /// Names the request for this listener: an answer that comes late answers no other one's.
     number: NonZeroUsize,
 }
 
 /// Who is asked, and who has been.
 #[derive(Default)]
 pub(super) struct Asking {
-    /// Was told last, and has not passed the offer on.
+    /// Was told last, and has not passed the request on.
     now: Option<Asked>,
     /// The listeners of this rank and above have.
     passed: Option<Rank>,
@@ -191,55 +173,56 @@ pub(super) struct Asking {
 }
 
 impl ConnectRequest {
-    /// Names the offer for the listener that was notified last, as long as it is not decided.
-    pub(crate) fn request(&self) -> Option<NonZeroUsize> {
-        self.asking.lock().now.as_ref().map(|asked| asked.number)
+    /// Applies `f` to the listener that was notified last, if it has not passed the request on.
+    fn with_asked<T>(&self, f: impl FnOnce(&Asked) -> Option<T>) -> Option<T> {
+        self.asking.lock().now.as_ref().and_then(f)
+    }
+
+    /// Names the request for the listener that was notified last, as long as it is not decided.
+    pub(crate) fn listener_number(&self) -> Option<NonZeroUsize> {
+        self.with_asked(|asked| Some(asked.number))
     }
 
     /// The listener that was notified last.
     pub(super) fn listener(&self) -> Option<Arc<Listener>> {
-        let asking = self.asking.lock();
-        asking.now.as_ref().map(|asked| asked.listener.clone())
+        self.with_asked(|asked| Some(asked.listener.clone()))
     }
 
     /// The number by which the face knows the consumer of the listener that was notified last, if
     /// that was notified with this number.
     pub(crate) fn consumer(&self, number: NonZeroUsize) -> Option<usize> {
-        let asking = self.asking.lock();
-        let asked = asking.now.as_ref().filter(|asked| asked.number == number);
-        let listener = asked.map(|asked| asked.listener.clone());
-        drop(asking);
+        let listener =
+            self.with_asked(|asked| (asked.number == number).then(|| asked.listener.clone()));
         listener?.events.consumer()
     }
 
     /// Returns true if that listener was notified last.
     pub(super) fn was_told(&self, listener: &Arc<Listener>) -> bool {
-        let asking = self.asking.lock();
-        let now = asking.now.as_ref();
-        now.is_some_and(|asked| Arc::ptr_eq(&asked.listener, listener))
+        let found = self.with_asked(|asked| Some(Arc::ptr_eq(&asked.listener, listener)));
+        found.unwrap_or(false)
     }
 
     /// Returns true if the listener that was notified last has ended without an answer; its number
     /// then.
     pub(super) fn orphaned(&self) -> Option<NonZeroUsize> {
-        let asking = self.asking.lock();
-        let asked = asking.now.as_ref()?;
-        asked.listener.is_over.load(Acquire).then_some(asked.number)
+        self.with_asked(|asked| asked.listener.is_over.load(Acquire).then_some(asked.number))
     }
 
-    /// Names the offer for the next listener; `None` after more of them than time is for.
-    fn next_request(&self) -> Option<NonZeroUsize> {
+    /// Tells a listener; `None` after more of them than time is for.
+    fn notify(self: &Arc<Self>, listener: &Arc<Listener>, rank: Rank) -> Option<Result> {
         let mut asking = self.asking.lock();
         asking.count += 1;
         let number = self.number.checked_add(asking.count)?;
-        (asking.count < NUMBERS.get()).then_some(number)
-    }
-
-    /// Tells a listener.
-    fn notify(self: &Arc<Self>, asked: Asked) -> Result {
-        let listener = asked.listener.clone();
-        self.asking.lock().now = Some(asked);
-        listener.events.request(self.clone())
+        if asking.count >= NUMBERS.get() {
+            return None;
+        }
+        asking.now = Some(Asked {
+            listener: listener.clone(),
+            rank,
+            number,
+        });
+        drop(asking);
+        Some(listener.events.request(self.clone()))
     }
 
     /// The listener that was to be notified had no room, and never heard of it: it is asked again.
@@ -262,49 +245,49 @@ impl ConnectRequest {
 }
 
 impl ConnectionManager {
-    /// Takes an offer to a listener, or answers it.
-    pub(crate) fn submit(&self, offer: &Arc<ConnectRequest>) {
-        offer.answer_within(self.timeouts.answer_ms);
-        let nobody = match offer.ask.remote_is_here {
+    /// Takes a request to a listener, or answers it.
+    pub(crate) fn submit(&self, request: &Arc<ConnectRequest>) {
+        request.answer_within(self.timeouts.answer_ms);
+        let nobody = match request.params.remote_is_here {
             true => Status::Refused,
             false => Status::Unreachable,
         };
-        self.tell_next(offer, None, nobody);
+        self.tell_next(request, None, nobody);
     }
 
-    /// The listener that was notified with that number cannot take the offer, for a reason that
-    /// does not concern others: the next one is notified, or the offer answered with `nobody` where
-    /// there is none. Process context.
+    /// The listener that was notified with that number cannot take the request, for a reason that
+    /// does not concern others: the next one is notified, or the request answered with `nobody`
+    /// where there is none. Process context.
     pub(crate) fn pass_on(
         &self,
-        offer: &Arc<ConnectRequest>,
+        request: &Arc<ConnectRequest>,
         number: NonZeroUsize,
         nobody: Status,
     ) -> Result<(), Gone> {
-        let last = offer.take_asked(number).ok_or(Gone)?;
-        self.tell_next(offer, Some(last), nobody);
+        let last = request.take_asked(number).ok_or(Gone)?;
+        self.tell_next(request, Some(last), nobody);
         Ok(())
     }
 
     /// Asks again, if somebody had no room; or the next one, if the last has ended and not answered
     /// in time. Process context.
-    pub(super) fn go_on(&self, offer: &Arc<ConnectRequest>) {
-        let was_waiting = core::mem::take(&mut offer.asking.lock().is_waiting);
+    pub(super) fn go_on(&self, request: &Arc<ConnectRequest>) {
+        let was_waiting = core::mem::take(&mut request.asking.lock().is_waiting);
         if was_waiting {
-            self.tell_next(offer, None, Status::Refused);
-        } else if let Some(number) = offer.orphaned().filter(|_| offer.is_late()) {
-            offer.answer_within(self.timeouts.answer_ms);
-            let _ = self.pass_on(offer, number, Status::Timeout);
+            self.tell_next(request, None, Status::Refused);
+        } else if let Some(number) = request.orphaned().filter(|_| request.is_late()) {
+            request.answer_within(self.timeouts.answer_ms);
+            let _ = self.pass_on(request, number, Status::Timeout);
         }
     }
 
-    /// Tells the best of the listeners that have not passed the offer on; `last` was the last that
-    /// did.
-    fn tell_next(&self, offer: &Arc<ConnectRequest>, last: Option<Asked>, nobody: Status) {
-        let (status, refuses) = match self.try_next(offer) {
+    /// Tells the best of the listeners that have not passed the request on; `last` was the last
+    /// that did.
+    fn tell_next(&self, request: &Arc<ConnectRequest>, last: Option<Asked>, nobody: Status) {
+        let (status, refuses) = match self.try_next(request) {
             Some((_, Ok(()))) => return,
-            Some((_, Err(why))) if why == ENOMEM && offer.ask.waits => {
-                return offer.wait_for_room();
+            Some((_, Err(why))) if why == ENOMEM && request.params.waits => {
+                return request.wait_for_room();
             }
             Some((listener, Err(_))) => (Status::Refused, Some(listener)),
             None => {
@@ -312,28 +295,24 @@ impl ConnectionManager {
                 (nobody, last.map(|asked| asked.listener))
             }
         };
-        if let (true, Some(listener)) = (offer.decide(status, &[]), refuses) {
+        if let (true, Some(listener)) = (request.decide(status, &[]), refuses) {
             listener.events.turned_away();
         }
     }
 
-    fn try_next(&self, offer: &Arc<ConnectRequest>) -> Option<(Arc<Listener>, Result)> {
+    fn try_next(&self, request: &Arc<ConnectRequest>) -> Option<(Arc<Listener>, Result)> {
         // Requests are notified under this lock, so that none comes after `unlisten`.
         let listeners = self.listeners.lock();
-        if !offer.is_open() {
+        if !request.is_open() {
             return None;
         }
-        let passed = offer.asking.lock().passed;
+        let passed = request.asking.lock().passed;
         let ranked = listeners
             .iter()
-            .filter_map(|l| Some((l.rank(&offer.ask)?, l)));
+            .filter_map(|l| Some((l.rank(&request.params)?, l)));
         let left = ranked.filter(|(rank, _)| passed.is_none_or(|p| *rank < p));
         let (rank, listener) = left.max_by_key(|(rank, _)| *rank)?;
-        let asked = Asked {
-            listener: listener.clone(),
-            rank,
-            number: offer.next_request()?,
-        };
-        Some((listener.clone(), offer.notify(asked)))
+        let told = request.notify(listener, rank)?;
+        Some((listener.clone(), told))
     }
 }

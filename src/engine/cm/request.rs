@@ -9,15 +9,14 @@
 //!   |                   \--------------------> Over         abandoned, withdrawn, timed out
 //!   \----> Decided                                          rejected, abandoned, timed out
 //! ```
+//!
+//! `Accepted` and what follows it are in `confirm.rs`.
 
 mod confirm;
 #[cfg(ndk_kunit)]
 mod tests;
 
-use core::{
-    net::SocketAddr,
-    num::NonZeroUsize, //
-};
+use core::num::NonZeroUsize;
 
 use kernel::{
     impl_has_work,
@@ -33,8 +32,6 @@ use kernel::{
         WorkItem, //
     }, //
 };
-
-pub(crate) use self::confirm::ConfirmError;
 
 use super::{
     endpoint::Endpoint,
@@ -69,36 +66,31 @@ const RETRY_MS: u32 = 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Gone;
 
-/// Why the passive side's yes came to nothing.
+/// Why a connection that was accepted or confirmed did not come up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AcceptError {
-    /// The active side has given up, or its queue pair cannot be connected any more.
+pub(crate) enum ConnectError {
+    /// The other side has given up, or its queue pair cannot be connected any more; or the
+    /// connection between the two is gone.
     Gone,
-    /// The queue pair cannot be connected; the active side was refused.
+    /// The confirmation came too late.
+    TimedOut,
+    /// The queue pair cannot be connected, or there is nothing to confirm.
     NotReady,
-    /// No memory; the active side was refused.
+    /// No memory.
     NoMemory,
 }
 
-/// Why two queue pairs could not be connected.
-enum AttachError {
-    NoMemory,
-    Active,
-    Passive,
-}
-
-/// What the passive side accepted with, until the active side confirms.
+/// What the passive side accepted with.
 struct Acceptance {
     side: Arc<Endpoint>,
     /// The limits of the passive and of the active side.
     ours: ReadLimits,
     theirs: ReadLimits,
-    until_ms: u64,
 }
 
 enum Stage {
-    /// Nobody has decided, and somebody should within that time.
-    Open { until_ms: u64 },
+    /// Nobody has decided.
+    Open,
     /// Somebody has, against the connection or for it, and sees to what follows; the active side
     /// may have given up meanwhile.
     Decided { abandoned: bool },
@@ -107,24 +99,28 @@ enum Stage {
     /// Both sides were connected.
     Connected,
     /// What was accepted came to nothing.
-    Over(ConfirmError),
+    Over(ConnectError),
 }
 
-impl Stage {
-    const DECIDED: Self = Self::Decided { abandoned: false };
+struct State {
+    stage: Stage,
+    /// While it is open or accepted: by when somebody should have answered.
+    until_ms: u64,
 }
 
 /// A connection that one side asked for.
 #[pin_data]
 pub(crate) struct ConnectRequest {
-    pub(super) ask: ConnectParams,
+    /// What the active side asked for.
+    pub(crate) params: ConnectParams,
     cm: Arc<ConnectionManager>,
-    pub(super) number: NonZeroUsize,
+    /// Names the request for the active side as long as it is not decided.
+    pub(crate) number: NonZeroUsize,
     active: Arc<Endpoint>,
     #[pin]
     pub(super) asking: SpinLockIrq<Asking>,
     #[pin]
-    stage: SpinLockIrq<Stage>,
+    state: SpinLockIrq<State>,
     #[pin]
     timer: Timer<Self>,
     #[pin]
@@ -137,141 +133,97 @@ impl_has_work! {
 
 impl ConnectRequest {
     pub(super) fn new(
-        ask: ConnectParams,
+        params: ConnectParams,
         cm: Arc<ConnectionManager>,
         number: NonZeroUsize,
     ) -> Result<Arc<Self>> {
-        let active = Endpoint::new(ask.qp.clone(), ask.events.clone())?;
+        let active = Endpoint::new(params.qp.clone(), params.events.clone())?;
         Arc::pin_init(
             pin_init!(Self {
-                ask,
+                params,
                 cm,
                 number,
                 active,
                 asking <- new_spinlock_irq!(Asking::default()),
-                stage <- new_spinlock_irq!(Stage::Open { until_ms: 0 }),
+                state <- new_spinlock_irq!(State {
+                    stage: Stage::Open,
+                    until_ms: 0,
+                }),
                 timer <- Timer::new(),
-                work <- new_work!("ndk_offer"),
+                work <- new_work!("ndk_request"),
             }),
             GFP_KERNEL,
         )
     }
 
-    /// Names the offer for the active side as long as it is not decided.
-    pub(crate) fn number(&self) -> NonZeroUsize {
-        self.number
-    }
-
     /// Sees to it that somebody decides within that time, in milliseconds.
     pub(super) fn answer_within(self: &Arc<Self>, ms: u32) {
-        // Under the lock: a timer armed after the decision would have nobody to cancel it.
-        let mut stage = self.stage.lock();
-        if let Stage::Open { until_ms } = &mut *stage {
-            *until_ms = time::now_ms().saturating_add(ms.into());
-            self.timer.arm(self, ms);
+        let mut state = self.state.lock();
+        if matches!(state.stage, Stage::Open) {
+            self.set_deadline(&mut state, ms);
         }
+    }
+
+    /// Under the lock: a timer armed after the decision would have nobody to cancel it.
+    fn set_deadline(self: &Arc<Self>, state: &mut State, ms: u32) {
+        state.until_ms = time::now_ms().saturating_add(ms.into());
+        self.timer.arm(self, ms);
     }
 
     /// Sees to it that a listener is asked again soon.
     pub(super) fn ask_again(self: &Arc<Self>) {
-        // Under the lock, as in `answer_within`.
-        let stage = self.stage.lock();
-        if matches!(*stage, Stage::Open { .. }) {
+        let state = self.state.lock();
+        if matches!(state.stage, Stage::Open) {
+            // Under the lock, as in `set_deadline`.
             self.timer.arm(self, RETRY_MS);
         }
     }
 
-    /// It is time to ask again, or to give up. In softirq.
-    fn no_answer(self: &Arc<Self>) {
-        let stage = self.stage.lock();
-        let Stage::Open { until_ms } = *stage else {
-            return;
-        };
-        let left = until_ms.saturating_sub(time::now_ms());
-        if left > 0 {
-            // Under the lock, as in `answer_within`.
-            self.timer
-                .arm(self, u32::try_from(left).unwrap_or(u32::MAX));
-        }
-        drop(stage);
-        if left == 0 && self.orphaned().is_none() {
-            self.decide(Status::Timeout, &[]);
-        } else {
-            // Where it is queued already it has yet to run.
-            let _ = self.ask.qp.device().host().threads().enqueue(self.clone());
-        }
-    }
-
-    /// The network namespace.
-    pub(crate) fn net(&self) -> u64 {
-        self.ask.net
-    }
-
-    /// The address of the active side.
-    pub(crate) fn active_addr(&self) -> SocketAddr {
-        self.ask.local
-    }
-
-    /// The address that was asked for.
-    pub(crate) fn passive_addr(&self) -> SocketAddr {
-        self.ask.remote
-    }
-
-    /// The limits that the active side asked for.
-    pub(crate) fn limits(&self) -> ReadLimits {
-        self.ask.limits
-    }
-
-    /// What the active side sent along.
-    pub(crate) fn private_data(&self) -> &[u8] {
-        &self.ask.private_data
-    }
-
     /// Returns true if nobody has decided.
     pub(super) fn is_open(&self) -> bool {
-        matches!(*self.stage.lock(), Stage::Open { .. })
+        matches!(self.state.lock().stage, Stage::Open)
     }
 
-    /// Returns true if the time for the answer is over.
+    /// Returns true if nobody has decided, and the time for the answer is over.
     pub(super) fn is_late(&self) -> bool {
-        match &*self.stage.lock() {
-            Stage::Open { until_ms } => *until_ms <= time::now_ms(),
-            Stage::Decided { .. } | Stage::Accepted(_) | Stage::Connected | Stage::Over(_) => false,
-        }
+        let state = self.state.lock();
+        matches!(state.stage, Stage::Open) && state.until_ms <= time::now_ms()
     }
 
     /// Takes the right to decide; there is one.
     fn take_decision(&self) -> bool {
-        let mut stage = self.stage.lock();
-        let was_open = matches!(*stage, Stage::Open { .. });
-        if was_open {
-            *stage = Stage::DECIDED;
+        let mut state = self.state.lock();
+        if !matches!(state.stage, Stage::Open) {
+            return false;
         }
-        drop(stage);
-        if was_open {
-            self.timer.cancel();
-            self.cm.close_offer(self.number);
-        }
-        was_open
+        state.stage = Stage::Decided { abandoned: false };
+        drop(state);
+        self.timer.cancel();
+        self.cm.forget(self.number);
+        true
     }
 
     /// Decides against the connection; whoever comes second decides nothing.
     pub(super) fn decide(&self, status: Status, private_data: &[u8]) -> bool {
-        if !self.take_decision() {
-            return false;
+        let decides = self.take_decision();
+        if decides {
+            self.count_failure();
+            self.answer_no(status, private_data);
         }
-        let device = self.ask.qp.device();
+        decides
+    }
+
+    fn count_failure(&self) {
+        let device = self.params.qp.device();
         device.count(Counter::ConnectFailures, 1);
-        self.answer_no(status, private_data);
-        true
     }
 
     /// Tells the active side that there is no connection; without the data if they find no room.
     fn answer_no(&self, status: Status, private_data: &[u8]) {
-        let events = &self.ask.events;
+        let events = &self.params.events;
         let notified = events.reply(Err(status), private_data);
         if notified.is_err() && events.reply(Err(status), &[]).is_err() {
-            let qp = &self.ask.qp;
+            let qp = &self.params.qp;
             qp.device()
                 .warn(qp.number(), fmt!("the answer to its connect was lost"));
         }
@@ -283,7 +235,7 @@ impl ConnectRequest {
             return Err(Gone);
         }
         if let Some(listener) = self.listener() {
-            listener.events().turned_away();
+            listener.events.turned_away();
         }
         Ok(())
     }
@@ -297,34 +249,35 @@ impl ConnectRequest {
         if self.decide(Status::Aborted, &[]) {
             return true;
         }
-        if let Stage::Decided { abandoned } = &mut *self.stage.lock() {
+        if let Stage::Decided { abandoned } = &mut self.state.lock().stage {
             *abandoned = true;
             return false;
         }
-        self.end_wait(ConfirmError::Gone, Status::Aborted)
+        self.withdraw()
     }
 
     /// The passive side says yes. Either both are connected and told so; or, where both sides want
     /// that, the active side is notified, and what follows is its decision. May sleep.
+    ///
+    /// After [`ConnectError::NotReady`] and [`ConnectError::NoMemory`] the active side was refused,
+    /// as it was after [`ConnectError::Gone`] if it had not given up.
     pub(crate) fn accept(
         self: &Arc<Self>,
         qp: &Arc<QueuePair>,
         limits: ReadLimits,
         private_data: &[u8],
         events: Arc<dyn ConnectionEvents>,
-    ) -> Result<(), AcceptError> {
+    ) -> Result<(), ConnectError> {
         if !self.take_decision() {
-            return Err(AcceptError::Gone);
+            return Err(ConnectError::Gone);
         }
-        let waits = self.ask.confirms && events.confirms();
-        let (ours, theirs) = negotiate(limits, self.ask.limits);
-        let side = Endpoint::new(qp.clone(), events).map_err(|_| AcceptError::NoMemory);
+        let waits = self.params.confirms && events.confirms();
+        let side = Endpoint::new(qp.clone(), events).map_err(|_| ConnectError::NoMemory);
         let accepted = side.and_then(|side| {
             let acceptance = Acceptance {
                 side,
-                ours,
-                theirs,
-                until_ms: 0,
+                ours: negotiate(limits, self.params.limits),
+                theirs: negotiate(self.params.limits, limits),
             };
             match waits {
                 true => self.wait(acceptance, private_data),
@@ -332,30 +285,24 @@ impl ConnectRequest {
             }
         });
         if accepted.is_err() {
-            let device = self.ask.qp.device();
-            device.count(Counter::ConnectFailures, 1);
+            self.count_failure();
             self.answer_no(Status::Refused, &[]);
         }
         accepted
     }
 
     /// Connects both sides and tells them.
-    fn connect_now(&self, acceptance: &Acceptance, private_data: &[u8]) -> Result<(), AcceptError> {
-        self.attach(acceptance).map_err(|why| match why {
-            AttachError::NoMemory => AcceptError::NoMemory,
-            AttachError::Passive => AcceptError::NotReady,
-            AttachError::Active => AcceptError::Gone,
-        })?;
-        self.tell_passive(acceptance);
-        if self
-            .ask
-            .events
-            .reply(Ok(acceptance.theirs), private_data)
-            .is_err()
-        {
+    fn connect_now(
+        &self,
+        acceptance: &Acceptance,
+        private_data: &[u8],
+    ) -> Result<(), ConnectError> {
+        self.attach(acceptance, ConnectError::NotReady, ConnectError::Gone)?;
+        let reply = Ok(acceptance.theirs);
+        if self.params.events.reply(reply, private_data).is_err() {
             // The active side never hears that it was connected, so it must not be.
             self.active.detach();
-            self.ask.qp.fail();
+            self.params.qp.fail();
             self.answer_no(Status::Aborted, &[]);
             return Ok(());
         }
@@ -365,52 +312,76 @@ impl ConnectRequest {
 
     /// Returns true if both sides were connected, whatever came after.
     pub(crate) fn is_connected(&self) -> bool {
-        matches!(*self.stage.lock(), Stage::Connected)
+        matches!(self.state.lock().stage, Stage::Connected)
     }
 
-    /// Connects the queue pairs.
-    fn attach(&self, acceptance: &Acceptance) -> Result<(), AttachError> {
-        let (active, side) = (&self.ask.qp, &acceptance.side);
-        let passive = side.qp();
-        let transport = (self.cm.join)(active, passive).map_err(|_| AttachError::NoMemory)?;
+    /// Connects the queue pairs, and tells the passive side. The errors are those for a queue pair
+    /// that cannot be connected, on the passive and on the active side; or there is no memory.
+    fn attach(
+        &self,
+        acceptance: &Acceptance,
+        passive_error: ConnectError,
+        active_error: ConnectError,
+    ) -> Result<(), ConnectError> {
+        let (active, side) = (&self.params.qp, &acceptance.side);
+        let passive = &side.qp;
+        let transport = (self.cm.join)(active, passive).map_err(|_| ConnectError::NoMemory)?;
         let link = |end, owner| Link {
             transport: transport.clone(),
             end,
             owner,
         };
         let attached = passive.attach(link(1, side.clone()), acceptance.ours);
-        attached.map_err(|_| AttachError::Passive)?;
+        attached.map_err(|_| passive_error)?;
         let attached = active.attach(link(0, self.active.clone()), acceptance.theirs);
         if attached.is_err() {
             side.detach();
             passive.peer_gone(transport.id());
-            return Err(AttachError::Active);
+            return Err(active_error);
         }
-        *self.stage.lock() = Stage::Connected;
+        self.state.lock().stage = Stage::Connected;
         // What one side posted before the other was connected waits for this.
         passive.ring_doorbell();
         active.ring_doorbell();
-        Ok(())
-    }
-
-    /// Tells the passive side that the connection is up.
-    fn tell_passive(&self, acceptance: &Acceptance) {
-        let side = &acceptance.side;
-        side.qp().device().count(Counter::Accepts, 1);
-        self.ask.qp.device().count(Counter::Connects, 1);
-        side.events().established(acceptance.ours);
+        passive.device().count(Counter::Accepts, 1);
+        active.device().count(Counter::Connects, 1);
+        side.events.established(acceptance.ours);
         side.up();
+        Ok(())
     }
 }
 
 impl Expires for ConnectRequest {
+    /// It is time to ask again, or to give up.
     fn expired(this: Arc<Self>) {
-        match this.wait_on() {
-            Some(0) => {
-                this.end_wait(ConfirmError::TimedOut, Status::Timeout);
+        let state = this.state.lock();
+        let is_open = matches!(state.stage, Stage::Open);
+        if !is_open && !matches!(state.stage, Stage::Accepted(_)) {
+            return;
+        }
+        // One that was cancelled too late, or that is to ask again, comes before its time.
+        let left = state.until_ms.saturating_sub(time::now_ms());
+        if left > 0 {
+            // Under the lock, as in `set_deadline`.
+            let ms = u32::try_from(left).unwrap_or(u32::MAX);
+            this.timer.arm(&this, ms);
+        }
+        drop(state);
+        if !is_open {
+            if left == 0 {
+                this.end_wait(ConnectError::TimedOut, Status::Timeout);
             }
-            Some(_) => {}
-            None => this.no_answer(),
+        } else if left == 0 && this.orphaned().is_none() {
+            this.decide(Status::Timeout, &[]);
+        } else {
+            // Where it is queued already it has yet to run.
+            let _ = this
+                .params
+                .qp
+                .device()
+                .host()
+                .threads()
+                .enqueue(this.clone());
         }
     }
 }
@@ -423,12 +394,11 @@ impl WorkItem for ConnectRequest {
     }
 }
 
-/// What each side may read from the other: no more than asked, no more than the other serves; and
+/// What one side may read from the other: no more than asked, no more than the other serves; and
 /// what it serves is no more than the other asks for.
-fn negotiate(passive: ReadLimits, active: ReadLimits) -> (ReadLimits, ReadLimits) {
-    let side = |own: ReadLimits, other: ReadLimits| ReadLimits {
+fn negotiate(own: ReadLimits, other: ReadLimits) -> ReadLimits {
+    ReadLimits {
         inbound: own.inbound.min(other.outbound),
         outbound: own.outbound.min(other.inbound),
-    };
-    (side(passive, active), side(active, passive))
+    }
 }

@@ -39,11 +39,11 @@ mod tests {
         }, //
     };
 
-    /// What somebody does with an offer.
+    /// What somebody does with a request.
     type Way = fn(&ConnectionFixture, &Arc<ConnectRequest>) -> Result;
 
-    fn reject(offer: &ConnectRequest) -> Result {
-        offer.reject(&[]).map_err(|Gone| ECONNABORTED)
+    fn reject(request: &ConnectRequest) -> Result {
+        request.reject(&[]).map_err(|Gone| ECONNABORTED)
     }
 
     #[test]
@@ -51,16 +51,19 @@ mod tests {
         let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
         let door = town.open()?;
         town.connect(&notified)?;
-        let offer = door.offer()?;
-        assert!(offer.private_data() == b"please");
-        assert!(offer.active_addr() == at(ELSEWHERE, 1234));
-        assert!(offer.passive_addr() == at(HERE, PORT));
+        let request = door.request()?;
+        assert!(*request.params.private_data == *b"please");
+        assert!(request.params.local == at(ELSEWHERE, 1234));
+        assert!(request.params.remote == at(HERE, PORT));
         assert!(same(
-            (offer.limits().inbound, offer.limits().outbound),
+            (
+                request.params.limits.inbound,
+                request.params.limits.outbound
+            ),
             (3, 7)
         ));
         assert!(same(notified.replies.get(), 0));
-        offer.abandon();
+        request.abandon();
         Ok(())
     }
 
@@ -107,8 +110,8 @@ mod tests {
             inbound: 6,
             outbound: 6,
         };
-        let offer = door.offer()?;
-        assert!(offer
+        let request = door.request()?;
+        assert!(request
             .accept(&town.passive.qp, limits, &[], passive.clone())
             .is_ok());
         assert!(same(active.status(), Some(Ok((0, 4)))));
@@ -134,7 +137,7 @@ mod tests {
             // It may be tried again.
             let door = town.open()?;
             town.connect(&notified)?;
-            town.accept(&door.offer()?, &Told::new()?)?;
+            town.accept(&door.request()?, &Told::new()?)?;
             assert!(same(notified.status(), Some(Ok((3, 5)))));
         }
         Ok(())
@@ -218,11 +221,11 @@ mod tests {
             town.listen(at(listen, PORT), &door)?;
             let mut ask = town.ask(&notified)?;
             ask.remote = at(to, PORT);
-            let offer = town.submit(ask)?;
+            let request = town.submit(ask)?;
             assert!(same(door.requests.get(), asked));
             // What it is notified is the address that was asked for.
-            assert!(offer.passive_addr() == at(to, PORT));
-            offer.abandon();
+            assert!(request.params.remote == at(to, PORT));
+            request.abandon();
         }
         Ok(())
     }
@@ -255,8 +258,8 @@ mod tests {
                 town.listen(at(HERE, PORT), door)?;
             }
             town.connect(&notified)?;
-            assert!(other.offer().is_err());
-            town.accept(&owner.offer()?, &Told::new()?)?;
+            assert!(other.request().is_err());
+            town.accept(&owner.request()?, &Told::new()?)?;
         }
         Ok(())
     }
@@ -270,7 +273,7 @@ mod tests {
         town.cm.unlisten(&listener);
         assert!(same(door.requests.get(), 1));
         // What was asked before may still be accepted.
-        town.accept(&door.offer()?, &Told::new()?)?;
+        town.accept(&door.request()?, &Told::new()?)?;
         assert!(same(notified.status(), Some(Ok((3, 5)))));
         town.connect(&notified)?;
         assert!(same(door.requests.get(), 1));
@@ -290,7 +293,7 @@ mod tests {
         assert!(wait_until(
             || notified.status() == Some(Err(Status::Timeout))
         ));
-        assert!(town.accept(&door.offer()?, &Told::new()?) == Err(ECONNABORTED));
+        assert!(town.accept(&door.request()?, &Told::new()?) == Err(ECONNABORTED));
         assert!(same(notified.replies.get(), 1));
         Ok(())
     }
@@ -309,7 +312,7 @@ mod tests {
         assert!(wait_until(
             || notified.status() == Some(Err(Status::Timeout))
         ));
-        assert!(town.accept(&door.offer()?, &Told::new()?) == Err(ECONNABORTED));
+        assert!(town.accept(&door.request()?, &Told::new()?) == Err(ECONNABORTED));
         Ok(())
     }
 
@@ -330,7 +333,7 @@ mod tests {
         let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
         let door = town.open()?;
         town.connect(&notified)?;
-        assert!(door.offer()?.reject(b"go away!").is_ok());
+        assert!(door.request()?.reject(b"go away!").is_ok());
         let answer = Answer {
             status: Err(Status::Refused),
             data: (*b"go away!", 8),
@@ -343,10 +346,10 @@ mod tests {
 
     #[test]
     fn a_request_is_decided_once() -> Result {
-        let reject: Way = |_, offer| reject(offer);
-        let accept: Way = |town, offer| town.accept(offer, &Told::new()?);
-        let abandon: Way = |_, offer| {
-            offer.abandon();
+        let reject: Way = |_, request| reject(request);
+        let accept: Way = |town, request| town.accept(request, &Told::new()?);
+        let abandon: Way = |_, request| {
+            request.abandon();
             Ok(())
         };
         let firsts = [
@@ -358,12 +361,12 @@ mod tests {
             let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
             let door = town.open()?;
             town.connect(&notified)?;
-            let offer = door.offer()?;
-            first(&town, &offer)?;
+            let request = door.request()?;
+            first(&town, &request)?;
             assert!(same(notified.status(), Some(answer)));
-            assert!(reject(&town, &offer) == Err(ECONNABORTED));
-            assert!(accept(&town, &offer) == Err(ECONNABORTED));
-            offer.abandon();
+            assert!(reject(&town, &request) == Err(ECONNABORTED));
+            assert!(accept(&town, &request) == Err(ECONNABORTED));
+            request.abandon();
             assert!(same(notified.replies.get(), 1) && same(notified.status(), Some(answer)));
             let up = answer.is_ok();
             assert!((town.active.qp.state() == State::Connected) == up);
@@ -440,7 +443,7 @@ mod tests {
             }
             let door = town.open()?;
             town.connect(&active)?;
-            town.accept(&door.offer()?, &passive)?;
+            town.accept(&door.request()?, &passive)?;
             for notified in [&active, &passive] {
                 assert!(wait_until(|| notified.closed.get() == 1));
                 assert!(notified.status().is_some_and(|s| s.is_ok()));
@@ -456,7 +459,7 @@ mod tests {
         let door = town.open()?;
         town.connect(&active)?;
         town.passive.qp.modify(State::Reset)?;
-        assert!(town.accept(&door.offer()?, &passive) == Err(EINVAL));
+        assert!(town.accept(&door.request()?, &passive) == Err(EINVAL));
         assert!(same(active.status(), Some(Err(Status::Refused))));
         settle(town.active.device());
         assert!(same(active.replies.get(), 1) && same(passive.established.get(), 0));
@@ -470,7 +473,7 @@ mod tests {
         let door = town.open()?;
         town.connect(&active)?;
         town.active.qp.fail();
-        assert!(town.accept(&door.offer()?, &passive) == Err(ECONNABORTED));
+        assert!(town.accept(&door.request()?, &passive) == Err(ECONNABORTED));
         assert!(active.status().is_some_and(|s| s.is_err()));
         settle(town.active.device());
         assert!(same(active.replies.get(), 1) && same(passive.established.get(), 0));
@@ -485,7 +488,7 @@ mod tests {
         let door = town.open()?;
         town.connect(&active)?;
         town.active.qp.fail();
-        assert!(town.accept(&door.offer()?, &Told::new()?).is_err());
+        assert!(town.accept(&door.request()?, &Told::new()?).is_err());
         assert!(same(town.active.counted(Counter::ConnectFailures), 1));
         assert!(same(town.active.counted(Counter::Connects), 0));
         assert!(same(town.passive.counted(Counter::Accepts), 0));
@@ -520,7 +523,7 @@ mod tests {
         let (town, notified) = (ConnectionFixture::new()?, Told::deaf(1)?);
         let door = town.open()?;
         town.connect(&notified)?;
-        assert!(door.offer()?.reject(b"go away!").is_ok());
+        assert!(door.request()?.reject(b"go away!").is_ok());
         let answer = Answer {
             status: Err(Status::Refused),
             data: ([0; 8], 0),
@@ -534,7 +537,7 @@ mod tests {
         let (town, active, passive) = (ConnectionFixture::new()?, Told::deaf(1)?, Told::new()?);
         let door = town.open()?;
         town.connect(&active)?;
-        town.accept(&door.offer()?, &passive)?;
+        town.accept(&door.request()?, &passive)?;
         assert!(same(active.status(), Some(Err(Status::Aborted))));
         assert!(town.active.qp.state() == State::Error);
         // The passive side was connected, and hears of the end.
@@ -547,11 +550,11 @@ mod tests {
     #[test]
     fn a_listener_hears_of_requests_that_were_turned_away() -> Result {
         let ways: [(Way, u32); 3] = [
-            (|_, offer| reject(offer), 1),
-            (|town, offer| town.accept(offer, &Told::new()?), 0),
+            (|_, request| reject(request), 1),
+            (|town, request| town.accept(request, &Told::new()?), 0),
             (
-                |_, offer| {
-                    offer.abandon();
+                |_, request| {
+                    request.abandon();
                     Ok(())
                 },
                 0,
@@ -561,7 +564,7 @@ mod tests {
             let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
             let door = town.open()?;
             town.connect(&notified)?;
-            way(&town, &door.offer()?)?;
+            way(&town, &door.request()?)?;
             assert!(same(door.turned_away.get(), turned_away));
         }
         let (town, notified) = (ConnectionFixture::new()?, Told::new()?);

@@ -44,16 +44,11 @@ impl Rule {
             return Ok(None);
         }
         let count = if count > depth { UNLIMITED } else { count };
-        if interval_us == UNLIMITED {
-            return match count {
-                UNLIMITED => Err(Contradiction),
-                _ => Ok(Some(Self {
-                    interval_ns: None,
-                    count,
-                })),
-            };
-        }
-        let interval_ns = Some(u64::from(interval_us.min(MAX_INTERVAL_US)) * 1000);
+        let interval_ns = match interval_us {
+            UNLIMITED if count == UNLIMITED => return Err(Contradiction),
+            UNLIMITED => None,
+            us => Some(u64::from(us.min(MAX_INTERVAL_US)) * 1000),
+        };
         Ok(Some(Self { interval_ns, count }))
     }
 }

@@ -4,25 +4,29 @@
 //!
 //! Tests: `engine/cq/tests.rs`.
 
-use kernel::{
-    sync::{
-        Arc,
-        SpinLockIrqGuard, //
-    },
-    workqueue::WorkItem, //
+use kernel::sync::{
+    Arc,
+    SpinLockIrqGuard, //
 };
 
 use super::{
     moderation::Verdict,
     CompletionQueue,
+    Cq,
     Inner,
     FAILED,
     NOTIFY, //
 };
-use crate::sys::{
-    cpu,
-    time,
-    timer::Expires, //
+use crate::{
+    engine::{
+        device::RdmaDevice,
+        notifier::Notifies, //
+    },
+    sys::{
+        cpu,
+        time,
+        timer::Expires, //
+    }, //
 };
 
 impl CompletionQueue {
@@ -74,19 +78,6 @@ impl CompletionQueue {
         drop(inner);
         self.events.notify(failure);
     }
-
-    /// Tells these news soon, in softirq.
-    pub(super) fn raise(self: &Arc<Self>, events: u32) {
-        if self.upcalls.raise(events) {
-            self.queue();
-        }
-    }
-
-    /// Queues the work item, which makes the calls.
-    fn queue(self: &Arc<Self>) {
-        let softirqs = self.device.host().softirqs();
-        let _ = softirqs.enqueue_on(self.cpu, self.clone());
-    }
 }
 
 impl Expires for CompletionQueue {
@@ -99,28 +90,29 @@ impl Expires for CompletionQueue {
     }
 }
 
-impl WorkItem for CompletionQueue {
-    type Pointer = Arc<Self>;
+impl Notifies for Cq {
+    fn device(&self) -> &RdmaDevice {
+        &self.device
+    }
 
-    fn run(this: Arc<Self>) {
-        let again = this.upcalls.run(|events| {
-            let mut inner = this.inner.lock();
-            let failure = inner.failure;
-            if events & NOTIFY != 0 {
-                // Its arm was satisfied before this call, which tells of that too.
-                this.cancel_held(&mut inner);
-                inner.notified();
-            }
-            drop(inner);
-            if let Some(failure) = failure.filter(|_| events & FAILED != 0) {
-                this.events.failed(failure);
-            }
-            if events & NOTIFY != 0 {
-                this.events.notify(failure);
-            }
-        });
-        if again {
-            this.queue();
+    fn cpu(&self) -> Option<u32> {
+        Some(self.cpu)
+    }
+
+    fn call(this: &Arc<CompletionQueue>, events: u32) {
+        let mut inner = this.inner.lock();
+        let failure = inner.failure;
+        if events & NOTIFY != 0 {
+            // Its arm was satisfied before this call, which tells of that too.
+            this.cancel_held(&mut inner);
+            inner.notified();
+        }
+        drop(inner);
+        if let Some(failure) = failure.filter(|_| events & FAILED != 0) {
+            this.events.failed(failure);
+        }
+        if events & NOTIFY != 0 {
+            this.events.notify(failure);
         }
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Ports: found by name and address, opened by faces, and left when the device goes.
+//! Devices: found by name and address, opened by faces, and left when the device goes.
 
 #[kernel::macros::kunit_tests(ndk_engine_device)]
 mod tests {

@@ -254,7 +254,7 @@ impl QueuePair {
         if let Some(shared) = &self.shared {
             shared.leave(self);
         }
-        self.upcalls.close();
+        self.end_calls();
         // What is large goes now, where it may sleep: the last reference may go anywhere.
         let sends = core::mem::replace(&mut *self.sq.lock(), SendQueue::empty());
         let receives = core::mem::replace(&mut self.rq.lock().ring, ReceiveRing::empty());

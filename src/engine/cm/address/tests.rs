@@ -17,13 +17,7 @@ mod tests {
     };
 
     use crate::{
-        engine::cm::{
-            ConnectionManager,
-            ListenError,
-            Listener,
-            Reservation,
-            ReserveError, //
-        },
+        engine::cm::{AddressError, ConnectionManager, Listener, Reservation},
         kunit::{
             connection_fixture::*,
             harness::same,
@@ -37,7 +31,7 @@ mod tests {
     /// The first of the ports that are given out.
     const FIRST: u16 = 49152;
 
-    fn reserve(town: &ConnectionFixture, at: SocketAddr) -> Result<Arc<Reservation>, ReserveError> {
+    fn reserve(town: &ConnectionFixture, at: SocketAddr) -> Result<Arc<Reservation>, AddressError> {
         town.cm.reserve(DEVICE, NET, at)
     }
 
@@ -58,7 +52,7 @@ mod tests {
         assert!(first.addr() == at(HERE, PORT));
         for device in [DEVICE, DEVICE + 1] {
             let again = town.cm.reserve(device, NET, at(HERE, PORT));
-            assert!(same(again.err(), Some(ReserveError::InUse)));
+            assert!(same(again.err(), Some(AddressError::InUse)));
         }
         assert!(is_free(&town, at(HERE, PORT + 1)));
         assert!(is_free(&town, at(ELSEWHERE, PORT)));
@@ -105,7 +99,7 @@ mod tests {
             held.push(take(&town, at(HERE, port))?, GFP_KERNEL)?;
         }
         let full = reserve(&town, at(HERE, 0));
-        assert!(same(full.err(), Some(ReserveError::NoPort)));
+        assert!(same(full.err(), Some(AddressError::NoPort)));
         assert!(is_free(&town, at(ELSEWHERE, 0)));
         // The first, one in the middle, the last.
         for index in [0, 5000, held.len() - 1] {
@@ -130,7 +124,7 @@ mod tests {
         }
         let listener = town.listen(at(HERE, FIRST), &door)?;
         let full = town.cm.reserve(device, NET, at(HERE, 0));
-        assert!(same(full.err(), Some(ReserveError::NoPort)));
+        assert!(same(full.err(), Some(AddressError::NoPort)));
         town.cm.unlisten(&listener);
         let found = town.cm.reserve(device, NET, at(HERE, 0));
         assert!(found.is_ok_and(|r| r.addr() == at(HERE, FIRST)));
@@ -144,7 +138,7 @@ mod tests {
         let first = from.route(at(ELSEWHERE, 1)).map_err(|_| EEXIST)?;
         assert!(Arc::ptr_eq(first.from(), &from));
         let again = from.route(at(ELSEWHERE, 1));
-        assert!(same(again.err(), Some(ReserveError::Exists)));
+        assert!(same(again.err(), Some(AddressError::Exists)));
         assert!(from.route(at(ELSEWHERE, 2)).is_ok());
         assert!(from.route(at(HERE, 1)).is_ok());
         let other = take(&town, at(HERE, PORT + 1))?;
@@ -173,9 +167,9 @@ mod tests {
         let route = pair(at(HERE, PORT), at(ELSEWHERE, 1)).map_err(|_| EADDRINUSE)?;
         assert!(route.from().addr() == at(HERE, PORT));
         let same_pair = pair(at(HERE, PORT), at(ELSEWHERE, 1));
-        assert!(same(same_pair.err(), Some(ReserveError::Exists)));
+        assert!(same(same_pair.err(), Some(AddressError::Exists)));
         let other = pair(at(HERE, PORT), at(ELSEWHERE, 2));
-        assert!(same(other.err(), Some(ReserveError::InUse)));
+        assert!(same(other.err(), Some(AddressError::InUse)));
         drop(route);
         assert!(pair(at(HERE, PORT), at(ELSEWHERE, 2)).is_ok());
         let any = pair(at(HERE, 0), at(ELSEWHERE, 1)).map_err(|_| EADDRINUSE)?;
@@ -188,7 +182,7 @@ mod tests {
         cm: &ConnectionManager,
         held: &Arc<Reservation>,
         door: &Arc<Door>,
-    ) -> Result<Result<Arc<Listener>, ListenError>> {
+    ) -> Result<Result<Arc<Listener>, AddressError>> {
         let events = KBox::new(DoorEvents(door.clone()), GFP_KERNEL)?;
         Ok(cm.listen_on(held.clone(), events))
     }
@@ -200,7 +194,7 @@ mod tests {
         let (device, elsewhere) = (Arc::as_ptr(&door).addr(), Arc::as_ptr(&other).addr());
         let listener = town.listen(at(HERE, PORT), &door)?;
         let busy = town.cm.reserve(device, NET, at(HERE, PORT));
-        assert!(same(busy.err(), Some(ReserveError::InUse)));
+        assert!(same(busy.err(), Some(AddressError::InUse)));
         assert!(town.cm.reserve(elsewhere, NET, at(HERE, PORT)).is_ok());
         town.cm.unlisten(&listener);
 
@@ -221,13 +215,13 @@ mod tests {
         let held = reserve().map_err(|_| EADDRINUSE)?;
         let listener = listen_on(&town.cm, &held, &door)?.map_err(|_| EADDRINUSE)?;
         let twice = listen_on(&town.cm, &held, &door)?;
-        assert!(same(twice.err(), Some(ListenError::InUse)));
+        assert!(same(twice.err(), Some(AddressError::InUse)));
         drop(held);
-        assert!(same(reserve().err(), Some(ReserveError::InUse)));
+        assert!(same(reserve().err(), Some(AddressError::InUse)));
         // It hears of who asks there.
         town.connect(&Told::new()?)?;
         assert!(same(door.requests.get(), 1));
-        door.offer()?.abandon();
+        door.request()?.abandon();
         town.cm.unlisten(&listener);
         drop(listener);
         assert!(reserve().is_ok());

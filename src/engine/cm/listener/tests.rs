@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which listener is notified of an offer, and which one next when that cannot take it.
+//! Which listener is notified of a request, and which one next when that cannot take it.
 
 #[kernel::macros::kunit_tests(ndk_engine_cm_listener)]
 mod tests {
@@ -17,11 +17,10 @@ mod tests {
     use crate::{
         engine::{
             cm::{
+                AddressError,
                 ConnectRequest,
                 Gone,
-                ListenError,
                 Listener,
-                ReserveError,
                 Timeouts, //
             },
             status::Status, //
@@ -57,10 +56,10 @@ mod tests {
         Ok(doors)
     }
 
-    /// The listener that was notified last passes the offer on.
-    fn pass_on(town: &ConnectionFixture, offer: &Arc<ConnectRequest>) -> Result<(), Gone> {
-        let number = offer.request().ok_or(Gone)?;
-        town.cm.pass_on(offer, number, Status::Refused)
+    /// The listener that was notified last passes the request on.
+    fn pass_on(town: &ConnectionFixture, request: &Arc<ConnectRequest>) -> Result<(), Gone> {
+        let number = request.listener_number().ok_or(Gone)?;
+        town.cm.pass_on(request, number, Status::Refused)
     }
 
     /// How many requests each door has seen.
@@ -77,22 +76,22 @@ mod tests {
         ] {
             let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
             let doors = doors(&town, &listen)?;
-            let offer = town.connect(&notified)?;
+            let request = town.connect(&notified)?;
             assert!(same(asked(&doors), want));
-            offer.abandon();
+            request.abandon();
         }
         Ok(())
     }
 
     #[test]
-    fn an_offer_is_passed_on_from_the_best_to_the_worst() -> Result {
+    fn a_request_is_passed_on_from_the_best_to_the_worst() -> Result {
         let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
         let doors = doors(&town, &[ANY6, HERE, ANY, ANY])?;
-        let offer = town.connect(&notified)?;
+        let request = town.connect(&notified)?;
         for want in [[0, 1, 0, 0], [0, 1, 1, 0], [0, 1, 1, 1], [1, 1, 1, 1]] {
             assert!(same(asked(&doors), want));
             assert!(same(notified.replies.get(), 0));
-            assert!(pass_on(&town, &offer).is_ok());
+            assert!(pass_on(&town, &request).is_ok());
         }
         // Nobody is left.
         assert!(same(notified.status(), Some(Err(Status::Refused))));
@@ -106,10 +105,10 @@ mod tests {
     fn whoever_is_told_next_may_take_it() -> Result {
         let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::new()?);
         let doors = doors(&town, &[HERE, ANY])?;
-        let offer = town.connect(&active)?;
-        assert!(pass_on(&town, &offer).is_ok());
-        let notified = doors[1].offer()?;
-        assert!(Arc::ptr_eq(&notified, &offer) && notified.private_data() == b"please");
+        let request = town.connect(&active)?;
+        assert!(pass_on(&town, &request).is_ok());
+        let notified = doors[1].request()?;
+        assert!(Arc::ptr_eq(&notified, &request) && *notified.params.private_data == *b"please");
         town.accept(&notified, &passive)?;
         assert!(same(active.status(), Some(Ok((3, 5)))));
         assert!(same(passive.established.get(), 1));
@@ -117,36 +116,36 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_that_has_passed_an_offer_on_has_no_say_in_it() -> Result {
+    fn a_listener_that_has_passed_a_request_on_has_no_say_in_it() -> Result {
         let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
         let doors = doors(&town, &[HERE, ANY, ANY])?;
-        let offer = town.connect(&notified)?;
-        let first = offer.request().ok_or(ENOENT)?;
-        assert!(town.cm.request(first).is_some());
+        let request = town.connect(&notified)?;
+        let first = request.listener_number().ok_or(ENOENT)?;
+        assert!(town.cm.request_at_listener(first).is_some());
         let consumer = Arc::as_ptr(&doors[0]).addr();
-        assert!(same(offer.consumer(first), Some(consumer)));
-        assert!(pass_on(&town, &offer).is_ok());
-        let second = offer.request().ok_or(ENOENT)?;
-        assert!(town.cm.request(first).is_none());
-        assert!(same(offer.consumer(first), None));
-        assert!(town.cm.pass_on(&offer, first, Status::Refused) == Err(Gone));
+        assert!(same(request.consumer(first), Some(consumer)));
+        assert!(pass_on(&town, &request).is_ok());
+        let second = request.listener_number().ok_or(ENOENT)?;
+        assert!(town.cm.request_at_listener(first).is_none());
+        assert!(same(request.consumer(first), None));
+        assert!(town.cm.pass_on(&request, first, Status::Refused) == Err(Gone));
         assert!(same(asked(&doors), [1, 1, 0]));
-        let found = town.cm.request(second);
-        assert!(found.is_some_and(|o| Arc::ptr_eq(&o, &offer)));
+        let found = town.cm.request_at_listener(second);
+        assert!(found.is_some_and(|o| Arc::ptr_eq(&o, &request)));
         // The active side's own number stays.
-        assert!(town.cm.offer(offer.number()).is_some());
-        offer.abandon();
-        assert!(town.cm.request(second).is_none());
+        assert!(town.cm.request(request.number).is_some());
+        request.abandon();
+        assert!(town.cm.request_at_listener(second).is_none());
         Ok(())
     }
 
     #[test]
-    fn an_offer_that_was_decided_is_not_passed_on() -> Result {
+    fn a_request_that_was_decided_is_not_passed_on() -> Result {
         let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
         let doors = doors(&town, &[HERE, ANY])?;
-        let offer = town.connect(&notified)?;
-        offer.abandon();
-        let _ = pass_on(&town, &offer);
+        let request = town.connect(&notified)?;
+        request.abandon();
+        let _ = pass_on(&town, &request);
         assert!(same(asked(&doors), [1, 0]));
         assert!(same(doors[0].turned_away.get(), 0));
         assert!(same(notified.status(), Some(Err(Status::Aborted))));
@@ -169,11 +168,11 @@ mod tests {
             };
             let door = Door::with(device, manner)?;
             town.listen(at(listen, PORT), &door)?;
-            let offer = town.connect(&notified)?;
+            let request = town.connect(&notified)?;
             assert!(same(door.requests.get(), want));
             match want {
                 0 => assert!(same(notified.status(), Some(Err(Status::Refused)))),
-                _ => assert!(offer.abandon()),
+                _ => assert!(request.abandon()),
             }
         }
         Ok(())
@@ -203,9 +202,9 @@ mod tests {
         let (door, _) = full(&town, 3)?;
         connect(&town, &notified)?;
         assert!(wait_until(|| door.requests.get() == 4));
-        assert!(wait_until(|| door.has_offer()));
+        assert!(wait_until(|| door.has_request()));
         assert!(same(notified.replies.get(), 0) && same(door.turned_away.get(), 0));
-        town.accept(&door.offer()?, &Told::new()?)?;
+        town.accept(&door.request()?, &Told::new()?)?;
         assert!(same(notified.status(), Some(Ok((3, 5)))));
         assert!(same(door.requests.get(), 4));
         Ok(())
@@ -245,8 +244,8 @@ mod tests {
     fn who_gives_up_waiting_for_room_is_not_heard_of_again() -> Result {
         let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
         let (door, _) = full(&town, 1)?;
-        let offer = connect(&town, &notified)?;
-        assert!(offer.abandon());
+        let request = connect(&town, &notified)?;
+        assert!(request.abandon());
         sleep(50);
         assert!(same(door.requests.get(), 1));
         assert!(same(notified.status(), Some(Err(Status::Aborted))));
@@ -258,12 +257,12 @@ mod tests {
         let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
         let (_, listener) = full(&town, u32::MAX)?;
         let next = doors(&town, &[ANY])?;
-        let offer = connect(&town, &notified)?;
+        let request = connect(&town, &notified)?;
         assert!(same(asked(&next), [0]));
         town.cm.unlisten(&listener);
         assert!(wait_until(|| next[0].requests.get() == 1));
         assert!(same(notified.replies.get(), 0));
-        offer.abandon();
+        request.abandon();
         Ok(())
     }
 
@@ -277,13 +276,13 @@ mod tests {
         let first = Door::new(HERE, false)?;
         let listener = town.listen(at(HERE, PORT), &first)?;
         let next = doors(&town, &[ANY])?;
-        let offer = town.connect(&notified)?;
-        let number = offer.request().ok_or(ENOENT)?;
+        let request = town.connect(&notified)?;
+        let number = request.listener_number().ok_or(ENOENT)?;
         town.cm.unlisten(&listener);
-        assert!(wait_until(|| next[0].has_offer()));
+        assert!(wait_until(|| next[0].has_request()));
         assert!(same(first.requests.get(), 1) && same(notified.replies.get(), 0));
-        assert!(town.cm.request(number).is_none());
-        town.accept(&next[0].offer()?, &Told::new()?)?;
+        assert!(town.cm.request_at_listener(number).is_none());
+        town.accept(&next[0].request()?, &Told::new()?)?;
         assert!(same(notified.status(), Some(Ok((3, 5)))));
         Ok(())
     }
@@ -296,11 +295,11 @@ mod tests {
         let second = town.listen(at(LOCALHOST, PORT), &door)?;
         let mut ask = town.ask(&notified)?;
         ask.remote = at(LOCALHOST, PORT);
-        let offer = town.submit(ask)?;
+        let request = town.submit(ask)?;
         assert!(same(door.requests.get(), 1));
-        assert!(pass_on(&town, &offer).is_ok());
+        assert!(pass_on(&town, &request).is_ok());
         assert!(same(door.requests.get(), 2));
-        offer.abandon();
+        request.abandon();
         town.cm.unlisten(&first);
         town.cm.unlisten(&second);
         Ok(())
@@ -321,7 +320,7 @@ mod tests {
             Ok(town.cm.listen_on(held.clone(), events))
         };
         assert!(listen_on()?.is_ok());
-        assert!(listen_on()?.err() == Some(ListenError::InUse));
+        assert!(listen_on()?.err() == Some(AddressError::InUse));
         Ok(())
     }
 
@@ -344,7 +343,7 @@ mod tests {
             assert!(same(found.addr().port(), port));
             held.push(found, GFP_KERNEL)?;
         }
-        assert!(reserve(0).err() == Some(ReserveError::NoPort));
+        assert!(reserve(0).err() == Some(AddressError::NoPort));
         Ok(())
     }
 }

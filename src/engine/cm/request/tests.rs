@@ -12,8 +12,7 @@ mod tests {
     use crate::{
         engine::{
             cm::{
-                AcceptError,
-                ConfirmError,
+                ConnectError,
                 ConnectRequest,
                 Timeouts, //
             },
@@ -33,16 +32,16 @@ mod tests {
         sys::timer::Expires, //
     };
 
-    /// An offer that both sides want in two steps, and that was accepted.
+    /// A request that both sides want in two steps, and that was accepted.
     fn accepted(
         town: &ConnectionFixture,
         active: &Arc<Told>,
         passive: &Arc<Told>,
     ) -> Result<Arc<ConnectRequest>> {
         let door = town.open()?;
-        let offer = town.connect_in_two_steps(active)?;
-        town.accept(&door.offer()?, passive)?;
-        Ok(offer)
+        let request = town.connect_in_two_steps(active)?;
+        town.accept(&door.request()?, passive)?;
+        Ok(request)
     }
 
     /// What somebody does to a wait; returns true if it ended by that.
@@ -59,7 +58,7 @@ mod tests {
     #[test]
     fn nothing_is_connected_before_the_confirmation() -> Result {
         let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::patient()?);
-        let offer = accepted(&town, &active, &passive)?;
+        let request = accepted(&town, &active, &passive)?;
         let answer = Answer {
             status: Ok((3, 5)),
             data: (*b"welcome\0", 7),
@@ -68,9 +67,9 @@ mod tests {
         assert!(same(passive.status(), None));
         assert!(same(states(&town), UNCONNECTED));
         assert!(same(town.active.counted(Counter::Connects), 0));
-        assert!(town.cm.offer(offer.number()).is_none());
+        assert!(town.cm.request(request.number).is_none());
 
-        assert!(same(offer.confirm(), Ok(())));
+        assert!(same(request.confirm(), Ok(())));
         assert!(same(states(&town), CONNECTED));
         assert!(same(passive.status(), Some(Ok((5, 3)))));
         assert!(same(passive.established.get(), 1) && same(active.replies.get(), 1));
@@ -84,19 +83,19 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_was_confirmed_is_out_of_reach_of_the_offer() -> Result {
+    fn a_connection_that_was_confirmed_is_out_of_reach_of_the_request() -> Result {
         let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::patient()?);
-        let offer = accepted(&town, &active, &passive)?;
-        assert!(same(offer.confirm(), Ok(())));
-        assert!(!offer.abandon() && !offer.withdraw());
-        assert!(same(offer.confirm(), Ok(())));
+        let request = accepted(&town, &active, &passive)?;
+        assert!(same(request.confirm(), Ok(())));
+        assert!(!request.abandon() && !request.withdraw());
+        assert!(same(request.confirm(), Ok(())));
         assert!(same(states(&town), CONNECTED));
         assert!(same(passive.established.get(), 1) && same(passive.not_established.get(), 0));
         town.passive.qp.fail();
         for notified in [&active, &passive] {
             assert!(wait_until(|| notified.closed.get() == 1));
         }
-        assert!(same(offer.confirm(), Err(ConfirmError::Gone)));
+        assert!(same(request.confirm(), Err(ConnectError::Gone)));
         settle(town.active.device());
         assert!(same((active.closed.get(), passive.closed.get()), (1, 1)));
         Ok(())
@@ -111,19 +110,19 @@ mod tests {
                 ..Habits::default()
             })?;
             let door = town.open()?;
-            let offer = match asks {
+            let request = match asks {
                 true => town.connect_in_two_steps(&active)?,
                 false => town.connect(&active)?,
             };
-            town.accept(&door.offer()?, &passive)?;
+            town.accept(&door.request()?, &passive)?;
             assert!(same(states(&town), CONNECTED));
             assert!(same(active.status(), Some(Ok((3, 5)))));
             assert!(same(passive.established.get(), 1));
-            assert!(!offer.withdraw() && !offer.abandon());
-            assert!(same(offer.confirm(), Ok(())));
+            assert!(!request.withdraw() && !request.abandon());
+            assert!(same(request.confirm(), Ok(())));
             town.passive.qp.fail();
             assert!(wait_until(|| active.closed.get() == 1));
-            assert!(same(offer.confirm(), Err(ConfirmError::Gone)));
+            assert!(same(request.confirm(), Err(ConnectError::Gone)));
             assert!(same(passive.not_established.get(), 0));
         }
         Ok(())
@@ -135,20 +134,20 @@ mod tests {
             confirm_ms: 20,
             ..Timeouts::DEFAULT
         };
-        let ends: [(Timeouts, End, Status, ConfirmError); 3] = [
+        let ends: [(Timeouts, End, Status, ConnectError); 3] = [
             (
                 Timeouts::DEFAULT,
                 ConnectRequest::abandon,
                 Status::Aborted,
-                ConfirmError::Gone,
+                ConnectError::Gone,
             ),
             (
                 Timeouts::DEFAULT,
                 ConnectRequest::withdraw,
                 Status::Aborted,
-                ConfirmError::Gone,
+                ConnectError::Gone,
             ),
-            (quick, |_| true, Status::Timeout, ConfirmError::TimedOut),
+            (quick, |_| true, Status::Timeout, ConnectError::TimedOut),
         ];
         for (timeouts, end, status, why) in ends {
             let (town, active, passive) = (
@@ -156,12 +155,12 @@ mod tests {
                 Told::new()?,
                 Told::patient()?,
             );
-            let offer = accepted(&town, &active, &passive)?;
-            assert!(end(&offer));
+            let request = accepted(&town, &active, &passive)?;
+            assert!(end(&request));
             assert!(wait_until(|| passive.not_established.get() == 1));
             assert!(same(passive.status(), Some(Err(status))));
-            assert!(!offer.abandon() && !offer.withdraw());
-            assert!(same(offer.confirm(), Err(why)));
+            assert!(!request.abandon() && !request.withdraw());
+            assert!(same(request.confirm(), Err(why)));
             settle(town.active.device());
             assert!(same(active.replies.get(), 1) && same(active.closed.get(), 0));
             assert!(same(
@@ -178,7 +177,7 @@ mod tests {
             let mut ask = town.ask(&active)?;
             ask.remote = at(HERE, PORT + 1);
             town.submit(ask)?;
-            town.accept(&door.offer()?, &passive)?;
+            town.accept(&door.request()?, &passive)?;
             assert!(same(states(&town), CONNECTED));
         }
         Ok(())
@@ -188,17 +187,17 @@ mod tests {
     fn what_was_not_accepted_cannot_be_confirmed() -> Result {
         let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::patient()?);
         let door = town.open()?;
-        let offer = town.connect_in_two_steps(&active)?;
-        assert!(same(offer.confirm(), Err(ConfirmError::NotReady)));
-        assert!(!offer.withdraw());
-        town.accept(&door.offer()?, &passive)?;
-        assert!(same(offer.confirm(), Ok(())));
+        let request = town.connect_in_two_steps(&active)?;
+        assert!(same(request.confirm(), Err(ConnectError::NotReady)));
+        assert!(!request.withdraw());
+        town.accept(&door.request()?, &passive)?;
+        assert!(same(request.confirm(), Ok(())));
 
         let (town, active) = (ConnectionFixture::new()?, Told::new()?);
         let door = town.open()?;
-        let offer = town.connect_in_two_steps(&active)?;
-        assert!(door.offer()?.reject(&[]).is_ok());
-        assert!(same(offer.confirm(), Err(ConfirmError::NotReady)));
+        let request = town.connect_in_two_steps(&active)?;
+        assert!(door.request()?.reject(&[]).is_ok());
+        assert!(same(request.confirm(), Err(ConnectError::NotReady)));
         assert!(same(states(&town), UNCONNECTED));
         Ok(())
     }
@@ -207,28 +206,28 @@ mod tests {
     fn a_queue_pair_that_is_not_ready_to_accept_refuses_the_peer() -> Result {
         let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::patient()?);
         let door = town.open()?;
-        let offer = town.connect_in_two_steps(&active)?;
+        let request = town.connect_in_two_steps(&active)?;
         town.passive.qp.modify(State::Reset)?;
-        let result = town.try_accept(&door.offer()?, &passive);
-        assert!(same(result, Err(AcceptError::NotReady)));
+        let result = town.try_accept(&door.request()?, &passive);
+        assert!(same(result, Err(ConnectError::NotReady)));
         assert!(same(active.status(), Some(Err(Status::Refused))));
         assert!(same(active.replies.get(), 1) && same(passive.status(), None));
-        assert!(same(offer.confirm(), Err(ConfirmError::NotReady)));
+        assert!(same(request.confirm(), Err(ConnectError::NotReady)));
         Ok(())
     }
 
     #[test]
     fn a_queue_pair_that_went_before_the_confirmation_ends_the_attempt() -> Result {
-        for (passive_goes, why) in [(true, ConfirmError::Gone), (false, ConfirmError::NotReady)] {
+        for (passive_goes, why) in [(true, ConnectError::Gone), (false, ConnectError::NotReady)] {
             let (town, active, passive) =
                 (ConnectionFixture::new()?, Told::new()?, Told::patient()?);
-            let offer = accepted(&town, &active, &passive)?;
+            let request = accepted(&town, &active, &passive)?;
             match passive_goes {
                 true => town.passive.qp.fail(),
                 false => town.active.qp.fail(),
             }
-            assert!(same(offer.confirm(), Err(why)));
-            assert!(same(offer.confirm(), Err(why)));
+            assert!(same(request.confirm(), Err(why)));
+            assert!(same(request.confirm(), Err(why)));
             assert!(same(passive.status(), Some(Err(Status::Aborted))));
             settle(town.active.device());
             assert!(same(
@@ -246,12 +245,12 @@ mod tests {
     #[test]
     fn a_consent_that_the_active_side_never_hears_comes_to_nothing() -> Result {
         let (town, active, passive) = (ConnectionFixture::new()?, Told::deaf(1)?, Told::patient()?);
-        let offer = accepted(&town, &active, &passive)?;
+        let request = accepted(&town, &active, &passive)?;
         assert!(same(active.status(), Some(Err(Status::Aborted))));
         assert!(same(active.replies.get(), 2));
         assert!(same(passive.status(), Some(Err(Status::Aborted))));
         assert!(same(passive.not_established.get(), 1));
-        assert!(same(offer.confirm(), Err(ConfirmError::Gone)));
+        assert!(same(request.confirm(), Err(ConnectError::Gone)));
         assert!(same(states(&town), UNCONNECTED));
         Ok(())
     }
@@ -260,14 +259,14 @@ mod tests {
     fn an_active_side_that_gives_up_while_it_is_accepted_is_not_waited_for() -> Result {
         let (town, active) = (ConnectionFixture::new()?, Told::new()?);
         let door = town.open()?;
-        let offer = town.connect_in_two_steps(&active)?;
+        let request = town.connect_in_two_steps(&active)?;
         let passive = Told::with(Habits {
             confirms: true,
-            abandons: Some(offer.clone()),
+            abandons: Some(request.clone()),
             ..Habits::default()
         })?;
-        let result = town.try_accept(&door.offer()?, &passive);
-        assert!(same(result, Err(AcceptError::Gone)));
+        let result = town.try_accept(&door.request()?, &passive);
+        assert!(same(result, Err(ConnectError::Gone)));
         assert!(same(active.replies.get(), 1));
         assert!(active.status().is_some_and(|s| s.is_err()));
         assert!(same(passive.status(), None));
@@ -283,8 +282,8 @@ mod tests {
             victim: Some(town.passive.qp.clone()),
             ..Habits::default()
         })?;
-        let offer = accepted(&town, &active, &passive)?;
-        assert!(same(offer.confirm(), Ok(())));
+        let request = accepted(&town, &active, &passive)?;
+        assert!(same(request.confirm(), Ok(())));
         for notified in [&active, &passive] {
             assert!(wait_until(|| notified.closed.get() == 1));
         }
@@ -300,12 +299,12 @@ mod tests {
     #[test]
     fn a_timer_that_comes_too_early_ends_no_wait() -> Result {
         let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::patient()?);
-        let offer = accepted(&town, &active, &passive)?;
+        let request = accepted(&town, &active, &passive)?;
         // As the one for the answer does when it has run out while the answer came.
-        ConnectRequest::expired(offer.clone());
+        ConnectRequest::expired(request.clone());
         assert!(same(passive.status(), None) && same(active.replies.get(), 1));
-        assert!(same(offer.confirm(), Ok(())));
-        ConnectRequest::expired(offer);
+        assert!(same(request.confirm(), Ok(())));
+        ConnectRequest::expired(request);
         assert!(same(states(&town), CONNECTED) && same(active.replies.get(), 1));
         Ok(())
     }
