@@ -21,8 +21,8 @@
 //! locks held, and does not sleep. What has to sleep is done in process context: the call returns
 //! [`status::Progress::Pending`], and a callback tells the end. Callbacks come with softirqs off.
 //!
-//! **Lock order**: locks of this face are leaves, but that the state of a region is held
-//! while the request that changes it is put into a send queue.
+//! **Lock order**: locks of this face are leaves, but that the state of a region is held, inside
+//! the send queue's lock, while the request that changes it is posted.
 
 #[expect(unsafe_code)]
 pub(crate) mod abi;

@@ -298,14 +298,11 @@ impl Cq {
     }
 
     /// `ControlCqInterruptModeration` (MOD-01 to MOD-07). Any context; never pends.
-    pub(crate) fn moderate(&self, interval_us: u32, count: u32) -> NtStatus {
+    pub(crate) fn moderate(&self, interval_us: u32, count: u32) -> Result<(), NtStatus> {
         if !self.owner.limits().moderation {
-            return NtStatus::NOT_SUPPORTED;
+            return Err(NtStatus::NOT_SUPPORTED);
         }
-        match self.engine.moderate(interval_us, count) {
-            Ok(()) => NtStatus::SUCCESS,
-            Err(_) => NtStatus::INVALID_PARAMETER_MIX,
-        }
+        Ok(self.engine.moderate(interval_us, count)?)
     }
 }
 

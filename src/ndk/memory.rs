@@ -7,8 +7,8 @@
 //! registered by work requests; its local token stays (FREG-11) while each registration has a
 //! remote token of its own (FREG-10).
 //!
-//! Lock order: the state of a region, then the send queue of a queue pair, then what a window is
-//! tied to.
+//! Lock order: the send queue of a queue pair, then the state of a region or what a window is tied
+//! to.
 
 mod lam;
 mod window;
@@ -42,6 +42,8 @@ use super::{
         Object,
         ObjectType, //
     },
+    pd::no_memory,
+    qp::Registration,
     status::{
         Answer,
         NtStatus, //
@@ -199,17 +201,16 @@ impl Mr {
         Ok(())
     }
 
-    /// Posts a registration, `post`, that makes `pages` the region's memory (FREG-01 to FREG-12).
-    ///
-    /// `stage` writes the pages into the list that it is given.
+    /// Posts a registration, `post`, by its token and the number of what is staged (FREG-01 to
+    /// FREG-12).
     pub(super) fn register_by(
         &self,
         domain: &Domain,
-        pages: u32,
+        what: &Registration<'_>,
         wanted: Rights,
-        stage: impl FnOnce(&mut SpanList) -> bool,
         post: impl FnOnce(Token, u32) -> Result<(), NtStatus>,
     ) -> Result<(), NtStatus> {
+        let pages = what.check()?;
         let mut state = self.state.lock();
         let MrState::Fast(fast) = &mut *state else {
             return Err(NtStatus::INVALID_PARAMETER);
@@ -224,8 +225,11 @@ impl Mr {
         let token = Token::new(fast.own.index(), key).ok_or(NtStatus::INTERNAL_ERROR)?;
         let regions = self.domain.device().regions();
         // CAST: widening.
-        let staged = regions.stage_for_request(token.index(), pages as usize, stage);
-        let (number, all) = staged.map_err(|_| NtStatus::INSUFFICIENT_RESOURCES)?;
+        let staged = regions.stage_for_request(token.index(), pages as usize, |list| {
+            let offset = u64::from(what.offset);
+            what.pages.each_span(offset, |span| list.push(span).is_ok())
+        });
+        let (number, all) = staged.map_err(no_memory)?;
         let posted = match all {
             true => post(token, number),
             false => Err(NtStatus::INVALID_PARAMETER),

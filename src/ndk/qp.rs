@@ -6,8 +6,7 @@
 //! end of `CompleteConnect` or `Accept` to whatever ends the connection (POST-18). The order of
 //! the checks is that of POST-14: state, flags, elements, length, object access, room.
 //!
-//! A consumer does not post to one queue from two sides at once, so nothing here locks beyond what
-//! the queue itself needs against its transport.
+//! A post is one hold of the send queue's lock. Locks of regions and windows are taken inside it.
 
 mod request;
 
@@ -30,6 +29,7 @@ use kernel::{
 pub(crate) use request::op_flags;
 pub(crate) use request::{
     Registration,
+    Request,
     Sizes, //
 };
 
@@ -37,13 +37,7 @@ pub(super) use request::checked;
 
 use self::request::{
     op_flags::*,
-    rights,
-    COMMON,
-    OF_BIND,
-    OF_READ,
-    OF_REGISTER,
-    OF_SEND,
-    OF_WRITE, //
+    rights, //
 };
 use super::{
     cq::{
@@ -56,10 +50,6 @@ use super::{
         ObjectUse,
         Ref, //
     },
-    memory::{
-        Mr,
-        Mw, //
-    },
     pd::{
         no_memory,
         Created,
@@ -70,13 +60,11 @@ use super::{
 };
 use crate::engine::{
     domain::Domain,
-    memory::{
-        rights::Rights,
-        token::Token, //
-    },
+    memory::rights::Rights,
     qp::{
         state::State,
         Caps,
+        Posting,
         QpEvents,
         QpParams,
         QueuePair, //
@@ -84,7 +72,6 @@ use crate::engine::{
     work::{
         Extra,
         Flags,
-        Remote,
         Sge,
         Work, //
     }, //
@@ -245,100 +232,97 @@ impl Qp {
         Ok(set.fold(Flags::NONE, |all, (_, flag)| all.with(flag)))
     }
 
-    /// Ends a post: a chain goes to the transport when it ends, or when a request of it is refused
-    /// (DEFR-04, DEFR-05).
-    fn posted(&self, flags: u32, posted: Result<(), NtStatus>) -> Result<(), NtStatus> {
+    /// Posts an initiator request; why one is refused is said at [`Request`]. Any context.
+    ///
+    /// A chain goes to the transport when it ends, or when a request of it is refused (DEFR-04,
+    /// DEFR-05).
+    pub(crate) fn post(
+        &self,
+        context: u64,
+        request: Request<'_>,
+        sges: impl ExactSizeIterator<Item = Sge> + Clone,
+        flags: u32,
+    ) -> Result<(), NtStatus> {
+        let mut posting = self.engine.posting();
+        let posted = self.post_to(&mut posting, context, request, sges, flags);
         match posted {
-            Ok(()) if flags & DEFER != 0 => (),
-            Ok(()) => self.engine.ring_doorbell(),
-            Err(_) => self.engine.release(),
+            Ok(()) if flags & DEFER != 0 => posting.leave(),
+            Ok(()) => posting.ring_doorbell(),
+            Err(_) => {
+                posting.release();
+                posting.ring_doorbell();
+            }
         }
         posted
     }
 
-    fn post(
+    fn post_to(
         &self,
+        posting: &mut Posting<'_>,
         context: u64,
-        work: Work,
-        (allowed, flags): (u32, u32),
-        sges: impl ExactSizeIterator<Item = Sge> + Clone,
-    ) -> Result<(), NtStatus> {
-        let admitted = self.admit(allowed, flags);
-        let posted =
-            admitted.and_then(|engine_flags| self.hand_over(context, work, engine_flags, sges));
-        self.posted(flags, posted)
-    }
-
-    fn hand_over(
-        &self,
-        context: u64,
-        work: Work,
-        flags: Flags,
-        sges: impl ExactSizeIterator<Item = Sge> + Clone,
-    ) -> Result<(), NtStatus> {
-        let sges = sges.map(|sge| checked(sge, flags));
-        let posted = self.engine.post(context, work, flags, sges);
-        posted.map_err(NtStatus::from)
-    }
-
-    /// `Send` (SEND-01 to SEND-13). Any context.
-    pub(crate) fn send(
-        &self,
-        context: u64,
+        request: Request<'_>,
         sges: impl ExactSizeIterator<Item = Sge> + Clone,
         flags: u32,
     ) -> Result<(), NtStatus> {
-        let work = Work::Send {
-            extra: Extra::Nothing,
+        let admitted = self.admit(request.flags(), flags)?;
+        let first = sges.clone().next();
+        let sges = sges.map(|sge| checked(sge, admitted));
+        let mut put = |work| Ok(posting.post(context, work, admitted, sges.clone())?);
+        let invalidation = |token| Work::Invalidate {
+            token,
+            must_be_valid: true,
         };
-        self.post(context, work, (OF_SEND, flags), sges)
-    }
-
-    /// `SendAndInvalidate` (SINV-01 to SINV-13). Any context.
-    pub(crate) fn send_and_invalidate(
-        &self,
-        context: u64,
-        sges: impl ExactSizeIterator<Item = Sge> + Clone,
-        flags: u32,
-        token: Token,
-    ) -> Result<(), NtStatus> {
-        let work = Work::Send {
-            extra: Extra::Invalidate(token),
-        };
-        self.post(context, work, (OF_SEND, flags), sges)
-    }
-
-    /// `Write` (WRIT-01 to WRIT-04). Any context.
-    pub(crate) fn write(
-        &self,
-        context: u64,
-        sges: impl ExactSizeIterator<Item = Sge> + Clone,
-        to: Remote,
-        flags: u32,
-    ) -> Result<(), NtStatus> {
-        let work = Work::Write {
-            to,
-            immediate: None,
-        };
-        self.post(context, work, (OF_WRITE, flags), sges)
-    }
-
-    /// `Read` (READ-01 to READ-08). Any context.
-    pub(crate) fn read(
-        &self,
-        context: u64,
-        sges: impl ExactSizeIterator<Item = Sge> + Clone,
-        from: Remote,
-        flags: u32,
-    ) -> Result<(), NtStatus> {
-        let able = self.pd.adapter.limits().read_invalidate;
-        let wanted = flags & RDMA_READ_LOCAL_INVALIDATE != 0 && able;
-        let first = sges.clone().next().filter(|_| wanted);
-        let work = Work::Read {
-            from,
-            invalidate: first.map(|sge| sge.token()),
-        };
-        self.post(context, work, (OF_READ, flags), sges)
+        match request {
+            Request::Send => put(Work::Send {
+                extra: Extra::Nothing,
+            }),
+            Request::SendAndInvalidate(token) => put(Work::Send {
+                extra: Extra::Invalidate(token),
+            }),
+            Request::Write(to) => put(Work::Write {
+                to,
+                immediate: None,
+            }),
+            Request::Read(from) => {
+                let able = self.pd.adapter.limits().read_invalidate;
+                let wanted = flags & RDMA_READ_LOCAL_INVALIDATE != 0 && able;
+                put(Work::Read {
+                    from,
+                    invalidate: first.filter(|_| wanted).map(|sge| sge.token()),
+                })
+            }
+            Request::InvalidateMr(mr) => put(invalidation(mr.invalidation_token(self.domain())?)),
+            Request::InvalidateMw(mw) => put(invalidation(mw.invalidation_token(self.domain())?)),
+            Request::Register(mr, what) => {
+                let rights = rights(flags)?;
+                mr.register_by(self.domain(), what, rights, |token, number| {
+                    put(Work::Register {
+                        token,
+                        base: what.base,
+                        len: what.len,
+                        rights,
+                        staged: Some(number),
+                    })
+                })
+            }
+            Request::Bind(region, window, (addr, len)) => {
+                let rights = rights(flags)?.remote();
+                if !rights.is_remote() {
+                    return Err(NtStatus::INVALID_PARAMETER);
+                }
+                let (domain, range) = (self.domain(), (addr, len));
+                window.bind_by(domain, region, rights, range, |window, region| {
+                    put(Work::Bind {
+                        window,
+                        region,
+                        addr,
+                        len,
+                        rights,
+                    })
+                })
+            }
+            Request::Invalid => Err(NtStatus::INVALID_PARAMETER),
+        }
     }
 
     /// `Receive` (RECV-01 to RECV-06). Any context.
@@ -348,111 +332,7 @@ impl Qp {
         sges: impl ExactSizeIterator<Item = Sge>,
     ) -> Result<(), NtStatus> {
         let sges = sges.map(|sge| checked(sge, Flags::NONE));
-        let posted = self.engine.post_receive(context, sges);
-        posted.map_err(NtStatus::from)
-    }
-
-    /// `Invalidate` of a fast registration (INV-01 to INV-07). Any context.
-    pub(crate) fn invalidate_mr(&self, context: u64, mr: &Mr, flags: u32) -> Result<(), NtStatus> {
-        self.invalidate(context, flags, || mr.invalidation_token(self.domain()))
-    }
-
-    /// `Invalidate` of a window. Any context.
-    pub(crate) fn invalidate_mw(&self, context: u64, mw: &Mw, flags: u32) -> Result<(), NtStatus> {
-        self.invalidate(context, flags, || mw.invalidation_token(self.domain()))
-    }
-
-    /// `Invalidate` of what is neither: refused, if it would be posted at all. Any context.
-    pub(crate) fn invalidate_other(&self, context: u64, flags: u32) -> Result<(), NtStatus> {
-        self.invalidate(context, flags, || Err(NtStatus::INVALID_PARAMETER))
-    }
-
-    fn invalidate(
-        &self,
-        context: u64,
-        flags: u32,
-        token: impl FnOnce() -> Result<Token, NtStatus>,
-    ) -> Result<(), NtStatus> {
-        let posted = self.admit(COMMON, flags).and_then(|engine_flags| {
-            let work = Work::Invalidate {
-                token: token()?,
-                must_be_valid: true,
-            };
-            self.hand_over(context, work, engine_flags, [].into_iter())
-        });
-        self.posted(flags, posted)
-    }
-
-    /// `FastRegister` (FREG-01 to FREG-12). Any context.
-    pub(crate) fn fast_register(
-        &self,
-        context: u64,
-        mr: &Mr,
-        what: &Registration<'_>,
-        flags: u32,
-    ) -> Result<(), NtStatus> {
-        let posted = self.admit(OF_REGISTER, flags).and_then(|engine_flags| {
-            let rights = rights(flags)?;
-            let pages = what.check()?;
-            let offset = u64::from(what.offset);
-            mr.register_by(
-                self.domain(),
-                pages,
-                rights,
-                |list| what.pages.each_span(offset, |span| list.push(span).is_ok()),
-                |token, number| {
-                    let work = Work::Register {
-                        token,
-                        base: what.base,
-                        len: what.len,
-                        rights,
-                        staged: Some(number),
-                    };
-                    self.hand_over(context, work, engine_flags, [].into_iter())
-                },
-            )
-        });
-        self.posted(flags, posted)
-    }
-
-    /// `Bind` (BIND-01 to BIND-08). Any context.
-    pub(crate) fn bind(
-        &self,
-        context: u64,
-        region: &Ref<Mr>,
-        window: &Mw,
-        (addr, len): (u64, u64),
-        flags: u32,
-    ) -> Result<(), NtStatus> {
-        let posted = self.admit(OF_BIND, flags).and_then(|engine_flags| {
-            let rights = rights(flags)?.remote();
-            if !rights.is_remote() {
-                return Err(NtStatus::INVALID_PARAMETER);
-            }
-            window.bind_by(
-                self.domain(),
-                region,
-                rights,
-                (addr, len),
-                |window, region| {
-                    let work = Work::Bind {
-                        window,
-                        region,
-                        addr,
-                        len,
-                        rights,
-                    };
-                    self.hand_over(context, work, engine_flags, [].into_iter())
-                },
-            )
-        });
-        self.posted(flags, posted)
-    }
-
-    /// Refuses a request that is not even one: after the state, and with what follows a refusal.
-    pub(crate) fn refuse(&self, status: NtStatus) -> Result<(), NtStatus> {
-        let posted = self.admit(u32::MAX, 0).and(Err(status));
-        self.posted(0, posted)
+        Ok(self.engine.post_receive(context, sges)?)
     }
 
     /// `Flush`: cancels everything that was posted (FLSH-01 to FLSH-05). Any context.

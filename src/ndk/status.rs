@@ -12,6 +12,7 @@ use crate::engine::{
         ListenError,
         ReserveError, //
     },
+    cq::Contradiction,
     device::OpenError,
     qp::PostError,
     ring::ResizeError,
@@ -109,6 +110,13 @@ impl From<ResizeError> for NtStatus {
             ResizeError::TooMany => Self::BUFFER_OVERFLOW,
             ResizeError::NoMemory => Self::INSUFFICIENT_RESOURCES,
         }
+    }
+}
+
+/// Why calls are not moderated so (MOD-04).
+impl From<Contradiction> for NtStatus {
+    fn from(Contradiction: Contradiction) -> Self {
+        Self::INVALID_PARAMETER_MIX
     }
 }
 

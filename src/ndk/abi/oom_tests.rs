@@ -24,7 +24,7 @@ use kernel::{
 };
 
 use super::{
-    address_length,
+    entry::address_length,
     listener::connect_user,
     Callback, //
 };

@@ -24,7 +24,7 @@ struct Lent<T: Face>(*mut Handle<T>);
 impl<T: Face> Lent<T> {
     fn new(entity: &Ref<T>) -> Result<Self> {
         let blank = Blank::<T>::new().map_err(|_| ENOMEM)?;
-        Ok(Self(blank.fill(entity.clone())))
+        Ok(Self(blank.fill(entity.clone()).cast()))
     }
 
     fn header(&self) -> *mut bindings::ndk_object_header {

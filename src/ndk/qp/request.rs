@@ -4,6 +4,11 @@
 
 use super::super::{
     adapter::Limits,
+    life::Ref,
+    memory::{
+        Mr,
+        Mw, //
+    },
     status::NtStatus, //
 };
 use crate::{
@@ -14,6 +19,7 @@ use crate::{
         },
         work::{
             Flags,
+            Remote,
             Sge, //
         }, //
     },
@@ -43,14 +49,42 @@ pub(crate) mod op_flags {
 
 use op_flags::*;
 
-/// The flags of every request.
-pub(super) const COMMON: u32 = SILENT_SUCCESS | READ_FENCE | DEFER;
-pub(super) const OF_SEND: u32 = COMMON | SEND_AND_SOLICIT_EVENT | INLINE;
-pub(super) const OF_WRITE: u32 = COMMON | INLINE;
-pub(super) const OF_READ: u32 = COMMON | RDMA_READ_LOCAL_INVALIDATE;
-pub(super) const OF_REGISTER: u32 =
-    COMMON | ALLOW_REMOTE_READ | ALLOW_REMOTE_WRITE | RDMA_READ_SINK;
-pub(super) const OF_BIND: u32 = COMMON | ALLOW_REMOTE_READ | ALLOW_REMOTE_WRITE;
+/// An initiator request.
+pub(crate) enum Request<'a> {
+    /// `Send` (SEND-01 to SEND-13).
+    Send,
+    /// `SendAndInvalidate` (SINV-01 to SINV-13), with a token of the peer's.
+    SendAndInvalidate(Token),
+    /// `Write` (WRIT-01 to WRIT-04).
+    Write(Remote),
+    /// `Read` (READ-01 to READ-08).
+    Read(Remote),
+    /// `FastRegister` (FREG-01 to FREG-12).
+    Register(&'a Mr, &'a Registration<'a>),
+    /// `Bind` (BIND-01 to BIND-08) of a window to a part of a region, by address and length.
+    Bind(&'a Ref<Mr>, &'a Mw, (u64, u64)),
+    /// `Invalidate` of a fast registration (INV-01 to INV-07).
+    InvalidateMr(&'a Mr),
+    /// `Invalidate` of a window.
+    InvalidateMw(&'a Mw),
+    /// What names no object, or no list: refused with `INVALID_PARAMETER` where it would be posted.
+    Invalid,
+}
+
+impl Request<'_> {
+    /// The flags that it may have.
+    pub(super) const fn flags(&self) -> u32 {
+        let of_its_own = match self {
+            Self::Send | Self::SendAndInvalidate(_) => SEND_AND_SOLICIT_EVENT | INLINE,
+            Self::Write(_) => INLINE,
+            Self::Read(_) => RDMA_READ_LOCAL_INVALIDATE,
+            Self::Register(..) => ALLOW_REMOTE_READ | ALLOW_REMOTE_WRITE | RDMA_READ_SINK,
+            Self::Bind(..) => ALLOW_REMOTE_READ | ALLOW_REMOTE_WRITE,
+            Self::InvalidateMr(_) | Self::InvalidateMw(_) | Self::Invalid => 0,
+        };
+        of_its_own | SILENT_SUCCESS | READ_FENCE | DEFER
+    }
+}
 
 /// What a queue pair is made with.
 #[derive(Clone, Copy)]
@@ -96,7 +130,7 @@ pub(crate) struct Registration<'a> {
 
 impl Registration<'_> {
     /// The number of pages, if place and length fit them (FREG-02 to FREG-05).
-    pub(super) fn check(&self) -> Result<u32, NtStatus> {
+    pub(in crate::ndk) fn check(&self) -> Result<u32, NtStatus> {
         let offset = u64::from(self.offset);
         let pages = u32::try_from(self.pages.count()).map_err(|_| NtStatus::INVALID_PARAMETER)?;
         // OVERFLOW: 2^32 pages of 64 KiB have 2^48 bytes.

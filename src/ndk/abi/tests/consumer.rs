@@ -332,7 +332,7 @@ pub(super) struct World {
 
 /// An address as C has it, and its length.
 pub(super) fn raw_address(at: SocketAddr) -> (addr::Storage, u32) {
-    (addr::write(&at), super::super::address_length(&at))
+    (addr::write(&at), super::super::entry::address_length(&at))
 }
 
 /// Opens an adapter of `site`.
