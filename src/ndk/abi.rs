@@ -65,12 +65,9 @@ use super::{
         ObjectType,
         Ref, //
     },
-    pd::{
-        no_memory,
-        Created, //
-    },
     status::{
         Answer,
+        Created,
         NtStatus,
         Progress, //
     }, //
@@ -122,13 +119,7 @@ macro_rules! same_layout {
 #[allow(dead_code)]
 enum Dummy {}
 
-impl ObjectType for Dummy {
-    fn end_sleeps(&self) -> bool {
-        false
-    }
-
-    fn end(&self) {}
-}
+impl ObjectType for Dummy {}
 
 same_layout!(
     ndk_adapter,
@@ -204,7 +195,7 @@ unsafe impl<T: ObjectType> Send for Blank<T> {}
 
 impl<T: Face> Blank<T> {
     fn new() -> Result<Self, NtStatus> {
-        Ok(Self(KBox::new_uninit(GFP_ATOMIC).map_err(no_memory)?))
+        Ok(Self(KBox::new_uninit(GFP_ATOMIC)?))
     }
 
     /// The object for C, which owns it until it closes it.
@@ -337,7 +328,7 @@ fn status_user(
     callback: Callback<Option<unsafe extern "C" fn(*mut c_void, i32)>>,
 ) -> Result<CqUser, NtStatus> {
     let user = move |status: NtStatus| callback.call_with(status.raw());
-    Ok(KBox::new(user, GFP_ATOMIC).map_err(no_memory)?)
+    Ok(KBox::new(user, GFP_ATOMIC)?)
 }
 
 /// Takes the handle back that [`Blank::fill`] gave the consumer.

@@ -50,13 +50,11 @@ use super::{
         ObjectUse,
         Ref, //
     },
-    pd::{
-        no_memory,
-        Created, //
-    },
     qp::Qp,
     status::{
+        no_memory,
         Answer,
+        Created,
         NtStatus,
         Progress, //
     }, //
@@ -118,12 +116,6 @@ impl ObjectType for Connector {
         }
     }
 
-    fn end_sleeps(&self) -> bool {
-        false
-    }
-
-    fn end(&self) {}
-
     fn let_go(&self) {
         let rest = self.core.state.lock().give_up(Stage::Over);
         drop(rest);
@@ -139,8 +131,7 @@ impl Object<Adapter> {
             owner: self.clone(),
             core,
         };
-        let holds = [Some(self.hold()), None, None, None];
-        Object::new(self.device(), holds, connector, GFP_ATOMIC).map_err(no_memory)
+        self.successor(connector, GFP_ATOMIC)
     }
 
     /// A connector for a request of a peer. May sleep.
@@ -412,7 +403,7 @@ impl Object<Connector> {
         let qp = qp.engine().clone();
         drop(state);
         let local = route.from().addr();
-        let events = Arc::new(Side(self.core.clone()), GFP_KERNEL).map_err(no_memory)?;
+        let events = Arc::new(Side(self.core.clone()), GFP_KERNEL)?;
         let ask = ConnectParams {
             net: device.net(),
             local,

@@ -15,21 +15,15 @@ use kernel::{
 
 use super::{
     adapter::Adapter,
-    call::{
-        defer,
-        Done, //
-    },
+    call::Done,
     life::{
         Object,
         ObjectType,
         Ref, //
     },
-    pd::{
-        no_memory,
-        Created, //
-    },
     status::{
         Answer,
+        Created,
         NtStatus, //
     }, //
 };
@@ -48,10 +42,6 @@ pub(crate) struct SharedEndpoint {
 }
 
 impl ObjectType for SharedEndpoint {
-    fn end_sleeps(&self) -> bool {
-        false
-    }
-
     fn end(&self) {
         let held = self.held.lock().take();
         drop(held);
@@ -65,15 +55,13 @@ impl Object<Adapter> {
         at: SocketAddr,
         done: Done<Created<SharedEndpoint>>,
     ) -> Answer<Ref<SharedEndpoint>> {
-        let this = self.clone();
-        defer(self.device(), self.hold(), done, move || {
+        self.defer(done, move |this| {
             let held = reserve(this.device(), at)?;
             let endpoint = pin_init!(SharedEndpoint {
                 at: held.addr(),
                 held <- new_spinlock_irq!(Some(held)),
             });
-            let holds = [Some(this.hold()), None, None, None];
-            Object::new(this.device(), holds, endpoint, GFP_KERNEL).map_err(no_memory)
+            this.successor(endpoint, GFP_KERNEL)
         })
     }
 }

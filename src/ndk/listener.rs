@@ -27,7 +27,6 @@ use super::{
     adapter::Adapter,
     call::{
         consumer,
-        defer,
         Done, //
     },
     connector::Connector,
@@ -37,12 +36,9 @@ use super::{
         ObjectType,
         Ref, //
     },
-    pd::{
-        no_memory,
-        Created, //
-    },
     status::{
         Answer,
+        Created,
         NtStatus, //
     }, //
 };
@@ -115,15 +111,14 @@ impl Listener {
 impl Object<Adapter> {
     /// `CreateListener`; over at once.
     pub(crate) fn create_listener(self: &Arc<Self>, user: ConnectUser) -> Created<Listener> {
-        let user = Arc::new(user, GFP_ATOMIC).map_err(no_memory)?;
+        let user = Arc::new(user, GFP_ATOMIC)?;
         let listener = pin_init!(Listener {
             owner: self.clone(),
             user,
             paused: AtomicFlag::new(false),
             state <- new_spinlock_irq!(State::Idle),
         });
-        let holds = [Some(self.hold()), None, None, None];
-        Object::new(self.device(), holds, listener, GFP_ATOMIC).map_err(no_memory)
+        self.successor(listener, GFP_ATOMIC)
     }
 }
 
@@ -137,10 +132,7 @@ impl Object<Listener> {
         }
         *state = State::Busy(None);
         drop(state);
-        let this = self.clone();
-        let answer = defer(self.device(), self.hold(), done, move || {
-            this.end_listen(at)
-        });
+        let answer = self.defer(done, move |this| this.end_listen(at));
         if answer.is_err() {
             *self.state.lock() = State::Idle;
         }
@@ -149,17 +141,12 @@ impl Object<Listener> {
 
     fn end_listen(self: &Arc<Self>, at: SocketAddr) -> NtStatus {
         let begun = self.begin(at);
-        let mut state = self.state.lock();
-        match begun {
-            Ok((listener, at)) => {
-                *state = State::Listening(listener, at);
-                NtStatus::SUCCESS
-            }
-            Err(status) => {
-                *state = State::Idle;
-                status
-            }
-        }
+        let (state, ended) = match begun {
+            Ok((listener, at)) => (State::Listening(listener, at), NtStatus::SUCCESS),
+            Err(status) => (State::Idle, status),
+        };
+        *self.state.lock() = state;
+        ended
     }
 
     fn begin(
@@ -170,7 +157,7 @@ impl Object<Listener> {
         let at = held.addr();
         // Events may come before the call has ended.
         *self.state.lock() = State::Busy(Some(at));
-        let events = KBox::new(Requests(self.clone()), GFP_KERNEL).map_err(no_memory)?;
+        let events = KBox::new(Requests(self.clone()), GFP_KERNEL)?;
         let listener = self.cm().listen_on(held, events);
         Ok((listener?, at))
     }

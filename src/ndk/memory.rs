@@ -34,17 +34,14 @@ pub(crate) use window::Mw;
 
 use super::{
     adapter::Limits,
-    call::{
-        defer,
-        Done, //
-    },
+    call::Done,
     life::{
         Object,
         ObjectType, //
     },
-    pd::no_memory,
     qp::Registration,
     status::{
+        no_memory,
         Answer,
         NtStatus, //
     }, //
@@ -259,10 +256,7 @@ impl Object<Mr> {
             return Err(NtStatus::INVALID_PARAMETER);
         }
         self.begin(false)?;
-        let this = self.clone();
-        let answer = defer(self.device(), self.hold(), done, move || {
-            this.end_register(&chain, len, rights)
-        });
+        let answer = self.defer(done, move |this| this.end_register(&chain, len, rights));
         self.undo(answer)
     }
 
@@ -319,8 +313,7 @@ impl Object<Mr> {
         }
         *state = MrState::Busy;
         drop(state);
-        let this = self.clone();
-        let answer = defer(self.device(), self.hold(), done, move || {
+        let answer = self.defer(done, move |this| {
             let regions = this.domain.device().regions();
             regions.remove(normal.token.index());
             *this.state.lock() = MrState::Idle;
@@ -346,10 +339,7 @@ impl Object<Mr> {
             return Err(NtStatus::IMPLEMENTATION_LIMIT);
         }
         self.begin(true)?;
-        let this = self.clone();
-        let answer = defer(self.device(), self.hold(), done, move || {
-            this.end_initialize(pages, may_be_remote)
-        });
+        let answer = self.defer(done, move |this| this.end_initialize(pages, may_be_remote));
         self.undo(answer)
     }
 

@@ -45,18 +45,18 @@ use super::{
         Users, //
     },
     life::{
+        Antecedents,
         Object,
         ObjectType,
-        ObjectUse,
         Ref, //
     },
-    pd::{
+    pd::Pd,
+    srq::Srq,
+    status::{
         no_memory,
         Created,
-        Pd, //
-    },
-    srq::Srq,
-    status::NtStatus, //
+        NtStatus, //
+    }, //
 };
 use crate::engine::{
     domain::Domain,
@@ -86,7 +86,6 @@ pub(crate) struct Qp {
     /// Connected, as this face means it.
     live: AtomicFlag,
     flushed: AtomicFlag,
-    ended: AtomicFlag,
 }
 
 struct Silent;
@@ -104,9 +103,6 @@ impl ObjectType for Qp {
     }
 
     fn end(&self) {
-        if self.ended.xchg(true, Relaxed) {
-            return;
-        }
         self.engine.destroy();
         for queue in self.users.iter().flatten() {
             queue.remove(&self.engine);
@@ -115,74 +111,59 @@ impl ObjectType for Qp {
 }
 
 impl Qp {
-    /// May sleep.
+    /// May sleep. The queues are the one for receives, and the one for initiator requests.
     pub(super) fn create(
         pd: &Ref<Pd>,
-        holds: [Option<ObjectUse>; 4],
-        cqs: (&Ref<Cq>, &Ref<Cq>),
-        srq: Option<&Ref<Srq>>,
+        holds: Antecedents,
+        cqs: [Ref<Cq>; 2],
+        srq: Option<Ref<Srq>>,
         context: usize,
         sizes: Sizes,
     ) -> Created<Self> {
-        Self::make(pd, holds, cqs, srq, context, sizes).map_err(no_memory)
-    }
-
-    fn make(
-        pd: &Ref<Pd>,
-        holds: [Option<ObjectUse>; 4],
-        (receive, initiator): (&Ref<Cq>, &Ref<Cq>),
-        srq: Option<&Ref<Srq>>,
-        context: usize,
-        sizes: Sizes,
-    ) -> Result<Ref<Self>> {
+        let [receive, initiator] = &cqs;
         let parts = QpParams {
             domain: pd.domain.clone(),
             send_cq: initiator.engine().clone(),
             receive_cq: receive.engine().clone(),
-            shared: srq.map(|s| s.engine().clone()),
+            shared: srq.as_ref().map(|s| s.engine().clone()),
             events: KBox::new(Silent, GFP_KERNEL)?,
             cookie: context,
             outlives_peer: true,
             number: pd.device().host().next_qp_number(),
         };
-        let limits = pd.adapter.limits();
         let caps = Caps {
             sends: sizes.requests,
             receives: sizes.receives,
             send_sges: sizes.request_sges,
             receive_sges: sizes.receive_sges,
-            read_sges: limits.read_sges,
+            read_sges: pd.adapter.limits().read_sges,
             inline: sizes.inline,
         };
-        let engine = QueuePair::new(parts, caps)?;
-        let mut qp = Self {
+        let qp = Self {
             pd: pd.clone(),
-            engine,
-            users: [None, None, None],
+            engine: QueuePair::new(parts, caps).map_err(no_memory)?,
+            users: [
+                Some(receive.users().clone()),
+                Some(initiator.users().clone()),
+                srq.as_ref().map(|s| s.users().clone()),
+            ],
             live: AtomicFlag::new(false),
             flushed: AtomicFlag::new(false),
-            ended: AtomicFlag::new(false),
         };
-        let queues = [
-            Some(receive.users()),
-            Some(initiator.users()),
-            srq.map(|s| s.users()),
-        ];
-        for (place, queue) in qp.users.iter_mut().zip(queues) {
-            if let Some(queue) = queue {
+        Object::start(pd.device(), holds, qp, |qp| {
+            for queue in qp.users.iter().flatten() {
                 queue.add(&qp.engine)?;
-                *place = Some(queue.clone());
             }
-        }
-        qp.engine.modify(State::Init)?;
-        qp.engine
-            .set_peer_rights(Rights::REMOTE_READ.with(Rights::REMOTE_WRITE));
-        // A queue that failed before told the users that it had then.
-        let broken = receive.engine().has_failed() || initiator.engine().has_failed();
-        if broken || srq.is_some_and(|s| s.engine().has_failed()) {
-            qp.engine.fail();
-        }
-        Object::new(pd.device(), holds, qp, GFP_KERNEL)
+            qp.engine.modify(State::Init)?;
+            qp.engine
+                .set_peer_rights(Rights::REMOTE_READ.with(Rights::REMOTE_WRITE));
+            // A queue that failed before told the users that it had then.
+            let broken = cqs.iter().any(|cq| cq.engine().has_failed());
+            if broken || srq.is_some_and(|s| s.engine().has_failed()) {
+                qp.engine.fail();
+            }
+            Ok(())
+        })
     }
 
     /// The engine's queue pair.
@@ -340,12 +321,5 @@ impl Qp {
         self.flushed.store(true, Relaxed);
         self.set_live(false);
         self.engine.fail();
-    }
-}
-
-impl Drop for Qp {
-    fn drop(&mut self) {
-        // One that never became an object; every other has ended.
-        self.end();
     }
 }

@@ -5,6 +5,9 @@
 //! The engine reports ends by [`Status`], and refusals by an enumeration for each kind of call;
 //! each becomes an NDK status here, once. No status is made from an errno.
 
+use kernel::alloc::AllocError;
+
+use super::life::Ref;
 use crate::engine::{
     cm::{
         AcceptError,
@@ -87,6 +90,12 @@ impl NtStatus {
     /// How a request ended.
     pub(crate) const fn of(status: Status) -> Self {
         Self(status.ntstatus())
+    }
+}
+
+impl From<AllocError> for NtStatus {
+    fn from(AllocError: AllocError) -> Self {
+        Self::INSUFFICIENT_RESOURCES
     }
 }
 
@@ -175,6 +184,16 @@ impl From<AcceptError> for NtStatus {
     }
 }
 
+/// The end of a request that carries nothing else.
+impl<E> From<Result<(), E>> for NtStatus
+where
+    Self: From<E>,
+{
+    fn from(ended: Result<(), E>) -> Self {
+        ended.map_or_else(Self::from, |()| Self::SUCCESS)
+    }
+}
+
 /// What a call gives that may end at once or later.
 pub(crate) enum Progress<T = ()> {
     /// It has ended well; its callback is not called.
@@ -185,3 +204,11 @@ pub(crate) enum Progress<T = ()> {
 
 /// The result of a call that may end at once or later; after an error nothing is called either.
 pub(crate) type Answer<T = ()> = Result<Progress<T>, NtStatus>;
+
+/// What a creation that is not over at once tells in the end.
+pub(crate) type Created<T> = Result<Ref<T>, NtStatus>;
+
+/// The status of a creation that failed: what was asked for is fine, so memory was short.
+pub(super) fn no_memory<E>(_: E) -> NtStatus {
+    NtStatus::INSUFFICIENT_RESOURCES
+}

@@ -27,7 +27,6 @@ use crate::{
             Source, //
         },
         endpoint::SharedEndpoint,
-        pd::no_memory,
         qp::Qp,
         status::NtStatus, //
     }, //
@@ -47,8 +46,7 @@ unsafe fn private_data(
     let bytes = unsafe { slice(data.cast::<u8>(), len)? };
     connector.check_data(bytes)?;
     let mut copy = KVec::new();
-    copy.extend_from_slice(bytes, GFP_ATOMIC)
-        .map_err(no_memory)?;
+    copy.extend_from_slice(bytes, GFP_ATOMIC)?;
     Ok(copy)
 }
 

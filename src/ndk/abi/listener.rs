@@ -21,7 +21,6 @@ use crate::{
             ConnectUser,
             Listener, //
         },
-        pd::no_memory,
         status::NtStatus, //
     }, //
 };
@@ -35,7 +34,7 @@ pub(super) fn connect_user(
         Ok(blank) => callback.call_with(blank.fill(connector)),
         Err(_) => connector.close_unseen(),
     };
-    Ok(KBox::new(user, GFP_ATOMIC).map_err(no_memory)?)
+    Ok(KBox::new(user, GFP_ATOMIC)?)
 }
 
 face! {

@@ -9,12 +9,9 @@ use kernel::{
     new_spinlock_irq,
     prelude::*,
     sync::{
-        atomic::{
-            ordering::{
-                Full,
-                Relaxed, //
-            },
-            AtomicFlag, //
+        atomic::ordering::{
+            Full,
+            Relaxed, //
         },
         Arc,
         SpinLockIrq, //
@@ -84,7 +81,6 @@ pub(crate) struct Mw {
     domain: Arc<Domain>,
     bindings_: Arc<Ties>,
     own: Token,
-    ended: AtomicFlag,
 }
 
 /// What a window is, or may be, bound to; the oldest first.
@@ -131,9 +127,6 @@ impl ObjectType for Mw {
     }
 
     fn end(&self) {
-        if self.ended.xchg(true, Relaxed) {
-            return;
-        }
         self.domain.device().regions().remove(self.own.index());
         for (_, tie) in &mut self.bindings_.list.lock().bindings_ {
             tie.unbind();
@@ -143,13 +136,6 @@ impl ObjectType for Mw {
     fn let_go(&self) {
         let bindings_ = core::mem::take(&mut self.bindings_.list.lock().bindings_);
         drop(bindings_);
-    }
-}
-
-impl Drop for Mw {
-    fn drop(&mut self) {
-        // One that never became an object; every other has ended.
-        self.end();
     }
 }
 
@@ -171,7 +157,6 @@ impl Mw {
             domain,
             bindings_,
             own,
-            ended: AtomicFlag::new(false),
         })
     }
 
