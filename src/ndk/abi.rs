@@ -8,12 +8,10 @@
 //!
 //! | file           | whose tables                                   |
 //! |----------------|-------------------------------------------------|
-//! | [`adapter`]    | adapters; opening and closing them              |
-//! | [`pd`]         | protection domains                              |
+//! | [`adapter`]    | adapters, protection domains; opening, closing  |
 //! | [`queue`]      | completion queues, shared queues, queue pairs   |
 //! | [`memory`]     | regions, windows, logical addresses             |
-//! | [`connection`] | connectors                                      |
-//! | [`listener`]   | listeners, shared endpoints                     |
+//! | [`connection`] | connectors, listeners, shared endpoints         |
 //!
 //! **Safety.** The consumer keeps the contract of the header: an object that it names is one that
 //! it was given and has not closed, or whose close has not completed (CLOS-10); arrays have the
@@ -25,9 +23,7 @@ mod entry;
 
 pub(crate) mod adapter;
 mod connection;
-mod listener;
 mod memory;
-mod pd;
 mod queue;
 
 #[cfg(ndk_kunit)]

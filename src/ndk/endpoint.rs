@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`SharedEndpoint`]: one local address for many connections to different destinations.
+//! Where connections begin: [`SharedEndpoint`], one local address for many connections to different
+//! destinations, and the addresses of each.
 
 use core::net::SocketAddr;
 
@@ -19,6 +20,7 @@ use super::{
     life::{
         Object,
         ObjectType,
+        ObjectUse,
         Ref, //
     },
     status::{
@@ -28,7 +30,10 @@ use super::{
     }, //
 };
 use crate::engine::{
-    cm::Reservation,
+    cm::{
+        Reservation,
+        Route, //
+    },
     device::RdmaDevice, //
 };
 
@@ -84,5 +89,49 @@ impl SharedEndpoint {
 
     pub(super) fn reservation(&self) -> Result<Arc<Reservation>, NtStatus> {
         self.held.lock().clone().ok_or(NtStatus::CANCELLED)
+    }
+}
+
+/// The place that a connection starts from.
+pub(crate) enum Source {
+    /// An address of the adapter; port 0 stands for any.
+    Address(SocketAddr),
+    Shared(Ref<SharedEndpoint>, ObjectUse),
+}
+
+impl Source {
+    /// An endpoint, which is held from now on.
+    pub(crate) fn shared(endpoint: &Ref<SharedEndpoint>) -> Self {
+        Self::Shared(endpoint.clone(), endpoint.hold())
+    }
+}
+
+/// Takes the addresses of a connection, or says why it cannot begin (CONN-03, CONN-04).
+pub(super) fn route(
+    device: &RdmaDevice,
+    source: Source,
+    remote: SocketAddr,
+) -> Result<(Route, Option<ObjectUse>), NtStatus> {
+    let netdev = device.netdev().ok_or(NtStatus::NETWORK_UNREACHABLE)?;
+    let local = match &source {
+        Source::Address(local) => *local,
+        Source::Shared(endpoint, _) => endpoint.address(),
+    };
+    if !netdev.owns_addr(local.ip()) {
+        return Err(NtStatus::INVALID_ADDRESS);
+    }
+    if !netdev.is_up() || local.is_ipv4() != remote.is_ipv4() {
+        return Err(NtStatus::NETWORK_UNREACHABLE);
+    }
+    match source {
+        Source::Address(local) => {
+            let cm = device.cm();
+            let route = cm.reserve_pair(device.id(), device.net(), local, remote);
+            Ok((route?, None))
+        }
+        Source::Shared(endpoint, hold) => {
+            let route = endpoint.reservation()?.route(remote);
+            Ok((route?, Some(hold)))
+        }
     }
 }

@@ -24,8 +24,8 @@ use kernel::{
 };
 
 use super::{
+    connection::connect_user,
     entry::address_length,
-    listener::connect_user,
     Callback, //
 };
 use crate::{
