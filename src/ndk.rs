@@ -15,7 +15,7 @@
 //! | [`pd`]        | protection domains, and what is made in them                     |
 //! | [`cq`], [`srq`], [`qp`] | queues, arms and results; posting                      |
 //! | [`memory`]    | regions, windows, logical addresses                              |
-//! | [`connector`], [`listener`], [`endpoint`] | connections                          |
+//! | [`connector`], [`endpoint`] | connections, and their addresses                    |
 //!
 //! **Context.** Every call but opening and closing an adapter may be made from softirq and with
 //! locks held, and does not sleep. What has to sleep is done in process context: the call returns
@@ -40,7 +40,6 @@ pub(crate) mod counters;
 pub(crate) mod cq;
 pub(crate) mod endpoint;
 pub(crate) mod life;
-pub(crate) mod listener;
 pub(crate) mod memory;
 pub(crate) mod pd;
 pub(crate) mod qp;

@@ -444,7 +444,10 @@ impl Object<Connector> {
         }
         drop(state);
         match offer.confirm() {
-            Ok(()) => self.core.up(),
+            // This side's confirmation was taken.
+            Ok(()) => self
+                .core
+                .up(|state| state.attempt.link.is_some() && state.stage == Stage::Completing),
             Err(why) => self.core.fail(why.into(), Stage::Idle),
         }
     }

@@ -115,7 +115,8 @@ impl Users {
 pub(crate) struct Cq {
     owner: Ref<Adapter>,
     engine: Arc<CompletionQueue>,
-    users: Arc<Users>,
+    /// The queue pairs that use it.
+    pub(super) users: Arc<Users>,
 }
 
 struct Notifier {
@@ -229,17 +230,6 @@ impl Cq {
     /// The engine's queue.
     pub(crate) fn engine(&self) -> &Arc<CompletionQueue> {
         &self.engine
-    }
-
-    /// Fails as if the device went.
-    #[cfg(ndk_kunit)]
-    pub(crate) fn break_down(&self) {
-        self.engine.break_down();
-    }
-
-    /// The queue pairs that use it.
-    pub(super) fn users(&self) -> &Arc<Users> {
-        &self.users
     }
 
     /// `ArmCq`: asks for one call. A type that there is not is ignored, and warned of once

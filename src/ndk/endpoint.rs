@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Where connections begin: [`SharedEndpoint`], one local address for many connections to different
-//! destinations, and the addresses of each.
+//! Addresses of connections: [`SharedEndpoint`], from which many begin, and [`Listener`], where
+//! peers ask for them.
 
-use core::net::SocketAddr;
+use core::net::{
+    IpAddr,
+    SocketAddr, //
+};
 
 use kernel::{
     new_spinlock_irq,
     prelude::*,
     sync::{
+        atomic::{
+            ordering::{
+                Acquire,
+                Release, //
+            },
+            AtomicFlag, //
+        },
         Arc,
         SpinLockIrq, //
     }, //
@@ -16,7 +26,11 @@ use kernel::{
 
 use super::{
     adapter::Adapter,
-    call::Done,
+    call::{
+        consumer,
+        Done, //
+    },
+    connector::Connector,
     life::{
         Object,
         ObjectType,
@@ -31,11 +45,164 @@ use super::{
 };
 use crate::engine::{
     cm::{
+        ConnectRequest,
+        ConnectionManager,
+        Listener as EngineListener,
+        ListenerEvents,
         Reservation,
         Route, //
     },
+    counters::Counter,
     device::RdmaDevice, //
 };
+
+/// Who is given a connector for each request. Called with softirqs off, for several requests at
+/// once if they come so.
+pub(crate) type ConnectUser = KBox<dyn Fn(Ref<Connector>) + Send + Sync>;
+
+enum State {
+    Idle,
+    /// A call is pending, and maybe it has an address already.
+    Busy(Option<SocketAddr>),
+    Listening(Arc<EngineListener>, SocketAddr),
+}
+
+/// A listener.
+#[pin_data]
+pub(crate) struct Listener {
+    owner: Ref<Adapter>,
+    user: Arc<ConnectUser>,
+    /// Requests are treated as if nobody listened.
+    paused: AtomicFlag,
+    #[pin]
+    state: SpinLockIrq<State>,
+}
+
+impl ObjectType for Listener {
+    fn end_sleeps(&self) -> bool {
+        matches!(*self.state.lock(), State::Listening(..))
+    }
+
+    fn end(&self) {
+        let state = core::mem::replace(&mut *self.state.lock(), State::Idle);
+        if let State::Listening(listener, _) = state {
+            self.cm().unlisten(&listener);
+        }
+    }
+}
+
+impl Listener {
+    fn cm(&self) -> &Arc<ConnectionManager> {
+        self.owner.device().cm()
+    }
+
+    /// `ControlConnectEvents`: while paused, who asks is refused (LSTN-04). Any context.
+    pub(crate) fn pause(&self, pause: bool) {
+        self.paused.store(pause, Release);
+    }
+
+    /// `GetLocalAddress`, with the port that was chosen; `INVALID_DEVICE_STATE` before it listens.
+    /// Any context.
+    pub(crate) fn address(&self) -> Result<SocketAddr, NtStatus> {
+        match &*self.state.lock() {
+            State::Listening(_, at) | State::Busy(Some(at)) => Ok(*at),
+            State::Idle | State::Busy(None) => Err(NtStatus::INVALID_DEVICE_STATE),
+        }
+    }
+}
+
+impl Object<Adapter> {
+    /// `CreateListener`; over at once.
+    pub(crate) fn create_listener(self: &Arc<Self>, user: ConnectUser) -> Created<Listener> {
+        let user = Arc::new(user, GFP_ATOMIC)?;
+        let listener = pin_init!(Listener {
+            owner: self.clone(),
+            user,
+            paused: AtomicFlag::new(false),
+            state <- new_spinlock_irq!(State::Idle),
+        });
+        self.successor(listener, GFP_ATOMIC)
+    }
+}
+
+impl Object<Listener> {
+    /// `Listen`; port 0 stands for any (LSTN-01). `INVALID_DEVICE_REQUEST` where it listens
+    /// already.
+    pub(crate) fn listen(self: &Arc<Self>, at: SocketAddr, done: Done<NtStatus>) -> Answer {
+        let mut state = self.state.lock();
+        if !matches!(*state, State::Idle) {
+            return Err(NtStatus::INVALID_DEVICE_REQUEST);
+        }
+        *state = State::Busy(None);
+        drop(state);
+        let answer = self.defer(done, move |this| this.end_listen(at));
+        if answer.is_err() {
+            *self.state.lock() = State::Idle;
+        }
+        answer
+    }
+
+    fn end_listen(self: &Arc<Self>, at: SocketAddr) -> NtStatus {
+        let (state, ended) = match self.begin(at) {
+            Ok(listening) => (listening, NtStatus::SUCCESS),
+            Err(status) => (State::Idle, status),
+        };
+        *self.state.lock() = state;
+        ended
+    }
+
+    fn begin(self: &Arc<Self>, at: SocketAddr) -> Result<State, NtStatus> {
+        let held = reserve(self.owner.device(), at)?;
+        let at = held.addr();
+        // Events may come before the call has ended.
+        *self.state.lock() = State::Busy(Some(at));
+        let events = KBox::new(Requests(self.clone()), GFP_KERNEL)?;
+        Ok(State::Listening(self.cm().listen_on(held, events)?, at))
+    }
+
+    /// Gives the consumer a connector for a request. Process context.
+    fn request(self: &Arc<Self>, offer: Arc<ConnectRequest>) -> Result {
+        if self.paused.load(Acquire) {
+            return Err(ECONNREFUSED);
+        }
+        // The close may run at the same time.
+        let hold = self.try_hold().ok_or(ECONNREFUSED)?;
+        let connector = self.owner.incoming(hold.again(), offer)?;
+        let user = self.user.clone();
+        let task = move || {
+            consumer(|| (**user)(connector));
+            drop(hold);
+        };
+        self.device().host().threads().spawn(GFP_KERNEL, task)
+    }
+}
+
+/// The listener as the engine knows it; the engine lets go of it when the listener ends.
+struct Requests(Ref<Listener>);
+
+impl Requests {
+    fn device(&self) -> &RdmaDevice {
+        self.0.owner.device()
+    }
+}
+
+impl ListenerEvents for Requests {
+    fn request(&self, offer: Arc<ConnectRequest>) -> Result {
+        self.0.request(offer)
+    }
+
+    fn device(&self) -> usize {
+        self.device().id()
+    }
+
+    fn has_addr(&self, ip: IpAddr) -> bool {
+        self.device().netdev().is_some_and(|n| n.owns_addr(ip))
+    }
+
+    fn turned_away(&self) {
+        self.0.device().count(Counter::Rejects, 1);
+    }
+}
 
 /// A shared endpoint.
 #[pin_data]

@@ -50,7 +50,6 @@ use super::{
 };
 use crate::{
     engine::{
-        domain::Domain,
         memory::{
             rights::Rights,
             token::Token, //
@@ -284,9 +283,9 @@ impl Qp {
             pd: pd.clone(),
             engine: QueuePair::new(parts, caps).map_err(no_memory)?,
             users: [
-                Some(receive.users().clone()),
-                Some(initiator.users().clone()),
-                srq.as_ref().map(|s| s.users().clone()),
+                Some(receive.users.clone()),
+                Some(initiator.users.clone()),
+                srq.as_ref().map(|s| s.users.clone()),
             ],
             live: AtomicFlag::new(false),
             flushed: AtomicFlag::new(false),
@@ -329,10 +328,6 @@ impl Qp {
             State::Connected => Err(NtStatus::CONNECTION_ACTIVE),
             State::Lost | State::Error => Err(NtStatus::CONNECTION_INVALID),
         }
-    }
-
-    fn domain(&self) -> &Domain {
-        &self.pd.domain
     }
 
     /// Returns true if a request may be posted, and with which of the engine's flags.
@@ -387,6 +382,7 @@ impl Qp {
         flags: u32,
     ) -> Result<(), NtStatus> {
         let admitted = self.admit(request.flags(), flags)?;
+        let domain = &self.pd.domain;
         let first = sges.clone().next();
         let sges = sges.map(|sge| checked(sge, admitted));
         let mut put = |work| Ok(posting.post(context, work, admitted, sges.clone())?);
@@ -413,11 +409,11 @@ impl Qp {
                     invalidate: first.filter(|_| wanted).map(|sge| sge.token()),
                 })
             }
-            Request::InvalidateMr(mr) => put(invalidation(mr.invalidation_token(self.domain())?)),
-            Request::InvalidateMw(mw) => put(invalidation(mw.invalidation_token(self.domain())?)),
+            Request::InvalidateMr(mr) => put(invalidation(mr.invalidation_token(domain)?)),
+            Request::InvalidateMw(mw) => put(invalidation(mw.invalidation_token(domain)?)),
             Request::Register(mr, what) => {
                 let rights = rights(flags)?;
-                mr.register_by(self.domain(), what, rights, |token, number| {
+                mr.register_by(domain, what, rights, |token, number| {
                     put(Work::Register {
                         token,
                         base: what.base,
@@ -432,8 +428,7 @@ impl Qp {
                 if !rights.is_remote() {
                     return Err(NtStatus::INVALID_PARAMETER);
                 }
-                let (domain, range) = (self.domain(), (addr, len));
-                window.bind_by(domain, region, rights, range, |window, region| {
+                window.bind_by(domain, region, rights, (addr, len), |window, region| {
                     put(Work::Bind {
                         window,
                         region,

@@ -74,7 +74,8 @@ pub(crate) type SrqUser = Option<CqUser>;
 pub(crate) struct Srq {
     pd: Ref<Pd>,
     engine: Arc<SharedReceive>,
-    users: Arc<Users>,
+    /// The queue pairs that use it.
+    pub(super) users: Arc<Users>,
     has_user: bool,
 }
 
@@ -141,11 +142,6 @@ impl Srq {
         &self.engine
     }
 
-    /// The queue pairs that use it.
-    pub(super) fn users(&self) -> &Arc<Users> {
-        &self.users
-    }
-
     /// `SrqReceive` (SRQ-02). Any context.
     pub(crate) fn receive(
         &self,
@@ -171,10 +167,9 @@ impl Object<Srq> {
         done: Done<NtStatus>,
     ) -> Answer {
         let limits = *self.pd.adapter.limits();
-        let room = if depth == 0 {
-            self.engine.depth()
-        } else {
-            depth
+        let room = match depth {
+            0 => self.engine.depth(),
+            depth => depth,
         };
         if depth > limits.srq || threshold > room {
             return Err(NtStatus::INVALID_PARAMETER);

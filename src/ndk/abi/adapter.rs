@@ -37,9 +37,11 @@ use crate::{
         },
         connector::Connector,
         cq::Cq,
-        endpoint::SharedEndpoint,
+        endpoint::{
+            Listener,
+            SharedEndpoint, //
+        },
         life::Ref,
-        listener::Listener,
         memory::{
             Mr,
             Mw, //

@@ -27,12 +27,12 @@ use crate::{
             DisconnectUser,
             Source, //
         },
-        endpoint::SharedEndpoint,
-        life::Ref,
-        listener::{
+        endpoint::{
             ConnectUser,
-            Listener, //
+            Listener,
+            SharedEndpoint, //
         },
+        life::Ref,
         qp::Qp,
         status::NtStatus, //
     }, //

@@ -151,13 +151,6 @@ fn post_alone(
     unsafe { post(qp, context, request, (ptr::null(), 0), flags) }
 }
 
-const fn remote(addr: u64, token: u32) -> Remote {
-    Remote {
-        addr,
-        token: Token::from_raw(token),
-    }
-}
-
 face! {
     Qp: ndk_qp, ndk_qp_dispatch, NDK_OBJECT_TYPE_QP, [close: close::<Qp>]
 
@@ -209,7 +202,8 @@ face! {
         remote_token: u32,
         flags: u32
     ) -> i32 {
-        let request = Request::Read(remote(remote_address, remote_token));
+        let token = Token::from_raw(remote_token);
+        let request = Request::Read(Remote { addr: remote_address, token });
         // SAFETY: As for `send`.
         unsafe { post(qp, context, request, (sgl, count), flags) }
     }
@@ -223,7 +217,8 @@ face! {
         remote_token: u32,
         flags: u32
     ) -> i32 {
-        let request = Request::Write(remote(remote_address, remote_token));
+        let token = Token::from_raw(remote_token);
+        let request = Request::Write(Remote { addr: remote_address, token });
         // SAFETY: As for `send`.
         unsafe { post(qp, context, request, (sgl, count), flags) }
     }

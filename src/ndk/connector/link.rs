@@ -208,11 +208,12 @@ impl Core {
         self.tell_later();
     }
 
-    /// This side's confirmation was taken: the connection is up, if it still is.
-    pub(super) fn up(self: &Arc<Self>) {
+    /// The connection is up, if `still_wanted` says so.
+    pub(super) fn up(self: &Arc<Self>, still_wanted: impl FnOnce(&mut State) -> bool) {
         let mut state = self.state.lock();
-        if state.attempt.link.is_none() || state.stage != Stage::Completing {
-            let qp = state.attempt.qp();
+        let qp = state.attempt.qp();
+        if !still_wanted(&mut state) {
+            // Closed meanwhile.
             drop(state);
             if let Some(qp) = qp {
                 qp.engine().fail();
@@ -221,7 +222,7 @@ impl Core {
         }
         state.stage = Stage::Connected;
         let offer = state.attempt.offer.take();
-        if let Some((qp, _)) = &state.attempt.qp {
+        if let Some(qp) = qp {
             qp.set_live(true);
         }
         state.end_request(NtStatus::SUCCESS);
@@ -291,28 +292,14 @@ impl ConnectionEvents for Side {
     }
 
     fn established(&self, limits: ReadLimits) {
-        let core = &self.0;
-        let mut state = core.state.lock();
-        let qp = state.attempt.qp();
-        if state.stage != Stage::Accepting {
-            // Closed meanwhile.
-            drop(state);
-            if let Some(qp) = qp {
-                qp.engine().fail();
+        self.0.up(|state| {
+            let wanted = state.stage == Stage::Accepting;
+            if wanted {
+                state.limits = limits;
+                state.hold_link();
             }
-            return core.fail(NtStatus::CONNECTION_ABORTED, Stage::Over);
-        }
-        state.stage = Stage::Connected;
-        state.limits = limits;
-        state.hold_link();
-        let offer = state.attempt.offer.take();
-        if let Some(qp) = qp {
-            qp.set_live(true);
-        }
-        state.end_request(NtStatus::SUCCESS);
-        drop(state);
-        drop(offer);
-        core.tell_later();
+            wanted
+        });
     }
 
     fn not_established(&self, status: Status) {

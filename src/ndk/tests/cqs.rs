@@ -238,7 +238,7 @@ mod tests {
         rig.pair.b.receive(9, &[])?;
         rig.queue.cq.arm(notify::ERRORS);
         assert!(rig.queue.has_called(0));
-        rig.queue.cq.break_down();
+        rig.queue.cq.engine().break_down();
         assert!(wait_until(|| rig.queue.calls.get() == 1));
         assert!(rig.queue.status.load(Relaxed) == NtStatus::INTERNAL_ERROR.raw());
         assert!(is_dead(&rig.pair.b) && is_dead(&sender));
