@@ -8,8 +8,8 @@
 //! | file          | what it is                                                       |
 //! |---------------|------------------------------------------------------------------|
 //! | [`status`]    | what calls return: NTSTATUS values                               |
-//! | [`life`]      | objects: uses, antecedents, close                                |
-//! | [`call`]      | calls back to the consumer; work that ends in one                |
+//! | [`life`]      | objects: uses, antecedents, close; work that may sleep           |
+//! | [`call`]      | calls back to the consumer                                       |
 //! | [`adapter`]   | an open device                                                   |
 //! | [`counters`]  | what a device has done                                           |
 //! | [`pd`]        | protection domains, and what is made in them                     |

@@ -8,6 +8,7 @@
 //!
 //! | file           | whose tables                                   |
 //! |----------------|-------------------------------------------------|
+//! | [`entry`]      | none: how tables are declared, and arguments    |
 //! | [`adapter`]    | adapters, protection domains; opening, closing  |
 //! | [`queue`]      | completion queues, shared queues, queue pairs   |
 //! | [`memory`]     | regions, windows, logical addresses             |
@@ -76,7 +77,8 @@ use entry::{
     sges,
     slice,
     slice_mut,
-    write_address, //
+    write_address,
+    Returned, //
 };
 
 /// An object as C knows it: which, and by which functions.
@@ -360,10 +362,7 @@ unsafe extern "C" fn close<T: Face>(
         function: completion,
         context,
     };
-    match entity.close(handle) {
-        Progress::Done(()) => NtStatus::SUCCESS.raw(),
-        Progress::Pending => NtStatus::PENDING.raw(),
-    }
+    Answer::into_c(Ok(entity.close(handle)))
 }
 
 /// `NdkQueryExtension`, of every object: there is none (ADPT-06).

@@ -182,8 +182,7 @@ impl Mr {
     pub(super) fn invalidation_token(&self, domain: &Domain) -> Result<Token, NtStatus> {
         match *self.state.lock() {
             MrState::Fast(fast) if self.domain.id() == domain.id() => Ok(fast.own),
-            MrState::Fast(_) => Err(NtStatus::INVALID_PARAMETER),
-            MrState::Idle | MrState::Busy | MrState::Normal(_) => Err(NtStatus::INVALID_PARAMETER),
+            _ => Err(NtStatus::INVALID_PARAMETER),
         }
     }
 

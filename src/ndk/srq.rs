@@ -166,12 +166,11 @@ impl Object<Srq> {
         threshold: u32,
         done: Done<NtStatus>,
     ) -> Answer {
-        let limits = *self.pd.adapter.limits();
         let room = match depth {
             0 => self.engine.depth(),
             depth => depth,
         };
-        if depth > limits.srq || threshold > room {
+        if depth > self.pd.adapter.limits().srq || threshold > room {
             return Err(NtStatus::INVALID_PARAMETER);
         }
         if depth == 0 {

@@ -60,14 +60,17 @@ macro_rules! face {
 ///
 /// The consumer calls an entry by the table of an object, with arguments as the header wants them.
 macro_rules! define {
-    (call $object:ident, $name:ident($this:ident $(, $arg:ident: $ty:ty)*) $(-> $out:ty)? $body:block) => {
-        unsafe extern "C" fn $name(this: *mut <$object as super::Face>::C $(, $arg: $ty)*) $(-> $out)? {
+    (call $object:ident,
+        $name:ident($this:ident $(, $arg:ident: $ty:ty)*) $(-> $out:ty)? $body:block) => {
+        unsafe extern "C" fn $name(this: *mut <$object as super::Face>::C $(, $arg: $ty)*)
+        $(-> $out)? {
             // SAFETY: The consumer names an object of its own, of the type that has this table.
             let object = unsafe { super::get::<$object>(this) };
             super::on(object, |$this| $body)
         }
     };
-    (request $object:ident, $name:ident($this:ident $(, $arg:ident: $ty:ty)*; $done:ident) $body:block) => {
+    (request $object:ident,
+        $name:ident($this:ident $(, $arg:ident: $ty:ty)*; $done:ident) $body:block) => {
         define!(call $object, $name(
             $this $(, $arg: $ty)*,
             completion: bindings::ndk_fn_request_completion,
@@ -77,7 +80,8 @@ macro_rules! define {
             $body
         });
     };
-    (create $object:ident, $name:ident($this:ident $(, $arg:ident: $ty:ty)*) -> $made:ident $body:block) => {
+    (create $object:ident,
+        $name:ident($this:ident $(, $arg:ident: $ty:ty)*) -> $made:ident $body:block) => {
         define!(call $object, $name(
             $this $(, $arg: $ty)*,
             _completion: bindings::ndk_fn_create_completion,
@@ -89,7 +93,8 @@ macro_rules! define {
             unsafe { super::create_now::<$made>(out, create) }
         });
     };
-    (create_later $object:ident, $name:ident($this:ident $(, $arg:ident: $ty:ty)*; $done:ident) -> $made:ident $body:block) => {
+    (create_later $object:ident,
+        $name:ident($this:ident $(, $arg:ident: $ty:ty)*; $done:ident) -> $made:ident $body:block) => {
         define!(call $object, $name(
             $this $(, $arg: $ty)*,
             completion: bindings::ndk_fn_create_completion,
