@@ -8,21 +8,21 @@
 //! | file          | what it is                                                       |
 //! |---------------|------------------------------------------------------------------|
 //! | [`status`]    | what calls return: NTSTATUS values                               |
-//! | [`life`]      | objects: uses, antecedents, close                                |
-//! | [`call`]      | calls back to the consumer; work that ends in one                |
+//! | [`life`]      | objects: uses, antecedents, close; work that may sleep           |
+//! | [`call`]      | calls back to the consumer                                       |
 //! | [`adapter`]   | an open device                                                   |
 //! | [`counters`]  | what a device has done                                           |
 //! | [`pd`]        | protection domains, and what is made in them                     |
 //! | [`cq`], [`srq`], [`qp`] | queues, arms and results; posting                      |
 //! | [`memory`]    | regions, windows, logical addresses                              |
-//! | [`connector`], [`listener`], [`endpoint`] | connections                          |
+//! | [`connector`], [`endpoint`] | connections, and their addresses                    |
 //!
 //! **Context.** Every call but opening and closing an adapter may be made from softirq and with
 //! locks held, and does not sleep. What has to sleep is done in process context: the call returns
 //! [`status::Progress::Pending`], and a callback tells the end. Callbacks come with softirqs off.
 //!
-//! **Lock order**: locks of this face are leaves, but that the state of a region is held
-//! while the request that changes it is put into a send queue.
+//! **Lock order**: locks of this face are leaves, but that the state of a region is held, inside
+//! the send queue's lock, while the request that changes it is posted.
 
 #[expect(unsafe_code)]
 pub(crate) mod abi;
@@ -40,7 +40,6 @@ pub(crate) mod counters;
 pub(crate) mod cq;
 pub(crate) mod endpoint;
 pub(crate) mod life;
-pub(crate) mod listener;
 pub(crate) mod memory;
 pub(crate) mod pd;
 pub(crate) mod qp;

@@ -91,7 +91,8 @@ struct ndk_adapter_dispatch {
 	 * @buffer_size is the room at @info in bytes; afterwards what was
 	 * written, or after BUFFER_TOO_SMALL what is needed.
 	 *
-	 * P. At once: SUCCESS, BUFFER_TOO_SMALL.
+	 * Context: process, may sleep. Completion: at once.
+	 * Status: SUCCESS, BUFFER_TOO_SMALL.
 	 */
 	s32 (*query_adapter_info)(struct ndk_adapter *adapter,
 				  struct ndk_adapter_info *info,
@@ -105,8 +106,8 @@ struct ndk_adapter_dispatch {
 	 * is read during the call only, is where @notification should run, a
 	 * preference only. A queue that is never armed never calls.
 	 *
-	 * D. Create: SUCCESS, PENDING, INVALID_PARAMETER,
-	 * INSUFFICIENT_RESOURCES.
+	 * Context: any but hard interrupt. Completion: create.
+	 * Status: SUCCESS, PENDING, INVALID_PARAMETER, INSUFFICIENT_RESOURCES.
 	 */
 	s32 (*create_cq)(struct ndk_adapter *adapter, u32 depth,
 			 ndk_fn_cq_notification notification, void *cq_context,
@@ -117,7 +118,8 @@ struct ndk_adapter_dispatch {
 	/**
 	 * @create_pd: Makes a protection domain (NDK_FN_CREATE_PD).
 	 *
-	 * D. Create: SUCCESS, PENDING, INSUFFICIENT_RESOURCES.
+	 * Context: any but hard interrupt. Completion: create.
+	 * Status: SUCCESS, PENDING, INSUFFICIENT_RESOURCES.
 	 */
 	s32 (*create_pd)(struct ndk_adapter *adapter,
 			 ndk_fn_create_completion completion,
@@ -129,8 +131,9 @@ struct ndk_adapter_dispatch {
 	 *
 	 * Port 0 takes a free one. The address is read during the call only.
 	 *
-	 * D. Create: SUCCESS, PENDING, INSUFFICIENT_RESOURCES,
-	 * SHARING_VIOLATION, INVALID_ADDRESS, TOO_MANY_ADDRESSES.
+	 * Context: any but hard interrupt. Completion: create.
+	 * Status: SUCCESS, PENDING, INSUFFICIENT_RESOURCES, SHARING_VIOLATION,
+	 * INVALID_ADDRESS, TOO_MANY_ADDRESSES.
 	 */
 	s32 (*create_shared_endpoint)(struct ndk_adapter *adapter,
 				      const struct sockaddr *address,
@@ -143,7 +146,8 @@ struct ndk_adapter_dispatch {
 	 * @create_connector: Makes the active end of a connection to be
 	 * (NDK_FN_CREATE_CONNECTOR).
 	 *
-	 * D. Create: SUCCESS, PENDING, INSUFFICIENT_RESOURCES.
+	 * Context: any but hard interrupt. Completion: create.
+	 * Status: SUCCESS, PENDING, INSUFFICIENT_RESOURCES.
 	 */
 	s32 (*create_connector)(struct ndk_adapter *adapter,
 				ndk_fn_create_completion completion,
@@ -154,7 +158,8 @@ struct ndk_adapter_dispatch {
 	 * @create_listener: Makes a listener, which does not listen yet
 	 * (NDK_FN_CREATE_LISTENER).
 	 *
-	 * D. Create: SUCCESS, PENDING, INSUFFICIENT_RESOURCES.
+	 * Context: any but hard interrupt. Completion: create.
+	 * Status: SUCCESS, PENDING, INSUFFICIENT_RESOURCES.
 	 */
 	s32 (*create_listener)(struct ndk_adapter *adapter,
 			       ndk_fn_connect_event connect_event,
@@ -174,8 +179,9 @@ struct ndk_adapter_dispatch {
 	 * with the privileged token, into struct ndk_sge.logical_address. @lam,
 	 * @lam_size and @fbo must stay until the call has completed.
 	 *
-	 * D. Request: SUCCESS, PENDING, INVALID_PARAMETER,
-	 * INSUFFICIENT_RESOURCES, BUFFER_TOO_SMALL.
+	 * Context: any but hard interrupt. Completion: request.
+	 * Status: SUCCESS, PENDING, INVALID_PARAMETER, INSUFFICIENT_RESOURCES,
+	 * BUFFER_TOO_SMALL.
 	 */
 	s32 (*build_lam)(struct ndk_adapter *adapter, struct ndk_mdl *mdl,
 			 u64 length, ndk_fn_request_completion completion,
@@ -189,7 +195,7 @@ struct ndk_adapter_dispatch {
 	 * When every request that used the addresses has completed, and every
 	 * region registered over them is invalidated or closed.
 	 *
-	 * D. At once.
+	 * Context: any but hard interrupt. Completion: at once.
 	 */
 	void (*release_lam)(struct ndk_adapter *adapter,
 			    struct ndk_logical_address_mapping *lam);
@@ -222,7 +228,8 @@ struct ndk_pd_dispatch {
 	 * @fast_register decides for good whether it is for fast_register() or
 	 * for register_mr().
 	 *
-	 * D. Create: SUCCESS, PENDING, INSUFFICIENT_RESOURCES.
+	 * Context: any but hard interrupt. Completion: create.
+	 * Status: SUCCESS, PENDING, INSUFFICIENT_RESOURCES.
 	 */
 	s32 (*create_mr)(struct ndk_pd *pd, bool fast_register,
 			 ndk_fn_create_completion completion,
@@ -232,7 +239,8 @@ struct ndk_pd_dispatch {
 	 * @create_mw: Makes a memory window, which grants nothing until bound
 	 * (NDK_FN_CREATE_MW).
 	 *
-	 * D. Create: SUCCESS, PENDING, INSUFFICIENT_RESOURCES.
+	 * Context: any but hard interrupt. Completion: create.
+	 * Status: SUCCESS, PENDING, INSUFFICIENT_RESOURCES.
 	 */
 	s32 (*create_mw)(struct ndk_pd *pd, ndk_fn_create_completion completion,
 			 void *request_context, struct ndk_mw **mw);
@@ -244,8 +252,9 @@ struct ndk_pd_dispatch {
 	 * receives falls below @notify_threshold; a new, empty queue is quiet.
 	 * @affinity is as in create_cq().
 	 *
-	 * D. Create: SUCCESS, PENDING, INVALID_PARAMETER,
-	 * INSUFFICIENT_RESOURCES, NOT_SUPPORTED.
+	 * Context: any but hard interrupt. Completion: create.
+	 * Status: SUCCESS, PENDING, INVALID_PARAMETER, INSUFFICIENT_RESOURCES,
+	 * NOT_SUPPORTED.
 	 */
 	s32 (*create_srq)(struct ndk_pd *pd, u32 depth,
 			  u32 max_receive_request_sge, u32 notify_threshold,
@@ -260,8 +269,8 @@ struct ndk_pd_dispatch {
 	 * Both queues may complete into one completion queue. @qp_context comes
 	 * with every result. The limits are those of struct ndk_adapter_info.
 	 *
-	 * D. Create: SUCCESS, PENDING, INVALID_PARAMETER,
-	 * INSUFFICIENT_RESOURCES.
+	 * Context: any but hard interrupt. Completion: create.
+	 * Status: SUCCESS, PENDING, INVALID_PARAMETER, INSUFFICIENT_RESOURCES.
 	 */
 	s32 (*create_qp)(struct ndk_pd *pd, struct ndk_cq *receive_cq,
 			 struct ndk_cq *initiator_cq, void *qp_context,
@@ -275,8 +284,8 @@ struct ndk_pd_dispatch {
 	 * @create_qp_with_srq: Makes a queue pair that takes its receives from
 	 * @srq (NDK_FN_CREATE_QP_WITH_SRQ).
 	 *
-	 * D. Create: SUCCESS, PENDING, INVALID_PARAMETER,
-	 * INSUFFICIENT_RESOURCES.
+	 * Context: any but hard interrupt. Completion: create.
+	 * Status: SUCCESS, PENDING, INVALID_PARAMETER, INSUFFICIENT_RESOURCES.
 	 */
 	s32 (*create_qp_with_srq)(struct ndk_pd *pd, struct ndk_cq *receive_cq,
 				  struct ndk_cq *initiator_cq,
@@ -293,7 +302,7 @@ struct ndk_pd_dispatch {
 	 *
 	 * Local read and write without registration; never any remote access.
 	 *
-	 * D. At once.
+	 * Context: any but hard interrupt. Completion: at once.
 	 */
 	void (*get_privileged_memory_region_token)(struct ndk_pd *pd,
 						   u32 *token);

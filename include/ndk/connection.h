@@ -45,7 +45,8 @@ struct ndk_connector_dispatch {
 	 * HOST_UNREACHABLE, CONNECTION_REFUSED and IO_TIMEOUT it may be called
 	 * again.
 	 *
-	 * D. Request: SUCCESS, PENDING, INSUFFICIENT_RESOURCES,
+	 * Context: any but hard interrupt. Completion: request.
+	 * Status: SUCCESS, PENDING, INSUFFICIENT_RESOURCES,
 	 * NETWORK_UNREACHABLE, HOST_UNREACHABLE, CONNECTION_REFUSED (nobody
 	 * listens, or rejected), IO_TIMEOUT, SHARING_VIOLATION (source in use),
 	 * INVALID_ADDRESS (source not the adapter's), TOO_MANY_ADDRESSES,
@@ -68,7 +69,8 @@ struct ndk_connector_dispatch {
 	 *
 	 * One connection to each destination.
 	 *
-	 * D. Request: as connect() without SHARING_VIOLATION, INVALID_ADDRESS,
+	 * Context: any but hard interrupt. Completion: request.
+	 * Status: as connect() without SHARING_VIOLATION, INVALID_ADDRESS,
 	 * TOO_MANY_ADDRESSES.
 	 */
 	s32 (*connect_with_shared_endpoint)(struct ndk_connector *connector,
@@ -89,7 +91,8 @@ struct ndk_connector_dispatch {
 	 *
 	 * @disconnect_event may be NULL.
 	 *
-	 * D. Request: SUCCESS, PENDING, CONNECTION_INVALID (not connecting),
+	 * Context: any but hard interrupt. Completion: request.
+	 * Status: SUCCESS, PENDING, CONNECTION_INVALID (not connecting),
 	 * CONNECTION_ABORTED (the peer gave up), IO_TIMEOUT.
 	 */
 	s32 (*complete_connect)(struct ndk_connector *connector,
@@ -104,7 +107,8 @@ struct ndk_connector_dispatch {
 	 *
 	 * @disconnect_event may be NULL.
 	 *
-	 * D. Request: SUCCESS, PENDING, CONNECTION_ABORTED (the peer gave up),
+	 * Context: any but hard interrupt. Completion: request.
+	 * Status: SUCCESS, PENDING, CONNECTION_ABORTED (the peer gave up),
 	 * IO_TIMEOUT (it never completed), INVALID_BUFFER_SIZE,
 	 * CONNECTION_ACTIVE.
 	 */
@@ -120,7 +124,8 @@ struct ndk_connector_dispatch {
 	 * @reject: Refuses the connection, on the passive side or after
 	 * connect() has completed on the active one (NDK_FN_REJECT).
 	 *
-	 * D. At once: SUCCESS, CONNECTION_ABORTED (the peer is gone),
+	 * Context: any but hard interrupt. Completion: at once.
+	 * Status: SUCCESS, CONNECTION_ABORTED (the peer is gone),
 	 * INVALID_BUFFER_SIZE.
 	 */
 	s32 (*reject)(struct ndk_connector *connector, const void *private_data,
@@ -136,7 +141,8 @@ struct ndk_connector_dispatch {
 	 * needed for any private data, not the peer's length. NULL with room 0
 	 * succeeds; too little room gets what fits. The limits may be NULL.
 	 *
-	 * D. At once: SUCCESS, BUFFER_TOO_SMALL, INVALID_PARAMETER (NULL with
+	 * Context: any but hard interrupt. Completion: at once.
+	 * Status: SUCCESS, BUFFER_TOO_SMALL, INVALID_PARAMETER (NULL with
 	 * room), CONNECTION_INVALID.
 	 */
 	s32 (*get_connection_data)(struct ndk_connector *connector,
@@ -151,7 +157,8 @@ struct ndk_connector_dispatch {
 	 *
 	 * @address_length is the room; after BUFFER_TOO_SMALL what is needed.
 	 *
-	 * D. At once: SUCCESS, BUFFER_TOO_SMALL, CONNECTION_INVALID.
+	 * Context: any but hard interrupt. Completion: at once.
+	 * Status: SUCCESS, BUFFER_TOO_SMALL, CONNECTION_INVALID.
 	 */
 	s32 (*get_local_address)(struct ndk_connector *connector,
 				 struct sockaddr *address, u32 *address_length);
@@ -162,7 +169,8 @@ struct ndk_connector_dispatch {
 	 *
 	 * As get_local_address().
 	 *
-	 * D. At once: SUCCESS, BUFFER_TOO_SMALL, CONNECTION_INVALID.
+	 * Context: any but hard interrupt. Completion: at once.
+	 * Status: SUCCESS, BUFFER_TOO_SMALL, CONNECTION_INVALID.
 	 */
 	s32 (*get_peer_address)(struct ndk_connector *connector,
 				struct sockaddr *address, u32 *address_length);
@@ -173,7 +181,8 @@ struct ndk_connector_dispatch {
 	 *
 	 * The peer gets its disconnect event, this side none.
 	 *
-	 * D. Request: SUCCESS, PENDING, IO_TIMEOUT, CONNECTION_INVALID.
+	 * Context: any but hard interrupt. Completion: request.
+	 * Status: SUCCESS, PENDING, IO_TIMEOUT, CONNECTION_INVALID.
 	 */
 	s32 (*disconnect)(struct ndk_connector *connector,
 			  ndk_fn_request_completion completion,
@@ -183,7 +192,8 @@ struct ndk_connector_dispatch {
 	 * @complete_connect_ex: As complete_connect(), with a disconnect event
 	 * that tells a reason (NDK_FN_COMPLETE_CONNECT_EX).
 	 *
-	 * D. Request: as complete_connect().
+	 * Context: any but hard interrupt. Completion: request.
+	 * Status: as complete_connect().
 	 */
 	s32 (*complete_connect_ex)(struct ndk_connector *connector,
 				   ndk_fn_disconnect_event_ex disconnect_event,
@@ -195,7 +205,8 @@ struct ndk_connector_dispatch {
 	 * @accept_ex: As accept(), with a disconnect event that tells a reason
 	 * (NDK_FN_ACCEPT_EX).
 	 *
-	 * D. Request: as accept().
+	 * Context: any but hard interrupt. Completion: request.
+	 * Status: as accept().
 	 */
 	s32 (*accept_ex)(struct ndk_connector *connector, struct ndk_qp *qp,
 			 u32 inbound_read_limit, u32 outbound_read_limit,
@@ -236,9 +247,10 @@ struct ndk_listener_dispatch {
 	 * IPv4 or IPv6; port 0 takes a free one. Events may come before the
 	 * call returns. The address is read during the call only.
 	 *
-	 * D. Request: SUCCESS, PENDING, INSUFFICIENT_RESOURCES,
-	 * SHARING_VIOLATION, INVALID_ADDRESS, TOO_MANY_ADDRESSES,
-	 * INVALID_DEVICE_REQUEST (it listens already).
+	 * Context: any but hard interrupt. Completion: request.
+	 * Status: SUCCESS, PENDING, INSUFFICIENT_RESOURCES, SHARING_VIOLATION,
+	 * INVALID_ADDRESS, TOO_MANY_ADDRESSES, INVALID_DEVICE_REQUEST (it
+	 * listens already).
 	 */
 	s32 (*listen)(struct ndk_listener *listener,
 		      const struct sockaddr *address, u32 address_length,
@@ -249,7 +261,8 @@ struct ndk_listener_dispatch {
 	 * @get_local_address: Tells the address, with the port that was taken
 	 * (NDK_FN_GET_LISTENER_LOCAL_ADDRESS).
 	 *
-	 * D. At once: SUCCESS, BUFFER_TOO_SMALL, INVALID_DEVICE_STATE (does not
+	 * Context: any but hard interrupt. Completion: at once.
+	 * Status: SUCCESS, BUFFER_TOO_SMALL, INVALID_DEVICE_STATE (does not
 	 * listen).
 	 */
 	s32 (*get_local_address)(struct ndk_listener *listener,
@@ -261,7 +274,7 @@ struct ndk_listener_dispatch {
 	 *
 	 * While paused, peers are refused as if nobody listened.
 	 *
-	 * D. At once.
+	 * Context: any but hard interrupt. Completion: at once.
 	 */
 	void (*control_connect_events)(struct ndk_listener *listener,
 				       bool pause);
@@ -292,7 +305,8 @@ struct ndk_shared_endpoint_dispatch {
 	 * @get_local_address: Tells the address, with the port that was taken
 	 * (NDK_FN_GET_SHARED_ENDPOINT_LOCAL_ADDRESS).
 	 *
-	 * D. At once: SUCCESS, BUFFER_TOO_SMALL.
+	 * Context: any but hard interrupt. Completion: at once.
+	 * Status: SUCCESS, BUFFER_TOO_SMALL.
 	 */
 	s32 (*get_local_address)(struct ndk_shared_endpoint *endpoint,
 				 struct sockaddr *address, u32 *address_length);

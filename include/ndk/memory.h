@@ -29,8 +29,9 @@ struct ndk_mr_dispatch {
 	 * must stay until the call has completed. @flags: NDK_MR_FLAG_*; local
 	 * read is always granted. Not for a region made for fast registration.
 	 *
-	 * D. Request: SUCCESS, PENDING, INVALID_PARAMETER,
-	 * INVALID_DEVICE_REQUEST, INSUFFICIENT_RESOURCES.
+	 * Context: any but hard interrupt. Completion: request.
+	 * Status: SUCCESS, PENDING, INVALID_PARAMETER, INVALID_DEVICE_REQUEST,
+	 * INSUFFICIENT_RESOURCES.
 	 */
 	s32 (*register_mr)(struct ndk_mr *mr, struct ndk_mdl *mdl, u64 length,
 			   u32 flags, ndk_fn_request_completion completion,
@@ -42,7 +43,8 @@ struct ndk_mr_dispatch {
 	 * When it has completed no access is possible, and the region can be
 	 * registered anew. Refused while windows are bound.
 	 *
-	 * D. Request: SUCCESS, PENDING, INVALID_DEVICE_REQUEST,
+	 * Context: any but hard interrupt. Completion: request.
+	 * Status: SUCCESS, PENDING, INVALID_DEVICE_REQUEST,
 	 * INSUFFICIENT_RESOURCES.
 	 */
 	s32 (*deregister_mr)(struct ndk_mr *mr,
@@ -56,8 +58,9 @@ struct ndk_mr_dispatch {
 	 * Once for each region: the most pages that it will hold, and whether
 	 * the peer may ever get at them.
 	 *
-	 * D. Request: SUCCESS, PENDING, INVALID_PARAMETER,
-	 * INVALID_DEVICE_REQUEST, INSUFFICIENT_RESOURCES, IMPLEMENTATION_LIMIT.
+	 * Context: any but hard interrupt. Completion: request.
+	 * Status: SUCCESS, PENDING, INVALID_PARAMETER, INVALID_DEVICE_REQUEST,
+	 * INSUFFICIENT_RESOURCES, IMPLEMENTATION_LIMIT.
 	 */
 	s32 (*initialize_fast_register_mr)(struct ndk_mr *mr,
 					   u32 adapter_page_count,
@@ -73,7 +76,7 @@ struct ndk_mr_dispatch {
 	 * as fast_register() has returned, and a new one each time. Before that
 	 * it grants nothing.
 	 *
-	 * D. At once.
+	 * Context: any but hard interrupt. Completion: at once.
 	 */
 	u32 (*get_remote_token)(struct ndk_mr *mr);
 
@@ -84,7 +87,7 @@ struct ndk_mr_dispatch {
 	 * Once register_mr() or initialize_fast_register_mr() has completed; it
 	 * stays the same across fast_register().
 	 *
-	 * D. At once.
+	 * Context: any but hard interrupt. Completion: at once.
 	 */
 	u32 (*get_local_token)(struct ndk_mr *mr);
 };
@@ -116,7 +119,7 @@ struct ndk_mw_dispatch {
 	 * Host byte order. As soon as bind() has returned, and a new one each
 	 * time.
 	 *
-	 * D. At once.
+	 * Context: any but hard interrupt. Completion: at once.
 	 */
 	u32 (*get_remote_token)(struct ndk_mw *mw);
 };

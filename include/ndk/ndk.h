@@ -25,21 +25,21 @@
  *	status = adapter->dispatch->create_pd(adapter, created, &req, &pd);
  *
  * No entry of a table is NULL. The comment of each names the page of NDKPI that
- * describes it, and has a line on its use:
+ * describes it, and says how it is used:
  *
- * - D: from process or softirq context, also under a spinlock; does not sleep.
- *   Not from a hard interrupt. P: from process context; may sleep.
- * - At once: done when it returns.
- * - Create: either done when it returns, with the object in the last argument,
- *   or PENDING. Then the last argument is never written, and the object comes
- *   with the completion, which may run before the call returns.
- * - Request: the same without an object.
- * - Result: a work request; accepted or refused when it returns, and done when
- *   its result is in a completion queue.
+ * - Context: "any but hard interrupt" is process or softirq context, also under
+ *   a spinlock; the call does not sleep. "process" may sleep.
+ * - Completion: "at once" is done when it returns.
+ * - Completion: "create" is either done when it returns, with the object in the
+ *   last argument, or PENDING. Then the last argument is never written, and the
+ *   object comes with the completion, which may run before the call returns.
+ * - Completion: "request" is the same without an object.
+ * - Completion: "result" is a work request; accepted or refused when it
+ *   returns, and done when its result is in a completion queue.
  * - A call that may pend wants a completion: without one it is refused with
  *   INVALID_PARAMETER. Making domains, regions, connectors and listeners never
  *   pends.
- * - The statuses that are its own, NDK_STATUS_ left out. Others are possible:
+ * - Status: those that are its own, NDK_STATUS_ left out. Others are possible:
  *   test with ndk_failed(). After a failure no completion follows.
  *
  * Context pointers belong to the consumer: never looked at, given back as they
@@ -77,7 +77,7 @@ struct ndk_open_params {
  * it is closed: when it is to go, all queues fail, and an armed one says so with
  * %NDK_STATUS_INTERNAL_ERROR; a consumer that has armed nothing is not told.
  *
- * Context: P.
+ * Context: process, may sleep.
  * Return: %NDK_STATUS_SUCCESS, %NDK_STATUS_BAD_VERSION,
  * %NDK_STATUS_ADAPTER_NOT_FOUND, %NDK_STATUS_ADAPTER_NOT_READY,
  * %NDK_STATUS_INVALID_PARAMETER (neither name nor address),
@@ -94,7 +94,7 @@ s32 ndk_open_adapter(const struct ndk_open_params *params,
  * returned, so that the consumer's module may go. Close them before: what is not
  * closed is waited for without end. Not from a callback.
  *
- * Context: P. Exported in the namespace "NDK".
+ * Context: process, may sleep. Exported in the namespace "NDK".
  */
 void ndk_close_adapter(struct ndk_adapter *adapter);
 

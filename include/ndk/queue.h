@@ -49,7 +49,8 @@ struct ndk_qp_dispatch {
 	 * not done yet, silent ones too. The queue pair sends no more. May run
 	 * beside a post.
 	 *
-	 * D. At once; results in the completion queues.
+	 * Context: any but hard interrupt. Completion: at once.
+	 * Results are in the completion queues.
 	 */
 	void (*flush)(struct ndk_qp *qp);
 
@@ -62,8 +63,9 @@ struct ndk_qp_dispatch {
 	 * call; tokens do not matter, and the number of entries is not limited),
 	 * DEFER. @nsge may be 0.
 	 *
-	 * D. Result of type SEND. CONNECTION_INVALID, BUFFER_OVERFLOW also for
-	 * more inline bytes than create_qp() was told.
+	 * Context: any but hard interrupt. Completion: result of type SEND.
+	 * Status: CONNECTION_INVALID, BUFFER_OVERFLOW also for more inline
+	 * bytes than create_qp() was told.
 	 * Later: ACCESS_VIOLATION, REMOTE_RESOURCES, IO_TIMEOUT, CANCELLED.
 	 */
 	s32 (*send)(struct ndk_qp *qp, void *request_context,
@@ -75,8 +77,9 @@ struct ndk_qp_dispatch {
 	 * Also before the connection is up. Never silent, never deferred. Not
 	 * for a queue pair with a shared receive queue.
 	 *
-	 * D. Result of type RECEIVE or RECEIVE_AND_INVALIDATE. NO_MORE_ENTRIES,
-	 * DATA_OVERRUN, INVALID_DEVICE_REQUEST.
+	 * Context: any but hard interrupt. Completion: result of type RECEIVE
+	 * or RECEIVE_AND_INVALIDATE.
+	 * Status: NO_MORE_ENTRIES, DATA_OVERRUN, INVALID_DEVICE_REQUEST.
 	 * Later: BUFFER_OVERFLOW, ACCESS_VIOLATION, INVALID_DEVICE_REQUEST,
 	 * CANCELLED.
 	 */
@@ -93,9 +96,11 @@ struct ndk_qp_dispatch {
 	 * READ_FENCE, DEFER. The token is there when the call returns, for the
 	 * peer of this queue pair alone. Invalidate before binding again.
 	 *
-	 * D. Result of type BIND. CONNECTION_INVALID, INVALID_PARAMETER (range,
-	 * objects), ACCESS_VIOLATION (remote write over memory registered
-	 * without local write). Later: INVALID_DEVICE_REQUEST, CANCELLED.
+	 * Context: any but hard interrupt. Completion: result of type BIND.
+	 * Status: CONNECTION_INVALID, INVALID_PARAMETER (range, objects),
+	 * ACCESS_VIOLATION (remote write over memory registered without local
+	 * write).
+	 * Later: INVALID_DEVICE_REQUEST, CANCELLED.
 	 */
 	s32 (*bind)(struct ndk_qp *qp, void *request_context,
 		    struct ndk_mr *mr, struct ndk_mw *mw,
@@ -114,9 +119,11 @@ struct ndk_qp_dispatch {
 	 * send that carries it may follow at once. The array is read during the
 	 * call only. Invalidate before registering again.
 	 *
-	 * D. Result of type FAST_REGISTER. CONNECTION_INVALID,
-	 * INVALID_PARAMETER (counts, offsets), ACCESS_VIOLATION (remote rights
-	 * that initialize_fast_register_mr() did not allow).
+	 * Context: any but hard interrupt. Completion: result of type
+	 * FAST_REGISTER.
+	 * Status: CONNECTION_INVALID, INVALID_PARAMETER (counts, offsets),
+	 * ACCESS_VIOLATION (remote rights that initialize_fast_register_mr()
+	 * did not allow).
 	 * Later: INVALID_DEVICE_REQUEST (valid already), CANCELLED.
 	 */
 	s32 (*fast_register)(struct ndk_qp *qp, void *request_context,
@@ -133,9 +140,11 @@ struct ndk_qp_dispatch {
 	 * @flags: SILENT_SUCCESS, READ_FENCE, DEFER. A region of register_mr()
 	 * is for deregister_mr(), not for this.
 	 *
-	 * D. Result of type INVALIDATE. CONNECTION_INVALID, INVALID_PARAMETER
-	 * (wrong kind of object). Later: INVALID_DEVICE_REQUEST (not valid, as
-	 * after an invalidation by the peer), CANCELLED.
+	 * Context: any but hard interrupt. Completion: result of type
+	 * INVALIDATE.
+	 * Status: CONNECTION_INVALID, INVALID_PARAMETER (wrong kind of object).
+	 * Later: INVALID_DEVICE_REQUEST (not valid, as after an invalidation by
+	 * the peer), CANCELLED.
 	 */
 	s32 (*invalidate)(struct ndk_qp *qp, void *request_context,
 			  struct ndk_object_header *mr_or_mw, u32 flags);
@@ -149,7 +158,8 @@ struct ndk_qp_dispatch {
 	 * that capability), DEFER. Reads beyond the limit of the connection wait
 	 * in the queue.
 	 *
-	 * D. Result of type READ. CONNECTION_INVALID.
+	 * Context: any but hard interrupt. Completion: result of type READ.
+	 * Status: CONNECTION_INVALID.
 	 * Later: REMOTE_RESOURCES, ACCESS_VIOLATION, IO_TIMEOUT, CANCELLED.
 	 */
 	s32 (*read)(struct ndk_qp *qp, void *request_context,
@@ -164,7 +174,8 @@ struct ndk_qp_dispatch {
 	 * later send completes. @flags: SILENT_SUCCESS, READ_FENCE, INLINE as in
 	 * send(), DEFER.
 	 *
-	 * D. Result of type WRITE. CONNECTION_INVALID.
+	 * Context: any but hard interrupt. Completion: result of type WRITE.
+	 * Status: CONNECTION_INVALID.
 	 * Later: REMOTE_RESOURCES, ACCESS_VIOLATION, IO_TIMEOUT, CANCELLED.
 	 */
 	s32 (*write)(struct ndk_qp *qp, void *request_context,
@@ -181,7 +192,8 @@ struct ndk_qp_dispatch {
 	 * window bound to the peer's queue pair, else the connection ends.
 	 * Flags as in send().
 	 *
-	 * D. Result of type SEND. As send().
+	 * Context: any but hard interrupt. Completion: result of type SEND.
+	 * As send().
 	 */
 	s32 (*send_and_invalidate)(struct ndk_qp *qp, void *request_context,
 				   const struct ndk_sge *sgl, u32 nsge,
@@ -219,7 +231,8 @@ struct ndk_cq_dispatch {
 	 *
 	 * Nothing is lost or reordered, and traffic may go on.
 	 *
-	 * D. Request: SUCCESS, PENDING, INVALID_PARAMETER, BUFFER_OVERFLOW (more
+	 * Context: any but hard interrupt. Completion: request.
+	 * Status: SUCCESS, PENDING, INVALID_PARAMETER, BUFFER_OVERFLOW (more
 	 * entries are present), INSUFFICIENT_RESOURCES, NOT_SUPPORTED.
 	 */
 	s32 (*resize_cq)(struct ndk_cq *cq, u32 depth,
@@ -237,7 +250,8 @@ struct ndk_cq_dispatch {
 	 * once, so nothing is lost between the last poll and the arm. Each arm of
 	 * a queue that has broken is answered by one more notification.
 	 *
-	 * D. At once; the callback follows from elsewhere.
+	 * Context: any but hard interrupt. Completion: at once.
+	 * The callback follows from elsewhere.
 	 */
 	void (*arm_cq)(struct ndk_cq *cq, u32 type);
 
@@ -245,7 +259,8 @@ struct ndk_cq_dispatch {
 	 * @get_cq_results: Takes results out of the queue, oldest first
 	 * (NDK_FN_GET_CQ_RESULTS).
 	 *
-	 * D. At once: how many, up to @nresults; 0: the queue was empty.
+	 * Context: any but hard interrupt. Completion: at once.
+	 * Returns how many, up to @nresults; 0: the queue was empty.
 	 */
 	u32 (*get_cq_results)(struct ndk_cq *cq, struct ndk_result results[],
 			      u32 nresults);
@@ -259,7 +274,8 @@ struct ndk_cq_dispatch {
 	 * moderation; NDK_CQ_MODERATION_UNLIMITED for one leaves it to the
 	 * other. Errors never wait. Off on a new queue.
 	 *
-	 * D. At once: SUCCESS, NOT_SUPPORTED, INVALID_PARAMETER_MIX (both
+	 * Context: any but hard interrupt. Completion: at once.
+	 * Status: SUCCESS, NOT_SUPPORTED, INVALID_PARAMETER_MIX (both
 	 * unlimited), INSUFFICIENT_RESOURCES.
 	 */
 	s32 (*control_cq_interrupt_moderation)(struct ndk_cq *cq, u32 interval,
@@ -269,7 +285,8 @@ struct ndk_cq_dispatch {
 	 * @get_cq_results_ex: As get_cq_results(), with the type of each
 	 * request (NDK_FN_GET_CQ_RESULTS_EX). The two may be mixed.
 	 *
-	 * D. At once: how many.
+	 * Context: any but hard interrupt. Completion: at once.
+	 * Returns how many.
 	 */
 	u32 (*get_cq_results_ex)(struct ndk_cq *cq,
 				 struct ndk_result_ex results[], u32 nresults);
@@ -302,7 +319,8 @@ struct ndk_srq_dispatch {
 	 * 0 leaves either as it is. A threshold arms the notification, which
 	 * comes at once if fewer receives are queued.
 	 *
-	 * D. Request: SUCCESS, PENDING, INVALID_PARAMETER, BUFFER_OVERFLOW (more
+	 * Context: any but hard interrupt. Completion: request.
+	 * Status: SUCCESS, PENDING, INVALID_PARAMETER, BUFFER_OVERFLOW (more
 	 * receives are queued), INSUFFICIENT_RESOURCES.
 	 */
 	s32 (*modify_srq)(struct ndk_srq *srq, u32 depth, u32 notify_threshold,
@@ -315,8 +333,10 @@ struct ndk_srq_dispatch {
 	 *
 	 * Calls for one queue must not overlap.
 	 *
-	 * D. Result in the receive queue of that queue pair, with its context.
-	 * NO_MORE_ENTRIES, DATA_OVERRUN, INTERNAL_ERROR (the queue has broken).
+	 * Context: any but hard interrupt. Completion: result in the receive
+	 * queue of that queue pair, with its context.
+	 * Status: NO_MORE_ENTRIES, DATA_OVERRUN, INTERNAL_ERROR (the queue has
+	 * broken).
 	 */
 	s32 (*srq_receive)(struct ndk_srq *srq, void *request_context,
 			   const struct ndk_sge *sgl, u32 nsge);

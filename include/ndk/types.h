@@ -241,7 +241,8 @@ struct ndk_logical_address_mapping {
 /*
  * Callbacks. All run in softirq context or with softirqs off, never on the
  * stack of the call that started the request, and must not sleep. They may
- * call everything that is marked D, closing the object included.
+ * call everything whose context is any but hard interrupt, closing the object
+ * included.
  */
 
 /**
@@ -342,7 +343,7 @@ typedef void (*ndk_fn_disconnect_event_ex)(void *context, u32 reason);
  * whose close waits for another's must not be waited for before the other is
  * closed. The object must not be used afterwards.
  *
- * Context: D.
+ * Context: any but hard interrupt.
  * Return: %NDK_STATUS_SUCCESS or %NDK_STATUS_PENDING.
  */
 typedef s32 (*ndk_fn_close)(struct ndk_object_header *object,
@@ -358,7 +359,7 @@ typedef s32 (*ndk_fn_close)(struct ndk_object_header *object,
  *
  * No extension is defined.
  *
- * Context: D.
+ * Context: any but hard interrupt.
  * Return: %NDK_STATUS_NOT_SUPPORTED.
  */
 typedef s32 (*ndk_fn_query_extension)(struct ndk_object_header *object,

@@ -21,6 +21,7 @@ use super::{
         Ref, //
     },
     status::{
+        no_memory,
         NtStatus,
         Progress, //
     }, //
@@ -132,14 +133,17 @@ pub(crate) struct Adapter {
 }
 
 /// The use of the device, and what is notified when that goes.
-struct State {
+pub(super) struct State {
     client: Option<ClientUse>,
     gone: bool,
-    cqs: KVec<Arc<CompletionQueue>>,
-    srqs: KVec<Arc<SharedReceive>>,
+    pub(super) cqs: KVec<Arc<CompletionQueue>>,
+    pub(super) srqs: KVec<Arc<SharedReceive>>,
     /// Made when there is memory: closing does not fail.
     waiter: Option<KBox<Waiter>>,
 }
+
+/// One of the lists of queues.
+type QueueList<T> = fn(&mut State) -> &mut KVec<Arc<T>>;
 
 impl ObjectType for Adapter {
     fn end_sleeps(&self) -> bool {
@@ -173,9 +177,8 @@ pub(crate) fn open(
         }
     };
     let device = device.ok_or(NtStatus::ADAPTER_NOT_FOUND)?;
-    let adapter = make(&device, context.limits).map_err(|_| NtStatus::INSUFFICIENT_RESOURCES)?;
-    let user = Arc::new(User(adapter.clone()), GFP_KERNEL);
-    let user = user.map_err(|_| NtStatus::INSUFFICIENT_RESOURCES)?;
+    let adapter = make(&device, context.limits).map_err(no_memory)?;
+    let user = Arc::new(User(adapter.clone()), GFP_KERNEL)?;
     let client = device.open(user)?;
     adapter.state.lock().client = Some(client);
     Ok(adapter)
@@ -247,36 +250,19 @@ impl Adapter {
         }
     }
 
-    /// The queue is to be notified when the device goes. May sleep.
-    pub(super) fn add_cq(&self, cq: &Arc<CompletionQueue>) -> Result {
-        add(&self.state, |state| &mut state.cqs, cq)
+    /// The queue is to be notified when the device goes. Any context.
+    pub(super) fn add<T>(&self, list: QueueList<T>, queue: &Arc<T>) -> Result {
+        let mut state = self.state.lock();
+        if state.gone {
+            return Err(ENODEV);
+        }
+        Ok(list(&mut state).push(queue.clone(), GFP_ATOMIC)?)
     }
 
-    pub(super) fn remove_cq(&self, cq: &Arc<CompletionQueue>) {
-        self.state.lock().cqs.retain(|c| !Arc::ptr_eq(c, cq));
+    /// The queue is not to be notified any more. Any context.
+    pub(super) fn remove<T>(&self, list: QueueList<T>, queue: &Arc<T>) {
+        list(&mut self.state.lock()).retain(|q| !Arc::ptr_eq(q, queue));
     }
-
-    /// The queue is to be notified when the device goes. May sleep.
-    pub(super) fn add_srq(&self, srq: &Arc<SharedReceive>) -> Result {
-        add(&self.state, |state| &mut state.srqs, srq)
-    }
-
-    pub(super) fn remove_srq(&self, srq: &Arc<SharedReceive>) {
-        self.state.lock().srqs.retain(|s| !Arc::ptr_eq(s, srq));
-    }
-}
-
-fn add<T>(
-    state: &SpinLockIrq<State>,
-    list: impl FnOnce(&mut State) -> &mut KVec<Arc<T>>,
-    item: &Arc<T>,
-) -> Result {
-    let mut state = state.lock();
-    if state.gone {
-        return Err(ENODEV);
-    }
-    list(&mut state).push(item.clone(), GFP_ATOMIC)?;
-    Ok(())
 }
 
 impl Object<Adapter> {

@@ -11,18 +11,8 @@ use kernel::{
     prelude::*, //
 };
 
-use super::{
-    life::ObjectUse,
-    status::{
-        Answer,
-        NtStatus,
-        Progress, //
-    }, //
-};
-use crate::{
-    engine::device::RdmaDevice,
-    sys::softirq::BhDisabled, //
-};
+use super::status::NtStatus;
+use crate::sys::softirq::BhDisabled;
 
 /// Something that is called once, at most.
 pub(crate) trait Call<A>: Send {
@@ -48,8 +38,7 @@ pub(crate) fn done<A: 'static>(
     flags: Flags,
     f: impl FnOnce(A) + Send + 'static,
 ) -> Result<Done<A>, NtStatus> {
-    let boxed = KBox::new(Once(Some(f)), flags);
-    Ok(boxed.map_err(|_| NtStatus::INSUFFICIENT_RESOURCES)?)
+    Ok(KBox::new(Once(Some(f)), flags)?)
 }
 
 /// Calls a consumer as all consumers are called.
@@ -64,30 +53,4 @@ pub(crate) fn planned<R>(work: impl FnOnce() -> R) -> R {
     #[cfg(ndk_kunit)]
     let _fault = crate::sys::fault::begin_planned();
     work()
-}
-
-/// Begins work that may sleep and tells its result; what `hold` holds stays until that is notified.
-///
-/// Any context. `INSUFFICIENT_RESOURCES` when there is no memory: then nothing is called.
-pub(crate) fn defer<R, T>(
-    device: &RdmaDevice,
-    hold: ObjectUse,
-    done: Done<R>,
-    work: impl FnOnce() -> R + Send + 'static,
-) -> Answer<T>
-where
-    R: 'static,
-{
-    let task = move || {
-        let mut done = done;
-        let result = planned(work);
-        consumer(|| done.call(result));
-        drop(done);
-        // Last: whoever waits for this hold may be gone for good afterwards.
-        drop(hold);
-    };
-    match device.host().threads().spawn(GFP_ATOMIC, task) {
-        Ok(()) => Ok(Progress::Pending),
-        Err(_) => Err(NtStatus::INSUFFICIENT_RESOURCES),
-    }
 }

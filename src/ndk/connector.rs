@@ -16,7 +16,6 @@
 //! looked at under it; else the engine is called without it.
 
 mod link;
-mod route;
 
 use core::net::SocketAddr;
 
@@ -25,16 +24,13 @@ use kernel::{
     sync::Arc, //
 };
 
-use self::{
-    link::{
-        take_back,
-        Core,
-        Request,
-        Side,
-        Stage,
-        State, //
-    },
-    route::route, //
+use self::link::{
+    take_back,
+    Core,
+    Request,
+    Side,
+    Stage,
+    State, //
 };
 
 use super::{
@@ -43,20 +39,18 @@ use super::{
         planned,
         Done, //
     },
-    endpoint::SharedEndpoint,
+    endpoint::route,
     life::{
         Object,
         ObjectType,
         ObjectUse,
         Ref, //
     },
-    pd::{
-        no_memory,
-        Created, //
-    },
     qp::Qp,
     status::{
+        no_memory,
         Answer,
+        Created,
         NtStatus,
         Progress, //
     }, //
@@ -70,18 +64,13 @@ use crate::engine::{
     transport::ReadLimits, //
 };
 
+pub(crate) use super::endpoint::Source;
+
 /// Who is notified that the peer has disconnected, with the provider's reason.
 pub(crate) type DisconnectUser = Done<u32>;
 
 /// The reason where there is none to give.
 pub(crate) const NO_REASON: u32 = 0;
-
-/// The place that a connection starts from.
-pub(crate) enum Source {
-    /// An address of the adapter; port 0 stands for any.
-    Address(SocketAddr),
-    Shared(Ref<SharedEndpoint>, ObjectUse),
-}
 
 /// A connector.
 pub(crate) struct Connector {
@@ -94,9 +83,9 @@ impl ObjectType for Connector {
         let core = &this.core;
         let mut state = core.state.lock();
         let stage = core::mem::replace(&mut state.stage, Stage::Over);
-        let user = state.user.take();
-        let offer = state.offer.clone();
-        let qp = state.qp.as_ref().map(|(qp, _)| qp.clone());
+        let user = state.attempt.user.take();
+        let offer = state.attempt.offer.clone();
+        let qp = state.attempt.qp();
         drop(state);
         drop(user);
         match (stage, offer) {
@@ -118,12 +107,6 @@ impl ObjectType for Connector {
         }
     }
 
-    fn end_sleeps(&self) -> bool {
-        false
-    }
-
-    fn end(&self) {}
-
     fn let_go(&self) {
         let rest = self.core.state.lock().give_up(Stage::Over);
         drop(rest);
@@ -133,14 +116,12 @@ impl ObjectType for Connector {
 impl Object<Adapter> {
     /// `CreateConnector`; over at once.
     pub(crate) fn create_connector(self: &Arc<Self>) -> Created<Connector> {
-        let core =
-            Core::new(self.device(), State::new(Stage::Idle), GFP_ATOMIC).map_err(no_memory)?;
+        let core = Core::new(self.device(), State::default(), GFP_ATOMIC).map_err(no_memory)?;
         let connector = Connector {
             owner: self.clone(),
             core,
         };
-        let holds = [Some(self.hold()), None, None, None];
-        Object::new(self.device(), holds, connector, GFP_ATOMIC).map_err(no_memory)
+        self.successor(connector, GFP_ATOMIC)
     }
 
     /// A connector for a request of a peer. May sleep.
@@ -149,19 +130,22 @@ impl Object<Adapter> {
         listener: ObjectUse,
         offer: Arc<ConnectRequest>,
     ) -> Result<Ref<Connector>> {
-        let most = self.limits().reads;
         let theirs = offer.params.limits;
-        let mut state = State::new(Stage::Incoming);
-        state.limits = ReadLimits {
-            inbound: theirs.outbound.min(most),
-            outbound: theirs.inbound.min(most),
+        let limits = ReadLimits {
+            inbound: theirs.outbound,
+            outbound: theirs.inbound,
+        };
+        let mut state = State {
+            stage: Stage::Incoming,
+            limits: at_most(limits, self.limits().reads),
+            local: Some(offer.params.remote),
+            remote: Some(offer.params.local),
+            ..State::default()
         };
         state
             .private_data
             .extend_from_slice(&offer.params.private_data, GFP_KERNEL)?;
-        state.local = Some(offer.params.remote);
-        state.remote = Some(offer.params.local);
-        state.offer = Some(offer);
+        state.attempt.offer = Some(offer);
         let core = Core::new(self.device(), state, GFP_KERNEL)?;
         let connector = Connector {
             owner: self.clone(),
@@ -169,6 +153,13 @@ impl Object<Adapter> {
         };
         let holds = [Some(self.hold()), Some(listener), None, None];
         Object::new(self.device(), holds, connector, GFP_KERNEL)
+    }
+}
+
+fn at_most(asked: ReadLimits, most: u32) -> ReadLimits {
+    ReadLimits {
+        inbound: asked.inbound.min(most),
+        outbound: asked.outbound.min(most),
     }
 }
 
@@ -194,11 +185,7 @@ impl Connector {
     }
 
     fn limits(&self, asked: ReadLimits) -> ReadLimits {
-        let most = self.owner.limits().reads;
-        ReadLimits {
-            inbound: asked.inbound.min(most),
-            outbound: asked.outbound.min(most),
-        }
+        at_most(asked, self.owner.limits().reads)
     }
 
     /// `GetConnectionData`: the limits, and the peer's private data into `out` (CONN-11, CONN-12).
@@ -246,11 +233,12 @@ impl Connector {
         self.check_data(private_data)?;
         let mut state = self.core.state.lock();
         let stage = state.stage;
-        let (Stage::Incoming | Stage::Answered, Some(offer)) = (stage, state.offer.clone()) else {
+        let (Stage::Incoming | Stage::Answered, Some(offer)) = (stage, state.attempt.offer.clone())
+        else {
             return Err(NtStatus::CONNECTION_INVALID);
         };
         state.stage = Stage::Over;
-        let qp = state.qp.as_ref().map(|(qp, _)| qp.clone());
+        let qp = state.attempt.qp();
         let lost = state.lost;
         drop(state);
         let was_there = match stage {
@@ -294,7 +282,7 @@ impl Object<Connector> {
         done: Done<NtStatus>,
     ) -> Answer {
         self.begin(Stage::Answered, Stage::Completing, None, done)?;
-        self.core.state.lock().user = user;
+        self.core.state.lock().attempt.user = user;
         self.go_on(Self::end_complete)
     }
 
@@ -310,7 +298,7 @@ impl Object<Connector> {
         self.check_data(&private_data)?;
         let limits = self.limits(limits);
         self.begin(Stage::Incoming, Stage::Accepting, Some(qp), done)?;
-        self.core.state.lock().user = user;
+        self.core.state.lock().attempt.user = user;
         let qp = qp.clone();
         self.go_on(move |this| this.end_accept(&qp, limits, &private_data))
     }
@@ -320,7 +308,7 @@ impl Object<Connector> {
     pub(crate) fn disconnect(self: &Arc<Self>, done: Done<NtStatus>) -> Answer {
         let mut state = self.core.state.lock();
         let stage = state.stage;
-        let qp = state.qp.as_ref().map(|(qp, _)| qp.clone());
+        let qp = state.attempt.qp();
         let (Stage::Connected | Stage::Left, Some(qp), None) = (stage, qp, &state.ended) else {
             return Err(NtStatus::CONNECTION_INVALID);
         };
@@ -362,7 +350,7 @@ impl Object<Connector> {
         }
         if let Some(qp) = qp {
             qp.may_connect()?;
-            state.qp = Some((qp.clone(), qp.hold()));
+            state.attempt.qp = Some((qp.clone(), qp.hold()));
         }
         state.stage = to;
         state.request = Some(Request {
@@ -382,14 +370,14 @@ impl Object<Connector> {
         }
         let mut state = self.core.state.lock();
         let (next, qp) = match state.stage {
-            Stage::Connecting => (Stage::Idle, state.qp.take()),
-            Stage::Accepting => (Stage::Incoming, state.qp.take()),
+            Stage::Connecting => (Stage::Idle, state.attempt.qp.take()),
+            Stage::Accepting => (Stage::Incoming, state.attempt.qp.take()),
             Stage::Completing => (Stage::Answered, None),
             stage => (stage, None),
         };
         state.stage = next;
         let request = state.request.take();
-        let user = state.user.take();
+        let user = state.attempt.user.take();
         drop(state);
         drop((request, user, qp));
         Err(NtStatus::INSUFFICIENT_RESOURCES)
@@ -406,13 +394,13 @@ impl Object<Connector> {
         let (route, shared) = route(device, source, remote)?;
         let netdev = device.netdev().ok_or(NtStatus::NETWORK_UNREACHABLE)?;
         let mut state = self.core.state.lock();
-        let Some((qp, _)) = &state.qp else {
+        let Some((qp, _)) = &state.attempt.qp else {
             return Err(NtStatus::CANCELLED);
         };
         let qp = qp.engine().clone();
         drop(state);
         let local = route.from().addr();
-        let events = Arc::new(Side(self.core.clone()), GFP_KERNEL).map_err(no_memory)?;
+        let events = Arc::new(Side(self.core.clone()), GFP_KERNEL)?;
         let ask = ConnectParams {
             net: device.net(),
             local,
@@ -428,11 +416,11 @@ impl Object<Connector> {
         };
         let offer = device.cm().make_request(ask).map_err(no_memory)?;
         state = self.core.state.lock();
-        state.offer = Some(offer.clone());
+        state.attempt.offer = Some(offer.clone());
         state.local = Some(local);
         state.remote = Some(remote);
-        state.route = Some(route);
-        state.shared = shared;
+        state.attempt.route = Some(route);
+        state.attempt.shared = shared;
         let over = state.stage == Stage::Over;
         drop(state);
         match over {
@@ -447,23 +435,25 @@ impl Object<Connector> {
 
     fn end_complete(self: &Arc<Self>) {
         let mut state = self.core.state.lock();
-        let Some(offer) = state.offer.clone() else {
+        let Some(offer) = state.attempt.offer.clone() else {
             drop(state);
             return self.core.fail(NtStatus::CONNECTION_INVALID, Stage::Idle);
         };
-        let hold = state.request.as_ref().map(|r| r.hold.again());
-        if state.link.is_none() && !state.lost {
-            state.link = hold;
+        if state.attempt.link.is_none() && !state.lost {
+            state.hold_link();
         }
         drop(state);
         match offer.confirm() {
-            Ok(()) => self.core.up(),
+            // This side's confirmation was taken.
+            Ok(()) => self
+                .core
+                .up(|state| state.attempt.link.is_some() && state.stage == Stage::Completing),
             Err(why) => self.core.fail(why.into(), Stage::Idle),
         }
     }
 
     fn end_accept(self: &Arc<Self>, qp: &Ref<Qp>, limits: ReadLimits, private_data: &[u8]) {
-        let offer = self.core.state.lock().offer.clone();
+        let offer = self.core.state.lock().attempt.offer.clone();
         let accepted = match (offer, Arc::new(Side(self.core.clone()), GFP_KERNEL)) {
             (Some(offer), Ok(side)) => {
                 let accepted = offer.accept(qp.engine(), limits, private_data, side);

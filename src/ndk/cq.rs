@@ -6,10 +6,6 @@ use kernel::{
     new_spinlock_irq,
     prelude::*,
     sync::{
-        atomic::{
-            ordering::Relaxed,
-            AtomicFlag, //
-        },
         Arc,
         SpinLockIrq, //
     }, //
@@ -17,21 +13,16 @@ use kernel::{
 
 use super::{
     adapter::Adapter,
-    call::{
-        defer,
-        Done, //
-    },
+    call::Done,
     life::{
         Object,
         ObjectType,
         Ref, //
     },
-    pd::{
-        no_memory,
-        Created, //
-    },
     status::{
+        no_memory,
         Answer,
+        Created,
         NtStatus, //
     }, //
 };
@@ -124,8 +115,8 @@ impl Users {
 pub(crate) struct Cq {
     owner: Ref<Adapter>,
     engine: Arc<CompletionQueue>,
-    users: Arc<Users>,
-    ended: AtomicFlag,
+    /// The queue pairs that use it.
+    pub(super) users: Arc<Users>,
 }
 
 struct Notifier {
@@ -153,18 +144,8 @@ impl ObjectType for Cq {
     }
 
     fn end(&self) {
-        if self.ended.xchg(true, Relaxed) {
-            return;
-        }
-        self.owner.remove_cq(&self.engine);
+        self.owner.remove(|state| &mut state.cqs, &self.engine);
         self.engine.close();
-    }
-}
-
-impl Drop for Cq {
-    fn drop(&mut self) {
-        // One that never became an object; every other has ended.
-        self.end();
     }
 }
 
@@ -181,15 +162,12 @@ impl Object<Adapter> {
             return Err(NtStatus::INVALID_PARAMETER);
         }
         self.check_there()?;
-        let this = self.clone();
-        defer(self.device(), self.hold(), done, move || {
-            create(&this, depth, cpu, user).map_err(no_memory)
-        })
+        self.defer(done, move |this| create(this, depth, cpu, user))
     }
 }
 
-fn create(adapter: &Ref<Adapter>, depth: u32, cpu: Option<u32>, user: CqUser) -> Result<Ref<Cq>> {
-    let users = Users::new()?;
+fn create(adapter: &Ref<Adapter>, depth: u32, cpu: Option<u32>, user: CqUser) -> Created<Cq> {
+    let users = Users::new().map_err(no_memory)?;
     let upcalls = Notifier {
         user,
         users: users.clone(),
@@ -197,20 +175,15 @@ fn create(adapter: &Ref<Adapter>, depth: u32, cpu: Option<u32>, user: CqUser) ->
     let events = KBox::new(upcalls, GFP_KERNEL)?;
     // No processor has the number: then it is the one that completes.
     let cpu = cpu.unwrap_or_else(cpu::count_ids);
-    let engine = CompletionQueue::new(adapter.device().clone(), depth, cpu, events)?;
+    let engine = CompletionQueue::new(adapter.device().clone(), depth, cpu, events);
     let cq = Cq {
         owner: adapter.clone(),
-        engine,
+        engine: engine.map_err(no_memory)?,
         users,
-        ended: AtomicFlag::new(false),
     };
-    adapter.add_cq(&cq.engine)?;
-    Object::new(
-        adapter.device(),
-        [Some(adapter.hold()), None, None, None],
-        cq,
-        GFP_KERNEL,
-    )
+    Object::start(adapter.device(), adapter.alone(), cq, |cq| {
+        adapter.add(|state| &mut state.cqs, &cq.engine)
+    })
 }
 
 /// A result, with all that `NDK_RESULT_EX` tells.
@@ -259,17 +232,6 @@ impl Cq {
         &self.engine
     }
 
-    /// Fails as if the device went.
-    #[cfg(ndk_kunit)]
-    pub(crate) fn break_down(&self) {
-        self.engine.break_down();
-    }
-
-    /// The queue pairs that use it.
-    pub(super) fn users(&self) -> &Arc<Users> {
-        &self.users
-    }
-
     /// `ArmCq`: asks for one call. A type that there is not is ignored, and warned of once
     /// (ARM-15). Any context.
     pub(crate) fn arm(&self, kind: u32) {
@@ -298,14 +260,11 @@ impl Cq {
     }
 
     /// `ControlCqInterruptModeration` (MOD-01 to MOD-07). Any context; never pends.
-    pub(crate) fn moderate(&self, interval_us: u32, count: u32) -> NtStatus {
+    pub(crate) fn moderate(&self, interval_us: u32, count: u32) -> Result<(), NtStatus> {
         if !self.owner.limits().moderation {
-            return NtStatus::NOT_SUPPORTED;
+            return Err(NtStatus::NOT_SUPPORTED);
         }
-        match self.engine.moderate(interval_us, count) {
-            Ok(()) => NtStatus::SUCCESS,
-            Err(_) => NtStatus::INVALID_PARAMETER_MIX,
-        }
+        Ok(self.engine.moderate(interval_us, count)?)
     }
 }
 
@@ -319,10 +278,6 @@ impl Object<Cq> {
         if depth == 0 || depth > limits.cq {
             return Err(NtStatus::INVALID_PARAMETER);
         }
-        let this = self.clone();
-        defer(self.device(), self.hold(), done, move || {
-            let resized = this.engine.resize(depth);
-            resized.map_or_else(NtStatus::from, |()| NtStatus::SUCCESS)
-        })
+        self.defer(done, move |this| this.engine.resize(depth).into())
     }
 }

@@ -1,13 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`SharedEndpoint`]: one local address for many connections to different destinations.
+//! Addresses of connections: [`SharedEndpoint`], from which many begin, and [`Listener`], where
+//! peers ask for them.
 
-use core::net::SocketAddr;
+use core::net::{
+    IpAddr,
+    SocketAddr, //
+};
 
 use kernel::{
     new_spinlock_irq,
     prelude::*,
     sync::{
+        atomic::{
+            ordering::{
+                Acquire,
+                Release, //
+            },
+            AtomicFlag, //
+        },
         Arc,
         SpinLockIrq, //
     }, //
@@ -16,27 +27,182 @@ use kernel::{
 use super::{
     adapter::Adapter,
     call::{
-        defer,
+        consumer,
         Done, //
     },
+    connector::Connector,
     life::{
         Object,
         ObjectType,
+        ObjectUse,
         Ref, //
-    },
-    pd::{
-        no_memory,
-        Created, //
     },
     status::{
         Answer,
+        Created,
         NtStatus, //
     }, //
 };
 use crate::engine::{
-    cm::Reservation,
+    cm::{
+        ConnectRequest,
+        ConnectionManager,
+        Listener as EngineListener,
+        ListenerEvents,
+        Reservation,
+        Route, //
+    },
+    counters::Counter,
     device::RdmaDevice, //
 };
+
+/// Who is given a connector for each request. Called with softirqs off, for several requests at
+/// once if they come so.
+pub(crate) type ConnectUser = KBox<dyn Fn(Ref<Connector>) + Send + Sync>;
+
+enum State {
+    Idle,
+    /// A call is pending, and maybe it has an address already.
+    Busy(Option<SocketAddr>),
+    Listening(Arc<EngineListener>, SocketAddr),
+}
+
+/// A listener.
+#[pin_data]
+pub(crate) struct Listener {
+    owner: Ref<Adapter>,
+    user: Arc<ConnectUser>,
+    /// Requests are treated as if nobody listened.
+    paused: AtomicFlag,
+    #[pin]
+    state: SpinLockIrq<State>,
+}
+
+impl ObjectType for Listener {
+    fn end_sleeps(&self) -> bool {
+        matches!(*self.state.lock(), State::Listening(..))
+    }
+
+    fn end(&self) {
+        let state = core::mem::replace(&mut *self.state.lock(), State::Idle);
+        if let State::Listening(listener, _) = state {
+            self.cm().unlisten(&listener);
+        }
+    }
+}
+
+impl Listener {
+    fn cm(&self) -> &Arc<ConnectionManager> {
+        self.owner.device().cm()
+    }
+
+    /// `ControlConnectEvents`: while paused, who asks is refused (LSTN-04). Any context.
+    pub(crate) fn pause(&self, pause: bool) {
+        self.paused.store(pause, Release);
+    }
+
+    /// `GetLocalAddress`, with the port that was chosen; `INVALID_DEVICE_STATE` before it listens.
+    /// Any context.
+    pub(crate) fn address(&self) -> Result<SocketAddr, NtStatus> {
+        match &*self.state.lock() {
+            State::Listening(_, at) | State::Busy(Some(at)) => Ok(*at),
+            State::Idle | State::Busy(None) => Err(NtStatus::INVALID_DEVICE_STATE),
+        }
+    }
+}
+
+impl Object<Adapter> {
+    /// `CreateListener`; over at once.
+    pub(crate) fn create_listener(self: &Arc<Self>, user: ConnectUser) -> Created<Listener> {
+        let user = Arc::new(user, GFP_ATOMIC)?;
+        let listener = pin_init!(Listener {
+            owner: self.clone(),
+            user,
+            paused: AtomicFlag::new(false),
+            state <- new_spinlock_irq!(State::Idle),
+        });
+        self.successor(listener, GFP_ATOMIC)
+    }
+}
+
+impl Object<Listener> {
+    /// `Listen`; port 0 stands for any (LSTN-01). `INVALID_DEVICE_REQUEST` where it listens
+    /// already.
+    pub(crate) fn listen(self: &Arc<Self>, at: SocketAddr, done: Done<NtStatus>) -> Answer {
+        let mut state = self.state.lock();
+        if !matches!(*state, State::Idle) {
+            return Err(NtStatus::INVALID_DEVICE_REQUEST);
+        }
+        *state = State::Busy(None);
+        drop(state);
+        let answer = self.defer(done, move |this| this.end_listen(at));
+        if answer.is_err() {
+            *self.state.lock() = State::Idle;
+        }
+        answer
+    }
+
+    fn end_listen(self: &Arc<Self>, at: SocketAddr) -> NtStatus {
+        let (state, ended) = match self.begin(at) {
+            Ok(listening) => (listening, NtStatus::SUCCESS),
+            Err(status) => (State::Idle, status),
+        };
+        *self.state.lock() = state;
+        ended
+    }
+
+    fn begin(self: &Arc<Self>, at: SocketAddr) -> Result<State, NtStatus> {
+        let held = reserve(self.owner.device(), at)?;
+        let at = held.addr();
+        // Events may come before the call has ended.
+        *self.state.lock() = State::Busy(Some(at));
+        let events = KBox::new(Requests(self.clone()), GFP_KERNEL)?;
+        Ok(State::Listening(self.cm().listen_on(held, events)?, at))
+    }
+
+    /// Gives the consumer a connector for a request. Process context.
+    fn request(self: &Arc<Self>, offer: Arc<ConnectRequest>) -> Result {
+        if self.paused.load(Acquire) {
+            return Err(ECONNREFUSED);
+        }
+        // The close may run at the same time.
+        let hold = self.try_hold().ok_or(ECONNREFUSED)?;
+        let connector = self.owner.incoming(hold.again(), offer)?;
+        let user = self.user.clone();
+        let task = move || {
+            consumer(|| (**user)(connector));
+            drop(hold);
+        };
+        self.device().host().threads().spawn(GFP_KERNEL, task)
+    }
+}
+
+/// The listener as the engine knows it; the engine lets go of it when the listener ends.
+struct Requests(Ref<Listener>);
+
+impl Requests {
+    fn device(&self) -> &RdmaDevice {
+        self.0.owner.device()
+    }
+}
+
+impl ListenerEvents for Requests {
+    fn request(&self, offer: Arc<ConnectRequest>) -> Result {
+        self.0.request(offer)
+    }
+
+    fn device(&self) -> usize {
+        self.device().id()
+    }
+
+    fn has_addr(&self, ip: IpAddr) -> bool {
+        self.device().netdev().is_some_and(|n| n.owns_addr(ip))
+    }
+
+    fn turned_away(&self) {
+        self.0.device().count(Counter::Rejects, 1);
+    }
+}
 
 /// A shared endpoint.
 #[pin_data]
@@ -48,10 +214,6 @@ pub(crate) struct SharedEndpoint {
 }
 
 impl ObjectType for SharedEndpoint {
-    fn end_sleeps(&self) -> bool {
-        false
-    }
-
     fn end(&self) {
         let held = self.held.lock().take();
         drop(held);
@@ -65,15 +227,13 @@ impl Object<Adapter> {
         at: SocketAddr,
         done: Done<Created<SharedEndpoint>>,
     ) -> Answer<Ref<SharedEndpoint>> {
-        let this = self.clone();
-        defer(self.device(), self.hold(), done, move || {
+        self.defer(done, move |this| {
             let held = reserve(this.device(), at)?;
             let endpoint = pin_init!(SharedEndpoint {
                 at: held.addr(),
                 held <- new_spinlock_irq!(Some(held)),
             });
-            let holds = [Some(this.hold()), None, None, None];
-            Object::new(this.device(), holds, endpoint, GFP_KERNEL).map_err(no_memory)
+            this.successor(endpoint, GFP_KERNEL)
         })
     }
 }
@@ -96,5 +256,49 @@ impl SharedEndpoint {
 
     pub(super) fn reservation(&self) -> Result<Arc<Reservation>, NtStatus> {
         self.held.lock().clone().ok_or(NtStatus::CANCELLED)
+    }
+}
+
+/// The place that a connection starts from.
+pub(crate) enum Source {
+    /// An address of the adapter; port 0 stands for any.
+    Address(SocketAddr),
+    Shared(Ref<SharedEndpoint>, ObjectUse),
+}
+
+impl Source {
+    /// An endpoint, which is held from now on.
+    pub(crate) fn shared(endpoint: &Ref<SharedEndpoint>) -> Self {
+        Self::Shared(endpoint.clone(), endpoint.hold())
+    }
+}
+
+/// Takes the addresses of a connection, or says why it cannot begin (CONN-03, CONN-04).
+pub(super) fn route(
+    device: &RdmaDevice,
+    source: Source,
+    remote: SocketAddr,
+) -> Result<(Route, Option<ObjectUse>), NtStatus> {
+    let netdev = device.netdev().ok_or(NtStatus::NETWORK_UNREACHABLE)?;
+    let local = match &source {
+        Source::Address(local) => *local,
+        Source::Shared(endpoint, _) => endpoint.address(),
+    };
+    if !netdev.owns_addr(local.ip()) {
+        return Err(NtStatus::INVALID_ADDRESS);
+    }
+    if !netdev.is_up() || local.is_ipv4() != remote.is_ipv4() {
+        return Err(NtStatus::NETWORK_UNREACHABLE);
+    }
+    match source {
+        Source::Address(local) => {
+            let cm = device.cm();
+            let route = cm.reserve_pair(device.id(), device.net(), local, remote);
+            Ok((route?, None))
+        }
+        Source::Shared(endpoint, hold) => {
+            let route = endpoint.reservation()?.route(remote);
+            Ok((route?, Some(hold)))
+        }
     }
 }

@@ -26,7 +26,8 @@ use kernel::{
             Atomic, //
         },
         Arc,
-        SpinLockIrq, //
+        SpinLockIrq,
+        UniqueArc, //
     },
     workqueue::{
         Work,
@@ -40,12 +41,20 @@ use super::{
         planned,
         Done, //
     },
-    status::Progress, //
+    status::{
+        no_memory,
+        Answer,
+        Created,
+        Progress, //
+    }, //
 };
 use crate::engine::device::RdmaDevice;
 
 /// The most antecedents that an object has: a queue pair has a domain and three queues.
 const ANTECEDENTS: usize = 4;
+
+/// Uses of the antecedents of an object.
+pub(super) type Antecedents = [Option<ObjectUse>; ANTECEDENTS];
 
 /// What an object is, and how it ends.
 pub(crate) trait ObjectType: Send + Sync + Sized + 'static {
@@ -54,10 +63,13 @@ pub(crate) trait ObjectType: Send + Sync + Sized + 'static {
 
     /// Returns true if [`ObjectType::end`] has work to do that may sleep. When not, a close that
     /// finds no other use of the object is over when it returns.
-    fn end_sleeps(&self) -> bool;
+    fn end_sleeps(&self) -> bool {
+        false
+    }
 
     /// Nothing uses the object any more: frees what it has. Process context if `end_sleeps`.
-    fn end(&self);
+    /// Called once.
+    fn end(&self) {}
 
     /// The close is over, and told: gives back the uses of antecedents that came after the
     /// creation. Any context.
@@ -100,7 +112,7 @@ pub(crate) struct Object<T: ObjectType> {
     #[pin]
     closing: SpinLockIrq<Closing>,
     #[pin]
-    antecedents: SpinLockIrq<[Option<ObjectUse>; ANTECEDENTS]>,
+    antecedents: SpinLockIrq<Antecedents>,
     #[pin]
     work: Work<Self>,
     #[pin]
@@ -116,28 +128,94 @@ impl_has_work! {
 pub(crate) type Ref<T> = Arc<Object<T>>;
 
 impl<T: ObjectType> Object<T> {
+    fn init<E>(
+        device: Arc<RdmaDevice>,
+        antecedents: Antecedents,
+        object: impl PinInit<T, E>,
+    ) -> impl PinInit<Self, Error>
+    where
+        Error: From<E>,
+    {
+        try_pin_init!(Self {
+            device,
+            uses: Atomic::new(1),
+            closing <- new_spinlock_irq!(Closing { asked: false, done: None }),
+            antecedents <- new_spinlock_irq!(antecedents),
+            work <- new_work!("ndk_object"),
+            object <- object,
+        }? Error)
+    }
+
     /// A new object with its antecedents. The context is that of `flags`; an error when there is
-    /// no memory, or whatever `object` gives.
-    pub(crate) fn new<E>(
+    /// no memory.
+    pub(super) fn new<E>(
         device: &Arc<RdmaDevice>,
-        antecedents: [Option<ObjectUse>; ANTECEDENTS],
+        antecedents: Antecedents,
         object: impl PinInit<T, E>,
         flags: Flags,
     ) -> Result<Ref<T>>
     where
         Error: From<E>,
     {
-        Arc::pin_init::<Error>(
-            try_pin_init!(Self {
-                device: device.clone(),
-                uses: Atomic::new(1),
-                closing <- new_spinlock_irq!(Closing { asked: false, done: None }),
-                antecedents <- new_spinlock_irq!(antecedents),
-                work <- new_work!("ndk_object"),
-                object <- object,
-            }? Error),
-            flags,
-        )
+        Arc::pin_init::<Error>(Self::init(device.clone(), antecedents, object), flags)
+    }
+
+    /// As [`Object::new`], with what `start` does to it before; if anything fails it is ended. May
+    /// sleep.
+    pub(super) fn start(
+        device: &Arc<RdmaDevice>,
+        antecedents: Antecedents,
+        object: T,
+        start: impl FnOnce(&T) -> Result,
+    ) -> Created<T> {
+        let place = UniqueArc::new_uninit(GFP_KERNEL).map_err(Error::from);
+        let made = match place.and_then(|place| start(&object).map(|()| place)) {
+            Ok(place) => place.pin_init_with(Self::init(device.clone(), antecedents, object)),
+            Err(error) => {
+                object.end();
+                Err(error)
+            }
+        };
+        made.map(Arc::from).map_err(no_memory)
+    }
+
+    /// A new object whose only antecedent is this one. The context is that of `flags`;
+    /// `INSUFFICIENT_RESOURCES` when there is no memory.
+    pub(super) fn successor<S: ObjectType, E>(
+        self: &Arc<Self>,
+        object: impl PinInit<S, E>,
+        flags: Flags,
+    ) -> Created<S>
+    where
+        Error: From<E>,
+    {
+        Object::new(&self.device, self.alone(), object, flags).map_err(no_memory)
+    }
+
+    /// This one as the only antecedent.
+    pub(super) fn alone(self: &Arc<Self>) -> Antecedents {
+        [Some(self.hold()), None, None, None]
+    }
+
+    /// Begins work that may sleep and tells `done` its result; meanwhile the object is used.
+    ///
+    /// Any context. `INSUFFICIENT_RESOURCES` when there is no memory: then nothing is called.
+    pub(super) fn defer<R: 'static, A>(
+        self: &Arc<Self>,
+        mut done: Done<R>,
+        work: impl FnOnce(&Arc<Self>) -> R + Send + 'static,
+    ) -> Answer<A> {
+        let (this, hold) = (self.clone(), self.hold());
+        let task = move || {
+            let result = planned(|| work(&this));
+            consumer(|| done.call(result));
+            drop((done, this));
+            // Last: whoever waits for this hold may be gone for good afterwards.
+            drop(hold);
+        };
+        let spawned = self.device.host().threads().spawn(GFP_ATOMIC, task);
+        spawned.map_err(no_memory)?;
+        Ok(Progress::Pending)
     }
 
     /// The device.

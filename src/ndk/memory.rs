@@ -7,10 +7,9 @@
 //! registered by work requests; its local token stays (FREG-11) while each registration has a
 //! remote token of its own (FREG-10).
 //!
-//! Lock order: the state of a region, then the send queue of a queue pair, then what a window is
-//! tied to.
+//! Lock order: the send queue of a queue pair, then the state of a region or what a window is tied
+//! to.
 
-mod lam;
 mod window;
 
 use kernel::{
@@ -26,23 +25,18 @@ use kernel::{
     }, //
 };
 
-pub(crate) use lam::{
-    build_lam,
-    NoLam, //
-};
 pub(crate) use window::Mw;
 
 use super::{
     adapter::Limits,
-    call::{
-        defer,
-        Done, //
-    },
+    call::Done,
     life::{
         Object,
         ObjectType, //
     },
+    qp::Registration,
     status::{
+        no_memory,
         Answer,
         NtStatus, //
     }, //
@@ -57,7 +51,10 @@ use crate::{
             token::Token, //
         }, //
     },
-    sys::mdl::Chain, //
+    sys::mdl::{
+        Chain,
+        PAGE_SIZE, //
+    }, //
 };
 
 /// Flags of `RegisterMr`.
@@ -185,31 +182,20 @@ impl Mr {
     pub(super) fn invalidation_token(&self, domain: &Domain) -> Result<Token, NtStatus> {
         match *self.state.lock() {
             MrState::Fast(fast) if self.domain.id() == domain.id() => Ok(fast.own),
-            MrState::Fast(_) => Err(NtStatus::INVALID_PARAMETER),
-            MrState::Idle | MrState::Busy | MrState::Normal(_) => Err(NtStatus::INVALID_PARAMETER),
+            _ => Err(NtStatus::INVALID_PARAMETER),
         }
     }
 
-    fn begin(&self, fast: bool) -> Result<(), NtStatus> {
-        let mut state = self.state.lock();
-        if self.fast != fast || !matches!(*state, MrState::Idle) {
-            return Err(NtStatus::INVALID_DEVICE_REQUEST);
-        }
-        *state = MrState::Busy;
-        Ok(())
-    }
-
-    /// Posts a registration, `post`, that makes `pages` the region's memory (FREG-01 to FREG-12).
-    ///
-    /// `stage` writes the pages into the list that it is given.
+    /// Posts a registration, `post`, by its token and the number of what is staged (FREG-01 to
+    /// FREG-12).
     pub(super) fn register_by(
         &self,
         domain: &Domain,
-        pages: u32,
+        what: &Registration<'_>,
         wanted: Rights,
-        stage: impl FnOnce(&mut SpanList) -> bool,
         post: impl FnOnce(Token, u32) -> Result<(), NtStatus>,
     ) -> Result<(), NtStatus> {
+        let pages = what.check()?;
         let mut state = self.state.lock();
         let MrState::Fast(fast) = &mut *state else {
             return Err(NtStatus::INVALID_PARAMETER);
@@ -224,8 +210,11 @@ impl Mr {
         let token = Token::new(fast.own.index(), key).ok_or(NtStatus::INTERNAL_ERROR)?;
         let regions = self.domain.device().regions();
         // CAST: widening.
-        let staged = regions.stage_for_request(token.index(), pages as usize, stage);
-        let (number, all) = staged.map_err(|_| NtStatus::INSUFFICIENT_RESOURCES)?;
+        let staged = regions.stage_for_request(token.index(), pages as usize, |list| {
+            let offset = u64::from(what.offset);
+            what.pages.each_span(offset, |span| list.push(span).is_ok())
+        });
+        let (number, all) = staged.map_err(no_memory)?;
         let posted = match all {
             true => post(token, number),
             false => Err(NtStatus::INVALID_PARAMETER),
@@ -255,32 +244,14 @@ impl Object<Mr> {
             return Err(NtStatus::INVALID_PARAMETER);
         }
         self.begin(false)?;
-        let this = self.clone();
-        let answer = defer(self.device(), self.hold(), done, move || {
-            this.end_register(&chain, len, rights)
-        });
-        self.undo(answer)
-    }
-
-    fn end_register(&self, chain: &Chain, len: u64, rights: Rights) -> NtStatus {
-        let base = chain.base();
-        let made = self.add(chain, len, rights);
-        let mut state = self.state.lock();
-        match made {
-            Ok(token) => {
-                *state = MrState::Normal(Normal {
-                    token,
-                    base,
-                    len,
-                    rights,
-                });
-                NtStatus::SUCCESS
-            }
-            Err(_) => {
-                *state = MrState::Idle;
-                NtStatus::INSUFFICIENT_RESOURCES
-            }
-        }
+        self.change(MrState::Idle, done, move |this| {
+            Ok(MrState::Normal(Normal {
+                token: this.add(&chain, len, rights)?,
+                base: chain.base(),
+                len,
+                rights,
+            }))
+        })
     }
 
     fn add(&self, chain: &Chain, len: u64, rights: Rights) -> Result<Token> {
@@ -296,10 +267,30 @@ impl Object<Mr> {
         self.domain.device().regions().add_fixed(spans, terms)
     }
 
-    /// Gives a region whose call could not even begin its old state back.
-    fn undo(&self, answer: Answer) -> Answer {
+    fn begin(&self, fast: bool) -> Result<(), NtStatus> {
+        let mut state = self.state.lock();
+        if self.fast != fast || !matches!(*state, MrState::Idle) {
+            return Err(NtStatus::INVALID_DEVICE_REQUEST);
+        }
+        *state = MrState::Busy;
+        Ok(())
+    }
+
+    /// Brings a region that is busy to the state that `work` gives; to the state `before` if that
+    /// fails, or cannot even begin.
+    fn change(
+        self: &Arc<Self>,
+        before: MrState,
+        done: Done<NtStatus>,
+        work: impl FnOnce(&Self) -> Result<MrState> + Send + 'static,
+    ) -> Answer {
+        let answer = self.defer(done, move |this| {
+            let made = work(this).map_err(no_memory);
+            *this.state.lock() = *made.as_ref().unwrap_or(&before);
+            made.map(drop).into()
+        });
         if answer.is_err() {
-            *self.state.lock() = MrState::Idle;
+            *self.state.lock() = before;
         }
         answer
     }
@@ -315,17 +306,11 @@ impl Object<Mr> {
         }
         *state = MrState::Busy;
         drop(state);
-        let this = self.clone();
-        let answer = defer(self.device(), self.hold(), done, move || {
+        self.change(MrState::Normal(normal), done, move |this| {
             let regions = this.domain.device().regions();
             regions.remove(normal.token.index());
-            *this.state.lock() = MrState::Idle;
-            NtStatus::SUCCESS
-        });
-        if answer.is_err() {
-            *self.state.lock() = MrState::Normal(normal);
-        }
-        answer
+            Ok(MrState::Idle)
+        })
     }
 
     /// `InitializeFastRegisterMr`: makes room for registrations of up to `pages` pages.
@@ -342,32 +327,68 @@ impl Object<Mr> {
             return Err(NtStatus::IMPLEMENTATION_LIMIT);
         }
         self.begin(true)?;
-        let this = self.clone();
-        let answer = defer(self.device(), self.hold(), done, move || {
-            this.end_initialize(pages, may_be_remote)
-        });
-        self.undo(answer)
+        self.change(MrState::Idle, done, move |this| {
+            let regions = this.domain.device().regions();
+            // CAST: widening.
+            let own = regions.add_fast_steady(this.domain.id(), pages as usize)?;
+            Ok(MrState::Fast(Fast {
+                own,
+                remote: own,
+                pages,
+                may_be_remote,
+            }))
+        })
     }
+}
 
-    fn end_initialize(&self, pages: u32, may_be_remote: bool) -> NtStatus {
-        let regions = self.domain.device().regions();
-        // CAST: widening.
-        let made = regions.add_fast_steady(self.domain.id(), pages as usize);
-        let mut state = self.state.lock();
-        match made {
-            Ok(own) => {
-                *state = MrState::Fast(Fast {
-                    own,
-                    remote: own,
-                    pages,
-                    may_be_remote,
-                });
-                NtStatus::SUCCESS
-            }
-            Err(_) => {
-                *state = MrState::Idle;
-                NtStatus::INSUFFICIENT_RESOURCES
-            }
-        }
+/// What became of `BuildLAM`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lam {
+    /// The number of pages.
+    pub(crate) pages: u32,
+    /// Where the range begins in the first page.
+    pub(crate) offset: u32,
+}
+
+/// Why a mapping was not built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoLam {
+    /// So many pages are needed.
+    TooSmall(u32),
+    /// The range is not what it has to be.
+    Invalid,
+}
+
+/// `BuildLAM`: writes the logical addresses of the pages of the first `len` bytes of the chain.
+///
+/// They are the addresses under which the kernel maps the pages for good. Nothing is mapped, so
+/// nothing has to be undone. Any context.
+pub(crate) fn build_lam(chain: &Chain, len: u64, out: &mut [u64]) -> Result<Lam, NoLam> {
+    if len == 0 || len > chain.len() || !chain.is_contiguous(len) {
+        return Err(NoLam::Invalid);
     }
+    let offset = chain.base() % PAGE_SIZE;
+    let pages = offset
+        .checked_add(len)
+        .ok_or(NoLam::Invalid)?
+        .div_ceil(PAGE_SIZE);
+    let pages = u32::try_from(pages).map_err(|_| NoLam::Invalid)?;
+    // CAST: widening.
+    let room = out.get_mut(..pages as usize);
+    let mut room = room.ok_or(NoLam::TooSmall(pages))?.iter_mut();
+    let fits = chain.each_page(len, |page| match room.next() {
+        Some(slot) => {
+            *slot = page;
+            true
+        }
+        None => false,
+    });
+    if !fits {
+        return Err(NoLam::Invalid);
+    }
+    Ok(Lam {
+        pages,
+        // CAST: below the size of a page.
+        offset: offset as u32,
+    })
 }

@@ -9,10 +9,7 @@ use kernel::{
 
 use super::{
     adapter::Adapter,
-    call::{
-        defer,
-        Done, //
-    },
+    call::Done,
     cq::Cq,
     life::{
         Object,
@@ -33,8 +30,9 @@ use super::{
         SrqUser, //
     },
     status::{
+        no_memory,
         Answer,
-        NtStatus, //
+        Created, //
     }, //
 };
 use crate::engine::{
@@ -42,38 +40,20 @@ use crate::engine::{
     memory::token::Token, //
 };
 
-/// What a creation that is not over at once tells in the end.
-pub(crate) type Created<T> = Result<Ref<T>, NtStatus>;
-
 /// A protection domain.
 pub(crate) struct Pd {
     pub(super) adapter: Ref<Adapter>,
     pub(super) domain: Arc<Domain>,
 }
 
-impl ObjectType for Pd {
-    fn end_sleeps(&self) -> bool {
-        false
-    }
-
-    fn end(&self) {}
-}
-
-/// The status of a creation that failed: what was asked for is fine, so memory was short.
-pub(super) fn no_memory<E>(_: E) -> NtStatus {
-    NtStatus::INSUFFICIENT_RESOURCES
-}
+impl ObjectType for Pd {}
 
 impl Object<Adapter> {
     /// `CreatePd`; over at once.
     pub(crate) fn create_pd(self: &Arc<Self>) -> Created<Pd> {
         let domain = Domain::new(self.device().clone(), GFP_ATOMIC).map_err(no_memory)?;
-        let pd = Pd {
-            adapter: self.clone(),
-            domain,
-        };
-        let holds = [Some(self.hold()), None, None, None];
-        Object::new(self.device(), holds, pd, GFP_ATOMIC).map_err(no_memory)
+        let adapter = self.clone();
+        self.successor(Pd { adapter, domain }, GFP_ATOMIC)
     }
 }
 
@@ -87,19 +67,15 @@ impl Pd {
 impl Object<Pd> {
     /// `CreateMr`; over at once.
     pub(crate) fn create_mr(self: &Arc<Self>, fast: bool) -> Created<Mr> {
-        let limits = *self.object_adapter().limits();
-        let holds = [Some(self.hold()), None, None, None];
-        let mr = Mr::new(self.domain.clone(), limits, fast);
-        Object::new(self.device(), holds, mr, GFP_ATOMIC).map_err(no_memory)
+        let mr = Mr::new(self.domain.clone(), *self.adapter.limits(), fast);
+        self.successor(mr, GFP_ATOMIC)
     }
 
     /// `CreateMw`.
     pub(crate) fn create_mw(self: &Arc<Self>, done: Done<Created<Mw>>) -> Answer<Ref<Mw>> {
-        let this = self.clone();
-        defer(self.device(), self.hold(), done, move || {
+        self.defer(done, |this| {
             let mw = Mw::new(this.domain.clone()).map_err(no_memory)?;
-            let holds = [Some(this.hold()), None, None, None];
-            Object::new(this.device(), holds, mw, GFP_KERNEL).map_err(no_memory)
+            Object::start(this.device(), this.alone(), mw, |_| Ok(()))
         })
     }
 
@@ -110,12 +86,9 @@ impl Object<Pd> {
         user: SrqUser,
         done: Done<Created<Srq>>,
     ) -> Answer<Ref<Srq>> {
-        sizes.check(self.object_adapter().limits())?;
-        self.object_adapter().check_there()?;
-        let this = self.clone();
-        defer(self.device(), self.hold(), done, move || {
-            Srq::create(&this, sizes, user)
-        })
+        sizes.check(self.adapter.limits())?;
+        self.adapter.check_there()?;
+        self.defer(done, move |this| Srq::create(this, sizes, user))
     }
 
     /// `CreateQp`, and with a shared queue `CreateQpWithSrq` (QP-01).
@@ -131,30 +104,17 @@ impl Object<Pd> {
             Some(_) => sizes.without_receives(),
             None => sizes,
         };
-        sizes.check(self.object_adapter().limits())?;
-        let this = self.clone();
+        sizes.check(self.adapter.limits())?;
         let holds = [
             Some(self.hold()),
             Some(cqs.0.hold()),
             Some(cqs.1.hold()),
             srq.map(Object::hold),
         ];
-        let (receive, initiator) = (cqs.0.clone(), cqs.1.clone());
+        let cqs = [cqs.0.clone(), cqs.1.clone()];
         let srq = srq.cloned();
-        defer(self.device(), self.hold(), done, move || {
-            Qp::create(
-                &this,
-                holds,
-                (&receive, &initiator),
-                srq.as_ref(),
-                context,
-                sizes,
-            )
+        self.defer(done, move |this| {
+            Qp::create(this, holds, cqs, srq, context, sizes)
         })
-    }
-
-    /// The adapter that the domain is of.
-    pub(super) fn object_adapter(&self) -> &Ref<Adapter> {
-        &(**self).adapter
     }
 }

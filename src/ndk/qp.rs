@@ -6,10 +6,7 @@
 //! end of `CompleteConnect` or `Accept` to whatever ends the connection (POST-18). The order of
 //! the checks is that of POST-14: state, flags, elements, length, object access, room.
 //!
-//! A consumer does not post to one queue from two sides at once, so nothing here locks beyond what
-//! the queue itself needs against its transport.
-
-mod request;
+//! A post is one hold of the send queue's lock. Locks of regions and windows are taken inside it.
 
 use kernel::{
     prelude::*,
@@ -26,69 +23,199 @@ use kernel::{
     }, //
 };
 
-#[cfg(ndk_kunit)]
-pub(crate) use request::op_flags;
-pub(crate) use request::{
-    Registration,
-    Sizes, //
-};
-
-pub(super) use request::checked;
-
-use self::request::{
-    op_flags::*,
-    rights,
-    COMMON,
-    OF_BIND,
-    OF_READ,
-    OF_REGISTER,
-    OF_SEND,
-    OF_WRITE, //
-};
+use self::op_flags::*;
 use super::{
+    adapter::Limits,
     cq::{
         Cq,
         Users, //
     },
     life::{
+        Antecedents,
         Object,
         ObjectType,
-        ObjectUse,
         Ref, //
     },
     memory::{
         Mr,
         Mw, //
     },
-    pd::{
+    pd::Pd,
+    srq::Srq,
+    status::{
         no_memory,
         Created,
-        Pd, //
-    },
-    srq::Srq,
-    status::NtStatus, //
-};
-use crate::engine::{
-    domain::Domain,
-    memory::{
-        rights::Rights,
-        token::Token, //
-    },
-    qp::{
-        state::State,
-        Caps,
-        QpEvents,
-        QpParams,
-        QueuePair, //
-    },
-    work::{
-        Extra,
-        Flags,
-        Remote,
-        Sge,
-        Work, //
+        NtStatus, //
     }, //
 };
+use crate::{
+    engine::{
+        memory::{
+            rights::Rights,
+            token::Token, //
+        },
+        qp::{
+            state::State,
+            Caps,
+            Posting,
+            QpEvents,
+            QpParams,
+            QueuePair, //
+        },
+        work::{
+            Extra,
+            Flags,
+            Remote,
+            Sge,
+            Work, //
+        }, //
+    },
+    sys::{
+        mdl::{
+            Pages,
+            PAGE_SIZE, //
+        },
+        span, //
+    }, //
+};
+
+/// Flags of requests.
+pub(crate) mod op_flags {
+    pub(crate) const SILENT_SUCCESS: u32 = 0x001;
+    pub(crate) const READ_FENCE: u32 = 0x002;
+    pub(crate) const SEND_AND_SOLICIT_EVENT: u32 = 0x004;
+    pub(crate) const ALLOW_REMOTE_READ: u32 = 0x008;
+    pub(crate) const ALLOW_LOCAL_WRITE: u32 = 0x010;
+    /// With local write, which it needs; the deciding bit is 0x20.
+    pub(crate) const ALLOW_REMOTE_WRITE: u32 = 0x030;
+    pub(crate) const INLINE: u32 = 0x040;
+    pub(crate) const RDMA_READ_SINK: u32 = 0x080;
+    pub(crate) const RDMA_READ_LOCAL_INVALIDATE: u32 = 0x100;
+    pub(crate) const DEFER: u32 = 0x200;
+}
+
+/// An initiator request.
+pub(crate) enum Request<'a> {
+    /// `Send` (SEND-01 to SEND-13).
+    Send,
+    /// `SendAndInvalidate` (SINV-01 to SINV-13), with a token of the peer's.
+    SendAndInvalidate(Token),
+    /// `Write` (WRIT-01 to WRIT-04).
+    Write(Remote),
+    /// `Read` (READ-01 to READ-08).
+    Read(Remote),
+    /// `FastRegister` (FREG-01 to FREG-12).
+    Register(&'a Mr, &'a Registration<'a>),
+    /// `Bind` (BIND-01 to BIND-08) of a window to a part of a region, by address and length.
+    Bind(&'a Ref<Mr>, &'a Mw, (u64, u64)),
+    /// `Invalidate` of a fast registration (INV-01 to INV-07).
+    InvalidateMr(&'a Mr),
+    /// `Invalidate` of a window.
+    InvalidateMw(&'a Mw),
+    /// What names no object, or no list: refused with `INVALID_PARAMETER` where it would be posted.
+    Invalid,
+}
+
+impl Request<'_> {
+    /// The flags that it may have.
+    const fn flags(&self) -> u32 {
+        let of_its_own = match self {
+            Self::Send | Self::SendAndInvalidate(_) => SEND_AND_SOLICIT_EVENT | INLINE,
+            Self::Write(_) => INLINE,
+            Self::Read(_) => RDMA_READ_LOCAL_INVALIDATE,
+            Self::Register(..) => ALLOW_REMOTE_READ | ALLOW_REMOTE_WRITE | RDMA_READ_SINK,
+            Self::Bind(..) => ALLOW_REMOTE_READ | ALLOW_REMOTE_WRITE,
+            Self::InvalidateMr(_) | Self::InvalidateMw(_) | Self::Invalid => 0,
+        };
+        of_its_own | SILENT_SUCCESS | READ_FENCE | DEFER
+    }
+}
+
+/// What a queue pair is made with.
+#[derive(Clone, Copy)]
+pub(crate) struct Sizes {
+    pub(crate) receives: u32,
+    pub(crate) requests: u32,
+    pub(crate) receive_sges: u32,
+    pub(crate) request_sges: u32,
+    pub(crate) inline: u32,
+}
+
+impl Sizes {
+    /// The same where receives come from a shared queue, whose sizes count for them.
+    pub(super) const fn without_receives(self) -> Self {
+        Self {
+            receives: 0,
+            receive_sges: 0,
+            ..self
+        }
+    }
+
+    pub(super) fn check(&self, limits: &Limits) -> Result<(), NtStatus> {
+        let fits = self.receives <= limits.requests
+            && self.requests <= limits.requests
+            && self.receive_sges <= limits.sges
+            && self.request_sges <= limits.sges
+            && self.inline <= limits.inline;
+        match fits {
+            true => Ok(()),
+            false => Err(NtStatus::INVALID_PARAMETER),
+        }
+    }
+}
+
+/// The pages and the place of a fast registration.
+pub(crate) struct Registration<'a> {
+    pub(crate) pages: Pages<'a>,
+    /// Where the region begins in the first page.
+    pub(crate) offset: u32,
+    pub(crate) len: u64,
+    pub(crate) base: u64,
+}
+
+impl Registration<'_> {
+    /// The number of pages, if place and length fit them (FREG-02 to FREG-05).
+    pub(super) fn check(&self) -> Result<u32, NtStatus> {
+        let offset = u64::from(self.offset);
+        let pages = u32::try_from(self.pages.count()).map_err(|_| NtStatus::INVALID_PARAMETER)?;
+        // OVERFLOW: 2^32 pages of 64 KiB have 2^48 bytes.
+        let room = (u64::from(pages) * PAGE_SIZE).checked_sub(offset);
+        let fits = offset < PAGE_SIZE
+            && self.base % PAGE_SIZE == offset
+            && room.is_some_and(|room| self.len <= room)
+            && self.base.checked_add(self.len).is_some();
+        match fits && pages > 0 {
+            true => Ok(pages),
+            false => Err(NtStatus::INVALID_PARAMETER),
+        }
+    }
+}
+
+/// The rights that a registration or a bind gives. Remote write takes both of its bits (FREG-07).
+fn rights(flags: u32) -> Result<Rights, NtStatus> {
+    let deciding = ALLOW_REMOTE_WRITE & !ALLOW_LOCAL_WRITE;
+    let set = [
+        (ALLOW_REMOTE_READ, Rights::REMOTE_READ),
+        (ALLOW_LOCAL_WRITE, Rights::LOCAL_WRITE),
+        (deciding, Rights::REMOTE_WRITE),
+    ];
+    let set = set.into_iter().filter(|(flag, _)| flags & flag != 0);
+    let rights = set.fold(Rights::NONE, |all, (_, right)| all.with(right));
+    match rights.is_consistent() {
+        true => Ok(rights),
+        false => Err(NtStatus::INVALID_PARAMETER),
+    }
+}
+
+/// An element whose logical address is none gets a token that grants nothing, so that the request
+/// fails in its turn (POST-09). Inline data has no token (SEND-09).
+pub(super) fn checked(sge: Sge, flags: Flags) -> Sge {
+    let is_privileged = sge.token() == Token::LOCAL_MEMORY && !flags.has(Flags::INLINE);
+    if is_privileged && !span::is_memory(sge.addr(), sge.len()) {
+        return sge.without_key();
+    }
+    sge
+}
 
 /// A queue pair.
 pub(crate) struct Qp {
@@ -99,7 +226,6 @@ pub(crate) struct Qp {
     /// Connected, as this face means it.
     live: AtomicFlag,
     flushed: AtomicFlag,
-    ended: AtomicFlag,
 }
 
 struct Silent;
@@ -117,9 +243,6 @@ impl ObjectType for Qp {
     }
 
     fn end(&self) {
-        if self.ended.xchg(true, Relaxed) {
-            return;
-        }
         self.engine.destroy();
         for queue in self.users.iter().flatten() {
             queue.remove(&self.engine);
@@ -128,74 +251,59 @@ impl ObjectType for Qp {
 }
 
 impl Qp {
-    /// May sleep.
+    /// May sleep. The queues are the one for receives, and the one for initiator requests.
     pub(super) fn create(
         pd: &Ref<Pd>,
-        holds: [Option<ObjectUse>; 4],
-        cqs: (&Ref<Cq>, &Ref<Cq>),
-        srq: Option<&Ref<Srq>>,
+        holds: Antecedents,
+        cqs: [Ref<Cq>; 2],
+        srq: Option<Ref<Srq>>,
         context: usize,
         sizes: Sizes,
     ) -> Created<Self> {
-        Self::make(pd, holds, cqs, srq, context, sizes).map_err(no_memory)
-    }
-
-    fn make(
-        pd: &Ref<Pd>,
-        holds: [Option<ObjectUse>; 4],
-        (receive, initiator): (&Ref<Cq>, &Ref<Cq>),
-        srq: Option<&Ref<Srq>>,
-        context: usize,
-        sizes: Sizes,
-    ) -> Result<Ref<Self>> {
+        let [receive, initiator] = &cqs;
         let parts = QpParams {
             domain: pd.domain.clone(),
             send_cq: initiator.engine().clone(),
             receive_cq: receive.engine().clone(),
-            shared: srq.map(|s| s.engine().clone()),
+            shared: srq.as_ref().map(|s| s.engine().clone()),
             events: KBox::new(Silent, GFP_KERNEL)?,
             cookie: context,
             flush_on_disconnect: false,
             number: pd.device().host().next_qp_number(),
         };
-        let limits = pd.adapter.limits();
         let caps = Caps {
             sends: sizes.requests,
             receives: sizes.receives,
             send_sges: sizes.request_sges,
             receive_sges: sizes.receive_sges,
-            read_sges: limits.read_sges,
+            read_sges: pd.adapter.limits().read_sges,
             inline: sizes.inline,
         };
-        let engine = QueuePair::new(parts, caps)?;
-        let mut qp = Self {
+        let qp = Self {
             pd: pd.clone(),
-            engine,
-            users: [None, None, None],
+            engine: QueuePair::new(parts, caps).map_err(no_memory)?,
+            users: [
+                Some(receive.users.clone()),
+                Some(initiator.users.clone()),
+                srq.as_ref().map(|s| s.users.clone()),
+            ],
             live: AtomicFlag::new(false),
             flushed: AtomicFlag::new(false),
-            ended: AtomicFlag::new(false),
         };
-        let queues = [
-            Some(receive.users()),
-            Some(initiator.users()),
-            srq.map(|s| s.users()),
-        ];
-        for (place, queue) in qp.users.iter_mut().zip(queues) {
-            if let Some(queue) = queue {
+        Object::start(pd.device(), holds, qp, |qp| {
+            for queue in qp.users.iter().flatten() {
                 queue.add(&qp.engine)?;
-                *place = Some(queue.clone());
             }
-        }
-        qp.engine.modify(State::Init)?;
-        qp.engine
-            .set_peer_rights(Rights::REMOTE_READ.with(Rights::REMOTE_WRITE));
-        // A queue that failed before told the users that it had then.
-        let broken = receive.engine().has_failed() || initiator.engine().has_failed();
-        if broken || srq.is_some_and(|s| s.engine().has_failed()) {
-            qp.engine.fail();
-        }
-        Object::new(pd.device(), holds, qp, GFP_KERNEL)
+            qp.engine.modify(State::Init)?;
+            qp.engine
+                .set_peer_rights(Rights::REMOTE_READ.with(Rights::REMOTE_WRITE));
+            // A queue that failed before told the users that it had then.
+            let broken = cqs.iter().any(|cq| cq.engine().has_failed());
+            if broken || srq.is_some_and(|s| s.engine().has_failed()) {
+                qp.engine.fail();
+            }
+            Ok(())
+        })
     }
 
     /// The engine's queue pair.
@@ -222,10 +330,6 @@ impl Qp {
         }
     }
 
-    fn domain(&self) -> &Domain {
-        &self.pd.domain
-    }
-
     /// Returns true if a request may be posted, and with which of the engine's flags.
     fn admit(&self, allowed: u32, flags: u32) -> Result<Flags, NtStatus> {
         if !self.live.load(Acquire) || self.engine.state() != State::Connected {
@@ -245,100 +349,97 @@ impl Qp {
         Ok(set.fold(Flags::NONE, |all, (_, flag)| all.with(flag)))
     }
 
-    /// Ends a post: a chain goes to the transport when it ends, or when a request of it is refused
-    /// (DEFR-04, DEFR-05).
-    fn posted(&self, flags: u32, posted: Result<(), NtStatus>) -> Result<(), NtStatus> {
+    /// Posts an initiator request; why one is refused is said at [`Request`]. Any context.
+    ///
+    /// A chain goes to the transport when it ends, or when a request of it is refused (DEFR-04,
+    /// DEFR-05).
+    pub(crate) fn post(
+        &self,
+        context: u64,
+        request: Request<'_>,
+        sges: impl ExactSizeIterator<Item = Sge> + Clone,
+        flags: u32,
+    ) -> Result<(), NtStatus> {
+        let mut posting = self.engine.posting();
+        let posted = self.post_to(&mut posting, context, request, sges, flags);
         match posted {
-            Ok(()) if flags & DEFER != 0 => (),
-            Ok(()) => self.engine.ring_doorbell(),
-            Err(_) => self.engine.release(),
+            Ok(()) if flags & DEFER != 0 => posting.leave(),
+            Ok(()) => posting.ring_doorbell(),
+            Err(_) => {
+                posting.release();
+                posting.ring_doorbell();
+            }
         }
         posted
     }
 
-    fn post(
+    fn post_to(
         &self,
+        posting: &mut Posting<'_>,
         context: u64,
-        work: Work,
-        (allowed, flags): (u32, u32),
-        sges: impl ExactSizeIterator<Item = Sge> + Clone,
-    ) -> Result<(), NtStatus> {
-        let admitted = self.admit(allowed, flags);
-        let posted =
-            admitted.and_then(|engine_flags| self.hand_over(context, work, engine_flags, sges));
-        self.posted(flags, posted)
-    }
-
-    fn hand_over(
-        &self,
-        context: u64,
-        work: Work,
-        flags: Flags,
-        sges: impl ExactSizeIterator<Item = Sge> + Clone,
-    ) -> Result<(), NtStatus> {
-        let sges = sges.map(|sge| checked(sge, flags));
-        let posted = self.engine.post(context, work, flags, sges);
-        posted.map_err(NtStatus::from)
-    }
-
-    /// `Send` (SEND-01 to SEND-13). Any context.
-    pub(crate) fn send(
-        &self,
-        context: u64,
+        request: Request<'_>,
         sges: impl ExactSizeIterator<Item = Sge> + Clone,
         flags: u32,
     ) -> Result<(), NtStatus> {
-        let work = Work::Send {
-            extra: Extra::Nothing,
+        let admitted = self.admit(request.flags(), flags)?;
+        let domain = &self.pd.domain;
+        let first = sges.clone().next();
+        let sges = sges.map(|sge| checked(sge, admitted));
+        let mut put = |work| Ok(posting.post(context, work, admitted, sges.clone())?);
+        let invalidation = |token| Work::Invalidate {
+            token,
+            must_be_valid: true,
         };
-        self.post(context, work, (OF_SEND, flags), sges)
-    }
-
-    /// `SendAndInvalidate` (SINV-01 to SINV-13). Any context.
-    pub(crate) fn send_and_invalidate(
-        &self,
-        context: u64,
-        sges: impl ExactSizeIterator<Item = Sge> + Clone,
-        flags: u32,
-        token: Token,
-    ) -> Result<(), NtStatus> {
-        let work = Work::Send {
-            extra: Extra::Invalidate(token),
-        };
-        self.post(context, work, (OF_SEND, flags), sges)
-    }
-
-    /// `Write` (WRIT-01 to WRIT-04). Any context.
-    pub(crate) fn write(
-        &self,
-        context: u64,
-        sges: impl ExactSizeIterator<Item = Sge> + Clone,
-        to: Remote,
-        flags: u32,
-    ) -> Result<(), NtStatus> {
-        let work = Work::Write {
-            to,
-            immediate: None,
-        };
-        self.post(context, work, (OF_WRITE, flags), sges)
-    }
-
-    /// `Read` (READ-01 to READ-08). Any context.
-    pub(crate) fn read(
-        &self,
-        context: u64,
-        sges: impl ExactSizeIterator<Item = Sge> + Clone,
-        from: Remote,
-        flags: u32,
-    ) -> Result<(), NtStatus> {
-        let able = self.pd.adapter.limits().read_invalidate;
-        let wanted = flags & RDMA_READ_LOCAL_INVALIDATE != 0 && able;
-        let first = sges.clone().next().filter(|_| wanted);
-        let work = Work::Read {
-            from,
-            invalidate: first.map(|sge| sge.token()),
-        };
-        self.post(context, work, (OF_READ, flags), sges)
+        match request {
+            Request::Send => put(Work::Send {
+                extra: Extra::Nothing,
+            }),
+            Request::SendAndInvalidate(token) => put(Work::Send {
+                extra: Extra::Invalidate(token),
+            }),
+            Request::Write(to) => put(Work::Write {
+                to,
+                immediate: None,
+            }),
+            Request::Read(from) => {
+                let able = self.pd.adapter.limits().read_invalidate;
+                let wanted = flags & RDMA_READ_LOCAL_INVALIDATE != 0 && able;
+                put(Work::Read {
+                    from,
+                    invalidate: first.filter(|_| wanted).map(|sge| sge.token()),
+                })
+            }
+            Request::InvalidateMr(mr) => put(invalidation(mr.invalidation_token(domain)?)),
+            Request::InvalidateMw(mw) => put(invalidation(mw.invalidation_token(domain)?)),
+            Request::Register(mr, what) => {
+                let rights = rights(flags)?;
+                mr.register_by(domain, what, rights, |token, number| {
+                    put(Work::Register {
+                        token,
+                        base: what.base,
+                        len: what.len,
+                        rights,
+                        staged: Some(number),
+                    })
+                })
+            }
+            Request::Bind(region, window, (addr, len)) => {
+                let rights = rights(flags)?.remote();
+                if !rights.is_remote() {
+                    return Err(NtStatus::INVALID_PARAMETER);
+                }
+                window.bind_by(domain, region, rights, (addr, len), |window, region| {
+                    put(Work::Bind {
+                        window,
+                        region,
+                        addr,
+                        len,
+                        rights,
+                    })
+                })
+            }
+            Request::Invalid => Err(NtStatus::INVALID_PARAMETER),
+        }
     }
 
     /// `Receive` (RECV-01 to RECV-06). Any context.
@@ -348,111 +449,7 @@ impl Qp {
         sges: impl ExactSizeIterator<Item = Sge>,
     ) -> Result<(), NtStatus> {
         let sges = sges.map(|sge| checked(sge, Flags::NONE));
-        let posted = self.engine.post_receive(context, sges);
-        posted.map_err(NtStatus::from)
-    }
-
-    /// `Invalidate` of a fast registration (INV-01 to INV-07). Any context.
-    pub(crate) fn invalidate_mr(&self, context: u64, mr: &Mr, flags: u32) -> Result<(), NtStatus> {
-        self.invalidate(context, flags, || mr.invalidation_token(self.domain()))
-    }
-
-    /// `Invalidate` of a window. Any context.
-    pub(crate) fn invalidate_mw(&self, context: u64, mw: &Mw, flags: u32) -> Result<(), NtStatus> {
-        self.invalidate(context, flags, || mw.invalidation_token(self.domain()))
-    }
-
-    /// `Invalidate` of what is neither: refused, if it would be posted at all. Any context.
-    pub(crate) fn invalidate_other(&self, context: u64, flags: u32) -> Result<(), NtStatus> {
-        self.invalidate(context, flags, || Err(NtStatus::INVALID_PARAMETER))
-    }
-
-    fn invalidate(
-        &self,
-        context: u64,
-        flags: u32,
-        token: impl FnOnce() -> Result<Token, NtStatus>,
-    ) -> Result<(), NtStatus> {
-        let posted = self.admit(COMMON, flags).and_then(|engine_flags| {
-            let work = Work::Invalidate {
-                token: token()?,
-                must_be_valid: true,
-            };
-            self.hand_over(context, work, engine_flags, [].into_iter())
-        });
-        self.posted(flags, posted)
-    }
-
-    /// `FastRegister` (FREG-01 to FREG-12). Any context.
-    pub(crate) fn fast_register(
-        &self,
-        context: u64,
-        mr: &Mr,
-        what: &Registration<'_>,
-        flags: u32,
-    ) -> Result<(), NtStatus> {
-        let posted = self.admit(OF_REGISTER, flags).and_then(|engine_flags| {
-            let rights = rights(flags)?;
-            let pages = what.check()?;
-            let offset = u64::from(what.offset);
-            mr.register_by(
-                self.domain(),
-                pages,
-                rights,
-                |list| what.pages.each_span(offset, |span| list.push(span).is_ok()),
-                |token, number| {
-                    let work = Work::Register {
-                        token,
-                        base: what.base,
-                        len: what.len,
-                        rights,
-                        staged: Some(number),
-                    };
-                    self.hand_over(context, work, engine_flags, [].into_iter())
-                },
-            )
-        });
-        self.posted(flags, posted)
-    }
-
-    /// `Bind` (BIND-01 to BIND-08). Any context.
-    pub(crate) fn bind(
-        &self,
-        context: u64,
-        region: &Ref<Mr>,
-        window: &Mw,
-        (addr, len): (u64, u64),
-        flags: u32,
-    ) -> Result<(), NtStatus> {
-        let posted = self.admit(OF_BIND, flags).and_then(|engine_flags| {
-            let rights = rights(flags)?.remote();
-            if !rights.is_remote() {
-                return Err(NtStatus::INVALID_PARAMETER);
-            }
-            window.bind_by(
-                self.domain(),
-                region,
-                rights,
-                (addr, len),
-                |window, region| {
-                    let work = Work::Bind {
-                        window,
-                        region,
-                        addr,
-                        len,
-                        rights,
-                    };
-                    self.hand_over(context, work, engine_flags, [].into_iter())
-                },
-            )
-        });
-        self.posted(flags, posted)
-    }
-
-    /// Refuses a request that is not even one: after the state, and with what follows a refusal.
-    pub(crate) fn refuse(&self, status: NtStatus) -> Result<(), NtStatus> {
-        let posted = self.admit(u32::MAX, 0).and(Err(status));
-        self.posted(0, posted)
+        Ok(self.engine.post_receive(context, sges)?)
     }
 
     /// `Flush`: cancels everything that was posted (FLSH-01 to FLSH-05). Any context.
@@ -460,12 +457,5 @@ impl Qp {
         self.flushed.store(true, Relaxed);
         self.set_live(false);
         self.engine.fail();
-    }
-}
-
-impl Drop for Qp {
-    fn drop(&mut self) {
-        // One that never became an object; every other has ended.
-        self.end();
     }
 }

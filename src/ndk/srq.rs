@@ -4,35 +4,27 @@
 
 use kernel::{
     prelude::*,
-    sync::{
-        atomic::{
-            ordering::Relaxed,
-            AtomicFlag, //
-        },
-        Arc, //
-    }, //
+    sync::Arc, //
 };
 
 use super::{
     adapter::Limits,
-    call::{
-        defer,
-        Done, //
+    call::Done,
+    cq::{
+        CqUser,
+        Users, //
     },
-    cq::Users,
     life::{
         Object,
         ObjectType,
         Ref, //
     },
-    pd::{
-        no_memory,
-        Created,
-        Pd, //
-    },
+    pd::Pd,
     qp::checked,
     status::{
+        no_memory,
         Answer,
+        Created,
         NtStatus,
         Progress, //
     }, //
@@ -76,15 +68,15 @@ impl SrqSizes {
 }
 
 /// Who is notified that receives run low, or that the queue failed. Called in softirq.
-pub(crate) type SrqUser = Option<KBox<dyn Fn(NtStatus) + Send + Sync>>;
+pub(crate) type SrqUser = Option<CqUser>;
 
 /// A shared receive queue.
 pub(crate) struct Srq {
     pd: Ref<Pd>,
     engine: Arc<SharedReceive>,
-    users: Arc<Users>,
+    /// The queue pairs that use it.
+    pub(super) users: Arc<Users>,
     has_user: bool,
-    ended: AtomicFlag,
 }
 
 struct Notifier {
@@ -114,63 +106,40 @@ impl ObjectType for Srq {
     }
 
     fn end(&self) {
-        if self.ended.xchg(true, Relaxed) {
-            return;
-        }
-        self.pd.adapter.remove_srq(&self.engine);
+        let adapter = &self.pd.adapter;
+        adapter.remove(|state| &mut state.srqs, &self.engine);
         self.engine.close();
-    }
-}
-
-impl Drop for Srq {
-    fn drop(&mut self) {
-        // One that never became an object; every other has ended.
-        self.end();
     }
 }
 
 impl Srq {
     /// May sleep.
     pub(super) fn create(pd: &Ref<Pd>, sizes: SrqSizes, user: SrqUser) -> Created<Self> {
-        Self::make(pd, sizes, user).map_err(no_memory)
-    }
-
-    fn make(pd: &Ref<Pd>, sizes: SrqSizes, user: SrqUser) -> Result<Ref<Self>> {
-        let users = Users::new()?;
+        let users = Users::new().map_err(no_memory)?;
         let has_user = user.is_some();
         let upcalls = Notifier {
             user,
             users: users.clone(),
         };
         let events = KBox::new(upcalls, GFP_KERNEL)?;
-        let engine = SharedReceive::new(pd.domain.clone(), sizes.depth, sizes.sges, events)?;
-        if has_user {
-            engine.preset_limit(sizes.threshold);
-        }
+        let engine = SharedReceive::new(pd.domain.clone(), sizes.depth, sizes.sges, events);
         let srq = Self {
             pd: pd.clone(),
-            engine,
+            engine: engine.map_err(no_memory)?,
             users,
             has_user,
-            ended: AtomicFlag::new(false),
         };
-        pd.adapter.add_srq(&srq.engine)?;
-        Object::new(
-            pd.device(),
-            [Some(pd.hold()), None, None, None],
-            srq,
-            GFP_KERNEL,
-        )
+        Object::start(pd.device(), pd.alone(), srq, |srq| {
+            if has_user {
+                srq.engine.preset_limit(sizes.threshold);
+            }
+            pd.adapter.add(|state| &mut state.srqs, &srq.engine)
+        })
     }
 
     /// The engine's queue.
     pub(crate) fn engine(&self) -> &Arc<SharedReceive> {
         &self.engine
-    }
-
-    /// The queue pairs that use it.
-    pub(super) fn users(&self) -> &Arc<Users> {
-        &self.users
     }
 
     /// `SrqReceive` (SRQ-02). Any context.
@@ -197,28 +166,23 @@ impl Object<Srq> {
         threshold: u32,
         done: Done<NtStatus>,
     ) -> Answer {
-        let limits = *self.pd.adapter.limits();
-        let room = if depth == 0 {
-            self.engine.depth()
-        } else {
-            depth
+        let room = match depth {
+            0 => self.engine.depth(),
+            depth => depth,
         };
-        if depth > limits.srq || threshold > room {
+        if depth > self.pd.adapter.limits().srq || threshold > room {
             return Err(NtStatus::INVALID_PARAMETER);
         }
         if depth == 0 {
             self.arm(threshold);
             return Ok(Progress::Done(()));
         }
-        let this = self.clone();
-        defer(self.device(), self.hold(), done, move || {
-            match this.engine.resize(depth) {
-                Ok(()) => {
-                    this.arm(threshold);
-                    NtStatus::SUCCESS
-                }
-                Err(why) => why.into(),
+        self.defer(done, move |this| {
+            let resized = this.engine.resize(depth);
+            if resized.is_ok() {
+                this.arm(threshold);
             }
+            resized.into()
         })
     }
 

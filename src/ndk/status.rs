@@ -5,11 +5,15 @@
 //! The engine reports ends by [`Status`], and refusals by an enumeration for each kind of call;
 //! each becomes an NDK status here, once. No status is made from an errno.
 
+use kernel::alloc::AllocError;
+
+use super::life::Ref;
 use crate::engine::{
     cm::{
         AddressError,
         ConnectError, //
     },
+    cq::Contradiction,
     device::OpenError,
     qp::PostError,
     ring::ResizeError,
@@ -87,6 +91,12 @@ impl NtStatus {
     }
 }
 
+impl From<AllocError> for NtStatus {
+    fn from(AllocError: AllocError) -> Self {
+        Self::INSUFFICIENT_RESOURCES
+    }
+}
+
 /// Why a request was not taken (POST-02, 10 to 12, SEND-11, RECV-03, RECV-06).
 impl From<PostError> for NtStatus {
     fn from(why: PostError) -> Self {
@@ -107,6 +117,13 @@ impl From<ResizeError> for NtStatus {
             ResizeError::TooMany => Self::BUFFER_OVERFLOW,
             ResizeError::NoMemory => Self::INSUFFICIENT_RESOURCES,
         }
+    }
+}
+
+/// Why calls are not moderated so (MOD-04).
+impl From<Contradiction> for NtStatus {
+    fn from(Contradiction: Contradiction) -> Self {
+        Self::INVALID_PARAMETER_MIX
     }
 }
 
@@ -144,6 +161,16 @@ impl From<ConnectError> for NtStatus {
     }
 }
 
+/// The end of a request that carries nothing else.
+impl<E> From<Result<(), E>> for NtStatus
+where
+    Self: From<E>,
+{
+    fn from(ended: Result<(), E>) -> Self {
+        ended.map_or_else(Self::from, |()| Self::SUCCESS)
+    }
+}
+
 /// What a call gives that may end at once or later.
 pub(crate) enum Progress<T = ()> {
     /// It has ended well; its callback is not called.
@@ -154,3 +181,11 @@ pub(crate) enum Progress<T = ()> {
 
 /// The result of a call that may end at once or later; after an error nothing is called either.
 pub(crate) type Answer<T = ()> = Result<Progress<T>, NtStatus>;
+
+/// What a creation that is not over at once tells in the end.
+pub(crate) type Created<T> = Result<Ref<T>, NtStatus>;
+
+/// The status of a creation that failed: what was asked for is fine, so memory was short.
+pub(super) fn no_memory<E>(_: E) -> NtStatus {
+    NtStatus::INSUFFICIENT_RESOURCES
+}

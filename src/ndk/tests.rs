@@ -12,6 +12,7 @@
 //! | [`memory`]             | buffers, their descriptor chains and pages                   |
 //! | [`connect_sequence`]   | a connection, step by step                                   |
 //! | [`requests`]           | what it takes to post a request of each kind                 |
+//! | [`posts`]              | the posting functions, by their names                        |
 //! | [`fake_transport`]     | a connection whose transport is the test                     |
 //! | [`remote`]             | memory that is open to a peer, and the ends of connections   |
 //! | [`caller`]             | queues whose calls do something                              |
@@ -56,6 +57,7 @@ mod pair;
 mod post;
 mod post_checks;
 mod post_race;
+mod posts;
 mod queued;
 mod read;
 mod receive;

@@ -90,6 +90,11 @@ impl Posting<'_> {
         posted
     }
 
+    /// What was deferred is held back no more, as after a refusal.
+    pub(crate) fn release(&mut self) {
+        self.sq.release();
+    }
+
     /// Carries a local request out, if that can be done now and with success.
     fn is_done_at_once(&mut self, context: u64, work: &Work, flags: Flags) -> bool {
         let now = self.admission == Admission::Queue
@@ -157,6 +162,7 @@ impl QueuePair {
     /// Posts one request; [`QueuePair::ring`] starts it. Any context.
     ///
     /// A refusal releases what was deferred before: then, too, the caller rings.
+    #[cfg(ndk_kunit)]
     pub(crate) fn post(
         self: &Arc<Self>,
         context: u64,
@@ -168,12 +174,6 @@ impl QueuePair {
         let posted = posting.post(context, work, flags, sges);
         posting.leave();
         posted
-    }
-
-    /// Starts what was deferred, as if its chain had ended. Any context.
-    pub(crate) fn release(&self) {
-        self.sq.lock().release();
-        self.ring_doorbell();
     }
 
     /// Tells the transport, if there is something to start. Any context.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Opening and closing; the table of adapters.
+//! Opening and closing; tables of adapters and protection domains.
 
 use core::{
     ffi::c_void,
@@ -10,19 +10,17 @@ use core::{
 use kernel::prelude::*;
 
 use super::{
-    create_later,
-    create_now,
+    close,
     get,
     memory::{
         build_lam,
         release_lam, //
     },
-    query_extension,
     read_address,
+    status_user,
+    take_back,
     Blank,
     Callback,
-    Face,
-    Handle,
     NO_OBJECT, //
 };
 use crate::{
@@ -37,8 +35,26 @@ use crate::{
             Version,
             VERSION, //
         },
+        connector::Connector,
         cq::Cq,
-        listener::ConnectUser,
+        endpoint::{
+            Listener,
+            SharedEndpoint, //
+        },
+        life::Ref,
+        memory::{
+            Mr,
+            Mw, //
+        },
+        pd::Pd,
+        qp::{
+            Qp,
+            Sizes, //
+        },
+        srq::{
+            Srq,
+            SrqSizes, //
+        },
         status::NtStatus, //
     },
     sys::global::Global, //
@@ -47,29 +63,11 @@ use crate::{
 /// Set as long as adapters can be opened.
 pub(crate) static CONTEXT: Global<Context> = Global::new();
 
-static ADAPTER: bindings::ndk_adapter_dispatch = bindings::ndk_adapter_dispatch {
-    query_extension: Some(query_extension),
-    query_adapter_info: Some(query_adapter_info),
-    create_cq: Some(create_cq),
-    create_pd: Some(create_pd),
-    create_shared_endpoint: Some(create_shared_endpoint),
-    create_connector: Some(create_connector),
-    create_listener: Some(create_listener),
-    build_lam: Some(build_lam),
-    release_lam: Some(release_lam),
-};
-
-// SAFETY: The table of adapters.
-unsafe impl Face for Adapter {
-    const TYPE: u32 = bindings::NDK_OBJECT_TYPE_ADAPTER;
-    const DISPATCH: *const c_void = (&raw const ADAPTER).cast();
-}
-
 /// The body of `ndk_open_adapter()`, which pins the module around it.
 ///
 /// # Safety
 ///
-/// By the contract.
+/// As [`open`].
 #[no_mangle]
 pub(crate) unsafe extern "C" fn ndk_face_open(
     params: *const bindings::ndk_open_params,
@@ -78,7 +76,7 @@ pub(crate) unsafe extern "C" fn ndk_face_open(
     let Some(context) = CONTEXT.get() else {
         return NtStatus::ADAPTER_NOT_READY.raw();
     };
-    // SAFETY: By the contract.
+    // SAFETY: As required of the caller.
     let opened = unsafe { open(&context, params, out) };
     opened.map_or_else(NtStatus::raw, |()| NtStatus::SUCCESS.raw())
 }
@@ -87,48 +85,49 @@ pub(crate) unsafe extern "C" fn ndk_face_open(
 ///
 /// # Safety
 ///
-/// By the contract.
+/// `params` is null, or its members are as the header wants them; `out` is null or may be written.
 pub(crate) unsafe fn open(
     context: &Context,
     params: *const bindings::ndk_open_params,
     out: *mut *mut bindings::ndk_adapter,
 ) -> Result<(), NtStatus> {
-    // SAFETY: By the contract.
+    // SAFETY: The consumer's parameters, which stay during the call.
     let params = unsafe { params.as_ref() }.ok_or(NtStatus::INVALID_PARAMETER)?;
     if out.is_null() {
         return Err(NtStatus::INVALID_PARAMETER);
     }
     let blank = Blank::<Adapter>::new()?;
-    // SAFETY: By the contract.
+    // SAFETY: The members are as the header wants them.
     let which = unsafe { which(params)? };
     let version = Version {
         major: params.version.major,
         minor: params.version.minor,
     };
     let adapter = open_adapter(context, &which, version)?;
-    // SAFETY: By the contract, and not null.
+    // SAFETY: Not null, so it may be written.
     unsafe { *out = blank.fill(adapter) };
     Ok(())
 }
 
 /// # Safety
 ///
-/// By the contract; the result is not used beyond the call.
+/// The name ends with a zero, the address is as long as its family says, the namespace is there,
+/// or each is null; the result is not used beyond the call.
 unsafe fn which<'a>(params: &bindings::ndk_open_params) -> Result<OpenBy<'a>, NtStatus> {
     let name = match params.name.is_null() {
         true => None,
-        // SAFETY: By the contract it ends with a zero.
+        // SAFETY: Not null, so it ends with a zero.
         false => Some(unsafe { CStr::from_char_ptr(params.name) }),
     };
     if params.local_address.is_null() {
         return name.map(OpenBy::Name).ok_or(NtStatus::INVALID_PARAMETER);
     }
-    // SAFETY: By the contract the address is as long as its family says.
+    // SAFETY: Not null, so it is as long as its family says.
     let at = unsafe {
         let length = bindings::ndk_sockaddr_len(params.local_address);
         read_address(params.local_address, length)?
     };
-    // SAFETY: By the contract it is a namespace, or null.
+    // SAFETY: A namespace, or null.
     let net = unsafe { bindings::ndk_net_cookie(params.net) };
     Ok(match name {
         Some(name) => OpenBy::Both(name, net, at.ip()),
@@ -140,42 +139,17 @@ unsafe fn which<'a>(params: &bindings::ndk_open_params) -> Result<OpenBy<'a>, Nt
 ///
 /// # Safety
 ///
-/// By the contract.
+/// `adapter` is null, or an adapter of the consumer's that is not closed.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn ndk_face_close(adapter: *mut bindings::ndk_adapter) {
-    // SAFETY: By the contract.
-    let Some(entity) = (unsafe { get::<Adapter, _>(adapter) }) else {
+    // SAFETY: As required of the caller.
+    let Some(entity) = (unsafe { get::<Adapter>(adapter) }) else {
         return;
     };
     let entity = entity.clone();
-    // SAFETY: `fill` made it; it was not closed, so it is still the consumer's, who gives it back.
-    let mut handle = unsafe { KBox::from_raw(adapter.cast::<Handle<Adapter>>()) };
-    handle.header.object_type = bindings::NDK_OBJECT_TYPE_UNDEFINED;
+    // SAFETY: It was found, and is closed now.
+    drop(unsafe { take_back::<Adapter>(adapter) });
     entity.close_and_wait();
-}
-
-/// # Safety
-///
-/// By the contract.
-unsafe extern "C" fn query_adapter_info(
-    adapter: *mut bindings::ndk_adapter,
-    out: *mut bindings::ndk_adapter_info,
-    size: *mut u32,
-) -> i32 {
-    // SAFETY: By the contract.
-    let (adapter, size) = unsafe { (get::<Adapter, _>(adapter), size.as_mut()) };
-    let (Some(adapter), Some(size)) = (adapter, size) else {
-        return NO_OBJECT.raw();
-    };
-    // CAST: about a hundred.
-    let needed = size_of::<bindings::ndk_adapter_info>() as u32;
-    let room = core::mem::replace(size, needed);
-    if out.is_null() || room < needed {
-        return NtStatus::BUFFER_TOO_SMALL.raw();
-    }
-    // SAFETY: There is room.
-    unsafe { out.write(info(adapter.limits())) };
-    NtStatus::SUCCESS.raw()
 }
 
 /// Transfers of more bytes than this are better not copied by the consumer.
@@ -203,10 +177,7 @@ pub(crate) fn info(limits: &Limits) -> bindings::ndk_adapter_info {
     ];
     let flags = flags.into_iter().filter(|(set, _)| *set);
     bindings::ndk_adapter_info {
-        version: bindings::ndk_version {
-            major: VERSION.major,
-            minor: VERSION.minor,
-        },
+        version: VERSION.into(),
         vendor_id: 0,
         device_id: 0,
         max_registration_size: limits.registration,
@@ -231,132 +202,151 @@ pub(crate) fn info(limits: &Limits) -> bindings::ndk_adapter_info {
     }
 }
 
-/// # Safety
-///
-/// By the contract.
-unsafe extern "C" fn create_cq(
-    adapter: *mut bindings::ndk_adapter,
-    depth: u32,
-    notification: bindings::ndk_fn_cq_notification,
-    cq_context: *mut c_void,
-    affinity: *const bindings::cpumask,
-    completion: bindings::ndk_fn_create_completion,
-    context: *mut c_void,
-    out: *mut *mut bindings::ndk_cq,
-) -> i32 {
-    // SAFETY: By the contract.
-    let Some(adapter) = (unsafe { get::<Adapter, _>(adapter) }) else {
-        return NO_OBJECT.raw();
-    };
-    let callback = Callback {
-        function: notification,
-        context: cq_context,
-    };
-    let user = move |status: NtStatus| {
-        let callback = &callback;
-        if let Some(function) = callback.function {
-            // SAFETY: By the contract.
-            unsafe { function(callback.context, status.raw()) };
+face! {
+    Adapter: ndk_adapter, ndk_adapter_dispatch, NDK_OBJECT_TYPE_ADAPTER,
+    [build_lam: build_lam, release_lam: release_lam]
+
+    call query_adapter_info(
+        adapter,
+        out: *mut bindings::ndk_adapter_info,
+        size: *mut u32
+    ) -> i32 {
+        // SAFETY: `size` is null or may be changed.
+        let size = unsafe { size.as_mut() }.ok_or(NtStatus::INVALID_PARAMETER)?;
+        // CAST: about a hundred.
+        let needed = size_of::<bindings::ndk_adapter_info>() as u32;
+        let room = core::mem::replace(size, needed);
+        if out.is_null() || room < needed {
+            return Err(NtStatus::BUFFER_TOO_SMALL);
         }
-    };
-    // SAFETY: By the contract it is a mask, or null.
-    let cpu = unsafe { bindings::ndk_cpumask_first(affinity) };
-    // SAFETY: By the contract.
-    unsafe {
-        create_later::<Cq, _>(completion, context, out, |done| {
-            let user = KBox::new(user, GFP_ATOMIC);
-            let user = user.map_err(|_| NtStatus::INSUFFICIENT_RESOURCES)?;
-            adapter.create_cq(depth, Some(cpu), user, done)
-        })
+        // SAFETY: There is room for `size` bytes, which are enough.
+        unsafe { out.write(info(adapter.limits())) };
+        Ok(())
+    }
+
+    create_later create_cq(
+        adapter,
+        depth: u32,
+        function: bindings::ndk_fn_cq_notification,
+        context: *mut c_void,
+        affinity: *const bindings::cpumask;
+        done
+    ) -> Cq {
+        let user = status_user(Callback { function, context })?;
+        // SAFETY: `affinity` is a mask, or null.
+        let cpu = unsafe { bindings::ndk_cpumask_first(affinity) };
+        adapter.create_cq(depth, Some(cpu), user, done)
+    }
+
+    create create_pd(adapter) -> Pd {
+        adapter.create_pd()
+    }
+
+    create_later create_shared_endpoint(
+        adapter,
+        address: *const bindings::sockaddr,
+        length: u32;
+        done
+    ) -> SharedEndpoint {
+        // SAFETY: `address` is null or has `length` bytes.
+        let at = unsafe { read_address(address, length)? };
+        adapter.create_shared_endpoint(at, done)
+    }
+
+    create create_connector(adapter) -> Connector {
+        adapter.create_connector()
+    }
+
+    create create_listener(
+        adapter,
+        function: bindings::ndk_fn_connect_event,
+        context: *mut c_void
+    ) -> Listener {
+        if function.is_none() {
+            return Err(NtStatus::INVALID_PARAMETER);
+        }
+        adapter.create_listener(super::connection::connect_user(Callback { function, context })?)
     }
 }
 
+/// The completion queues of a queue pair to be.
+///
 /// # Safety
 ///
-/// By the contract.
-unsafe extern "C" fn create_pd(
-    adapter: *mut bindings::ndk_adapter,
-    _completion: bindings::ndk_fn_create_completion,
-    _context: *mut c_void,
-    out: *mut *mut bindings::ndk_pd,
-) -> i32 {
-    // SAFETY: By the contract.
-    unsafe {
-        match get::<Adapter, _>(adapter) {
-            Some(adapter) => create_now(out, || adapter.create_pd()),
-            None => NO_OBJECT.raw(),
-        }
-    }
+/// Each is null or a queue of the consumer's; the result is not used beyond the call.
+unsafe fn queues<'a>(
+    receive: *mut bindings::ndk_cq,
+    initiator: *mut bindings::ndk_cq,
+) -> Result<(&'a Ref<Cq>, &'a Ref<Cq>), NtStatus> {
+    // SAFETY: As required of the caller.
+    let (receive, initiator) = unsafe { (get::<Cq>(receive), get::<Cq>(initiator)) };
+    receive.zip(initiator).ok_or(NO_OBJECT)
 }
 
-/// # Safety
-///
-/// By the contract.
-unsafe extern "C" fn create_shared_endpoint(
-    adapter: *mut bindings::ndk_adapter,
-    address: *const bindings::sockaddr,
-    length: u32,
-    completion: bindings::ndk_fn_create_completion,
-    context: *mut c_void,
-    out: *mut *mut bindings::ndk_shared_endpoint,
-) -> i32 {
-    // SAFETY: By the contract.
-    unsafe {
-        let at = read_address(address, length);
-        match get::<Adapter, _>(adapter) {
-            Some(adapter) => create_later(completion, context, out, |done| {
-                adapter.create_shared_endpoint(at?, done)
-            }),
-            None => NO_OBJECT.raw(),
-        }
-    }
-}
+face! {
+    Pd: ndk_pd, ndk_pd_dispatch, NDK_OBJECT_TYPE_PD, [close: close::<Pd>]
 
-/// # Safety
-///
-/// By the contract.
-unsafe extern "C" fn create_connector(
-    adapter: *mut bindings::ndk_adapter,
-    _completion: bindings::ndk_fn_create_completion,
-    _context: *mut c_void,
-    out: *mut *mut bindings::ndk_connector,
-) -> i32 {
-    // SAFETY: By the contract.
-    unsafe {
-        match get::<Adapter, _>(adapter) {
-            Some(adapter) => create_now(out, || adapter.create_connector()),
-            None => NO_OBJECT.raw(),
-        }
+    create create_mr(pd, fast_register: bool) -> Mr {
+        pd.create_mr(fast_register)
     }
-}
 
-/// # Safety
-///
-/// By the contract.
-unsafe extern "C" fn create_listener(
-    adapter: *mut bindings::ndk_adapter,
-    connect_event: bindings::ndk_fn_connect_event,
-    event_context: *mut c_void,
-    _completion: bindings::ndk_fn_create_completion,
-    _context: *mut c_void,
-    out: *mut *mut bindings::ndk_listener,
-) -> i32 {
-    // SAFETY: By the contract.
-    let Some(adapter) = (unsafe { get::<Adapter, _>(adapter) }) else {
-        return NO_OBJECT.raw();
-    };
-    if connect_event.is_none() {
-        return NtStatus::INVALID_PARAMETER.raw();
+    create_later create_mw(pd; done) -> Mw {
+        pd.create_mw(done)
     }
-    let callback = Callback {
-        function: connect_event,
-        context: event_context,
-    };
-    // SAFETY: By the contract.
-    unsafe {
-        create_now(out, || {
-            let user: ConnectUser = super::listener::connect_user(callback)?;
-            adapter.create_listener(user)
-        })
+
+    create_later create_srq(
+        pd,
+        depth: u32,
+        sges: u32,
+        threshold: u32,
+        function: bindings::ndk_fn_srq_notification,
+        context: *mut c_void,
+        _affinity: *const bindings::cpumask;
+        done
+    ) -> Srq {
+        let user = function.map(|_| status_user(Callback { function, context }));
+        pd.create_srq(SrqSizes { depth, sges, threshold }, user.transpose()?, done)
+    }
+
+    create_later create_qp(
+        pd,
+        receive_cq: *mut bindings::ndk_cq,
+        initiator_cq: *mut bindings::ndk_cq,
+        qp_context: *mut c_void,
+        receives: u32,
+        requests: u32,
+        receive_sges: u32,
+        request_sges: u32,
+        inline: u32;
+        done
+    ) -> Qp {
+        // SAFETY: Each is null or a queue of the consumer's.
+        let cqs = unsafe { queues(receive_cq, initiator_cq)? };
+        let sizes = Sizes { receives, requests, receive_sges, request_sges, inline };
+        pd.create_qp(cqs, None, qp_context.addr(), sizes, done)
+    }
+
+    create_later create_qp_with_srq(
+        pd,
+        receive_cq: *mut bindings::ndk_cq,
+        initiator_cq: *mut bindings::ndk_cq,
+        srq: *mut bindings::ndk_srq,
+        qp_context: *mut c_void,
+        requests: u32,
+        request_sges: u32,
+        inline: u32;
+        done
+    ) -> Qp {
+        // SAFETY: Each is null or a queue of the consumer's.
+        let (cqs, srq) = unsafe { (queues(receive_cq, initiator_cq)?, get::<Srq>(srq)) };
+        let sizes = Sizes { receives: 0, requests, receive_sges: 0, request_sges, inline };
+        pd.create_qp(cqs, Some(srq.ok_or(NO_OBJECT)?), qp_context.addr(), sizes, done)
+    }
+
+    call get_privileged_memory_region_token(pd, token: *mut u32) {
+        // SAFETY: `token` is null or may be written.
+        if let Some(token) = unsafe { token.as_mut() } {
+            *token = pd.privileged_token().raw();
+        }
     }
 }

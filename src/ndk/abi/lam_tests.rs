@@ -80,7 +80,7 @@ pub(crate) struct Opened(*mut bindings::ndk_adapter);
 ///
 /// # Safety
 ///
-/// By the contract.
+/// The arguments are those that the call was given, or as the header says.
 unsafe extern "C" fn never(_context: *mut c_void, _status: i32) {
     pr_err!("called back\n");
 }

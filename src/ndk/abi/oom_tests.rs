@@ -24,8 +24,8 @@ use kernel::{
 };
 
 use super::{
-    address_length,
-    listener::connect_user,
+    connection::connect_user,
+    entry::address_length,
     Callback, //
 };
 use crate::{
@@ -115,7 +115,7 @@ unsafe fn was_notified<'a>(context: *mut c_void) -> &'a Told {
 
 /// # Safety
 ///
-/// By the contract.
+/// The arguments are those that the call was given, or as the header says.
 unsafe extern "C" fn created(
     context: *mut c_void,
     status: i32,
@@ -127,7 +127,7 @@ unsafe extern "C" fn created(
 
 /// # Safety
 ///
-/// By the contract.
+/// The arguments are those that the call was given, or as the header says.
 unsafe extern "C" fn ended(context: *mut c_void, status: i32) {
     // SAFETY: The contract of this file.
     unsafe { was_notified(context) }.notify(status, ptr::null_mut());
@@ -135,7 +135,7 @@ unsafe extern "C" fn ended(context: *mut c_void, status: i32) {
 
 /// # Safety
 ///
-/// By the contract.
+/// The arguments are those that the call was given, or as the header says.
 unsafe extern "C" fn gone(context: *mut c_void) {
     // SAFETY: The contract of this file.
     unsafe { was_notified(context) }.notify(NtStatus::SUCCESS.raw(), ptr::null_mut());
@@ -143,7 +143,7 @@ unsafe extern "C" fn gone(context: *mut c_void) {
 
 /// # Safety
 ///
-/// By the contract.
+/// The arguments are those that the call was given, or as the header says.
 unsafe extern "C" fn asked(context: *mut c_void, connector: *mut bindings::ndk_connector) {
     // SAFETY: The contract of this file.
     unsafe { was_notified(context) }.notify(NtStatus::SUCCESS.raw(), connector.cast());
@@ -151,17 +151,17 @@ unsafe extern "C" fn asked(context: *mut c_void, connector: *mut bindings::ndk_c
 
 /// # Safety
 ///
-/// By the contract.
+/// The arguments are those that the call was given, or as the header says.
 unsafe extern "C" fn notified(_context: *mut c_void, _status: i32) {}
 
 /// # Safety
 ///
-/// By the contract.
+/// The arguments are those that the call was given, or as the header says.
 unsafe extern "C" fn disconnected(_context: *mut c_void) {}
 
 /// # Safety
 ///
-/// By the contract.
+/// The arguments are those that the call was given, or as the header says.
 unsafe extern "C" fn disconnected_ex(_context: *mut c_void, _reason: u32) {}
 
 /// Calls an entry of the table of an object.

@@ -2,21 +2,16 @@
 
 //! Tables of completion queues, shared receive queues and queue pairs.
 
-use core::ffi::c_void;
-
-use kernel::prelude::*;
+use core::{
+    ffi::c_void,
+    ptr, //
+};
 
 use super::{
     close,
     get,
-    query_extension,
-    raw,
-    raw_result,
-    request_done,
     sges,
-    slice,
-    Face,
-    NO_OBJECT, //
+    slice, //
 };
 use crate::{
     bindings,
@@ -35,7 +30,8 @@ use crate::{
         },
         qp::{
             Qp,
-            Registration, //
+            Registration,
+            Request, //
         },
         srq::Srq,
         status::NtStatus, //
@@ -43,63 +39,12 @@ use crate::{
     sys::mdl::Pages, //
 };
 
-static CQ: bindings::ndk_cq_dispatch = bindings::ndk_cq_dispatch {
-    close: Some(close::<Cq>),
-    query_extension: Some(query_extension),
-    resize_cq: Some(resize_cq),
-    arm_cq: Some(arm_cq),
-    get_cq_results: Some(get_cq_results),
-    control_cq_interrupt_moderation: Some(control_cq_interrupt_moderation),
-    get_cq_results_ex: Some(get_cq_results_ex),
-};
-
-// SAFETY: The table of completion queues.
-unsafe impl Face for Cq {
-    const TYPE: u32 = bindings::NDK_OBJECT_TYPE_CQ;
-    const DISPATCH: *const c_void = (&raw const CQ).cast();
-}
-
-/// # Safety
-///
-/// By the contract.
-unsafe extern "C" fn resize_cq(
-    cq: *mut bindings::ndk_cq,
-    depth: u32,
-    completion: bindings::ndk_fn_request_completion,
-    context: *mut c_void,
-) -> i32 {
-    // SAFETY: By the contract.
-    let cq = unsafe { get::<Cq, _>(cq) };
-    raw(cq
-        .ok_or(NO_OBJECT)
-        .and_then(|cq| cq.resize(depth, request_done(completion, context)?)))
-}
-
-/// # Safety
-///
-/// By the contract.
-unsafe extern "C" fn arm_cq(cq: *mut bindings::ndk_cq, kind: u32) {
-    // SAFETY: By the contract.
-    if let Some(cq) = unsafe { get::<Cq, _>(cq) } {
-        cq.arm(kind);
-    }
-}
-
 /// Takes results out into an array.
 ///
 /// # Safety
 ///
-/// By the contract, and `results` has room for `most`.
-unsafe fn take<R>(
-    cq: *mut bindings::ndk_cq,
-    results: *mut R,
-    most: u32,
-    make: impl Fn(&ResultEx) -> R,
-) -> u32 {
-    // SAFETY: By the contract.
-    let Some(cq) = (unsafe { get::<Cq, _>(cq) }) else {
-        return 0;
-    };
+/// `results` is null or has room for `most`.
+unsafe fn take<R>(cq: &Cq, results: *mut R, most: u32, make: impl Fn(&ResultEx) -> R) -> u32 {
     if results.is_null() {
         return 0;
     }
@@ -111,36 +56,30 @@ unsafe fn take<R>(
     })
 }
 
-/// # Safety
-///
-/// By the contract.
-unsafe extern "C" fn get_cq_results(
-    cq: *mut bindings::ndk_cq,
-    results: *mut bindings::ndk_result,
-    most: u32,
-) -> u32 {
-    // SAFETY: By the contract.
-    unsafe {
-        take(cq, results, most, |result| bindings::ndk_result {
+face! {
+    Cq: ndk_cq, ndk_cq_dispatch, NDK_OBJECT_TYPE_CQ, [close: close::<Cq>]
+
+    request resize_cq(cq, depth: u32; done) {
+        cq.resize(depth, done()?)
+    }
+
+    call arm_cq(cq, kind: u32) {
+        cq.arm(kind);
+    }
+
+    call get_cq_results(cq, results: *mut bindings::ndk_result, most: u32) -> u32 {
+        let make = |result: &ResultEx| bindings::ndk_result {
             status: result.status.raw(),
             bytes_transferred: result.bytes,
             qp_context: result.qp_context as *mut c_void,
             request_context: result.request_context as *mut c_void,
-        })
+        };
+        // SAFETY: `results` is null or has room for `most`.
+        unsafe { take(cq, results, most, make) }
     }
-}
 
-/// # Safety
-///
-/// By the contract.
-unsafe extern "C" fn get_cq_results_ex(
-    cq: *mut bindings::ndk_cq,
-    results: *mut bindings::ndk_result_ex,
-    most: u32,
-) -> u32 {
-    // SAFETY: By the contract.
-    unsafe {
-        take(cq, results, most, |result| bindings::ndk_result_ex {
+    call get_cq_results_ex(cq, results: *mut bindings::ndk_result_ex, most: u32) -> u32 {
+        let make = |result: &ResultEx| bindings::ndk_result_ex {
             status: result.status.raw(),
             bytes_transferred: result.bytes,
             qp_context: result.qp_context as *mut c_void,
@@ -148,310 +87,198 @@ unsafe extern "C" fn get_cq_results_ex(
             type_: result.operation,
             provider_error_code: 0,
             type_specific_completion_output: u64::from(result.output),
-        })
+        };
+        // SAFETY: `results` is null or has room for `most`.
+        unsafe { take(cq, results, most, make) }
+    }
+
+    call control_cq_interrupt_moderation(cq, interval_us: u32, count: u32) -> i32 {
+        cq.moderate(interval_us, count)
     }
 }
 
-/// # Safety
-///
-/// By the contract.
-unsafe extern "C" fn control_cq_interrupt_moderation(
-    cq: *mut bindings::ndk_cq,
-    interval_us: u32,
-    count: u32,
-) -> i32 {
-    // SAFETY: By the contract.
-    let cq = unsafe { get::<Cq, _>(cq) };
-    cq.map_or(NO_OBJECT, |cq| cq.moderate(interval_us, count))
-        .raw()
+face! {
+    Srq: ndk_srq, ndk_srq_dispatch, NDK_OBJECT_TYPE_SRQ, [close: close::<Srq>]
+
+    request modify_srq(srq, depth: u32, threshold: u32; done) {
+        srq.modify(depth, threshold, done()?)
+    }
+
+    call srq_receive(
+        srq,
+        context: *mut c_void,
+        sgl: *const bindings::ndk_sge,
+        count: u32
+    ) -> i32 {
+        // SAFETY: `sgl` has `count` elements, whose memory stays until the receive has completed.
+        let list = unsafe { sges(slice(sgl, count)?) };
+        srq.receive(context.addr() as u64, list)
+    }
 }
 
-static SRQ: bindings::ndk_srq_dispatch = bindings::ndk_srq_dispatch {
-    close: Some(close::<Srq>),
-    query_extension: Some(query_extension),
-    modify_srq: Some(modify_srq),
-    srq_receive: Some(srq_receive),
-};
-
-// SAFETY: The table of shared receive queues.
-unsafe impl Face for Srq {
-    const TYPE: u32 = bindings::NDK_OBJECT_TYPE_SRQ;
-    const DISPATCH: *const c_void = (&raw const SRQ).cast();
-}
-
+/// Posts to a queue pair; what is no list is refused as a request is.
+///
 /// # Safety
 ///
-/// By the contract.
-unsafe extern "C" fn modify_srq(
-    srq: *mut bindings::ndk_srq,
-    depth: u32,
-    threshold: u32,
-    completion: bindings::ndk_fn_request_completion,
+/// `sgl` is null or has `count` elements, which stay during the call; memory named by the
+/// privileged token stays until the request has completed.
+unsafe fn post(
+    qp: &Qp,
     context: *mut c_void,
-) -> i32 {
-    // SAFETY: By the contract.
-    let srq = unsafe { get::<Srq, _>(srq) };
-    raw(srq
-        .ok_or(NO_OBJECT)
-        .and_then(|srq| srq.modify(depth, threshold, request_done(completion, context)?)))
-}
-
-/// # Safety
-///
-/// By the contract.
-unsafe extern "C" fn srq_receive(
-    srq: *mut bindings::ndk_srq,
-    context: *mut c_void,
-    sgl: *const bindings::ndk_sge,
-    count: u32,
-) -> i32 {
-    // SAFETY: By the contract.
-    let (srq, list) = unsafe { (get::<Srq, _>(srq), sges(sgl, count)) };
-    raw_result(
-        srq.ok_or(NO_OBJECT)
-            .and_then(|srq| srq.receive(context.addr() as u64, list?)),
-    )
-}
-
-static QP: bindings::ndk_qp_dispatch = bindings::ndk_qp_dispatch {
-    close: Some(close::<Qp>),
-    query_extension: Some(query_extension),
-    flush: Some(flush),
-    send: Some(send),
-    receive: Some(receive),
-    bind: Some(bind),
-    fast_register: Some(fast_register),
-    invalidate: Some(invalidate),
-    read: Some(read),
-    write: Some(write),
-    send_and_invalidate: Some(send_and_invalidate),
-};
-
-// SAFETY: The table of queue pairs.
-unsafe impl Face for Qp {
-    const TYPE: u32 = bindings::NDK_OBJECT_TYPE_QP;
-    const DISPATCH: *const c_void = (&raw const QP).cast();
-}
-
-/// Posts to a queue pair; a list that is none is refused as a request is.
-///
-/// # Safety
-///
-/// By the contract.
-unsafe fn post<L>(
-    qp: *mut bindings::ndk_qp,
-    list: Result<L, NtStatus>,
-    post: impl FnOnce(&Qp, L) -> Result<(), NtStatus>,
-) -> i32 {
-    // SAFETY: By the contract.
-    let Some(qp) = (unsafe { get::<Qp, _>(qp) }) else {
-        return NO_OBJECT.raw();
+    request: Request<'_>,
+    (sgl, count): (*const bindings::ndk_sge, u32),
+    flags: u32,
+) -> Result<(), NtStatus> {
+    // SAFETY: As required of the caller.
+    let (request, list) = match unsafe { slice(sgl, count) } {
+        Ok(list) => (request, list),
+        Err(_) => (Request::Invalid, &[][..]),
     };
-    raw_result(match list {
-        Ok(list) => post(qp, list),
-        Err(status) => qp.refuse(status),
-    })
+    // SAFETY: As required of the caller.
+    let list = unsafe { sges(list) };
+    qp.post(context.addr() as u64, request, list, flags)
 }
 
-/// # Safety
-///
-/// By the contract.
-unsafe extern "C" fn flush(qp: *mut bindings::ndk_qp) {
-    // SAFETY: By the contract.
-    if let Some(qp) = unsafe { get::<Qp, _>(qp) } {
+/// Posts a request that has no list.
+fn post_alone(
+    qp: &Qp,
+    context: *mut c_void,
+    request: Option<Request<'_>>,
+    flags: u32,
+) -> Result<(), NtStatus> {
+    let request = request.unwrap_or(Request::Invalid);
+    // SAFETY: There are no elements.
+    unsafe { post(qp, context, request, (ptr::null(), 0), flags) }
+}
+
+face! {
+    Qp: ndk_qp, ndk_qp_dispatch, NDK_OBJECT_TYPE_QP, [close: close::<Qp>]
+
+    call flush(qp) {
         qp.flush();
     }
-}
 
-/// # Safety
-///
-/// By the contract.
-unsafe extern "C" fn send(
-    qp: *mut bindings::ndk_qp,
-    context: *mut c_void,
-    sgl: *const bindings::ndk_sge,
-    count: u32,
-    flags: u32,
-) -> i32 {
-    let context = context.addr() as u64;
-    // SAFETY: By the contract.
-    unsafe {
-        post(qp, sges(sgl, count), |qp, list| {
-            qp.send(context, list, flags)
-        })
+    call send(
+        qp,
+        context: *mut c_void,
+        sgl: *const bindings::ndk_sge,
+        count: u32,
+        flags: u32
+    ) -> i32 {
+        // SAFETY: `sgl` has `count` elements, whose memory stays until the end of the request.
+        unsafe { post(qp, context, Request::Send, (sgl, count), flags) }
     }
-}
 
-/// # Safety
-///
-/// By the contract.
-unsafe extern "C" fn send_and_invalidate(
-    qp: *mut bindings::ndk_qp,
-    context: *mut c_void,
-    sgl: *const bindings::ndk_sge,
-    count: u32,
-    flags: u32,
-    remote_token: u32,
-) -> i32 {
-    let context = context.addr() as u64;
-    let token = Token::from_raw(remote_token);
-    // SAFETY: By the contract.
-    unsafe {
-        post(qp, sges(sgl, count), |qp, list| {
-            qp.send_and_invalidate(context, list, flags, token)
-        })
+    call send_and_invalidate(
+        qp,
+        context: *mut c_void,
+        sgl: *const bindings::ndk_sge,
+        count: u32,
+        flags: u32,
+        remote_token: u32
+    ) -> i32 {
+        let request = Request::SendAndInvalidate(Token::from_raw(remote_token));
+        // SAFETY: As for `send`.
+        unsafe { post(qp, context, request, (sgl, count), flags) }
     }
-}
 
-/// # Safety
-///
-/// By the contract.
-unsafe extern "C" fn receive(
-    qp: *mut bindings::ndk_qp,
-    context: *mut c_void,
-    sgl: *const bindings::ndk_sge,
-    count: u32,
-) -> i32 {
-    // SAFETY: By the contract.
-    let (qp, list) = unsafe { (get::<Qp, _>(qp), sges(sgl, count)) };
-    raw_result(
-        qp.ok_or(NO_OBJECT)
-            .and_then(|qp| qp.receive(context.addr() as u64, list?)),
-    )
-}
-
-const fn remote(addr: u64, token: u32) -> Remote {
-    Remote {
-        addr,
-        token: Token::from_raw(token),
+    call receive(
+        qp,
+        context: *mut c_void,
+        sgl: *const bindings::ndk_sge,
+        count: u32
+    ) -> i32 {
+        // SAFETY: `sgl` has `count` elements, whose memory stays until the receive has completed.
+        let list = unsafe { sges(slice(sgl, count)?) };
+        qp.receive(context.addr() as u64, list)
     }
-}
 
-/// # Safety
-///
-/// By the contract.
-unsafe extern "C" fn read(
-    qp: *mut bindings::ndk_qp,
-    context: *mut c_void,
-    sgl: *const bindings::ndk_sge,
-    count: u32,
-    remote_address: u64,
-    remote_token: u32,
-    flags: u32,
-) -> i32 {
-    let context = context.addr() as u64;
-    let from = remote(remote_address, remote_token);
-    // SAFETY: By the contract.
-    unsafe {
-        post(qp, sges(sgl, count), |qp, list| {
-            qp.read(context, list, from, flags)
-        })
+    call read(
+        qp,
+        context: *mut c_void,
+        sgl: *const bindings::ndk_sge,
+        count: u32,
+        remote_address: u64,
+        remote_token: u32,
+        flags: u32
+    ) -> i32 {
+        let token = Token::from_raw(remote_token);
+        let request = Request::Read(Remote { addr: remote_address, token });
+        // SAFETY: As for `send`.
+        unsafe { post(qp, context, request, (sgl, count), flags) }
     }
-}
 
-/// # Safety
-///
-/// By the contract.
-unsafe extern "C" fn write(
-    qp: *mut bindings::ndk_qp,
-    context: *mut c_void,
-    sgl: *const bindings::ndk_sge,
-    count: u32,
-    remote_address: u64,
-    remote_token: u32,
-    flags: u32,
-) -> i32 {
-    let context = context.addr() as u64;
-    let to = remote(remote_address, remote_token);
-    // SAFETY: By the contract.
-    unsafe {
-        post(qp, sges(sgl, count), |qp, list| {
-            qp.write(context, list, to, flags)
-        })
+    call write(
+        qp,
+        context: *mut c_void,
+        sgl: *const bindings::ndk_sge,
+        count: u32,
+        remote_address: u64,
+        remote_token: u32,
+        flags: u32
+    ) -> i32 {
+        let token = Token::from_raw(remote_token);
+        let request = Request::Write(Remote { addr: remote_address, token });
+        // SAFETY: As for `send`.
+        unsafe { post(qp, context, request, (sgl, count), flags) }
     }
-}
 
-/// # Safety
-///
-/// By the contract.
-unsafe extern "C" fn fast_register(
-    qp: *mut bindings::ndk_qp,
-    context: *mut c_void,
-    mr: *mut bindings::ndk_mr,
-    page_count: u32,
-    pages: *const u64,
-    offset: u32,
-    len: u64,
-    base: u64,
-    flags: u32,
-) -> i32 {
-    // SAFETY: By the contract.
-    let (mr, pages) = unsafe { (get::<Mr, _>(mr), slice(pages, page_count)) };
-    let named = mr.ok_or(NO_OBJECT).and_then(|mr| Ok((mr, pages?)));
-    // SAFETY: By the contract.
-    unsafe {
-        post(qp, named, |qp, (mr, pages)| {
-            let what = Registration {
-                // SAFETY: By the contract the pages stay until the registration has ended.
-                pages: Pages::new(pages),
-                offset,
-                len,
-                base,
-            };
-            qp.fast_register(context.addr() as u64, mr, &what, flags)
-        })
+    call fast_register(
+        qp,
+        context: *mut c_void,
+        mr: *mut bindings::ndk_mr,
+        page_count: u32,
+        pages: *const u64,
+        offset: u32,
+        len: u64,
+        base: u64,
+        flags: u32
+    ) -> i32 {
+        // SAFETY: `mr` is null or a region of the consumer's, `pages` has `page_count` elements.
+        let (mr, pages) = unsafe { (get::<Mr>(mr), slice(pages, page_count)) };
+        let what = pages.ok().map(|pages| {
+            // SAFETY: The consumer keeps the pages until the registration has ended.
+            let pages = unsafe { Pages::new(pages) };
+            Registration { pages, offset, len, base }
+        });
+        let request = mr.zip(what.as_ref()).map(|(mr, what)| Request::Register(mr, what));
+        post_alone(qp, context, request, flags)
     }
-}
 
-/// # Safety
-///
-/// By the contract.
-unsafe extern "C" fn bind(
-    qp: *mut bindings::ndk_qp,
-    context: *mut c_void,
-    mr: *mut bindings::ndk_mr,
-    mw: *mut bindings::ndk_mw,
-    addr: *const c_void,
-    len: u64,
-    flags: u32,
-) -> i32 {
-    // SAFETY: By the contract.
-    let (mr, mw) = unsafe { (get::<Mr, _>(mr), get::<Mw, _>(mw)) };
-    let named = mr.zip(mw).ok_or(NO_OBJECT);
-    // CAST: 64-bit addresses.
-    let range = (addr.addr() as u64, len);
-    // SAFETY: By the contract.
-    unsafe {
-        post(qp, named, |qp, (mr, mw)| {
-            qp.bind(context.addr() as u64, mr, mw, range, flags)
-        })
+    call bind(
+        qp,
+        context: *mut c_void,
+        mr: *mut bindings::ndk_mr,
+        mw: *mut bindings::ndk_mw,
+        addr: *const c_void,
+        len: u64,
+        flags: u32
+    ) -> i32 {
+        // SAFETY: Each is null or an object of the consumer's.
+        let (mr, mw) = unsafe { (get::<Mr>(mr), get::<Mw>(mw)) };
+        // CAST: 64-bit addresses.
+        let range = (addr.addr() as u64, len);
+        let request = mr.zip(mw).map(|(mr, mw)| Request::Bind(mr, mw, range));
+        post_alone(qp, context, request, flags)
     }
-}
 
-/// # Safety
-///
-/// By the contract.
-unsafe extern "C" fn invalidate(
-    qp: *mut bindings::ndk_qp,
-    context: *mut c_void,
-    mr_or_mw: *mut bindings::ndk_object_header,
-    flags: u32,
-) -> i32 {
-    let context = context.addr() as u64;
-    // SAFETY: By the contract it is the header of an object, or null.
-    let kind = unsafe { mr_or_mw.as_ref() }.map(|header| header.object_type);
-    // SAFETY: By the contract, and the object is of the type that its header tells.
-    unsafe {
-        post(qp, Ok(()), |qp, ()| match kind {
-            Some(bindings::NDK_OBJECT_TYPE_MR) => match get::<Mr, _>(mr_or_mw) {
-                Some(mr) => qp.invalidate_mr(context, mr, flags),
-                None => qp.invalidate_other(context, flags),
-            },
-            Some(bindings::NDK_OBJECT_TYPE_MW) => match get::<Mw, _>(mr_or_mw) {
-                Some(mw) => qp.invalidate_mw(context, mw, flags),
-                None => qp.invalidate_other(context, flags),
-            },
-            Some(_) | None => qp.invalidate_other(context, flags),
-        })
+    call invalidate(
+        qp,
+        context: *mut c_void,
+        mr_or_mw: *mut bindings::ndk_object_header,
+        flags: u32
+    ) -> i32 {
+        // SAFETY: The header of an object of the consumer's, or null.
+        let kind = unsafe { mr_or_mw.as_ref() }.map(|header| header.object_type);
+        let request = match kind {
+            // SAFETY: The header says that it is a region.
+            Some(bindings::NDK_OBJECT_TYPE_MR) => unsafe { get::<Mr>(mr_or_mw.cast()) }
+                .map(|mr| Request::InvalidateMr(mr)),
+            // SAFETY: The header says that it is a window.
+            Some(bindings::NDK_OBJECT_TYPE_MW) => unsafe { get::<Mw>(mr_or_mw.cast()) }
+                .map(|mw| Request::InvalidateMw(mw)),
+            Some(_) | None => None,
+        };
+        post_alone(qp, context, request, flags)
     }
 }

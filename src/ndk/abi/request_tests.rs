@@ -24,7 +24,7 @@ struct Lent<T: Face>(*mut Handle<T>);
 impl<T: Face> Lent<T> {
     fn new(entity: &Ref<T>) -> Result<Self> {
         let blank = Blank::<T>::new().map_err(|_| ENOMEM)?;
-        Ok(Self(blank.fill(entity.clone())))
+        Ok(Self(blank.fill(entity.clone()).cast()))
     }
 
     fn header(&self) -> *mut bindings::ndk_object_header {
@@ -61,7 +61,7 @@ pub(crate) fn send_nothing(qp: &Ref<Qp>, context: u64, list: List) -> Result<i32
         List::There => &raw const sge,
     };
     let context = ptr::without_provenance_mut(context as usize);
-    // SAFETY: By the contract.
+    // SAFETY: The queue pair is lent, and the list is empty.
     Ok(unsafe { send(qp.0.cast(), context, list, 0, 0) })
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn send_and_invalidate(qp: &Ref<Qp>, context: u64, token: Token) -> R
     let qp = Lent::new(qp)?;
     let send = table(&qp).send_and_invalidate.ok_or(EINVAL)?;
     let context = ptr::without_provenance_mut(context as usize);
-    // SAFETY: By the contract.
+    // SAFETY: The queue pair is lent, and the list is empty.
     Ok(unsafe { send(qp.0.cast(), context, ptr::null(), 0, 0, token.raw()) })
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn invalidate(qp: &Ref<Qp>, context: u64, what: &Named<'_>, flags: u3
     let qp = Lent::new(qp)?;
     let entry = table(&qp).invalidate.ok_or(EINVAL)?;
     let context = ptr::without_provenance_mut(context as usize);
-    // SAFETY: By the contract; each object outlives the call.
+    // SAFETY: The queue pair is lent; each object outlives the call.
     let call = |header| unsafe { entry(qp.0.cast(), context, header, flags) };
     Ok(match what {
         Named::Nothing => call(ptr::null_mut()),
@@ -105,7 +105,7 @@ pub(crate) fn plain_result(cq: &Ref<Cq>) -> Result<Option<(i32, u32, usize, usiz
     let table = unsafe { &*(*cq.0).dispatch.cast::<bindings::ndk_cq_dispatch>() };
     let results = table.get_cq_results.ok_or(EINVAL)?;
     let mut result = bindings::ndk_result::default();
-    // SAFETY: By the contract; there is room for one.
+    // SAFETY: The queue is lent; there is room for one.
     let found = unsafe { results(cq.0.cast(), &raw mut result, 1) };
     Ok((found == 1).then(|| {
         (

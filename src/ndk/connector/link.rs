@@ -49,15 +49,10 @@ use crate::{
     }, //
 };
 
-/// Of no connection.
-const NO_LIMITS: ReadLimits = ReadLimits {
-    inbound: 0,
-    outbound: 0,
-};
-
 /// Where a connection is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Stage {
+    #[default]
     Idle,
     Connecting,
     /// The peer has accepted; this side has the last word.
@@ -80,16 +75,12 @@ pub(super) struct Request {
     pub(super) hold: ObjectUse,
 }
 
+#[derive(Default)]
 pub(super) struct State {
     pub(super) stage: Stage,
-    pub(super) qp: Option<(Ref<Qp>, ObjectUse)>,
-    pub(super) offer: Option<Arc<ConnectRequest>>,
+    pub(super) attempt: Attempt,
     pub(super) request: Option<Request>,
-    /// Who will be notified of the peer's disconnect.
-    pub(super) user: Option<DisconnectUser>,
-    /// The connection is up: the engine will say that it is gone.
-    pub(super) link: Option<ObjectUse>,
-    /// It has said so.
+    /// The engine has said that the connection is gone.
     pub(super) lost: bool,
     /// To be notified.
     pub(super) ended: Option<(Request, NtStatus)>,
@@ -100,33 +91,29 @@ pub(super) struct State {
     pub(super) refused: bool,
     pub(super) local: Option<SocketAddr>,
     pub(super) remote: Option<SocketAddr>,
+}
+
+/// What an attempt to connect holds; it is dropped without the lock.
+#[derive(Default)]
+pub(super) struct Attempt {
+    pub(super) qp: Option<(Ref<Qp>, ObjectUse)>,
+    pub(super) offer: Option<Arc<ConnectRequest>>,
+    /// Who will be notified of the peer's disconnect.
+    pub(super) user: Option<DisconnectUser>,
+    /// The connection is up: the engine will say that it is gone.
+    pub(super) link: Option<ObjectUse>,
     /// What keeps the address busy until the connector is closed.
     pub(super) route: Option<Route>,
     pub(super) shared: Option<ObjectUse>,
 }
 
-impl State {
-    pub(super) const fn new(stage: Stage) -> Self {
-        Self {
-            stage,
-            qp: None,
-            offer: None,
-            request: None,
-            user: None,
-            link: None,
-            lost: false,
-            ended: None,
-            gone: None,
-            limits: NO_LIMITS,
-            private_data: KVec::new(),
-            refused: false,
-            local: None,
-            remote: None,
-            route: None,
-            shared: None,
-        }
+impl Attempt {
+    pub(super) fn qp(&self) -> Option<Ref<Qp>> {
+        self.qp.as_ref().map(|(qp, _)| qp.clone())
     }
+}
 
+impl State {
     /// Returns true if the peer has said anything.
     pub(super) fn has_heard(&self) -> bool {
         match self.stage {
@@ -142,33 +129,19 @@ impl State {
             self.ended = Some((request, status));
         }
     }
-}
 
-/// What is left of an attempt, to be dropped without the lock.
-pub(super) struct Released {
-    _qp: Option<(Ref<Qp>, ObjectUse)>,
-    _offer: Option<Arc<ConnectRequest>>,
-    _user: Option<DisconnectUser>,
-    _link: Option<ObjectUse>,
-    _route: Option<Route>,
-    _shared: Option<ObjectUse>,
-}
+    /// What keeps the close waiting until the engine has said that the connection is gone.
+    pub(super) fn hold_link(&mut self) {
+        self.attempt.link = self.request.as_ref().map(|r| r.hold.again());
+    }
 
-impl State {
     /// The attempt has failed: the connector may try again, unless it is over.
-    pub(super) fn give_up(&mut self, next: Stage) -> Released {
+    pub(super) fn give_up(&mut self, next: Stage) -> Attempt {
         if self.stage != Stage::Over {
             self.stage = next;
         }
         self.lost = false;
-        Released {
-            _qp: self.qp.take(),
-            _offer: self.offer.take(),
-            _user: self.user.take(),
-            _link: self.link.take(),
-            _route: self.route.take(),
-            _shared: self.shared.take(),
-        }
+        core::mem::take(&mut self.attempt)
     }
 }
 
@@ -235,11 +208,12 @@ impl Core {
         self.tell_later();
     }
 
-    /// This side's confirmation was taken: the connection is up, if it still is.
-    pub(super) fn up(self: &Arc<Self>) {
+    /// The connection is up, if `still_wanted` says so.
+    pub(super) fn up(self: &Arc<Self>, still_wanted: impl FnOnce(&mut State) -> bool) {
         let mut state = self.state.lock();
-        if state.link.is_none() || state.stage != Stage::Completing {
-            let qp = state.qp.as_ref().map(|(qp, _)| qp.clone());
+        let qp = state.attempt.qp();
+        if !still_wanted(&mut state) {
+            // Closed meanwhile.
             drop(state);
             if let Some(qp) = qp {
                 qp.engine().fail();
@@ -247,8 +221,8 @@ impl Core {
             return self.fail(NtStatus::CONNECTION_ABORTED, Stage::Over);
         }
         state.stage = Stage::Connected;
-        let offer = state.offer.take();
-        if let Some((qp, _)) = &state.qp {
+        let offer = state.attempt.offer.take();
+        if let Some(qp) = qp {
             qp.set_live(true);
         }
         state.end_request(NtStatus::SUCCESS);
@@ -268,7 +242,7 @@ impl Side {
         let is_told = copy.extend_from_slice(private_data, GFP_ATOMIC).is_ok();
         self.0.fail_with(status, Stage::Idle, |state| {
             state.refused = is_told && !copy.is_empty();
-            state.limits = NO_LIMITS;
+            state.limits = ReadLimits::default();
             state.private_data = copy;
         });
     }
@@ -278,10 +252,10 @@ impl Side {
         copy.extend_from_slice(private_data, GFP_ATOMIC)?;
         let core = &self.0;
         let mut state = core.state.lock();
-        let offer = state.offer.clone();
+        let offer = state.attempt.offer.clone();
         if state.stage != Stage::Connecting {
             // Closed meanwhile; who closed it could not take back what was not there yet.
-            let qp = state.qp.as_ref().map(|(qp, _)| qp.clone());
+            let qp = state.attempt.qp();
             drop(state);
             if let (Some(offer), Some(qp)) = (offer, qp) {
                 take_back(&offer, Some(&qp));
@@ -293,7 +267,7 @@ impl Side {
         state.limits = limits;
         state.private_data = copy;
         if offer.is_some_and(|o| o.is_connected()) {
-            state.link = state.request.as_ref().map(|r| r.hold.again());
+            state.hold_link();
         }
         state.end_request(NtStatus::SUCCESS);
         drop(state);
@@ -318,28 +292,14 @@ impl ConnectionEvents for Side {
     }
 
     fn established(&self, limits: ReadLimits) {
-        let core = &self.0;
-        let mut state = core.state.lock();
-        let qp = state.qp.as_ref().map(|(qp, _)| qp.clone());
-        if state.stage != Stage::Accepting {
-            // Closed meanwhile.
-            drop(state);
-            if let Some(qp) = qp {
-                qp.engine().fail();
+        self.0.up(|state| {
+            let wanted = state.stage == Stage::Accepting;
+            if wanted {
+                state.limits = limits;
+                state.hold_link();
             }
-            return core.fail(NtStatus::CONNECTION_ABORTED, Stage::Over);
-        }
-        state.stage = Stage::Connected;
-        state.limits = limits;
-        state.link = state.request.as_ref().map(|r| r.hold.again());
-        let offer = state.offer.take();
-        if let Some(qp) = qp {
-            qp.set_live(true);
-        }
-        state.end_request(NtStatus::SUCCESS);
-        drop(state);
-        drop(offer);
-        core.tell_later();
+            wanted
+        });
     }
 
     fn not_established(&self, status: Status) {
@@ -349,9 +309,9 @@ impl ConnectionEvents for Side {
     fn closed(&self, by_peer: bool) -> Result {
         let core = &self.0;
         let mut state = core.state.lock();
-        let mut link = state.link.take();
+        let mut link = state.attempt.link.take();
         state.lost = true;
-        let qp = state.qp.as_ref().map(|(qp, _)| qp.clone());
+        let qp = state.attempt.qp();
         if let Some(qp) = &qp {
             qp.set_live(false);
         }
@@ -359,7 +319,7 @@ impl ConnectionEvents for Side {
         match stage {
             Stage::Connected if by_peer => {
                 state.stage = Stage::Left;
-                state.gone = match (state.user.take(), link.take()) {
+                state.gone = match (state.attempt.user.take(), link.take()) {
                     (Some(user), Some(hold)) => Some((user, hold)),
                     (_, hold) => {
                         link = hold;

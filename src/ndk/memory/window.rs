@@ -9,12 +9,9 @@ use kernel::{
     new_spinlock_irq,
     prelude::*,
     sync::{
-        atomic::{
-            ordering::{
-                Full,
-                Relaxed, //
-            },
-            AtomicFlag, //
+        atomic::ordering::{
+            Full,
+            Relaxed, //
         },
         Arc,
         SpinLockIrq, //
@@ -82,9 +79,8 @@ impl Drop for Binding {
 /// A window.
 pub(crate) struct Mw {
     domain: Arc<Domain>,
-    bindings_: Arc<Ties>,
+    ties: Arc<Ties>,
     own: Token,
-    ended: AtomicFlag,
 }
 
 /// What a window is, or may be, bound to; the oldest first.
@@ -97,20 +93,20 @@ struct Ties {
 struct TieList {
     /// The key of the bind that was posted last.
     key: u8,
-    bindings_: KVec<(u8, Binding)>,
+    ties: KVec<(u8, Binding)>,
 }
 
 impl WindowOwner for Ties {
     fn unbound(&self, key: u8, bound_again: bool) {
         loop {
             let mut list = self.list.lock();
-            let last = list.bindings_.iter().position(|(k, _)| *k == key);
+            let last = list.ties.iter().position(|(k, _)| *k == key);
             // Those before the one that is bound now are over, and it itself if it is not.
             let over = last.map_or(0, |at| at + usize::from(!bound_again));
             if over == 0 {
                 return;
             }
-            let gone = list.bindings_.remove(0);
+            let gone = list.ties.remove(0);
             drop(list);
             drop(gone);
         }
@@ -118,8 +114,8 @@ impl WindowOwner for Ties {
 
     fn not_bound(&self, key: u8) {
         let mut list = self.list.lock();
-        let at = list.bindings_.iter().position(|(k, _)| *k == key);
-        let gone = at.and_then(|at| list.bindings_.remove(at).ok());
+        let at = list.ties.iter().position(|(k, _)| *k == key);
+        let gone = at.and_then(|at| list.ties.remove(at).ok());
         drop(list);
         drop(gone);
     }
@@ -131,25 +127,15 @@ impl ObjectType for Mw {
     }
 
     fn end(&self) {
-        if self.ended.xchg(true, Relaxed) {
-            return;
-        }
         self.domain.device().regions().remove(self.own.index());
-        for (_, tie) in &mut self.bindings_.list.lock().bindings_ {
+        for (_, tie) in &mut self.ties.list.lock().ties {
             tie.unbind();
         }
     }
 
     fn let_go(&self) {
-        let bindings_ = core::mem::take(&mut self.bindings_.list.lock().bindings_);
-        drop(bindings_);
-    }
-}
-
-impl Drop for Mw {
-    fn drop(&mut self) {
-        // One that never became an object; every other has ended.
-        self.end();
+        let ties = core::mem::take(&mut self.ties.list.lock().ties);
+        drop(ties);
     }
 }
 
@@ -158,26 +144,21 @@ impl Mw {
     pub(in crate::ndk) fn new(domain: Arc<Domain>) -> Result<Self> {
         let list = TieList {
             key: 0,
-            bindings_: KVec::new(),
+            ties: KVec::new(),
         };
-        let bindings_ = Arc::pin_init(
+        let ties = Arc::pin_init(
             pin_init!(Ties { list <- new_spinlock_irq!(list) }),
             GFP_KERNEL,
         )?;
         let regions = domain.device().regions();
-        let own = regions.add_window(domain.id(), Some(bindings_.clone()))?;
-        bindings_.list.lock().key = own.key();
-        Ok(Self {
-            domain,
-            bindings_,
-            own,
-            ended: AtomicFlag::new(false),
-        })
+        let own = regions.add_window(domain.id(), Some(ties.clone()))?;
+        ties.list.lock().key = own.key();
+        Ok(Self { domain, ties, own })
     }
 
     /// The token for the peer of the queue pair that the window is bound to.
     pub(crate) fn remote_token(&self) -> Token {
-        let key = self.bindings_.list.lock().key;
+        let key = self.ties.list.lock().key;
         Token::new(self.own.index(), key).unwrap_or(self.own)
     }
 
@@ -199,51 +180,43 @@ impl Mw {
         post: impl FnOnce(Token, Token) -> Result<(), NtStatus>,
     ) -> Result<(), NtStatus> {
         let same_domain = self.domain.id() == domain.id() && region.domain.id() == domain.id();
-        // Held until the tie is made: a region that is tied is not deregistered.
-        let state = region.state.lock();
-        let normal = match *state {
-            MrState::Normal(normal) if same_domain => normal,
-            _ => return Err(NtStatus::INVALID_PARAMETER),
+        let (region, tie) = {
+            // Held until the tie is made: a region that is tied is not deregistered.
+            let state = region.state.lock();
+            let normal = match *state {
+                MrState::Normal(normal) if same_domain => normal,
+                _ => return Err(NtStatus::INVALID_PARAMETER),
+            };
+            if offset_in(normal.base, normal.len, range.0, range.1).is_none() {
+                return Err(NtStatus::INVALID_PARAMETER);
+            }
+            if !rights.with(normal.rights).is_consistent() {
+                return Err(NtStatus::ACCESS_VIOLATION);
+            }
+            (normal.token, Binding::new(region))
         };
-        if offset_in(normal.base, normal.len, range.0, range.1).is_none() {
-            return Err(NtStatus::INVALID_PARAMETER);
-        }
-        if !rights.with(normal.rights).is_consistent() {
-            return Err(NtStatus::ACCESS_VIOLATION);
-        }
-        let tie = Binding::new(region);
-        drop(state);
-        self.bind_tied(tie, normal.token, post)
-    }
-
-    fn bind_tied(
-        &self,
-        tie: Binding,
-        region: Token,
-        post: impl FnOnce(Token, Token) -> Result<(), NtStatus>,
-    ) -> Result<(), NtStatus> {
-        let mut list = self.bindings_.list.lock();
+        let mut list = self.ties.list.lock();
         let key = list.key.wrapping_add(1);
         // A key names one tie; there are as many as binds may wait for each other.
-        let is_taken = list.bindings_.iter().any(|(k, _)| *k == key);
-        if is_taken || list.bindings_.reserve(1, GFP_ATOMIC).is_err() {
+        let is_taken = list.ties.iter().any(|(k, _)| *k == key);
+        if is_taken || list.ties.reserve(1, GFP_ATOMIC).is_err() {
             drop(list);
             return Err(NtStatus::INSUFFICIENT_RESOURCES);
         }
         let window = Token::new(self.own.index(), key).ok_or(NtStatus::INTERNAL_ERROR)?;
         // Before it is posted: it may be over before `post` returns.
-        let _ = list.bindings_.push_within_capacity((key, tie));
+        let _ = list.ties.push_within_capacity((key, tie));
         let before = core::mem::replace(&mut list.key, key);
         // A post that finds the queue pair gone ends at once, and takes the lock for that.
         drop(list);
         let posted = post(window, region);
         if posted.is_err() {
-            let mut list = self.bindings_.list.lock();
+            let mut list = self.ties.list.lock();
             if list.key == key {
                 list.key = before;
             }
             drop(list);
-            self.bindings_.not_bound(key);
+            self.ties.not_bound(key);
         }
         posted
     }

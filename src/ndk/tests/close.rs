@@ -20,9 +20,9 @@ mod tests {
             connector::Source,
             life::ObjectType,
             memory::mr_flags,
-            pd::Created,
             srq::SrqSizes,
             status::{
+                Created,
                 NtStatus,
                 Progress, //
             },

@@ -118,7 +118,7 @@ mod tests {
         object.arm(notify::ANY);
         assert!(cq.close_and_wait()?);
         // What would call an open queue does not call one whose close is over.
-        object.break_down();
+        object.engine().break_down();
         object.arm(notify::ANY);
         site.settle();
         assert!(calls.get() == 0);

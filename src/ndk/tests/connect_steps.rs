@@ -52,8 +52,8 @@ use crate::{
             Connector,
             Source, //
         },
+        endpoint::Listener,
         life::Ref,
-        listener::Listener,
         qp::Qp,
         status::NtStatus, //
     }, //

@@ -23,10 +23,10 @@ mod tests {
                 Ref, //
             },
             memory::mr_flags,
-            pd::Created,
             qp::op_flags,
             srq::SrqSizes,
             status::{
+                Created,
                 NtStatus,
                 Progress, //
             },

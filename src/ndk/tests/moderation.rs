@@ -34,8 +34,8 @@ fn moderated(interval_us: u32, count: u32) -> Result<(TestHost, Caller)> {
     let site = TestHost::new()?;
     let queue = Caller::new(&site.adapter, DEPTH)?;
     match queue.cq.moderate(interval_us, count) {
-        NtStatus::SUCCESS => Ok((site, queue)),
-        _ => Err(EINVAL),
+        Ok(()) => Ok((site, queue)),
+        Err(_) => Err(EINVAL),
     }
 }
 
@@ -98,9 +98,9 @@ mod tests {
         let queue = Caller::new(&site.adapter, DEPTH)?;
         assert!(is_off(&queue, 0));
         for (count, calls) in [0, 1, 2, DEPTH, NONE].into_iter().zip((1..).step_by(2)) {
-            assert!(queue.cq.moderate(NONE, 3) == NtStatus::SUCCESS);
+            assert!(queue.cq.moderate(NONE, 3) == Ok(()));
             assert!(waits_for(&queue, 3, calls));
-            assert!(queue.cq.moderate(0, count) == NtStatus::SUCCESS);
+            assert!(queue.cq.moderate(0, count) == Ok(()));
             assert!(is_off(&queue, calls + 1));
         }
         Ok(())
@@ -145,9 +145,9 @@ mod tests {
         let (_site, queue) = moderated(NONE, 3)?;
         let rules = [(LONG, 0), (LONG, 1), (NONE, 0), (NONE, 1), (5, 1)];
         for ((interval, count), calls) in rules.into_iter().zip((0..).step_by(2)) {
-            assert!(queue.cq.moderate(NONE, 3) == NtStatus::SUCCESS);
+            assert!(queue.cq.moderate(NONE, 3) == Ok(()));
             assert!(waits_for(&queue, 3, calls));
-            assert!(queue.cq.moderate(interval, count) == NtStatus::SUCCESS);
+            assert!(queue.cq.moderate(interval, count) == Ok(()));
             assert!(is_off(&queue, calls + 1));
         }
         Ok(())
@@ -182,10 +182,10 @@ mod tests {
     fn ndk_mod_03_a_rule_without_either_is_refused_and_the_last_one_stays() -> Result {
         let (_site, queue) = moderated(NONE, 3)?;
         for count in [DEPTH + 1, NONE] {
-            assert!(queue.cq.moderate(NONE, count) == NtStatus::INVALID_PARAMETER_MIX);
+            assert!(queue.cq.moderate(NONE, count) == Err(NtStatus::INVALID_PARAMETER_MIX));
         }
         assert!(arm_and_push(&queue, 2) && queue.has_called(0));
-        assert!(queue.cq.moderate(NONE, NONE) == NtStatus::INVALID_PARAMETER_MIX);
+        assert!(queue.cq.moderate(NONE, NONE) == Err(NtStatus::INVALID_PARAMETER_MIX));
         assert!(queue.has_called(0));
         assert!(queue.push(RECEIVE) && queue.has_called(1));
         Ok(())
@@ -195,7 +195,7 @@ mod tests {
     fn ndk_mod_04_of_count_and_interval_the_first_makes_the_call() -> Result {
         let (_site, queue) = moderated(LONG, 3)?;
         assert!(waits_for(&queue, 3, 0));
-        assert!(queue.cq.moderate(1000, 10) == NtStatus::SUCCESS);
+        assert!(queue.cq.moderate(1000, 10) == Ok(()));
         queue.take(DEPTH);
         assert!(arm_and_push(&queue, 2));
         assert!(wait_until(|| queue.log.calls.get() == 2) && queue.has_called(2));
@@ -206,10 +206,10 @@ mod tests {
     fn ndk_mod_04_too_long_and_too_fine_intervals_are_taken() -> Result {
         let (_site, queue) = moderated(NONE, 3)?;
         for interval in [LONG, 3_600_000_000, 10_000_001] {
-            assert!(queue.cq.moderate(interval, NONE) == NtStatus::SUCCESS);
+            assert!(queue.cq.moderate(interval, NONE) == Ok(()));
         }
         assert!(arm_and_push(&queue, 2) && queue.has_called(0));
-        assert!(queue.cq.moderate(1, NONE) == NtStatus::SUCCESS);
+        assert!(queue.cq.moderate(1, NONE) == Ok(()));
         // The time of the held call is over with that.
         assert!(queue.has_called(1));
         queue.take(DEPTH);
@@ -234,7 +234,7 @@ mod tests {
             let section = BhDisabled::enter();
             let status = queue.cq.moderate(second.0, second.1);
             drop(section);
-            assert!(status == NtStatus::SUCCESS && queue.has_called(1));
+            assert!(status == Ok(()) && queue.has_called(1));
         }
         Ok(())
     }
@@ -243,14 +243,14 @@ mod tests {
     fn ndk_mod_05_the_latest_rule_wins() -> Result {
         let (_site, queue) = moderated(NONE, DEPTH)?;
         for (interval, count) in [(1, 2), (LONG, NONE), (0, 0), (NONE, 9), (NONE, 4)] {
-            assert!(queue.cq.moderate(interval, count) == NtStatus::SUCCESS);
+            assert!(queue.cq.moderate(interval, count) == Ok(()));
         }
         assert!(waits_for(&queue, 4, 0));
         // For the call that is held as well.
         queue.take(DEPTH);
         assert!(arm_and_push(&queue, 2));
         for (interval, count) in [(LONG, 3), (NONE, 9), (NONE, 6)] {
-            assert!(queue.cq.moderate(interval, count) == NtStatus::SUCCESS);
+            assert!(queue.cq.moderate(interval, count) == Ok(()));
         }
         assert!(queue.push_all(RECEIVE, 3) && queue.has_called(1));
         assert!(queue.push(RECEIVE) && queue.has_called(2));
@@ -271,12 +271,12 @@ mod tests {
         let site = TestHost::with(&plan)?;
         let queue = Caller::new(&site.adapter, DEPTH)?;
         for (interval, count) in [(0, 0), (0, NONE), (NONE, 3), (LONG, 3), (NONE, NONE)] {
-            assert!(queue.cq.moderate(interval, count) == NtStatus::NOT_SUPPORTED);
+            assert!(queue.cq.moderate(interval, count) == Err(NtStatus::NOT_SUPPORTED));
         }
         assert!(is_off(&queue, 0));
         assert!(info(&Limits::FULL).adapter_flags & SUPPORTED != 0);
         let (_site, queue) = moderated(NONE, 3)?;
-        assert!(queue.cq.moderate(0, 0) == NtStatus::SUCCESS);
+        assert!(queue.cq.moderate(0, 0) == Ok(()));
         Ok(())
     }
 
@@ -289,7 +289,7 @@ mod tests {
         assert!(queue.has_called(0));
         assert!(queue.push(RECEIVE) && queue.has_called(1));
         queue.take(DEPTH);
-        assert!(queue.cq.moderate(1000, NONE) == NtStatus::SUCCESS);
+        assert!(queue.cq.moderate(1000, NONE) == Ok(()));
         assert!(arm_and_push(&queue, 1));
         queue.take(DEPTH);
         assert!(wait_until(|| queue.log.calls.get() == 2) && queue.has_called(2));

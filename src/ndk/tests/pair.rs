@@ -41,8 +41,8 @@ use crate::{
             DisconnectUser,
             Source, //
         },
+        endpoint::Listener,
         life::Ref,
-        listener::Listener,
         pd::Pd,
         qp::{
             Qp,

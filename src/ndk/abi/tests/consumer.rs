@@ -104,7 +104,7 @@ unsafe fn heard<'a>(context: *mut c_void) -> &'a Heard {
 
 /// # Safety
 ///
-/// By the contract.
+/// The arguments are those that the call was given, or as the header says.
 pub(super) unsafe extern "C" fn created(
     context: *mut c_void,
     status: i32,
@@ -116,7 +116,7 @@ pub(super) unsafe extern "C" fn created(
 
 /// # Safety
 ///
-/// By the contract.
+/// The arguments are those that the call was given, or as the header says.
 pub(super) unsafe extern "C" fn requested(context: *mut c_void, status: i32) {
     // SAFETY: The tests give such contexts.
     unsafe { heard(context) }.put(status, 0);
@@ -124,7 +124,7 @@ pub(super) unsafe extern "C" fn requested(context: *mut c_void, status: i32) {
 
 /// # Safety
 ///
-/// By the contract.
+/// The arguments are those that the call was given, or as the header says.
 pub(super) unsafe extern "C" fn notified(context: *mut c_void) {
     // SAFETY: The tests give such contexts.
     unsafe { heard(context) }.put(SUCCESS, 0);
@@ -132,7 +132,7 @@ pub(super) unsafe extern "C" fn notified(context: *mut c_void) {
 
 /// # Safety
 ///
-/// By the contract.
+/// The arguments are those that the call was given, or as the header says.
 pub(super) unsafe extern "C" fn asked(
     context: *mut c_void,
     connector: *mut bindings::ndk_connector,
@@ -332,7 +332,7 @@ pub(super) struct World {
 
 /// An address as C has it, and its length.
 pub(super) fn raw_address(at: SocketAddr) -> (addr::Storage, u32) {
-    (addr::write(&at), super::super::address_length(&at))
+    (addr::write(&at), super::super::entry::address_length(&at))
 }
 
 /// Opens an adapter of `site`.

@@ -317,14 +317,14 @@ mod tests {
 
     /// # Safety
     ///
-    /// By the contract.
+    /// The arguments are those that the call was given, or as the header says.
     unsafe extern "C" fn note_status(context: *mut c_void, _status: i32) {
         note(context);
     }
 
     /// # Safety
     ///
-    /// By the contract.
+    /// The arguments are those that the call was given, or as the header says.
     unsafe extern "C" fn note_object(
         context: *mut c_void,
         _status: i32,
@@ -335,7 +335,7 @@ mod tests {
 
     /// # Safety
     ///
-    /// By the contract.
+    /// The arguments are those that the call was given, or as the header says.
     unsafe extern "C" fn note_end(context: *mut c_void) {
         note(context);
     }
@@ -506,7 +506,7 @@ mod tests {
 
     /// # Safety
     ///
-    /// By the contract.
+    /// The arguments are those that the call was given, or as the header says.
     unsafe extern "C" fn note_connector(
         context: *mut c_void,
         connector: *mut bindings::ndk_connector,

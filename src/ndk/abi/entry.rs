@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Dispatch tables and their entries: what arguments and answers become on the way.
+
+use core::net::SocketAddr;
+
+use super::{
+    Face,
+    NO_OBJECT, //
+};
+use crate::{
+    bindings,
+    engine::work::Sge,
+    ndk::{
+        life::Ref,
+        status::{
+            Answer,
+            NtStatus,
+            Progress, //
+        }, //
+    },
+    sys::addr, //
+};
+
+/// Defines the table of a type of object, and its entries by the names that the table has.
+///
+/// In brackets are entries that are defined elsewhere. The others begin with what they are:
+///
+/// - `call`: the answer is there when the entry returns.
+/// - `request`: ends in a request completion, which the last argument makes.
+/// - `create`: makes an object that is there when the entry returns.
+/// - `create_later`: ends in a create completion, which the last argument is.
+macro_rules! face {
+    (
+        $object:ident: $c:ident, $table:ident, $number:ident, [$($other:ident: $by:expr),*]
+        $($kind:ident $name:ident($($args:tt)*) $(-> $out:ident)? $body:block)*
+    ) => {
+        const _: () = {
+            static TABLE: bindings::$table = bindings::$table {
+                query_extension: Some(super::query_extension),
+                $($other: Some($by),)*
+                $($name: Some($name),)*
+            };
+
+            // SAFETY: The header gives objects of this type this table.
+            unsafe impl super::Face for $object {
+                type C = bindings::$c;
+                const TYPE: u32 = bindings::$number;
+                const DISPATCH: *const core::ffi::c_void = (&raw const TABLE).cast();
+            }
+
+            $(define!($kind $object, $name($($args)*) $(-> $out)? $body);)*
+        };
+    };
+}
+
+/// Defines an entry of a table; see `face!`.
+///
+/// # Safety
+///
+/// The consumer calls an entry by the table of an object, with arguments as the header wants them.
+macro_rules! define {
+    (call $object:ident,
+        $name:ident($this:ident $(, $arg:ident: $ty:ty)*) $(-> $out:ty)? $body:block) => {
+        unsafe extern "C" fn $name(this: *mut <$object as super::Face>::C $(, $arg: $ty)*)
+        $(-> $out)? {
+            // SAFETY: The consumer names an object of its own, of the type that has this table.
+            let object = unsafe { super::get::<$object>(this) };
+            super::on(object, |$this| $body)
+        }
+    };
+    (request $object:ident,
+        $name:ident($this:ident $(, $arg:ident: $ty:ty)*; $done:ident) $body:block) => {
+        define!(call $object, $name(
+            $this $(, $arg: $ty)*,
+            completion: bindings::ndk_fn_request_completion,
+            context: *mut core::ffi::c_void
+        ) -> i32 {
+            let $done = || super::request_done(completion, context);
+            $body
+        });
+    };
+    (create $object:ident,
+        $name:ident($this:ident $(, $arg:ident: $ty:ty)*) -> $made:ident $body:block) => {
+        define!(call $object, $name(
+            $this $(, $arg: $ty)*,
+            _completion: bindings::ndk_fn_create_completion,
+            _context: *mut core::ffi::c_void,
+            out: *mut *mut <$made as super::Face>::C
+        ) -> i32 {
+            let create = || $body;
+            // SAFETY: `out` is where the consumer wants the object.
+            unsafe { super::create_now::<$made>(out, create) }
+        });
+    };
+    (create_later $object:ident,
+        $name:ident($this:ident $(, $arg:ident: $ty:ty)*; $done:ident) -> $made:ident $body:block) => {
+        define!(call $object, $name(
+            $this $(, $arg: $ty)*,
+            completion: bindings::ndk_fn_create_completion,
+            context: *mut core::ffi::c_void,
+            out: *mut *mut <$made as super::Face>::C
+        ) -> i32 {
+            let create = |$done| $body;
+            // SAFETY: `out` is where the consumer wants the object.
+            unsafe { super::create_later::<$made>(completion, context, out, create) }
+        });
+    };
+}
+
+/// What an entry answers, as C has it.
+pub(super) trait Returned {
+    type C;
+
+    /// The answer where there is no such object.
+    const NO_OBJECT: Self::C;
+
+    fn into_c(self) -> Self::C;
+}
+
+impl Returned for () {
+    type C = ();
+    const NO_OBJECT: () = ();
+
+    fn into_c(self) {}
+}
+
+impl Returned for u32 {
+    type C = u32;
+    const NO_OBJECT: u32 = 0;
+
+    fn into_c(self) -> u32 {
+        self
+    }
+}
+
+impl Returned for Result<(), NtStatus> {
+    type C = i32;
+    const NO_OBJECT: i32 = NO_OBJECT.raw();
+
+    fn into_c(self) -> i32 {
+        self.map_or_else(NtStatus::raw, |()| NtStatus::SUCCESS.raw())
+    }
+}
+
+impl Returned for Answer {
+    type C = i32;
+    const NO_OBJECT: i32 = NO_OBJECT.raw();
+
+    fn into_c(self) -> i32 {
+        match self {
+            Ok(Progress::Done(())) => NtStatus::SUCCESS.raw(),
+            Ok(Progress::Pending) => NtStatus::PENDING.raw(),
+            Err(status) => status.raw(),
+        }
+    }
+}
+
+/// The answer of an entry for an object of the consumer's, if there is one.
+pub(super) fn on<T: Face, R: Returned>(
+    object: Option<&Ref<T>>,
+    answer: impl FnOnce(&Ref<T>) -> R,
+) -> R::C {
+    object.map_or(R::NO_OBJECT, |object| answer(object).into_c())
+}
+
+/// An array of the consumer's; empty ones need not be there.
+///
+/// # Safety
+///
+/// `first` is null or has `count` elements, which stay during the call.
+pub(super) unsafe fn slice<'a, T>(first: *const T, count: u32) -> Result<&'a [T], NtStatus> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    if first.is_null() {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    // CAST: widening.
+    // SAFETY: Not null, so it has `count` elements.
+    Ok(unsafe { core::slice::from_raw_parts(first, count as usize) })
+}
+
+/// Room of the consumer's, as [`slice`].
+///
+/// # Safety
+///
+/// `first` is null or has room for `count` elements, which nobody else uses during the call; every
+/// pattern of bits is an element.
+pub(super) unsafe fn slice_mut<'a, T>(first: *mut T, count: u32) -> Result<&'a mut [T], NtStatus> {
+    if count == 0 {
+        return Ok(&mut []);
+    }
+    if first.is_null() {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    // CAST: widening.
+    // SAFETY: Not null, so it has `count` elements.
+    Ok(unsafe { core::slice::from_raw_parts_mut(first, count as usize) })
+}
+
+/// The elements of a list.
+///
+/// # Safety
+///
+/// Memory that is named by the privileged token stays until the request has completed (NDKPI,
+/// privileged memory region token).
+pub(super) unsafe fn sges(
+    list: &[bindings::ndk_sge],
+) -> impl ExactSizeIterator<Item = Sge> + Clone + '_ {
+    list.iter().map(|sge| {
+        // SAFETY: Both members of the union are 64 bits, of which every pattern is valid.
+        let addr = unsafe { sge.__bindgen_anon_1.logical_address };
+        // SAFETY: As required of the caller.
+        unsafe { Sge::new(addr, sge.length, sge.memory_region_token) }
+    })
+}
+
+/// Bytes of a `sockaddr_in`, or of a `sockaddr_in6`.
+pub(super) const fn address_length(at: &SocketAddr) -> u32 {
+    match at {
+        SocketAddr::V4(_) => 16,
+        SocketAddr::V6(_) => 28,
+    }
+}
+
+/// Reads an address; `INVALID_ADDRESS` for one that is neither IPv4 nor IPv6, or cut short.
+///
+/// # Safety
+///
+/// `address` is null or has `length` bytes.
+pub(super) unsafe fn read_address(
+    address: *const bindings::sockaddr,
+    length: u32,
+) -> Result<SocketAddr, NtStatus> {
+    // SAFETY: As required of the caller.
+    let bytes = unsafe { slice(address.cast::<u8>(), length) };
+    let at = bytes.ok().and_then(addr::from_bytes);
+    at.filter(|at| length >= address_length(at))
+        .ok_or(NtStatus::INVALID_ADDRESS)
+}
+
+/// Writes an address; a buffer too small learns what is needed.
+///
+/// # Safety
+///
+/// `length` is null or may be changed, and `address` is null or has so many bytes.
+pub(super) unsafe fn write_address(
+    at: SocketAddr,
+    address: *mut bindings::sockaddr,
+    length: *mut u32,
+) -> Result<(), NtStatus> {
+    // SAFETY: As required of the caller.
+    let length = unsafe { length.as_mut() }.ok_or(NtStatus::INVALID_PARAMETER)?;
+    let needed = address_length(&at);
+    let room = core::mem::replace(length, needed);
+    if address.is_null() || room < needed {
+        return Err(NtStatus::BUFFER_TOO_SMALL);
+    }
+    let storage = addr::write(&at);
+    let bytes = core::ptr::from_ref(&storage).cast::<u8>();
+    // CAST: 16 or 28.
+    // SAFETY: There is room for so many bytes, and a storage is larger.
+    unsafe { core::ptr::copy_nonoverlapping(bytes, address.cast(), needed as usize) };
+    Ok(())
+}
