@@ -236,7 +236,7 @@ impl Flow {
     /// No receive is there: its post kicks this flow, or the timer does.
     fn wait_for_receive(self: &Arc<Self>, exec: &mut Exec) -> Step {
         let now = time::now_ms();
-        let timeout = self.from.device().host().rnr_timeout_ms();
+        let timeout = self.from.device().host.rnr_timeout_ms;
         let mut deadline = match exec.deadline {
             Some(deadline) => deadline,
             None => {
@@ -377,7 +377,7 @@ impl Flow {
 
     fn begin_remote_revocation(self: &Arc<Self>, exec: &mut Exec, token: Token) -> Phase {
         let device = self.to.device();
-        let regions = device.regions();
+        let regions = &device.regions;
         match regions.revoke_remote(token, self.to.peer_user()) {
             Ok(()) => {
                 device.count(Counter::InvalidationsRemote, 1);
@@ -396,7 +396,7 @@ impl Flow {
 
     /// Success once the last access to what `token` named at `at` is gone; until then the flow asks again from softirq work.
     pub(super) fn revoked(self: &Arc<Self>, exec: &mut Exec, at: &QueuePair, token: Token) -> Step {
-        if at.device().regions().is_drained(token) {
+        if at.device().regions.is_drained(token) {
             return Ok(self.succeed(exec));
         }
         if !core::mem::replace(&mut exec.delayed, true) {

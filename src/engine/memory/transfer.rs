@@ -101,7 +101,7 @@ impl<'a> Memory<'a> {
         at: Remote,
         len: u64,
     ) -> Result<Self, Denied> {
-        let regions = device.regions();
+        let regions = &device.regions;
         (regions.access(at.token, user, wanted, at.addr, len)).map(Self::Registered)
     }
 

@@ -103,7 +103,9 @@ impl Posting<'_> {
             && local::execute_at_once(self.qp, work);
         if now {
             let notified = (context, work.operation(), flags);
-            self.lost |= self.sq.report(notified, self.qp.cookie, &self.qp.send_cq);
+            self.lost |= self
+                .sq
+                .report(notified, self.qp.params.cookie, &self.qp.params.send_cq);
         }
         now
     }

@@ -320,7 +320,7 @@ mod tests {
         let buffer = Buffer::new(64)?;
         let add = |rights| {
             let spans = SpanList::of(buffer.span())?;
-            device.regions().add_fixed(spans, terms(rights, BASE, 64))
+            device.regions.add_fixed(spans, terms(rights, BASE, 64))
         };
         let (writable, constant) = (add(LOCAL)?, add(Rights::NONE)?);
         let sge = |token, at, len| Sge::of(BASE + at, len, token);
