@@ -71,6 +71,7 @@ use super::{
     domain::Domain,
     memory::{
         rights::Rights,
+        transfer::Usage,
         User, //
     },
     notifier::{
@@ -215,6 +216,25 @@ impl QueuePair {
         User {
             domain: self.params.domain.id(),
             qp: Some(self.params.number),
+        }
+    }
+
+    /// This side's use of its own memory.
+    #[inline]
+    pub(crate) fn local_usage(&self, wanted: Rights) -> Usage<'_> {
+        Usage {
+            device: self.device(),
+            user: self.local_user(),
+            wanted,
+        }
+    }
+
+    /// The peer's use of this side's memory.
+    #[inline]
+    pub(crate) fn peer_usage(&self, wanted: Rights) -> Usage<'_> {
+        Usage {
+            user: self.peer_user(),
+            ..self.local_usage(wanted)
         }
     }
 

@@ -106,12 +106,8 @@ impl QueuePair {
     #[inline]
     fn retire(&self, sq: &mut SendQueue) -> Retired {
         let drained = || self.inbound.is_drained();
-        sq.retire(
-            drained,
-            self.params.cookie,
-            &self.params.send_cq,
-            self.device(),
-        )
+        let params = &self.params;
+        sq.retire(drained, params.cookie, &params.send_cq, self.device())
     }
 
     /// What follows a batch, without the lock; returns true if a graceful close has come to its
@@ -201,7 +197,8 @@ impl QueuePair {
                 break;
             }
             let Some(context) = rq.aborted.take().or_else(|| rq.ring.cancel()) else {
-                let ended = self.params.shared.is_some() && !core::mem::replace(&mut rq.ended, true);
+                let ended =
+                    self.params.shared.is_some() && !core::mem::replace(&mut rq.ended, true);
                 events = if ended { LAST_RECEIVE } else { 0 };
                 break;
             };
