@@ -65,7 +65,7 @@ impl Transport for Direct {
 
 /// Makes the transport between two queue pairs of this host; end 0 is `a`. May sleep.
 pub(crate) fn connect(a: &Arc<QueuePair>, b: &Arc<QueuePair>) -> Result<Arc<dyn Transport>> {
-    let id = a.device().host().next_connection();
+    let id = a.device().host.next_connection();
     let direct = Direct {
         id,
         flows: [

@@ -175,8 +175,8 @@ impl Flow {
     ) -> Result<Arc<Self>> {
         let exec = Exec {
             phase: Phase::Idle,
-            job: SendWqe::new(from.caps())?,
-            receive: RecvWqe::new(to.caps().receive_sges)?,
+            job: SendWqe::new(&from.caps)?,
+            receive: RecvWqe::new(to.caps.receive_sges)?,
             taken: false,
             delayed: false,
             deadline: None,
@@ -231,20 +231,15 @@ impl Flow {
         let _ = self
             .from
             .device()
-            .host()
-            .softirqs()
+            .host
+            .softirqs
             .enqueue::<_, 0>(self.clone());
     }
 
     /// Hands the right to run over to a thread.
     fn defer_to_thread(self: &Arc<Self>) {
         // As above.
-        let _ = self
-            .from
-            .device()
-            .host()
-            .copies()
-            .enqueue::<_, 1>(self.clone());
+        let _ = self.from.device().host.copies.enqueue::<_, 1>(self.clone());
     }
 
     /// Carries requests out until there is nothing to do or the budget is spent.
@@ -252,7 +247,7 @@ impl Flow {
     /// The caller has raised `kicks` from zero, or got that right from somebody who had.
     fn run(self: &Arc<Self>) {
         let mut exec = self.exec.lock();
-        let share = self.from.device().host().softirq_bytes().share();
+        let share = self.from.device().host.softirq_bytes.share();
         let bytes = share.left().min(BYTES_PER_RUN);
         exec.bytes_left = bytes;
         exec.requests_left = REQUESTS_PER_RUN;

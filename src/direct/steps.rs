@@ -113,8 +113,7 @@ impl Flow {
             // What fits into the first element needs no other.
             let sink = receive.sges.first().filter(|_| *taken);
             if let Some(sink) = sink.filter(|s| u64::from(s.len()) >= len && len <= most) {
-                let user = self.to.local_user();
-                let sink = Memory::local(self.to.device(), user, Rights::LOCAL_WRITE, sink);
+                let sink = Memory::local(self.to.local_usage(Rights::LOCAL_WRITE), sink);
                 let sink = sink.map_err(Fault::Sink);
                 moved = Some(sink.and_then(|sink| transfer::copy_whole(&source, &sink, len)));
             }
@@ -135,8 +134,7 @@ impl Flow {
     #[inline]
     fn single<'a>(&'a self, job: &'a SendWqe) -> Result<Memory<'a>, Denied> {
         let sge = job.sges.first().ok_or(Denied::Bounds)?;
-        let user = self.from.local_user();
-        Memory::local(self.from.device(), user, Rights::NONE, sge)
+        Memory::local(self.from.local_usage(Rights::NONE), sge)
     }
 
     /// Carries a write of one piece out.
@@ -154,9 +152,8 @@ impl Flow {
 
     fn write_from(&self, source: &Memory<'_>, to: Remote, len: u64) -> Result<(), Fault> {
         let _inside = self.enter(Rights::REMOTE_WRITE).map_err(Fault::Sink)?;
-        let (device, user) = (self.to.device(), self.to.peer_user());
         // Left before the queue pair is: who finds that quiet finds the region unused.
-        let sink = Memory::named(device, user, Rights::REMOTE_WRITE, to, len);
+        let sink = Memory::named(self.to.peer_usage(Rights::REMOTE_WRITE), to, len);
         let sink = sink.map_err(Fault::Sink)?;
         transfer::copy_whole(source, &sink, len)
     }
@@ -171,37 +168,16 @@ impl Flow {
         if job.flags.has(Flags::INLINE) {
             return Payload::Inline(&job.inline);
         }
-        Payload::List {
-            device: self.from.device(),
-            user: self.from.local_user(),
-            wanted: if job.work.is_outbound() {
-                Rights::NONE
-            } else {
-                Rights::LOCAL_WRITE
-            },
-            sges: &job.sges,
-        }
-    }
-
-    /// Memory of the peer that the request names.
-    fn remote(&self, at: Remote, wanted: Rights, len: u64) -> Payload<'_> {
-        Payload::Named {
-            device: self.to.device(),
-            user: self.to.peer_user(),
-            wanted,
-            at,
-            len,
-        }
+        let wanted = match job.work.is_outbound() {
+            true => Rights::NONE,
+            false => Rights::LOCAL_WRITE,
+        };
+        Payload::List(self.from.local_usage(wanted), &job.sges)
     }
 
     /// The receive that the request took.
     fn received<'a>(&'a self, receive: &'a RecvWqe) -> Payload<'a> {
-        Payload::List {
-            device: self.to.device(),
-            user: self.to.local_user(),
-            wanted: Rights::LOCAL_WRITE,
-            sges: &receive.sges,
-        }
+        Payload::List(self.to.local_usage(Rights::LOCAL_WRITE), &receive.sges)
     }
 
     pub(super) fn take_receive(self: &Arc<Self>, exec: &mut Exec) -> Step {
@@ -236,7 +212,7 @@ impl Flow {
     /// No receive is there: its post kicks this flow, or the timer does.
     fn wait_for_receive(self: &Arc<Self>, exec: &mut Exec) -> Step {
         let now = time::now_ms();
-        let timeout = self.from.device().host().rnr_timeout_ms();
+        let timeout = self.from.device().host.rnr_timeout_ms;
         let mut deadline = match exec.deadline {
             Some(deadline) => deadline,
             None => {
@@ -295,12 +271,12 @@ impl Flow {
         let local = self.local(&exec.job);
         match exec.job.work {
             Work::Write { to, .. } => {
-                let sink = self.remote(to, Rights::REMOTE_WRITE, len);
+                let sink = Payload::Named(self.to.peer_usage(Rights::REMOTE_WRITE), to, len);
                 let _inside = self.enter(Rights::REMOTE_WRITE).map_err(Fault::Sink)?;
                 transfer::copy(&local, &sink, at, until)
             }
             Work::Read { from, .. } => {
-                let source = self.remote(from, Rights::REMOTE_READ, len);
+                let source = Payload::Named(self.to.peer_usage(Rights::REMOTE_READ), from, len);
                 let _inside = self.enter(Rights::REMOTE_READ).map_err(Fault::Source)?;
                 transfer::copy(&source, &local, at, until)
             }
@@ -338,7 +314,7 @@ impl Flow {
         if exec.job.length != 8 {
             return Ok(self.refuse(exec, Status::LocalLength));
         }
-        let place = self.remote(at, Rights::REMOTE_ATOMIC, 8);
+        let place = Payload::Named(self.to.peer_usage(Rights::REMOTE_ATOMIC), at, 8);
         let old = self.enter(Rights::REMOTE_ATOMIC).and_then(|_inside| {
             transfer::atomic(&place, |word| match exec.job.work {
                 Work::FetchAdd { add, .. } => word.fetch_add(add),
@@ -377,7 +353,7 @@ impl Flow {
 
     fn begin_remote_revocation(self: &Arc<Self>, exec: &mut Exec, token: Token) -> Phase {
         let device = self.to.device();
-        let regions = device.regions();
+        let regions = &device.regions;
         match regions.revoke_remote(token, self.to.peer_user()) {
             Ok(()) => {
                 device.count(Counter::InvalidationsRemote, 1);
@@ -396,7 +372,7 @@ impl Flow {
 
     /// Success once the last access to what `token` named at `at` is gone; until then the flow asks again from softirq work.
     pub(super) fn revoked(self: &Arc<Self>, exec: &mut Exec, at: &QueuePair, token: Token) -> Step {
-        if at.device().regions().is_drained(token) {
+        if at.device().regions.is_drained(token) {
             return Ok(self.succeed(exec));
         }
         if !core::mem::replace(&mut exec.delayed, true) {

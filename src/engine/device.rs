@@ -52,15 +52,18 @@ use users::Users;
 /// device whose addresses it has.
 #[pin_data]
 pub(crate) struct RdmaDevice {
-    host: Arc<Host>,
+    /// What it shares with all devices of the module.
+    pub(crate) host: Arc<Host>,
     /// What the messages in the kernel log call the device.
     name: CString,
     /// Identifies the network namespace in which the device has its addresses.
-    net: u64,
+    pub(crate) net: u64,
     counters: PerCpuCounters<{ counters::COUNT }>,
+    /// The regions and windows.
     #[pin]
-    regions: MemoryTable,
-    cm: Arc<ConnectionManager>,
+    pub(crate) regions: MemoryTable,
+    /// Where the device connects.
+    pub(crate) cm: Arc<ConnectionManager>,
     /// Gone when the network device goes, so that nothing holds that up.
     #[pin]
     netdev: SpinLockIrq<Option<NetDev>>,
@@ -94,16 +97,6 @@ impl RdmaDevice {
         )
     }
 
-    /// What it shares with all devices of the module.
-    pub(crate) fn host(&self) -> &Arc<Host> {
-        &self.host
-    }
-
-    /// Where the device connects.
-    pub(crate) fn cm(&self) -> &Arc<ConnectionManager> {
-        &self.cm
-    }
-
     /// The name that the device was made with; renaming the device does not change it.
     pub(crate) fn name(&self) -> &CStr {
         &self.name
@@ -112,16 +105,6 @@ impl RdmaDevice {
     /// What tells it from all other devices, as long as it is there.
     pub(crate) fn id(&self) -> usize {
         core::ptr::from_ref(self).addr()
-    }
-
-    /// The identity of the network namespace.
-    pub(crate) fn net(&self) -> u64 {
-        self.net
-    }
-
-    /// The regions and windows.
-    pub(crate) fn regions(&self) -> &MemoryTable {
-        &self.regions
     }
 
     /// Says in the kernel log that something went wrong with a queue pair. Any context.

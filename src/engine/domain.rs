@@ -24,7 +24,7 @@ pub(crate) struct Domain {
 impl Domain {
     /// A domain with no objects. May sleep if `flags` say so. `ENOMEM` when there is no memory.
     pub(crate) fn new(device: Arc<RdmaDevice>, flags: Flags) -> Result<Arc<Self>> {
-        let id = device.host().next_domain();
+        let id = device.host.next_domain();
         Ok(Arc::new(Self { device, id }, flags)?)
     }
 

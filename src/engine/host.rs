@@ -38,15 +38,19 @@ const BYTES_IN_SOFTIRQ: u64 = 4 << 20;
 
 /// What all devices of the module share.
 pub(crate) struct Host {
-    softirqs: BhQueue,
-    softirq_bytes: SoftirqQuota,
-    threads: ProcessQueue,
-    copies: ProcessQueue,
+    /// The softirq work of the module.
+    pub(crate) softirqs: BhQueue,
+    /// The bytes that a transport moves in softirq.
+    pub(crate) softirq_bytes: SoftirqQuota,
+    /// Work of the module that may sleep.
+    pub(crate) threads: ProcessQueue,
+    /// Work of transports that takes too long for softirq, on the processor that it was queued on.
+    pub(crate) copies: ProcessQueue,
     next_domain: Atomic<u64>,
     next_qp: Atomic<u32>,
     next_connection: Atomic<u64>,
     /// How long a message waits for a receive, in milliseconds.
-    rnr_timeout_ms: u32,
+    pub(crate) rnr_timeout_ms: u32,
 }
 
 impl Host {
@@ -63,31 +67,6 @@ impl Host {
             rnr_timeout_ms,
         };
         Ok(Arc::new(host, GFP_KERNEL)?)
-    }
-
-    /// The softirq work of the module.
-    pub(crate) fn softirqs(&self) -> &BhQueue {
-        &self.softirqs
-    }
-
-    /// The bytes that a transport moves in softirq.
-    pub(crate) fn softirq_bytes(&self) -> &SoftirqQuota {
-        &self.softirq_bytes
-    }
-
-    /// Work of the module that may sleep.
-    pub(crate) fn threads(&self) -> &ProcessQueue {
-        &self.threads
-    }
-
-    /// Work of transports that takes too long for softirq, on the processor that it was queued on.
-    pub(crate) fn copies(&self) -> &ProcessQueue {
-        &self.copies
-    }
-
-    /// How long a message waits for a receive, in milliseconds.
-    pub(crate) fn rnr_timeout_ms(&self) -> u32 {
-        self.rnr_timeout_ms
     }
 
     /// A number for a queue pair of a face that has none of its own. Any context.

@@ -32,6 +32,7 @@ use kernel::{
     new_spinlock_irq,
     prelude::*,
     sync::{
+        atomic::ordering::Relaxed,
         Mutex,
         SetOnce,
         SpinLockIrq, //
@@ -196,7 +197,7 @@ impl MemoryTable {
                 free.next - 1
             }
             index => {
-                free.returned = self.slot(index).map_or(0, Slot::next_free);
+                free.returned = self.slot(index).map_or(0, |s| s.next_free.load(Relaxed));
                 index
             }
         };
@@ -214,7 +215,7 @@ impl MemoryTable {
     fn put(&self, index: u32) {
         let mut free = self.free.lock();
         if let Some(slot) = self.slot(index) {
-            slot.set_next_free(free.returned);
+            slot.next_free.store(free.returned, Relaxed);
             free.returned = index;
         } else if free.next == index + 1 {
             free.next = index;
@@ -310,14 +311,15 @@ impl MemoryTable {
             entry => entry,
         };
         let entry = entry.map_err(|_| Denied::Token)?;
-        if entry.domain != user.domain {
+        let terms = &entry.terms;
+        if terms.domain != user.domain {
             return Err(Denied::Token);
         }
-        if !entry.rights.allow(wanted) {
+        if !terms.rights.allow(wanted) {
             return Err(Denied::Rights);
         }
-        let offset = offset_in(entry.base, entry.len, addr, len).ok_or(Denied::Bounds)?;
-        let access = match entry.binding {
+        let offset = offset_in(terms.base, terms.len, addr, len).ok_or(Denied::Bounds)?;
+        let access = match terms.binding {
             None => Access {
                 _window: None,
                 region: entry,

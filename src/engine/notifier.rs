@@ -95,7 +95,7 @@ impl<T: Notifies> Notified<T> {
     }
 
     fn queue(self: &Arc<Self>) {
-        let softirqs = self.device().host().softirqs();
+        let softirqs = &self.device().host.softirqs;
         // Where it is queued already it has yet to run.
         let _ = match self.cpu() {
             Some(cpu) => softirqs.enqueue_on(cpu, self.clone()),

@@ -71,6 +71,7 @@ use super::{
     domain::Domain,
     memory::{
         rights::Rights,
+        transfer::Usage,
         User, //
     },
     notifier::{
@@ -122,6 +123,7 @@ pub(crate) struct QpParams {
     pub(crate) receive_cq: Arc<CompletionQueue>,
     pub(crate) shared: Option<Arc<SharedReceive>>,
     pub(crate) events: KBox<dyn QpEvents>,
+    /// What the face calls it; stands in each completion.
     pub(crate) cookie: usize,
     /// Whether what is posted is cancelled when the peer goes (verbs), or only from this side
     /// (NDKPI).
@@ -136,18 +138,12 @@ pub(crate) type QueuePair = Notified<Qp>;
 /// What a [`QueuePair`] is made of.
 #[pin_data]
 pub(crate) struct Qp {
-    number: u32,
-    /// What the face calls it; stands in each completion.
-    cookie: usize,
-    domain: Arc<Domain>,
-    caps: Caps,
-    flush_on_disconnect: bool,
-    send_cq: Arc<CompletionQueue>,
-    receive_cq: Arc<CompletionQueue>,
-    shared: Option<Arc<SharedReceive>>,
-    /// Where it waits at `shared`; changed under the lock of that.
+    /// What it was made with.
+    pub(crate) params: QpParams,
+    /// The sizes that it was made with.
+    pub(crate) caps: Caps,
+    /// Where it waits at the shared queue; changed under the lock of that.
     pub(super) place: Atomic<u64>,
-    events: KBox<dyn QpEvents>,
     state: Atomic<u32>,
     /// The number of the connection while there is one, else 0. Changed under the lock of the link.
     connection: Atomic<u64>,
@@ -170,13 +166,12 @@ pub(crate) struct Qp {
 
 impl QueuePair {
     /// A queue pair in the state `Reset`. May sleep.
-    pub(crate) fn new(parts: QpParams, caps: Caps) -> Result<Arc<Self>> {
-        let mut caps = caps;
-        if let Some(shared) = &parts.shared {
+    pub(crate) fn new(params: QpParams, mut caps: Caps) -> Result<Arc<Self>> {
+        if let Some(shared) = &params.shared {
             caps.receives = 0;
-            caps.receive_sges = shared.max_sge();
+            caps.receive_sges = shared.max_sge;
         }
-        let own_sges = if parts.shared.is_some() {
+        let own_sges = if params.shared.is_some() {
             0
         } else {
             caps.receive_sges
@@ -184,16 +179,9 @@ impl QueuePair {
         let sends = SendQueue::new(&caps)?;
         let receives = ReceiveQueue::new(caps.receives, own_sges)?;
         let qp = Notified::alloc(pin_init!(Qp {
-            number: parts.number,
-            cookie: parts.cookie,
-            domain: parts.domain,
+            params,
             caps,
-            flush_on_disconnect: parts.flush_on_disconnect,
-            send_cq: parts.send_cq,
-            receive_cq: parts.receive_cq,
-            shared: parts.shared,
             place: Atomic::new(NOT_WAITING),
-            events: parts.events,
             state: Atomic::new(State::Reset.number()),
             connection: Atomic::new(0),
             peer_rights: Atomic::new(0),
@@ -204,31 +192,21 @@ impl QueuePair {
             link <- new_spinlock_irq!(None),
             settled <- Event::new(),
         }))?;
-        if let Some(shared) = &qp.shared {
+        if let Some(shared) = &qp.params.shared {
             shared.join()?;
         }
         Ok(qp)
     }
 
-    /// The number that names the queue pair on this host.
-    pub(crate) fn number(&self) -> u32 {
-        self.number
-    }
-
-    /// The sizes that it was made with.
-    pub(crate) fn caps(&self) -> &Caps {
-        &self.caps
-    }
-
     /// The device that it is on.
     pub(crate) fn device(&self) -> &RdmaDevice {
-        self.domain.device()
+        self.params.domain.device()
     }
 
     /// For checks of local tokens.
     pub(crate) fn local_user(&self) -> User {
         User {
-            domain: self.domain.id(),
+            domain: self.params.domain.id(),
             qp: None,
         }
     }
@@ -236,8 +214,27 @@ impl QueuePair {
     /// For checks of tokens that the peer named.
     pub(crate) fn peer_user(&self) -> User {
         User {
-            domain: self.domain.id(),
-            qp: Some(self.number),
+            domain: self.params.domain.id(),
+            qp: Some(self.params.number),
+        }
+    }
+
+    /// This side's use of its own memory.
+    #[inline]
+    pub(crate) fn local_usage(&self, wanted: Rights) -> Usage<'_> {
+        Usage {
+            device: self.device(),
+            user: self.local_user(),
+            wanted,
+        }
+    }
+
+    /// The peer's use of this side's memory.
+    #[inline]
+    pub(crate) fn peer_usage(&self, wanted: Rights) -> Usage<'_> {
+        Usage {
+            user: self.peer_user(),
+            ..self.local_usage(wanted)
         }
     }
 
@@ -263,7 +260,7 @@ impl QueuePair {
         context: u64,
         sges: impl ExactSizeIterator<Item = Sge>,
     ) -> Result<(), PostError> {
-        if self.shared.is_some() {
+        if self.params.shared.is_some() {
             return Err(PostError::Invalid);
         }
         let mut rq = self.rq.lock();
@@ -303,14 +300,14 @@ impl QueuePair {
     fn report(&self, what: &str, status: Status) {
         if !matches!(status, Status::Success | Status::Flushed) {
             self.device()
-                .warn(self.number, fmt!("{what}: {}", status.text()));
+                .warn(self.params.number, fmt!("{what}: {}", status.text()));
         }
     }
 }
 
 impl Notifies for Qp {
     fn device(&self) -> &RdmaDevice {
-        self.domain.device()
+        self.params.domain.device()
     }
 
     fn call(this: &Arc<QueuePair>, events: u32) {
@@ -321,10 +318,10 @@ impl Notifies for Qp {
             this.settle();
         }
         if events & BROKEN != 0 {
-            this.events.broken();
+            this.params.events.broken();
         }
         if events & LAST_RECEIVE != 0 {
-            this.events.last_receive_reached();
+            this.params.events.last_receive_reached();
         }
     }
 }

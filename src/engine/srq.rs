@@ -93,7 +93,8 @@ pub(crate) type SharedReceive = Notified<Srq>;
 #[pin_data]
 pub(crate) struct Srq {
     domain: Arc<Domain>,
-    max_sge: u32,
+    /// The most elements that a receive has.
+    pub(crate) max_sge: u32,
     events: KBox<dyn SrqEvents>,
     /// Held by the one who changes the depth.
     #[pin]
@@ -128,11 +129,6 @@ impl SharedReceive {
             resizing <- new_mutex!(()),
             inner <- new_spinlock_irq!(inner),
         }))
-    }
-
-    /// The most elements that a receive has.
-    pub(crate) fn max_sge(&self) -> u32 {
-        self.max_sge
     }
 
     /// The number of receives that the queue takes.

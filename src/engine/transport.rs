@@ -57,6 +57,7 @@ pub(crate) trait LinkOwner: Send + Sync {
 }
 
 /// A queue pair's connection.
+#[derive(Clone)]
 pub(crate) struct Link {
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) end: usize,
@@ -67,16 +68,6 @@ impl Link {
     /// Returns true if this is that connection.
     pub(crate) fn is(&self, connection: ConnectionId) -> bool {
         self.transport.id() == connection
-    }
-}
-
-impl Clone for Link {
-    fn clone(&self) -> Self {
-        Self {
-            transport: self.transport.clone(),
-            end: self.end,
-            owner: self.owner.clone(),
-        }
     }
 }
 

@@ -101,7 +101,7 @@ impl Buffer {
             };
             domain
                 .device()
-                .regions()
+                .regions
                 .add_fixed(SpanList::of(span)?, terms)
         })
     }
@@ -109,7 +109,7 @@ impl Buffer {
     /// `len` blank bytes, staged in a fast-register region that is not valid yet. May sleep.
     pub(crate) fn fast(domain: &Arc<Domain>, len: usize) -> Result<Arc<Self>> {
         Self::new(domain, len, |span| {
-            let regions = domain.device().regions();
+            let regions = &domain.device().regions;
             let token = regions.add_fast(domain.id(), 1)?;
             let staged = regions.stage(token.index(), |list| list.push(span).is_ok());
             match staged {
@@ -245,6 +245,6 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        self.domain.device().regions().remove(self.token.index());
+        self.domain.device().regions.remove(self.token.index());
     }
 }

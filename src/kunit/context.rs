@@ -152,7 +152,7 @@ mod tests {
         let tools = Tools::new(&bench, 92)?;
         for calls in 1..=3 {
             let (errand, fine) = errand(&tools)?;
-            assert!(errand.by_softirq(bench.a.device().host().softirqs()) && fine.load(Acquire));
+            assert!(errand.by_softirq(&bench.a.device().host.softirqs) && fine.load(Acquire));
             assert!(tools.is_done(&bench, 92));
             assert!(wait_until(|| bench.a.sends.log.calls.get() == calls));
         }

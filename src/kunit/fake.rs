@@ -125,8 +125,8 @@ impl Hand {
         let end = lab.end(plan)?;
         Ok(Self {
             fake: Fake::new()?,
-            job: SendWqe::new(end.qp.caps())?,
-            receive: RecvWqe::new(end.qp.caps().receive_sges)?,
+            job: SendWqe::new(&end.qp.caps)?,
+            receive: RecvWqe::new(end.qp.caps.receive_sges)?,
             begun: KVec::new(),
             taken: false,
             end,

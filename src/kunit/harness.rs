@@ -268,8 +268,8 @@ pub(crate) const fn cookie(number: u32) -> usize {
 /// Lets softirq work that is due run, so that what should not come has had its chance.
 pub(crate) fn settle(device: &RdmaDevice) {
     for _ in 0..4 {
-        device.host().copies().flush();
-        device.host().softirqs().flush();
+        device.host.copies.flush();
+        device.host.softirqs.flush();
     }
 }
 

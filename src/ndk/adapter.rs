@@ -173,7 +173,7 @@ pub(crate) fn open(
         OpenBy::Address(net, ip) => context.devices.by_addr(net, ip),
         OpenBy::Both(name, net, ip) => {
             let device = context.devices.by_name(name);
-            device.filter(|d| d.net() == net && d.netdev().is_some_and(|n| n.owns_addr(ip)))
+            device.filter(|d| d.net == net && d.netdev().is_some_and(|n| n.owns_addr(ip)))
         }
     };
     let device = device.ok_or(NtStatus::ADAPTER_NOT_FOUND)?;

@@ -364,7 +364,7 @@ impl Object<Connector> {
     fn go_on(self: &Arc<Self>, work: impl FnOnce(&Arc<Self>) + Send + 'static) -> Answer {
         let this = self.clone();
         let task = move || planned(|| work(&this));
-        let spawned = self.device().host().threads().spawn(GFP_ATOMIC, task);
+        let spawned = self.device().host.threads.spawn(GFP_ATOMIC, task);
         if spawned.is_ok() {
             return Ok(Progress::Pending);
         }
@@ -402,7 +402,7 @@ impl Object<Connector> {
         let local = route.from().addr();
         let events = Arc::new(Side(self.core.clone()), GFP_KERNEL)?;
         let ask = ConnectParams {
-            net: device.net(),
+            net: device.net,
             local,
             remote,
             remote_is_here: netdev.is_local_addr(remote.ip()),
@@ -414,7 +414,7 @@ impl Object<Connector> {
             private_data,
             events,
         };
-        let offer = device.cm().make_request(ask).map_err(no_memory)?;
+        let offer = device.cm.make_request(ask).map_err(no_memory)?;
         state = self.core.state.lock();
         state.attempt.offer = Some(offer.clone());
         state.local = Some(local);
@@ -428,7 +428,7 @@ impl Object<Connector> {
             true => {
                 offer.abandon();
             }
-            false => device.cm().submit(&offer),
+            false => device.cm.submit(&offer),
         }
         Ok(())
     }

@@ -93,7 +93,7 @@ impl ObjectType for Listener {
 
 impl Listener {
     fn cm(&self) -> &Arc<ConnectionManager> {
-        self.owner.device().cm()
+        &self.owner.device().cm
     }
 
     /// `ControlConnectEvents`: while paused, who asks is refused (LSTN-04). Any context.
@@ -173,7 +173,7 @@ impl Object<Listener> {
             consumer(|| (**user)(connector));
             drop(hold);
         };
-        self.device().host().threads().spawn(GFP_KERNEL, task)
+        self.device().host.threads.spawn(GFP_KERNEL, task)
     }
 }
 
@@ -244,7 +244,7 @@ pub(super) fn reserve(device: &RdmaDevice, at: SocketAddr) -> Result<Arc<Reserva
     if !netdev.owns_addr(at.ip()) {
         return Err(NtStatus::INVALID_ADDRESS);
     }
-    let reserved = device.cm().reserve(device.id(), device.net(), at);
+    let reserved = device.cm.reserve(device.id(), device.net, at);
     Ok(reserved?)
 }
 
@@ -292,8 +292,8 @@ pub(super) fn route(
     }
     match source {
         Source::Address(local) => {
-            let cm = device.cm();
-            let route = cm.reserve_pair(device.id(), device.net(), local, remote);
+            let cm = &device.cm;
+            let route = cm.reserve_pair(device.id(), device.net, local, remote);
             Ok((route?, None))
         }
         Source::Shared(endpoint, hold) => {

@@ -213,7 +213,7 @@ impl<T: ObjectType> Object<T> {
             // Last: whoever waits for this hold may be gone for good afterwards.
             drop(hold);
         };
-        let spawned = self.device.host().threads().spawn(GFP_ATOMIC, task);
+        let spawned = self.device.host.threads.spawn(GFP_ATOMIC, task);
         spawned.map_err(no_memory)?;
         Ok(Progress::Pending)
     }
@@ -280,7 +280,7 @@ impl<T: ObjectType> Object<T> {
 
     fn end_later(self: &Arc<Self>) {
         // The item is not queued: the last use is given back once.
-        let _ = self.device.host().threads().enqueue::<_, 0>(self.clone());
+        let _ = self.device.host.threads.enqueue::<_, 0>(self.clone());
     }
 
     /// Gives the antecedents back.

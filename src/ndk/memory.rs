@@ -120,7 +120,7 @@ impl ObjectType for Mr {
             MrState::Normal(normal) => normal.token,
             MrState::Fast(fast) => fast.own,
         };
-        self.domain.device().regions().remove(token.index());
+        self.domain.device().regions.remove(token.index());
     }
 }
 
@@ -208,7 +208,7 @@ impl Mr {
         }
         let key = fast.remote.key().wrapping_add(1);
         let token = Token::new(fast.own.index(), key).ok_or(NtStatus::INTERNAL_ERROR)?;
-        let regions = self.domain.device().regions();
+        let regions = &self.domain.device().regions;
         // CAST: widening.
         let staged = regions.stage_for_request(token.index(), pages as usize, |list| {
             let offset = u64::from(what.offset);
@@ -264,7 +264,7 @@ impl Object<Mr> {
             len,
             binding: None,
         };
-        self.domain.device().regions().add_fixed(spans, terms)
+        self.domain.device().regions.add_fixed(spans, terms)
     }
 
     fn begin(&self, fast: bool) -> Result<(), NtStatus> {
@@ -307,7 +307,7 @@ impl Object<Mr> {
         *state = MrState::Busy;
         drop(state);
         self.change(MrState::Normal(normal), done, move |this| {
-            let regions = this.domain.device().regions();
+            let regions = &this.domain.device().regions;
             regions.remove(normal.token.index());
             Ok(MrState::Idle)
         })
@@ -328,7 +328,7 @@ impl Object<Mr> {
         }
         self.begin(true)?;
         self.change(MrState::Idle, done, move |this| {
-            let regions = this.domain.device().regions();
+            let regions = &this.domain.device().regions;
             // CAST: widening.
             let own = regions.add_fast_steady(this.domain.id(), pages as usize)?;
             Ok(MrState::Fast(Fast {

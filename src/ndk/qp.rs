@@ -269,7 +269,7 @@ impl Qp {
             events: KBox::new(Silent, GFP_KERNEL)?,
             cookie: context,
             flush_on_disconnect: false,
-            number: pd.device().host().next_qp_number(),
+            number: pd.device().host.next_qp_number(),
         };
         let caps = Caps {
             sends: sizes.requests,

@@ -122,8 +122,8 @@ impl CmOperations<Verbs> for Qp {
             inbound: limits.inbound,
         };
         let events = Arc::new(events, GFP_KERNEL)?;
-        let pending = device.cm().make_request(ConnectParams {
-            net: device.net(),
+        let pending = device.cm.make_request(ConnectParams {
+            net: device.net,
             local,
             remote,
             remote_is_here: netdev.is_local_addr(remote.ip()),
@@ -136,16 +136,16 @@ impl CmOperations<Verbs> for Qp {
         })?;
         // The queue pair can take it back from here on, and so before it can be answered.
         self.set_pending(pending.number);
-        device.cm().submit(&pending);
+        device.cm.submit(&pending);
         Ok(())
     }
 
     fn accept(&self, id: CmId<Verbs>, request: RequestId, params: &ConnParams<'_>) -> Result {
-        let cm = self.device().cm();
+        let cm = &self.device().cm;
         let pending = cm
             .request_at_listener(request.number())
             .ok_or(ECONNABORTED)?;
-        if self.device().net() != pending.params.net {
+        if self.device().net != pending.params.net {
             // The connection manager has taken a device of the listener's namespace, where the address
             // is another one.
             let _ = cm.pass_on(&pending, request.number(), Status::Refused);
@@ -232,8 +232,8 @@ impl ListenerOperations<Verbs> for Listening {
     fn create(device: &Device<Verbs>, id: CmId<Verbs>, _backlog: u32) -> Result<Arc<Self>> {
         let at = id.local()?;
         let device = device.device().clone();
-        let cm = device.cm().clone();
-        let net = device.net();
+        let cm = device.cm.clone();
+        let net = device.net;
         let events = KBox::new(Requests { id, device }, GFP_KERNEL)?;
         let listener = cm.listen(net, at, events);
         let listener = listener.map_err(|why| match why {

@@ -71,7 +71,7 @@ impl MrOperations<Verbs> for Region {
             len: spans.len(),
             binding: None,
         };
-        let token = pd.device().regions().add_fixed(spans, terms)?;
+        let token = pd.device().regions.add_fixed(spans, terms)?;
         Ok(Self::new(pd, token))
     }
 
@@ -81,12 +81,12 @@ impl MrOperations<Verbs> for Region {
             return Err(EINVAL);
         }
         // CAST: widening.
-        let token = pd.device().regions().add_fast(pd.id(), pieces as usize)?;
+        let token = pd.device().regions.add_fast(pd.id(), pieces as usize)?;
         Ok(Self::new(pd, token))
     }
 
     fn map_sg(&self, extents: &mut Extents<'_>) -> Result {
-        let regions = self.domain.device().regions();
+        let regions = &self.domain.device().regions;
         let staged = regions.stage(self.index, |list| {
             let mut all = Ok(());
             for extent in extents {
@@ -99,7 +99,7 @@ impl MrOperations<Verbs> for Region {
 
     /// Removes the region when the last access is over.
     fn dereg(&self) {
-        self.domain.device().regions().remove(self.index);
+        self.domain.device().regions.remove(self.index);
     }
 }
 

@@ -146,7 +146,7 @@ impl Qp {
     /// Returns true if a connect of this side is not answered yet.
     pub(super) fn has_asked(&self) -> bool {
         let number = self.control.lock().pending;
-        number.is_some_and(|n| self.device.cm().request(n).is_some())
+        number.is_some_and(|n| self.device.cm.request(n).is_some())
     }
 
     /// Remembers what this side has asked for, so that destroying can take it back.
@@ -194,7 +194,7 @@ impl QpOperations<Verbs> for Qp {
         let control = KBox::pin_init(new_spinlock_irq!(Control::default()), GFP_KERNEL)?;
         // Last: what it joins it leaves only when it is destroyed.
         let engine = QueuePair::new(parts, caps)?;
-        let caps = granted(engine.caps());
+        let caps = granted(&engine.caps);
         let qp = Self {
             engine,
             device: device.device().clone(),
@@ -245,7 +245,7 @@ impl QpOperations<Verbs> for Qp {
         let control = self.control.lock();
         QpAttributes {
             state,
-            caps: granted(self.engine.caps()),
+            caps: granted(&self.engine.caps),
             access: control.access,
             max_rd_atomic: control.outbound,
             max_dest_rd_atomic: control.inbound,
@@ -256,7 +256,7 @@ impl QpOperations<Verbs> for Qp {
     /// Ends everything; the connection manager is notified before this returns.
     fn destroy(&self) {
         let number = self.control.lock().pending.take();
-        if let Some(pending) = number.and_then(|n| self.device.cm().request(n)) {
+        if let Some(pending) = number.and_then(|n| self.device.cm.request(n)) {
             pending.abandon();
         }
         self.engine.destroy();

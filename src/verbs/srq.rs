@@ -63,7 +63,7 @@ impl SrqOperations<Verbs> for Arc<SharedReceive> {
     fn query(&self) -> SrqAttributes {
         SrqAttributes {
             max_wr: self.depth(),
-            max_sge: self.max_sge(),
+            max_sge: self.max_sge,
             limit: self.limit(),
         }
     }

@@ -56,7 +56,7 @@ fn register_again(end: &End, memory: &Buffer) -> Result {
 
 /// A window of `end`, bound to all of `region` for the peer of its queue pair.
 fn bound(end: &End, region: &Buffer) -> Result<Token> {
-    let window = end.device().regions().add_window(end.domain.id(), None)?;
+    let window = end.device().regions.add_window(end.domain.id(), None)?;
     let work = Work::Bind {
         window,
         region: region.token(),
@@ -77,10 +77,10 @@ const ALL_REMOTE: Rights = Rights::REMOTE_READ.with(Rights::REMOTE_WRITE);
 /// Returns true if a peer of `end` would get in under `token`.
 fn is_open(end: &End, token: Token) -> bool {
     let user = User {
-        qp: Some(end.qp.number()),
+        qp: Some(end.qp.params.number),
         ..end.qp.local_user()
     };
-    let regions = end.device().regions();
+    let regions = &end.device().regions;
     regions
         .access(token, user, Rights::REMOTE_READ, BASE, 1)
         .is_ok()
@@ -179,7 +179,7 @@ mod tests {
         let (token, domain) = (memory.token(), bench.b.domain.clone());
         let hook = Arc::new(
             move |_| {
-                let regions = domain.device().regions();
+                let regions = &domain.device().regions;
                 let wanted = Rights::REMOTE_READ;
                 let access = regions.access(token, qp.peer_user(), wanted, BASE, 1);
                 notify.fetch_add(u32::from(access.is_ok()), Full);
@@ -207,7 +207,7 @@ mod tests {
         let bench = Bench::new()?;
         let memory = registered(&bench.b)?;
         let user = bench.b.qp.peer_user();
-        let regions = bench.b.device().regions();
+        let regions = &bench.b.device().regions;
         let access = regions.access(memory.token(), user, Rights::REMOTE_READ, BASE, 1);
         assert!(access.is_ok());
         bench.b.receive(2, &[])?;
@@ -309,7 +309,7 @@ mod tests {
         crate::kunit::harness::connect(crate::direct::connect, &peer, &other)?;
         let theirs = bound(&other, &memory)?;
         assert!(is_refused(&bench, theirs)? && is_open(&other, theirs));
-        let regions = bench.b.device().regions();
+        let regions = &bench.b.device().regions;
         for window in [window, theirs] {
             regions.remove(window.index());
         }

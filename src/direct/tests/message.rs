@@ -141,7 +141,7 @@ mod tests {
     fn a_region_of_scattered_pieces_is_one_range() -> Result {
         let bench = Bench::new()?;
         let (source, memory) = (bench.a.filled(64, 6)?, bench.b.buffer(100)?);
-        let region = bench.b.device().regions();
+        let region = &bench.b.device().regions;
         let token = region.add_fast(bench.b.domain.id(), 3)?;
         // In this order: bytes 60 to 70, byte 20, bytes 30 to 50.
         let staged = region.stage(token.index(), |list| {

@@ -194,7 +194,7 @@ mod tests {
             let early = queue.cq.poll(usize::MAX, |_| ()) as u64;
             notify.store(if posted { early } else { u64::MAX }, Relaxed);
         })?;
-        assert!(errand.by_softirq(bench.a.device().host().softirqs()));
+        assert!(errand.by_softirq(&bench.a.device().host.softirqs));
         let early = done.load(Relaxed);
         assert!(early <= count && bench.a.sends.brings_all(early..count, Status::Success));
         assert!(sink.holds(0, LEN, 31, 0));

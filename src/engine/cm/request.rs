@@ -225,7 +225,7 @@ impl ConnectRequest {
         if notified.is_err() && events.reply(Err(status), &[]).is_err() {
             let qp = &self.params.qp;
             qp.device()
-                .warn(qp.number(), fmt!("the answer to its connect was lost"));
+                .warn(qp.params.number, fmt!("the answer to its connect was lost"));
         }
     }
 
@@ -375,13 +375,7 @@ impl Expires for ConnectRequest {
             this.decide(Status::Timeout, &[]);
         } else {
             // Where it is queued already it has yet to run.
-            let _ = this
-                .params
-                .qp
-                .device()
-                .host()
-                .threads()
-                .enqueue(this.clone());
+            let _ = this.params.qp.device().host.threads.enqueue(this.clone());
         }
     }
 }

@@ -25,7 +25,6 @@ use kernel::{
         atomic::{
             ordering::{
                 Acquire,
-                Relaxed,
                 Release, //
             },
             Atomic, //
@@ -52,21 +51,11 @@ use crate::sys::gate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A region that is registered by a work request (`IB_MR_TYPE_MEM_REG`, NDK fast-register).
-    Fast,
+    Fast = 1,
     /// A region that is registered as long as it exists.
-    Fixed,
+    Fixed = 2,
     /// A memory window.
-    Window,
-}
-
-impl Kind {
-    const fn number(self) -> u64 {
-        match self {
-            Self::Fast => 1,
-            Self::Fixed => 2,
-            Self::Window => 3,
-        }
-    }
+    Window = 3,
 }
 
 /// The identity of a protection domain; never zero, never used twice.
@@ -85,28 +74,36 @@ pub(crate) struct Binding {
     pub(crate) qp: u32,
 }
 
-/// What a token stands for while it is valid.
-pub(crate) struct Registration {
-    /// Counts the registrations of the slot, whoever owns it.
-    pub(crate) serial: u64,
+/// What a registration grants.
+#[derive(Clone, Copy)]
+pub(crate) struct RegAttr {
     pub(crate) domain: DomainId,
     pub(crate) rights: Rights,
     /// The address that the holder of the token uses for the first byte; only an index.
     pub(crate) base: u64,
     pub(crate) len: u64,
-    pub(crate) spans: SpanList,
     pub(crate) binding: Option<Binding>,
+}
+
+/// What a token stands for while it is valid.
+pub(crate) struct Registration {
+    /// Counts the registrations of the slot, whoever owns it.
+    pub(crate) serial: u64,
+    pub(crate) terms: RegAttr,
+    pub(crate) spans: SpanList,
 }
 
 impl Registration {
     const NOTHING: Self = Self {
         serial: 0,
-        domain: 0,
-        rights: Rights::NONE,
-        base: 0,
-        len: 0,
+        terms: RegAttr {
+            domain: 0,
+            rights: Rights::NONE,
+            base: 0,
+            len: 0,
+            binding: None,
+        },
         spans: SpanList::EMPTY,
-        binding: None,
     };
 }
 
@@ -119,7 +116,7 @@ pub(crate) struct Slot {
     /// With `STEADY`: the key under which the owner itself always finds the registration.
     own_key: Atomic<u32>,
     /// While the slot is free: the next free one, 0 at the end. Guarded by the table's list lock.
-    next_free: Atomic<u32>,
+    pub(super) next_free: Atomic<u32>,
     #[pin]
     pub(super) staging: SpinLockIrq<Staging>,
 }
@@ -141,7 +138,8 @@ const STEADY: u32 = 0x100;
 
 /// Packs an owner for [`Slot::assignment`]. Domain numbers are counted up from one, far below 2^56.
 const fn assignment(domain: DomainId, kind: Kind) -> u64 {
-    (domain << 8) | kind.number()
+    // CAST: the number of the kind.
+    (domain << 8) | kind as u64
 }
 
 impl Slot {
@@ -160,11 +158,6 @@ impl Slot {
         self.assignment.load(Acquire) == assignment(domain, kind)
     }
 
-    /// Returns true if it is a window, whoever owns it.
-    fn is_window(&self) -> bool {
-        self.assignment.load(Acquire) & 0xFF == Kind::Window.number()
-    }
-
     /// From now on the owner's token with `key` names whatever is registered (FREG-11).
     pub(super) fn set_own_key(&self, key: u8) {
         self.own_key.store(STEADY | u32::from(key), Release);
@@ -180,7 +173,8 @@ impl Slot {
     pub(super) fn is_drained(&self) -> bool {
         let (bound, quiet, key) = self.gate.snapshot();
         let drained = bound || quiet;
-        if drained && self.is_window() {
+        // CAST: the number of the kind; the owner does not matter.
+        if drained && self.assignment.load(Acquire) & 0xFF == Kind::Window as u64 {
             let owner = self.staging.lock().owner.clone();
             if let Some(owner) = owner {
                 owner.unbound(key, bound);
@@ -192,16 +186,6 @@ impl Slot {
     /// Gives the slot to a new owner. The slot must be free: the table gives it out once.
     pub(super) fn assign(&self, domain: DomainId, kind: Kind) {
         self.assignment.store(assignment(domain, kind), Release);
-    }
-
-    /// The slot behind this one in the list of free slots.
-    pub(super) fn next_free(&self) -> u32 {
-        self.next_free.load(Relaxed)
-    }
-
-    /// Puts the slot before `next` in the list of free slots.
-    pub(super) fn set_next_free(&self, next: u32) {
-        self.next_free.store(next, Relaxed);
     }
 
     /// The gate of a slot that was free. May sleep.
@@ -310,11 +294,7 @@ impl Slot {
         }
         drop(staging);
         opening.serial = opening.serial.wrapping_add(1);
-        opening.domain = terms.domain;
-        opening.rights = terms.rights;
-        opening.base = terms.base;
-        opening.len = terms.len;
-        opening.binding = terms.binding;
+        opening.terms = terms;
         opening.open(key);
         Ok(())
     }
@@ -329,14 +309,4 @@ impl Slot {
             }
         }
     }
-}
-
-/// What a registration grants.
-#[derive(Clone, Copy)]
-pub(crate) struct RegAttr {
-    pub(crate) domain: DomainId,
-    pub(crate) rights: Rights,
-    pub(crate) base: u64,
-    pub(crate) len: u64,
-    pub(crate) binding: Option<Binding>,
 }

@@ -16,7 +16,6 @@ use kernel::{
 };
 
 use super::{
-    slot::Slot,
     spans::SpanList,
     window::WindowOwner,
     MemoryTable, //
@@ -66,16 +65,19 @@ impl Staging {
     }
 }
 
-impl Slot {
-    /// Stages the mapping that comes with a request, and gives it a number. Any context.
+impl MemoryTable {
+    /// Stages the pieces that come with a registration request; the request carries the number.
+    /// Any context.
     ///
-    /// `fill` writes up to `pieces` pieces into an empty list. An error when there is no memory.
-    pub(super) fn stage_for_request<R>(
+    /// `fill` writes up to `pieces` pieces into an empty list. `ENOMEM` when there is no memory;
+    /// `EINVAL` for an index that names nothing.
+    pub(crate) fn stage_for_request<R>(
         &self,
+        index: u32,
         pieces: usize,
         fill: impl FnOnce(&mut SpanList) -> R,
     ) -> Result<(u32, R)> {
-        let mut staging = self.staging.lock();
+        let mut staging = self.slot(index).ok_or(EINVAL)?.staging.lock();
         staging.with_request.reserve(1, GFP_ATOMIC)?;
         let fits = staging.spares.iter().position(|l| l.capacity() >= pieces);
         let mut list = match fits.and_then(|at| staging.spares.remove(at).ok()) {
@@ -98,51 +100,27 @@ impl Slot {
         Ok((number, result))
     }
 
-    /// Takes back what was staged for a request that is not carried out. Any context.
-    pub(super) fn unstage(&self, number: u32) {
-        let mut staging = self.staging.lock();
+    /// Forgets what was staged for a registration request that is not carried out. Any context.
+    pub(crate) fn unstage(&self, index: u32, number: u32) {
+        let Some(slot) = self.slot(index) else {
+            return;
+        };
+        let mut staging = slot.staging.lock();
         if let Some(list) = staging.take_number(number) {
             staging.keep(list);
         }
     }
 
-    /// Stages a mapping: `fill` writes the pieces into an empty list. Any context.
+    /// Stages the pieces of the next registration: `fill` writes them into an empty list. Any
+    /// context.
     ///
-    /// `None` when the slot is not that of a fast-register region.
-    pub(super) fn stage<R>(&self, fill: impl FnOnce(&mut SpanList) -> R) -> Option<R> {
-        let mut staging = self.staging.lock();
+    /// `None` when the index is not that of a fast-register region.
+    pub(crate) fn stage<R>(&self, index: u32, fill: impl FnOnce(&mut SpanList) -> R) -> Option<R> {
+        let mut staging = self.slot(index)?.staging.lock();
         let mut list = staging.mapped.take().or_else(|| staging.spares.pop())?;
         list.clear();
         let result = fill(&mut list);
         staging.mapped = Some(list);
         Some(result)
-    }
-}
-
-impl MemoryTable {
-    /// Stages the pieces of the next registration of a fast-register region. Any context.
-    pub(crate) fn stage<R>(&self, index: u32, fill: impl FnOnce(&mut SpanList) -> R) -> Option<R> {
-        self.slot(index)?.stage(fill)
-    }
-
-    /// Stages the pieces that come with a registration request; the request carries the number.
-    /// Any context.
-    ///
-    /// `ENOMEM` when there is no memory; `EINVAL` for an index that names nothing.
-    pub(crate) fn stage_for_request<R>(
-        &self,
-        index: u32,
-        pieces: usize,
-        fill: impl FnOnce(&mut SpanList) -> R,
-    ) -> Result<(u32, R)> {
-        let slot = self.slot(index).ok_or(EINVAL)?;
-        slot.stage_for_request(pieces, fill)
-    }
-
-    /// Forgets what was staged for a registration request that is not carried out. Any context.
-    pub(crate) fn unstage(&self, index: u32, number: u32) {
-        if let Some(slot) = self.slot(index) {
-            slot.unstage(number);
-        }
     }
 }

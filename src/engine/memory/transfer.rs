@@ -27,24 +27,21 @@ use crate::{
     sys::span::Run, //
 };
 
+/// Whose memory is used, by whom, and for what.
+#[derive(Clone, Copy)]
+pub(crate) struct Usage<'a> {
+    pub(crate) device: &'a RdmaDevice,
+    pub(crate) user: User,
+    pub(crate) wanted: Rights,
+}
+
 /// One side of a message.
 #[derive(Clone, Copy)]
 pub(crate) enum Payload<'a> {
     /// Local memory, element by element.
-    List {
-        device: &'a RdmaDevice,
-        user: User,
-        wanted: Rights,
-        sges: &'a [Sge],
-    },
-    /// A range that the peer named.
-    Named {
-        device: &'a RdmaDevice,
-        user: User,
-        wanted: Rights,
-        at: Remote,
-        len: u64,
-    },
+    List(Usage<'a>, &'a [Sge]),
+    /// A range that the peer named, of that length.
+    Named(Usage<'a>, Remote, u64),
     /// Bytes that were taken when the request was posted.
     Inline(&'a [u8]),
 }
@@ -77,12 +74,7 @@ pub(crate) enum Fault {
 impl<'a> Memory<'a> {
     /// The memory of an element of a local list.
     #[inline]
-    pub(crate) fn local(
-        device: &'a RdmaDevice,
-        user: User,
-        wanted: Rights,
-        sge: &'a Sge,
-    ) -> Result<Self, Denied> {
+    pub(crate) fn local(usage: Usage<'a>, sge: &'a Sge) -> Result<Self, Denied> {
         if sge.token() == Token::LOCAL_MEMORY {
             return Ok(Self::Whole(sge.memory().ok_or(Denied::Bounds)?));
         }
@@ -90,19 +82,14 @@ impl<'a> Memory<'a> {
             addr: sge.addr(),
             token: sge.token(),
         };
-        Self::named(device, user, wanted, at, sge.len().into())
+        Self::named(usage, at, sge.len().into())
     }
 
     /// A range of a region, local or one that the peer named.
-    pub(crate) fn named(
-        device: &'a RdmaDevice,
-        user: User,
-        wanted: Rights,
-        at: Remote,
-        len: u64,
-    ) -> Result<Self, Denied> {
-        let regions = device.regions();
-        (regions.access(at.token, user, wanted, at.addr, len)).map(Self::Registered)
+    pub(crate) fn named(usage: Usage<'a>, at: Remote, len: u64) -> Result<Self, Denied> {
+        let regions = &usage.device.regions;
+        let access = regions.access(at.token, usage.user, usage.wanted, at.addr, len);
+        access.map(Self::Registered)
     }
 
     /// Memory that follows one another from byte `at` on; empty for inline bytes, which are not
@@ -129,19 +116,8 @@ impl<'a> Payload<'a> {
     #[inline(always)]
     fn open_from(&self, first: usize, begin: u64, at: u64) -> Result<Segment<'a>, Denied> {
         let (memory, end) = match *self {
-            Self::List {
-                device,
-                user,
-                wanted,
-                sges,
-            } => return open_element(device, user, wanted, sges, (first, begin), at),
-            Self::Named {
-                device,
-                user,
-                wanted,
-                at: remote,
-                len,
-            } => (Memory::named(device, user, wanted, remote, len)?, len),
+            Self::List(usage, sges) => return open_element(usage, sges, (first, begin), at),
+            Self::Named(usage, remote, len) => (Memory::named(usage, remote, len)?, len),
             // CAST: widening.
             Self::Inline(bytes) => (Memory::Bytes(bytes), bytes.len() as u64),
         };
@@ -157,13 +133,7 @@ impl<'a> Payload<'a> {
     /// Returns true if the first `len` bytes may be used now, all of them.
     #[inline]
     pub(crate) fn check(&self, len: u64) -> Result<(), Denied> {
-        let Self::List {
-            device,
-            user,
-            wanted,
-            sges,
-        } = *self
-        else {
+        let Self::List(usage, sges) = *self else {
             // Inline bytes that could not be taken are missing; a named range is one part.
             return match len > self.len() {
                 true => Err(Denied::Bounds),
@@ -177,7 +147,7 @@ impl<'a> Payload<'a> {
                 break;
             }
             if sge.len() != 0 {
-                Memory::local(device, user, wanted, sge)?;
+                Memory::local(usage, sge)?;
             }
             left = left.saturating_sub(sge.len().into());
         }
@@ -191,8 +161,8 @@ impl<'a> Payload<'a> {
     pub(crate) fn len(&self) -> u64 {
         match *self {
             // OVERFLOW: a list has far fewer than 2^32 elements.
-            Self::List { sges, .. } => sges.iter().map(|s| u64::from(s.len())).sum(),
-            Self::Named { len, .. } => len,
+            Self::List(_, sges) => sges.iter().map(|s| u64::from(s.len())).sum(),
+            Self::Named(_, _, len) => len,
             // CAST: widening.
             Self::Inline(bytes) => bytes.len() as u64,
         }
@@ -201,9 +171,7 @@ impl<'a> Payload<'a> {
 
 #[inline(always)]
 fn open_element<'a>(
-    device: &'a RdmaDevice,
-    user: User,
-    wanted: Rights,
+    usage: Usage<'a>,
     sges: &'a [Sge],
     (first, mut begin): (usize, u64),
     at: u64,
@@ -212,7 +180,7 @@ fn open_element<'a>(
         let end = begin + u64::from(sge.len());
         if at < end {
             return Ok(Segment {
-                memory: Memory::local(device, user, wanted, sge)?,
+                memory: Memory::local(usage, sge)?,
                 begin,
                 end,
                 next: number + 1,

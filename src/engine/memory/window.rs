@@ -23,8 +23,7 @@ use super::{
         Kind,
         RegAttr,
         RegisterError,
-        Registration,
-        Slot, //
+        Registration, //
     },
     token::Token,
     Access,
@@ -45,21 +44,6 @@ pub(crate) trait WindowOwner: Send + Sync {
     fn not_bound(&self, key: u8);
 }
 
-impl Slot {
-    /// Names the one who is notified when the window is not bound any more.
-    pub(super) fn set_owner(&self, owner: Arc<dyn WindowOwner>) {
-        self.staging.lock().owner = Some(owner);
-    }
-
-    /// The bind under `key` ended without effect; the owner of a window is notified.
-    pub(super) fn not_bound(&self, key: u8) {
-        let owner = self.staging.lock().owner.clone();
-        if let Some(owner) = owner {
-            owner.not_bound(key);
-        }
-    }
-}
-
 impl MemoryTable {
     /// Makes a window, not bound yet. May sleep.
     ///
@@ -72,7 +56,7 @@ impl MemoryTable {
         self.assign(domain, Kind::Window, |slot, key| {
             if let Some(owner) = owner {
                 slot.set_own_key(key);
-                slot.set_owner(owner);
+                slot.staging.lock().owner = Some(owner);
             }
             Ok(())
         })
@@ -106,8 +90,10 @@ impl MemoryTable {
 
     /// A bind of `window` failed or was cancelled; the owner of the window is notified.
     pub(crate) fn not_bound(&self, window: Token) {
-        if let Some(slot) = self.slot(window.index()) {
-            slot.not_bound(window.key());
+        let slot = self.slot(window.index());
+        let owner = slot.and_then(|slot| slot.staging.lock().owner.clone());
+        if let Some(owner) = owner {
+            owner.not_bound(window.key());
         }
     }
 
@@ -133,10 +119,10 @@ impl MemoryTable {
             return Err(RegisterError::NotAllowed);
         }
         // The local write that remote writes need is the region's, not one the caller names.
-        if !rights.is_remote() || !rights.remote().with(entry.rights).is_consistent() {
+        if !rights.is_remote() || !rights.remote().with(entry.terms.rights).is_consistent() {
             return Err(RegisterError::NotAllowed);
         }
-        let offset = offset_in(entry.base, entry.len, addr, len);
+        let offset = offset_in(entry.terms.base, entry.terms.len, addr, len);
         let binding = Binding {
             region,
             serial: entry.serial,

@@ -159,7 +159,7 @@ impl QueuePair {
     ///
     /// Nothing happens when the queue pair has another one by now.
     pub(crate) fn peer_gone(self: &Arc<Self>, connection: ConnectionId) {
-        match self.flush_on_disconnect {
+        match self.params.flush_on_disconnect {
             true => self.fail_if(true, |link| link.is_some_and(|l| l.is(connection))),
             false => self.peer_disconnected(connection),
         }
@@ -179,7 +179,7 @@ impl QueuePair {
         drop((place, doorbell));
         // Who still saw it connected has joined the waiters of a shared queue by now.
         drop(self.rq.lock());
-        if let Some(shared) = &self.shared {
+        if let Some(shared) = &self.params.shared {
             shared.give_up(self);
         }
         self.unlink(link, true);
@@ -206,7 +206,7 @@ impl QueuePair {
         drop(sq);
         drop((place, doorbell));
         self.rq.lock().flushing = true;
-        if let Some(shared) = &self.shared {
+        if let Some(shared) = &self.params.shared {
             shared.give_up(self);
         }
         self.go_on_settling();
@@ -227,7 +227,7 @@ impl QueuePair {
 
     /// Returns true if it takes its receives from a queue that others use, too.
     pub(crate) fn shares_receives(&self) -> bool {
-        self.shared.is_some()
+        self.params.shared.is_some()
     }
 
     /// Returns true if a graceful close has begun.
@@ -251,7 +251,7 @@ impl QueuePair {
             // What is signalled from here on is looked at by the next turn.
             self.settled.reset();
         }
-        if let Some(shared) = &self.shared {
+        if let Some(shared) = &self.params.shared {
             shared.leave(self);
         }
         self.end_calls();

@@ -52,7 +52,7 @@ pub(crate) fn execute(qp: &QueuePair, work: &Work) -> Local {
                 len,
                 binding: None,
             };
-            let regions = qp.device().regions();
+            let regions = &qp.device().regions;
             let made = regions.register_staged(token, terms, staged);
             if made.is_ok() {
                 qp.device().count(Counter::Registrations, 1);
@@ -70,7 +70,7 @@ pub(crate) fn execute(qp: &QueuePair, work: &Work) -> Local {
             len,
             rights,
         } => {
-            let regions = qp.device().regions();
+            let regions = &qp.device().regions;
             let made = regions.bind(window, region, user, rights, addr, len);
             registered(made, Status::Bind)
         }
@@ -91,7 +91,7 @@ pub(crate) fn execute_at_once(qp: &QueuePair, work: &Work) -> bool {
         Work::Register { .. } => execute(qp, work) == Local::Done(Status::Success),
         Work::Invalidate { token, .. } => {
             let device = qp.device();
-            let done = (device.regions()).revoke_unused(token, qp.local_user().domain);
+            let done = device.regions.revoke_unused(token, qp.local_user().domain);
             if done {
                 device.count(Counter::InvalidationsLocal, 1);
             }
@@ -114,7 +114,7 @@ fn registered(made: Result<(), RegisterError>, failure: Status) -> Local {
 /// Ends the validity of `token` for its owner; also at the end of a read that asks for it.
 pub(crate) fn invalidate(qp: &QueuePair, token: Token, must_be_valid: bool) -> Local {
     let device = qp.device();
-    match device.regions().revoke(token, qp.local_user().domain) {
+    match device.regions.revoke(token, qp.local_user().domain) {
         Ok(()) => device.count(Counter::InvalidationsLocal, 1),
         Err(RevokeError::AlreadyInvalid) if !must_be_valid => (),
         Err(RevokeError::AlreadyInvalid | RevokeError::NotAllowed) => {

@@ -103,7 +103,8 @@ impl Posting<'_> {
             && local::execute_at_once(self.qp, work);
         if now {
             let notified = (context, work.operation(), flags);
-            self.lost |= self.sq.report(notified, self.qp.cookie, &self.qp.send_cq);
+            let params = &self.qp.params;
+            self.lost |= self.sq.report(notified, params.cookie, &params.send_cq);
         }
         now
     }

@@ -439,8 +439,8 @@ impl Entry {
                 token,
                 staged: Some(number),
                 ..
-            } => device.regions().unstage(token.index(), number),
-            Work::Bind { window, .. } => device.regions().not_bound(window),
+            } => device.regions.unstage(token.index(), number),
+            Work::Bind { window, .. } => device.regions.not_bound(window),
             _ => (),
         }
     }

@@ -82,7 +82,7 @@ impl QueuePair {
         let retired = self.retire(&mut sq);
         let result = then(&mut sq);
         drop(sq);
-        let spared = status == Status::Flushed && !self.flush_on_disconnect;
+        let spared = status == Status::Flushed && !self.params.flush_on_disconnect;
         let broken = !status.is_success() && !spared;
         if broken {
             self.report("request", status);
@@ -106,7 +106,8 @@ impl QueuePair {
     #[inline]
     fn retire(&self, sq: &mut SendQueue) -> Retired {
         let drained = || self.inbound.is_drained();
-        sq.retire(drained, self.cookie, &self.send_cq, self.device())
+        let params = &self.params;
+        sq.retire(drained, params.cookie, &params.send_cq, self.device())
     }
 
     /// What follows a batch, without the lock; returns true if a graceful close has come to its
@@ -131,7 +132,7 @@ impl QueuePair {
         if rq.flushing || rq.taken || !self.is_connected_by(connection) {
             return Taken::Closed;
         }
-        let found = match &self.shared {
+        let found = match &self.params.shared {
             Some(shared) => shared.take(self, receive),
             None => rq.ring.take(receive),
         };
@@ -154,14 +155,14 @@ impl QueuePair {
         }
         let entry = Completion {
             context: receive.context,
-            qp: self.cookie,
+            qp: self.params.cookie,
             status: arrival.status,
             operation: arrival.operation,
             length: arrival.length,
             extra: arrival.extra,
             solicited: arrival.solicited,
         };
-        let pushed = rq.report(&self.receive_cq, entry);
+        let pushed = rq.report(&self.params.receive_cq, entry);
         let flush = rq.flushing;
         drop(rq);
         if pushed.is_err() {
@@ -178,7 +179,7 @@ impl QueuePair {
 
     /// A message ended in the middle: its receive is cancelled with the others.
     fn receive_broke_off(self: &Arc<Self>) {
-        if self.flush_on_disconnect {
+        if self.params.flush_on_disconnect {
             self.fail();
         }
         self.settle();
@@ -196,19 +197,20 @@ impl QueuePair {
                 break;
             }
             let Some(context) = rq.aborted.take().or_else(|| rq.ring.cancel()) else {
-                let ended = self.shared.is_some() && !core::mem::replace(&mut rq.ended, true);
+                let ended =
+                    self.params.shared.is_some() && !core::mem::replace(&mut rq.ended, true);
                 events = if ended { LAST_RECEIVE } else { 0 };
                 break;
             };
             let entry = Completion {
                 context,
-                qp: self.cookie,
+                qp: self.params.cookie,
                 status: Status::Flushed,
                 operation: Operation::Receive,
                 ..Completion::BLANK
             };
             // A broken queue takes no entry; the receive is gone all the same.
-            let _ = rq.report(&self.receive_cq, entry);
+            let _ = rq.report(&self.params.receive_cq, entry);
             self.device().count(Counter::Flushes, 1);
         }
         self.raise(events);

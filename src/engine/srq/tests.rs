@@ -96,7 +96,7 @@ mod tests {
         for (user, context, len) in [(1, 1, 16), (0, 2, 0)] {
             let end = &crowd.users[user];
             let entry = end.receives.next().map(|e| (e.context, e.length, e.qp));
-            let cookie = crate::kunit::harness::cookie(end.qp.number());
+            let cookie = crate::kunit::harness::cookie(end.qp.params.number);
             assert!(same(entry, Some((context, len, cookie))));
         }
         assert!(memory.holds(0, 16, 41, 0) && memory.is_blank(16, 16));
@@ -300,7 +300,7 @@ mod tests {
         let memory = crowd.users[0].buffer(8)?;
         let sge = memory.sge(0, 1);
         assert!(same(
-            (crowd.shared.srq.depth(), crowd.shared.srq.max_sge()),
+            (crowd.shared.srq.depth(), crowd.shared.srq.max_sge),
             (3, 4)
         ));
         let refused = crowd.shared.srq.post(9, [sge; 5].into_iter());

@@ -382,7 +382,7 @@ impl Scene {
                 post(&self.owner, work, &[])?;
                 succeeded(next(&self.owner.sends)?)?;
             }
-            Ending::Remove => self.owner.device().regions().remove(token.index()),
+            Ending::Remove => self.owner.device().regions.remove(token.index()),
             Ending::Drain => self.drain()?,
             Ending::Destroy => {
                 for (_, passive) in &self.ends {
@@ -478,13 +478,13 @@ impl Scene {
 impl Drop for Scene {
     fn drop(&mut self) {
         self.drop_streams();
-        let regions = self.owner.device().regions();
+        let regions = &self.owner.device().regions;
         regions.remove(self.region.index());
     }
 }
 
 fn add_region(domain: &Domain, memory: &Buffer) -> Result<Token> {
-    let regions = domain.device().regions();
+    let regions = &domain.device().regions;
     let token = regions.add_fast(domain.id(), PIECES.len())?;
     let staged = regions.stage(token.index(), |list: &mut SpanList| -> Result {
         for (at, len) in PIECES {

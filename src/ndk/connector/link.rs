@@ -189,7 +189,7 @@ impl Core {
 
     pub(super) fn tell_later(self: &Arc<Self>) {
         // One that is queued already tells this as well.
-        let _ = self.device.host().softirqs().enqueue(self.clone());
+        let _ = self.device.host.softirqs.enqueue(self.clone());
     }
 
     /// The pending call has failed.

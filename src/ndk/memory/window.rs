@@ -127,7 +127,7 @@ impl ObjectType for Mw {
     }
 
     fn end(&self) {
-        self.domain.device().regions().remove(self.own.index());
+        self.domain.device().regions.remove(self.own.index());
         for (_, tie) in &mut self.ties.list.lock().ties {
             tie.unbind();
         }
@@ -150,7 +150,7 @@ impl Mw {
             pin_init!(Ties { list <- new_spinlock_irq!(list) }),
             GFP_KERNEL,
         )?;
-        let regions = domain.device().regions();
+        let regions = &domain.device().regions;
         let own = regions.add_window(domain.id(), Some(ties.clone()))?;
         ties.list.lock().key = own.key();
         Ok(Self { domain, ties, own })

@@ -118,7 +118,7 @@ pub(super) fn others_run(site: &TestHost) -> Result<bool> {
     for _ in 0..3 {
         let slot = Slot::new()?;
         let mut call = slot.callback()?;
-        let threads = site.device.host().threads();
+        let threads = &site.device.host.threads;
         threads.spawn(GFP_KERNEL, move || call.call(()))?;
         if slot.wait().is_none() {
             return Ok(false);

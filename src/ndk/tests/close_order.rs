@@ -216,7 +216,7 @@ mod tests {
         let (object, gone) = (ours.give_up()?, Slot::new()?);
         let end = gone.callback()?;
         // In another thread: the event begins where the close was called.
-        let threads = pair.site.device.host().threads();
+        let threads = &pair.site.device.host.threads;
         threads.spawn(GFP_KERNEL, move || {
             object.close(end);
         })?;
@@ -319,7 +319,7 @@ mod tests {
     /// Arms `cq` in another thread: a callback that is due begins where the queue was armed, and
     /// one that stays would keep the test from going on.
     fn arm_elsewhere(site: &TestHost, cq: Ref<Cq>) -> Result {
-        let threads = site.device.host().threads();
+        let threads = &site.device.host.threads;
         threads.spawn(GFP_KERNEL, move || cq.arm(notify::ANY))
     }
 

@@ -282,7 +282,7 @@ pub(super) fn all_ports(site: &TestHost, ip: IpAddr) -> Result<KVVec<Arc<Reserva
     site.settle();
     for number in 49152..=u16::MAX {
         let at = SocketAddr::new(ip, number);
-        if let Ok(reserved) = device.cm().reserve(device.id(), device.net(), at) {
+        if let Ok(reserved) = device.cm.reserve(device.id(), device.net, at) {
             held.push(reserved, GFP_KERNEL)?;
         }
     }

@@ -69,7 +69,7 @@ impl Hand {
         };
         let pair = Pair::unconnected(&plan, sizes, SIZES)?;
         Ok(Self {
-            job: SendWqe::new(pair.a.qp.engine().caps())?,
+            job: SendWqe::new(&pair.a.qp.engine().caps)?,
             begun: KVec::new(),
             pair,
         })

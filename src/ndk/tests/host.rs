@@ -133,9 +133,9 @@ impl TestHost {
 
     /// Waits until all work of the engine that is queued now has run.
     pub(crate) fn settle(&self) {
-        self.device.host().threads().flush();
+        self.device.host.threads.flush();
         settle(&self.device);
-        self.device.host().threads().flush();
+        self.device.host.threads.flush();
         settle(&self.device);
     }
 

@@ -298,7 +298,7 @@ mod tests {
             }
             let engine = pair.a.qp.engine();
             let id = engine.connection().ok_or(EINVAL)?;
-            let mut job = SendWqe::new(engine.caps())?;
+            let mut job = SendWqe::new(&engine.caps)?;
             let mut started = KVec::new();
             while engine.start(id, &mut job) == Next::Ready {
                 started.push(job.seq, GFP_KERNEL)?;

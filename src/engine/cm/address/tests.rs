@@ -238,7 +238,7 @@ mod tests {
             let route = place.lock().take();
             drop(route);
         })?;
-        assert!(errand.by_softirq(town.active.device().host().softirqs()));
+        assert!(errand.by_softirq(&town.active.device().host.softirqs));
         assert!(is_free(&town, at(HERE, PORT)));
         Ok(())
     }

@@ -222,7 +222,7 @@ mod tests {
         assert!(wait_until(
             || notified.status() == Some(Err(Status::Timeout))
         ));
-        town.active.device().host().threads().flush();
+        town.active.device().host.threads.flush();
         let requests = door.requests.get();
         assert!(requests > 1);
         sleep(50);

@@ -12,7 +12,8 @@ use crate::{
             transfer::{
                 self,
                 Fault,
-                Payload, //
+                Payload,
+                Usage, //
             },
             RevokeError, //
         },
@@ -286,27 +287,27 @@ mod tests {
         let device = lab.device()?;
         let buffer = Buffer::new(64)?;
         let sges = [buffer.sge(8, 4), buffer.sge(32, 4)];
-        let sink = Payload::List {
+        let usage = Usage {
             device: &device,
             user: OWNER,
             wanted: Rights::LOCAL_WRITE,
-            sges: &sges,
         };
+        let sink = Payload::List(usage, &sges);
         assert!(sink.len() == 8 && sink.check(8) == Ok(()));
         assert!(sink.check(9) == Err(Denied::Bounds));
         assert!(transfer::copy(&Payload::Inline(&[3; 8]), &sink, 0, 8) == Ok(8));
         assert!(buffer.count(0, 64, |b| b == 3) == 8);
         assert!(buffer.is(8, 4, 3) && buffer.is(32, 4, 3));
-        let named = Payload::Named {
+        let usage = Usage {
             device: &device,
             user: PEER,
             wanted: Rights::REMOTE_WRITE,
-            at: Remote {
-                addr: buffer.addr(0),
-                token: Token::LOCAL_MEMORY,
-            },
-            len: 8,
         };
+        let at = Remote {
+            addr: buffer.addr(0),
+            token: Token::LOCAL_MEMORY,
+        };
+        let named = Payload::Named(usage, at, 8);
         let copied = transfer::copy(&Payload::Inline(&[4; 8]), &named, 0, 8);
         assert!(copied == Err(Fault::Sink(Denied::Token)));
         assert!(buffer.count(0, 64, |b| b == 4) == 0);
@@ -320,17 +321,17 @@ mod tests {
         let buffer = Buffer::new(64)?;
         let add = |rights| {
             let spans = SpanList::of(buffer.span())?;
-            device.regions().add_fixed(spans, terms(rights, BASE, 64))
+            device.regions.add_fixed(spans, terms(rights, BASE, 64))
         };
         let (writable, constant) = (add(LOCAL)?, add(Rights::NONE)?);
         let sge = |token, at, len| Sge::of(BASE + at, len, token);
         let copy = |sges: &[Sge]| {
-            let sink = Payload::List {
+            let usage = Usage {
                 device: &device,
                 user: OWNER,
                 wanted: Rights::LOCAL_WRITE,
-                sges,
             };
+            let sink = Payload::List(usage, sges);
             transfer::copy(&Payload::Inline(&[6; 16]), &sink, 0, 16)
         };
         let bad = Err(Fault::Sink(Denied::Rights));

@@ -430,7 +430,7 @@ mod tests {
         hand.end.attach(next.clone(), 0)?;
         hand.end.post(1, SEND, &[])?;
         hand.end.receive(1, &[])?;
-        let (mut job, mut receive) = (SendWqe::new(qp.caps())?, RecvWqe::new(4)?);
+        let (mut job, mut receive) = (SendWqe::new(&qp.caps)?, RecvWqe::new(4)?);
         assert!(qp.start(old.id, &mut job) == Next::Nothing);
         assert!(qp.take_receive(old.id, &mut receive) == Taken::Closed);
         assert!(qp.admit_peer(old.id).is_none());
@@ -462,7 +462,7 @@ mod tests {
             hand.end.post(1, SEND, &[])?;
             hand.end.receive(1, &[])?;
             qp.peer_gone(id);
-            let (mut job, mut receive) = (SendWqe::new(qp.caps())?, RecvWqe::new(4)?);
+            let (mut job, mut receive) = (SendWqe::new(&qp.caps)?, RecvWqe::new(4)?);
             assert!(qp.start(id, &mut job) == Next::Nothing);
             assert!(qp.take_receive(id, &mut receive) == Taken::Closed);
             assert!(qp.admit_peer(id).is_none() && !qp.is_connected_by(id));

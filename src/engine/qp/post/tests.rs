@@ -39,7 +39,7 @@ mod tests {
 
     fn valid(hand: &Hand, token: Token) -> bool {
         let user = hand.end.qp.peer_user();
-        let regions = hand.end.device().regions();
+        let regions = &hand.end.device().regions;
         let access = regions.access(token, user, RIGHTS, BASE, 8);
         matches!(access.map(|_| ()), Ok(()))
     }
@@ -122,7 +122,7 @@ mod tests {
         assert!(hand.end.sends.brings(1, Status::Success));
         let domain = hand.end.domain.clone();
         let user = hand.end.qp.peer_user();
-        let access = (domain.device().regions()).access(token, user, RIGHTS, BASE, 8);
+        let access = domain.device().regions.access(token, user, RIGHTS, BASE, 8);
         assert!(access.is_ok());
         hand.end.post(2, invalidate(token), &[])?;
         // It was left to the transport, and nothing is closed before that begins.
@@ -148,7 +148,7 @@ mod tests {
         assert!(hand.start().is_some() && hand.end.sends.is_silent());
         assert!(hand.end.counted(Counter::InvalidationsRefused) == 0);
         let user = hand.end.qp.peer_user();
-        let regions = hand.end.device().regions();
+        let regions = &hand.end.device().regions;
         let denied = regions.access(token, user, RIGHTS, BASE, 8);
         assert!(matches!(denied, Err(Denied::Token)));
         Ok(())

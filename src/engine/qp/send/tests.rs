@@ -355,7 +355,7 @@ mod tests {
         assert!(hand.start() == Some(0));
         hand.end.qp.complete(0, Status::Success, 77);
         let entry = hand.end.sends.poll().map(|e| (e.qp, e.length));
-        let cookie = crate::kunit::harness::cookie(hand.end.qp.number());
+        let cookie = crate::kunit::harness::cookie(hand.end.qp.params.number);
         assert!(same(entry, Some((cookie, 77))));
         Ok(())
     }
