@@ -165,9 +165,7 @@ pub(crate) fn open(
     which: &OpenBy<'_>,
     version: Version,
 ) -> Result<Ref<Adapter>, NtStatus> {
-    if version.major != VERSION.major || version.minor > VERSION.minor {
-        return Err(NtStatus::BAD_VERSION);
-    }
+    NtStatus::BAD_VERSION.when(version.major != VERSION.major || version.minor > VERSION.minor)?;
     let device = match *which {
         OpenBy::Name(name) => context.devices.by_name(name),
         OpenBy::Address(net, ip) => context.devices.by_addr(net, ip),
@@ -244,10 +242,7 @@ impl Adapter {
 
     /// `ADAPTER_NOT_READY` once the device is going. Any context.
     pub(super) fn check_there(&self) -> Result<(), NtStatus> {
-        match self.state.lock().gone {
-            true => Err(NtStatus::ADAPTER_NOT_READY),
-            false => Ok(()),
-        }
+        NtStatus::ADAPTER_NOT_READY.when(self.state.lock().gone)
     }
 
     /// The queue is to be notified when the device goes. Any context.

@@ -225,10 +225,7 @@ face! {
             *length = connector.private_data_size();
         }
         // CAST: widening.
-        match room == 0 || got.len <= room as usize {
-            true => Ok(()),
-            false => Err(NtStatus::BUFFER_TOO_SMALL),
-        }
+        NtStatus::BUFFER_TOO_SMALL.unless(room == 0 || got.len <= room as usize)
     }
 
     call get_local_address(

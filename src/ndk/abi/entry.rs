@@ -173,9 +173,7 @@ pub(super) unsafe fn slice<'a, T>(first: *const T, count: u32) -> Result<&'a [T]
     if count == 0 {
         return Ok(&[]);
     }
-    if first.is_null() {
-        return Err(NtStatus::INVALID_PARAMETER);
-    }
+    NtStatus::INVALID_PARAMETER.when(first.is_null())?;
     // CAST: widening.
     // SAFETY: Not null, so it has `count` elements.
     Ok(unsafe { core::slice::from_raw_parts(first, count as usize) })
@@ -191,9 +189,7 @@ pub(super) unsafe fn slice_mut<'a, T>(first: *mut T, count: u32) -> Result<&'a m
     if count == 0 {
         return Ok(&mut []);
     }
-    if first.is_null() {
-        return Err(NtStatus::INVALID_PARAMETER);
-    }
+    NtStatus::INVALID_PARAMETER.when(first.is_null())?;
     // CAST: widening.
     // SAFETY: Not null, so it has `count` elements.
     Ok(unsafe { core::slice::from_raw_parts_mut(first, count as usize) })
@@ -254,9 +250,7 @@ pub(super) unsafe fn write_address(
     let length = unsafe { length.as_mut() }.ok_or(NtStatus::INVALID_PARAMETER)?;
     let needed = address_length(&at);
     let room = core::mem::replace(length, needed);
-    if address.is_null() || room < needed {
-        return Err(NtStatus::BUFFER_TOO_SMALL);
-    }
+    NtStatus::BUFFER_TOO_SMALL.when(address.is_null() || room < needed)?;
     let storage = addr::write(&at);
     let bytes = core::ptr::from_ref(&storage).cast::<u8>();
     // CAST: 16 or 28.
