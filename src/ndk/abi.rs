@@ -250,9 +250,7 @@ unsafe fn create_later<T: Face>(
     out: *mut *mut T::C,
     create: impl FnOnce(Done<Created<T>>) -> Answer<Ref<T>>,
 ) -> Answer {
-    if completion.is_none() || out.is_null() {
-        return Err(NtStatus::INVALID_PARAMETER);
-    }
+    NtStatus::INVALID_PARAMETER.when(completion.is_none() || out.is_null())?;
     let blank = Blank::<T>::new()?;
     let callback = Callback {
         function: completion,
@@ -294,9 +292,7 @@ unsafe fn create_now<T: Face>(
     out: *mut *mut T::C,
     create: impl FnOnce() -> Created<T>,
 ) -> Result<(), NtStatus> {
-    if out.is_null() {
-        return Err(NtStatus::INVALID_PARAMETER);
-    }
+    NtStatus::INVALID_PARAMETER.when(out.is_null())?;
     let blank = Blank::<T>::new()?;
     let object = blank.fill(create()?);
     // SAFETY: Not null, so it may be written.
@@ -309,9 +305,7 @@ fn request_done(
     completion: bindings::ndk_fn_request_completion,
     context: *mut c_void,
 ) -> Result<Done<NtStatus>, NtStatus> {
-    if completion.is_none() {
-        return Err(NtStatus::INVALID_PARAMETER);
-    }
+    NtStatus::INVALID_PARAMETER.when(completion.is_none())?;
     let callback = Callback {
         function: completion,
         context,

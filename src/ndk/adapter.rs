@@ -14,7 +14,10 @@ use kernel::{
 };
 
 use super::{
-    call::Call,
+    call::{
+        done,
+        Done, //
+    },
     life::{
         Object,
         ObjectType,
@@ -22,6 +25,7 @@ use super::{
     },
     status::{
         no_memory,
+        Created,
         NtStatus,
         Progress, //
     }, //
@@ -139,7 +143,7 @@ pub(super) struct State {
     pub(super) cqs: KVec<Arc<CompletionQueue>>,
     pub(super) srqs: KVec<Arc<SharedReceive>>,
     /// Made when there is memory: closing does not fail.
-    waiter: Option<KBox<Waiter>>,
+    waiter: Option<Done<()>>,
 }
 
 /// One of the lists of queues.
@@ -160,14 +164,8 @@ impl ObjectType for Adapter {
 ///
 /// `BAD_VERSION` for another major version or a minor above [`VERSION`]'s; `ADAPTER_NOT_FOUND`;
 /// `ADAPTER_NOT_READY` while the device goes; `INSUFFICIENT_RESOURCES`.
-pub(crate) fn open(
-    context: &Context,
-    which: &OpenBy<'_>,
-    version: Version,
-) -> Result<Ref<Adapter>, NtStatus> {
-    if version.major != VERSION.major || version.minor > VERSION.minor {
-        return Err(NtStatus::BAD_VERSION);
-    }
+pub(crate) fn open(context: &Context, which: &OpenBy<'_>, version: Version) -> Created<Adapter> {
+    NtStatus::BAD_VERSION.when(version.major != VERSION.major || version.minor > VERSION.minor)?;
     let device = match *which {
         OpenBy::Name(name) => context.devices.by_name(name),
         OpenBy::Address(net, ip) => context.devices.by_addr(net, ip),
@@ -177,21 +175,22 @@ pub(crate) fn open(
         }
     };
     let device = device.ok_or(NtStatus::ADAPTER_NOT_FOUND)?;
-    let adapter = make(&device, context.limits).map_err(no_memory)?;
+    let adapter = make(&device, context.limits)?;
     let user = Arc::new(User(adapter.clone()), GFP_KERNEL)?;
     let client = device.open(user)?;
     adapter.state.lock().client = Some(client);
     Ok(adapter)
 }
 
-fn make(device: &Arc<RdmaDevice>, limits: Limits) -> Result<Ref<Adapter>> {
-    let closed = Arc::pin_init(Event::new(), GFP_KERNEL)?;
+fn make(device: &Arc<RdmaDevice>, limits: Limits) -> Created<Adapter> {
+    let closed = Arc::pin_init(Event::new(), GFP_KERNEL).map_err(no_memory)?;
+    let told = closed.clone();
     let state = State {
         client: None,
         gone: false,
         cqs: KVec::new(),
         srqs: KVec::new(),
-        waiter: Some(KBox::new(Waiter(closed.clone()), GFP_KERNEL)?),
+        waiter: Some(done(GFP_KERNEL, move |()| told.signal())?),
     };
     let object = pin_init!(Adapter {
         device: device.clone(),
@@ -199,7 +198,7 @@ fn make(device: &Arc<RdmaDevice>, limits: Limits) -> Result<Ref<Adapter>> {
         closed,
         state <- new_spinlock_irq!(state),
     });
-    Object::new(device, [None, None, None, None], object, GFP_KERNEL)
+    Object::new(device, [None, None, None, None], object, GFP_KERNEL).map_err(no_memory)
 }
 
 /// The adapter as its device knows it.
@@ -209,15 +208,6 @@ impl Client for User {
     /// Every queue fails, so that its consumer learns that it is time to close.
     fn device_gone(&self) {
         self.0.break_queues();
-    }
-}
-
-/// Tells the one who waits for the end of a close.
-struct Waiter(Arc<Event>);
-
-impl Call<()> for Waiter {
-    fn call(&mut self, (): ()) {
-        self.0.signal();
     }
 }
 
@@ -244,10 +234,7 @@ impl Adapter {
 
     /// `ADAPTER_NOT_READY` once the device is going. Any context.
     pub(super) fn check_there(&self) -> Result<(), NtStatus> {
-        match self.state.lock().gone {
-            true => Err(NtStatus::ADAPTER_NOT_READY),
-            false => Ok(()),
-        }
+        NtStatus::ADAPTER_NOT_READY.when(self.state.lock().gone)
     }
 
     /// The queue is to be notified when the device goes. Any context.

@@ -178,10 +178,8 @@ impl Connector {
 
     pub(super) fn check_data(&self, data: &[u8]) -> Result<(), NtStatus> {
         // CAST: widening.
-        match data.len() <= self.owner.limits().private_data as usize {
-            true => Ok(()),
-            false => Err(NtStatus::INVALID_BUFFER_SIZE),
-        }
+        NtStatus::INVALID_BUFFER_SIZE
+            .unless(data.len() <= self.owner.limits().private_data as usize)
     }
 
     fn limits(&self, asked: ReadLimits) -> ReadLimits {
@@ -194,9 +192,7 @@ impl Connector {
     /// `CONNECTION_INVALID` where no peer has said anything. Any context.
     pub(crate) fn connection_data(&self, out: &mut [u8]) -> Result<ConnectionData, NtStatus> {
         let state = self.core.state.lock();
-        if !state.has_heard() {
-            return Err(NtStatus::CONNECTION_INVALID);
-        }
+        NtStatus::CONNECTION_INVALID.unless(state.has_heard())?;
         for (to, from) in out.iter_mut().zip(&state.private_data) {
             *to = *from;
         }
@@ -247,10 +243,7 @@ impl Connector {
         };
         let rest = self.core.state.lock().give_up(Stage::Over);
         drop(rest);
-        match was_there {
-            true => Ok(()),
-            false => Err(NtStatus::CONNECTION_ABORTED),
-        }
+        NtStatus::CONNECTION_ABORTED.unless(was_there)
     }
 }
 

@@ -158,9 +158,7 @@ impl Object<Adapter> {
         user: CqUser,
         done: Done<Created<Cq>>,
     ) -> Answer<Ref<Cq>> {
-        if depth == 0 || depth > self.limits().cq {
-            return Err(NtStatus::INVALID_PARAMETER);
-        }
+        NtStatus::INVALID_PARAMETER.when(depth == 0 || depth > self.limits().cq)?;
         self.check_there()?;
         self.defer(done, move |this| create(this, depth, cpu, user))
     }
@@ -261,9 +259,7 @@ impl Cq {
 
     /// `ControlCqInterruptModeration` (MOD-01 to MOD-07). Any context; never pends.
     pub(crate) fn moderate(&self, interval_us: u32, count: u32) -> Result<(), NtStatus> {
-        if !self.owner.limits().moderation {
-            return Err(NtStatus::NOT_SUPPORTED);
-        }
+        NtStatus::NOT_SUPPORTED.unless(self.owner.limits().moderation)?;
         Ok(self.engine.moderate(interval_us, count)?)
     }
 }
@@ -272,12 +268,8 @@ impl Object<Cq> {
     /// `ResizeCq` (CQ-06 to CQ-09).
     pub(crate) fn resize(self: &Arc<Self>, depth: u32, done: Done<NtStatus>) -> Answer {
         let limits = self.owner.limits();
-        if !limits.cq_resize {
-            return Err(NtStatus::NOT_SUPPORTED);
-        }
-        if depth == 0 || depth > limits.cq {
-            return Err(NtStatus::INVALID_PARAMETER);
-        }
+        NtStatus::NOT_SUPPORTED.unless(limits.cq_resize)?;
+        NtStatus::INVALID_PARAMETER.when(depth == 0 || depth > limits.cq)?;
         self.defer(done, move |this| this.engine.resize(depth).into())
     }
 }

@@ -130,9 +130,7 @@ impl Object<Listener> {
     /// already.
     pub(crate) fn listen(self: &Arc<Self>, at: SocketAddr, done: Done<NtStatus>) -> Answer {
         let mut state = self.state.lock();
-        if !matches!(*state, State::Idle) {
-            return Err(NtStatus::INVALID_DEVICE_REQUEST);
-        }
+        NtStatus::INVALID_DEVICE_REQUEST.unless(matches!(*state, State::Idle))?;
         *state = State::Busy(None);
         drop(state);
         let answer = self.defer(done, move |this| this.end_listen(at));
@@ -241,9 +239,7 @@ impl Object<Adapter> {
 /// Reserves an address of the device. May sleep.
 pub(super) fn reserve(device: &RdmaDevice, at: SocketAddr) -> Result<Arc<Reservation>, NtStatus> {
     let netdev = device.netdev().ok_or(NtStatus::INVALID_ADDRESS)?;
-    if !netdev.owns_addr(at.ip()) {
-        return Err(NtStatus::INVALID_ADDRESS);
-    }
+    NtStatus::INVALID_ADDRESS.unless(netdev.owns_addr(at.ip()))?;
     let reserved = device.cm.reserve(device.id(), device.net, at);
     Ok(reserved?)
 }
@@ -284,12 +280,8 @@ pub(super) fn route(
         Source::Address(local) => *local,
         Source::Shared(endpoint, _) => endpoint.address(),
     };
-    if !netdev.owns_addr(local.ip()) {
-        return Err(NtStatus::INVALID_ADDRESS);
-    }
-    if !netdev.is_up() || local.is_ipv4() != remote.is_ipv4() {
-        return Err(NtStatus::NETWORK_UNREACHABLE);
-    }
+    NtStatus::INVALID_ADDRESS.unless(netdev.owns_addr(local.ip()))?;
+    NtStatus::NETWORK_UNREACHABLE.when(!netdev.is_up() || local.is_ipv4() != remote.is_ipv4())?;
     match source {
         Source::Address(local) => {
             let cm = &device.cm;

@@ -127,9 +127,8 @@ impl ObjectType for Mr {
 /// The rights of `RegisterMr`'s flags; `INVALID_PARAMETER` for a flag that there is not.
 fn rights_of(flags: u32) -> Result<Rights, NtStatus> {
     use mr_flags::*;
-    if flags & !(REMOTE_WRITE | REMOTE_READ | RDMA_READ_SINK) != 0 {
-        return Err(NtStatus::INVALID_PARAMETER);
-    }
+    NtStatus::INVALID_PARAMETER
+        .when(flags & !(REMOTE_WRITE | REMOTE_READ | RDMA_READ_SINK) != 0)?;
     let set = [
         (LOCAL_WRITE, Rights::LOCAL_WRITE),
         (REMOTE_READ, Rights::REMOTE_READ),
@@ -142,10 +141,8 @@ fn rights_of(flags: u32) -> Result<Rights, NtStatus> {
         }
     }
     // The deciding bit of remote write without local write.
-    match flags & REMOTE_WRITE == REMOTE_WRITE & !LOCAL_WRITE {
-        true => Err(NtStatus::INVALID_PARAMETER),
-        false => Ok(rights),
-    }
+    NtStatus::INVALID_PARAMETER.when(flags & REMOTE_WRITE == REMOTE_WRITE & !LOCAL_WRITE)?;
+    Ok(rights)
 }
 
 impl Mr {
@@ -200,12 +197,8 @@ impl Mr {
         let MrState::Fast(fast) = &mut *state else {
             return Err(NtStatus::INVALID_PARAMETER);
         };
-        if self.domain.id() != domain.id() || pages > fast.pages {
-            return Err(NtStatus::INVALID_PARAMETER);
-        }
-        if wanted.is_remote() && !fast.may_be_remote {
-            return Err(NtStatus::ACCESS_VIOLATION);
-        }
+        NtStatus::INVALID_PARAMETER.when(self.domain.id() != domain.id() || pages > fast.pages)?;
+        NtStatus::ACCESS_VIOLATION.when(wanted.is_remote() && !fast.may_be_remote)?;
         let key = fast.remote.key().wrapping_add(1);
         let token = Token::new(fast.own.index(), key).ok_or(NtStatus::INTERNAL_ERROR)?;
         let regions = &self.domain.device().regions;
@@ -237,12 +230,9 @@ impl Object<Mr> {
         done: Done<NtStatus>,
     ) -> Answer {
         let rights = rights_of(flags)?;
-        if len == 0 || len > self.limits.registration || len > chain.len() {
-            return Err(NtStatus::INVALID_PARAMETER);
-        }
-        if !chain.is_contiguous(len) {
-            return Err(NtStatus::INVALID_PARAMETER);
-        }
+        NtStatus::INVALID_PARAMETER
+            .when(len == 0 || len > self.limits.registration || len > chain.len())?;
+        NtStatus::INVALID_PARAMETER.unless(chain.is_contiguous(len))?;
         self.begin(false)?;
         self.change(MrState::Idle, done, move |this| {
             Ok(MrState::Normal(Normal {
@@ -269,9 +259,8 @@ impl Object<Mr> {
 
     fn begin(&self, fast: bool) -> Result<(), NtStatus> {
         let mut state = self.state.lock();
-        if self.fast != fast || !matches!(*state, MrState::Idle) {
-            return Err(NtStatus::INVALID_DEVICE_REQUEST);
-        }
+        NtStatus::INVALID_DEVICE_REQUEST
+            .when(self.fast != fast || !matches!(*state, MrState::Idle))?;
         *state = MrState::Busy;
         Ok(())
     }
@@ -301,9 +290,7 @@ impl Object<Mr> {
         let MrState::Normal(normal) = *state else {
             return Err(NtStatus::INVALID_DEVICE_REQUEST);
         };
-        if self.windows.load(Acquire) != 0 {
-            return Err(NtStatus::INVALID_DEVICE_REQUEST);
-        }
+        NtStatus::INVALID_DEVICE_REQUEST.when(self.windows.load(Acquire) != 0)?;
         *state = MrState::Busy;
         drop(state);
         self.change(MrState::Normal(normal), done, move |this| {
@@ -320,12 +307,8 @@ impl Object<Mr> {
         may_be_remote: bool,
         done: Done<NtStatus>,
     ) -> Answer {
-        if pages == 0 {
-            return Err(NtStatus::INVALID_PARAMETER);
-        }
-        if pages > self.limits.pages {
-            return Err(NtStatus::IMPLEMENTATION_LIMIT);
-        }
+        NtStatus::INVALID_PARAMETER.when(pages == 0)?;
+        NtStatus::IMPLEMENTATION_LIMIT.when(pages > self.limits.pages)?;
         self.begin(true)?;
         self.change(MrState::Idle, done, move |this| {
             let regions = &this.domain.device().regions;

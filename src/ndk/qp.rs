@@ -157,10 +157,7 @@ impl Sizes {
             && self.receive_sges <= limits.sges
             && self.request_sges <= limits.sges
             && self.inline <= limits.inline;
-        match fits {
-            true => Ok(()),
-            false => Err(NtStatus::INVALID_PARAMETER),
-        }
+        NtStatus::INVALID_PARAMETER.unless(fits)
     }
 }
 
@@ -184,10 +181,8 @@ impl Registration<'_> {
             && self.base % PAGE_SIZE == offset
             && room.is_some_and(|room| self.len <= room)
             && self.base.checked_add(self.len).is_some();
-        match fits && pages > 0 {
-            true => Ok(pages),
-            false => Err(NtStatus::INVALID_PARAMETER),
-        }
+        NtStatus::INVALID_PARAMETER.unless(fits && pages > 0)?;
+        Ok(pages)
     }
 }
 
@@ -201,10 +196,8 @@ fn rights(flags: u32) -> Result<Rights, NtStatus> {
     ];
     let set = set.into_iter().filter(|(flag, _)| flags & flag != 0);
     let rights = set.fold(Rights::NONE, |all, (_, right)| all.with(right));
-    match rights.is_consistent() {
-        true => Ok(rights),
-        false => Err(NtStatus::INVALID_PARAMETER),
-    }
+    NtStatus::INVALID_PARAMETER.unless(rights.is_consistent())?;
+    Ok(rights)
 }
 
 /// An element whose logical address is none gets a token that grants nothing, so that the request
@@ -332,12 +325,9 @@ impl Qp {
 
     /// Returns true if a request may be posted, and with which of the engine's flags.
     fn admit(&self, allowed: u32, flags: u32) -> Result<Flags, NtStatus> {
-        if !self.live.load(Acquire) || self.engine.state() != State::Connected {
-            return Err(NtStatus::CONNECTION_INVALID);
-        }
-        if flags & !allowed != 0 {
-            return Err(NtStatus::INVALID_PARAMETER);
-        }
+        NtStatus::CONNECTION_INVALID
+            .when(!self.live.load(Acquire) || self.engine.state() != State::Connected)?;
+        NtStatus::INVALID_PARAMETER.when(flags & !allowed != 0)?;
         let set = [
             (flags & SILENT_SUCCESS == 0, Flags::SIGNALED),
             (flags & READ_FENCE != 0, Flags::READ_FENCE),
@@ -425,9 +415,7 @@ impl Qp {
             }
             Request::Bind(region, window, (addr, len)) => {
                 let rights = rights(flags)?.remote();
-                if !rights.is_remote() {
-                    return Err(NtStatus::INVALID_PARAMETER);
-                }
+                NtStatus::INVALID_PARAMETER.unless(rights.is_remote())?;
                 window.bind_by(domain, region, rights, (addr, len), |window, region| {
                     put(Work::Bind {
                         window,

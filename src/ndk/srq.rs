@@ -53,17 +53,12 @@ pub(crate) struct SrqSizes {
 
 impl SrqSizes {
     pub(super) fn check(&self, limits: &Limits) -> Result<(), NtStatus> {
-        if limits.srq == 0 {
-            return Err(NtStatus::NOT_SUPPORTED);
-        }
+        NtStatus::NOT_SUPPORTED.when(limits.srq == 0)?;
         let fits = self.depth != 0
             && self.depth <= limits.srq
             && self.sges <= limits.sges
             && self.threshold <= self.depth;
-        match fits {
-            true => Ok(()),
-            false => Err(NtStatus::INVALID_PARAMETER),
-        }
+        NtStatus::INVALID_PARAMETER.unless(fits)
     }
 }
 
@@ -170,9 +165,8 @@ impl Object<Srq> {
             0 => self.engine.depth(),
             depth => depth,
         };
-        if depth > self.pd.adapter.limits().srq || threshold > room {
-            return Err(NtStatus::INVALID_PARAMETER);
-        }
+        NtStatus::INVALID_PARAMETER
+            .when(depth > self.pd.adapter.limits().srq || threshold > room)?;
         if depth == 0 {
             self.arm(threshold);
             return Ok(Progress::Done(()));

@@ -89,6 +89,16 @@ impl NtStatus {
     pub(crate) const fn of(status: Status) -> Self {
         Self(status.ntstatus())
     }
+
+    /// This as an error if `is_so`.
+    pub(super) fn when(self, is_so: bool) -> Result<(), Self> {
+        self.unless(!is_so)
+    }
+
+    /// This as an error if not `is_so`.
+    pub(super) fn unless(self, is_so: bool) -> Result<(), Self> {
+        is_so.then_some(()).ok_or(self)
+    }
 }
 
 impl From<AllocError> for NtStatus {

@@ -93,9 +93,7 @@ pub(crate) unsafe fn open(
 ) -> Result<(), NtStatus> {
     // SAFETY: The consumer's parameters, which stay during the call.
     let params = unsafe { params.as_ref() }.ok_or(NtStatus::INVALID_PARAMETER)?;
-    if out.is_null() {
-        return Err(NtStatus::INVALID_PARAMETER);
-    }
+    NtStatus::INVALID_PARAMETER.when(out.is_null())?;
     let blank = Blank::<Adapter>::new()?;
     // SAFETY: The members are as the header wants them.
     let which = unsafe { which(params)? };
@@ -262,9 +260,7 @@ face! {
         function: bindings::ndk_fn_connect_event,
         context: *mut c_void
     ) -> Listener {
-        if function.is_none() {
-            return Err(NtStatus::INVALID_PARAMETER);
-        }
+        NtStatus::INVALID_PARAMETER.when(function.is_none())?;
         adapter.create_listener(super::connection::connect_user(Callback { function, context })?)
     }
 }

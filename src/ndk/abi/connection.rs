@@ -12,7 +12,6 @@ use super::{
     read_address,
     slice,
     slice_mut,
-    write_address,
     Blank,
     Callback,
     NO_OBJECT, //
@@ -225,28 +224,15 @@ face! {
             *length = connector.private_data_size();
         }
         // CAST: widening.
-        match room == 0 || got.len <= room as usize {
-            true => Ok(()),
-            false => Err(NtStatus::BUFFER_TOO_SMALL),
-        }
+        NtStatus::BUFFER_TOO_SMALL.unless(room == 0 || got.len <= room as usize)
     }
 
-    call get_local_address(
-        connector,
-        address: *mut bindings::sockaddr,
-        length: *mut u32
-    ) -> i32 {
-        // SAFETY: `length` may be changed, and `address` has so many bytes, or either is null.
-        unsafe { write_address(connector.local_address()?, address, length) }
+    address get_local_address(connector) {
+        connector.local_address()?
     }
 
-    call get_peer_address(
-        connector,
-        address: *mut bindings::sockaddr,
-        length: *mut u32
-    ) -> i32 {
-        // SAFETY: `length` may be changed, and `address` has so many bytes, or either is null.
-        unsafe { write_address(connector.peer_address()?, address, length) }
+    address get_peer_address(connector) {
+        connector.peer_address()?
     }
 
     request disconnect(connector; done) {
@@ -276,13 +262,8 @@ face! {
         listener.listen(at, done()?)
     }
 
-    call get_local_address(
-        listener,
-        address: *mut bindings::sockaddr,
-        length: *mut u32
-    ) -> i32 {
-        // SAFETY: `length` may be changed, and `address` has so many bytes, or either is null.
-        unsafe { write_address(listener.address()?, address, length) }
+    address get_local_address(listener) {
+        listener.address()?
     }
 
     call control_connect_events(listener, pause: bool) {
@@ -294,12 +275,7 @@ face! {
     SharedEndpoint: ndk_shared_endpoint, ndk_shared_endpoint_dispatch,
     NDK_OBJECT_TYPE_SHARED_ENDPOINT, [close: close::<SharedEndpoint>]
 
-    call get_local_address(
-        endpoint,
-        address: *mut bindings::sockaddr,
-        length: *mut u32
-    ) -> i32 {
-        // SAFETY: `length` may be changed, and `address` has so many bytes, or either is null.
-        unsafe { write_address(endpoint.address(), address, length) }
+    address get_local_address(endpoint) {
+        endpoint.address()
     }
 }

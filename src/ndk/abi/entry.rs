@@ -28,6 +28,9 @@ use crate::{
 ///
 /// - `call`: the answer is there when the entry returns.
 /// - `request`: ends in a request completion, which the last argument makes.
+/// - `post`: posts the request that it gives with its flags, and with the list that the first
+///   arguments are.
+/// - `address`: writes the address that it gives.
 /// - `create`: makes an object that is there when the entry returns.
 /// - `create_later`: ends in a create completion, which the last argument is.
 macro_rules! face {
@@ -78,6 +81,31 @@ macro_rules! define {
         ) -> i32 {
             let $done = || super::request_done(completion, context);
             $body
+        });
+    };
+    (post $object:ident,
+        $name:ident($this:ident $(, $arg:ident: $ty:ty)*) $body:block) => {
+        define!(call $object, $name(
+            $this,
+            context: *mut core::ffi::c_void,
+            sgl: *const bindings::ndk_sge,
+            count: u32
+            $(, $arg: $ty)*
+        ) -> i32 {
+            let (request, flags) = $body;
+            // SAFETY: `sgl` has `count` elements, whose memory stays until the end of the request.
+            unsafe { post($this, context, request, (sgl, count), flags) }
+        });
+    };
+    (address $object:ident, $name:ident($this:ident) $body:block) => {
+        define!(call $object, $name(
+            $this,
+            address: *mut bindings::sockaddr,
+            length: *mut u32
+        ) -> i32 {
+            let at = $body;
+            // SAFETY: `length` may be changed, and `address` has so many bytes, or either is null.
+            unsafe { super::write_address(at, address, length) }
         });
     };
     (create $object:ident,
@@ -173,9 +201,7 @@ pub(super) unsafe fn slice<'a, T>(first: *const T, count: u32) -> Result<&'a [T]
     if count == 0 {
         return Ok(&[]);
     }
-    if first.is_null() {
-        return Err(NtStatus::INVALID_PARAMETER);
-    }
+    NtStatus::INVALID_PARAMETER.when(first.is_null())?;
     // CAST: widening.
     // SAFETY: Not null, so it has `count` elements.
     Ok(unsafe { core::slice::from_raw_parts(first, count as usize) })
@@ -191,9 +217,7 @@ pub(super) unsafe fn slice_mut<'a, T>(first: *mut T, count: u32) -> Result<&'a m
     if count == 0 {
         return Ok(&mut []);
     }
-    if first.is_null() {
-        return Err(NtStatus::INVALID_PARAMETER);
-    }
+    NtStatus::INVALID_PARAMETER.when(first.is_null())?;
     // CAST: widening.
     // SAFETY: Not null, so it has `count` elements.
     Ok(unsafe { core::slice::from_raw_parts_mut(first, count as usize) })
@@ -254,9 +278,7 @@ pub(super) unsafe fn write_address(
     let length = unsafe { length.as_mut() }.ok_or(NtStatus::INVALID_PARAMETER)?;
     let needed = address_length(&at);
     let room = core::mem::replace(length, needed);
-    if address.is_null() || room < needed {
-        return Err(NtStatus::BUFFER_TOO_SMALL);
-    }
+    NtStatus::BUFFER_TOO_SMALL.when(address.is_null() || room < needed)?;
     let storage = addr::write(&at);
     let bytes = core::ptr::from_ref(&storage).cast::<u8>();
     // CAST: 16 or 28.

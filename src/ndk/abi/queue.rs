@@ -158,28 +158,12 @@ face! {
         qp.flush();
     }
 
-    call send(
-        qp,
-        context: *mut c_void,
-        sgl: *const bindings::ndk_sge,
-        count: u32,
-        flags: u32
-    ) -> i32 {
-        // SAFETY: `sgl` has `count` elements, whose memory stays until the end of the request.
-        unsafe { post(qp, context, Request::Send, (sgl, count), flags) }
+    post send(qp, flags: u32) {
+        (Request::Send, flags)
     }
 
-    call send_and_invalidate(
-        qp,
-        context: *mut c_void,
-        sgl: *const bindings::ndk_sge,
-        count: u32,
-        flags: u32,
-        remote_token: u32
-    ) -> i32 {
-        let request = Request::SendAndInvalidate(Token::from_raw(remote_token));
-        // SAFETY: As for `send`.
-        unsafe { post(qp, context, request, (sgl, count), flags) }
+    post send_and_invalidate(qp, flags: u32, remote_token: u32) {
+        (Request::SendAndInvalidate(Token::from_raw(remote_token)), flags)
     }
 
     call receive(
@@ -193,34 +177,14 @@ face! {
         qp.receive(context.addr() as u64, list)
     }
 
-    call read(
-        qp,
-        context: *mut c_void,
-        sgl: *const bindings::ndk_sge,
-        count: u32,
-        remote_address: u64,
-        remote_token: u32,
-        flags: u32
-    ) -> i32 {
-        let token = Token::from_raw(remote_token);
-        let request = Request::Read(Remote { addr: remote_address, token });
-        // SAFETY: As for `send`.
-        unsafe { post(qp, context, request, (sgl, count), flags) }
+    post read(qp, addr: u64, token: u32, flags: u32) {
+        let token = Token::from_raw(token);
+        (Request::Read(Remote { addr, token }), flags)
     }
 
-    call write(
-        qp,
-        context: *mut c_void,
-        sgl: *const bindings::ndk_sge,
-        count: u32,
-        remote_address: u64,
-        remote_token: u32,
-        flags: u32
-    ) -> i32 {
-        let token = Token::from_raw(remote_token);
-        let request = Request::Write(Remote { addr: remote_address, token });
-        // SAFETY: As for `send`.
-        unsafe { post(qp, context, request, (sgl, count), flags) }
+    post write(qp, addr: u64, token: u32, flags: u32) {
+        let token = Token::from_raw(token);
+        (Request::Write(Remote { addr, token }), flags)
     }
 
     call fast_register(

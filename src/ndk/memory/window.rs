@@ -164,10 +164,8 @@ impl Mw {
 
     /// The token with which the owner ends the binding, whichever it is.
     pub(in crate::ndk) fn invalidation_token(&self, domain: &Domain) -> Result<Token, NtStatus> {
-        match self.domain.id() == domain.id() {
-            true => Ok(self.own),
-            false => Err(NtStatus::INVALID_PARAMETER),
-        }
+        NtStatus::INVALID_PARAMETER.unless(self.domain.id() == domain.id())?;
+        Ok(self.own)
     }
 
     /// Posts a bind, `post`, to a range of `region` (BIND-01 to BIND-08).
@@ -187,12 +185,9 @@ impl Mw {
                 MrState::Normal(normal) if same_domain => normal,
                 _ => return Err(NtStatus::INVALID_PARAMETER),
             };
-            if offset_in(normal.base, normal.len, range.0, range.1).is_none() {
-                return Err(NtStatus::INVALID_PARAMETER);
-            }
-            if !rights.with(normal.rights).is_consistent() {
-                return Err(NtStatus::ACCESS_VIOLATION);
-            }
+            NtStatus::INVALID_PARAMETER
+                .when(offset_in(normal.base, normal.len, range.0, range.1).is_none())?;
+            NtStatus::ACCESS_VIOLATION.unless(rights.with(normal.rights).is_consistent())?;
             (normal.token, Binding::new(region))
         };
         let mut list = self.ties.list.lock();
