@@ -20,7 +20,8 @@
 //! - send queue of a queue pair, completion queue, upcall state
 //! - leaves: link of a queue pair, staging of a region, free list of the memory table, timer of a
 //!   completion queue
-//! - for set-up, in process context: listeners, reserved addresses; list of devices, users of a device
+//! - for set-up, in process context: listeners, reserved addresses; list of devices, users of a
+//!   device
 //!
 //! All but a transport's own are taken with interrupts off, so every fast call may come from any
 //! context: posting, polling, arming, staging a mapping. (`direct` runs with softirqs off, and not

@@ -370,7 +370,8 @@ impl Flow {
         }
     }
 
-    /// Success once the last access to what `token` named at `at` is gone; until then the flow asks again from softirq work.
+    /// Success once the last access to what `token` named at `at` is gone; until then the flow asks
+    /// again from softirq work.
     pub(super) fn revoked(self: &Arc<Self>, exec: &mut Exec, at: &QueuePair, token: Token) -> Step {
         if at.device().regions.is_drained(token) {
             return Ok(self.succeed(exec));

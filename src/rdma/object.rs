@@ -101,8 +101,8 @@ impl<C: IbObject, P> Object<C, P> {
     /// which is neither cleared nor freed during `'a`.
     #[inline]
     pub(super) unsafe fn from_raw<'a>(raw: *mut C) -> &'a Self {
-        // SAFETY: The caller says that it is the first field of one that is initialised; `core` is at
-        // offset zero, as `SIZE` asserts.
+        // SAFETY: The caller says that it is the first field of one that is initialised; `core` is
+        // at offset zero, as `SIZE` asserts.
         unsafe { &*raw.cast() }
     }
 }

@@ -24,8 +24,8 @@ pub(super) trait FromC {
     ///
     /// # Safety
     ///
-    /// `c` was passed as [`super::table::OperationsVTable`] demands, and the result is not used when the
-    /// trampoline has returned.
+    /// `c` was passed as [`super::table::OperationsVTable`] demands, and the result is not used
+    /// when the trampoline has returned.
     unsafe fn from_c(c: Self::C) -> Self;
 }
 

@@ -146,8 +146,8 @@ impl CmOperations<Verbs> for Qp {
             .request_at_listener(request.number())
             .ok_or(ECONNABORTED)?;
         if self.device().net != pending.params.net {
-            // The connection manager has taken a device of the listener's namespace, where the address
-            // is another one.
+            // The connection manager has taken a device of the listener's namespace, where the
+            // address is another one.
             let _ = cm.pass_on(&pending, request.number(), Status::Refused);
             return Err(ECONNABORTED);
         }
