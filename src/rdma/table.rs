@@ -87,10 +87,9 @@ use crate::{
 /// This contract is shared by all trampolines. Their caller is ib_core, or a consumer through the
 /// inline functions of `ib_verbs.h`, on a device that was set up with this table. So every object
 /// that occurs was made by the create trampoline of its type and is not destroyed before the call
-/// returns; a create trampoline gets a new object of [`Object::SIZE`](super::object::Object::SIZE)
-/// bytes whose device or domain is set, and a destroy trampoline an object that nobody else uses
-/// and that it gets once. Pointers to parameters are valid during the call, in which nobody else
-/// changes what they point at.
+/// returns; a create trampoline gets a new object of `Object::SIZE` bytes whose device or domain is
+/// set, and a destroy trampoline an object that nobody else uses and that it gets once. Pointers to
+/// parameters are valid during the call, in which nobody else changes what they point at.
 pub(super) struct OperationsVTable<T: Operations>(PhantomData<T>);
 
 /// Makes the trampolines of the operations, and the table of them.
