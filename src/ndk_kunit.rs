@@ -6,6 +6,8 @@
 #![deny(unsafe_code)]
 // No device is registered here, so much of the faces is not called.
 #![allow(dead_code, unused_imports, unused_macros)]
+// A suite is a module `tests` in a file of that name.
+#![allow(clippy::module_inception)]
 
 #[expect(unsafe_code)]
 mod bindings;

@@ -96,8 +96,9 @@ macro_rules! event_source {
                 kind: bindings::ib_event_type,
             ) -> (bindings::ib_event, EventHandler, *mut c_void) {
                 // SAFETY: The caller says that it is live.
+                let object = unsafe { &*this };
                 let (device, handler, context) =
-                    unsafe { ((*this).device, (*this).event_handler, (*this).$context) };
+                    (object.device, object.event_handler, object.$context);
                 let mut event = event(device, kind);
                 event.element.$element = this;
                 (event, handler, context)

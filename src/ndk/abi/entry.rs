@@ -65,6 +65,7 @@ macro_rules! face {
 macro_rules! define {
     (call $object:ident,
         $name:ident($this:ident $(, $arg:ident: $ty:ty)*) $(-> $out:ty)? $body:block) => {
+        #[allow(clippy::missing_safety_doc, clippy::duplicate_underscore_argument)]
         unsafe extern "C" fn $name(this: *mut <$object as super::Face>::C $(, $arg: $ty)*)
         $(-> $out)? {
             // SAFETY: The consumer names an object of its own, of the type that has this table.
