@@ -376,17 +376,10 @@ impl Qp {
         let first = sges.clone().next();
         let sges = sges.map(|sge| checked(sge, admitted));
         let mut put = |work| Ok(posting.post(context, work, admitted, sges.clone())?);
-        let invalidation = |token| Work::Invalidate {
-            token,
-            must_be_valid: true,
-        };
+        let send = |extra| Work::Send { extra };
         match request {
-            Request::Send => put(Work::Send {
-                extra: Extra::Nothing,
-            }),
-            Request::SendAndInvalidate(token) => put(Work::Send {
-                extra: Extra::Invalidate(token),
-            }),
+            Request::Send => put(send(Extra::Nothing)),
+            Request::SendAndInvalidate(token) => put(send(Extra::Invalidate(token))),
             Request::Write(to) => put(Work::Write {
                 to,
                 immediate: None,
@@ -445,5 +438,13 @@ impl Qp {
         self.flushed.store(true, Relaxed);
         self.set_live(false);
         self.engine.fail();
+    }
+}
+
+/// `Invalidate`: it is an error that the object is invalid already (INV-06).
+const fn invalidation(token: Token) -> Work {
+    Work::Invalidate {
+        token,
+        must_be_valid: true,
     }
 }

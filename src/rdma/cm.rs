@@ -74,7 +74,7 @@ impl RequestId {
     }
 }
 
-/// What a request that arrived, or the answer to one, tells of the connection.
+/// What a request that arrived, or the answer to one, says of the connection.
 pub(crate) struct CmInfo<'a> {
     /// The address of this side.
     pub(crate) local: SocketAddr,
@@ -242,7 +242,7 @@ fn event(kind: bindings::iw_cm_event_type, status: Result) -> bindings::iw_cm_ev
     }
 }
 
-/// Puts what is told of the connection into `event`, which must not outlive it. `EINVAL` if the
+/// Puts the connection's parameters into `event`, which must not outlive it. `EINVAL` if the
 /// private data is too long.
 fn set_info(event: &mut bindings::iw_cm_event, what: &CmInfo<'_>) -> Result {
     event.local_addr = addr::write(&what.local);

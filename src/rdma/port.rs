@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is told about a device's only port, and its counters.
+//! The attributes of a device's only port, and its counters.
 
 use core::{
     marker::PhantomData,

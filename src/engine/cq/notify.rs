@@ -103,7 +103,7 @@ impl Notifies for Cq {
         let mut inner = this.inner.lock();
         let failure = inner.failure;
         if events & NOTIFY != 0 {
-            // Its arm was satisfied before this call, which tells of that too.
+            // Its arm was satisfied before this call, which notifies of that too.
             this.cancel_held(&mut inner);
             inner.notified();
         }
