@@ -69,11 +69,12 @@ impl Flow {
         if exec.job.forbidden {
             return Ok(self.refuse(exec, Status::LocalOperation));
         }
-        match local::execute(&self.from, &exec.job.work) {
-            Local::Done(status) => return Ok(self.end(exec, status, Status::Flushed)),
-            Local::Draining(token) => return Ok(Phase::RevokeLocal(token)),
-            Local::Again => return Err(Pause::Yield),
-            Local::Remote => (),
+        if exec.job.work.is_local() {
+            return match local::execute(&self.from, &exec.job.work) {
+                Local::Done(status) => Ok(self.end(exec, status, Status::Flushed)),
+                Local::Draining(token) => Ok(Phase::RevokeLocal(token)),
+                Local::Again => Err(Pause::Yield),
+            };
         }
         let len = u64::from(exec.job.length);
         let most = exec.bytes_left.min(BYTES_PER_HOLD);

@@ -129,7 +129,7 @@ const NOTIFY: u32 = 1;
 const FAILED: u32 = 2;
 
 struct Inner {
-    ring: ResizableRing<Ring<Completion>>,
+    ring: ResizableRing<Completion>,
     arm: Option<Arm>,
     /// How many of the newest entries came since the consumer was last called.
     unreported: u32,
@@ -341,7 +341,7 @@ impl CompletionQueue {
         let _one_at_a_time = self.resizing.lock();
         // What is large goes now, where it may sleep: the last reference may go anywhere.
         let mut inner = self.inner.lock();
-        let ring = core::mem::replace(&mut inner.ring, ResizableRing::new(Ring::empty()));
+        let ring = core::mem::replace(&mut inner.ring, ResizableRing::new(Ring::EMPTY));
         // From here on no arm is satisfied but by a failure, and no call is held.
         inner.unreported = 0;
         inner.moderator = Moderator::OFF;

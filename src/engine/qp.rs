@@ -47,6 +47,7 @@ pub(crate) use post::{
     Posting, //
 };
 pub(crate) use receive::{
+    Posted,
     ReceiveRing,
     RecvCompletion,
     RecvWqe,

@@ -8,54 +8,64 @@ mod resizable;
 
 use kernel::prelude::*;
 
+pub(super) use resizable::ResizableRing;
 pub(crate) use resizable::ResizeError;
-pub(super) use resizable::{
-    ResizableRing,
-    Store, //
-};
+
+use super::work::Sge;
 
 /// A bounded first-in, first-out queue.
 ///
 /// Entries have a sequence number that counts on without end (modulo 2^32), so a number names one
-/// entry as long as it is in the ring. Nothing but [`Ring::new`] allocates.
+/// entry as long as it is in the ring. Each may have a gather or scatter list beside it. Nothing
+/// but [`Ring::new`] and [`Ring::with_sges`] allocates.
 ///
 /// # Invariants
 ///
 /// `tail - head <= limit <= slots.len()`, and `slots.len()` is a power of two, or zero.
 pub(crate) struct Ring<T> {
     slots: KVVec<T>,
+    /// `width` elements for each slot.
+    sges: KVVec<Sge>,
+    width: usize,
     limit: u32,
     head: u32,
     tail: u32,
 }
 
 impl<T: Clone + Copy> Ring<T> {
+    /// A ring that takes nothing and owns no memory.
+    pub(super) const EMPTY: Self = Self {
+        slots: KVVec::new(),
+        sges: KVVec::new(),
+        width: 0,
+        limit: 0,
+        head: 0,
+        tail: 0,
+    };
+
     /// An empty ring for `limit` entries; `blank` fills the places before their first use.
     ///
     /// May sleep. `EINVAL` for more entries than half the number space.
     pub(crate) fn new(limit: u32, blank: T) -> Result<Self> {
+        Self::with_sges(limit, 0, blank)
+    }
+
+    /// The same for entries of up to `width` elements each.
+    pub(super) fn with_sges(limit: u32, width: u32, blank: T) -> Result<Self> {
         let places = limit.max(1).checked_next_power_of_two().ok_or(EINVAL)?;
         if places > 1 << 30 {
             return Err(EINVAL);
         }
         // CAST: widening.
-        let slots = KVVec::from_elem(blank, places as usize, GFP_KERNEL)?;
+        let (places, width) = (places as usize, width as usize);
+        let sges = places.checked_mul(width).ok_or(EINVAL)?;
         Ok(Self {
-            slots,
+            slots: KVVec::from_elem(blank, places, GFP_KERNEL)?,
+            sges: KVVec::from_elem(Sge::EMPTY, sges, GFP_KERNEL)?,
+            width,
             limit,
-            head: 0,
-            tail: 0,
+            ..Self::EMPTY
         })
-    }
-
-    /// A ring that takes nothing.
-    pub(crate) const fn empty() -> Self {
-        Self {
-            slots: KVVec::new(),
-            limit: 0,
-            head: 0,
-            tail: 0,
-        }
     }
 
     /// How many entries are in the ring.
@@ -114,6 +124,32 @@ impl<T: Clone + Copy> Ring<T> {
         // INVARIANT: there was room, so one more is within the limit.
         self.tail = seq.wrapping_add(1);
         Ok(seq)
+    }
+
+    /// How many elements an entry has at most.
+    pub(super) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Keeps the elements of the entry that is pushed next; returns how many there was room for.
+    #[inline]
+    pub(super) fn store(&mut self, sges: impl Iterator<Item = Sge>) -> u32 {
+        let from = self.place(self.tail) * self.width;
+        let slots = self.sges.get_mut(from..from + self.width);
+        let mut count = 0;
+        for (slot, sge) in slots.unwrap_or_default().iter_mut().zip(sges) {
+            *slot = sge;
+            count += 1;
+        }
+        count
+    }
+
+    /// The places of the elements of entry `seq`, until another one is stored there.
+    #[inline]
+    pub(super) fn sges(&self, seq: u32) -> &[Sge] {
+        let from = self.place(seq) * self.width;
+        let places = self.sges.get(from..from + self.width);
+        places.unwrap_or_default()
     }
 
     /// The entry `seq`, if it is in the ring.

@@ -38,6 +38,7 @@ use super::{
     },
     qp::{
         PostError,
+        Posted,
         QueuePair,
         ReceiveRing,
         RecvWqe, //
@@ -61,7 +62,7 @@ const LIMIT: u32 = 1;
 const FAILED: u32 = 2;
 
 struct Inner {
-    ring: ResizableRing<ReceiveRing>,
+    ring: ResizableRing<Posted>,
     /// Fewer than this many receives raise the event once; 0 is off.
     limit: u32,
     /// The limit counts: one of a new queue does when there were that many receives once.
@@ -112,7 +113,7 @@ impl SharedReceive {
         events: KBox<dyn SrqEvents>,
     ) -> Result<Arc<Self>> {
         let inner = Inner {
-            ring: ResizableRing::new(ReceiveRing::new(depth, max_sge)?),
+            ring: ResizableRing::new(ReceiveRing::of_receives(depth, max_sge)?),
             limit: 0,
             primed: false,
             failed: false,
@@ -172,7 +173,8 @@ impl SharedReceive {
     /// the one in force. May sleep.
     pub(crate) fn resize(self: &Arc<Self>, depth: u32) -> Result<(), ResizeError> {
         let _one_at_a_time = self.resizing.lock();
-        let ring = ReceiveRing::new(depth, self.max_sge).map_err(|_| ResizeError::NoMemory)?;
+        let ring = ReceiveRing::of_receives(depth, self.max_sge);
+        let ring = ring.map_err(|_| ResizeError::NoMemory)?;
         // Rings go where no lock is held but the one that may be held asleep.
         let begun = self.inner.lock().ring.begin(ring);
         begun.map_err(|_| ResizeError::TooMany)?;
@@ -288,7 +290,7 @@ impl SharedReceive {
         self.end_calls();
         // What is large goes now, where it may sleep: the last reference may go anywhere.
         let _one_at_a_time = self.resizing.lock();
-        let empty = ResizableRing::new(ReceiveRing::empty());
+        let empty = ResizableRing::new(ReceiveRing::EMPTY);
         let ring = core::mem::replace(&mut self.inner.lock().ring, empty);
         drop(ring);
     }

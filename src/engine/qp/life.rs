@@ -18,7 +18,6 @@ use kernel::{
 };
 
 use super::{
-    send::SendQueue,
     state::State,
     QueuePair,
     ReceiveRing, //
@@ -68,7 +67,7 @@ impl QueuePair {
         if self.link.lock().is_some() {
             return Err(EINVAL);
         }
-        self.sq.lock().set_read_limit(limits.outbound);
+        self.sq.lock().read_limit = limits.outbound;
         let mut place = self.link.lock();
         let now = self.state();
         if place.is_some() || !matches!(now, State::Init | State::Ready) {
@@ -131,7 +130,7 @@ impl QueuePair {
         drop(sq);
         let mut rq = self.rq.lock();
         if self.state() == State::Reset {
-            while rq.ring.cancel().is_some() {}
+            while rq.ring.pop().is_some() {}
             rq.aborted = None;
             rq.flushing = false;
             rq.waiting = false;
@@ -150,7 +149,7 @@ impl QueuePair {
     /// The same, and nothing of this queue pair is reported any more: what was accepted ends
     /// without a completion.
     pub(crate) fn fail_unreported(self: &Arc<Self>) {
-        self.sq.lock().silence();
+        self.sq.lock().silent = true;
         self.rq.lock().silent = true;
         self.fail();
     }
@@ -256,8 +255,8 @@ impl QueuePair {
         }
         self.end_calls();
         // What is large goes now, where it may sleep: the last reference may go anywhere.
-        let sends = core::mem::replace(&mut *self.sq.lock(), SendQueue::empty());
-        let receives = core::mem::replace(&mut self.rq.lock().ring, ReceiveRing::empty());
+        let sends = self.sq.lock().take_memory();
+        let receives = core::mem::replace(&mut self.rq.lock().ring, ReceiveRing::EMPTY);
         drop((sends, receives));
     }
 

@@ -30,11 +30,9 @@ pub(crate) enum Local {
     Draining(Token),
     /// An access is still running: try the same request again soon.
     Again,
-    /// Not a local request.
-    Remote,
 }
 
-/// Executes `work` of `qp`, if it is a local request. Any context.
+/// Executes `work` of `qp`, which is a local request. Any context.
 pub(crate) fn execute(qp: &QueuePair, work: &Work) -> Local {
     let user = qp.peer_user();
     match *work {
@@ -78,7 +76,7 @@ pub(crate) fn execute(qp: &QueuePair, work: &Work) -> Local {
         | Work::Write { .. }
         | Work::Read { .. }
         | Work::FetchAdd { .. }
-        | Work::CompareSwap { .. } => Local::Remote,
+        | Work::CompareSwap { .. } => Local::Done(Status::LocalOperation),
     }
 }
 

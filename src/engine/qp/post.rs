@@ -18,13 +18,17 @@ use super::{
     local,
     send::SendQueue,
     state::Admission,
+    Caps,
     QueuePair, //
 };
 use crate::{
-    engine::work::{
-        Flags,
-        Sge,
-        Work, //
+    engine::{
+        limits::MAX_MESSAGE,
+        work::{
+            Flags,
+            Sge,
+            Work, //
+        }, //
     },
     sys::softirq::BhDisabled, //
 };
@@ -77,11 +81,15 @@ impl Posting<'_> {
         if self.admission == Admission::Refuse {
             return Err(PostError::State);
         }
-        let device = self.qp.device();
-        let posted = match self.sq.admit(&work, flags, sges.clone()) {
-            Ok(_) if work.is_local() && self.is_done_at_once(context, &work, flags) => Ok(()),
-            Ok(length) => self.sq.push(device, (context, work, flags, length), sges),
+        let caps = &self.qp.caps;
+        let posted = match caps.check(&work, flags.has(Flags::INLINE), sges.clone()) {
             Err(refused) => Err(refused),
+            Ok(_) if self.sq.is_full() => Err(PostError::Full),
+            Ok(_) if work.is_local() && self.is_done_at_once(context, &work, flags) => Ok(()),
+            Ok(length) => {
+                let request = (context, work, flags, length);
+                self.sq.push(self.qp.device(), request, sges)
+            }
         };
         if posted.is_err() {
             // What was held back for this one goes its way (DEFR-04).
@@ -142,6 +150,38 @@ impl Posting<'_> {
             qp.settle();
         }
         softirqs_off
+    }
+}
+
+impl Caps {
+    /// The length of the message, if its elements are within the limits (POST-10, 11, SEND-10, 11).
+    #[inline]
+    fn check(
+        &self,
+        work: &Work,
+        inline: bool,
+        sges: impl ExactSizeIterator<Item = Sge>,
+    ) -> Result<u32, PostError> {
+        let most = match work.is_read() {
+            true => self.read_sges,
+            false => self.send_sges,
+        };
+        if inline && !work.is_outbound() {
+            return Err(PostError::Invalid);
+        }
+        // CAST: widening.
+        if !inline && sges.len() > most as usize {
+            return Err(PostError::TooManySges);
+        }
+        // OVERFLOW: at most 2^32 elements of less than 2^32 bytes.
+        let length: u64 = sges.map(|s| u64::from(s.len())).sum();
+        if inline && length > u64::from(self.inline) {
+            return Err(PostError::InlineTooLong);
+        }
+        match u32::try_from(length) {
+            Ok(len) if length <= MAX_MESSAGE => Ok(len),
+            _ => Err(PostError::TooLong),
+        }
     }
 }
 

@@ -21,10 +21,7 @@ use crate::engine::{
         CompletionQueue,
         Failed, //
     },
-    ring::{
-        Ring,
-        Store, //
-    },
+    ring::Ring,
     status::Status,
     work::{
         Completion,
@@ -36,9 +33,11 @@ use crate::engine::{
 
 use super::PostError;
 
+/// A posted receive; its elements are beside it in the ring.
 #[derive(Clone, Copy)]
-struct Entry {
-    context: u64,
+pub(crate) struct Posted {
+    pub(super) context: u64,
+    /// Elements in use.
     count: u32,
 }
 
@@ -60,123 +59,50 @@ impl RecvWqe {
 }
 
 /// Posted receives with their scatter lists.
-pub(crate) struct ReceiveRing {
-    ring: Ring<Entry>,
-    sges: KVVec<Sge>,
-    max_sge: usize,
-}
+pub(crate) type ReceiveRing = Ring<Posted>;
 
 impl ReceiveRing {
-    /// May sleep.
-    pub(crate) fn new(depth: u32, max_sge: u32) -> Result<Self> {
-        let blank = Entry {
+    /// A ring for `depth` receives of up to `max_sge` elements. May sleep.
+    pub(crate) fn of_receives(depth: u32, max_sge: u32) -> Result<Self> {
+        let blank = Posted {
             context: 0,
             count: 0,
         };
-        let ring = Ring::new(depth, blank)?;
-        // CAST: widening.
-        let max_sge = max_sge as usize;
-        let sges = ring.places().checked_mul(max_sge).ok_or(EINVAL)?;
-        Ok(Self {
-            sges: KVVec::from_elem(Sge::EMPTY, sges, GFP_KERNEL)?,
-            ring,
-            max_sge,
-        })
+        Self::with_sges(depth, max_sge, blank)
     }
 
-    /// A ring that takes nothing.
-    pub(crate) const fn empty() -> Self {
-        Self {
-            ring: Ring::empty(),
-            sges: KVVec::new(),
-            max_sge: 0,
-        }
-    }
-
+    /// Appends a receive of not more than the elements that it was made for.
     pub(crate) fn post(
         &mut self,
         context: u64,
         sges: impl ExactSizeIterator<Item = Sge>,
     ) -> Result<(), PostError> {
-        let count = sges.len();
-        if count > self.max_sge {
+        if sges.len() > self.width() {
             return Err(PostError::TooManySges);
         }
-        if self.ring.is_full() {
+        if self.is_full() {
             return Err(PostError::Full);
         }
-        let from = self.ring.place(self.ring.tail()) * self.max_sge;
-        let slots = self.sges.get_mut(from..from + count).unwrap_or_default();
-        for (slot, sge) in slots.iter_mut().zip(sges) {
-            *slot = sge;
-        }
-        // CAST: not more than `max_sge`, which came from a u32.
-        let count = count as u32;
-        let entry = Entry { context, count };
-        self.ring.push(entry).map_err(|_| PostError::Full)?;
+        let count = self.store(sges);
+        let entry = Posted { context, count };
+        self.push(entry).map_err(|_| PostError::Full)?;
         Ok(())
     }
 
     /// Moves the oldest receive into `receive`; returns true if there was one.
     pub(crate) fn take(&mut self, receive: &mut RecvWqe) -> bool {
-        let from = self.ring.place(self.ring.head()) * self.max_sge;
-        let Some(entry) = self.ring.pop() else {
+        let seq = self.head();
+        let Some(entry) = self.pop() else {
             return false;
         };
         receive.context = entry.context;
         receive.sges.clear();
         // CAST: widening.
-        let used = self.sges.get(from..from + entry.count as usize);
-        for sge in used.unwrap_or_default() {
+        for sge in self.sges(seq).iter().take(entry.count as usize) {
             // The room was made for as many as any receive of this kind has.
             let _ = receive.sges.push_within_capacity(*sge);
         }
         true
-    }
-
-    /// Takes the oldest receive out for cancelling, and returns its context.
-    pub(super) fn cancel(&mut self) -> Option<u64> {
-        Some(self.ring.pop()?.context)
-    }
-
-    pub(crate) fn len(&self) -> u32 {
-        self.ring.len()
-    }
-
-    pub(crate) fn limit(&self) -> u32 {
-        self.ring.limit()
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.ring.is_empty()
-    }
-}
-
-impl Store for ReceiveRing {
-    const EMPTY: Self = Self::empty();
-
-    fn len(&self) -> u32 {
-        self.len()
-    }
-
-    fn limit(&self) -> u32 {
-        self.limit()
-    }
-
-    fn shift(&mut self, from: &mut Self, most: u32) {
-        for _ in 0..most {
-            if self.ring.is_full() {
-                return;
-            }
-            let first = from.ring.place(from.ring.head()) * from.max_sge;
-            let Some(entry) = from.ring.pop() else {
-                return;
-            };
-            // CAST: widening.
-            let used = from.sges.get(first..first + entry.count as usize);
-            // There is room, and both are for receives of the same size.
-            let _ = self.post(entry.context, used.unwrap_or_default().iter().copied());
-        }
     }
 }
 
@@ -222,7 +148,7 @@ impl ReceiveQueue {
     /// May sleep.
     pub(super) fn new(depth: u32, max_sge: u32) -> Result<Self> {
         Ok(Self {
-            ring: ReceiveRing::new(depth, max_sge)?,
+            ring: ReceiveRing::of_receives(depth, max_sge)?,
             taken: false,
             aborted: None,
             waiting: false,

@@ -12,7 +12,6 @@
 //!
 //! This is the data under the lock of the send queue; the lock is in [`super::QueuePair`].
 
-mod intake;
 #[cfg(ndk_kunit)]
 mod tests;
 
@@ -38,7 +37,10 @@ use crate::engine::{
     }, //
 };
 
-use super::Caps;
+use super::{
+    Caps,
+    PostError, //
+};
 
 /// How many requests one call completes or cancels.
 pub(super) const BATCH: u32 = 64;
@@ -115,14 +117,14 @@ impl SendWqe {
         })
     }
 
-    fn load(&mut self, sges: Option<&[Sge]>, inline: Option<&[u8]>, count: usize) {
+    fn load(&mut self, sges: &[Sge], inline: &[u8]) {
         self.sges.clear();
         self.inline.clear();
-        for sge in sges.unwrap_or_default().iter().take(count) {
+        for sge in sges {
             // The room was made for the most elements of this queue.
             let _ = self.sges.push_within_capacity(*sge);
         }
-        for byte in inline.unwrap_or_default().iter().take(count) {
+        for byte in inline {
             // The room was made for the most bytes of this queue.
             let _ = self.inline.push_within_capacity(*byte);
         }
@@ -151,22 +153,18 @@ pub(super) struct Retired {
 /// The requests of one send queue.
 pub(super) struct SendQueue {
     ring: Ring<Entry>,
-    sges: KVVec<Sge>,
+    /// `max_inline` bytes for each place of the ring.
     inline: KVVec<u8>,
-    /// Places for the elements of one request.
-    width: usize,
-    max_sge: usize,
     max_inline: usize,
-    max_read_sge: usize,
     /// The first request that was not started.
     next: u32,
     /// The first request that is held back: it and those after it were posted deferred.
     ready: u32,
     reads: u32,
-    read_limit: u32,
+    pub(super) read_limit: u32,
     mode: Mode,
     /// Nothing is reported any more.
-    silent: bool,
+    pub(super) silent: bool,
     /// A request has failed: no close is graceful any more.
     failed: bool,
     /// The transport and the end of it, while there is a connection.
@@ -176,45 +174,82 @@ pub(super) struct SendQueue {
 impl SendQueue {
     /// May sleep.
     pub(super) fn new(caps: &Caps) -> Result<Self> {
-        let ring = Ring::new(caps.sends, BLANK)?;
+        let width = caps.send_sges.max(caps.read_sges);
+        let ring = Ring::with_sges(caps.sends, width, BLANK)?;
         // CAST: widening.
-        let (max_sge, max_inline) = (caps.send_sges as usize, caps.inline as usize);
-        let width = max_sge.max(caps.read_sges as usize);
-        let sges = ring.places().checked_mul(width).ok_or(EINVAL)?;
+        let max_inline = caps.inline as usize;
         let inline = ring.places().checked_mul(max_inline).ok_or(EINVAL)?;
         Ok(Self {
-            sges: KVVec::from_elem(Sge::EMPTY, sges, GFP_KERNEL)?,
-            inline: KVVec::from_elem(0, inline, GFP_KERNEL)?,
             ring,
-            width,
-            max_sge,
+            inline: KVVec::from_elem(0, inline, GFP_KERNEL)?,
             max_inline,
-            max_read_sge: caps.read_sges as usize,
-            mode: Mode::Open,
-            silent: false,
-            ..Self::empty()
-        })
-    }
-
-    /// A queue that takes nothing.
-    pub(super) const fn empty() -> Self {
-        Self {
-            ring: Ring::empty(),
-            sges: KVVec::new(),
-            inline: KVVec::new(),
-            width: 0,
-            max_sge: 0,
-            max_inline: 0,
-            max_read_sge: 0,
             next: 0,
             ready: 0,
             reads: 0,
             read_limit: 0,
-            mode: Mode::Flushing { graceful: false },
-            silent: true,
+            mode: Mode::Open,
+            silent: false,
             failed: false,
             doorbell: None,
+        })
+    }
+
+    /// Gives back what the queue holds, to be dropped where that may sleep; it takes nothing more.
+    pub(super) fn take_memory(&mut self) -> impl Sized {
+        let ring = core::mem::replace(&mut self.ring, Ring::EMPTY);
+        (ring, core::mem::replace(&mut self.inline, KVVec::new()))
+    }
+
+    /// Queues a request; the elements are used up during the call.
+    #[inline]
+    pub(super) fn push(
+        &mut self,
+        device: &RdmaDevice,
+        (context, work, flags, length): (u64, Work, Flags, u32),
+        sges: impl ExactSizeIterator<Item = Sge>,
+    ) -> Result<(), PostError> {
+        let count = match flags.has(Flags::INLINE) {
+            true => self.store_inline(sges),
+            false => self.ring.store(sges),
+        };
+        let entry = Entry {
+            work,
+            context,
+            flags,
+            count,
+            length,
+            stage: Stage::Posted,
+        };
+        self.ring.push(entry).map_err(|_| PostError::Full)?;
+        match flags.has(Flags::DEFERRED) {
+            true => device.count(Counter::Deferred, 1),
+            false => self.release(),
         }
+        Ok(())
+    }
+
+    /// Takes the bytes up to the first element that cannot be read, and returns their number. A
+    /// request that lacks bytes fails in its turn.
+    fn store_inline(&mut self, sges: impl ExactSizeIterator<Item = Sge>) -> u32 {
+        let from = self.ring.place(self.ring.tail()) * self.max_inline;
+        let slots = self.inline.get_mut(from..from + self.max_inline);
+        let slots = slots.unwrap_or_default();
+        let mut at = 0;
+        for sge in sges {
+            let room = slots.get_mut(at..);
+            match room.and_then(|room| sge.read_nofault(room)) {
+                Some(taken) => at += taken,
+                None => break,
+            }
+        }
+        // CAST: not more than `max_inline`, which came from a u32.
+        at as u32
+    }
+
+    /// Returns true if there is no room.
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.ring.is_full()
     }
 
     /// Returns true if a request that comes now would be the first to be carried out, and at once.
@@ -265,7 +300,6 @@ impl SendQueue {
     pub(super) fn start(&mut self, job: &mut SendWqe) -> Next {
         let (next, reads, limit) = (self.next, self.reads, self.read_limit);
         let held = next == self.ready || !self.may_start(next);
-        let place = self.ring.place(next);
         let Some(entry) = self.ring.get_mut(next) else {
             return Next::Nothing;
         };
@@ -280,16 +314,21 @@ impl SendQueue {
         job.flags = entry.flags;
         job.length = entry.length;
         job.forbidden = is_read && limit == 0;
+        // CAST: widening.
         let (inline, count) = (entry.flags.has(Flags::INLINE), entry.count as usize);
         self.reads += u32::from(is_read);
         self.next = next.wrapping_add(1);
-        job.load(
-            self.sges.get(place * self.width..).filter(|_| !inline),
-            self.inline
-                .get(place * self.max_inline..)
-                .filter(|_| inline),
-            count,
-        );
+        match inline {
+            true => {
+                let from = self.ring.place(next) * self.max_inline;
+                let bytes = self.inline.get(from..from + count);
+                job.load(&[], bytes.unwrap_or_default());
+            }
+            false => {
+                let sges = self.ring.sges(next).get(..count);
+                job.load(sges.unwrap_or_default(), &[]);
+            }
+        }
         Next::Ready
     }
 
@@ -352,11 +391,6 @@ impl SendQueue {
         }
     }
 
-    /// From now on nothing is reported.
-    pub(super) fn silence(&mut self) {
-        self.silent = true;
-    }
-
     /// From now on nothing is started, and what was not is flushed by [`SendQueue::retire`].
     pub(super) fn flush(&mut self) {
         if !self.is_flushing() {
@@ -408,10 +442,6 @@ impl SendQueue {
         self.failed = false;
         self.next = self.ring.tail();
         self.ready = self.next;
-    }
-
-    pub(super) fn set_read_limit(&mut self, limit: u32) {
-        self.read_limit = limit;
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -196,7 +196,7 @@ impl QueuePair {
                 events = 0;
                 break;
             }
-            let Some(context) = rq.aborted.take().or_else(|| rq.ring.cancel()) else {
+            let Some(context) = rq.aborted.take().or_else(|| Some(rq.ring.pop()?.context)) else {
                 let ended =
                     self.params.shared.is_some() && !core::mem::replace(&mut rq.ended, true);
                 events = if ended { LAST_RECEIVE } else { 0 };

@@ -13,46 +13,6 @@ pub(crate) enum ResizeError {
     NoMemory,
 }
 
-/// What [`ResizableRing`] can be made of.
-pub(in crate::engine) trait Store: Sized {
-    /// One that takes nothing and owns no memory.
-    const EMPTY: Self;
-
-    /// How many entries are inside.
-    fn len(&self) -> u32;
-
-    /// How many entries it takes.
-    fn limit(&self) -> u32;
-
-    /// Moves up to `most` of the oldest entries of `from` to the end of this one.
-    fn shift(&mut self, from: &mut Self, most: u32);
-}
-
-impl<T: Clone + Copy> Store for Ring<T> {
-    const EMPTY: Self = Self::empty();
-
-    fn len(&self) -> u32 {
-        self.len()
-    }
-
-    fn limit(&self) -> u32 {
-        self.limit()
-    }
-
-    fn shift(&mut self, from: &mut Self, most: u32) {
-        for _ in 0..most {
-            if self.is_full() {
-                return;
-            }
-            let Some(entry) = from.pop() else {
-                return;
-            };
-            // There is room.
-            let _ = self.push(entry);
-        }
-    }
-}
-
 /// How many entries move under one hold of a lock.
 const MOVED_AT_ONCE: u32 = 128;
 
@@ -70,18 +30,18 @@ const MOVED_AT_ONCE: u32 = 128;
 /// # Invariants
 ///
 /// `front.len() + back.len() <= limit`, and each of the two takes `limit` entries, if `front` is
-/// not [`Store::EMPTY`].
-pub(in crate::engine) struct ResizableRing<R> {
-    front: R,
-    back: R,
+/// not [`Ring::EMPTY`].
+pub(in crate::engine) struct ResizableRing<T> {
+    front: Ring<T>,
+    back: Ring<T>,
     limit: u32,
 }
 
-impl<R: Store> ResizableRing<R> {
+impl<T: Clone + Copy> ResizableRing<T> {
     /// Made of an empty ring.
-    pub(in crate::engine) fn new(back: R) -> Self {
+    pub(in crate::engine) fn new(back: Ring<T>) -> Self {
         Self {
-            front: R::EMPTY,
+            front: Ring::EMPTY,
             limit: back.limit(),
             back,
         }
@@ -112,7 +72,7 @@ impl<R: Store> ResizableRing<R> {
 
     /// Where the next entry goes; `None` when there is no room.
     #[inline]
-    pub(in crate::engine) fn room(&mut self) -> Option<&mut R> {
+    pub(in crate::engine) fn room(&mut self) -> Option<&mut Ring<T>> {
         if self.is_full() {
             None
         } else {
@@ -122,7 +82,7 @@ impl<R: Store> ResizableRing<R> {
 
     /// Where the oldest entry is, if there is any.
     #[inline]
-    pub(in crate::engine) fn oldest(&mut self) -> &mut R {
+    pub(in crate::engine) fn oldest(&mut self) -> &mut Ring<T> {
         if self.front.len() != 0 {
             &mut self.front
         } else {
@@ -132,7 +92,7 @@ impl<R: Store> ResizableRing<R> {
 
     /// Begins to replace the ring; gives the new one back when more entries are there than it
     /// takes. The caller does one at a time.
-    pub(in crate::engine) fn begin(&mut self, new: R) -> Result<(), R> {
+    pub(in crate::engine) fn begin(&mut self, new: Ring<T>) -> Result<(), Ring<T>> {
         if self.len() > new.limit() {
             return Err(new);
         }
@@ -144,14 +104,22 @@ impl<R: Store> ResizableRing<R> {
 
     /// Goes on for a bounded time; at the end the old ring is returned, to be dropped where that
     /// may sleep.
-    pub(in crate::engine) fn step(&mut self) -> Option<R> {
-        self.front.shift(&mut self.back, MOVED_AT_ONCE);
+    pub(in crate::engine) fn step(&mut self) -> Option<Ring<T>> {
+        for _ in 0..MOVED_AT_ONCE {
+            let seq = self.back.head();
+            let Some(entry) = self.back.pop() else {
+                break;
+            };
+            // There is room by the invariant, and both are for lists of the same size.
+            self.front.store(self.back.sges(seq).iter().copied());
+            let _ = self.front.push(entry);
+        }
         if self.back.len() != 0 {
             return None;
         }
         // INVARIANT: All entries are in `front`, which becomes the only ring.
         self.limit = self.front.limit();
-        let new = core::mem::replace(&mut self.front, R::EMPTY);
+        let new = core::mem::replace(&mut self.front, Ring::EMPTY);
         Some(core::mem::replace(&mut self.back, new))
     }
 }
@@ -163,7 +131,7 @@ mod tests {
     use kernel::prelude::*;
 
     /// Pushes the numbers from `from` on; how many were taken.
-    fn fill(ring: &mut ResizableRing<Ring<u32>>, from: u32) -> u32 {
+    fn fill(ring: &mut ResizableRing<u32>, from: u32) -> u32 {
         let mut count = 0;
         while ring.room().is_some_and(|r| r.push(from + count).is_ok()) {
             count += 1;
@@ -172,7 +140,7 @@ mod tests {
     }
 
     /// Returns true if exactly the numbers from `from` to `to` leave.
-    fn leave(ring: &mut ResizableRing<Ring<u32>>, from: u32, to: u32) -> bool {
+    fn leave(ring: &mut ResizableRing<u32>, from: u32, to: u32) -> bool {
         (from..to).all(|n| ring.oldest().pop() == Some(n))
     }
 
