@@ -238,7 +238,7 @@ impl SharedReceive {
 
     /// A queue pair ends its use.
     pub(super) fn leave(&self, qp: &QueuePair) {
-        self.give_up(qp);
+        drop(self.give_up(qp));
         let mut inner = self.inner.lock();
         inner.users -= 1;
         let room = inner.rooms.pop();
@@ -246,19 +246,18 @@ impl SharedReceive {
         drop(room);
     }
 
-    /// A queue pair takes no messages any more: whoever waits behind it moves up.
-    pub(super) fn give_up(&self, qp: &QueuePair) {
+    /// A queue pair takes no messages any more: whoever waits behind it moves up. The result is to
+    /// be dropped without a lock.
+    pub(super) fn give_up(&self, qp: &QueuePair) -> Option<Arc<QueuePair>> {
         let mut inner = self.inner.lock();
-        let gone = match qp.place.xchg(NOT_WAITING, Relaxed) {
+        match qp.place.xchg(NOT_WAITING, Relaxed) {
             NOT_WAITING => None,
             CALLED => {
                 inner.called -= 1;
                 inner.call_next()
             }
             place => inner.take_out(place),
-        };
-        drop(inner);
-        drop(gone);
+        }
     }
 
     /// Takes a receive for a message, or notes that one of `qp` waits.

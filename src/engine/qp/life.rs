@@ -13,11 +13,13 @@ use kernel::{
             Full,
             Release, //
         },
-        Arc, //
+        Arc,
+        SpinLockIrqGuard, //
     }, //
 };
 
 use super::{
+    receive::ReceiveQueue,
     state::State,
     QueuePair,
     ReceiveRing, //
@@ -135,6 +137,7 @@ impl QueuePair {
             rq.flushing = false;
             rq.waiting = false;
             rq.ended = false;
+            self.give_up_receives(rq);
         }
     }
 
@@ -176,12 +179,31 @@ impl QueuePair {
         let _ = self.inbound.close(None);
         let doorbell = self.sq.lock().connect(None);
         drop((place, doorbell));
-        // Who still saw it connected has joined the waiters of a shared queue by now.
-        drop(self.rq.lock());
-        if let Some(shared) = &self.params.shared {
-            shared.give_up(self);
-        }
+        self.end_receives();
         self.unlink(link, true);
+    }
+
+    /// What a disconnect does to the receives, after the lock of the link was released: in error
+    /// they are cancelled, and the place at a shared queue is given up.
+    ///
+    /// A reset may have come in between, and the next connection. The state tells, under the lock
+    /// that a reset takes after it has changed it.
+    fn end_receives(&self) {
+        let mut rq = self.rq.lock();
+        let state = self.state();
+        rq.flushing |= state == State::Error;
+        if matches!(state, State::Error | State::Lost) {
+            self.give_up_receives(rq);
+        }
+    }
+
+    /// Gives up the place at a shared queue. Who still saw the queue pair connected has joined
+    /// those who wait there by now, and nobody else does as long as this lock is held.
+    fn give_up_receives(&self, rq: SpinLockIrqGuard<'_, ReceiveQueue>) {
+        let shared = self.params.shared.as_ref();
+        let gone = shared.and_then(|shared| shared.give_up(self));
+        drop(rq);
+        drop(gone);
     }
 
     fn unlink(&self, link: Link, by_peer: bool) {
@@ -201,13 +223,13 @@ impl QueuePair {
         let _ = self.inbound.close(None);
         let mut sq = self.sq.lock();
         let doorbell = sq.connect(None);
-        sq.flush();
+        // A reset that came meanwhile has changed the state before it takes this lock.
+        if self.state() == State::Error {
+            sq.flush();
+        }
         drop(sq);
         drop((place, doorbell));
-        self.rq.lock().flushing = true;
-        if let Some(shared) = &self.params.shared {
-            shared.give_up(self);
-        }
+        self.end_receives();
         self.go_on_settling();
         if let Some(link) = link {
             self.unlink(link, by_peer);

@@ -451,6 +451,27 @@ mod tests {
     }
 
     #[test]
+    fn the_late_part_of_a_disconnect_leaves_the_next_connection_alone() -> Result {
+        for plan in [Plan::PLAIN, Plan::shared(4)] {
+            let mut hand = Hand::new(&plan)?;
+            hand.end.qp.fail();
+            for state in [State::Reset, State::Init] {
+                hand.end.qp.modify(state)?;
+            }
+            hand.attach()?;
+            assert!(hand.take() == Taken::Empty);
+            // Whoever ended the last connection comes to its receives only now.
+            hand.end.qp.end_receives();
+            hand.end.receive(1, &[])?;
+            assert!(same(hand.fake.receives.get(), 1));
+            assert!(hand.take() == Taken::Ready);
+            hand.arrive(MESSAGE);
+            assert!(hand.end.receives.brings(1, Status::Success));
+        }
+        Ok(())
+    }
+
+    #[test]
     fn a_connection_that_is_gone_takes_nothing_before_a_reset_either() -> Result {
         for flush_on_disconnect in [false, true] {
             let plan = Plan {
