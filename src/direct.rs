@@ -14,12 +14,8 @@ mod steps;
 #[cfg(ndk_kunit)]
 mod tests;
 
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
-
 use crate::engine::{
+    prelude::*,
     qp::QueuePair,
     transport::{
         ConnectionId,

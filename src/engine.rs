@@ -45,6 +45,7 @@ pub(crate) mod host;
 pub(crate) mod limits;
 pub(crate) mod memory;
 pub(crate) mod notifier;
+pub(crate) mod prelude;
 pub(crate) mod qp;
 pub(crate) mod ring;
 pub(crate) mod srq;

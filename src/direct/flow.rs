@@ -25,7 +25,6 @@ use kernel::{
     impl_has_work,
     new_spinlock,
     new_work,
-    prelude::*,
     sync::{
         atomic::{
             ordering::{
@@ -35,7 +34,6 @@ use kernel::{
             },
             Atomic, //
         },
-        Arc,
         SpinLock, //
     },
     workqueue::{
@@ -46,8 +44,8 @@ use kernel::{
 
 use crate::{
     engine::{
-        counters::Counter,
         memory::token::Token,
+        prelude::*,
         qp::{
             Next,
             QueuePair,
@@ -55,7 +53,6 @@ use crate::{
             RecvWqe,
             SendWqe, //
         },
-        status::Status,
         transport::ConnectionId,
         work::{
             Extra,

@@ -7,11 +7,6 @@
 //!
 //! Tests: `direct/tests/message.rs`.
 
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
-
 use super::flow::{
     Exec,
     Flow,
@@ -22,7 +17,6 @@ use super::flow::{
 };
 use crate::{
     engine::{
-        counters::Counter,
         memory::{
             rights::Rights,
             token::Token,
@@ -34,6 +28,7 @@ use crate::{
             },
             Denied, //
         },
+        prelude::*,
         qp::{
             local::{
                 self,
@@ -44,7 +39,6 @@ use crate::{
             SendWqe,
             Taken, //
         },
-        status::Status,
         work::{
             Extra,
             Flags,

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Where both sides want it (NDKPI), the active side confirms what was accepted before they are
-//! attached: `request/confirm.rs`. Only NDKPI reserves addresses: `address.rs`.
+//! attached. Only NDKPI reserves addresses: `address.rs`.
 //!
 //! A [`ConnectRequest`] is decided once: accepted, rejected, abandoned by the active side or timed
 //! out. Each side's `Endpoint` sees to it that `closed` comes once, and only after the connection
@@ -36,19 +36,9 @@ use core::{
     num::NonZeroUsize, //
 };
 
-use kernel::{
-    new_mutex,
-    new_spinlock_irq,
-    prelude::*,
-    rbtree::{
-        RBTree,
-        RBTreeNode, //
-    },
-    sync::{
-        Arc,
-        Mutex,
-        SpinLockIrq, //
-    }, //
+use kernel::rbtree::{
+    RBTree,
+    RBTreeNode, //
 };
 
 use self::address::AddressTable;
@@ -69,8 +59,8 @@ pub(crate) use self::{
     }, //
 };
 use super::{
+    prelude::*,
     qp::QueuePair,
-    status::Status,
     transport::{
         ReadLimits,
         Transport, //

@@ -27,21 +27,9 @@ mod notify;
 #[cfg(ndk_kunit)]
 pub(crate) mod tests;
 
-use kernel::{
-    new_mutex,
-    new_spinlock_irq,
-    prelude::*,
-    sync::{
-        Arc,
-        Mutex,
-        SpinLockIrq, //
-    }, //
-};
-
 use super::{
-    counters::Counter,
-    device::RdmaDevice,
     notifier::Notified,
+    prelude::*,
     ring::{
         ResizableRing,
         ResizeError,

@@ -14,25 +14,15 @@ use core::net::IpAddr;
 
 use kernel::{
     fmt,
-    new_mutex,
-    new_spinlock_irq,
-    prelude::*,
-    str::CString,
-    sync::{
-        Arc,
-        Mutex,
-        SpinLockIrq, //
-    }, //
+    str::CString, //
 };
 
 use super::{
     cm::ConnectionManager,
-    counters::{
-        self,
-        Counter, //
-    },
+    counters,
     host::Host,
-    memory::MemoryTable, //
+    memory::MemoryTable,
+    prelude::*, //
 };
 use crate::sys::{
     cpu::PerCpuCounters,

@@ -4,15 +4,11 @@
 //!
 //! Tests: `kunit/counting.rs`.
 
-use kernel::{
-    alloc::Flags,
-    prelude::*,
-    sync::Arc, //
-};
+use kernel::alloc::Flags;
 
 use super::{
-    device::RdmaDevice,
-    memory::slot::DomainId, //
+    memory::slot::DomainId,
+    prelude::*, //
 };
 
 /// A protection domain: an identity that queue pairs and regions share, nothing else.

@@ -6,20 +6,17 @@
 
 use core::num::NonZero;
 
-use kernel::{
-    prelude::*,
-    sync::{
-        atomic::{
-            ordering::Relaxed,
-            Atomic, //
-        },
-        rcu,
-        Arc, //
-    }, //
+use kernel::sync::{
+    atomic::{
+        ordering::Relaxed,
+        Atomic, //
+    },
+    rcu, //
 };
 
 use super::{
     memory::slot::DomainId,
+    prelude::*,
     transport::ConnectionId, //
 };
 use crate::sys::softirq::{

@@ -25,18 +25,9 @@ pub(crate) mod token;
 pub(crate) mod transfer;
 pub(crate) mod window;
 
-use core::pin::Pin;
-
-use kernel::{
-    new_mutex,
-    new_spinlock_irq,
-    prelude::*,
-    sync::{
-        atomic::ordering::Relaxed,
-        Mutex,
-        SetOnce,
-        SpinLockIrq, //
-    }, //
+use kernel::sync::{
+    atomic::ordering::Relaxed,
+    SetOnce, //
 };
 
 use self::{
@@ -55,6 +46,7 @@ use self::{
     spans::SpanList,
     token::Token, //
 };
+use super::prelude::*;
 pub(crate) use revoke::RevokeError;
 
 use crate::sys::{

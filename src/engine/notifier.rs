@@ -18,16 +18,12 @@ use core::ops::Deref;
 use kernel::{
     impl_has_work,
     new_work,
-    prelude::*,
-    sync::{
-        atomic::{
-            ordering::{
-                Full,
-                Relaxed, //
-            },
-            Atomic, //
+    sync::atomic::{
+        ordering::{
+            Full,
+            Relaxed, //
         },
-        Arc, //
+        Atomic, //
     },
     workqueue::{
         Work,
@@ -35,7 +31,7 @@ use kernel::{
     }, //
 };
 
-use super::device::RdmaDevice;
+use super::prelude::*;
 use crate::sys::event::Event;
 
 /// A call runs.

@@ -25,21 +25,13 @@ pub(crate) mod state;
 #[cfg(ndk_kunit)]
 mod tests;
 
-use kernel::{
-    new_spinlock_irq,
-    prelude::*,
-    sync::{
-        atomic::{
-            ordering::{
-                Acquire,
-                Relaxed, //
-            },
-            Atomic,
-            AtomicFlag, //
-        },
-        Arc,
-        SpinLockIrq, //
-    }, //
+use kernel::sync::atomic::{
+    ordering::{
+        Acquire,
+        Relaxed, //
+    },
+    Atomic,
+    AtomicFlag, //
 };
 
 pub(crate) use post::{
@@ -58,17 +50,16 @@ pub(crate) use send::{
     SendWqe, //
 };
 
-use self::state::{
-    Admission,
-    State, //
-};
 use self::{
     receive::ReceiveQueue,
-    send::SendQueue, //
+    send::SendQueue,
+    state::{
+        Admission,
+        State, //
+    }, //
 };
 use super::{
     cq::CompletionQueue,
-    device::RdmaDevice,
     domain::Domain,
     memory::{
         rights::Rights,
@@ -79,11 +70,11 @@ use super::{
         Notified,
         Notifies, //
     },
+    prelude::*,
     srq::{
         SharedReceive,
         NOT_WAITING, //
     },
-    status::Status,
     transport::Link,
     work::Sge, //
 };

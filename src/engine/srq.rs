@@ -14,28 +14,20 @@
 mod tests;
 
 use kernel::{
-    new_mutex,
-    new_spinlock_irq,
-    prelude::*,
     rbtree::{
         RBTree,
         RBTreeNodeReservation, //
     },
-    sync::{
-        atomic::ordering::Relaxed,
-        Arc,
-        Mutex,
-        SpinLockIrq, //
-    }, //
+    sync::atomic::ordering::Relaxed, //
 };
 
 use super::{
-    device::RdmaDevice,
     domain::Domain,
     notifier::{
         Notified,
         Notifies, //
     },
+    prelude::*,
     qp::{
         PostError,
         Posted,

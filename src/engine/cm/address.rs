@@ -19,17 +19,9 @@ use core::net::{
     SocketAddr, //
 };
 
-use kernel::{
-    new_spinlock_irq,
-    prelude::*,
-    rbtree::{
-        RBTree,
-        RBTreeNode, //
-    },
-    sync::{
-        Arc,
-        SpinLockIrq, //
-    }, //
+use kernel::rbtree::{
+    RBTree,
+    RBTreeNode, //
 };
 
 use super::{
@@ -38,7 +30,10 @@ use super::{
     Listener,
     ListenerEvents, //
 };
-use crate::sys::random;
+use crate::{
+    engine::prelude::*,
+    sys::random, //
+};
 
 /// The first of the ports that are given to who asks for any; the last is the last of all.
 const FIRST_PORT: u16 = 49152;

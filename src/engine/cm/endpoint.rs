@@ -4,23 +4,14 @@
 //!
 //! Tests: `engine/cm/tests.rs`.
 
-use kernel::{
-    new_spinlock_irq,
-    prelude::*,
-    sync::{
-        Arc,
-        SpinLockIrq, //
-    }, //
-};
-
 use super::ConnectionEvents;
 use crate::{
     engine::{
-        device::RdmaDevice,
         notifier::{
             Notified,
             Notifies, //
         },
+        prelude::*,
         qp::QueuePair,
         transport::LinkOwner, //
     },

@@ -20,18 +20,10 @@ use core::{
     num::NonZeroUsize, //
 };
 
-use kernel::{
-    new_spinlock_irq,
-    prelude::*,
-    sync::{
-        atomic::{
-            Acquire,
-            AtomicFlag,
-            Release, //
-        },
-        Arc,
-        SpinLockIrq, //
-    }, //
+use kernel::sync::atomic::{
+    Acquire,
+    AtomicFlag,
+    Release, //
 };
 
 use super::{
@@ -42,7 +34,7 @@ use super::{
     Reservation,
     NUMBERS, //
 };
-use crate::engine::status::Status;
+use crate::engine::prelude::*;
 
 /// What a listener is notified.
 pub(crate) trait ListenerEvents: Send + Sync {

@@ -4,11 +4,6 @@
 //!
 //! Tests: `engine/cq/tests.rs`.
 
-use kernel::sync::{
-    Arc,
-    SpinLockIrqGuard, //
-};
-
 use super::{
     moderation::Verdict,
     CompletionQueue,
@@ -19,8 +14,8 @@ use super::{
 };
 use crate::{
     engine::{
-        device::RdmaDevice,
-        notifier::Notifies, //
+        notifier::Notifies,
+        prelude::*, //
     },
     sys::{
         cpu,

@@ -11,17 +11,10 @@
 //!
 //! Tests: `engine/device/tests.rs`.
 
-use kernel::{
-    new_spinlock_irq,
-    prelude::*,
-    sync::{
-        Arc,
-        SpinLockIrq, //
-    }, //
+use crate::{
+    engine::prelude::*,
+    sys::event::Event, //
 };
-
-use super::RdmaDevice;
-use crate::sys::event::Event;
 
 /// How long [`RdmaDevice::shut`] waits before it says so in the kernel log, in milliseconds.
 const PATIENCE_MS: u32 = 10_000;

@@ -19,17 +19,12 @@
 //! Tests: `engine/memory/tests/staging.rs`.
 
 use kernel::{
-    new_spinlock_irq,
-    prelude::*,
-    sync::{
-        atomic::{
-            ordering::{
-                Acquire,
-                Release, //
-            },
-            Atomic, //
+    sync::atomic::{
+        ordering::{
+            Acquire,
+            Release, //
         },
-        SpinLockIrq, //
+        Atomic, //
     },
     time::{
         delay::fsleep,
@@ -42,9 +37,12 @@ use super::{
     spans::SpanList,
     staging::Staging, //
 };
-use crate::sys::gate::{
-    Gate,
-    Opening, //
+use crate::{
+    engine::prelude::*,
+    sys::gate::{
+        Gate,
+        Opening, //
+    }, //
 };
 
 /// What kind of object has the slot.

@@ -10,10 +10,7 @@
 //!
 //! Tests: `engine/memory/tests/staging.rs`.
 
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
+use crate::engine::prelude::*;
 
 use super::{
     spans::SpanList,

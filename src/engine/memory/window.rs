@@ -7,11 +7,6 @@
 //!
 //! Tests: `engine/memory/tests/windows.rs`.
 
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
-
 use super::{
     rights::{
         offset_in,
@@ -31,7 +26,10 @@ use super::{
     MemoryTable,
     User, //
 };
-use crate::sys::gate::GateGuard;
+use crate::{
+    engine::prelude::*,
+    sys::gate::GateGuard, //
+};
 
 /// Who made a window.
 pub(crate) trait WindowOwner: Send + Sync {

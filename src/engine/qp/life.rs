@@ -5,17 +5,10 @@
 #[cfg(ndk_kunit)]
 mod tests;
 
-use kernel::{
-    prelude::*,
-    sync::{
-        atomic::ordering::{
-            Acquire,
-            Full,
-            Release, //
-        },
-        Arc,
-        SpinLockIrqGuard, //
-    }, //
+use kernel::sync::atomic::ordering::{
+    Acquire,
+    Full,
+    Release, //
 };
 
 use super::{
@@ -26,7 +19,7 @@ use super::{
 };
 use crate::{
     engine::{
-        counters::Counter,
+        prelude::*,
         transport::{
             ConnectionId,
             Link,

@@ -8,7 +8,6 @@
 
 use super::QueuePair;
 use crate::engine::{
-    counters::Counter,
     memory::{
         slot::{
             RegAttr,
@@ -17,7 +16,7 @@ use crate::engine::{
         token::Token,
         RevokeError, //
     },
-    status::Status,
+    prelude::*,
     work::Work, //
 };
 

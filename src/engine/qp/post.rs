@@ -9,11 +9,6 @@
 #[cfg(ndk_kunit)]
 mod tests;
 
-use kernel::sync::{
-    Arc,
-    SpinLockIrqGuard, //
-};
-
 use super::{
     local,
     send::SendQueue,
@@ -24,6 +19,7 @@ use super::{
 use crate::{
     engine::{
         limits::MAX_MESSAGE,
+        prelude::*,
         work::{
             Flags,
             Sge,

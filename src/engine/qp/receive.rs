@@ -11,18 +11,13 @@
 //!
 //! Tests: `engine/qp/tests.rs`.
 
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
-
 use crate::engine::{
     cq::{
         CompletionQueue,
         Failed, //
     },
+    prelude::*,
     ring::Ring,
-    status::Status,
     work::{
         Completion,
         Extra,

@@ -15,17 +15,10 @@
 #[cfg(ndk_kunit)]
 mod tests;
 
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
-
 use crate::engine::{
-    counters::Counter,
     cq::CompletionQueue,
-    device::RdmaDevice,
+    prelude::*,
     ring::Ring,
-    status::Status,
     transport::Transport,
     work::{
         Completion,

@@ -6,8 +6,6 @@
 //!
 //! Tests: `engine/qp/tests.rs`.
 
-use kernel::sync::Arc;
-
 use super::{
     receive::{
         RecvCompletion,
@@ -26,8 +24,7 @@ use super::{
     RETIRE, //
 };
 use crate::engine::{
-    counters::Counter,
-    status::Status,
+    prelude::*,
     transport::ConnectionId,
     work::{
         Completion,

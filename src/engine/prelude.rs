@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What most files of the engine and of its transports use, as `kernel::prelude` has what all of
+//! the kernel does.
+//!
+//! Tests: `kunit/context.rs`.
+
+pub(crate) use kernel::{
+    new_mutex,
+    new_spinlock_irq,
+    prelude::*,
+    sync::{
+        Arc,
+        Mutex,
+        SpinLockIrq,
+        SpinLockIrqGuard, //
+    }, //
+};
+
+pub(crate) use super::{
+    counters::Counter,
+    device::RdmaDevice,
+    status::Status, //
+};
