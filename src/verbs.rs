@@ -15,6 +15,7 @@ mod cm;
 mod cq;
 mod device;
 mod memory;
+mod prelude;
 mod qp;
 mod srq;
 
@@ -27,6 +28,7 @@ use crate::{
     engine::{
         cm::ConnectionManager,
         counters,
+        cq::CompletionQueue,
         device::DeviceList,
         domain::Domain,
         host::Host,
@@ -64,7 +66,7 @@ impl Operations for Verbs {
 
     type Device = device::VerbsDevice;
     type Pd = Arc<Domain>;
-    type Cq = cq::Cq;
+    type Cq = Arc<CompletionQueue>;
     type Qp = qp::Qp;
     type Srq = Arc<SharedReceive>;
     type Mr = memory::Region;

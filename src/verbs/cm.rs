@@ -7,15 +7,9 @@ use core::net::{
     SocketAddr, //
 };
 
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
-
 use super::{
-    qp::Qp,
-    Verbs,
-    CONTEXT, //
+    prelude::*,
+    qp::Qp, //
 };
 use crate::{
     engine::{
@@ -30,10 +24,6 @@ use crate::{
             Listener,
             ListenerEvents, //
         },
-        counters::Counter,
-        device::RdmaDevice,
-        limits::MAX_READS,
-        status::Status,
         transport::ReadLimits, //
     },
     rdma::{
@@ -41,7 +31,6 @@ use crate::{
         CmInfo,
         CmOperations,
         ConnParams,
-        Device,
         ListenerOperations,
         RequestId, //
     },
@@ -108,7 +97,7 @@ impl CmOperations<Verbs> for Qp {
     fn connect(&self, id: CmId<Verbs>, params: &ConnParams<'_>) -> Result {
         let (local, remote) = (id.local()?, id.remote()?);
         let device = self.device();
-        if self.has_asked() {
+        if self.pending().is_some() {
             return Err(EINVAL);
         }
         let netdev = device.netdev().ok_or(ENETDOWN)?;
@@ -127,7 +116,7 @@ impl CmOperations<Verbs> for Qp {
             local,
             remote,
             remote_is_here: netdev.is_local_addr(remote.ip()),
-            qp: self.engine().clone(),
+            qp: self.engine.clone(),
             limits,
             private_data,
             events,
@@ -163,7 +152,7 @@ impl CmOperations<Verbs> for Qp {
             let _ = pending.reject(&[]);
             return Err(ENOMEM);
         };
-        let accepted = pending.accept(self.engine(), limits, params.private_data, events);
+        let accepted = pending.accept(&self.engine, limits, params.private_data, events);
         accepted.map_err(|why| match why {
             ConnectError::Gone | ConnectError::TimedOut => ECONNABORTED,
             ConnectError::NotReady => EINVAL,

@@ -2,12 +2,7 @@
 
 //! Completion queues: polling, arming, and what a status is called in `struct ib_wc`.
 
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
-
-use super::Verbs;
+use super::prelude::*;
 use crate::{
     engine::{
         cq::{
@@ -18,8 +13,6 @@ use crate::{
             Failure,
             MissedEvents, //
         },
-        limits::MAX_CQ_ENTRIES,
-        status::Status,
         work::{
             Completion,
             Extra,
@@ -30,7 +23,6 @@ use crate::{
         CqInit,
         CqOperations,
         CqUpcall,
-        Device,
         Notify,
         QpCookie,
         Wc,
@@ -40,9 +32,6 @@ use crate::{
         WcWriter, //
     }, //
 };
-
-/// What stands behind a completion queue.
-pub(crate) struct Cq(Arc<CompletionQueue>);
 
 struct Handler {
     upcall: CqUpcall,
@@ -63,14 +52,7 @@ impl CqEvents for Handler {
     }
 }
 
-impl Cq {
-    /// The engine's queue.
-    pub(super) fn engine(&self) -> &Arc<CompletionQueue> {
-        &self.0
-    }
-}
-
-impl CqOperations<Verbs> for Cq {
+impl CqOperations<Verbs> for Arc<CompletionQueue> {
     /// Makes a queue that calls back on the CPU of its vector, without moderation.
     fn create(device: &Device<Verbs>, init: &CqInit, upcall: CqUpcall) -> Result<(Self, u32)> {
         if init.entries == 0 || init.entries > MAX_CQ_ENTRIES {
@@ -82,24 +64,24 @@ impl CqOperations<Verbs> for Cq {
         let cpu = device.processor_of(init.comp_vector);
         let queue = CompletionQueue::new(engine, init.entries, cpu, events)?;
         let depth = queue.depth();
-        Ok((Self(queue), depth))
+        Ok((queue, depth))
     }
 
     fn modify(&self, count: u16, period_us: u16) -> Result {
-        let moderated = self.0.moderate(u32::from(period_us), u32::from(count));
+        let moderated = self.moderate(u32::from(period_us), u32::from(count));
         moderated.map_err(|Contradiction| EINVAL)
     }
 
     fn pre_destroy(&self) {
-        self.0.end_calls();
+        self.end_calls();
     }
 
     fn destroy(&self) {
-        self.0.close();
+        self.close();
     }
 
     fn poll(&self, out: &mut WcWriter<'_>) {
-        self.0.poll(out.room(), |entry| {
+        (**self).poll(out.room(), |entry| {
             // `poll` takes no more entries than there is room for.
             let _ = out.push(&wc(&entry));
         });
@@ -110,7 +92,7 @@ impl CqOperations<Verbs> for Cq {
             true => Arm::Solicited,
             false => Arm::Any,
         };
-        self.0.arm(arm, MissedEvents::Ignore) && notify.report_missed
+        self.arm(arm, MissedEvents::Ignore) && notify.report_missed
     }
 }
 

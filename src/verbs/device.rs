@@ -2,33 +2,14 @@
 
 //! Devices: identity, limits, counters.
 
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
-
 use super::{
-    Context,
-    CONTEXT, //
+    prelude::*,
+    Context, //
 };
 use crate::{
     engine::{
-        device::{
-            DeviceList,
-            RdmaDevice, //
-        },
-        limits::{
-            MAX_CQ_ENTRIES,
-            MAX_PIECES,
-            MAX_READS,
-            MAX_READ_SGES,
-            MAX_REQUESTS,
-            MAX_SGES, //
-        },
-        memory::{
-            token::Token,
-            MAX_REGIONS, //
-        }, //
+        device::DeviceList,
+        memory::MAX_REGIONS, //
     },
     rdma::{
         DeviceAttributes,

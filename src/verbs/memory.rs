@@ -2,30 +2,16 @@
 
 //! Domains and regions: what a consumer registers, and how it names it.
 
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
-
-use super::Verbs;
+use super::prelude::*;
 use crate::{
-    engine::{
-        domain::Domain,
-        limits::MAX_PIECES,
-        memory::{
-            rights::Rights,
-            slot::RegAttr,
-            spans::SpanList,
-            token::Token, //
-        }, //
+    engine::memory::{
+        slot::RegAttr,
+        spans::SpanList, //
     },
     rdma::{
-        Access,
         AccessFlag,
-        Device,
         Extents,
         MrOperations,
-        Pd,
         PdOperations, //
     },
     sys::span::AllMemory, //
@@ -105,21 +91,14 @@ impl MrOperations<Verbs> for Region {
 
 /// The engine's rights for verbs access flags.
 pub(super) fn rights_of(access: Access) -> Rights {
-    let set = [
-        (access.contains(AccessFlag::LocalWrite), Rights::LOCAL_WRITE),
-        (access.contains(AccessFlag::RemoteRead), Rights::REMOTE_READ),
-        (
-            access.contains(AccessFlag::RemoteWrite),
-            Rights::REMOTE_WRITE,
-        ),
-        (
-            access.contains(AccessFlag::RemoteAtomic),
-            Rights::REMOTE_ATOMIC,
-        ),
-    ];
-    set.into_iter()
-        .filter(|(set, _)| *set)
-        .fold(Rights::NONE, |all, (_, right)| all.with(right))
+    let granted = |flag, right| match access.contains(flag) {
+        true => right,
+        false => Rights::NONE,
+    };
+    granted(AccessFlag::LocalWrite, Rights::LOCAL_WRITE)
+        .with(granted(AccessFlag::RemoteRead, Rights::REMOTE_READ))
+        .with(granted(AccessFlag::RemoteWrite, Rights::REMOTE_WRITE))
+        .with(granted(AccessFlag::RemoteAtomic, Rights::REMOTE_ATOMIC))
 }
 
 /// The same for a region; `EINVAL` when the flags contradict each other, or count addresses from

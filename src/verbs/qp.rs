@@ -4,36 +4,16 @@
 
 use core::num::NonZeroUsize;
 
-use kernel::{
-    new_spinlock_irq,
-    prelude::*,
-    sync::{
-        Arc,
-        SpinLockIrq, //
-    }, //
-};
-
 use super::{
     memory::{
         rights,
         rights_of, //
     },
-    Verbs, //
+    prelude::*, //
 };
 use crate::{
     engine::{
-        device::RdmaDevice,
-        limits::{
-            MAX_INLINE,
-            MAX_READS,
-            MAX_READ_SGES,
-            MAX_REQUESTS,
-            MAX_SGES, //
-        },
-        memory::{
-            rights::Rights,
-            token::Token, //
-        },
+        cm::ConnectRequest,
         qp::{
             state::State,
             Caps,
@@ -51,9 +31,6 @@ use crate::{
         }, //
     },
     rdma::{
-        self,
-        Access,
-        Device,
         QpAttributes,
         QpCaps,
         QpChange,
@@ -61,7 +38,6 @@ use crate::{
         QpOperations,
         QpState,
         QpUpcall,
-        RecvChain,
         RegMr,
         SendChain,
         SendFlag,
@@ -76,8 +52,7 @@ const POSTED_AT_ONCE: u32 = 32;
 
 /// What stands behind a queue pair.
 pub(crate) struct Qp {
-    engine: Arc<QueuePair>,
-    device: Arc<RdmaDevice>,
+    pub(super) engine: Arc<QueuePair>,
     signal_all: bool,
     control: Pin<KBox<SpinLockIrq<Control>>>,
 }
@@ -133,20 +108,15 @@ fn granted(caps: &Caps) -> QpCaps {
 }
 
 impl Qp {
-    /// The engine's queue pair.
-    pub(super) fn engine(&self) -> &Arc<QueuePair> {
-        &self.engine
-    }
-
     /// Its device.
     pub(super) fn device(&self) -> &RdmaDevice {
-        &self.device
+        self.engine.device()
     }
 
-    /// Returns true if a connect of this side is not answered yet.
-    pub(super) fn has_asked(&self) -> bool {
-        let number = self.control.lock().pending;
-        number.is_some_and(|n| self.device.cm.request(n).is_some())
+    /// What this side has asked for, if it is not answered yet.
+    pub(super) fn pending(&self) -> Option<Arc<ConnectRequest>> {
+        let number = self.control.lock().pending?;
+        self.device().cm.request(number)
     }
 
     /// Remembers what this side has asked for, so that destroying can take it back.
@@ -179,13 +149,13 @@ impl Qp {
 
 impl QpOperations<Verbs> for Qp {
     /// Makes a queue pair; sizes above the device's limits are `EINVAL`.
-    fn create(device: &Device<Verbs>, init: &QpInit<'_, Verbs>) -> Result<(Self, QpCaps)> {
+    fn create(_device: &Device<Verbs>, init: &QpInit<'_, Verbs>) -> Result<(Self, QpCaps)> {
         let caps = check_caps(&init.caps)?;
         let parts = QpParams {
             number: init.qpn,
             domain: (**init.pd).clone(),
-            send_cq: init.send_cq.engine().clone(),
-            receive_cq: init.recv_cq.engine().clone(),
+            send_cq: (**init.send_cq).clone(),
+            receive_cq: (**init.recv_cq).clone(),
             shared: init.srq.map(|srq| (**srq).clone()),
             events: KBox::new(init.upcall.clone(), GFP_KERNEL)?,
             cookie: init.cookie.into_raw(),
@@ -197,7 +167,6 @@ impl QpOperations<Verbs> for Qp {
         let caps = granted(&engine.caps);
         let qp = Self {
             engine,
-            device: device.device().clone(),
             signal_all: init.signal_all,
             control,
         };
@@ -255,8 +224,7 @@ impl QpOperations<Verbs> for Qp {
 
     /// Ends everything; the connection manager is notified before this returns.
     fn destroy(&self) {
-        let number = self.control.lock().pending.take();
-        if let Some(pending) = number.and_then(|n| self.device.cm.request(n)) {
+        if let Some(pending) = self.pending() {
             pending.abandon();
         }
         self.engine.destroy();
@@ -301,18 +269,15 @@ pub(super) fn errno(refused: PostError) -> Error {
 }
 
 fn flags(flags: &SendFlags, signal_all: bool) -> Flags {
-    let set = [
-        (
-            signal_all || flags.contains(SendFlag::Signaled),
-            Flags::SIGNALED,
-        ),
-        (flags.contains(SendFlag::Solicited), Flags::SOLICITED),
-        (flags.contains(SendFlag::Fence), Flags::READ_FENCE),
-        (flags.contains(SendFlag::Inline), Flags::INLINE),
-    ];
-    set.into_iter()
-        .filter(|(set, _)| *set)
-        .fold(Flags::NONE, |all, (_, flag)| all.with(flag))
+    let when = |set, flag| match set {
+        true => flag,
+        false => Flags::NONE,
+    };
+    let signaled = signal_all || flags.contains(SendFlag::Signaled);
+    when(signaled, Flags::SIGNALED)
+        .with(when(flags.contains(SendFlag::Solicited), Flags::SOLICITED))
+        .with(when(flags.contains(SendFlag::Fence), Flags::READ_FENCE))
+        .with(when(flags.contains(SendFlag::Inline), Flags::INLINE))
 }
 
 fn work(request: &SendRequest<'_, Verbs>) -> Result<Work> {

@@ -2,30 +2,13 @@
 
 //! Shared receive queues.
 
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
-
 use super::{
-    qp::errno,
-    Verbs, //
+    prelude::*,
+    qp::errno, //
 };
 use crate::{
-    engine::{
-        limits::{
-            MAX_REQUESTS,
-            MAX_SGES, //
-        },
-        srq::{
-            SharedReceive,
-            SrqEvents, //
-        }, //
-    },
+    engine::srq::SrqEvents,
     rdma::{
-        self,
-        Pd,
-        RecvChain,
         SrqAttributes,
         SrqChange,
         SrqOperations,
