@@ -54,7 +54,7 @@ impl Transport for Direct {
             flow.kick();
         }
         if let Some(flow) = self.flows.get(end ^ 1) {
-            flow.source().peer_gone(self.id);
+            flow.from.peer_gone(self.id);
         }
     }
 }

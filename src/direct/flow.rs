@@ -49,12 +49,12 @@ use crate::{
         qp::{
             Next,
             QueuePair,
-            RecvCompletion,
             RecvWqe,
             SendWqe, //
         },
         transport::ConnectionId,
         work::{
+            Completion,
             Extra,
             Flags,
             Operation,
@@ -144,6 +144,7 @@ pub(super) struct Exec {
 pub(super) struct Flow {
     /// The connection: its queue pairs may have another one while this flow still runs.
     pub(super) connection: ConnectionId,
+    /// The queue pair whose requests this flow carries, and the one that they go to.
     pub(super) from: Arc<QueuePair>,
     pub(super) to: Arc<QueuePair>,
     kicks: Atomic<u32>,
@@ -193,11 +194,6 @@ impl Flow {
             }),
             GFP_KERNEL,
         )
-    }
-
-    /// The queue pair whose requests this flow carries.
-    pub(super) fn source(&self) -> &Arc<QueuePair> {
-        &self.from
     }
 
     /// There is something to do: do it in place where that is allowed, else from softirq work.
@@ -344,7 +340,7 @@ impl Flow {
         if core::mem::take(&mut exec.taken) {
             let arrival = match receive {
                 Status::Success => exec.arrival(),
-                status => RecvCompletion {
+                status => Completion {
                     status,
                     extra: Extra::Nothing,
                     ..exec.arrival()
@@ -377,7 +373,7 @@ impl Flow {
 
 impl Exec {
     /// What the request does to the receive that it took.
-    fn arrival(&self) -> RecvCompletion {
+    fn arrival(&self) -> Completion {
         let (operation, extra) = match self.job.work {
             Work::Write {
                 immediate: Some(data),
@@ -386,12 +382,12 @@ impl Exec {
             Work::Send { extra } => (Operation::Receive, extra),
             _ => (Operation::Receive, Extra::Nothing),
         };
-        RecvCompletion {
-            status: Status::Success,
+        Completion {
             operation,
             length: self.job.length,
             extra,
             solicited: self.job.flags.has(Flags::SOLICITED),
+            ..Completion::BLANK
         }
     }
 }

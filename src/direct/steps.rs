@@ -231,7 +231,7 @@ impl Flow {
     /// Returns true if a message may wait for a receive longer than the host says: a shared queue
     /// that ran empty breaks no connection (SRQ-10), but it holds up no close either.
     fn may_wait_on(&self) -> bool {
-        self.to.shares_receives() && !self.from.is_closing()
+        self.to.params.shared.is_some() && !self.from.is_closing()
     }
 
     /// Copies a part of the message from byte `at` on, and ends the request after the last.

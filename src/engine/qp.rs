@@ -41,7 +41,6 @@ pub(crate) use post::{
 pub(crate) use receive::{
     Posted,
     ReceiveRing,
-    RecvCompletion,
     RecvWqe,
     Taken, //
 };

@@ -146,7 +146,11 @@ impl SharedReceive {
 
     /// The same for whoever has his own rules for a limit above the depth: it is notified at once.
     pub(crate) fn set_threshold(self: &Arc<Self>, threshold: u32) {
-        let events = self.inner.lock().arm_limit(threshold);
+        let mut inner = self.inner.lock();
+        inner.limit = threshold;
+        inner.primed = true;
+        let events = inner.take_limit_event();
+        drop(inner);
         self.raise(events);
     }
 
@@ -326,13 +330,6 @@ impl Inner {
     /// A limit that waits for enough receives counts when they are there.
     fn prime(&mut self) {
         self.primed |= self.ring.len() >= self.limit;
-    }
-
-    /// Sets a limit that counts from now on; `LIMIT` if its event is due.
-    fn arm_limit(&mut self, limit: u32) -> u32 {
-        self.limit = limit;
-        self.primed = true;
-        self.take_limit_event()
     }
 
     /// `LIMIT` if the event is due, which turns it off.

@@ -31,7 +31,6 @@ use crate::engine::{
     qp::{
         state::State,
         Next,
-        RecvCompletion,
         RecvWqe,
         SendWqe,
         Taken, //
@@ -42,7 +41,7 @@ use crate::engine::{
         Transport, //
     },
     work::{
-        Extra,
+        Completion,
         Operation, //
     }, //
 };
@@ -89,12 +88,9 @@ impl Transport for Fake {
 }
 
 /// A message of a peer that went well.
-pub(crate) const MESSAGE: RecvCompletion = RecvCompletion {
-    status: Status::Success,
+pub(crate) const MESSAGE: Completion = Completion {
     operation: Operation::Receive,
-    length: 0,
-    extra: Extra::Nothing,
-    solicited: false,
+    ..Completion::BLANK
 };
 
 /// An end whose transport is the test itself.
@@ -185,7 +181,7 @@ impl Hand {
     }
 
     /// Finishes the receive that was taken.
-    pub(crate) fn arrive(&mut self, arrival: RecvCompletion) {
+    pub(crate) fn arrive(&mut self, arrival: Completion) {
         self.taken = false;
         self.end.qp.finish_receive(&self.receive, arrival);
     }
@@ -201,7 +197,7 @@ impl Drop for Hand {
             let status = Status::Flushed;
             self.end
                 .qp
-                .finish_receive(&self.receive, RecvCompletion { status, ..MESSAGE });
+                .finish_receive(&self.receive, Completion { status, ..MESSAGE });
         }
     }
 }

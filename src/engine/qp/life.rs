@@ -239,11 +239,6 @@ impl QueuePair {
         }
     }
 
-    /// Returns true if it takes its receives from a queue that others use, too.
-    pub(crate) fn shares_receives(&self) -> bool {
-        self.params.shared.is_some()
-    }
-
     /// Returns true if a graceful close has begun.
     pub(crate) fn is_closing(&self) -> bool {
         self.sq.lock().is_stopping()

@@ -20,8 +20,6 @@ use crate::engine::{
     ring::Ring,
     work::{
         Completion,
-        Extra,
-        Operation,
         Sge, //
     }, //
 };
@@ -99,16 +97,6 @@ impl ReceiveRing {
         }
         true
     }
-}
-
-/// What a message did to the receive that it took.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RecvCompletion {
-    pub(crate) status: Status,
-    pub(crate) operation: Operation,
-    pub(crate) length: u32,
-    pub(crate) extra: Extra,
-    pub(crate) solicited: bool,
 }
 
 /// Whether a message gets a receive.

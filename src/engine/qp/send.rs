@@ -475,8 +475,7 @@ impl Entry {
             status,
             operation: self.work.operation(),
             length: self.length,
-            extra: Extra::Nothing,
-            solicited: false,
+            ..Completion::BLANK
         }
     }
 }

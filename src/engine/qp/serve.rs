@@ -8,7 +8,6 @@
 
 use super::{
     receive::{
-        RecvCompletion,
         RecvWqe,
         Taken, //
     },
@@ -142,22 +141,24 @@ impl QueuePair {
     }
 
     /// For a transport: finishes the receive that was taken. A failure breaks the queue pair.
-    pub(crate) fn finish_receive(self: &Arc<Self>, receive: &RecvWqe, arrival: RecvCompletion) {
+    ///
+    /// `arrival` says what the message did to it; whose receive it was stands in `receive`.
+    pub(crate) fn finish_receive(self: &Arc<Self>, receive: &RecvWqe, arrival: Completion) {
         let mut rq = self.rq.lock();
         rq.taken = false;
         if arrival.status == Status::Flushed {
+            // The message ended in the middle: its receive is cancelled with the others.
             rq.aborted = Some(receive.context);
             drop(rq);
-            return self.receive_broke_off();
+            if self.params.flush_on_disconnect {
+                self.fail();
+            }
+            return self.settle();
         }
         let entry = Completion {
             context: receive.context,
             qp: self.params.cookie,
-            status: arrival.status,
-            operation: arrival.operation,
-            length: arrival.length,
-            extra: arrival.extra,
-            solicited: arrival.solicited,
+            ..arrival
         };
         let pushed = rq.report(&self.params.receive_cq, entry);
         let flush = rq.flushing;
@@ -170,14 +171,6 @@ impl QueuePair {
             self.fail();
         } else if flush {
             self.flush_receives();
-        }
-        self.settle();
-    }
-
-    /// A message ended in the middle: its receive is cancelled with the others.
-    fn receive_broke_off(self: &Arc<Self>) {
-        if self.params.flush_on_disconnect {
-            self.fail();
         }
         self.settle();
     }

@@ -44,13 +44,15 @@ mod tests {
             qp::{
                 state::State,
                 Next,
-                RecvCompletion,
                 RecvWqe,
                 SendWqe,
                 Taken, //
             },
             status::Status,
-            work::Flags, //
+            work::{
+                Completion,
+                Flags, //
+            }, //
         },
         kunit::{
             fake::{
@@ -140,7 +142,7 @@ mod tests {
         assert!(hand.end.sends.brings(0, Status::Success));
         assert!(hand.end.sends.brings_all(1..4, Status::Flushed));
         let status = Status::Flushed;
-        hand.arrive(RecvCompletion { status, ..MESSAGE });
+        hand.arrive(Completion { status, ..MESSAGE });
         assert!(hand.end.receives.brings_all(0..2, Status::Flushed));
         // Now nothing is in the way.
         hand.end.post(4, SEND, &[])?;
@@ -170,7 +172,7 @@ mod tests {
         let mut hand = posted(1, 2)?;
         assert!(hand.take() == Taken::Ready);
         let status = Status::LocalAccess;
-        hand.arrive(RecvCompletion { status, ..MESSAGE });
+        hand.arrive(Completion { status, ..MESSAGE });
         assert!(hand.end.receives.brings(0, Status::LocalAccess));
         assert!(hand.end.receives.brings(1, Status::Flushed));
         assert!(hand.end.sends.brings(0, Status::Flushed));
