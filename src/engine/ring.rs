@@ -26,7 +26,7 @@ pub(crate) struct Ring<T> {
     slots: KVVec<T>,
     /// `width` elements for each slot.
     sges: KVVec<Sge>,
-    width: usize,
+    pub(super) width: usize,
     limit: u32,
     head: u32,
     tail: u32,
@@ -124,11 +124,6 @@ impl<T: Clone + Copy> Ring<T> {
         // INVARIANT: there was room, so one more is within the limit.
         self.tail = seq.wrapping_add(1);
         Ok(seq)
-    }
-
-    /// How many elements an entry has at most.
-    pub(super) fn width(&self) -> usize {
-        self.width
     }
 
     /// Keeps the elements of the entry that is pushed next; returns how many there was room for.

@@ -74,18 +74,6 @@ impl Users {
         *notified = true;
         Some(user.clone())
     }
-
-    /// A use of that user ends.
-    fn end(&self, user: &Arc<dyn Client>) {
-        let mut inner = self.inner.lock();
-        let at = inner.users.iter().position(|(u, _)| Arc::ptr_eq(u, user));
-        let gone = at.and_then(|at| inner.users.remove(at).ok());
-        if inner.shut && inner.users.is_empty() {
-            self.unused.signal();
-        }
-        drop(inner);
-        drop(gone);
-    }
 }
 
 impl RdmaDevice {
@@ -148,6 +136,15 @@ impl ClientUse {
 
 impl Drop for ClientUse {
     fn drop(&mut self) {
-        self.device.users.end(&self.user);
+        let users = &self.device.users;
+        let mut inner = users.inner.lock();
+        let mut all = inner.users.iter();
+        let at = all.position(|(user, _)| Arc::ptr_eq(user, &self.user));
+        let gone = at.and_then(|at| inner.users.remove(at).ok());
+        if inner.shut && inner.users.is_empty() {
+            users.unused.signal();
+        }
+        drop(inner);
+        drop(gone);
     }
 }

@@ -70,7 +70,7 @@ impl ReceiveRing {
         context: u64,
         sges: impl ExactSizeIterator<Item = Sge>,
     ) -> Result<(), PostError> {
-        if sges.len() > self.width() {
+        if sges.len() > self.width {
             return Err(PostError::TooManySges);
         }
         if self.is_full() {

@@ -83,7 +83,7 @@ impl<T: Clone + Copy> ResizableRing<T> {
     /// Where the oldest entry is, if there is any.
     #[inline]
     pub(in crate::engine) fn oldest(&mut self) -> &mut Ring<T> {
-        if self.front.len() != 0 {
+        if !self.front.is_empty() {
             &mut self.front
         } else {
             &mut self.back
@@ -114,7 +114,7 @@ impl<T: Clone + Copy> ResizableRing<T> {
             self.front.store(self.back.sges(seq).iter().copied());
             let _ = self.front.push(entry);
         }
-        if self.back.len() != 0 {
+        if !self.back.is_empty() {
             return None;
         }
         // INVARIANT: All entries are in `front`, which becomes the only ring.
