@@ -27,8 +27,15 @@ use flow::Flow;
 /// The two directions of a connection. End 0 is the first queue pair, end 1 the second.
 struct Direct {
     id: ConnectionId,
-    /// `flows[i]` carries the requests of the queue pair at end `i`.
     flows: [Arc<Flow>; 2],
+}
+
+impl Direct {
+    /// The flow that carries the requests of the queue pair at `end`.
+    fn flow(&self, end: usize) -> &Arc<Flow> {
+        // PANIC: `end & 1` is 0 or 1.
+        &self.flows[end & 1]
+    }
 }
 
 impl Transport for Direct {
@@ -37,15 +44,11 @@ impl Transport for Direct {
     }
 
     fn doorbell(&self, end: usize) {
-        if let Some(flow) = self.flows.get(end) {
-            flow.kick_here();
-        }
+        self.flow(end).kick_here();
     }
 
     fn receive_posted(&self, end: usize) {
-        if let Some(flow) = self.flows.get(end ^ 1) {
-            flow.kick();
-        }
+        self.flow(end ^ 1).kick();
     }
 
     fn stop(&self, end: usize) {
@@ -53,9 +56,7 @@ impl Transport for Direct {
         for flow in &self.flows {
             flow.kick();
         }
-        if let Some(flow) = self.flows.get(end ^ 1) {
-            flow.from.peer_gone(self.id);
-        }
+        self.flow(end ^ 1).from.peer_gone(self.id);
     }
 }
 
