@@ -7,6 +7,7 @@
 //!
 //! | file          | what it is                                                       |
 //! |---------------|------------------------------------------------------------------|
+//! | [`prelude`]   | what nearly every file here imports                              |
 //! | [`status`]    | what calls return: NTSTATUS values                               |
 //! | [`life`]      | objects: uses, antecedents, close; work that may sleep           |
 //! | [`call`]      | calls back to the consumer                                       |
@@ -42,6 +43,7 @@ pub(crate) mod endpoint;
 pub(crate) mod life;
 pub(crate) mod memory;
 pub(crate) mod pd;
+mod prelude;
 pub(crate) mod qp;
 pub(crate) mod srq;
 pub(crate) mod status;

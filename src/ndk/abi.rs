@@ -37,15 +37,9 @@ pub(crate) mod request_tests;
 mod tests;
 
 use core::{
-    ffi::c_void,
-    mem::{
-        offset_of,
-        size_of, //
-    },
+    mem::offset_of,
     ptr, //
 };
-
-use kernel::prelude::*;
 
 use super::{
     adapter::{
@@ -54,20 +48,10 @@ use super::{
     },
     call::{
         done,
-        Call,
-        Done, //
+        Call, //
     },
     cq::CqUser,
-    life::{
-        ObjectType,
-        Ref, //
-    },
-    status::{
-        Answer,
-        Created,
-        NtStatus,
-        Progress, //
-    }, //
+    prelude::*, //
 };
 use crate::bindings;
 

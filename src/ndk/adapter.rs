@@ -4,31 +4,9 @@
 
 use core::net::IpAddr;
 
-use kernel::{
-    new_spinlock_irq,
-    prelude::*,
-    sync::{
-        Arc,
-        SpinLockIrq, //
-    }, //
-};
-
 use super::{
-    call::{
-        done,
-        Done, //
-    },
-    life::{
-        Object,
-        ObjectType,
-        Ref, //
-    },
-    status::{
-        no_memory,
-        Created,
-        NtStatus,
-        Progress, //
-    }, //
+    call::done,
+    prelude::*, //
 };
 use crate::{
     engine::{

@@ -6,12 +6,9 @@
 //! nobody may sleep, and so does this face even where it could. It is never called from inside a
 //! call of its own, nor under a lock (FACE-06).
 
-use kernel::{
-    alloc::Flags,
-    prelude::*, //
-};
+use kernel::alloc::Flags;
 
-use super::status::NtStatus;
+use super::prelude::*;
 use crate::sys::softirq::BhDisabled;
 
 /// Something that is called once, at most.

@@ -19,11 +19,6 @@ mod link;
 
 use core::net::SocketAddr;
 
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
-
 use self::link::{
     take_back,
     Core,
@@ -34,26 +29,10 @@ use self::link::{
 };
 
 use super::{
-    adapter::Adapter,
-    call::{
-        planned,
-        Done, //
-    },
+    call::planned,
     endpoint::route,
-    life::{
-        Object,
-        ObjectType,
-        ObjectUse,
-        Ref, //
-    },
-    qp::Qp,
-    status::{
-        no_memory,
-        Answer,
-        Created,
-        NtStatus,
-        Progress, //
-    }, //
+    prelude::*,
+    qp::Qp, //
 };
 use crate::engine::{
     cm::{

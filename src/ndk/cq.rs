@@ -2,30 +2,7 @@
 
 //! [`Cq`]: a completion queue, its arms, its results.
 
-use kernel::{
-    new_spinlock_irq,
-    prelude::*,
-    sync::{
-        Arc,
-        SpinLockIrq, //
-    }, //
-};
-
-use super::{
-    adapter::Adapter,
-    call::Done,
-    life::{
-        Object,
-        ObjectType,
-        Ref, //
-    },
-    status::{
-        no_memory,
-        Answer,
-        Created,
-        NtStatus, //
-    }, //
-};
+use super::prelude::*;
 use crate::{
     engine::{
         cq::{

@@ -8,40 +8,18 @@ use core::net::{
     SocketAddr, //
 };
 
-use kernel::{
-    new_spinlock_irq,
-    prelude::*,
-    sync::{
-        atomic::{
-            ordering::{
-                Acquire,
-                Release, //
-            },
-            AtomicFlag, //
-        },
-        Arc,
-        SpinLockIrq, //
-    }, //
+use kernel::sync::atomic::{
+    ordering::{
+        Acquire,
+        Release, //
+    },
+    AtomicFlag, //
 };
 
 use super::{
-    adapter::Adapter,
-    call::{
-        consumer,
-        Done, //
-    },
+    call::consumer,
     connector::Connector,
-    life::{
-        Object,
-        ObjectType,
-        ObjectUse,
-        Ref, //
-    },
-    status::{
-        Answer,
-        Created,
-        NtStatus, //
-    }, //
+    prelude::*, //
 };
 use crate::engine::{
     cm::{

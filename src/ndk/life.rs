@@ -14,9 +14,7 @@
 use kernel::{
     alloc::Flags,
     impl_has_work,
-    new_spinlock_irq,
     new_work,
-    prelude::*,
     sync::{
         atomic::{
             ordering::{
@@ -25,8 +23,6 @@ use kernel::{
             },
             Atomic, //
         },
-        Arc,
-        SpinLockIrq,
         UniqueArc, //
     },
     workqueue::{
@@ -38,15 +34,9 @@ use kernel::{
 use super::{
     call::{
         consumer,
-        planned,
-        Done, //
+        planned, //
     },
-    status::{
-        no_memory,
-        Answer,
-        Created,
-        Progress, //
-    }, //
+    prelude::*, //
 };
 use crate::engine::device::RdmaDevice;
 

@@ -12,34 +12,17 @@
 
 mod window;
 
-use kernel::{
-    new_spinlock_irq,
-    prelude::*,
-    sync::{
-        atomic::{
-            ordering::Acquire,
-            Atomic, //
-        },
-        Arc,
-        SpinLockIrq, //
-    }, //
+use kernel::sync::atomic::{
+    ordering::Acquire,
+    Atomic, //
 };
 
 pub(crate) use window::Mw;
 
 use super::{
     adapter::Limits,
-    call::Done,
-    life::{
-        Object,
-        ObjectType, //
-    },
-    qp::Registration,
-    status::{
-        no_memory,
-        Answer,
-        NtStatus, //
-    }, //
+    prelude::*,
+    qp::Registration, //
 };
 use crate::{
     engine::{

@@ -2,24 +2,13 @@
 
 //! [`Pd`]: a protection domain, and what is made in it.
 
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
-
 use super::{
-    adapter::Adapter,
-    call::Done,
     cq::Cq,
-    life::{
-        Object,
-        ObjectType,
-        Ref, //
-    },
     memory::{
         Mr,
         Mw, //
     },
+    prelude::*,
     qp::{
         Qp,
         Sizes, //
@@ -28,11 +17,6 @@ use super::{
         Srq,
         SrqSizes,
         SrqUser, //
-    },
-    status::{
-        no_memory,
-        Answer,
-        Created, //
     }, //
 };
 use crate::engine::{

@@ -8,19 +8,13 @@
 //!
 //! A post is one hold of the send queue's lock. Locks of regions and windows are taken inside it.
 
-use kernel::{
-    prelude::*,
-    sync::{
-        atomic::{
-            ordering::{
-                Acquire,
-                Relaxed,
-                Release, //
-            },
-            AtomicFlag, //
-        },
-        Arc, //
-    }, //
+use kernel::sync::atomic::{
+    ordering::{
+        Acquire,
+        Relaxed,
+        Release, //
+    },
+    AtomicFlag, //
 };
 
 use self::op_flags::*;
@@ -30,23 +24,14 @@ use super::{
         Cq,
         Users, //
     },
-    life::{
-        Antecedents,
-        Object,
-        ObjectType,
-        Ref, //
-    },
+    life::Antecedents,
     memory::{
         Mr,
         Mw, //
     },
     pd::Pd,
-    srq::Srq,
-    status::{
-        no_memory,
-        Created,
-        NtStatus, //
-    }, //
+    prelude::*,
+    srq::Srq, //
 };
 use crate::{
     engine::{

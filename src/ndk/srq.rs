@@ -2,36 +2,21 @@
 
 //! [`Srq`]: a shared receive queue.
 
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
-
 use super::{
     adapter::Limits,
-    call::Done,
     cq::{
         CqUser,
         Users, //
     },
-    life::{
-        Object,
-        ObjectType,
-        Ref, //
-    },
     pd::Pd,
-    qp::checked,
-    status::{
-        no_memory,
-        Answer,
-        Created,
-        NtStatus,
-        Progress, //
-    }, //
+    prelude::*,
+    qp::checked, //
 };
 use crate::engine::{
-    qp::PostError,
-    qp::QueuePair,
+    qp::{
+        PostError,
+        QueuePair, //
+    },
     srq::{
         SharedReceive,
         SrqEvents, //

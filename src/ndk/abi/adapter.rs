@@ -2,13 +2,6 @@
 
 //! Opening and closing; tables of adapters and protection domains.
 
-use core::{
-    ffi::c_void,
-    mem::size_of, //
-};
-
-use kernel::prelude::*;
-
 use super::{
     close,
     get,
@@ -28,7 +21,6 @@ use crate::{
     ndk::{
         adapter::{
             open as open_adapter,
-            Adapter,
             Context,
             Limits,
             OpenBy,
@@ -41,12 +33,12 @@ use crate::{
             Listener,
             SharedEndpoint, //
         },
-        life::Ref,
         memory::{
             Mr,
             Mw, //
         },
         pd::Pd,
+        prelude::*,
         qp::{
             Qp,
             Sizes, //
@@ -54,8 +46,7 @@ use crate::{
         srq::{
             Srq,
             SrqSizes, //
-        },
-        status::NtStatus, //
+        }, //
     },
     sys::global::Global, //
 };

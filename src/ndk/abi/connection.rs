@@ -2,10 +2,6 @@
 
 //! Tables of connectors, listeners and shared endpoints.
 
-use core::ffi::c_void;
-
-use kernel::prelude::*;
-
 use super::{
     close,
     get,
@@ -31,9 +27,8 @@ use crate::{
             Listener,
             SharedEndpoint, //
         },
-        life::Ref,
-        qp::Qp,
-        status::NtStatus, //
+        prelude::*,
+        qp::Qp, //
     }, //
 };
 

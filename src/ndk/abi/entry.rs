@@ -11,14 +11,7 @@ use super::{
 use crate::{
     bindings,
     engine::work::Sge,
-    ndk::{
-        life::Ref,
-        status::{
-            Answer,
-            NtStatus,
-            Progress, //
-        }, //
-    },
+    ndk::prelude::*,
     sys::addr, //
 };
 

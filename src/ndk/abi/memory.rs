@@ -2,11 +2,7 @@
 
 //! Tables of regions and windows; logical address mappings.
 
-use core::{
-    ffi::c_void,
-    mem::size_of,
-    ptr, //
-};
+use core::ptr;
 
 use super::{
     close,
@@ -21,7 +17,7 @@ use crate::{
             Mw,
             NoLam, //
         },
-        status::NtStatus, //
+        prelude::*, //
     },
     sys::mdl::Chain, //
 };

@@ -2,10 +2,7 @@
 
 //! Tables of completion queues, shared receive queues and queue pairs.
 
-use core::{
-    ffi::c_void,
-    ptr, //
-};
+use core::ptr;
 
 use super::{
     close,
@@ -28,13 +25,13 @@ use crate::{
             Mr,
             Mw, //
         },
+        prelude::*,
         qp::{
             Qp,
             Registration,
             Request, //
         },
-        srq::Srq,
-        status::NtStatus, //
+        srq::Srq, //
     },
     sys::mdl::Pages, //
 };

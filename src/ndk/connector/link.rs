@@ -7,13 +7,7 @@ use core::net::SocketAddr;
 use kernel::{
     alloc::Flags,
     impl_has_work,
-    new_spinlock_irq,
     new_work,
-    prelude::*,
-    sync::{
-        Arc,
-        SpinLockIrq, //
-    },
     workqueue::{
         Work,
         WorkItem, //
@@ -36,16 +30,9 @@ use crate::{
         transport::ReadLimits, //
     },
     ndk::{
-        call::{
-            consumer,
-            Done, //
-        },
-        life::{
-            ObjectUse,
-            Ref, //
-        },
-        qp::Qp,
-        status::NtStatus, //
+        call::consumer,
+        prelude::*,
+        qp::Qp, //
     }, //
 };
 

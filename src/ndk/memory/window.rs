@@ -5,17 +5,9 @@
 //! A bind makes the region an antecedent of the window, from its posting until it has failed, or
 //! what was bound has been invalidated and drained, or the window is closed.
 
-use kernel::{
-    new_spinlock_irq,
-    prelude::*,
-    sync::{
-        atomic::ordering::{
-            Full,
-            Relaxed, //
-        },
-        Arc,
-        SpinLockIrq, //
-    }, //
+use kernel::sync::atomic::ordering::{
+    Full,
+    Relaxed, //
 };
 
 use super::{
@@ -34,14 +26,7 @@ use crate::{
             window::WindowOwner, //
         }, //
     },
-    ndk::{
-        life::{
-            ObjectType,
-            ObjectUse,
-            Ref, //
-        },
-        status::NtStatus, //
-    }, //
+    ndk::prelude::*, //
 };
 
 /// A window's use of the region that it is, or may be, bound to.

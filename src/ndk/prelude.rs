@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What nearly every file of this face imports, as `kernel::prelude` is for drivers:
+//! `use super::prelude::*`.
+
+pub(super) use kernel::{
+    new_spinlock_irq,
+    prelude::*,
+    sync::{
+        Arc,
+        SpinLockIrq, //
+    }, //
+};
+
+pub(super) use super::{
+    adapter::Adapter,
+    call::Done,
+    life::{
+        Object,
+        ObjectType,
+        ObjectUse,
+        Ref, //
+    },
+    status::{
+        no_memory,
+        Answer,
+        Created,
+        NtStatus,
+        Progress, //
+    }, //
+};
