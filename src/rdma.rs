@@ -42,6 +42,7 @@ mod mr;
 mod object;
 mod ops;
 mod port;
+mod prelude;
 mod qp;
 mod recv;
 mod srq;

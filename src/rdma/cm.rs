@@ -12,24 +12,16 @@
 //! C header: [`include/rdma/iw_cm.h`](srctree/include/rdma/iw_cm.h)
 
 use core::{
-    marker::PhantomData,
     net::SocketAddr,
     num::NonZeroUsize,
     ptr,
     ptr::NonNull, //
 };
 
-use kernel::{
-    error::to_result,
-    ffi::c_void,
-    prelude::*, //
-};
+use kernel::error::to_result;
 
-use super::Operations;
-use crate::{
-    bindings,
-    sys::addr, //
-};
+use super::prelude::*;
+use crate::sys::addr;
 
 /// The most private data an event or a call can carry, in bytes.
 pub(crate) const MAX_PRIVATE_DATA: usize = 255;

@@ -13,27 +13,18 @@ use core::{
     slice, //
 };
 
-use kernel::{
-    ffi::c_void,
-    prelude::*,
-    sync::Arc, //
-};
-
 use super::{
     cm::{
         CmId,
         ConnParams,
         RequestId, //
     },
-    device::Device,
+    prelude::*,
     qp::{
         self,
         Qp, //
-    },
-    Operations, //
+    }, //
 };
-use crate::bindings;
-
 /// What stands behind a queue pair, towards iw_cm.
 pub(crate) trait CmOperations<T: Operations> {
     /// Starts to connect to the addresses of `id`.

@@ -2,16 +2,11 @@
 
 //! Work completions on their way to the consumer. C: `struct ib_wc`.
 
-use core::marker::PhantomData;
-
-use kernel::ffi::c_int;
-
 use super::{
     device::PORT,
+    prelude::*,
     qp::QpCookie, //
 };
-use crate::bindings;
-
 /// How a work request ended. C: `enum ib_wc_status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]

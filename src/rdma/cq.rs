@@ -2,28 +2,11 @@
 
 //! Completion queues.
 
-use kernel::{
-    ffi::c_int,
-    prelude::*,
-    sync::Arc, //
-};
-
 use super::{
     completion::WcWriter,
-    device::Device,
-    object::{
-        IbObject,
-        NewObject,
-        Object, //
-    },
-    upcall::{
-        CqUpcall,
-        UpcallTarget, //
-    },
-    Operations, //
+    prelude::*,
+    upcall::CqUpcall, //
 };
-use crate::bindings;
-
 impl IbObject for bindings::ib_cq {
     type Private = Arc<UpcallTarget<bindings::ib_cq>>;
 }

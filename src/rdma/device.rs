@@ -10,29 +10,18 @@
 
 use core::ptr;
 
-use kernel::{
-    error::to_result,
-    prelude::*, //
-};
+use kernel::error::to_result;
 
 use super::{
     identity,
-    object::{
-        IbObject,
-        NewObject,
-        Object, //
-    },
+    prelude::*,
     table::OperationsVTable,
     types::DeviceAttributes,
-    upcall::event,
-    Operations, //
+    upcall::event, //
 };
-use crate::{
-    bindings,
-    sys::netdev::{
-        NetDev,
-        NetDevEvent, //
-    }, //
+use crate::sys::netdev::{
+    NetDev,
+    NetDevEvent, //
 };
 
 /// The only port of a device.

@@ -9,15 +9,8 @@
 //!
 //! C header: [`include/rdma/rdma_netlink.h`](srctree/include/rdma/rdma_netlink.h)
 
-use core::marker::PhantomData;
-
 use kernel::{
     error::from_result,
-    ffi::{
-        c_char,
-        c_int, //
-    },
-    prelude::*,
     types::Opaque, //
 };
 
@@ -26,16 +19,13 @@ use super::{
         self,
         DeviceOperations, //
     },
-    Operations, //
+    prelude::*, //
 };
-use crate::{
-    bindings,
-    sys::netdev::{
-        NetDev,
-        NetDevEvent,
-        NetDevListener,
-        Notifier, //
-    }, //
+use crate::sys::netdev::{
+    NetDev,
+    NetDevEvent,
+    NetDevListener,
+    Notifier, //
 };
 
 kernel::sync::global_lock! {

@@ -10,18 +10,11 @@
 //! The first that does neither ends the mapping. So does the first page above
 //! the region's size; then the mapping ends inside an entry.
 
-use core::marker::PhantomData;
-
-use kernel::{
-    ffi::c_int,
+use super::{
+    mr::MrKind,
     prelude::*, //
 };
-
-use super::mr::MrKind;
-use crate::{
-    bindings,
-    sys::span::Span, //
-};
+use crate::sys::span::Span;
 
 /// How much a region takes, and in which pieces.
 #[derive(Clone, Copy, Debug)]

@@ -4,34 +4,17 @@
 
 use core::mem::MaybeUninit;
 
-use kernel::{
-    alloc::KBox,
-    ffi::{
-        c_int,
-        c_uint, //
-    },
-    prelude::*, //
-};
+use kernel::alloc::KBox;
 
 use super::{
     memory::{
         Extents,
         Rule, //
     },
-    object::{
-        IbObject,
-        NewObject,
-        Object,
-        OwnedObject,
-        Pd, //
-    },
-    types::Access,
-    Operations, //
+    prelude::*,
+    types::Access, //
 };
-use crate::{
-    bindings,
-    sys::span::AllMemory, //
-};
+use crate::sys::span::AllMemory;
 
 /// What this layer keeps with a region: how much may be mapped into it.
 pub(crate) struct Limit {

@@ -10,11 +10,8 @@
 //! C: `DECLARE_RDMA_OBJ_SIZE`, `INIT_RDMA_OBJ_SIZE`.
 
 use core::{
-    marker::PhantomData,
     mem::{
-        align_of,
         offset_of,
-        size_of,
         MaybeUninit, //
     },
     ops::{
@@ -23,16 +20,9 @@ use core::{
     }, //
 };
 
-use kernel::{
-    prelude::*,
-    types::Opaque, //
-};
+use kernel::types::Opaque;
 
-use super::{
-    device::Device,
-    Operations, //
-};
-use crate::bindings;
+use super::prelude::*;
 
 /// The alignment that any allocation of the core has.
 const CORE_ALIGN: usize = 8;

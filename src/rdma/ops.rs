@@ -2,8 +2,6 @@
 
 //! [`Operations`]: what a provider implements.
 
-use kernel::prelude::*;
-
 use super::{
     cm_ops::{
         CmOperations,
@@ -13,6 +11,7 @@ use super::{
     device::DeviceOperations,
     mr::MrOperations,
     object::PdOperations,
+    prelude::*,
     qp::QpOperations,
     srq::SrqOperations, //
 };

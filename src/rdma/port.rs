@@ -3,18 +3,12 @@
 //! The attributes of a device's only port, and its counters.
 
 use core::{
-    marker::PhantomData,
     ptr,
     slice, //
 };
 
-use kernel::ffi::c_int;
-
-use super::Operations;
-use crate::{
-    bindings,
-    sys::netdev::NetDev, //
-};
+use super::prelude::*;
+use crate::sys::netdev::NetDev;
 
 /// The most counters a provider can have.
 pub(crate) const MAX_COUNTERS: usize = 64;

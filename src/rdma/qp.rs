@@ -9,27 +9,16 @@
 
 use kernel::{
     error::to_result,
-    ffi::c_int,
-    prelude::*,
-    sync::{
-        atomic::{
-            Atomic,
-            Full,
-            Relaxed, //
-        },
-        Arc, //
+    sync::atomic::{
+        Atomic,
+        Full,
+        Relaxed, //
     }, //
 };
 
 use super::{
     cq::Cq,
-    device::Device,
-    object::{
-        IbObject,
-        NewObject,
-        Object,
-        Pd, //
-    },
+    prelude::*,
     recv::RecvChain,
     srq::Srq,
     types::{
@@ -37,17 +26,10 @@ use super::{
         QpCaps,
         QpChange, //
     },
-    upcall::{
-        QpUpcall,
-        UpcallTarget, //
-    },
-    work::SendChain,
-    Operations, //
+    upcall::QpUpcall,
+    work::SendChain, //
 };
-use crate::{
-    bindings,
-    sys::event::Event, //
-};
+use crate::sys::event::Event;
 
 /// What this layer keeps with a queue pair.
 pub(crate) struct Private {

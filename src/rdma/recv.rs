@@ -4,16 +4,15 @@
 //!
 //! C: `struct ib_recv_wr`.
 
-use kernel::prelude::*;
-
-use super::work::{
-    sges,
-    Chain,
-    Sge,
-    WorkRequest, //
+use super::{
+    prelude::*,
+    work::{
+        sges,
+        Chain,
+        Sge,
+        WorkRequest, //
+    }, //
 };
-use crate::bindings;
-
 /// A request for a receive queue.
 pub(crate) struct RecvRequest<'a> {
     /// What the consumer calls it.

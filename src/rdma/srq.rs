@@ -2,27 +2,11 @@
 
 //! Shared receive queues.
 
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
-
 use super::{
-    object::{
-        IbObject,
-        NewObject,
-        Object,
-        Pd, //
-    },
+    prelude::*,
     recv::RecvChain,
-    upcall::{
-        SrqUpcall,
-        UpcallTarget, //
-    },
-    Operations, //
+    upcall::SrqUpcall, //
 };
-use crate::bindings;
-
 impl IbObject for bindings::ib_srq {
     type Private = Arc<UpcallTarget<bindings::ib_srq>>;
 }

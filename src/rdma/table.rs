@@ -5,21 +5,9 @@
 //! A trampoline is what `trampolines!` makes of a function over safe types: [`FromC`] turns each
 //! argument into what the function takes, [`IntoC`] its result into what C expects.
 
-use core::{
-    marker::PhantomData,
-    slice, //
-};
+use core::slice;
 
-use kernel::{
-    ffi::{
-        c_char,
-        c_int,
-        c_uint,
-        c_void, //
-    },
-    module::this_module,
-    prelude::*, //
-};
+use kernel::module::this_module;
 
 use super::{
     cm_ops::{
@@ -36,7 +24,6 @@ use super::{
     },
     device::{
         copy_text,
-        Device,
         DeviceOperations,
         PORT, //
     },
@@ -45,13 +32,9 @@ use super::{
         Mr,
         MrOperations, //
     },
-    object::{
-        NewObject,
-        OwnedObject,
-        Pd,
-        PdOperations, //
-    },
+    object::PdOperations,
     port,
+    prelude::*,
     qp::{
         self,
         Qp,
@@ -72,13 +55,9 @@ use super::{
         Access,
         QpChange, //
     },
-    work::Chain,
-    Operations, //
+    work::Chain, //
 };
-use crate::{
-    bindings,
-    sys::span::AllMemory, //
-};
+use crate::sys::span::AllMemory;
 
 /// The trampolines from ib_core into a provider `T`.
 ///

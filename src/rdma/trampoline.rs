@@ -2,18 +2,7 @@
 
 //! From the arguments of a trampoline to safe types, and from its result to C.
 
-use kernel::{
-    ffi::c_int,
-    prelude::*, //
-};
-
-use super::object::{
-    IbObject,
-    NewObject,
-    Object,
-    OwnedObject, //
-};
-use crate::bindings;
+use super::prelude::*;
 
 /// What a trampoline makes of an argument.
 pub(super) trait FromC {

@@ -2,14 +2,10 @@
 
 //! Plain values: rights, limits, attributes and states.
 
-use kernel::{
-    ffi::c_int,
+use super::{
+    device::PORT,
     prelude::*, //
 };
-
-use super::device::PORT;
-use crate::bindings;
-
 kernel::impl_flags! {
     /// Access rights. C: `enum ib_access_flags`.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

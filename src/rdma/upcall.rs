@@ -12,16 +12,8 @@
 
 use core::ptr::NonNull;
 
-use kernel::{
-    ffi::c_void,
-    prelude::*,
-    sync::Arc, //
-};
-
-use crate::{
-    bindings,
-    sys::gate::Gate, //
-};
+use super::prelude::*;
+use crate::sys::gate::Gate;
 
 /// The only key; the gate opens once.
 const KEY: u8 = 0;

@@ -10,26 +10,18 @@
 //! C: `struct ib_send_wr` and what it is embedded in, `struct ib_sge`.
 
 use core::{
-    marker::PhantomData,
     ptr,
     slice, //
 };
 
-use kernel::{
-    container_of,
-    ffi::c_int,
-    prelude::*, //
-};
+use kernel::container_of;
 
 use super::{
     mr::Mr,
-    types::Access,
-    Operations, //
+    prelude::*,
+    types::Access, //
 };
-use crate::{
-    bindings,
-    sys::span, //
-};
+use crate::sys::span;
 
 /// A range of memory under a key. C: `struct ib_sge`.
 ///

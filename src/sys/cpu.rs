@@ -5,10 +5,7 @@
 //! C headers: [`include/linux/cpumask.h`](srctree/include/linux/cpumask.h),
 //! [`include/linux/percpu.h`](srctree/include/linux/percpu.h)
 
-use core::{
-    ffi::c_void,
-    ptr::NonNull, //
-};
+use core::ptr::NonNull;
 
 use kernel::{
     cpu::CpuId,

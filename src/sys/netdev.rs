@@ -15,11 +15,6 @@ use core::{
 
 use kernel::{
     container_of,
-    ffi::{
-        c_int,
-        c_ulong,
-        c_void, //
-    },
     prelude::*,
     types::Opaque, //
 };

@@ -10,10 +10,7 @@
 //!
 //! C header: [`include/linux/timer.h`](srctree/include/linux/timer.h)
 
-use core::{
-    mem::size_of,
-    ptr, //
-};
+use core::ptr;
 
 use kernel::{
     container_of,
