@@ -141,24 +141,33 @@ static bool ndk_kunit_suites_run(void)
 #endif
 }
 
-int ndk_kunit_slow(const char *suite, const char *test)
+static struct kunit_suite *ndk_kunit_suite(const char *name)
 {
 	struct kunit_suite * const *suites;
-	struct kunit_case *c;
 	unsigned int i, n;
+
+	suites = ndk_kunit_suites(&n);
+	for (i = 0; i < n; i++) {
+		if (!strcmp(suites[i]->name, name))
+			return suites[i];
+	}
+	return NULL;
+}
+
+int ndk_kunit_slow(const char *suite, const char *test)
+{
+	struct kunit_suite *found = ndk_kunit_suite(suite);
+	struct kunit_case *c;
 
 	if (ndk_kunit_suites_run())
 		return -EBUSY;
-	suites = ndk_kunit_suites(&n);
-	for (i = 0; i < n; i++) {
-		if (strcmp(suites[i]->name, suite))
+	if (!found)
+		return -ENOENT;
+	kunit_suite_for_each_test_case(found, c) {
+		if (strcmp(c->name, test))
 			continue;
-		kunit_suite_for_each_test_case(suites[i], c) {
-			if (strcmp(c->name, test))
-				continue;
-			c->attr.speed = KUNIT_SPEED_SLOW;
-			return 0;
-		}
+		c->attr.speed = KUNIT_SPEED_SLOW;
+		return 0;
 	}
 	return -ENOENT;
 }

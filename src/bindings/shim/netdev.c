@@ -80,25 +80,31 @@ static const struct in6_addr *ndk_v6(const struct __kernel_sockaddr_storage *add
 	       &((const struct sockaddr_in6 *)addr)->sin6_addr : NULL;
 }
 
-bool ndk_netdev_owns(struct net_device *dev,
-		     const struct __kernel_sockaddr_storage *addr)
+static bool ndk_netdev_owns_v4(const struct net_device *dev, __be32 addr)
 {
-	const struct in6_addr *v6 = ndk_v6(addr);
 	struct in_device *in_dev;
 	struct in_ifaddr *ifa;
 	bool found = false;
 
-	if (v6)
-		return IS_ENABLED(CONFIG_IPV6) &&
-		       ipv6_chk_addr(dev_net(dev), v6, dev, 1);
 	rcu_read_lock();
 	in_dev = __in_dev_get_rcu(dev);
 	if (in_dev) {
 		in_dev_for_each_ifa_rcu(ifa, in_dev)
-			found |= ifa->ifa_local == ndk_v4(addr);
+			found |= ifa->ifa_local == addr;
 	}
 	rcu_read_unlock();
 	return found;
+}
+
+bool ndk_netdev_owns(struct net_device *dev,
+		     const struct __kernel_sockaddr_storage *addr)
+{
+	const struct in6_addr *v6 = ndk_v6(addr);
+
+	if (!v6)
+		return ndk_netdev_owns_v4(dev, ndk_v4(addr));
+	return IS_ENABLED(CONFIG_IPV6) &&
+	       ipv6_chk_addr(dev_net(dev), v6, dev, 1);
 }
 
 /* To cma_validate_port() a VLAN device and the one below it are one. */
