@@ -12,8 +12,8 @@
 //! A failed connect goes back to `Idle`. What the engine tells comes from any context, maybe from
 //! inside a call of the other side's consumer: it is noted here, and told from softirq work.
 //!
-//! Lock order: the state, then that of an offer, or the send queue of a queue pair, which are only
-//! looked at under it; else the engine is called without it.
+//! Lock order: the state, then that of a connect request, or the send queue of a queue pair, which
+//! are only looked at under it; else the engine is called without it.
 
 mod link;
 
@@ -22,7 +22,7 @@ use core::net::SocketAddr;
 use self::link::{
     take_back,
     Core,
-    Request,
+    PendingCall,
     Side,
     Stage,
     State, //
@@ -63,20 +63,20 @@ impl ObjectType for Connector {
         let mut state = core.state.lock();
         let stage = core::mem::replace(&mut state.stage, Stage::Over);
         let user = state.attempt.user.take();
-        let offer = state.attempt.offer.clone();
+        let request = state.attempt.request.clone();
         let qp = state.attempt.qp();
         drop(state);
         drop(user);
-        match (stage, offer) {
-            (Stage::Connecting | Stage::Answered, Some(offer)) => {
-                take_back(&offer, qp.as_ref());
+        match (stage, request) {
+            (Stage::Connecting | Stage::Answered, Some(request)) => {
+                take_back(&request, qp.as_ref());
             }
-            (Stage::Incoming, Some(offer)) => {
+            (Stage::Incoming, Some(request)) => {
                 // Who is gone need not be notified.
-                let _ = offer.reject(&[]);
+                let _ = request.reject(&[]);
             }
-            (Stage::Accepting, Some(offer)) => {
-                offer.withdraw();
+            (Stage::Accepting, Some(request)) => {
+                request.withdraw();
             }
             _ => (),
         }
@@ -107,9 +107,9 @@ impl Object<Adapter> {
     pub(super) fn incoming(
         self: &Arc<Self>,
         listener: ObjectUse,
-        offer: Arc<ConnectRequest>,
+        request: Arc<ConnectRequest>,
     ) -> Result<Ref<Connector>> {
-        let theirs = offer.params.limits;
+        let theirs = request.params.limits;
         let limits = ReadLimits {
             inbound: theirs.outbound,
             outbound: theirs.inbound,
@@ -117,14 +117,14 @@ impl Object<Adapter> {
         let mut state = State {
             stage: Stage::Incoming,
             limits: at_most(limits, self.limits().reads),
-            local: Some(offer.params.remote),
-            remote: Some(offer.params.local),
+            local: Some(request.params.remote),
+            remote: Some(request.params.local),
             ..State::default()
         };
         state
             .private_data
-            .extend_from_slice(&offer.params.private_data, GFP_KERNEL)?;
-        state.attempt.offer = Some(offer);
+            .extend_from_slice(&request.params.private_data, GFP_KERNEL)?;
+        state.attempt.request = Some(request);
         let core = Core::new(self.device(), state, GFP_KERNEL)?;
         let connector = Connector {
             owner: self.clone(),
@@ -208,7 +208,8 @@ impl Connector {
         self.check_data(private_data)?;
         let mut state = self.core.state.lock();
         let stage = state.stage;
-        let (Stage::Incoming | Stage::Answered, Some(offer)) = (stage, state.attempt.offer.clone())
+        let (Stage::Incoming | Stage::Answered, Some(request)) =
+            (stage, state.attempt.request.clone())
         else {
             return Err(NtStatus::CONNECTION_INVALID);
         };
@@ -217,8 +218,8 @@ impl Connector {
         let lost = state.lost;
         drop(state);
         let was_there = match stage {
-            Stage::Incoming => offer.reject(private_data).is_ok(),
-            _ => take_back(&offer, qp.as_ref()) && !lost,
+            Stage::Incoming => request.reject(private_data).is_ok(),
+            _ => take_back(&request, qp.as_ref()) && !lost,
         };
         let rest = self.core.state.lock().give_up(Stage::Over);
         drop(rest);
@@ -292,7 +293,7 @@ impl Object<Connector> {
             return Ok(Progress::Done(()));
         }
         state.stage = Stage::Disconnecting;
-        state.request = Some(Request {
+        state.pending = Some(PendingCall {
             done,
             hold: self.hold(),
         });
@@ -325,7 +326,7 @@ impl Object<Connector> {
             state.attempt.qp = Some((qp.clone(), qp.hold()));
         }
         state.stage = to;
-        state.request = Some(Request {
+        state.pending = Some(PendingCall {
             done,
             hold: self.hold(),
         });
@@ -348,10 +349,10 @@ impl Object<Connector> {
             stage => (stage, None),
         };
         state.stage = next;
-        let request = state.request.take();
+        let call = state.pending.take();
         let user = state.attempt.user.take();
         drop(state);
-        drop((request, user, qp));
+        drop((call, user, qp));
         Err(NtStatus::INSUFFICIENT_RESOURCES)
     }
 
@@ -386,9 +387,9 @@ impl Object<Connector> {
             private_data,
             events,
         };
-        let offer = device.cm.make_request(ask).map_err(no_memory)?;
+        let request = device.cm.make_request(ask).map_err(no_memory)?;
         state = self.core.state.lock();
-        state.attempt.offer = Some(offer.clone());
+        state.attempt.request = Some(request.clone());
         state.local = Some(local);
         state.remote = Some(remote);
         state.attempt.route = Some(route);
@@ -398,16 +399,16 @@ impl Object<Connector> {
         match over {
             // Its answer ends the call.
             true => {
-                offer.abandon();
+                request.abandon();
             }
-            false => device.cm.submit(&offer),
+            false => device.cm.submit(&request),
         }
         Ok(())
     }
 
     fn end_complete(self: &Arc<Self>) {
         let mut state = self.core.state.lock();
-        let Some(offer) = state.attempt.offer.clone() else {
+        let Some(request) = state.attempt.request.clone() else {
             drop(state);
             return self.core.fail(NtStatus::CONNECTION_INVALID, Stage::Idle);
         };
@@ -415,7 +416,7 @@ impl Object<Connector> {
             state.hold_link();
         }
         drop(state);
-        match offer.confirm() {
+        match request.confirm() {
             // This side's confirmation was taken.
             Ok(()) => self
                 .core
@@ -425,18 +426,18 @@ impl Object<Connector> {
     }
 
     fn end_accept(self: &Arc<Self>, qp: &Ref<Qp>, limits: ReadLimits, private_data: &[u8]) {
-        let offer = self.core.state.lock().attempt.offer.clone();
-        let accepted = match (offer, Arc::new(Side(self.core.clone()), GFP_KERNEL)) {
-            (Some(offer), Ok(side)) => {
-                let accepted = offer.accept(qp.engine(), limits, private_data, side);
+        let request = self.core.state.lock().attempt.request.clone();
+        let accepted = match (request, Arc::new(Side(self.core.clone()), GFP_KERNEL)) {
+            (Some(request), Ok(side)) => {
+                let accepted = request.accept(qp.engine(), limits, private_data, side);
                 // Closed meanwhile: nobody else takes it back.
                 if accepted.is_ok() && self.core.state.lock().stage == Stage::Over {
-                    offer.withdraw();
+                    request.withdraw();
                 }
                 accepted
             }
-            (Some(offer), Err(_)) => {
-                let _ = offer.reject(&[]);
+            (Some(request), Err(_)) => {
+                let _ = request.reject(&[]);
                 Err(ConnectError::NoMemory)
             }
             (None, _) => Err(ConnectError::Gone),

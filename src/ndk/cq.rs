@@ -96,12 +96,12 @@ pub(crate) struct Cq {
     pub(super) users: Arc<Users>,
 }
 
-struct Notifier {
+struct Upcalls {
     user: CqUser,
     users: Arc<Users>,
 }
 
-impl CqEvents for Notifier {
+impl CqEvents for Upcalls {
     fn notify(&self, failure: Option<Failure>) {
         (self.user)(match failure {
             None => NtStatus::SUCCESS,
@@ -143,7 +143,7 @@ impl Object<Adapter> {
 
 fn create(adapter: &Ref<Adapter>, depth: u32, cpu: Option<u32>, user: CqUser) -> Created<Cq> {
     let users = Users::new().map_err(no_memory)?;
-    let upcalls = Notifier {
+    let upcalls = Upcalls {
         user,
         users: users.clone(),
     };

@@ -137,13 +137,13 @@ impl Object<Listener> {
     }
 
     /// Gives the consumer a connector for a request. Process context.
-    fn request(self: &Arc<Self>, offer: Arc<ConnectRequest>) -> Result {
+    fn request(self: &Arc<Self>, request: Arc<ConnectRequest>) -> Result {
         if self.paused.load(Acquire) {
             return Err(ECONNREFUSED);
         }
         // The close may run at the same time.
         let hold = self.try_hold().ok_or(ECONNREFUSED)?;
-        let connector = self.owner.incoming(hold.again(), offer)?;
+        let connector = self.owner.incoming(hold.again(), request)?;
         let user = self.user.clone();
         let task = move || {
             consumer(|| (**user)(connector));
@@ -163,8 +163,8 @@ impl Requests {
 }
 
 impl ListenerEvents for Requests {
-    fn request(&self, offer: Arc<ConnectRequest>) -> Result {
-        self.0.request(offer)
+    fn request(&self, request: Arc<ConnectRequest>) -> Result {
+        self.0.request(request)
     }
 
     fn device(&self) -> usize {

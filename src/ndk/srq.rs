@@ -59,12 +59,12 @@ pub(crate) struct Srq {
     has_user: bool,
 }
 
-struct Notifier {
+struct Upcalls {
     user: SrqUser,
     users: Arc<Users>,
 }
 
-impl SrqEvents for Notifier {
+impl SrqEvents for Upcalls {
     fn limit_reached(&self) {
         if let Some(user) = &self.user {
             user(NtStatus::SUCCESS);
@@ -97,7 +97,7 @@ impl Srq {
     pub(super) fn create(pd: &Ref<Pd>, sizes: SrqSizes, user: SrqUser) -> Created<Self> {
         let users = Users::new().map_err(no_memory)?;
         let has_user = user.is_some();
-        let upcalls = Notifier {
+        let upcalls = Upcalls {
             user,
             users: users.clone(),
         };

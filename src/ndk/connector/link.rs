@@ -57,7 +57,7 @@ pub(super) enum Stage {
 }
 
 /// A call that is pending.
-pub(super) struct Request {
+pub(super) struct PendingCall {
     pub(super) done: Done<NtStatus>,
     pub(super) hold: ObjectUse,
 }
@@ -66,11 +66,11 @@ pub(super) struct Request {
 pub(super) struct State {
     pub(super) stage: Stage,
     pub(super) attempt: Attempt,
-    pub(super) request: Option<Request>,
+    pub(super) pending: Option<PendingCall>,
     /// The engine has said that the connection is gone.
     pub(super) lost: bool,
     /// To be notified.
-    pub(super) ended: Option<(Request, NtStatus)>,
+    pub(super) ended: Option<(PendingCall, NtStatus)>,
     pub(super) gone: Option<(DisconnectUser, ObjectUse)>,
     pub(super) limits: ReadLimits,
     pub(super) private_data: KVec<u8>,
@@ -84,7 +84,7 @@ pub(super) struct State {
 #[derive(Default)]
 pub(super) struct Attempt {
     pub(super) qp: Option<(Ref<Qp>, ObjectUse)>,
-    pub(super) offer: Option<Arc<ConnectRequest>>,
+    pub(super) request: Option<Arc<ConnectRequest>>,
     /// Who will be notified of the peer's disconnect.
     pub(super) user: Option<DisconnectUser>,
     /// The connection is up: the engine will say that it is gone.
@@ -111,15 +111,15 @@ impl State {
     }
 
     /// The pending call has ended.
-    pub(super) fn end_request(&mut self, status: NtStatus) {
-        if let Some(request) = self.request.take() {
-            self.ended = Some((request, status));
+    pub(super) fn end_call(&mut self, status: NtStatus) {
+        if let Some(call) = self.pending.take() {
+            self.ended = Some((call, status));
         }
     }
 
     /// What keeps the close waiting until the engine has said that the connection is gone.
     pub(super) fn hold_link(&mut self) {
-        self.attempt.link = self.request.as_ref().map(|r| r.hold.again());
+        self.attempt.link = self.pending.as_ref().map(|r| r.hold.again());
     }
 
     /// The attempt has failed: the connector may try again, unless it is over.
@@ -147,11 +147,11 @@ impl_has_work! {
 }
 
 /// Takes back what this side asked for, whatever has become of it. False when it was gone.
-pub(super) fn take_back(offer: &ConnectRequest, qp: Option<&Ref<Qp>>) -> bool {
-    if offer.abandon() {
+pub(super) fn take_back(request: &ConnectRequest, qp: Option<&Ref<Qp>>) -> bool {
+    if request.abandon() {
         return true;
     }
-    if !offer.is_connected() {
+    if !request.is_connected() {
         return false;
     }
     if let Some(qp) = qp {
@@ -187,7 +187,7 @@ impl Core {
     /// As [`Core::fail`]; `note` keeps what the next caller is to find.
     fn fail_with(self: &Arc<Self>, status: NtStatus, next: Stage, note: impl FnOnce(&mut State)) {
         let mut state = self.state.lock();
-        state.end_request(status);
+        state.end_call(status);
         note(&mut state);
         let rest = state.give_up(next);
         drop(state);
@@ -208,13 +208,13 @@ impl Core {
             return self.fail(NtStatus::CONNECTION_ABORTED, Stage::Over);
         }
         state.stage = Stage::Connected;
-        let offer = state.attempt.offer.take();
+        let request = state.attempt.request.take();
         if let Some(qp) = qp {
             qp.set_live(true);
         }
-        state.end_request(NtStatus::SUCCESS);
+        state.end_call(NtStatus::SUCCESS);
         drop(state);
-        drop(offer);
+        drop(request);
         self.tell_later();
     }
 }
@@ -239,13 +239,13 @@ impl Side {
         copy.extend_from_slice(private_data, GFP_ATOMIC)?;
         let core = &self.0;
         let mut state = core.state.lock();
-        let offer = state.attempt.offer.clone();
+        let request = state.attempt.request.clone();
         if state.stage != Stage::Connecting {
             // Closed meanwhile; who closed it could not take back what was not there yet.
             let qp = state.attempt.qp();
             drop(state);
-            if let (Some(offer), Some(qp)) = (offer, qp) {
-                take_back(&offer, Some(&qp));
+            if let (Some(request), Some(qp)) = (request, qp) {
+                take_back(&request, Some(&qp));
             }
             core.fail(NtStatus::CONNECTION_ABORTED, Stage::Over);
             return Ok(());
@@ -253,10 +253,10 @@ impl Side {
         state.stage = Stage::Answered;
         state.limits = limits;
         state.private_data = copy;
-        if offer.is_some_and(|o| o.is_connected()) {
+        if request.is_some_and(|r| r.is_connected()) {
             state.hold_link();
         }
-        state.end_request(NtStatus::SUCCESS);
+        state.end_call(NtStatus::SUCCESS);
         drop(state);
         core.tell_later();
         Ok(())
@@ -320,13 +320,13 @@ impl ConnectionEvents for Side {
                 let graceful = qp.as_ref().is_some_and(|qp| {
                     by_peer || qp.was_flushed() || qp.engine().closed_gracefully()
                 });
-                state.end_request(match graceful {
+                state.end_call(match graceful {
                     true => NtStatus::SUCCESS,
                     false => NtStatus::IO_TIMEOUT,
                 });
             }
             // Closed while it was disconnecting.
-            Stage::Over => state.end_request(NtStatus::SUCCESS),
+            Stage::Over => state.end_call(NtStatus::SUCCESS),
             _ => (),
         }
         drop(state);
@@ -348,11 +348,11 @@ impl WorkItem for Core {
         let ended = state.ended.take();
         let gone = state.gone.take();
         drop(state);
-        if let Some((mut request, status)) = ended {
-            consumer(|| request.done.call(status));
+        if let Some((mut call, status)) = ended {
+            consumer(|| call.done.call(status));
             // The callback first, then the use that keeps the close waiting.
-            drop(request.done);
-            drop(request.hold);
+            drop(call.done);
+            drop(call.hold);
         }
         if let Some((mut user, _hold)) = gone {
             consumer(|| user.call(NO_REASON));

@@ -30,14 +30,14 @@ use crate::{
 };
 
 /// A window's use of the region that it is, or may be, bound to.
-struct Binding {
+struct Tie {
     region: Ref<Mr>,
     _hold: ObjectUse,
     /// Whether the region counts it as bound.
     counts: bool,
 }
 
-impl Binding {
+impl Tie {
     fn new(region: &Ref<Mr>) -> Self {
         region.windows.fetch_add(1, Relaxed);
         Self {
@@ -55,7 +55,7 @@ impl Binding {
     }
 }
 
-impl Drop for Binding {
+impl Drop for Tie {
     fn drop(&mut self) {
         self.unbind();
     }
@@ -78,7 +78,7 @@ struct Ties {
 struct TieList {
     /// The key of the bind that was posted last.
     key: u8,
-    ties: KVec<(u8, Binding)>,
+    ties: KVec<(u8, Tie)>,
 }
 
 impl WindowOwner for Ties {
@@ -173,7 +173,7 @@ impl Mw {
             NtStatus::INVALID_PARAMETER
                 .when(offset_in(normal.base, normal.len, range.0, range.1).is_none())?;
             NtStatus::ACCESS_VIOLATION.unless(rights.with(normal.rights).is_consistent())?;
-            (normal.token, Binding::new(region))
+            (normal.token, Tie::new(region))
         };
         let mut list = self.ties.list.lock();
         let key = list.key.wrapping_add(1);

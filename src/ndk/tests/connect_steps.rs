@@ -78,7 +78,7 @@ pub(super) const fn any(ip: IpAddr) -> SocketAddr {
     SocketAddr::new(ip, 0)
 }
 
-/// A site whose offers wait so long for an answer and for the confirmation, in milliseconds.
+/// A site whose connect requests wait so long for an answer and for the confirmation, in milliseconds.
 pub(super) const fn patience(answer_ms: u32, confirm_ms: u32) -> Plan {
     Plan {
         timeouts: Timeouts {
