@@ -116,6 +116,7 @@ pub(crate) use self::{
     },
     work::{
         RegMr,
+        RemoteAddr,
         SendChain,
         SendFlag,
         SendFlags,

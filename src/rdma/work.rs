@@ -101,52 +101,34 @@ pub(crate) struct RegMr<'a, T: Operations> {
     pub(crate) len: u64,
 }
 
+/// Memory of the peer. C: `remote_addr` and `rkey` of `struct ib_rdma_wr` and `ib_atomic_wr`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(crate) struct RemoteAddr {
+    pub(crate) addr: u64,
+    pub(crate) rkey: u32,
+}
+
 /// What is to be done. C: `enum ib_wr_opcode` with the data of each.
 #[allow(missing_docs)]
 pub(crate) enum SendOp<'a, T: Operations> {
     Send,
-    /// The data is in the byte order it was posted in.
-    SendImm {
-        imm: u32,
-    },
-    /// The peer is to invalidate `rkey`.
-    SendInv {
-        rkey: u32,
-    },
-    Write {
-        addr: u64,
-        rkey: u32,
-    },
-    WriteImm {
-        addr: u64,
-        rkey: u32,
-        imm: u32,
-    },
-    Read {
-        addr: u64,
-        rkey: u32,
-    },
-    /// `invalidate` is the local key to invalidate when the data is there.
-    ReadInv {
-        addr: u64,
-        rkey: u32,
-        invalidate: u32,
-    },
-    LocalInv {
-        rkey: u32,
-    },
+    /// With immediate data, in the byte order it was posted in.
+    SendImm(u32),
+    /// With the key that the peer is to invalidate.
+    SendInv(u32),
+    Write(RemoteAddr),
+    /// With immediate data, as that of a send.
+    WriteImm(RemoteAddr, u32),
+    Read(RemoteAddr),
+    /// With the local key to invalidate when the data is there.
+    ReadInv(RemoteAddr, u32),
+    LocalInv(u32),
     RegMr(RegMr<'a, T>),
-    FetchAdd {
-        addr: u64,
-        rkey: u32,
-        add: u64,
-    },
-    CmpSwap {
-        addr: u64,
-        rkey: u32,
-        compare: u64,
-        swap: u64,
-    },
+    /// With what is to be added.
+    FetchAdd(RemoteAddr, u64),
+    /// With what the word is compared to, and what replaces it then.
+    CmpSwap(RemoteAddr, u64, u64),
 }
 
 /// A request for the send queue.
@@ -268,9 +250,9 @@ unsafe fn send_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr) -> Result<Sen
     let ex = unsafe { wr.ex.invalidate_rkey };
     Ok(match wr.opcode {
         bindings::ib_wr_opcode_IB_WR_SEND => SendOp::Send,
-        bindings::ib_wr_opcode_IB_WR_SEND_WITH_IMM => SendOp::SendImm { imm: ex },
-        bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV => SendOp::SendInv { rkey: ex },
-        bindings::ib_wr_opcode_IB_WR_LOCAL_INV => SendOp::LocalInv { rkey: ex },
+        bindings::ib_wr_opcode_IB_WR_SEND_WITH_IMM => SendOp::SendImm(ex),
+        bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV => SendOp::SendInv(ex),
+        bindings::ib_wr_opcode_IB_WR_LOCAL_INV => SendOp::LocalInv(ex),
         bindings::ib_wr_opcode_IB_WR_RDMA_WRITE
         | bindings::ib_wr_opcode_IB_WR_RDMA_WRITE_WITH_IMM
         | bindings::ib_wr_opcode_IB_WR_RDMA_READ
@@ -298,20 +280,15 @@ unsafe fn send_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr) -> Result<Sen
 unsafe fn rdma_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr, ex: u32) -> SendOp<'a, T> {
     // SAFETY: The caller says that it is embedded in an `ib_rdma_wr`.
     let rdma = unsafe { &*container_of!(ptr::from_ref(wr), bindings::ib_rdma_wr, wr) };
-    let (addr, rkey) = (rdma.remote_addr, rdma.rkey);
+    let at = RemoteAddr {
+        addr: rdma.remote_addr,
+        rkey: rdma.rkey,
+    };
     match wr.opcode {
-        bindings::ib_wr_opcode_IB_WR_RDMA_WRITE => SendOp::Write { addr, rkey },
-        bindings::ib_wr_opcode_IB_WR_RDMA_READ => SendOp::Read { addr, rkey },
-        bindings::ib_wr_opcode_IB_WR_RDMA_READ_WITH_INV => SendOp::ReadInv {
-            addr,
-            rkey,
-            invalidate: ex,
-        },
-        _ => SendOp::WriteImm {
-            addr,
-            rkey,
-            imm: ex,
-        },
+        bindings::ib_wr_opcode_IB_WR_RDMA_WRITE => SendOp::Write(at),
+        bindings::ib_wr_opcode_IB_WR_RDMA_READ => SendOp::Read(at),
+        bindings::ib_wr_opcode_IB_WR_RDMA_READ_WITH_INV => SendOp::ReadInv(at, ex),
+        _ => SendOp::WriteImm(at, ex),
     }
 }
 
@@ -344,19 +321,15 @@ unsafe fn reg_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr) -> Result<RegM
 unsafe fn atomic_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr) -> SendOp<'a, T> {
     // SAFETY: The caller says that it is embedded in an `ib_atomic_wr`.
     let atomic = unsafe { &*container_of!(ptr::from_ref(wr), bindings::ib_atomic_wr, wr) };
-    let (addr, rkey) = (atomic.remote_addr, atomic.rkey);
+    let at = RemoteAddr {
+        addr: atomic.remote_addr,
+        rkey: atomic.rkey,
+    };
     match wr.opcode {
-        bindings::ib_wr_opcode_IB_WR_ATOMIC_FETCH_AND_ADD => SendOp::FetchAdd {
-            addr,
-            rkey,
-            add: atomic.compare_add,
-        },
-        _ => SendOp::CmpSwap {
-            addr,
-            rkey,
-            compare: atomic.compare_add,
-            swap: atomic.swap,
-        },
+        bindings::ib_wr_opcode_IB_WR_ATOMIC_FETCH_AND_ADD => {
+            SendOp::FetchAdd(at, atomic.compare_add)
+        }
+        _ => SendOp::CmpSwap(at, atomic.compare_add, atomic.swap),
     }
 }
 
@@ -367,6 +340,8 @@ mod tests {
         super::tests::stub::Stub,
         *, //
     };
+
+    const REMOTE: RemoteAddr = RemoteAddr { addr: 7, rkey: 8 };
 
     fn send(opcode: bindings::ib_wr_opcode) -> bindings::ib_send_wr {
         bindings::ib_send_wr {
@@ -417,9 +392,9 @@ mod tests {
             // SAFETY: These opcodes need no structure around the request.
             let found = match unsafe { send_op::<Stub>(&wr) } {
                 Ok(SendOp::Send) => 0,
-                Ok(SendOp::SendImm { imm: 9 }) => 1,
-                Ok(SendOp::SendInv { rkey: 9 }) => 2,
-                Ok(SendOp::LocalInv { rkey: 9 }) => 3,
+                Ok(SendOp::SendImm(9)) => 1,
+                Ok(SendOp::SendInv(9)) => 2,
+                Ok(SendOp::LocalInv(9)) => 3,
                 _ => 99,
             };
             assert_eq!(found, expected);
@@ -442,12 +417,10 @@ mod tests {
             rdma.wr.ex.invalidate_rkey = 9;
             // SAFETY: The request is embedded in what its opcode says.
             let found = match unsafe { send_op::<Stub>(&rdma.wr) } {
-                Ok(SendOp::Write { addr: 7, rkey: 8 }) => 0,
-                #[rustfmt::skip]
-                Ok(SendOp::WriteImm { addr: 7, rkey: 8, imm: 9 }) => 1,
-                Ok(SendOp::Read { addr: 7, rkey: 8 }) => 2,
-                #[rustfmt::skip]
-                Ok(SendOp::ReadInv { addr: 7, rkey: 8, invalidate: 9 }) => 3,
+                Ok(SendOp::Write(REMOTE)) => 0,
+                Ok(SendOp::WriteImm(REMOTE, 9)) => 1,
+                Ok(SendOp::Read(REMOTE)) => 2,
+                Ok(SendOp::ReadInv(REMOTE, 9)) => 3,
                 _ => 99,
             };
             assert_eq!(found, expected);
@@ -466,13 +439,11 @@ mod tests {
         };
         // SAFETY: The request is embedded in what its opcode says.
         let op = unsafe { send_op::<Stub>(&atomic.wr) };
-        #[rustfmt::skip]
-        assert!(matches!(op, Ok(SendOp::CmpSwap { addr: 7, rkey: 8, compare: 5, swap: 6 })));
+        assert!(matches!(op, Ok(SendOp::CmpSwap(REMOTE, 5, 6))));
         atomic.wr.opcode = bindings::ib_wr_opcode_IB_WR_ATOMIC_FETCH_AND_ADD;
         // SAFETY: The request is embedded in what its opcode says.
         let op = unsafe { send_op::<Stub>(&atomic.wr) };
-        #[rustfmt::skip]
-        assert!(matches!(op, Ok(SendOp::FetchAdd { addr: 7, rkey: 8, add: 5 })));
+        assert!(matches!(op, Ok(SendOp::FetchAdd(REMOTE, 5))));
     }
 
     #[test]

@@ -39,6 +39,7 @@ use crate::{
         QpState,
         QpUpcall,
         RegMr,
+        RemoteAddr,
         SendChain,
         SendFlag,
         SendFlags,
@@ -281,7 +282,7 @@ fn flags(flags: &SendFlags, signal_all: bool) -> Flags {
 }
 
 fn work(request: &SendRequest<'_, Verbs>) -> Result<Work> {
-    let remote = |addr, rkey| Remote {
+    let remote = |RemoteAddr { addr, rkey }| Remote {
         addr,
         token: Token::from_raw(rkey),
     };
@@ -289,48 +290,39 @@ fn work(request: &SendRequest<'_, Verbs>) -> Result<Work> {
         SendOp::Send => Work::Send {
             extra: Extra::Nothing,
         },
-        SendOp::SendImm { imm } => Work::Send {
+        SendOp::SendImm(imm) => Work::Send {
             extra: Extra::Immediate(imm),
         },
-        SendOp::SendInv { rkey } => Work::Send {
+        SendOp::SendInv(rkey) => Work::Send {
             extra: Extra::Invalidate(Token::from_raw(rkey)),
         },
-        SendOp::Write { addr, rkey } => Work::Write {
-            to: remote(addr, rkey),
+        SendOp::Write(to) => Work::Write {
+            to: remote(to),
             immediate: None,
         },
-        SendOp::WriteImm { addr, rkey, imm } => Work::Write {
-            to: remote(addr, rkey),
+        SendOp::WriteImm(to, imm) => Work::Write {
+            to: remote(to),
             immediate: Some(imm),
         },
-        SendOp::Read { addr, rkey } => Work::Read {
-            from: remote(addr, rkey),
+        SendOp::Read(from) => Work::Read {
+            from: remote(from),
             invalidate: None,
         },
-        SendOp::ReadInv {
-            addr,
-            rkey,
-            invalidate,
-        } => Work::Read {
-            from: remote(addr, rkey),
+        SendOp::ReadInv(from, invalidate) => Work::Read {
+            from: remote(from),
             invalidate: Some(sink_token(request, Token::from_raw(invalidate))?),
         },
-        SendOp::LocalInv { rkey } => Work::Invalidate {
+        SendOp::LocalInv(rkey) => Work::Invalidate {
             token: Token::from_raw(rkey),
             must_be_valid: false,
         },
         SendOp::RegMr(ref reg) => register(reg)?,
-        SendOp::FetchAdd { addr, rkey, add } => Work::FetchAdd {
-            at: remote(addr, rkey),
+        SendOp::FetchAdd(at, add) => Work::FetchAdd {
+            at: remote(at),
             add,
         },
-        SendOp::CmpSwap {
-            addr,
-            rkey,
-            compare,
-            swap,
-        } => Work::CompareSwap {
-            at: remote(addr, rkey),
+        SendOp::CmpSwap(at, compare, swap) => Work::CompareSwap {
+            at: remote(at),
             compare,
             swap,
         },
@@ -408,7 +400,7 @@ mod tests {
         let request = SendRequest {
             wr_id: 1,
             flags: SendFlags::default(),
-            op: SendOp::LocalInv { rkey: 0x1234 },
+            op: SendOp::LocalInv(0x1234),
             sges: &[],
         };
         let posted = work(&request);
