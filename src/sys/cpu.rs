@@ -41,13 +41,6 @@ pub(crate) fn spread(groups: u32) -> Result<KVec<u32>> {
     Ok(cpus)
 }
 
-/// How many processors are online at the moment. Any context.
-#[cfg(ndk_kunit)]
-pub(crate) fn count_online() -> u32 {
-    // SAFETY: Reads an atomic counter.
-    unsafe { bindings::ndk_cpu_online_count() }
-}
-
 /// Returns true if processor `cpu` exists and is online at the moment. Any context.
 #[inline]
 pub(crate) fn is_online(cpu: u32) -> bool {
@@ -131,6 +124,12 @@ impl<const N: usize> Drop for PerCpuCounters<N> {
 #[kernel::macros::kunit_tests(ndk_sys_cpu)]
 mod tests {
     use super::*;
+
+    /// How many processors are online at the moment. Any context.
+    fn count_online() -> u32 {
+        // SAFETY: Reads an atomic counter.
+        unsafe { bindings::ndk_cpu_online_count() }
+    }
 
     #[test]
     fn counters_are_separate_and_bounded() -> Result {

@@ -68,16 +68,6 @@ impl NetDev {
         NonNull::new(dev).map(Self)
     }
 
-    /// The loopback device of the initial namespace. For tests.
-    #[cfg(ndk_kunit)]
-    pub(crate) fn loopback() -> Result<Self> {
-        let mut dev = ptr::null_mut();
-        // SAFETY: `dev` is writable.
-        kernel::error::to_result(unsafe { bindings::ndk_netdev_loopback(&mut dev) })?;
-        // SAFETY: On success `dev` came with a reference for the caller.
-        unsafe { Self::from_held(dev) }.ok_or(ENODEV)
-    }
-
     /// The C device; valid as long as `self`.
     pub(crate) fn as_raw(&self) -> *mut bindings::net_device {
         self.0.as_ptr()
@@ -309,6 +299,17 @@ mod tests {
         },
         Arc, //
     };
+
+    impl NetDev {
+        /// The loopback device of the initial namespace.
+        pub(crate) fn loopback() -> Result<Self> {
+            let mut dev = ptr::null_mut();
+            // SAFETY: `dev` is writable.
+            kernel::error::to_result(unsafe { bindings::ndk_netdev_loopback(&mut dev) })?;
+            // SAFETY: On success `dev` came with a reference for the caller.
+            unsafe { Self::from_held(dev) }.ok_or(ENODEV)
+        }
+    }
 
     #[test]
     fn loopback_is_what_it_should_be() -> Result {

@@ -32,15 +32,8 @@ use kernel::{
 use super::cpu;
 use crate::bindings;
 
-/// Tells whether softirq work may be run in the caller's context.
-///
-/// False in hard interrupt and NMI, and with interrupts disabled. Any context.
 #[cfg(ndk_kunit)]
-#[inline]
-pub(crate) fn may_run_here() -> bool {
-    // SAFETY: Reads the state of the current context only.
-    unsafe { bindings::ndk_may_run_bh() }
-}
+pub(crate) use tests::may_run_here;
 
 /// Returns true if this is softirq, or a section that keeps softirqs off. Any context.
 pub(crate) fn is_here() -> bool {
@@ -275,6 +268,14 @@ mod tests {
             WorkItem, //
         }, //
     };
+
+    /// Returns true if softirq work may be run in the caller's context.
+    ///
+    /// False in hard interrupt and NMI, and with interrupts disabled. Any context.
+    pub(crate) fn may_run_here() -> bool {
+        // SAFETY: Reads the state of the current context only.
+        unsafe { bindings::ndk_may_run_bh() }
+    }
 
     #[pin_data]
     struct Probe {

@@ -239,24 +239,6 @@ impl Run<'_> {
         owner: PhantomData,
     };
 
-    /// The first address.
-    #[cfg(ndk_kunit)]
-    pub(crate) const fn addr(&self) -> usize {
-        self.addr
-    }
-
-    /// The number of bytes.
-    #[cfg(ndk_kunit)]
-    pub(crate) const fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Returns true if there are no bytes.
-    #[cfg(ndk_kunit)]
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// The `len` bytes from `offset` on; `None` when they are not all inside.
     #[inline]
     pub(crate) const fn slice(&self, offset: usize, len: usize) -> Option<Self> {
@@ -305,16 +287,6 @@ impl Run<'_> {
         len
     }
 
-    /// Reads as many bytes into `to` as fit, and returns their number.
-    #[cfg(ndk_kunit)]
-    pub(crate) fn read(&self, to: &mut [u8]) -> usize {
-        let len = self.len.min(to.len());
-        // SAFETY: The range is valid for `len` bytes (type invariants), and `to` is no memory of a
-        // consumer's.
-        unsafe { core::ptr::copy_nonoverlapping(self.addr as *const u8, to.as_mut_ptr(), len) };
-        len
-    }
-
     /// The eight aligned bytes as an atomic word; `None` for any other range.
     fn word(&self) -> Option<&Atomic<u64>> {
         let ptr = self.addr as *mut u64;
@@ -355,6 +327,33 @@ mod tests {
         page::PAGE_SIZE,
         prelude::*, //
     };
+
+    /// What tests look at.
+    impl Run<'_> {
+        /// The first address.
+        pub(crate) const fn addr(&self) -> usize {
+            self.addr
+        }
+
+        /// The number of bytes.
+        pub(crate) const fn len(&self) -> usize {
+            self.len
+        }
+
+        /// Returns true if there are no bytes.
+        pub(crate) const fn is_empty(&self) -> bool {
+            self.len == 0
+        }
+
+        /// Reads as many bytes into `to` as fit, and returns their number.
+        pub(crate) fn read(&self, to: &mut [u8]) -> usize {
+            let len = self.len.min(to.len());
+            // SAFETY: The range is valid for `len` bytes (type invariants), and `to` is no memory
+            // of a consumer's.
+            unsafe { core::ptr::copy_nonoverlapping(self.addr as *const u8, to.as_mut_ptr(), len) };
+            len
+        }
+    }
 
     #[test]
     fn slices_stay_inside() {
