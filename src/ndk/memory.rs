@@ -19,6 +19,7 @@ use kernel::sync::atomic::{
 
 pub(crate) use window::Mw;
 
+use self::mr_flags::*;
 use super::{
     adapter::Limits,
     prelude::*,
@@ -107,24 +108,17 @@ impl ObjectType for Mr {
     }
 }
 
-/// The rights of `RegisterMr`'s flags; `INVALID_PARAMETER` for a flag that there is not.
-fn rights_of(flags: u32) -> Result<Rights, NtStatus> {
-    use mr_flags::*;
-    NtStatus::INVALID_PARAMETER
-        .when(flags & !(REMOTE_WRITE | REMOTE_READ | RDMA_READ_SINK) != 0)?;
+/// The rights of flags: remote read, local write, and the deciding bit of remote write, which needs
+/// local write (FREG-07).
+pub(super) fn rights_of(flags: u32, [read, local, remote]: [u32; 3]) -> Result<Rights, NtStatus> {
     let set = [
-        (LOCAL_WRITE, Rights::LOCAL_WRITE),
-        (REMOTE_READ, Rights::REMOTE_READ),
-        (REMOTE_WRITE, Rights::REMOTE_WRITE),
+        (read, Rights::REMOTE_READ),
+        (local, Rights::LOCAL_WRITE),
+        (remote, Rights::REMOTE_WRITE),
     ];
-    let mut rights = Rights::NONE;
-    for (flag, right) in set {
-        if flags & flag == flag {
-            rights = rights.with(right);
-        }
-    }
-    // The deciding bit of remote write without local write.
-    NtStatus::INVALID_PARAMETER.when(flags & REMOTE_WRITE == REMOTE_WRITE & !LOCAL_WRITE)?;
+    let set = set.into_iter().filter(|(flag, _)| flags & flag != 0);
+    let rights = set.fold(Rights::NONE, |all, (_, right)| all.with(right));
+    NtStatus::INVALID_PARAMETER.unless(rights.is_consistent())?;
     Ok(rights)
 }
 
@@ -142,19 +136,20 @@ impl Mr {
 
     /// The token for elements of lists; one that grants nothing before there is any (MR-08).
     pub(crate) fn local_token(&self) -> Token {
-        match *self.state.lock() {
-            MrState::Idle | MrState::Busy => Token::from_raw(0),
-            MrState::Normal(normal) => normal.token,
-            MrState::Fast(fast) => fast.own,
-        }
+        self.tokens().0
     }
 
     /// The token for the peer; it grants nothing before a registration gave rights (MR-09).
     pub(crate) fn remote_token(&self) -> Token {
+        self.tokens().1
+    }
+
+    /// The local and the remote one.
+    fn tokens(&self) -> (Token, Token) {
         match *self.state.lock() {
-            MrState::Idle | MrState::Busy => Token::from_raw(0),
-            MrState::Normal(normal) => normal.token,
-            MrState::Fast(fast) => fast.remote,
+            MrState::Idle | MrState::Busy => (Token::from_raw(0), Token::from_raw(0)),
+            MrState::Normal(normal) => (normal.token, normal.token),
+            MrState::Fast(fast) => (fast.own, fast.remote),
         }
     }
 
@@ -212,7 +207,10 @@ impl Object<Mr> {
         flags: u32,
         done: Done<NtStatus>,
     ) -> Answer {
-        let rights = rights_of(flags)?;
+        let deciding = REMOTE_WRITE & !LOCAL_WRITE;
+        NtStatus::INVALID_PARAMETER
+            .when(flags & !(REMOTE_WRITE | REMOTE_READ | RDMA_READ_SINK) != 0)?;
+        let rights = rights_of(flags, [REMOTE_READ, LOCAL_WRITE, deciding])?;
         NtStatus::INVALID_PARAMETER
             .when(len == 0 || len > self.limits.registration || len > chain.len())?;
         NtStatus::INVALID_PARAMETER.unless(chain.is_contiguous(len))?;

@@ -26,6 +26,7 @@ use super::{
     },
     life::Antecedents,
     memory::{
+        rights_of,
         Mr,
         Mw, //
     },
@@ -174,15 +175,7 @@ impl Registration<'_> {
 /// The rights that a registration or a bind gives. Remote write takes both of its bits (FREG-07).
 fn rights(flags: u32) -> Result<Rights, NtStatus> {
     let deciding = ALLOW_REMOTE_WRITE & !ALLOW_LOCAL_WRITE;
-    let set = [
-        (ALLOW_REMOTE_READ, Rights::REMOTE_READ),
-        (ALLOW_LOCAL_WRITE, Rights::LOCAL_WRITE),
-        (deciding, Rights::REMOTE_WRITE),
-    ];
-    let set = set.into_iter().filter(|(flag, _)| flags & flag != 0);
-    let rights = set.fold(Rights::NONE, |all, (_, right)| all.with(right));
-    NtStatus::INVALID_PARAMETER.unless(rights.is_consistent())?;
-    Ok(rights)
+    rights_of(flags, [ALLOW_REMOTE_READ, ALLOW_LOCAL_WRITE, deciding])
 }
 
 /// An element whose logical address is none gets a token that grants nothing, so that the request

@@ -116,27 +116,17 @@ impl<T: Operations> CmId<T> {
     /// The local address: after port mapping, or else as the consumer knows it. `EINVAL` if it is
     /// neither IPv4 nor IPv6. Any context.
     pub(crate) fn local(&self) -> Result<SocketAddr> {
+        let id = self.id.as_ptr();
         // SAFETY: By the invariant the identifier is live; iw_cm sets the addresses before it calls
         // us.
-        let (mapped, own) = unsafe {
-            (
-                &(*self.id.as_ptr()).m_local_addr,
-                &(*self.id.as_ptr()).local_addr,
-            )
-        };
-        addr::read(mapped).or_else(|| addr::read(own)).ok_or(EINVAL)
+        unsafe { first(&(*id).m_local_addr, &(*id).local_addr) }
     }
 
     /// The remote address, as [`CmId::local`] does. Any context.
     pub(crate) fn remote(&self) -> Result<SocketAddr> {
+        let id = self.id.as_ptr();
         // SAFETY: By the invariant the identifier is live; the addresses are set as in `local`.
-        let (mapped, own) = unsafe {
-            (
-                &(*self.id.as_ptr()).m_remote_addr,
-                &(*self.id.as_ptr()).remote_addr,
-            )
-        };
-        addr::read(mapped).or_else(|| addr::read(own)).ok_or(EINVAL)
+        unsafe { first(&(*id).m_remote_addr, &(*id).remote_addr) }
     }
 
     /// A number for what iw_cm's client keeps with the identifier. One that a request made has its
@@ -224,6 +214,11 @@ impl<T: Operations> Drop for CmId<T> {
             }
         }
     }
+}
+
+/// The mapped address if there is one, or else the consumer's own.
+fn first(mapped: &addr::Storage, own: &addr::Storage) -> Result<SocketAddr> {
+    addr::read(mapped).or_else(|| addr::read(own)).ok_or(EINVAL)
 }
 
 fn event(kind: bindings::iw_cm_event_type, status: Result) -> bindings::iw_cm_event {

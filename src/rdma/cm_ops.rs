@@ -66,22 +66,6 @@ pub(super) unsafe fn private_data<'a>(data: *const c_void, len: usize) -> &'a [u
     unsafe { slice::from_raw_parts(data.cast(), len) }
 }
 
-/// Views connection parameters.
-///
-/// # Safety
-///
-/// `param` and the data it points at are valid during `'a`.
-unsafe fn params<'a>(param: *const bindings::iw_cm_conn_param) -> ConnParams<'a> {
-    // SAFETY: The caller says that the parameters are valid.
-    let param = unsafe { &*param };
-    ConnParams {
-        ord: param.ord,
-        ird: param.ird,
-        // SAFETY: The caller says that the data is valid, too.
-        private_data: unsafe { private_data(param.private_data, param.private_data_len.into()) },
-    }
-}
-
 /// Takes the number of the request that made the identifier. `EINVAL` if it keeps none.
 pub(super) fn take_request<T: Operations>(id: &CmId<T>) -> Result<RequestId> {
     // SAFETY: The word is readable and writable as long as `id`; nobody else uses it.
@@ -126,20 +110,22 @@ pub(super) unsafe fn id<T: Operations>(id: *mut bindings::iw_cm_id) -> Result<Cm
 ///
 /// # Safety
 ///
-/// As for [`id`]; `param` is valid during `'a`, in which iw_cm holds the queue pair that it names.
+/// As for [`id`]; `param` and the data it points at are valid during `'a`, in which iw_cm holds the
+/// queue pair that it names.
 pub(super) unsafe fn side<'a, T: Operations>(
     id: *mut bindings::iw_cm_id,
     param: *mut bindings::iw_cm_conn_param,
 ) -> Result<(CmId<T>, &'a Qp<T>, ConnParams<'a>)> {
-    // SAFETY: The caller says that the identifier and the parameters are valid, and that the queue
-    // pair is held.
-    unsafe {
-        Ok((
-            self::id(id)?,
-            qp::by_number::<T>((*param).qpn)?,
-            params(param),
-        ))
-    }
+    // SAFETY: The caller says that the parameters are valid.
+    let param = unsafe { &*param };
+    let params = ConnParams {
+        ord: param.ord,
+        ird: param.ird,
+        // SAFETY: The caller says that the data is valid, too.
+        private_data: unsafe { private_data(param.private_data, param.private_data_len.into()) },
+    };
+    // SAFETY: The caller says that the identifier is valid, and that the queue pair is held.
+    unsafe { Ok((self::id(id)?, qp::by_number::<T>(param.qpn)?, params)) }
 }
 
 #[cfg(ndk_kunit)]

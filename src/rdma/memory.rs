@@ -118,7 +118,7 @@ impl Budget {
 }
 
 /// How far a mapping came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mapped {
     /// Whole entries consumed.
     pub(super) entries: u32,
@@ -195,11 +195,7 @@ impl Extents<'_> {
             left,
             skip: offset,
             budget: Budget::new(rule),
-            mapped: Mapped {
-                entries: 0,
-                offset: 0,
-                length: 0,
-            },
+            mapped: Mapped::default(),
             _list: PhantomData,
         })
     }
@@ -211,14 +207,12 @@ impl Extents<'_> {
 
     /// How far it came. `EINVAL` if nothing was taken, or not all was asked for.
     pub(super) fn finish(self) -> Result<Mapped> {
-        match self.mapped {
-            _ if self.left != 0 => Err(EINVAL),
-            Mapped {
-                entries: 0,
-                offset: 0,
-                ..
-            } => Err(EINVAL),
-            mapped => Ok(mapped),
+        let Mapped {
+            entries, offset, ..
+        } = self.mapped;
+        match self.left == 0 && (entries, offset) != (0, 0) {
+            true => Ok(self.mapped),
+            false => Err(EINVAL),
         }
     }
 
