@@ -27,7 +27,6 @@ bool ndk_queue_work_on(struct workqueue_struct *wq, struct work_struct *work,
 /* sys/cpu.rs */
 u32 ndk_cpu_possible(void);
 int ndk_cpu_spread(u32 *cpus, u32 groups);
-u32 ndk_cpu_online_count(void);
 bool ndk_cpu_is_online(u32 cpu);
 void *ndk_percpu_alloc(u32 counters);
 void ndk_percpu_free(void *counters);
@@ -83,8 +82,6 @@ int ndk_netdev_vlan(const struct net_device *dev);
 u32 ndk_netdev_mtu(const struct net_device *dev);
 bool ndk_netdev_is_up(const struct net_device *dev);
 bool ndk_netdev_is_supported(const struct net_device *dev);
-u64 ndk_netdev_net_cookie(const struct net_device *dev);
-bool ndk_netdev_is_in_init_net(const struct net_device *dev);
 bool ndk_netdev_owns(struct net_device *dev,
 		     const struct __kernel_sockaddr_storage *addr);
 bool ndk_netdev_is_resolved_by(struct net_device *dev,
@@ -114,8 +111,9 @@ bool ndk_fault_arm(u32 n, bool rest);
 u32 ndk_fault_left(void);
 void ndk_fault_disarm(void);
 
-/* sys/netdev.rs: the same */
+/* sys/netdev.rs, sys/cpu.rs: the same */
 int ndk_netdev_loopback(struct net_device **dev);
+u32 ndk_cpu_online_count(void);
 
 /* sys/tests/warning.rs: the same */
 void *ndk_warnings_hide(void);

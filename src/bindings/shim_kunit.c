@@ -14,6 +14,11 @@
 
 #include "shim.c"
 
+u32 ndk_cpu_online_count(void)
+{
+	return num_online_cpus();
+}
+
 struct page *ndk_page_of(u64 addr)
 {
 	void *va = (void *)addr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The registration of a provider: its link type and its ear for network
+//! The registration of a provider: its link type, and its notifier for network
 //! devices.
 //!
 //! It goes in this order: no new devices, no more network device events, then

@@ -72,18 +72,15 @@ impl Budget {
     fn take(&mut self, piece: Piece) -> Option<u64> {
         let taken = match self.rule.kind {
             MrKind::PageList => self.take_pages(piece)?,
-            MrKind::SgGaps => self.take_range(piece)?,
+            MrKind::SgGaps => {
+                if self.end != Some(piece.addr) && self.grant(1) == 0 {
+                    return None;
+                }
+                piece.len
+            }
         };
         self.end = Some(piece.addr.wrapping_add(taken));
         Some(taken)
-    }
-
-    fn take_range(&mut self, piece: Piece) -> Option<u64> {
-        let is_new = self.end != Some(piece.addr);
-        if is_new && self.grant(1) == 0 {
-            return None;
-        }
-        Some(piece.len)
     }
 
     fn take_pages(&mut self, piece: Piece) -> Option<u64> {

@@ -43,10 +43,7 @@ pub(crate) fn read(storage: &Storage) -> Option<SocketAddr> {
     let bytes = unsafe { &*ptr::from_ref(storage).cast::<Bytes>() };
     let port = u16::from_be_bytes(take(bytes, 2));
     match u16::from_ne_bytes(take(bytes, 0)) {
-        AF_INET => {
-            let ip = Ipv4Addr::from(take::<4>(bytes, 4));
-            Some(SocketAddrV4::new(ip, port).into())
-        }
+        AF_INET => Some(SocketAddrV4::new(Ipv4Addr::from(take::<4>(bytes, 4)), port).into()),
         AF_INET6 => {
             let ip = Ipv6Addr::from(take::<16>(bytes, 8));
             let flow = u32::from_be_bytes(take(bytes, 4));

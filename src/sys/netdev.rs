@@ -119,15 +119,16 @@ impl NetDev {
     /// A number that names the device's network namespace and is never reused. Any context.
     pub(crate) fn net_cookie(&self) -> u64 {
         // SAFETY: The device is live, and keeps its namespace.
-        unsafe { bindings::ndk_netdev_net_cookie(self.as_raw()) }
+        unsafe { bindings::ndk_net_cookie(bindings::ndk_netdev_net(self.as_raw())) }
     }
 
     /// The same, but zero for the first namespace: that stays from boot to boot. Any context.
     pub(crate) fn lasting_net(&self) -> u64 {
-        // SAFETY: The device is live, and keeps its namespace.
-        match unsafe { bindings::ndk_netdev_is_in_init_net(self.as_raw()) } {
-            true => 0,
-            false => self.net_cookie(),
+        // SAFETY: Null stands for the first namespace, which is always there.
+        let first = unsafe { bindings::ndk_net_cookie(ptr::null()) };
+        match self.net_cookie() {
+            net if net == first => 0,
+            net => net,
         }
     }
 

@@ -36,11 +36,6 @@ int ndk_cpu_spread(u32 *cpus, u32 groups)
 	return 0;
 }
 
-u32 ndk_cpu_online_count(void)
-{
-	return num_online_cpus();
-}
-
 bool ndk_cpu_is_online(u32 cpu)
 {
 	return cpu < nr_cpu_ids && cpu_online(cpu);

@@ -58,16 +58,6 @@ bool ndk_netdev_is_supported(const struct net_device *dev)
 	       dev->type == ARPHRD_NONE || dev->type == ARPHRD_IEEE802;
 }
 
-u64 ndk_netdev_net_cookie(const struct net_device *dev)
-{
-	return dev_net(dev)->net_cookie;
-}
-
-bool ndk_netdev_is_in_init_net(const struct net_device *dev)
-{
-	return net_eq(dev_net(dev), &init_net);
-}
-
 static __be32 ndk_v4(const struct __kernel_sockaddr_storage *addr)
 {
 	return ((const struct sockaddr_in *)addr)->sin_addr.s_addr;
@@ -173,6 +163,7 @@ u32 ndk_sockaddr_len(const struct sockaddr *address)
 	}
 }
 
+/* NULL stands for the first namespace. */
 u64 ndk_net_cookie(const struct net *net)
 {
 	return (net ?: &init_net)->net_cookie;
