@@ -42,7 +42,6 @@ use crate::bindings;
 
 const ENTRIES: u64 = 0xFFFF_FFFF;
 const KEY_SHIFT: u32 = 32;
-const KEY: u64 = 0xFF << KEY_SHIFT;
 const OPEN: u64 = 1 << 40;
 const BUSY: u64 = 1 << 41;
 /// Somebody waits for the last entry to leave.
@@ -178,9 +177,8 @@ impl<T> Gate<T> {
     /// time.
     pub(crate) fn snapshot(&self) -> (bool, bool, u8) {
         let word = self.word.load(Acquire);
-        // CAST: the mask leaves eight bits.
-        let key = ((word & KEY) >> KEY_SHIFT) as u8;
-        (word & OPEN != 0, word & (OPEN | ENTRIES) == 0, key)
+        let quiet = word & (OPEN | ENTRIES) == 0;
+        (word & OPEN != 0, quiet, key_of(word))
     }
 
     /// Returns true if somebody changes the value now.
@@ -190,8 +188,7 @@ impl<T> Gate<T> {
 
     /// The key of the last opening.
     pub(crate) fn key(&self) -> u8 {
-        // CAST: the mask leaves eight bits.
-        ((self.word.load(Relaxed) & KEY) >> KEY_SHIFT) as u8
+        key_of(self.word.load(Relaxed))
     }
 
     /// Takes a closed and quiet gate, to change the value and open it again.
@@ -208,14 +205,20 @@ impl<T> Gate<T> {
     }
 }
 
+/// The key of the last opening.
+#[inline]
+const fn key_of(word: u64) -> u8 {
+    // CAST: the key is the lowest byte then.
+    (word >> KEY_SHIFT) as u8
+}
+
 #[inline]
 fn check(word: u64, key: Option<u8>) -> Result<(), Refused> {
     if word & OPEN == 0 {
         return Err(Refused::NotOpen);
     }
     match key {
-        // CAST: widening.
-        Some(key) if (word & KEY) >> KEY_SHIFT != u64::from(key) => Err(Refused::WrongKey),
+        Some(key) if key_of(word) != key => Err(Refused::WrongKey),
         Some(_) | None => Ok(()),
     }
 }
