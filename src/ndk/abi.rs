@@ -307,16 +307,18 @@ fn status_user(
     Ok(KBox::new(user, GFP_ATOMIC)?)
 }
 
-/// Takes the handle back that [`Blank::fill`] gave the consumer.
+/// The object behind a pointer of the consumer's, and the handle that [`Blank::fill`] gave him.
 ///
 /// # Safety
 ///
-/// `object` is one that [`get`] has found in this call, which closes it.
-unsafe fn take_back<T: Face>(object: *mut T::C) -> KBox<Handle<T>> {
+/// As [`get`] says of `object`, which the call closes.
+unsafe fn take_back<T: Face>(object: *mut T::C) -> Option<(Ref<T>, KBox<Handle<T>>)> {
+    // SAFETY: As required of the caller.
+    let entity = unsafe { get::<T>(object) }?.clone();
     // SAFETY: `fill` made it; it was not closed, so it is still the consumer's, who gives it back.
     let mut handle = unsafe { KBox::from_raw(object.cast::<Handle<T>>()) };
     handle.header.object_type = bindings::NDK_OBJECT_TYPE_UNDEFINED;
-    handle
+    Some((entity, handle))
 }
 
 /// `NdkClose*`, of every object but adapters.
@@ -329,13 +331,11 @@ unsafe extern "C" fn close<T: Face>(
     completion: bindings::ndk_fn_close_completion,
     context: *mut c_void,
 ) -> i32 {
-    // SAFETY: The consumer names one of its objects, by the header that it begins with.
-    let Some(entity) = (unsafe { get::<T>(object.cast()) }) else {
+    // SAFETY: The consumer names one of its objects, by the header that it begins with; it is
+    // closed below.
+    let Some((entity, mut handle)) = (unsafe { take_back::<T>(object.cast()) }) else {
         return NtStatus::SUCCESS.raw();
     };
-    let entity = entity.clone();
-    // SAFETY: It was found, and is closed below.
-    let mut handle = unsafe { take_back::<T>(object.cast()) };
     handle.closing = Callback {
         function: completion,
         context,

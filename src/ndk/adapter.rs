@@ -128,10 +128,6 @@ pub(super) struct State {
 type QueueList<T> = fn(&mut State) -> &mut KVec<Arc<T>>;
 
 impl ObjectType for Adapter {
-    fn end_sleeps(&self) -> bool {
-        true
-    }
-
     fn end(&self) {
         let client = self.state.lock().client.take();
         drop(client);
@@ -153,14 +149,6 @@ pub(crate) fn open(context: &Context, which: &OpenBy<'_>, version: Version) -> C
         }
     };
     let device = device.ok_or(NtStatus::ADAPTER_NOT_FOUND)?;
-    let adapter = make(&device, context.limits)?;
-    let user = Arc::new(User(adapter.clone()), GFP_KERNEL)?;
-    let client = device.open(user)?;
-    adapter.state.lock().client = Some(client);
-    Ok(adapter)
-}
-
-fn make(device: &Arc<RdmaDevice>, limits: Limits) -> Created<Adapter> {
     let closed = Arc::pin_init(Event::new(), GFP_KERNEL).map_err(no_memory)?;
     let told = closed.clone();
     let state = State {
@@ -170,33 +158,24 @@ fn make(device: &Arc<RdmaDevice>, limits: Limits) -> Created<Adapter> {
         srqs: KVec::new(),
         waiter: Some(done(GFP_KERNEL, move |()| told.signal())?),
     };
+    let used = device.clone();
     let object = pin_init!(Adapter {
-        device: device.clone(),
-        limits,
+        device,
+        limits: context.limits,
         closed,
         state <- new_spinlock_irq!(state),
     });
-    Object::new(device, [None, None, None, None], object, GFP_KERNEL).map_err(no_memory)
+    let none = [None, None, None, None];
+    let adapter = Object::new(&used, none, object, GFP_KERNEL).map_err(no_memory)?;
+    let client = used.open(adapter.clone())?;
+    adapter.state.lock().client = Some(client);
+    Ok(adapter)
 }
 
-/// The adapter as its device knows it.
-struct User(Ref<Adapter>);
-
-impl Client for User {
-    /// Every queue fails, so that its consumer learns that it is time to close.
+impl Client for Object<Adapter> {
+    /// Every queue fails, so that its consumer learns that it is time to close; none is made any
+    /// more.
     fn device_gone(&self) {
-        self.0.break_queues();
-    }
-}
-
-impl Adapter {
-    /// What the device can do.
-    pub(crate) fn limits(&self) -> &Limits {
-        &self.limits
-    }
-
-    /// Fails all queues; none is made any more.
-    fn break_queues(&self) {
         let mut state = self.state.lock();
         state.gone = true;
         let cqs = core::mem::take(&mut state.cqs);
@@ -208,6 +187,13 @@ impl Adapter {
         for cq in &cqs {
             cq.break_down();
         }
+    }
+}
+
+impl Adapter {
+    /// What the device can do.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// `ADAPTER_NOT_READY` once the device is going. Any context.

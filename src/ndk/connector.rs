@@ -86,6 +86,10 @@ impl ObjectType for Connector {
         }
     }
 
+    fn end_sleeps(&self) -> bool {
+        false
+    }
+
     fn let_go(&self) {
         let rest = self.core.state.lock().give_up(Stage::Over);
         drop(rest);

@@ -116,10 +116,6 @@ impl CqEvents for Upcalls {
 }
 
 impl ObjectType for Cq {
-    fn end_sleeps(&self) -> bool {
-        true
-    }
-
     fn end(&self) {
         self.owner.remove(|state| &mut state.cqs, &self.engine);
         self.engine.close();
@@ -137,28 +133,26 @@ impl Object<Adapter> {
     ) -> Answer<Ref<Cq>> {
         NtStatus::INVALID_PARAMETER.when(depth == 0 || depth > self.limits().cq)?;
         self.check_there()?;
-        self.defer(done, move |this| create(this, depth, cpu, user))
+        // No processor has the number: then it is the one that completes.
+        let cpu = cpu.unwrap_or_else(cpu::count_ids);
+        self.defer(done, move |this| {
+            let users = Users::new().map_err(no_memory)?;
+            let upcalls = Upcalls {
+                user,
+                users: users.clone(),
+            };
+            let events = KBox::new(upcalls, GFP_KERNEL)?;
+            let engine = CompletionQueue::new(this.device().clone(), depth, cpu, events);
+            let cq = Cq {
+                owner: this.clone(),
+                engine: engine.map_err(no_memory)?,
+                users,
+            };
+            Object::start(this.device(), this.alone(), cq, |cq| {
+                this.add(|state| &mut state.cqs, &cq.engine)
+            })
+        })
     }
-}
-
-fn create(adapter: &Ref<Adapter>, depth: u32, cpu: Option<u32>, user: CqUser) -> Created<Cq> {
-    let users = Users::new().map_err(no_memory)?;
-    let upcalls = Upcalls {
-        user,
-        users: users.clone(),
-    };
-    let events = KBox::new(upcalls, GFP_KERNEL)?;
-    // No processor has the number: then it is the one that completes.
-    let cpu = cpu.unwrap_or_else(cpu::count_ids);
-    let engine = CompletionQueue::new(adapter.device().clone(), depth, cpu, events);
-    let cq = Cq {
-        owner: adapter.clone(),
-        engine: engine.map_err(no_memory)?,
-        users,
-    };
-    Object::start(adapter.device(), adapter.alone(), cq, |cq| {
-        adapter.add(|state| &mut state.cqs, &cq.engine)
-    })
 }
 
 /// A result, with all that `NDK_RESULT_EX` tells.

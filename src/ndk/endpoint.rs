@@ -24,7 +24,6 @@ use super::{
 use crate::engine::{
     cm::{
         ConnectRequest,
-        ConnectionManager,
         Listener as EngineListener,
         ListenerEvents,
         Reservation,
@@ -64,16 +63,12 @@ impl ObjectType for Listener {
     fn end(&self) {
         let state = core::mem::replace(&mut *self.state.lock(), State::Idle);
         if let State::Listening(listener, _) = state {
-            self.cm().unlisten(&listener);
+            self.owner.device().cm.unlisten(&listener);
         }
     }
 }
 
 impl Listener {
-    fn cm(&self) -> &Arc<ConnectionManager> {
-        &self.owner.device().cm
-    }
-
     /// `ControlConnectEvents`: while paused, who asks is refused (LSTN-04). Any context.
     pub(crate) fn pause(&self, pause: bool) {
         self.paused.store(pause, Release);
@@ -128,12 +123,13 @@ impl Object<Listener> {
     }
 
     fn begin(self: &Arc<Self>, at: SocketAddr) -> Result<State, NtStatus> {
-        let held = reserve(self.owner.device(), at)?;
+        let device = self.owner.device();
+        let held = reserve(device, at)?;
         let at = held.addr();
         // Events may come before the call has ended.
         *self.state.lock() = State::Busy(Some(at));
         let events = KBox::new(Requests(self.clone()), GFP_KERNEL)?;
-        Ok(State::Listening(self.cm().listen_on(held, events)?, at))
+        Ok(State::Listening(device.cm.listen_on(held, events)?, at))
     }
 
     /// Gives the consumer a connector for a request. Process context.
@@ -190,6 +186,10 @@ pub(crate) struct SharedEndpoint {
 }
 
 impl ObjectType for SharedEndpoint {
+    fn end_sleeps(&self) -> bool {
+        false
+    }
+
     fn end(&self) {
         let held = self.held.lock().take();
         drop(held);

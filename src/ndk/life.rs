@@ -54,7 +54,7 @@ pub(crate) trait ObjectType: Send + Sync + Sized + 'static {
     /// Returns true if [`ObjectType::end`] has work to do that may sleep. When not, a close that
     /// finds no other use of the object is over when it returns.
     fn end_sleeps(&self) -> bool {
-        false
+        true
     }
 
     /// Nothing uses the object any more: frees what it has. Process context if `end_sleeps`.

@@ -30,7 +30,11 @@ pub(crate) struct Pd {
     pub(super) domain: Arc<Domain>,
 }
 
-impl ObjectType for Pd {}
+impl ObjectType for Pd {
+    fn end_sleeps(&self) -> bool {
+        false
+    }
+}
 
 impl Object<Adapter> {
     /// `CreatePd`; over at once.

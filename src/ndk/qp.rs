@@ -209,10 +209,6 @@ impl QpEvents for Silent {
 }
 
 impl ObjectType for Qp {
-    fn end_sleeps(&self) -> bool {
-        true
-    }
-
     fn end(&self) {
         self.engine.destroy();
         for queue in self.users.iter().flatten() {

@@ -81,10 +81,6 @@ impl SrqEvents for Upcalls {
 }
 
 impl ObjectType for Srq {
-    fn end_sleeps(&self) -> bool {
-        true
-    }
-
     fn end(&self) {
         let adapter = &self.pd.adapter;
         adapter.remove(|state| &mut state.srqs, &self.engine);

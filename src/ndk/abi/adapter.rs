@@ -131,40 +131,28 @@ unsafe fn which<'a>(params: &bindings::ndk_open_params) -> Result<OpenBy<'a>, Nt
 /// `adapter` is null, or an adapter of the consumer's that is not closed.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn ndk_face_close(adapter: *mut bindings::ndk_adapter) {
-    // SAFETY: As required of the caller.
-    let Some(entity) = (unsafe { get::<Adapter>(adapter) }) else {
-        return;
-    };
-    let entity = entity.clone();
-    // SAFETY: It was found, and is closed now.
-    drop(unsafe { take_back::<Adapter>(adapter) });
-    entity.close_and_wait();
+    // SAFETY: As required of the caller; it is closed now.
+    if let Some((entity, handle)) = unsafe { take_back::<Adapter>(adapter) } {
+        drop(handle);
+        entity.close_and_wait();
+    }
 }
 
 /// Transfers of more bytes than this are better not copied by the consumer.
 const LARGE_REQUEST: u32 = 64 << 10;
 
 pub(crate) fn info(limits: &Limits) -> bindings::ndk_adapter_info {
-    let flags = [
-        (true, bindings::NDK_ADAPTER_FLAG_RDMA_READ_SINK_NOT_REQUIRED),
-        (
-            limits.moderation,
-            bindings::NDK_ADAPTER_FLAG_CQ_INTERRUPT_MODERATION_SUPPORTED,
-        ),
-        (
-            limits.read_invalidate,
-            bindings::NDK_ADAPTER_FLAG_RDMA_READ_LOCAL_INVALIDATE_SUPPORTED,
-        ),
-        (
-            limits.cq_resize,
-            bindings::NDK_ADAPTER_FLAG_CQ_RESIZE_SUPPORTED,
-        ),
-        (
-            true,
-            bindings::NDK_ADAPTER_FLAG_LOOPBACK_CONNECTIONS_SUPPORTED,
-        ),
-    ];
-    let flags = flags.into_iter().filter(|(set, _)| *set);
+    let mut flags = bindings::NDK_ADAPTER_FLAG_RDMA_READ_SINK_NOT_REQUIRED
+        | bindings::NDK_ADAPTER_FLAG_LOOPBACK_CONNECTIONS_SUPPORTED;
+    if limits.moderation {
+        flags |= bindings::NDK_ADAPTER_FLAG_CQ_INTERRUPT_MODERATION_SUPPORTED;
+    }
+    if limits.read_invalidate {
+        flags |= bindings::NDK_ADAPTER_FLAG_RDMA_READ_LOCAL_INVALIDATE_SUPPORTED;
+    }
+    if limits.cq_resize {
+        flags |= bindings::NDK_ADAPTER_FLAG_CQ_RESIZE_SUPPORTED;
+    }
     bindings::ndk_adapter_info {
         version: VERSION.into(),
         vendor_id: 0,
@@ -186,7 +174,7 @@ pub(crate) fn info(limits: &Limits) -> bindings::ndk_adapter_info {
         large_request_threshold: LARGE_REQUEST,
         max_caller_data: limits.private_data,
         max_callee_data: limits.private_data,
-        adapter_flags: flags.fold(0, |all, (_, flag)| all | flag),
+        adapter_flags: flags,
         rdma_technology: bindings::NDK_RDMA_TECHNOLOGY_IWARP,
     }
 }

@@ -68,23 +68,20 @@ pub(crate) struct Mw {
     own: Token,
 }
 
-/// What a window is, or may be, bound to; the oldest first.
-#[pin_data]
-struct Ties {
-    #[pin]
-    list: SpinLockIrq<TieList>,
-}
+/// What a window is, or may be, bound to.
+type Ties = SpinLockIrq<TieList>;
 
 struct TieList {
     /// The key of the bind that was posted last.
     key: u8,
+    /// The oldest first.
     ties: KVec<(u8, Tie)>,
 }
 
 impl WindowOwner for Ties {
     fn unbound(&self, key: u8, bound_again: bool) {
         loop {
-            let mut list = self.list.lock();
+            let mut list = self.lock();
             let last = list.ties.iter().position(|(k, _)| *k == key);
             // Those before the one that is bound now are over, and it itself if it is not.
             let over = last.map_or(0, |at| at + usize::from(!bound_again));
@@ -98,7 +95,7 @@ impl WindowOwner for Ties {
     }
 
     fn not_bound(&self, key: u8) {
-        let mut list = self.list.lock();
+        let mut list = self.lock();
         let at = list.ties.iter().position(|(k, _)| *k == key);
         let gone = at.and_then(|at| list.ties.remove(at).ok());
         drop(list);
@@ -107,19 +104,15 @@ impl WindowOwner for Ties {
 }
 
 impl ObjectType for Mw {
-    fn end_sleeps(&self) -> bool {
-        true
-    }
-
     fn end(&self) {
         self.domain.device().regions.remove(self.own.index());
-        for (_, tie) in &mut self.ties.list.lock().ties {
+        for (_, tie) in &mut self.ties.lock().ties {
             tie.unbind();
         }
     }
 
     fn let_go(&self) {
-        let ties = core::mem::take(&mut self.ties.list.lock().ties);
+        let ties = core::mem::take(&mut self.ties.lock().ties);
         drop(ties);
     }
 }
@@ -131,19 +124,16 @@ impl Mw {
             key: 0,
             ties: KVec::new(),
         };
-        let ties = Arc::pin_init(
-            pin_init!(Ties { list <- new_spinlock_irq!(list) }),
-            GFP_KERNEL,
-        )?;
+        let ties = Arc::pin_init(new_spinlock_irq!(list), GFP_KERNEL)?;
         let regions = &domain.device().regions;
         let own = regions.add_window(domain.id(), Some(ties.clone()))?;
-        ties.list.lock().key = own.key();
+        ties.lock().key = own.key();
         Ok(Self { domain, ties, own })
     }
 
     /// The token for the peer of the queue pair that the window is bound to.
     pub(crate) fn remote_token(&self) -> Token {
-        let key = self.ties.list.lock().key;
+        let key = self.ties.lock().key;
         Token::new(self.own.index(), key).unwrap_or(self.own)
     }
 
@@ -175,7 +165,7 @@ impl Mw {
             NtStatus::ACCESS_VIOLATION.unless(rights.with(normal.rights).is_consistent())?;
             (normal.token, Tie::new(region))
         };
-        let mut list = self.ties.list.lock();
+        let mut list = self.ties.lock();
         let key = list.key.wrapping_add(1);
         // A key names one tie; there are as many as binds may wait for each other.
         let is_taken = list.ties.iter().any(|(k, _)| *k == key);
@@ -191,7 +181,7 @@ impl Mw {
         drop(list);
         let posted = post(window, region);
         if posted.is_err() {
-            let mut list = self.ties.list.lock();
+            let mut list = self.ties.lock();
             if list.key == key {
                 list.key = before;
             }
