@@ -223,16 +223,12 @@ unsafe fn get<'a, T: Face>(object: *mut T::C) -> Option<&'a Ref<T>> {
 /// What a call with an object that is none gives.
 const NO_OBJECT: NtStatus = NtStatus::INVALID_PARAMETER;
 
-/// Creates an object that comes later, unless it is there at once.
-///
-/// # Safety
-///
-/// `out` is null or may be written.
-unsafe fn create_later<T: Face>(
+/// Creates an object that comes later; `out`, for one that is there at once, stays as it is.
+fn create_later<T: Face>(
     completion: bindings::ndk_fn_create_completion,
     context: *mut c_void,
     out: *mut *mut T::C,
-    create: impl FnOnce(Done<Created<T>>) -> Answer<Ref<T>>,
+    create: impl FnOnce(Done<Created<T>>) -> Answer,
 ) -> Answer {
     NtStatus::INVALID_PARAMETER.when(completion.is_none() || out.is_null())?;
     let blank = Blank::<T>::new()?;
@@ -240,7 +236,7 @@ unsafe fn create_later<T: Face>(
         function: completion,
         context,
     };
-    let made = create(done(GFP_ATOMIC, move |created: Created<T>| {
+    create(done(GFP_ATOMIC, move |created: Created<T>| {
         let callback = callback;
         let (status, object) = match created {
             Ok(entity) => (NtStatus::SUCCESS, blank.fill(entity)),
@@ -250,21 +246,7 @@ unsafe fn create_later<T: Face>(
             // SAFETY: `context` came with the function; the object begins with its header.
             unsafe { function(callback.context, status.raw(), object.cast()) };
         }
-    })?)?;
-    let Progress::Done(entity) = made else {
-        return Ok(Progress::Pending);
-    };
-    match Blank::<T>::new() {
-        Ok(blank) => {
-            // SAFETY: Not null, so it may be written.
-            unsafe { *out = blank.fill(entity) };
-            Ok(Progress::Done(()))
-        }
-        Err(status) => {
-            entity.close_unseen();
-            Err(status)
-        }
-    }
+    })?)
 }
 
 /// Creates an object that is there at once.

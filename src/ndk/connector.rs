@@ -294,7 +294,7 @@ impl Object<Connector> {
             state.stage = Stage::Over;
             drop(state);
             qp.engine().fail();
-            return Ok(Progress::Done(()));
+            return Ok(Progress::Done);
         }
         state.stage = Stage::Disconnecting;
         state.pending = Some(PendingCall {

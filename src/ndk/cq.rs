@@ -130,7 +130,7 @@ impl Object<Adapter> {
         cpu: Option<u32>,
         user: CqUser,
         done: Done<Created<Cq>>,
-    ) -> Answer<Ref<Cq>> {
+    ) -> Answer {
         NtStatus::INVALID_PARAMETER.when(depth == 0 || depth > self.limits().cq)?;
         self.check_there()?;
         // No processor has the number: then it is the one that completes.

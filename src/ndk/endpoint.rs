@@ -202,7 +202,7 @@ impl Object<Adapter> {
         self: &Arc<Self>,
         at: SocketAddr,
         done: Done<Created<SharedEndpoint>>,
-    ) -> Answer<Ref<SharedEndpoint>> {
+    ) -> Answer {
         self.defer(done, move |this| {
             let held = reserve(this.device(), at)?;
             let endpoint = pin_init!(SharedEndpoint {

@@ -190,11 +190,11 @@ impl<T: ObjectType> Object<T> {
     /// Begins work that may sleep and tells `done` its result; meanwhile the object is used.
     ///
     /// Any context. `INSUFFICIENT_RESOURCES` when there is no memory: then nothing is called.
-    pub(super) fn defer<R: 'static, A>(
+    pub(super) fn defer<R: 'static>(
         self: &Arc<Self>,
         mut done: Done<R>,
         work: impl FnOnce(&Arc<Self>) -> R + Send + 'static,
-    ) -> Answer<A> {
+    ) -> Answer {
         let (this, hold) = (self.clone(), self.hold());
         let task = move || {
             let result = planned(|| work(&this));
@@ -239,7 +239,7 @@ impl<T: ObjectType> Object<T> {
         let mut closing = self.closing.lock();
         if kernel::warn_on!(closing.asked) {
             drop(closing);
-            return Progress::Done(());
+            return Progress::Done;
         }
         closing.asked = true;
         closing.done = Some(done);
@@ -256,7 +256,7 @@ impl<T: ObjectType> Object<T> {
         let done = self.closing.lock().done.take();
         drop(done);
         self.release_antecedents();
-        Progress::Done(())
+        Progress::Done
     }
 
     /// Closes an object that its owner never saw. Any context.

@@ -60,7 +60,7 @@ impl Object<Pd> {
     }
 
     /// `CreateMw`.
-    pub(crate) fn create_mw(self: &Arc<Self>, done: Done<Created<Mw>>) -> Answer<Ref<Mw>> {
+    pub(crate) fn create_mw(self: &Arc<Self>, done: Done<Created<Mw>>) -> Answer {
         self.defer(done, |this| {
             let mw = Mw::new(this.domain.clone()).map_err(no_memory)?;
             Object::start(this.device(), this.alone(), mw, |_| Ok(()))
@@ -73,7 +73,7 @@ impl Object<Pd> {
         sizes: SrqSizes,
         user: SrqUser,
         done: Done<Created<Srq>>,
-    ) -> Answer<Ref<Srq>> {
+    ) -> Answer {
         sizes.check(self.adapter.limits())?;
         self.adapter.check_there()?;
         self.defer(done, move |this| Srq::create(this, sizes, user))
@@ -87,7 +87,7 @@ impl Object<Pd> {
         context: usize,
         sizes: Sizes,
         done: Done<Created<Qp>>,
-    ) -> Answer<Ref<Qp>> {
+    ) -> Answer {
         let sizes = match srq {
             Some(_) => sizes.without_receives(),
             None => sizes,

@@ -150,7 +150,7 @@ impl Object<Srq> {
             .when(depth > self.pd.adapter.limits().srq || threshold > room)?;
         if depth == 0 {
             self.arm(threshold);
-            return Ok(Progress::Done(()));
+            return Ok(Progress::Done);
         }
         self.defer(done, move |this| {
             let resized = this.engine.resize(depth);

@@ -182,15 +182,15 @@ where
 }
 
 /// What a call gives that may end at once or later.
-pub(crate) enum Progress<T = ()> {
+pub(crate) enum Progress {
     /// It has ended well; its callback is not called.
-    Done(T),
+    Done,
     /// Its callback tells the end.
     Pending,
 }
 
 /// The result of a call that may end at once or later; after an error nothing is called either.
-pub(crate) type Answer<T = ()> = Result<Progress<T>, NtStatus>;
+pub(crate) type Answer = Result<Progress, NtStatus>;
 
 /// What a creation that is not over at once tells in the end.
 pub(crate) type Created<T> = Result<Ref<T>, NtStatus>;

@@ -123,9 +123,7 @@ macro_rules! define {
             context: *mut core::ffi::c_void,
             out: *mut *mut <$made as super::Face>::C
         ) -> i32 {
-            let create = |$done| $body;
-            // SAFETY: `out` is where the consumer wants the object.
-            unsafe { super::create_later::<$made>(completion, context, out, create) }
+            super::create_later::<$made>(completion, context, out, |$done| $body)
         });
     };
 }
@@ -171,7 +169,7 @@ impl Returned for Answer {
 
     fn into_c(self) -> i32 {
         match self {
-            Ok(Progress::Done(())) => NtStatus::SUCCESS.raw(),
+            Ok(Progress::Done) => NtStatus::SUCCESS.raw(),
             Ok(Progress::Pending) => NtStatus::PENDING.raw(),
             Err(status) => status.raw(),
         }

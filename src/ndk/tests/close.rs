@@ -68,13 +68,13 @@ mod tests {
     fn closes<T: ObjectType>(site: &TestHost, mut object: Own<T>) -> Result<bool> {
         let (progress, slot) = object.close()?;
         let expected = match progress {
-            Progress::Done(()) => 0,
+            Progress::Done => 0,
             Progress::Pending => u32::from(slot.wait().is_some()),
         };
         site.settle();
         let fine = slot.calls.get() == expected && object.is_closed();
         match progress {
-            Progress::Done(()) => Ok(fine),
+            Progress::Done => Ok(fine),
             Progress::Pending => Ok(fine && expected == 1),
         }
     }
@@ -146,7 +146,7 @@ mod tests {
         let at_once = domain.close(over);
         let defer = mw.close(gone);
         drop(section);
-        assert!(matches!(at_once, Progress::Done(())) && a.calls.get() == 0);
+        assert!(matches!(at_once, Progress::Done) && a.calls.get() == 0);
         assert!(matches!(defer, Progress::Pending) && b.wait().is_some());
         Ok(())
     }

@@ -117,7 +117,7 @@ impl Slot<NtStatus> {
 pub(super) fn request(call: impl FnOnce(Done<NtStatus>) -> Answer) -> Result<NtStatus> {
     let slot = Slot::new()?;
     Ok(match call(slot.callback()?) {
-        Ok(Progress::Done(())) => NtStatus::SUCCESS,
+        Ok(Progress::Done) => NtStatus::SUCCESS,
         Ok(Progress::Pending) => slot.wait().ok_or(ETIMEDOUT)?,
         Err(status) => status,
     })
@@ -125,11 +125,11 @@ pub(super) fn request(call: impl FnOnce(Done<NtStatus>) -> Answer) -> Result<NtS
 
 /// Makes a call that creates an object, and waits for that.
 pub(super) fn create<T: ObjectType>(
-    call: impl FnOnce(Done<Result<Ref<T>, NtStatus>>) -> Answer<Ref<T>>,
+    call: impl FnOnce(Done<Result<Ref<T>, NtStatus>>) -> Answer,
 ) -> Result<Result<Own<T>, NtStatus>> {
     let slot = Slot::new()?;
     let created = match call(slot.callback()?) {
-        Ok(Progress::Done(object)) => Ok(object),
+        Ok(Progress::Done) => return Err(EINVAL),
         Ok(Progress::Pending) => slot.wait().ok_or(ETIMEDOUT)?,
         Err(status) => Err(status),
     };
@@ -138,7 +138,7 @@ pub(super) fn create<T: ObjectType>(
 
 /// The same where the object has to come; the status is in the log when it does not.
 pub(super) fn made<T: ObjectType>(
-    call: impl FnOnce(Done<Result<Ref<T>, NtStatus>>) -> Answer<Ref<T>>,
+    call: impl FnOnce(Done<Result<Ref<T>, NtStatus>>) -> Answer,
 ) -> Result<Own<T>> {
     create(call)?.map_err(notified)
 }
@@ -178,7 +178,7 @@ impl<T: ObjectType> Own<T> {
     /// Closes the object and waits until that is over; false when it takes too long.
     pub(super) fn close_and_wait(&mut self) -> Result<bool> {
         Ok(match self.close()? {
-            (Progress::Done(()), _) => true,
+            (Progress::Done, _) => true,
             (Progress::Pending, slot) => slot.wait().is_some(),
         })
     }

@@ -313,7 +313,7 @@ mod tests {
                 0,
                 crate::ndk::call::done(GFP_KERNEL, |_| ()).map_err(|_| ENOMEM)?
             ),
-            Ok(Progress::Done(()))
+            Ok(Progress::Done)
         ));
         pair.site.settle();
         assert!(calls.get() == 0);

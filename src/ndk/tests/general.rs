@@ -130,7 +130,7 @@ mod tests {
         let srq = made(|done| party.pd.create_srq(sizes, None, done))?;
         // One that succeeds at once.
         let kept = srq.modify(0, 0, slot.callback()?);
-        assert!(matches!(kept, Ok(Progress::Done(()))));
+        assert!(matches!(kept, Ok(Progress::Done)));
         site.settle();
         assert!(slot.calls.get() == 0);
         Ok(())

@@ -132,16 +132,16 @@ impl<'a> Strike<'a> {
     }
 
     /// Makes a call and waits for its end, which has to come once, or not at all.
-    fn ended<T: Send + 'static, P>(
+    fn ended<T: Send + 'static>(
         &mut self,
-        call: impl FnOnce(Done<T>) -> Answer<P>,
-    ) -> Result<Result<Ended<T, P>, NtStatus>> {
+        call: impl FnOnce(Done<T>) -> Answer,
+    ) -> Result<Result<Ended<T>, NtStatus>> {
         let slot = Slot::new()?;
         let done = slot.callback()?;
         self.begin();
         let (answer, _) = self.inline(|| call(done));
         let (ended, calls) = match answer {
-            Ok(Progress::Done(now)) => (Ok(Ended::Now(now)), 0),
+            Ok(Progress::Done) => (Ok(Ended::Now), 0),
             Ok(Progress::Pending) => (Ok(Ended::Later(slot.wait().ok_or(ETIMEDOUT)?)), 1),
             Err(status) => (Err(status), 0),
         };
@@ -153,7 +153,7 @@ impl<'a> Strike<'a> {
     /// Makes a call that tells its end by a status.
     pub(super) fn request(&mut self, call: impl FnOnce(Done<NtStatus>) -> Answer) -> Result<i32> {
         let status = match self.ended(call)? {
-            Ok(Ended::Now(())) => NtStatus::SUCCESS,
+            Ok(Ended::Now) => NtStatus::SUCCESS,
             Ok(Ended::Later(status)) | Err(status) => status,
         };
         Ok(status.raw())
@@ -162,10 +162,11 @@ impl<'a> Strike<'a> {
     /// Makes a call that creates an object.
     pub(super) fn create<T: ObjectType>(
         &mut self,
-        call: impl FnOnce(Done<Result<Ref<T>, NtStatus>>) -> Answer<Ref<T>>,
+        call: impl FnOnce(Done<Result<Ref<T>, NtStatus>>) -> Answer,
     ) -> Result<Result<Own<T>, i32>> {
         let made = match self.ended(call)? {
-            Ok(Ended::Now(object)) | Ok(Ended::Later(Ok(object))) => Ok(Own::new(object)),
+            Ok(Ended::Now) => return Err(EINVAL),
+            Ok(Ended::Later(Ok(object))) => Ok(Own::new(object)),
             Ok(Ended::Later(Err(status))) | Err(status) => Err(status.raw()),
         };
         Ok(made)
@@ -173,8 +174,8 @@ impl<'a> Strike<'a> {
 }
 
 /// How a call ended.
-enum Ended<T, P> {
-    Now(P),
+enum Ended<T> {
+    Now,
     Later(T),
 }
 

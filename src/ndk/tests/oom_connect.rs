@@ -131,7 +131,7 @@ fn step(
     }
     match answer {
         Ok(Progress::Pending) => Ok(()),
-        Ok(Progress::Done(())) => Err(EPROTO),
+        Ok(Progress::Done) => Err(EPROTO),
         Err(status) => Err(notified(status)),
     }
 }

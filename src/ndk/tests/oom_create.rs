@@ -372,7 +372,7 @@ mod tests {
         let slot = Slot::new()?;
         let done = slot.callback()?;
         never(site, || match object.close(done) {
-            Progress::Done(()) => Ok(()),
+            Progress::Done => Ok(()),
             Progress::Pending => slot.wait().ok_or(ETIMEDOUT),
         })?;
         Ok(())

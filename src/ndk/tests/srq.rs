@@ -227,7 +227,7 @@ mod tests {
         let answer = shared.srq.modify(0, 4, done);
         let calls = shared.log.calls.get();
         drop(section);
-        assert!(matches!(answer, Ok(Progress::Done(()))) && unused.calls.get() == 0);
+        assert!(matches!(answer, Ok(Progress::Done)) && unused.calls.get() == 0);
         assert!(calls == 0 && shared.has_called(1));
         Ok(())
     }

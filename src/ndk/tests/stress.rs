@@ -230,7 +230,7 @@ impl Breaker {
                 let Ok(notified) = done(GFP_ATOMIC, move |()| slot.put(())) else {
                     return;
                 };
-                if matches!(connector.close(notified), Progress::Done(())) {
+                if matches!(connector.close(notified), Progress::Done) {
                     self.closed.put(());
                 }
             }
