@@ -13,7 +13,8 @@ use kernel::{
         Atomic,
         Full,
         Relaxed, //
-    }, //
+    },
+    types::ScopeGuard, //
 };
 
 use super::{
@@ -119,15 +120,6 @@ impl CmRefs {
     }
 }
 
-/// Keeps a queue pair from being destroyed as long as it exists.
-pub(super) struct Hold(Arc<CmRefs>);
-
-impl Drop for Hold {
-    fn drop(&mut self) {
-        self.0.put();
-    }
-}
-
 /// A number in the module-wide space, given back on drop.
 struct Qpn(u32);
 
@@ -210,11 +202,12 @@ pub(crate) trait QpOperations<T: Operations>: Sized + Send + Sync + 'static {
 }
 
 impl<P> Object<bindings::ib_qp, P> {
-    /// Holds the queue pair. Only while somebody else (iw_cm) holds it already.
-    pub(super) fn hold(&self) -> Hold {
+    /// Keeps the queue pair from being destroyed as long as the result exists. Only while somebody
+    /// else (iw_cm) does so already.
+    pub(super) fn hold(&self) -> ScopeGuard<(), impl FnOnce(())> {
         let cm = self.extra().cm.clone();
         cm.get();
-        Hold(cm)
+        ScopeGuard::new(move || cm.put())
     }
 }
 
