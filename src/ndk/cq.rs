@@ -52,14 +52,6 @@ pub(super) struct Users {
 }
 
 impl Users {
-    /// May sleep.
-    pub(super) fn new() -> Result<Arc<Self>> {
-        let users = pin_init!(Self {
-            list <- new_spinlock_irq!(KVec::new()),
-        });
-        Arc::pin_init(users, GFP_KERNEL)
-    }
-
     pub(super) fn add(&self, qp: &Arc<QueuePair>) -> Result {
         Ok(self.list.lock().push(qp.clone(), GFP_ATOMIC)?)
     }
@@ -96,12 +88,24 @@ pub(crate) struct Cq {
     pub(super) users: Arc<Users>,
 }
 
-struct Upcalls {
-    user: CqUser,
-    users: Arc<Users>,
+/// Who is notified of what happens to a queue: the consumer, and the queue pairs that use it.
+pub(super) struct Upcalls<U> {
+    pub(super) user: U,
+    pub(super) users: Arc<Users>,
 }
 
-impl CqEvents for Upcalls {
+impl<U> Upcalls<U> {
+    /// No queue pair uses it yet. May sleep.
+    pub(super) fn new(user: U) -> Result<KBox<Self>, NtStatus> {
+        let users = pin_init!(Users {
+            list <- new_spinlock_irq!(KVec::new()),
+        });
+        let users = Arc::pin_init(users, GFP_KERNEL).map_err(no_memory)?;
+        Ok(KBox::new(Self { user, users }, GFP_KERNEL)?)
+    }
+}
+
+impl CqEvents for Upcalls<CqUser> {
     fn notify(&self, failure: Option<Failure>) {
         (self.user)(match failure {
             None => NtStatus::SUCCESS,
@@ -136,12 +140,8 @@ impl Object<Adapter> {
         // No processor has the number: then it is the one that completes.
         let cpu = cpu.unwrap_or_else(cpu::count_ids);
         self.defer(done, move |this| {
-            let users = Users::new().map_err(no_memory)?;
-            let upcalls = Upcalls {
-                user,
-                users: users.clone(),
-            };
-            let events = KBox::new(upcalls, GFP_KERNEL)?;
+            let events = Upcalls::new(user)?;
+            let users = events.users.clone();
             let engine = CompletionQueue::new(this.device().clone(), depth, cpu, events);
             let cq = Cq {
                 owner: this.clone(),

@@ -6,6 +6,7 @@ use super::{
     adapter::Limits,
     cq::{
         CqUser,
+        Upcalls,
         Users, //
     },
     pd::Pd,
@@ -59,12 +60,7 @@ pub(crate) struct Srq {
     has_user: bool,
 }
 
-struct Upcalls {
-    user: SrqUser,
-    users: Arc<Users>,
-}
-
-impl SrqEvents for Upcalls {
+impl SrqEvents for Upcalls<SrqUser> {
     fn limit_reached(&self) {
         if let Some(user) = &self.user {
             user(NtStatus::SUCCESS);
@@ -91,13 +87,9 @@ impl ObjectType for Srq {
 impl Srq {
     /// May sleep.
     pub(super) fn create(pd: &Ref<Pd>, sizes: SrqSizes, user: SrqUser) -> Created<Self> {
-        let users = Users::new().map_err(no_memory)?;
         let has_user = user.is_some();
-        let upcalls = Upcalls {
-            user,
-            users: users.clone(),
-        };
-        let events = KBox::new(upcalls, GFP_KERNEL)?;
+        let events = Upcalls::new(user)?;
+        let users = events.users.clone();
         let engine = SharedReceive::new(pd.domain.clone(), sizes.depth, sizes.sges, events);
         let srq = Self {
             pd: pd.clone(),

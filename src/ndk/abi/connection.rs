@@ -54,33 +54,15 @@ unsafe fn private_data(
 fn disconnect_user<F: Send + 'static>(
     function: Option<F>,
     context: *mut c_void,
-    tell: impl FnOnce(Callback<Option<F>>, u32) + Send + 'static,
+    tell: impl FnOnce(&Callback<Option<F>>, u32) + Send + 'static,
 ) -> Result<Option<DisconnectUser>, NtStatus> {
     if function.is_none() {
         return Ok(None);
     }
     let callback = Callback { function, context };
     Ok(Some(boxed(GFP_ATOMIC, move |reason| {
-        tell(callback, reason)
+        tell(&callback, reason)
     })?))
-}
-
-/// One who does not want to hear the reason.
-fn plain_user(
-    function: bindings::ndk_fn_disconnect_event,
-    context: *mut c_void,
-) -> Result<Option<DisconnectUser>, NtStatus> {
-    disconnect_user(function, context, |callback, _reason| callback.call())
-}
-
-/// One who does.
-fn user_with_reason(
-    function: bindings::ndk_fn_disconnect_event_ex,
-    context: *mut c_void,
-) -> Result<Option<DisconnectUser>, NtStatus> {
-    disconnect_user(function, context, |callback, reason| {
-        callback.call_with(reason)
-    })
 }
 
 face! {
@@ -140,7 +122,8 @@ face! {
         context: *mut c_void;
         done
     ) {
-        connector.complete_connect(plain_user(event, context)?, done()?)
+        let user = disconnect_user(event, context, |user, _reason| user.call())?;
+        connector.complete_connect(user, done()?)
     }
 
     request complete_connect_ex(
@@ -149,7 +132,8 @@ face! {
         context: *mut c_void;
         done
     ) {
-        connector.complete_connect(user_with_reason(event, context)?, done()?)
+        let user = disconnect_user(event, context, Callback::call_with)?;
+        connector.complete_connect(user, done()?)
     }
 
     request accept(
@@ -167,7 +151,7 @@ face! {
         let qp = unsafe { get::<Qp>(qp) }.ok_or(NO_OBJECT)?;
         // SAFETY: `data` is null or has `data_length` bytes.
         let data = unsafe { private_data(connector, data, data_length)? };
-        let user = plain_user(event, context)?;
+        let user = disconnect_user(event, context, |user, _reason| user.call())?;
         connector.accept(qp, ReadLimits { inbound, outbound }, data, user, done()?)
     }
 
@@ -186,7 +170,7 @@ face! {
         let qp = unsafe { get::<Qp>(qp) }.ok_or(NO_OBJECT)?;
         // SAFETY: `data` is null or has `data_length` bytes.
         let data = unsafe { private_data(connector, data, data_length)? };
-        let user = user_with_reason(event, context)?;
+        let user = disconnect_user(event, context, Callback::call_with)?;
         connector.accept(qp, ReadLimits { inbound, outbound }, data, user, done()?)
     }
 
