@@ -89,7 +89,12 @@ impl Object<Pd> {
         done: Done<Created<Qp>>,
     ) -> Answer {
         let sizes = match srq {
-            Some(_) => sizes.without_receives(),
+            // The sizes of the shared queue count for receives.
+            Some(_) => Sizes {
+                receives: 0,
+                receive_sges: 0,
+                ..sizes
+            },
             None => sizes,
         };
         sizes.check(self.adapter.limits())?;

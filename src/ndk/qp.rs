@@ -128,15 +128,6 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    /// The same where receives come from a shared queue, whose sizes count for them.
-    pub(super) const fn without_receives(self) -> Self {
-        Self {
-            receives: 0,
-            receive_sges: 0,
-            ..self
-        }
-    }
-
     pub(super) fn check(&self, limits: &Limits) -> Result<(), NtStatus> {
         let fits = self.receives <= limits.requests
             && self.requests <= limits.requests
