@@ -15,6 +15,9 @@ use kernel::{
 
 use crate::bindings;
 
+#[cfg(ndk_kunit)]
+pub(crate) use tests::is_online;
+
 pub(crate) use kernel::cpu::nr_cpu_ids as count_ids;
 
 /// The number of the current processor; stale at once where preemption is on. Any context.
@@ -39,20 +42,6 @@ pub(crate) fn spread(groups: u32) -> Result<KVec<u32>> {
     // SAFETY: There is room for `groups` numbers, which are written during the call.
     to_result(unsafe { bindings::ndk_cpu_spread(cpus.as_mut_ptr(), groups) })?;
     Ok(cpus)
-}
-
-/// Returns true if processor `cpu` exists and is online at the moment. Any context.
-#[inline]
-pub(crate) fn is_online(cpu: u32) -> bool {
-    // SAFETY: The function checks the number before it looks at the mask.
-    unsafe { bindings::ndk_cpu_is_online(cpu) }
-}
-
-/// Returns true if what is meant for processor `cpu` may be done on the current one: that is the
-/// one, or there is no such processor online. Any context; stale as [`current`] is.
-#[inline]
-pub(crate) fn is_here(cpu: u32) -> bool {
-    cpu == current() || !is_online(cpu)
 }
 
 /// `N` counters of 64 bits, kept apart for each processor and summed when read.
@@ -146,6 +135,12 @@ mod tests {
         assert_eq!(counters.sum(1), 10);
         assert_eq!(counters.sum(2), 0);
         Ok(())
+    }
+
+    /// Returns true if processor `cpu` exists and is online at the moment. Any context.
+    pub(crate) fn is_online(cpu: u32) -> bool {
+        // SAFETY: The function checks the number before it looks at the mask.
+        unsafe { bindings::ndk_cpu_is_online(cpu) }
     }
 
     #[test]

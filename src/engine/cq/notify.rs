@@ -18,7 +18,6 @@ use crate::{
         prelude::*, //
     },
     sys::{
-        cpu,
         time,
         timer::Expires, //
     }, //
@@ -61,10 +60,11 @@ impl CompletionQueue {
         held
     }
 
-    /// Calls for a satisfied arm: soon, in softirq, or now, if that only schedules something here.
+    /// Calls for a satisfied arm: soon, in softirq on the queue's CPU, or now and on this CPU, if the
+    /// call only schedules something.
     #[inline]
     pub(super) fn notify(self: &Arc<Self>, mut inner: SpinLockIrqGuard<'_, Inner>) {
-        if !self.only_schedules || !cpu::is_here(self.cpu) {
+        if !self.only_schedules {
             drop(inner);
             return self.raise(NOTIFY);
         }

@@ -82,6 +82,11 @@ mod tests {
     use crate::{
         engine::{
             counters::Counter,
+            cq::{
+                CompletionQueue,
+                CqEvents,
+                Failure, //
+            },
             qp::state::State, //
         },
         kunit::{
@@ -92,7 +97,10 @@ mod tests {
                 Bench,
                 Plan, //
             },
-            log::Tally,
+            log::{
+                CqLog,
+                Tally, //
+            },
             requests, //
         },
         sys::{
@@ -494,6 +502,38 @@ mod tests {
             assert!(queue.cq.push(RECEIVE).is_ok());
             assert!(wait_until(|| queue.log.calls.get() == 1));
             assert!(same(queue.log.cpu(), number));
+        }
+        Ok(())
+    }
+
+    /// A consumer that does no more than schedule something, and is called at once.
+    struct Scheduler(Arc<CqLog>);
+
+    impl CqEvents for Scheduler {
+        fn only_schedules(&self) -> bool {
+            true
+        }
+
+        fn notify(&self, _failure: Option<Failure>) {
+            self.0.calls.hit();
+        }
+
+        fn failed(&self, _failure: Failure) {}
+    }
+
+    #[test]
+    fn a_call_that_only_schedules_is_made_at_once_wherever_the_entry_comes() -> Result {
+        let lab = Lab::new(RNR_MS)?;
+        let device = lab.device()?;
+        for number in 0..cpu::count_ids() {
+            let log = CqLog::new()?;
+            let events = KBox::new(Scheduler(log.clone()), GFP_KERNEL)?;
+            let queue = CompletionQueue::new(device.clone(), 4, number, events)?;
+            assert!(queue.push(RECEIVE).is_ok() && log.calls.get() == 0);
+            queue.arm(Arm::Any, MissedEvents::Ignore);
+            assert!(queue.push(RECEIVE).is_ok() && log.calls.get() == 1);
+            assert!(queue.push(RECEIVE).is_ok() && log.calls.get() == 1);
+            queue.close();
         }
         Ok(())
     }
