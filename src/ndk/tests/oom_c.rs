@@ -226,7 +226,7 @@ mod tests {
                 }
             })?;
             // The handle, and what the Rust form takes.
-            assert!(struck.is_by(5, 0, 0));
+            assert!(struck.is_by(4, 0, 0));
             Ok(())
         })
     }

@@ -122,8 +122,8 @@ mod tests {
                 Err(status) => status.raw(),
             })
         })?;
-        // What tells of the end, who waits for it, the adapter, the user of the port.
-        assert!(struck.is_by(4, 0, 0));
+        // What reports the end, who waits for it, the adapter.
+        assert!(struck.is_by(3, 0, 0));
         Ok(())
     }
 
