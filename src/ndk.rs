@@ -20,7 +20,7 @@
 //!
 //! **Context.** Every call but opening and closing an adapter may be made from softirq and with
 //! locks held, and does not sleep. What has to sleep is done in process context: the call returns
-//! [`status::Progress::Pending`], and a callback tells the end. Callbacks come with softirqs off.
+//! [`status::Progress::Pending`], and a callback reports the end. Callbacks come with softirqs off.
 //!
 //! **Lock order**: locks of this face are leaves, but that the state of a region is held, inside
 //! the send queue's lock, while the request that changes it is posted.

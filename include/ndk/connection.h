@@ -190,7 +190,7 @@ struct ndk_connector_dispatch {
 
 	/**
 	 * @complete_connect_ex: As complete_connect(), with a disconnect event
-	 * that tells a reason (NDK_FN_COMPLETE_CONNECT_EX).
+	 * that reports a reason (NDK_FN_COMPLETE_CONNECT_EX).
 	 *
 	 * Context: any but hard interrupt. Completion: request.
 	 * Status: as complete_connect().
@@ -202,7 +202,7 @@ struct ndk_connector_dispatch {
 				   void *request_context);
 
 	/**
-	 * @accept_ex: As accept(), with a disconnect event that tells a reason
+	 * @accept_ex: As accept(), with a disconnect event that reports a reason
 	 * (NDK_FN_ACCEPT_EX).
 	 *
 	 * Context: any but hard interrupt. Completion: request.

@@ -75,7 +75,7 @@ struct ndk_open_params {
  * in its header is the highest that ndk serves, not the one asked for. While it
  * is open the module cannot go. The device can, but not before every adapter of
  * it is closed: when it is to go, all queues fail, and an armed one says so with
- * %NDK_STATUS_INTERNAL_ERROR; a consumer that has armed nothing is not told.
+ * %NDK_STATUS_INTERNAL_ERROR; a consumer that has armed nothing is not notified.
  *
  * Context: process, may sleep.
  * Return: %NDK_STATUS_SUCCESS, %NDK_STATUS_BAD_VERSION,

@@ -65,7 +65,7 @@ struct ndk_qp_dispatch {
 	 *
 	 * Context: any but hard interrupt. Completion: result of type SEND.
 	 * Status: CONNECTION_INVALID, BUFFER_OVERFLOW also for more inline
-	 * bytes than create_qp() was told.
+	 * bytes than were given to create_qp().
 	 * Later: ACCESS_VIOLATION, REMOTE_RESOURCES, IO_TIMEOUT, CANCELLED.
 	 */
 	s32 (*send)(struct ndk_qp *qp, void *request_context,
@@ -167,7 +167,7 @@ struct ndk_qp_dispatch {
 		    u32 remote_token, u32 flags);
 
 	/**
-	 * @write: Puts bytes into memory of the peer, who is not told
+	 * @write: Puts bytes into memory of the peer, who is not notified
 	 * (NDK_FN_WRITE).
 	 *
 	 * Host byte order. What is written is there before the receive of any

@@ -11,7 +11,7 @@
 /**
  * enum ndk_status - how a call or a request ended
  * @NDK_STATUS_SUCCESS: done; for a work request: accepted
- * @NDK_STATUS_PENDING: under way, the completion callback tells the end
+ * @NDK_STATUS_PENDING: under way, the completion callback reports the end
  * @NDK_STATUS_BUFFER_OVERFLOW: completion queue overrun, message longer than
  *	its receive, request longer than the adapter or the inline limit allows
  * @NDK_STATUS_NO_MORE_ENTRIES: the queue is full
@@ -86,7 +86,7 @@ enum ndk_status {
 };
 
 /**
- * ndk_failed() - whether a status tells of a failure
+ * ndk_failed() - true if a status is a failure
  * @status: an NDK status; %NDK_STATUS_PENDING is none
  *
  * Return: true for warnings and errors.

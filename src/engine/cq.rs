@@ -129,7 +129,7 @@ struct Inner {
 }
 
 impl Inner {
-    /// The consumer is called, and told of all that is there.
+    /// The consumer is called for all that is there.
     fn notified(&mut self) {
         self.unreported = 0;
         self.urgent = false;
@@ -344,7 +344,7 @@ impl CompletionQueue {
         self.inner.lock().failure.is_some()
     }
 
-    /// Marks the queue as failed, which satisfies any arm; returns what to tell.
+    /// Marks the queue as failed, which satisfies any arm; returns what to notify of.
     fn fail(self: &Arc<Self>, inner: &mut Inner, failure: Failure) -> u32 {
         inner.failure = Some(failure);
         let arm = inner.arm.take();

@@ -92,7 +92,7 @@ impl RdmaDevice {
         &self.name
     }
 
-    /// What tells it from all other devices, as long as it is there.
+    /// A number that no other device has, as long as it is there.
     pub(crate) fn id(&self) -> usize {
         core::ptr::from_ref(self).addr()
     }

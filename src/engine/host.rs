@@ -72,7 +72,7 @@ impl Host {
         self.next_qp.fetch_add(1, Relaxed) | FIRST_QP
     }
 
-    /// What tells a new connection of this host from all others. Any context.
+    /// What only one connection of this host has. Any context.
     pub(crate) fn next_connection(&self) -> ConnectionId {
         let number = self.next_connection.fetch_add(1, Relaxed);
         // OVERFLOW: comes round after 2^64 connections.

@@ -5,8 +5,8 @@
 //! [`MemoryTable::access`] turns a token and a range into an [`Access`], which keeps the
 //! registration alive as long as it exists: accesses are made for one bounded copy and dropped.
 //! The invalidations close the gate of the slot, so no new access begins;
-//! [`MemoryTable::is_drained`] then tells when the last old one is gone. A completion is written
-//! only after that, which is what makes revocation exact.
+//! [`MemoryTable::is_drained`] then returns true once the last old one is gone. A completion is
+//! written only after that, which is what makes revocation exact.
 //!
 //! Tokens, domain, rights and bounds are checked at each access, so a transfer in progress fails
 //! at its next step when its region is invalidated.

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_raised_in_the_last_call_is_told_nobody_and_waited_for_by_nobody() -> Result {
+    fn what_is_raised_in_the_last_call_is_reported_to_nobody_and_waited_for_by_nobody() -> Result {
         let upcalls = upcalls()?;
         assert!(upcalls.raise(1));
         let waits = Atomic::new(0u32);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_after_the_end() -> Result {
+    fn nothing_is_reported_after_the_end() -> Result {
         let upcalls = upcalls()?;
         upcalls.close();
         assert!(!upcalls.raise(1));

@@ -52,7 +52,7 @@ pub(crate) trait Transport: Send + Sync {
 /// Who set the connection up and is notified, once, that it is gone.
 pub(crate) trait LinkOwner: Send + Sync {
     /// The queue pair is disconnected, for whatever cause; `by_peer` says from which side. Any
-    /// context; a transport's lock may be held, so the owner tells its consumer later.
+    /// context; a transport's lock may be held, so the owner notifies its consumer later.
     fn disconnected(self: Arc<Self>, by_peer: bool);
 }
 

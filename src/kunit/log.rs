@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Recorders: what the engine told its user, how often, and where.
+//! Recorders: what the engine reported to its user, how often, and where.
 
 use kernel::{
     new_spinlock_irq,
@@ -57,7 +57,7 @@ impl Tally {
 /// Work that a test does inside a call of its completion queue.
 pub(crate) type Hook = Arc<dyn Fn(bool) + Send + Sync>;
 
-/// What a completion queue told.
+/// What a completion queue reported.
 #[pin_data]
 pub(crate) struct CqLog {
     /// Calls because an arm was satisfied.
@@ -157,7 +157,7 @@ impl CqEvents for CqUser {
     }
 }
 
-/// What a queue pair told.
+/// What a queue pair reported.
 pub(crate) struct QpLog {
     pub(crate) last_receives: Tally,
     pub(crate) broken: Tally,
@@ -187,7 +187,7 @@ impl QpEvents for QpUser {
     }
 }
 
-/// What a shared receive queue told.
+/// What a shared receive queue reported.
 pub(crate) struct SrqLog {
     pub(crate) limits: Tally,
     pub(crate) failures: Tally,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Completion queues and shared receive queues, with recorders for what they tell.
+//! Completion queues and shared receive queues, with recorders for what they report.
 
 use kernel::{
     prelude::*,
@@ -33,7 +33,7 @@ use crate::engine::{
     }, //
 };
 
-/// A completion queue and what it told.
+/// A completion queue and what it reported.
 pub(crate) struct Queue {
     pub(crate) cq: Arc<CompletionQueue>,
     pub(crate) log: Arc<CqLog>,
@@ -103,7 +103,7 @@ impl Drop for Queue {
     }
 }
 
-/// A shared receive queue and what it told.
+/// A shared receive queue and what it reported.
 pub(crate) struct Shared {
     pub(crate) srq: Arc<SharedReceive>,
     pub(crate) log: Arc<SrqLog>,

@@ -281,7 +281,7 @@ fn request_done(
     })
 }
 
-/// A consumer whom a queue tells a status.
+/// A consumer whom a queue notifies of a status.
 fn status_user(
     callback: Callback<Option<unsafe extern "C" fn(*mut c_void, i32)>>,
 ) -> Result<CqUser, NtStatus> {

@@ -45,7 +45,7 @@ pub(crate) struct Version {
 /// The version of this face. The entries that NDKPI 2.1 adds are there as well.
 pub(crate) const VERSION: Version = Version { major: 1, minor: 2 };
 
-/// What the device is able to do, as `QueryAdapterInfo` tells it.
+/// What the device is able to do, as `QueryAdapterInfo` reports it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Bytes of a region registered by `RegisterMr`, and of a window.
@@ -150,13 +150,13 @@ pub(crate) fn open(context: &Context, which: &OpenBy<'_>, version: Version) -> C
     };
     let device = device.ok_or(NtStatus::ADAPTER_NOT_FOUND)?;
     let closed = Arc::pin_init(Event::new(), GFP_KERNEL).map_err(no_memory)?;
-    let told = closed.clone();
+    let signal = closed.clone();
     let state = State {
         client: None,
         gone: false,
         cqs: KVec::new(),
         srqs: KVec::new(),
-        waiter: Some(done(GFP_KERNEL, move |()| told.signal())?),
+        waiter: Some(done(GFP_KERNEL, move |()| signal.signal())?),
     };
     let used = device.clone();
     let object = pin_init!(Adapter {

@@ -9,8 +9,8 @@
 //! Connected --> Left --Disconnect--> Over                  (the peer ended it)
 //! ```
 //!
-//! A failed connect goes back to `Idle`. What the engine tells comes from any context, maybe from
-//! inside a call of the other side's consumer: it is noted here, and told from softirq work.
+//! A failed connect goes back to `Idle`. What the engine reports comes from any context, maybe from
+//! inside a call of the other side's consumer: it is noted here, and reported from softirq work.
 //!
 //! Lock order: the state, then that of a connect request, or the send queue of a queue pair, which
 //! are only looked at under it; else the engine is called without it.

@@ -3,7 +3,7 @@
 //! [`Performance`]: the counters of `NDIS_NDK_PERFORMANCE_COUNTERS` (ADPT-07).
 //!
 //! They are those of the device, whoever uses it. What is not counted is not in the mask: nothing
-//! tells connections that fail from others that end, and bytes travel in no frames here.
+//! distinguishes connections that fail from others that end, and bytes travel in no frames here.
 
 use super::adapter::Adapter;
 use crate::engine::counters::Counter;

@@ -155,7 +155,7 @@ impl Object<Adapter> {
     }
 }
 
-/// A result, with all that `NDK_RESULT_EX` tells.
+/// A result, with all that `NDK_RESULT_EX` has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ResultEx {
     pub(crate) status: NtStatus,

@@ -61,7 +61,7 @@ pub(crate) trait ObjectType: Send + Sync + Sized + 'static {
     /// Called once.
     fn end(&self) {}
 
-    /// The close is over, and told: gives back the uses of antecedents that came after the
+    /// The close is over, and reported: gives back the uses of antecedents that came after the
     /// creation. Any context.
     fn let_go(&self) {}
 }
@@ -187,7 +187,7 @@ impl<T: ObjectType> Object<T> {
         [Some(self.hold()), None, None, None]
     }
 
-    /// Begins work that may sleep and tells `done` its result; meanwhile the object is used.
+    /// Begins work that may sleep and passes its result to `done`; meanwhile the object is used.
     ///
     /// Any context. `INSUFFICIENT_RESOURCES` when there is no memory: then nothing is called.
     pub(super) fn defer<R: 'static>(

@@ -195,7 +195,7 @@ struct Silent;
 impl QpEvents for Silent {
     fn last_receive_reached(&self) {}
 
-    // The completion queue tells.
+    // The completion queue reports it.
     fn broken(&self) {}
 }
 
@@ -255,7 +255,7 @@ impl Qp {
             qp.engine.modify(State::Init)?;
             qp.engine
                 .set_peer_rights(Rights::REMOTE_READ.with(Rights::REMOTE_WRITE));
-            // A queue that failed before told the users that it had then.
+            // A queue that failed before notified the users that it had then.
             let broken = cqs.iter().any(|cq| cq.engine().has_failed());
             if broken || srq.is_some_and(|s| s.engine().has_failed()) {
                 qp.engine.fail();

@@ -185,14 +185,14 @@ where
 pub(crate) enum Progress {
     /// It has ended well; its callback is not called.
     Done,
-    /// Its callback tells the end.
+    /// Its callback reports the end.
     Pending,
 }
 
 /// The result of a call that may end at once or later; after an error nothing is called either.
 pub(crate) type Answer = Result<Progress, NtStatus>;
 
-/// What a creation that is not over at once tells in the end.
+/// What a creation that is not over at once reports in the end.
 pub(crate) type Created<T> = Result<Ref<T>, NtStatus>;
 
 /// The status of a creation that failed: what was asked for is fine, so memory was short.

@@ -47,7 +47,7 @@ impl Notify {
 
 /// What stands behind a completion queue.
 pub(crate) trait CqOperations<T: Operations>: Sized + Send + Sync + 'static {
-    /// Makes a completion queue and tells its entries, at least those asked for; its consumer is
+    /// Makes a completion queue and returns its entries, at least those asked for; its consumer is
     /// called through `upcall`.
     fn create(device: &Device<T>, init: &CqInit, upcall: CqUpcall) -> Result<(Self, u32)>;
 

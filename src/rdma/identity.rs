@@ -48,7 +48,7 @@ fn of_mac(mac: [u8; 6], vlan: Option<u16>) -> [u8; 8] {
     [m0 ^ 2, m1, m2, high, low, m3, m4, m5]
 }
 
-/// For a network device without a MAC address; `net` tells namespaces apart.
+/// For a network device without a MAC address; `net` distinguishes namespaces.
 fn of_name(name: &[u8], net: u64) -> [u8; 8] {
     let mut eui64 = fnv1a(name.iter().chain(&net.to_be_bytes())).to_be_bytes();
     eui64[0] = 2;

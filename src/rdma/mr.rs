@@ -62,7 +62,7 @@ pub(crate) trait MrOperations<T: Operations>: Sized + Send + Sync + 'static {
     /// address is its own offset. Tells its key, for local use and for the peer.
     fn get_dma(pd: &Pd<T>, access: Access, memory: AllMemory) -> Result<(Self, u32)>;
 
-    /// Makes a region for fast registration of at most `max_entries` pages or ranges, and tells
+    /// Makes a region for fast registration of at most `max_entries` pages or ranges, and returns
     /// its key.
     fn alloc(pd: &Pd<T>, max_entries: u32) -> Result<(Self, u32)>;
 
@@ -101,7 +101,7 @@ pub(super) fn free<P>(mr: OwnedObject<bindings::ib_mr, P>) {
     drop(unsafe { KBox::<MaybeUninit<Object<bindings::ib_mr, P>>>::from_raw(raw.cast()) });
 }
 
-/// Maps `list` into the region, from the offset on, and tells how many entries it took; `offset`
+/// Maps `list` into the region, from the offset on, and returns how many entries it took; `offset`
 /// becomes that of the end in the entry behind them.
 ///
 /// # Safety

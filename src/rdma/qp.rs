@@ -179,7 +179,7 @@ pub(crate) struct QpInit<'a, T: Operations> {
 
 /// What stands behind a queue pair, towards its consumer.
 pub(crate) trait QpOperations<T: Operations>: Sized + Send + Sync + 'static {
-    /// Makes a queue pair of type RC, and tells the sizes granted, none smaller than asked for.
+    /// Makes a queue pair of type RC, and returns the sizes granted, none smaller than asked for.
     fn create(device: &Device<T>, init: &QpInit<'_, T>) -> Result<(Self, QpCaps)>;
 
     /// Changes state or attributes. Going to the error state works from every state.

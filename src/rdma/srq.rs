@@ -66,7 +66,7 @@ impl SrqChange {
 
 /// What stands behind a shared receive queue.
 pub(crate) trait SrqOperations<T: Operations>: Sized + Send + Sync + 'static {
-    /// Makes a shared receive queue. [`SrqOperations::query`] then tells the sizes granted, none
+    /// Makes a shared receive queue. [`SrqOperations::query`] then returns the sizes granted, none
     /// smaller than asked for.
     fn create(pd: &Pd<T>, wanted: &SrqAttributes, upcall: SrqUpcall) -> Result<Self>;
 

@@ -241,7 +241,7 @@ impl QpChange {
     }
 }
 
-/// What `query_qp` tells. C: `struct ib_qp_attr`, `struct ib_qp_init_attr`.
+/// What `query_qp` returns. C: `struct ib_qp_attr`, `struct ib_qp_init_attr`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QpAttributes {
     /// The present state.

@@ -116,7 +116,7 @@ impl<T> Gate<T> {
 
     /// Closes the gate, if it is open (under `key`, when one is given): no new entry from now on.
     ///
-    /// Entries that exist go on; [`Gate::is_drained`] tells when the last one has left.
+    /// Entries that exist go on; [`Gate::is_drained`] returns true once the last one has left.
     pub(crate) fn close(&self, key: Option<u8>) -> Result<(), Refused> {
         self.update(|word| check(word, key).map(|()| word & !OPEN))?;
         Ok(())

@@ -239,7 +239,7 @@ impl ListenerOperations<Verbs> for Listening {
     }
 
     /// Turns a request away, with words for the peer; or passes it on, if the connection manager
-    /// does not tell its consumer of it: the address is not one of the consumer's namespace.
+    /// does not notify its consumer of it: the address is not one of the consumer's namespace.
     fn reject(id: &CmId<Verbs>, request: RequestId, private_data: &[u8]) -> Result {
         let context = CONTEXT.get().ok_or(ENODEV)?;
         let cm = &context.cm;

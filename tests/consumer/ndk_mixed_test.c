@@ -483,7 +483,7 @@ static void ndk_conn_02_a_full_backlog_refuses(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, completion_done(&answered->connecting->done));
 }
 
-static void ndk_conn_12_the_room_needed_is_told_and_a_short_buffer_is_filled(struct kunit *test)
+static void ndk_conn_12_the_room_needed_is_reported_and_a_short_buffer_is_filled(struct kunit *test)
 {
 	struct mixed *m = verbs_asks(test, "fourteen bytes", 14, NULL);
 	struct ndk_connector *c = m->nd->connector;
@@ -678,7 +678,7 @@ static struct kunit_case mixed_cases[] = {
 	KUNIT_CASE(verbs_end_goes_before_the_last_word),
 	KUNIT_CASE(connector_closed_undecided_rejects),
 	KUNIT_CASE(ndk_conn_02_a_full_backlog_refuses),
-	KUNIT_CASE(ndk_conn_12_the_room_needed_is_told_and_a_short_buffer_is_filled),
+	KUNIT_CASE(ndk_conn_12_the_room_needed_is_reported_and_a_short_buffer_is_filled),
 	KUNIT_CASE(ndk_conn_13_a_short_buffer_learns_the_size),
 	KUNIT_CASE(ndk_lstn_03_a_short_buffer_learns_the_size),
 	KUNIT_CASE_PARAM(ndk_conn_19_the_disconnect_event_carries_no_reason, side_gen_params),

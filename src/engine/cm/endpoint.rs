@@ -35,7 +35,7 @@ struct Stage {
     gone: Option<bool>,
 }
 
-/// One side of a connection: tells its end once.
+/// One side of a connection: reports its end once.
 pub(super) type Endpoint = Notified<Side>;
 
 /// What an [`Endpoint`] is made of.

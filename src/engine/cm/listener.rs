@@ -43,7 +43,7 @@ pub(crate) trait ListenerEvents: Send + Sync {
     /// `ENOMEM` when there is no room for the request now: it may come again, see
     /// [`ConnectParams::waits`]. Another error turns the peer away.
     fn request(&self, request: Arc<ConnectRequest>) -> Result;
-    /// A number that tells the device of this listener from all others.
+    /// A number that only the device of this listener has.
     fn device(&self) -> usize;
     /// Returns true if the device of this listener has the address `ip`.
     fn has_addr(&self, ip: IpAddr) -> bool;
@@ -154,7 +154,7 @@ struct Asked {
 /// Who is asked, and who has been.
 #[derive(Default)]
 pub(super) struct Asking {
-    /// Was told last, and has not passed the request on.
+    /// Was notified last, and has not passed the request on.
     now: Option<Asked>,
     /// The listeners of this rank and above have.
     passed: Option<Rank>,
@@ -304,7 +304,7 @@ impl ConnectionManager {
             .filter_map(|l| Some((l.rank(&request.params)?, l)));
         let left = ranked.filter(|(rank, _)| passed.is_none_or(|p| *rank < p));
         let (rank, listener) = left.max_by_key(|(rank, _)| *rank)?;
-        let told = request.notify(listener, rank)?;
-        Some((listener.clone(), told))
+        let notified = request.notify(listener, rank)?;
+        Some((listener.clone(), notified))
     }
 }

@@ -259,7 +259,7 @@ impl ConnectRequest {
         self.withdraw()
     }
 
-    /// The passive side says yes. Either both are connected and told so; or, where both sides want
+    /// The passive side says yes. Either both are connected and notified; or, where both sides want
     /// that, the active side is notified, and what follows is its decision. May sleep.
     ///
     /// After [`ConnectError::NotReady`] and [`ConnectError::NoMemory`] the active side was refused,
@@ -294,7 +294,7 @@ impl ConnectRequest {
         accepted
     }
 
-    /// Connects both sides and tells them.
+    /// Connects both sides and notifies them.
     fn connect_now(
         &self,
         acceptance: &Acceptance,
@@ -314,7 +314,7 @@ impl ConnectRequest {
     }
 
     /// The passive side takes back what it accepted; false when it does not wait any more. It is
-    /// told as if the active side had given up, and the active side hears of it when it confirms.
+    /// notified as if the active side had given up, and the active side learns it when it confirms.
     /// Not before the accept has returned.
     pub(crate) fn withdraw(&self) -> bool {
         self.end_wait(ConnectError::Gone, Status::Aborted)
@@ -395,7 +395,7 @@ impl ConnectRequest {
         }
     }
 
-    /// Ends the wait for the active side and tells the passive one; whoever comes second ends
+    /// Ends the wait for the active side and notifies the passive one; whoever comes second ends
     /// nothing.
     fn end_wait(&self, why: ConnectError, status: Status) -> bool {
         let Some(acceptance) = self.take_acceptance(Stage::Over(why)) else {
@@ -411,8 +411,8 @@ impl ConnectRequest {
         matches!(self.state.lock().stage, Stage::Connected)
     }
 
-    /// Connects the queue pairs, and tells the passive side. The errors are those for a queue pair
-    /// that cannot be connected, on the passive and on the active side; or there is no memory.
+    /// Connects the queue pairs, and notifies the passive side. The errors are those for a queue
+    /// pair that cannot be connected, on the passive and on the active side; or there is no memory.
     fn attach(
         &self,
         acceptance: &Acceptance,

@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_told_once_to_each_side_whoever_ends_it() -> Result {
+    fn the_end_is_reported_once_to_each_side_whoever_ends_it() -> Result {
         let ends: [fn(&ConnectionFixture); 4] = [
             |town| town.active.qp.fail(),
             |town| town.passive.qp.fail(),
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_could_not_be_told_is_told_again() -> Result {
+    fn an_end_that_could_not_be_reported_is_reported_again() -> Result {
         let (active, passive) = (Told::stubborn(3)?, Told::new()?);
         let town = connected(&active, &passive)?;
         town.passive.qp.fail();
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_during_the_set_up_is_told_after_it() -> Result {
+    fn an_end_during_the_set_up_is_reported_after_it() -> Result {
         for passive_ends in [true, false] {
             let (town, mut active, mut passive) =
                 (ConnectionFixture::new()?, Told::new()?, Told::new()?);
@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rejection_that_finds_no_room_is_told_without_its_data() -> Result {
+    fn a_rejection_that_finds_no_room_is_reported_without_its_data() -> Result {
         let (town, notified) = (ConnectionFixture::new()?, Told::deaf(1)?);
         let door = town.open()?;
         town.connect(&notified)?;

@@ -7,8 +7,8 @@
 //! the call is the first of these (MOD-01 to MOD-07):
 //!
 //! - the interval since the arm was satisfied is over;
-//! - as many completions as the count have gathered that were not told, those that were there when
-//!   the arm was satisfied included;
+//! - as many completions as the count have gathered that were not reported, those that were there
+//!   when the arm was satisfied included;
 //! - the queue is full, which is as good as any count;
 //! - a request failed, or the queue did;
 //! - the rule is changed to one that would not hold it.
@@ -66,7 +66,7 @@ pub(super) enum Verdict {
 
 #[derive(Clone, Copy)]
 struct Held {
-    /// Completions that the call will tell of.
+    /// Completions that the call will report.
     gathered: u32,
     /// When the arm was satisfied, in nanoseconds.
     since: u64,
@@ -103,7 +103,7 @@ impl Moderator {
     }
 
     /// What to do now; `satisfied` says that an arm was satisfied, with `unreported` entries that
-    /// were not told, and `urgent` that no call may wait.
+    /// were not reported, and `urgent` that no call may wait.
     pub(super) fn judge(
         &mut self,
         satisfied: bool,

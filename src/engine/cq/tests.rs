@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn every_arm_is_told_once_whatever_comes() -> Result {
+    fn every_arm_is_reported_once_whatever_comes() -> Result {
         const READ: Completion = Completion {
             operation: Operation::Read,
             ..SENT
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn overflow_is_told_once_armed_or_not() -> Result {
+    fn overflow_is_reported_once_armed_or_not() -> Result {
         for arm in [
             None,
             Some(Arm::Any),
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_while_unarmed_is_told_to_the_next_arm_that_calls() -> Result {
+    fn a_failure_while_unarmed_is_reported_to_the_next_arm_that_calls() -> Result {
         for arm in ARMS {
             let (queue, _lab) = alone(1)?;
             assert!(overflow(&queue, 1) && queue.has_called(0));
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_failure_is_the_one_that_is_told() -> Result {
+    fn the_first_failure_is_the_one_that_is_reported() -> Result {
         let (queue, _lab) = alone(1)?;
         assert!(overflow(&queue, 1));
         queue.cq.break_down();

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn each_user_is_told_once_and_may_leave_meanwhile() -> Result {
+    fn each_user_is_reported_once_and_may_leave_meanwhile() -> Result {
         let lab = Lab::new(RNR_MS)?;
         let device = device(&lab, c"ndk0", 1)?;
         let mut users = KVec::new();

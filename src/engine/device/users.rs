@@ -95,7 +95,7 @@ impl RdmaDevice {
         })
     }
 
-    /// Lets go of the network device, refuses new uses, tells each user once, and returns when
+    /// Lets go of the network device, refuses new uses, notifies each user once, and returns when
     /// every use has ended. May sleep.
     ///
     /// Requests that nobody has decided on keep a device for longer; the network device may go.

@@ -28,7 +28,8 @@ pub(crate) enum RevokeError {
 impl MemoryTable {
     /// Ends the validity of a fast-register region or a window of `domain`, for its owner.
     ///
-    /// No new access starts from now on; [`MemoryTable::is_drained`] tells when the last is gone.
+    /// No new access starts from now on; [`MemoryTable::is_drained`] returns true once the last is
+    /// gone.
     pub(crate) fn revoke(&self, token: Token, domain: DomainId) -> Result<(), RevokeError> {
         let slot = self.slot(token.index()).ok_or(RevokeError::NotAllowed)?;
         if !slot.is(domain, Kind::Fast) && !slot.is(domain, Kind::Window) {

@@ -179,7 +179,7 @@ impl QueuePair {
     /// What a disconnect does to the receives, after the lock of the link was released: in error
     /// they are cancelled, and the place at a shared queue is given up.
     ///
-    /// A reset may have come in between, and the next connection. The state tells, under the lock
+    /// A reset may have come in between, and the next connection. The state shows it, under the lock
     /// that a reset takes after it has changed it.
     fn end_receives(&self) {
         let mut rq = self.rq.lock();

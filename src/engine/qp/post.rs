@@ -113,7 +113,7 @@ impl Posting<'_> {
         now
     }
 
-    /// Ends the posting, and tells the transport if there is something to start.
+    /// Ends the posting, and notifies the transport if there is something to start.
     #[inline]
     pub(crate) fn ring_doorbell(self) {
         let doorbell = self.sq.doorbell();

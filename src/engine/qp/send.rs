@@ -269,7 +269,7 @@ impl SendQueue {
         notified && cq.push(entry).is_err()
     }
 
-    /// Whom to tell, if a request waits that may be started.
+    /// Whom to notify, if a request waits that may be started.
     #[inline]
     pub(super) fn doorbell(&self) -> Option<(Arc<dyn Transport>, usize)> {
         let waits = self.next != self.ready && !self.is_flushing();

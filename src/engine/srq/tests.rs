@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_is_told_once_when_fewer_are_left() -> Result {
+    fn the_limit_is_reported_once_when_fewer_are_left() -> Result {
         let crowd = SrqUsers::new(8)?;
         for context in 0..6 {
             crowd.shared.post(context, &[])?;
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_above_the_number_present_is_told_at_once() -> Result {
+    fn a_limit_above_the_number_present_is_reported_at_once() -> Result {
         let crowd = SrqUsers::new(8)?;
         for context in 0..3 {
             crowd.shared.post(context, &[])?;
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_receive_is_told_once_and_only_in_error() -> Result {
+    fn the_last_receive_is_reported_once_and_only_in_error() -> Result {
         let crowd = SrqUsers::new(8)?;
         crowd.shared.post(1, &[])?;
         crowd.senders[0].post(1, SEND, &[])?;
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_receive_is_told_after_the_one_that_is_taken() -> Result {
+    fn the_last_receive_is_reported_after_the_one_that_is_taken() -> Result {
         let mut hand = Hand::new(&Plan::shared(4))?;
         hand.end.receive(1, &[])?;
         hand.end.receive(2, &[])?;
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_waits_is_told_once_of_a_receive() -> Result {
+    fn a_message_that_waits_is_reported_once_of_a_receive() -> Result {
         let mut hand = Hand::new(&Plan::shared(4))?;
         hand.end.receive(1, &[])?;
         assert!(same(hand.fake.receives.get(), 0));

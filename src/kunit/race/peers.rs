@@ -91,7 +91,7 @@ const ROUNDS: u64 = 10_000;
 /// Requests that a stream has under way.
 const DEPTH: u32 = 6;
 
-/// What the owner does, and what tells it that access has ended.
+/// What the owner does, and what shows it that access has ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Ending {
     /// A local invalidation over the control connection; its completion.
@@ -331,7 +331,7 @@ impl Scene {
         self.region = Token::new(self.region.index(), key).unwrap_or(self.region);
     }
 
-    /// Registers the region under its present token, and tells the streams.
+    /// Registers the region under its present token, and notifies the streams.
     fn open(&self) -> Result {
         let work = Work::Register {
             token: self.region,
@@ -355,7 +355,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Ends access; whether the completion that tells so is a success.
+    /// Ends access; whether the completion that reports it is a success.
     fn end(&mut self, ending: Ending) -> Result<bool> {
         let token = self.region;
         let invalidate = Work::Invalidate {

@@ -50,18 +50,18 @@ unsafe fn private_data(
     Ok(copy)
 }
 
-/// Who is notified of a disconnect, by `tell`; with no function nobody is.
+/// Who is notified of a disconnect, by `notify`; with no function nobody is.
 fn disconnect_user<F: Send + 'static>(
     function: Option<F>,
     context: *mut c_void,
-    tell: impl FnOnce(&Callback<Option<F>>, u32) + Send + 'static,
+    notify: impl FnOnce(&Callback<Option<F>>, u32) + Send + 'static,
 ) -> Result<Option<DisconnectUser>, NtStatus> {
     if function.is_none() {
         return Ok(None);
     }
     let callback = Callback { function, context };
     Ok(Some(boxed(GFP_ATOMIC, move |reason| {
-        tell(&callback, reason)
+        notify(&callback, reason)
     })?))
 }
 

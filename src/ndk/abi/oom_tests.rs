@@ -50,7 +50,7 @@ const WAIT_MS: u32 = 10_000;
 #[derive(Clone, Copy)]
 pub(crate) struct ObjectType(*mut bindings::ndk_object_header);
 
-/// What callbacks told.
+/// What callbacks reported.
 #[pin_data]
 pub(crate) struct Told {
     status: Atomic<i32>,

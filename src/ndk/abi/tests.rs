@@ -6,7 +6,7 @@
 //! |--------------|-----------------------------------------------------------------|
 //! | [`consumer`] | callbacks in C, objects of each type                            |
 //! | [`tables`]   | tables, headers, output pointers and contexts (GEN)             |
-//! | [`facts`]    | what an adapter tells of itself (ADPT), and results (COMP)      |
+//! | [`facts`]    | what an adapter reports of itself (ADPT), and results (COMP)      |
 
 mod consumer;
 mod facts;

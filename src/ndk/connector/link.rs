@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Core`]: the part of a connector that the engine knows, and what the engine tells it.
+//! [`Core`]: the part of a connector that the engine knows, and what the engine reports to it.
 
 use core::net::SocketAddr;
 
@@ -175,7 +175,7 @@ impl Core {
     }
 
     pub(super) fn tell_later(self: &Arc<Self>) {
-        // One that is queued already tells this as well.
+        // One that is queued already reports this as well.
         let _ = self.device.host.softirqs.enqueue(self.clone());
     }
 
@@ -219,16 +219,16 @@ impl Core {
     }
 }
 
-/// A side of a connection, as the engine tells it.
+/// A side of a connection, as the engine reports it.
 pub(super) struct Side(pub(super) Arc<Core>);
 
 impl Side {
     /// The attempt came to nothing. Without memory the peer's words are lost, not its answer.
     fn refused(&self, status: NtStatus, private_data: &[u8]) {
         let mut copy = KVec::new();
-        let is_told = copy.extend_from_slice(private_data, GFP_ATOMIC).is_ok();
+        let is_reported = copy.extend_from_slice(private_data, GFP_ATOMIC).is_ok();
         self.0.fail_with(status, Stage::Idle, |state| {
-            state.refused = is_told && !copy.is_empty();
+            state.refused = is_reported && !copy.is_empty();
             state.limits = ReadLimits::default();
             state.private_data = copy;
         });

@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn ndk_arm_14_what_comes_between_a_poll_and_an_arm_is_told() -> Result {
+    fn ndk_arm_14_what_comes_between_a_poll_and_an_arm_is_reported() -> Result {
         let (_site, queue) = alone()?;
         let rounds: [(Completion, u32); 3] = [
             (RECEIVE, notify::ANY),

@@ -44,7 +44,7 @@ use crate::{
     sys::softirq, //
 };
 
-/// Work that a test does inside a call, which told this status.
+/// Work that a test does inside a call, which reported this status.
 pub(super) type Hook = KBox<dyn Fn(NtStatus) + Send + Sync>;
 
 /// The calls of one queue.
@@ -90,7 +90,7 @@ impl CallLog {
         drop(old);
     }
 
-    /// What the last call told.
+    /// What the last call reported.
     pub(super) fn status(&self) -> i32 {
         self.status.load(Relaxed)
     }
@@ -173,7 +173,7 @@ impl Caller {
         same(self.log.calls.get(), times) && self.log.is_proper()
     }
 
-    /// The same, and the last call told this.
+    /// The same, and the last call reported this.
     pub(super) fn has_told(&self, times: u32, status: NtStatus) -> bool {
         self.has_called(times) && same(self.log.status(), status.raw())
     }

@@ -113,7 +113,8 @@ impl Slot<NtStatus> {
     }
 }
 
-/// Makes a call that tells its end by a status, and waits for that; an inline refusal is one, too.
+/// Makes a call that reports its end by a status, and waits for that; an inline refusal is one,
+/// too.
 pub(super) fn request(call: impl FnOnce(Done<NtStatus>) -> Answer) -> Result<NtStatus> {
     let slot = Slot::new()?;
     Ok(match call(slot.callback()?) {

@@ -221,7 +221,7 @@ mod tests {
         assert!(wait_until(|| rig.queue.calls.get() == 1));
         assert!(rig.queue.status.load(Relaxed) == NtStatus::BUFFER_OVERFLOW.raw());
         assert!(is_dead(&rig.pair.b) && is_dead(&sender));
-        // The other queue of that queue pair tells of it.
+        // The other queue of that queue pair reports it.
         assert!(sender.receives.brings(7, NtStatus::CANCELLED));
         assert!(wait_until(|| peer.disconnects.get() == 1));
         rig.pair.site.settle();
@@ -244,7 +244,7 @@ mod tests {
         assert!(is_dead(&rig.pair.b) && is_dead(&sender));
         assert!(wait_until(|| peer.disconnects.get() == 1));
         rig.pair.site.settle();
-        // The cancelled receive is not told.
+        // The cancelled receive is not reported.
         assert!(rig.holds(0..3));
         assert!(rig.queue.is_silent() && rig.queue.has_called(1));
         Ok(())

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn ndk_conn_15_only_the_peer_of_who_disconnects_is_told_once() -> Result {
+    fn ndk_conn_15_only_the_peer_of_who_disconnects_is_reported_once() -> Result {
         for ip in BOTH {
             for active_goes in [true, false] {
                 let half = Half::up(PLAIN, ip)?;
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn ndk_conn_15_nobody_need_be_told() -> Result {
+    fn ndk_conn_15_nobody_need_be_reported() -> Result {
         let half = Half::answered(PLAIN, HERE)?;
         let up = request(|done| half.ours.complete_connect(None, done))?;
         assert!(same(up, NtStatus::SUCCESS));

@@ -304,7 +304,7 @@ mod tests {
         Ok(())
     }
 
-    /// Makes a call with softirqs off, where nobody may sleep: it pends, and another thread tells
+    /// Makes a call with softirqs off, where nobody may sleep: it pends, and another thread reports
     /// what became of it.
     fn pends<T>(call: impl FnOnce(Done<T>) -> Answer) -> Result<T>
     where
@@ -390,7 +390,7 @@ mod tests {
         let softirqs_off = BhDisabled::enter();
         let progress = object.close(callback);
         drop(softirqs_off);
-        // Over at once, or told later.
+        // Over at once, or reported later.
         assert!(matches!(progress, Progress::Done) || slot.wait().is_some());
         Ok(())
     }

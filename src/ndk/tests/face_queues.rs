@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn ndk_face_07_ndk_is_told_while_armed() -> Result {
+    fn ndk_face_07_ndk_is_reported_while_armed() -> Result {
         let site = TestHost::new()?;
         let (receives, requests) = (site.queue(1)?, site.queue(8)?);
         let pd = pd(&site.adapter)?;

@@ -161,7 +161,7 @@ impl Drop for TestHost {
     }
 }
 
-/// A completion queue, and what it told.
+/// A completion queue, and what it reported.
 pub(super) struct Queue {
     pub(super) cq: Own<Cq>,
     pub(super) calls: Arc<Tally>,

@@ -204,7 +204,7 @@ mod tests {
         let memory = opened(&pair.b, 4096)?;
         let (qp, mr) = ((*pair.b.qp).clone(), (*memory.mr()?).clone());
         let errand = OtherContext::new(move || {
-            // The completion tells whether it was taken.
+            // The completion shows whether it was taken.
             let _ = qp.invalidate_mr(0xABCD_EF01_2345, &mr, 0);
         })?;
         assert!(errand.by_timer());

@@ -150,7 +150,7 @@ impl<'a> Strike<'a> {
         Ok(ended)
     }
 
-    /// Makes a call that tells its end by a status.
+    /// Makes a call that reports its end by a status.
     pub(super) fn request(&mut self, call: impl FnOnce(Done<NtStatus>) -> Answer) -> Result<i32> {
         let status = match self.ended(call)? {
             Ok(Ended::Now) => NtStatus::SUCCESS,

@@ -367,7 +367,7 @@ mod tests {
                     ];
                     let connected = connect(strike, &base, shared, ex, &notified);
                     if connected.is_err() {
-                        // What is pending may still tell them.
+                        // What is pending may still report them.
                         core::mem::forget(notified);
                     }
                     connected

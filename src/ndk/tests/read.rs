@@ -84,7 +84,7 @@ mod tests {
         assert!(done.bytes == 300);
         assert!(sink.has(0x17u8.wrapping_sub(50), 100, 300));
         assert!(sink.is_blank(0, 100) && sink.is_blank(400, 2 * PAGE - 400));
-        // The peer's queues have nothing to tell.
+        // The peer's queues have nothing to report.
         assert!(pair.b.receives.is_silent() && pair.b.requests.is_silent());
         Ok(())
     }

@@ -318,7 +318,7 @@ mod tests {
             ..Plan::PLAIN
         };
         let pair = Pair::with(&plan, SIZES, SIZES)?;
-        // A silent one tells its failure, too; what is behind it is cancelled.
+        // A silent one reports its failure, too; what is behind it is cancelled.
         pair.a.send(1, &NOTHING, SILENT_SUCCESS | DEFER)?;
         pair.a.send(2, &NOTHING, 0)?;
         assert!(pair.a.requests.brings(1, NtStatus::IO_TIMEOUT));

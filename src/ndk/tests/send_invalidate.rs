@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn ndk_sinv_04_the_sender_is_told_of_a_send_whatever_became_of_it() -> Result {
+    fn ndk_sinv_04_the_sender_is_notified_of_a_send_whatever_became_of_it() -> Result {
         let pair = Pair::new()?;
         let memory = opened(&pair.b, 4096)?;
         let token = token_of(&memory)?;

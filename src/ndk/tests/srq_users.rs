@@ -113,7 +113,7 @@ impl Shared {
         same(self.log.calls.get(), times) && self.log.is_proper()
     }
 
-    /// The same, and the last call told this.
+    /// The same, and the last call reported this.
     pub(super) fn has_told(&self, times: u32, status: NtStatus) -> bool {
         self.has_called(times) && same(self.log.status(), status.raw())
     }

@@ -44,7 +44,7 @@ mod tests {
     };
 
     #[test]
-    fn ndk_writ_01_the_list_goes_to_the_remote_address_and_nobody_is_told() -> Result {
+    fn ndk_writ_01_the_list_goes_to_the_remote_address_and_nobody_is_reported() -> Result {
         let pair = Pair::new()?;
         let mut from = pair.a.buffer(2 * PAGE, 0)?;
         from.fill(0x18);

@@ -194,7 +194,7 @@ pub(crate) fn begin_planned() -> Option<FailNth> {
     }
 }
 
-/// Ends the plan and tells whether its fault was delivered, when the sections that run have ended.
+/// Ends the plan; returns true if its fault was delivered, when the sections that run have ended.
 ///
 /// Process context; sleeps, for ten seconds at most.
 pub(crate) fn planned_struck() -> bool {

@@ -6,7 +6,7 @@
 
 use crate::bindings;
 
-/// Does `work`, and tells how many warnings it caused in this task; `None` outside of a test.
+/// Does `work`, and returns how many warnings it caused in this task; `None` outside of a test.
 ///
 /// Process context, in the task of the test.
 pub(crate) fn warnings_of(work: impl FnOnce()) -> Option<u32> {

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn of_listeners_that_fit_alike_the_first_is_told() -> Result {
+    fn of_listeners_that_fit_alike_the_first_is_reported() -> Result {
         for (listen, want) in [
             ([ANY, ANY, ANY], [1, 0, 0]),
             ([ANY, HERE, HERE], [0, 1, 0]),
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_told_next_may_take_it() -> Result {
+    fn whoever_is_reported_next_may_take_it() -> Result {
         let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::new()?);
         let doors = doors(&town, &[HERE, ANY])?;
         let request = town.connect(&active)?;
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_listener_without_room_ends_the_next_one_is_told() -> Result {
+    fn where_a_listener_without_room_ends_the_next_one_is_reported() -> Result {
         let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
         let (_, listener) = full(&town, u32::MAX)?;
         let next = doors(&town, &[ANY])?;

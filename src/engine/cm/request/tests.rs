@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_ends_is_told_once_and_may_be_followed_by_another() -> Result {
+    fn a_wait_that_ends_is_reported_once_and_may_be_followed_by_another() -> Result {
         let quick = Timeouts {
             confirm_ms: 20,
             ..Timeouts::DEFAULT
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_while_the_passive_side_hears_of_the_connection_is_told_after_it() -> Result {
+    fn an_end_while_the_passive_side_hears_of_the_connection_is_reported_after_it() -> Result {
         let (town, active) = (ConnectionFixture::new()?, Told::new()?);
         let passive = Told::with(Habits {
             confirms: true,

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_told_once_however_often_it_comes() -> Result {
+    fn an_end_is_reported_once_however_often_it_comes() -> Result {
         let hand = posted(0, 0)?;
         for _ in 0..3 {
             hand.end.qp.fail();

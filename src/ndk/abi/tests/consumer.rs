@@ -216,7 +216,7 @@ pub(super) fn create<C>(
     })
 }
 
-/// Makes a call that tells its end by a status, and waits for that.
+/// Makes a call that reports its end by a status, and waits for that.
 pub(super) fn request(
     call: impl FnOnce(bindings::ndk_fn_request_completion, *mut c_void) -> i32,
 ) -> Result<i32> {

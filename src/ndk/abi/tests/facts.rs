@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an adapter tells of itself (ADPT-01, ADPT-03 to ADPT-06), and results as C has them
+//! What an adapter reports of itself (ADPT-01, ADPT-03 to ADPT-06), and results as C has them
 //! (COMP-02, COMP-03, COMP-08).
 
 #[kernel::macros::kunit_tests(ndk_ndk_abi_tests_facts)]
@@ -38,7 +38,7 @@ mod tests {
 
     const INFO_SIZE: u32 = size_of::<bindings::ndk_adapter_info>() as u32;
 
-    /// What an adapter of these limits tells.
+    /// What an adapter of these limits reports.
     fn info_of(limits: Limits) -> Result<bindings::ndk_adapter_info> {
         let site = TestHost::with(&Plan {
             limits,
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn ndk_adpt_01_the_highest_version_is_told_whichever_was_asked_for() -> Result {
+    fn ndk_adpt_01_the_highest_version_is_reported_whichever_was_asked_for() -> Result {
         let site = TestHost::with(&Plan::PLAIN)?;
         let bad = NtStatus::BAD_VERSION;
         // (major, minor, what comes of it)
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn ndk_adpt_04_what_is_told_are_the_limits_that_are_kept() -> Result {
+    fn ndk_adpt_04_what_is_reported_are_the_limits_that_are_kept() -> Result {
         let info = info_of(Limits::FULL)?;
         let limits = Limits::FULL;
         assert!(info.frmr_page_count >= 16);
