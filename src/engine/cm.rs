@@ -228,7 +228,7 @@ impl ConnectionManager {
         drop(listeners);
         listener.end();
         let open = self.open.lock();
-        for request in open.requests.values().filter(|r| r.was_told(listener)) {
+        for request in open.requests.values().filter(|r| r.was_notified(listener)) {
             request.answer_within(self.timeouts.orphan_ms);
         }
     }

@@ -103,8 +103,8 @@ pub(crate) enum Failure {
 pub(crate) trait CqEvents: Send + Sync {
     /// Returns true if [`CqEvents::notify`] only schedules work of the consumer: then it may be
     /// called in any context, under any lock, by several at a time, and does nothing once the face
-    /// is closed. It is called at once and on the current CPU: an interrupt to the queue's CPU costs
-    /// more than what it would schedule there. Asked once.
+    /// is closed. It is called at once and on the current CPU: an interrupt to the queue's CPU
+    /// costs more than what it would schedule there. Asked once.
     fn only_schedules(&self) -> bool {
         false
     }

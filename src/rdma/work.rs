@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_opcodes_are_told_apart() {
+    fn plain_opcodes_are_distinguished() {
         for (opcode, expected) in [
             (bindings::ib_wr_opcode_IB_WR_SEND, 0),
             (bindings::ib_wr_opcode_IB_WR_SEND_WITH_IMM, 1),

@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_are_no_memory_are_told_apart() -> Result {
+    fn addresses_that_are_no_memory_are_distinguished() -> Result {
         let memory = test_memory();
         let word = KBox::new(7u64, GFP_KERNEL)?;
         let addr = core::ptr::from_ref(&*word).addr();

@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn ndk_face_15_refusals_that_are_one_errno_are_told_apart_in_ndk() {
+    fn ndk_face_15_refusals_that_are_one_errno_are_distinguished_in_ndk() {
         let merged = [
             PostError::State,
             PostError::TooManySges,

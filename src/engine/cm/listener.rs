@@ -189,7 +189,7 @@ impl ConnectRequest {
     }
 
     /// Returns true if that listener was notified last.
-    pub(super) fn was_told(&self, listener: &Arc<Listener>) -> bool {
+    pub(super) fn was_notified(&self, listener: &Arc<Listener>) -> bool {
         let found = self.with_asked(|asked| Some(Arc::ptr_eq(&asked.listener, listener)));
         found.unwrap_or(false)
     }

@@ -10,7 +10,7 @@
 //!   \----> Decided                                          rejected, abandoned, timed out
 //! ```
 //!
-//! `Accepted` is the time between the passive side's yes and the active side's confirmation (NDKPI):
+//! `Accepted`: the passive side has accepted and the active side has not confirmed (NDKPI):
 //!
 //! ```text
 //! connect ---------------------->  request

@@ -60,8 +60,8 @@ impl CompletionQueue {
         held
     }
 
-    /// Calls for a satisfied arm: soon, in softirq on the queue's CPU, or now and on this CPU, if the
-    /// call only schedules something.
+    /// Calls for a satisfied arm: soon, in softirq on the queue's CPU, or now and on this CPU, if
+    /// the call only schedules something.
     #[inline]
     pub(super) fn notify(self: &Arc<Self>, mut inner: SpinLockIrqGuard<'_, Inner>) {
         if !self.only_schedules {

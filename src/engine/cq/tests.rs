@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arm_that_calls_is_satisfied_at_once_by_entries_not_told_yet() -> Result {
+    fn an_arm_that_calls_is_satisfied_at_once_by_entries_not_reported_yet() -> Result {
         for (arm, calls) in ARMS.into_iter().zip([1, 1, 0]) {
             let (queue, _lab) = alone(8)?;
             assert!(queue.cq.push(RECEIVE).is_ok());
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_were_told_or_taken_do_not_satisfy_a_later_arm() -> Result {
+    fn entries_that_were_reported_or_taken_do_not_satisfy_a_later_arm() -> Result {
         let (queue, _lab) = alone(8)?;
         assert!(queue.cq.push(RECEIVE).is_ok());
         queue.cq.arm(Arm::Any, MissedEvents::Report);

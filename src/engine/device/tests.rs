@@ -130,13 +130,13 @@ mod tests {
             OtherContext::new(move || device.shut())?
         };
         assert!(errand.begin(&queue));
-        let was_told = wait_until(|| user.gone.get() == 1);
+        let was_notified = wait_until(|| user.gone.get() == 1);
         let held = device.netdev().is_some();
         user.leave();
         assert!(errand.is_done());
         queue.flush();
         // Whoever still uses or keeps the device does not hold the network device up.
-        assert!(was_told && !held);
+        assert!(was_notified && !held);
         Ok(())
     }
 

@@ -179,8 +179,8 @@ impl QueuePair {
     /// What a disconnect does to the receives, after the lock of the link was released: in error
     /// they are cancelled, and the place at a shared queue is given up.
     ///
-    /// A reset may have come in between, and the next connection. The state shows it, under the lock
-    /// that a reset takes after it has changed it.
+    /// A reset may have come in between, and the next connection. The state shows it, under the
+    /// lock that a reset takes after it has changed it.
     fn end_receives(&self) {
         let mut rq = self.rq.lock();
         let state = self.state();

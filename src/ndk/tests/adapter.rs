@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn ndk_adpt_04_as_many_receives_as_are_told_can_be_posted() -> Result {
+    fn ndk_adpt_04_as_many_receives_as_are_reported_can_be_posted() -> Result {
         let site = TestHost::new()?;
         let domain = pd(&site.adapter)?;
         let queue = site.queue(FULL.requests)?;

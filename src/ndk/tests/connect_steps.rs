@@ -78,7 +78,8 @@ pub(super) const fn any(ip: IpAddr) -> SocketAddr {
     SocketAddr::new(ip, 0)
 }
 
-/// A site whose connect requests wait so long for an answer and for the confirmation, in milliseconds.
+/// A host whose connect requests wait so many milliseconds for an answer, and for the
+/// confirmation.
 pub(super) const fn patience(answer_ms: u32, confirm_ms: u32) -> Plan {
     Plan {
         timeouts: Timeouts {

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn ndk_flsh_02_silent_requests_are_told_as_cancelled_too() -> Result {
+    fn ndk_flsh_02_silent_requests_are_reported_as_cancelled_too() -> Result {
         let pair = Pair::new()?;
         // One that waits for a receive, one behind it, one that is held back.
         pair.a.send(1, &NOTHING, SILENT_SUCCESS)?;

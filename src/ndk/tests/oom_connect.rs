@@ -244,8 +244,8 @@ mod tests {
         let struck = each(&site, |strike| {
             connects(strike, || Source::Address(here(0)))
         })?;
-        // Address and route; the connect request; the passive side's connector; the acceptance; the answer;
-        // the transport.
+        // Address and route; the connect request; the passive side's connector; the acceptance; the
+        // answer; the transport.
         assert!(struck.is_by(1, 22, 0));
         Ok(())
     }

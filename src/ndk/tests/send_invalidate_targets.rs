@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn ndk_sinv_08_both_sides_are_told_by_their_statuses() -> Result {
+    fn ndk_sinv_08_both_sides_are_notified_by_their_statuses() -> Result {
         assert!(REMOTE_RESOURCES.raw() == 0xC000_013Du32 as i32);
         let pair = Pair::new()?;
         assert!(refuses(&pair, Token::from_raw(0x00BA_D000)));

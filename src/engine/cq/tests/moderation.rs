@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn arms_that_are_satisfied_while_a_call_is_held_are_told_by_it() -> Result {
+    fn arms_that_are_satisfied_while_a_call_is_held_are_reported_by_it() -> Result {
         for if_present in [MissedEvents::Ignore, MissedEvents::Report] {
             let (queue, _lab) = moderated(NONE, 4)?;
             assert!(arm_and_push(&queue, 1));
