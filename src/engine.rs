@@ -8,18 +8,17 @@
 //!   QueuePair  CompletionQueue  SharedReceive  ConnectionManager  Domain  RdmaDevice
 //!        |            MemoryTable (Slot, Gate)
 //!   trait Transport                       the seam below
-//!        /              \
-//!    direct           iwarp               carry requests between two queue pairs
+//!        |
+//!    direct                               carries requests between two queue pairs
 //! ```
 //!
 //! **Lock order** (outer first; each line is one chain, and locks of one kind are never nested):
 //!
 //! - what serializes resizing a queue (a mutex), then the lock of that queue
 //! - a transport's own lock, then any of the locks below
-//! - receive queue of a queue pair, shared receive queue, completion queue, upcall state
-//! - send queue of a queue pair, completion queue, upcall state
-//! - leaves: link of a queue pair, staging of a region, free list of the memory table, timer of a
+//! - receive queue of a queue pair, shared receive queue, link of a queue pair, its send queue,
 //!   completion queue
+//! - leaves: staging of a region, free list of the memory table, timer of a completion queue
 //! - for set-up, in process context: listeners, reserved addresses; list of devices, users of a
 //!   device
 //!
