@@ -27,7 +27,6 @@ bool ndk_queue_work_on(struct workqueue_struct *wq, struct work_struct *work,
 /* sys/cpu.rs */
 u32 ndk_cpu_possible(void);
 int ndk_cpu_spread(u32 *cpus, u32 groups);
-bool ndk_cpu_is_online(u32 cpu);
 void *ndk_percpu_alloc(u32 counters);
 void ndk_percpu_free(void *counters);
 /* so much more for the counter with that index */
@@ -114,6 +113,7 @@ void ndk_fault_disarm(void);
 /* sys/netdev.rs, sys/cpu.rs: the same */
 int ndk_netdev_loopback(struct net_device **dev);
 u32 ndk_cpu_online_count(void);
+bool ndk_cpu_is_online(u32 cpu);
 
 /* sys/tests/warning.rs: the same */
 void *ndk_warnings_hide(void);

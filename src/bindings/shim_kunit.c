@@ -19,6 +19,11 @@ u32 ndk_cpu_online_count(void)
 	return num_online_cpus();
 }
 
+bool ndk_cpu_is_online(u32 cpu)
+{
+	return cpu < nr_cpu_ids && cpu_online(cpu);
+}
+
 struct page *ndk_page_of(u64 addr)
 {
 	void *va = (void *)addr;

@@ -99,7 +99,8 @@ pub(crate) enum Failure {
     Fatal,
 }
 
-/// What a face is notified. Called in softirq, one call at a time, under no lock.
+/// What a face is notified of. Called in softirq, one call at a time, under no lock, but see
+/// [`CqEvents::only_schedules`].
 pub(crate) trait CqEvents: Send + Sync {
     /// Returns true if [`CqEvents::notify`] only schedules work of the consumer: then it may be
     /// called in any context, under any lock, by several at a time, and does nothing once the face
@@ -143,7 +144,7 @@ pub(crate) type CompletionQueue = Notified<Cq>;
 #[pin_data]
 pub(crate) struct Cq {
     device: Arc<RdmaDevice>,
-    /// The CPU on which the consumer is called, if it is online.
+    /// The CPU on which the consumer is called from softirq, if it is online.
     cpu: u32,
     events: KBox<dyn CqEvents>,
     /// See [`CqEvents::only_schedules`].
@@ -159,7 +160,8 @@ pub(crate) struct Cq {
 }
 
 impl CompletionQueue {
-    /// A queue for `depth` entries whose consumer is called on `cpu`, if that is online.
+    /// A queue for `depth` entries whose consumer is called on `cpu`, if that is online and
+    /// a call does more than to schedule something.
     ///
     /// May sleep. Overflow is judged by `depth` itself. [`CompletionQueue::close`] ends it.
     pub(crate) fn new(
@@ -187,7 +189,8 @@ impl CompletionQueue {
         }))
     }
 
-    /// Adds an entry; what it satisfies is notified soon, in softirq.
+    /// Adds an entry; what it satisfies is notified soon, in softirq, or at once if that only
+    /// schedules something.
     ///
     /// The entry that does not fit breaks the queue; the caller then breaks its queue pair.
     #[inline]

@@ -11,7 +11,8 @@
 //!
 //! Lock order: `rq`, then the shared queue's lock, then the completion queue's or `link`; `link`,
 //! then `sq`, then the completion queue's or the one of a region. `sq` and `rq` are never held
-//! together, and neither is held while one of another queue pair is taken.
+//! together, and neither is held while the `sq` or `rq` of another queue pair is taken; a shared
+//! queue's lock may be followed by the `link` of any that uses it.
 //!
 //! Context: any, but for making and [`QueuePair::destroy`].
 
@@ -140,6 +141,8 @@ pub(crate) struct Qp {
     connection: Atomic<u64>,
     /// What the peer may do through this queue pair at all.
     peer_rights: Atomic<u32>,
+    /// How often it was reset; changes under the lock of `link`.
+    resets: Atomic<u32>,
     /// A completion queue of it is broken.
     broken: AtomicFlag,
     /// Open while connected; the peer's accesses to memory enter through it.
@@ -176,6 +179,7 @@ impl QueuePair {
             state: Atomic::new(State::Reset.number()),
             connection: Atomic::new(0),
             peer_rights: Atomic::new(0),
+            resets: Atomic::new(0),
             broken: AtomicFlag::new(false),
             inbound: Gate::new(()),
             sq <- new_spinlock_irq!(sends),
@@ -303,9 +307,7 @@ impl Notifies for Qp {
 
     fn call(this: &Arc<QueuePair>, events: u32) {
         if events & RETIRE != 0 {
-            if this.retire_sends() {
-                this.fail();
-            }
+            this.retire_sends();
             this.settle();
         }
         if events & BROKEN != 0 {

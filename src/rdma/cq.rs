@@ -76,11 +76,21 @@ pub(super) fn create<T: Operations>(
     mut cq: NewObject<bindings::ib_cq, T::Cq>,
     attr: &bindings::ib_cq_init_attr,
 ) -> Result {
+    // SAFETY: The core sets the device of an object before it asks for its creation.
+    let adaptive = unsafe { (*cq.device).use_cq_dim() } != 0;
+    let polled = match cq.poll_ctx {
+        // The core's own array is there if the core polls the queue at all.
+        _ if cq.wc.is_null() => false,
+        bindings::ib_poll_context_IB_POLL_DIRECT => false,
+        // With adaptive moderation the core measures after it has armed the queue, without a lock:
+        // it relies on softirqs of one CPU.
+        bindings::ib_poll_context_IB_POLL_SOFTIRQ => !adaptive,
+        _ => true,
+    };
     let init = CqInit {
         entries: attr.cqe,
         comp_vector: attr.comp_vector,
-        // The core's own array is there if the core polls the queue at all.
-        polled: !cq.wc.is_null() && cq.poll_ctx != bindings::ib_poll_context_IB_POLL_DIRECT,
+        polled,
     };
     // SAFETY: The core sets the device of an object before it asks for its creation.
     let device = unsafe { Device::<T>::from_raw(cq.device) };

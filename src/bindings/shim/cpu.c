@@ -36,11 +36,6 @@ int ndk_cpu_spread(u32 *cpus, u32 groups)
 	return 0;
 }
 
-bool ndk_cpu_is_online(u32 cpu)
-{
-	return cpu < nr_cpu_ids && cpu_online(cpu);
-}
-
 void *ndk_percpu_alloc(u32 counters)
 {
 	return NDK_FROM_PERCPU(__alloc_percpu(counters * sizeof(u64),

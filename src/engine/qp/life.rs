@@ -8,6 +8,7 @@ mod tests;
 use kernel::sync::atomic::ordering::{
     Acquire,
     Full,
+    Relaxed,
     Release, //
 };
 
@@ -100,14 +101,14 @@ impl QueuePair {
         if next == State::Reset && now == State::Error && !self.is_settled() {
             return Err(EBUSY);
         }
-        if self
-            .state
-            .cmpxchg(now.number(), next.number(), Full)
-            .is_err()
-        {
+        let place = self.link.lock();
+        let changed = self.state.cmpxchg(now.number(), next.number(), Full);
+        if changed.is_err() {
             return Err(EINVAL);
         }
         if next == State::Reset {
+            self.resets.add(1, Relaxed);
+            drop(place);
             self.reset();
         }
         Ok(())
@@ -142,8 +143,25 @@ impl QueuePair {
         self.fail_if(false, |_| true);
     }
 
-    /// The same, and nothing of this queue pair is reported any more: what was accepted ends
-    /// without a completion.
+    /// How often the queue pair was reset. It is not while something that was accepted is left.
+    #[inline]
+    pub(super) fn resets(&self) -> u32 {
+        self.resets.load(Relaxed)
+    }
+
+    /// The same as [`QueuePair::fail`], unless the queue pair was reset since `resets` was read: for
+    /// one who has given up what kept it from that.
+    pub(super) fn fail_before_reset(self: &Arc<Self>, resets: u32) {
+        self.fail_if(false, |_| self.resets() == resets);
+    }
+
+    /// Ends a graceful close that has nothing left to carry out, if there is one.
+    pub(super) fn end_close(self: &Arc<Self>) {
+        self.fail_if(false, |_| self.sq.lock().is_at_stop());
+    }
+
+    /// The same as [`QueuePair::fail`], and nothing of this queue pair is reported any more: what
+    /// was accepted ends without a completion.
     pub(crate) fn fail_unreported(self: &Arc<Self>) {
         self.sq.lock().silent = true;
         self.rq.lock().silent = true;
@@ -234,9 +252,8 @@ impl QueuePair {
     /// A message that waits for a receive holds that up no longer than it may wait, a shared
     /// queue's once more from when that was over last.
     pub(crate) fn close(self: &Arc<Self>) {
-        if self.sq.lock().stop_here() {
-            self.fail();
-        }
+        self.sq.lock().stop_here();
+        self.end_close();
     }
 
     /// Returns true if a graceful close has begun.

@@ -393,16 +393,16 @@ impl SendQueue {
     }
 
     /// Nothing that is posted from now on is carried out. Returns true if nothing is left to be.
-    pub(super) fn stop_here(&mut self) -> bool {
+    pub(super) fn stop_here(&mut self) {
         if self.mode == Mode::Open {
             self.mode = Mode::Closing {
                 stop_at: self.ready,
             };
         }
-        self.is_at_stop()
     }
 
-    fn is_at_stop(&self) -> bool {
+    /// Returns true if all that a graceful close waits for is carried out.
+    pub(super) fn is_at_stop(&self) -> bool {
         let stop_at = self.ring.head();
         self.mode == Mode::Closing { stop_at }
     }

@@ -73,30 +73,30 @@ impl QueuePair {
         length: u32,
         then: impl FnOnce(&mut SendQueue) -> R,
     ) -> R {
+        // As long as the request is in the queue nobody resets it.
+        let resets = self.resets();
         let mut sq = self.sq.lock();
         sq.done(seq, status, length);
         let retired = self.retire(&mut sq);
         let result = then(&mut sq);
         drop(sq);
         let spared = status == Status::Flushed && !self.params.flush_on_disconnect;
-        let broken = !status.is_success() && !spared;
-        if broken {
+        if !status.is_success() && !spared {
             self.report("request", status);
+            self.fail_before_reset(resets);
         }
-        if self.after(retired) || broken {
-            self.fail();
-        }
+        self.after(retired);
         self.settle();
         result
     }
 
-    /// Completes what is done at the front of the send queue; returns true if a graceful close has
-    /// come to its end.
+    /// Completes what is done at the front of the send queue; a graceful close that has come to its
+    /// end is ended.
     ///
     /// One call retires one batch; what is left is for the softirq work.
-    pub(super) fn retire_sends(self: &Arc<Self>) -> bool {
+    pub(super) fn retire_sends(self: &Arc<Self>) {
         let retired = self.retire(&mut self.sq.lock());
-        self.after(retired)
+        self.after(retired);
     }
 
     #[inline]
@@ -106,16 +106,17 @@ impl QueuePair {
         sq.retire(drained, params.cookie, &params.send_cq, self.device())
     }
 
-    /// What follows a batch, without the lock; returns true if a graceful close has come to its
-    /// end.
-    fn after(self: &Arc<Self>, retired: Retired) -> bool {
+    /// What follows a batch, without the lock.
+    fn after(self: &Arc<Self>, retired: Retired) {
         if retired.lost {
             self.break_down();
         }
         if retired.more {
             self.raise(RETIRE);
         }
-        retired.stopped
+        if retired.stopped {
+            self.end_close();
+        }
     }
 
     /// For a transport: takes a receive for a message that comes over that connection.
@@ -144,6 +145,8 @@ impl QueuePair {
     ///
     /// `arrival` says what the message did to it; whose receive it was stands in `receive`.
     pub(crate) fn finish_receive(self: &Arc<Self>, receive: &RecvWqe, arrival: Completion) {
+        // As long as the receive is taken nobody resets it.
+        let resets = self.resets();
         let mut rq = self.rq.lock();
         rq.taken = false;
         if arrival.status == Status::Flushed {
@@ -151,7 +154,7 @@ impl QueuePair {
             rq.aborted = Some(receive.context);
             drop(rq);
             if self.params.flush_on_disconnect {
-                self.fail();
+                self.fail_before_reset(resets);
             }
             return self.settle();
         }
@@ -168,7 +171,7 @@ impl QueuePair {
         }
         if !arrival.status.is_success() {
             self.report("receive", arrival.status);
-            self.fail();
+            self.fail_before_reset(resets);
         } else if flush {
             self.flush_receives();
         }

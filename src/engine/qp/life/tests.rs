@@ -453,6 +453,23 @@ mod tests {
     }
 
     #[test]
+    fn a_failure_of_before_a_reset_leaves_the_next_connection_alone() -> Result {
+        let hand = Hand::new(&Plan::PLAIN)?;
+        let before = hand.end.qp.resets();
+        hand.end.qp.fail();
+        for state in [State::Reset, State::Init] {
+            hand.end.qp.modify(state)?;
+        }
+        hand.attach()?;
+        hand.end.qp.fail_before_reset(before);
+        hand.end.qp.end_close();
+        assert!(hand.end.qp.state() == State::Connected);
+        hand.end.qp.fail_before_reset(before + 1);
+        assert!(hand.end.qp.state() == State::Error);
+        Ok(())
+    }
+
+    #[test]
     fn the_late_part_of_a_disconnect_leaves_the_next_connection_alone() -> Result {
         for plan in [Plan::PLAIN, Plan::shared(4)] {
             let mut hand = Hand::new(&plan)?;
