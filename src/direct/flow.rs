@@ -127,7 +127,7 @@ pub(super) type Step = Result<Phase, Pause>;
 /// What only the runner touches.
 pub(super) struct Exec {
     pub(super) phase: Phase,
-    pub(super) job: SendWqe,
+    pub(super) wqe: SendWqe,
     pub(super) receive: RecvWqe,
     /// The receive is taken and not finished.
     pub(super) taken: bool,
@@ -173,7 +173,7 @@ impl Flow {
     ) -> Result<Arc<Self>> {
         let exec = Exec {
             phase: Phase::Idle,
-            job: SendWqe::new(&from.caps)?,
+            wqe: SendWqe::new(&from.caps)?,
             receive: RecvWqe::new(to.caps.receive_sges)?,
             taken: false,
             delayed: false,
@@ -316,10 +316,10 @@ impl Flow {
         if !self.is_up() {
             // One end is not connected yet, and rings when it is; or the connection is gone, and
             // what the last request held back can go on.
-            self.to.settle();
+            self.to.reap();
             return Err(Pause::Wait);
         }
-        match self.from.start(self.connection, &mut exec.job) {
+        match self.from.start(self.connection, &mut exec.wqe) {
             Next::Nothing => Err(Pause::Wait),
             Next::Ready => {
                 exec.requests_left -= 1;
@@ -335,26 +335,26 @@ impl Flow {
         request: Status,
         receive: Status,
     ) -> Phase {
-        self.end_wait(exec);
+        self.cancel_rnr_timer(exec);
         exec.delayed = false;
         if core::mem::take(&mut exec.taken) {
-            let arrival = match receive {
-                Status::Success => exec.arrival(),
+            let completion = match receive {
+                Status::Success => exec.receive_completion(),
                 status => Completion {
                     status,
                     extra: Extra::Nothing,
-                    ..exec.arrival()
+                    ..exec.receive_completion()
                 },
             };
-            self.to.finish_receive(&exec.receive, arrival);
+            self.to.finish_receive(&exec.receive, completion);
         }
         if !request.is_success() || exec.requests_left == 0 || !self.is_up() {
-            self.from.complete(exec.job.seq, request, exec.job.length);
-            self.to.settle();
+            self.from.complete(exec.wqe.seq, request, exec.wqe.length);
+            self.to.reap();
             return Phase::Idle;
         }
-        let next = self.from.complete_and_start(self.connection, &mut exec.job);
-        self.to.settle();
+        let next = self.from.complete_and_start(self.connection, &mut exec.wqe);
+        self.to.reap();
         match next {
             Next::Nothing => Phase::Empty,
             Next::Ready => {
@@ -364,7 +364,7 @@ impl Flow {
         }
     }
 
-    pub(super) fn end_wait(&self, exec: &mut Exec) {
+    pub(super) fn cancel_rnr_timer(&self, exec: &mut Exec) {
         if exec.deadline.take().is_some() {
             self.timer.cancel();
         }
@@ -373,8 +373,8 @@ impl Flow {
 
 impl Exec {
     /// What the request does to the receive that it took.
-    fn arrival(&self) -> Completion {
-        let (operation, extra) = match self.job.work {
+    fn receive_completion(&self) -> Completion {
+        let (operation, extra) = match self.wqe.work {
             Work::Write {
                 immediate: Some(data),
                 ..
@@ -384,9 +384,9 @@ impl Exec {
         };
         Completion {
             operation,
-            length: self.job.length,
+            length: self.wqe.length,
             extra,
-            solicited: self.job.flags.has(Flags::SOLICITED),
+            solicited: self.wqe.flags.has(Flags::SOLICITED),
             ..Completion::BLANK
         }
     }

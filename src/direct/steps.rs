@@ -53,36 +53,36 @@ use crate::{
 };
 
 /// Returns true if the bytes of a request are those of one element of its list.
-fn is_one_piece(job: &SendWqe) -> bool {
-    job.sges.len() == 1 && job.length > 0 && !job.flags.has(Flags::INLINE)
+fn is_one_piece(wqe: &SendWqe) -> bool {
+    wqe.sges.len() == 1 && wqe.length > 0 && !wqe.flags.has(Flags::INLINE)
 }
 
 impl Flow {
     /// Checks a new request against everything that can be known now, and carries out what it may.
     pub(super) fn begin(self: &Arc<Self>, exec: &mut Exec) -> Step {
-        if exec.job.forbidden {
+        if exec.wqe.forbidden {
             return Ok(self.refuse(exec, Status::LocalOperation));
         }
-        if exec.job.work.is_local() {
-            return match local::execute(&self.from, &exec.job.work) {
+        if exec.wqe.work.is_local() {
+            return match local::execute(&self.from, &exec.wqe.work) {
                 Local::Done(status) => Ok(self.end(exec, status, Status::Flushed)),
                 Local::Draining(token) => Ok(Phase::RevokeLocal(token)),
                 Local::Again => Err(Pause::Yield),
             };
         }
-        let len = u64::from(exec.job.length);
+        let len = u64::from(exec.wqe.length);
         let most = exec.bytes_left.min(BYTES_PER_HOLD);
-        match exec.job.work {
-            Work::Send { .. } if is_one_piece(&exec.job) => return self.send(exec, len, most),
-            Work::Write { to, .. } if is_one_piece(&exec.job) && len <= most => {
+        match exec.wqe.work {
+            Work::Send { .. } if is_one_piece(&exec.wqe) => return self.send(exec, len, most),
+            Work::Write { to, .. } if is_one_piece(&exec.wqe) && len <= most => {
                 return self.write(exec, to, len)
             }
             _ => (),
         }
-        if self.local(&exec.job).check(len).is_err() {
+        if self.local(&exec.wqe).check(len).is_err() {
             return Ok(self.refuse(exec, Status::LocalAccess));
         }
-        match exec.job.work {
+        match exec.wqe.work {
             Work::Send { .. } => self.take_receive(exec),
             Work::FetchAdd { at, .. } | Work::CompareSwap { at, .. } => self.atomic(exec, at),
             _ => self.copy(exec, 0),
@@ -93,14 +93,14 @@ impl Flow {
     /// the way of most messages. No more than `most` bytes may be moved now.
     fn send(self: &Arc<Self>, exec: &mut Exec, len: u64, most: u64) -> Step {
         let Exec {
-            job,
+            wqe,
             receive,
             taken,
             ..
         } = exec;
         let mut moved = None;
         let found = {
-            let Ok(source) = self.single(job) else {
+            let Ok(source) = self.gather_one(wqe) else {
                 return Ok(self.refuse(exec, Status::LocalAccess));
             };
             let found = self.to.take_receive(self.connection, receive);
@@ -127,14 +127,14 @@ impl Flow {
 
     /// The memory of a request of one piece that is read from it.
     #[inline]
-    fn single<'a>(&'a self, job: &'a SendWqe) -> Result<Memory<'a>, Denied> {
-        let sge = job.sges.first().ok_or(Denied::Bounds)?;
+    fn gather_one<'a>(&'a self, wqe: &'a SendWqe) -> Result<Memory<'a>, Denied> {
+        let sge = wqe.sges.first().ok_or(Denied::Bounds)?;
         Memory::local(self.from.local_usage(Rights::NONE), sge)
     }
 
     /// Carries a write of one piece out.
     fn write(self: &Arc<Self>, exec: &mut Exec, to: Remote, len: u64) -> Step {
-        let source = self.single(&exec.job);
+        let source = self.gather_one(&exec.wqe);
         match source.map(|source| self.write_from(&source, to, len)) {
             Ok(Ok(())) => {
                 exec.bytes_left -= len;
@@ -159,15 +159,15 @@ impl Flow {
     }
 
     /// The gather or scatter list of the request, or its inline bytes.
-    fn local<'a>(&'a self, job: &'a SendWqe) -> Payload<'a> {
-        if job.flags.has(Flags::INLINE) {
-            return Payload::Inline(&job.inline);
+    fn local<'a>(&'a self, wqe: &'a SendWqe) -> Payload<'a> {
+        if wqe.flags.has(Flags::INLINE) {
+            return Payload::Inline(&wqe.inline);
         }
-        let wanted = match job.work.is_outbound() {
+        let wanted = match wqe.work.is_outbound() {
             true => Rights::NONE,
             false => Rights::LOCAL_WRITE,
         };
-        Payload::List(self.from.local_usage(wanted), &job.sges)
+        Payload::List(self.from.local_usage(wanted), &wqe.sges)
     }
 
     /// The receive that the request took.
@@ -188,12 +188,12 @@ impl Flow {
             Taken::Closed => return Ok(self.refuse(exec, Status::Flushed)),
             Taken::Empty => return self.wait_for_receive(exec),
         }
-        self.end_wait(exec);
+        self.cancel_rnr_timer(exec);
         exec.taken = true;
-        if !matches!(exec.job.work, Work::Send { .. }) {
+        if !matches!(exec.wqe.work, Work::Send { .. }) {
             return Ok(self.finish(exec));
         }
-        let len = u64::from(exec.job.length);
+        let len = u64::from(exec.wqe.length);
         let sink = self.received(&exec.receive);
         if sink.len() < len {
             return Ok(self.end(exec, Status::RemoteInvalidRequest, Status::ReceiveLength));
@@ -236,7 +236,7 @@ impl Flow {
 
     /// Copies a part of the message from byte `at` on, and ends the request after the last.
     pub(super) fn copy(self: &Arc<Self>, exec: &mut Exec, at: u64) -> Step {
-        let len = u64::from(exec.job.length);
+        let len = u64::from(exec.wqe.length);
         if at < len {
             exec.phase = Phase::Copy(at);
             if exec.bytes_left == 0 {
@@ -253,7 +253,7 @@ impl Flow {
                 return Ok(Phase::Copy(done));
             }
         }
-        match exec.job.work {
+        match exec.wqe.work {
             Work::Write {
                 immediate: Some(_), ..
             } => self.take_receive(exec),
@@ -262,9 +262,9 @@ impl Flow {
     }
 
     fn copy_part(&self, exec: &Exec, at: u64, until: u64) -> Result<u64, Fault> {
-        let len = u64::from(exec.job.length);
-        let local = self.local(&exec.job);
-        match exec.job.work {
+        let len = u64::from(exec.wqe.length);
+        let local = self.local(&exec.wqe);
+        match exec.wqe.work {
             Work::Write { to, .. } => {
                 let sink = Payload::Named(self.to.peer_usage(Rights::REMOTE_WRITE), to, len);
                 let _inside = self.enter(Rights::REMOTE_WRITE).map_err(Fault::Sink)?;
@@ -292,7 +292,7 @@ impl Flow {
         if !self.is_up() {
             return self.refuse(exec, Status::Flushed);
         }
-        let local_is_source = exec.job.work.is_outbound();
+        let local_is_source = exec.wqe.work.is_outbound();
         let local_fault = matches!(fault, Fault::Source(_)) == local_is_source;
         if local_fault {
             return self.refuse(exec, Status::LocalAccess);
@@ -306,12 +306,12 @@ impl Flow {
 
     /// Executes an RDMA atomic and puts the old value where the request wants it.
     fn atomic(self: &Arc<Self>, exec: &mut Exec, at: Remote) -> Step {
-        if exec.job.length != 8 {
+        if exec.wqe.length != 8 {
             return Ok(self.refuse(exec, Status::LocalLength));
         }
-        let place = Payload::Named(self.to.peer_usage(Rights::REMOTE_ATOMIC), at, 8);
+        let payload = Payload::Named(self.to.peer_usage(Rights::REMOTE_ATOMIC), at, 8);
         let old = self.enter(Rights::REMOTE_ATOMIC).and_then(|_inside| {
-            transfer::atomic(&place, |word| match exec.job.work {
+            transfer::atomic(&payload, |word| match exec.wqe.work {
                 Work::FetchAdd { add, .. } => word.fetch_add(add),
                 Work::CompareSwap { compare, swap, .. } => word.compare_swap(compare, swap),
                 _ => None,
@@ -322,7 +322,7 @@ impl Flow {
             Ok(None) => return Ok(self.refuse(exec, Status::RemoteInvalidRequest)),
             Err(denied) => return Ok(self.end_fault(exec, Fault::Source(denied))),
         };
-        let copied = transfer::copy(&Payload::Inline(&old), &self.local(&exec.job), 0, 8);
+        let copied = transfer::copy(&Payload::Inline(&old), &self.local(&exec.wqe), 0, 8);
         Ok(match copied {
             Ok(_) => self.finish(exec),
             Err(fault) => self.end_fault(exec, fault),
@@ -331,7 +331,7 @@ impl Flow {
 
     /// The bytes are there: does what the request asks for at its end.
     fn finish(self: &Arc<Self>, exec: &mut Exec) -> Phase {
-        match exec.job.work {
+        match exec.wqe.work {
             Work::Send {
                 extra: Extra::Invalidate(token),
             } => self.begin_remote_revocation(exec, token),
@@ -379,20 +379,20 @@ impl Flow {
     }
 
     fn succeed(self: &Arc<Self>, exec: &mut Exec) -> Phase {
-        self.count(&exec.job);
+        self.count(&exec.wqe);
         self.end(exec, Status::Success, Status::Success)
     }
 
-    fn count(&self, job: &SendWqe) {
+    fn count(&self, wqe: &SendWqe) {
         let (own, peer) = (self.from.device(), self.to.device());
-        let (kind, out, back) = match job.work {
+        let (kind, out, back) = match wqe.work {
             Work::Send { .. } => (Counter::Sends, true, true),
             Work::Write { immediate, .. } => (Counter::Writes, true, immediate.is_some()),
             Work::Read { .. } => (Counter::Reads, false, false),
             Work::FetchAdd { .. } | Work::CompareSwap { .. } => (Counter::Atomics, false, false),
             Work::Register { .. } | Work::Invalidate { .. } | Work::Bind { .. } => return,
         };
-        let bytes = u64::from(job.length);
+        let bytes = u64::from(wqe.length);
         let received = (Counter::Receives, u64::from(back));
         let ends = if out {
             [Counter::BytesOut, Counter::BytesIn]

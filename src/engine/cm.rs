@@ -117,7 +117,7 @@ pub(crate) trait ConnectionEvents: Send + Sync {
 /// Where connections are made.
 #[pin_data]
 pub(crate) struct ConnectionManager {
-    join: ConnectFn,
+    connect_fn: ConnectFn,
     timeouts: Timeouts,
     addresses: Arc<AddressTable>,
     #[pin]
@@ -162,11 +162,11 @@ pub(crate) struct ConnectParams {
 
 impl ConnectionManager {
     /// A connection manager without listeners. May sleep. `ENOMEM` when there is no memory.
-    pub(crate) fn new(join: ConnectFn, timeouts: Timeouts) -> Result<Arc<Self>> {
+    pub(crate) fn new(connect_fn: ConnectFn, timeouts: Timeouts) -> Result<Arc<Self>> {
         let addresses = AddressTable::new()?;
         Arc::pin_init(
             pin_init!(Self {
-                join,
+                connect_fn,
                 timeouts,
                 addresses,
                 listeners <- new_mutex!(KVec::new()),

@@ -242,12 +242,12 @@ impl CompletionQueue {
     }
 
     /// Arms the queue; returns true if entries are there.
-    pub(crate) fn arm(self: &Arc<Self>, arm: Arm, if_present: MissedEvents) -> bool {
+    pub(crate) fn arm(self: &Arc<Self>, arm: Arm, missed: MissedEvents) -> bool {
         let mut inner = self.inner.lock();
         let joined = inner.arm.map_or(arm, |old| old.max(arm));
         let present = !inner.ring.is_empty();
         let failed = inner.failure.is_some();
-        let satisfied = match if_present {
+        let satisfied = match missed {
             MissedEvents::Ignore => false,
             // What is asked for now counts, not what it was joined with (ARM-09).
             MissedEvents::Report => failed || (inner.unreported > 0 && arm != Arm::Errors),

@@ -250,9 +250,9 @@ impl MemoryTable {
     }
 
     /// Makes a region that is valid until it is removed. May sleep.
-    pub(crate) fn add_fixed(&self, spans: SpanList, terms: RegAttr) -> Result<Token> {
-        self.assign(terms.domain, Kind::Fixed, |slot, key| {
-            slot.register_fixed(key, spans, terms)
+    pub(crate) fn add_fixed(&self, spans: SpanList, attr: RegAttr) -> Result<Token> {
+        self.assign(attr.domain, Kind::Fixed, |slot, key| {
+            slot.register_fixed(key, spans, attr)
         })
     }
 
@@ -274,12 +274,12 @@ impl MemoryTable {
     pub(crate) fn register_staged(
         &self,
         token: Token,
-        terms: RegAttr,
+        attr: RegAttr,
         number: Option<u32>,
     ) -> Result<(), RegisterError> {
         match self.slot(token.index()) {
-            Some(slot) if slot.is(terms.domain, Kind::Fast) => {
-                slot.register(Kind::Fast, token.key(), terms, number)
+            Some(slot) if slot.is(attr.domain, Kind::Fast) => {
+                slot.register(Kind::Fast, token.key(), attr, number)
             }
             Some(_) | None => Err(RegisterError::NotAllowed),
         }
@@ -303,15 +303,15 @@ impl MemoryTable {
             entry => entry,
         };
         let entry = entry.map_err(|_| Denied::Token)?;
-        let terms = &entry.terms;
-        if terms.domain != user.domain {
+        let attr = &entry.attr;
+        if attr.domain != user.domain {
             return Err(Denied::Token);
         }
-        if !terms.rights.allow(wanted) {
+        if !attr.rights.allow(wanted) {
             return Err(Denied::Rights);
         }
-        let offset = offset_in(terms.base, terms.len, addr, len).ok_or(Denied::Bounds)?;
-        let access = match terms.binding {
+        let offset = offset_in(attr.base, attr.len, addr, len).ok_or(Denied::Bounds)?;
+        let access = match attr.binding {
             None => Access {
                 _window: None,
                 region: entry,

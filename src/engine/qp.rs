@@ -135,7 +135,7 @@ pub(crate) struct Qp {
     /// The sizes that it was made with.
     pub(crate) caps: Caps,
     /// Where it waits at the shared queue; changed under the lock of that.
-    pub(super) place: Atomic<u64>,
+    pub(super) wait_seq: Atomic<u64>,
     state: Atomic<u32>,
     /// The number of the connection while there is one, else 0. Changed under the lock of the link.
     connection: Atomic<u64>,
@@ -155,7 +155,7 @@ pub(crate) struct Qp {
     link: SpinLockIrq<Option<Link>>,
     /// Signalled when something ended while the queue pair is being destroyed.
     #[pin]
-    settled: Event,
+    idle: Event,
 }
 
 impl QueuePair {
@@ -175,7 +175,7 @@ impl QueuePair {
         let qp = Notified::alloc(pin_init!(Qp {
             params,
             caps,
-            place: Atomic::new(NOT_WAITING),
+            wait_seq: Atomic::new(NOT_WAITING),
             state: Atomic::new(State::Reset.number()),
             connection: Atomic::new(0),
             peer_rights: Atomic::new(0),
@@ -185,10 +185,10 @@ impl QueuePair {
             sq <- new_spinlock_irq!(sends),
             rq <- new_spinlock_irq!(receives),
             link <- new_spinlock_irq!(None),
-            settled <- Event::new(),
+            idle <- Event::new(),
         }))?;
         if let Some(shared) = &qp.params.shared {
-            shared.join()?;
+            shared.add_user()?;
         }
         Ok(qp)
     }
@@ -270,7 +270,7 @@ impl QueuePair {
         }
         drop(rq);
         if admission == Admission::Flush {
-            self.settle();
+            self.reap();
         }
         Ok(())
     }
@@ -285,14 +285,14 @@ impl QueuePair {
     /// A completion queue took no entry: the queue pair cannot report any more.
     fn break_down(self: &Arc<Self>) {
         if !self.broken.xchg(true, Relaxed) {
-            self.report("completion queue", Status::Fatal);
+            self.warn_failed("completion queue", Status::Fatal);
             self.raise(BROKEN);
             self.fail();
         }
     }
 
     /// Says in the kernel log what failed, unless it was only cancelled.
-    fn report(&self, what: &str, status: Status) {
+    fn warn_failed(&self, what: &str, status: Status) {
         if !matches!(status, Status::Success | Status::Flushed) {
             self.device()
                 .warn(self.params.number, fmt!("{what}: {}", status.text()));
@@ -308,7 +308,7 @@ impl Notifies for Qp {
     fn call(this: &Arc<QueuePair>, events: u32) {
         if events & RETIRE != 0 {
             this.retire_sends();
-            this.settle();
+            this.reap();
         }
         if events & BROKEN != 0 {
             this.params.events.broken();

@@ -99,7 +99,7 @@ impl<T: Clone + Copy> Ring<T> {
     }
 
     /// Where in an array of one place per slot the entry `seq` has its part.
-    pub(crate) fn place(&self, seq: u32) -> usize {
+    pub(crate) fn index(&self, seq: u32) -> usize {
         // CAST: widening.
         seq as usize & self.slots.len().wrapping_sub(1)
     }
@@ -116,8 +116,8 @@ impl<T: Clone + Copy> Ring<T> {
             return Err(entry);
         }
         let seq = self.tail;
-        let place = self.place(seq);
-        let Some(slot) = self.slots.get_mut(place) else {
+        let index = self.index(seq);
+        let Some(slot) = self.slots.get_mut(index) else {
             return Err(entry);
         };
         *slot = entry;
@@ -129,7 +129,7 @@ impl<T: Clone + Copy> Ring<T> {
     /// Keeps the elements of the entry that is pushed next; returns how many there was room for.
     #[inline]
     pub(super) fn store(&mut self, sges: impl Iterator<Item = Sge>) -> u32 {
-        let from = self.place(self.tail) * self.width;
+        let from = self.index(self.tail) * self.width;
         let slots = self.sges.get_mut(from..from + self.width);
         let mut count = 0;
         for (slot, sge) in slots.unwrap_or_default().iter_mut().zip(sges) {
@@ -142,7 +142,7 @@ impl<T: Clone + Copy> Ring<T> {
     /// The places of the elements of entry `seq`, until another one is stored there.
     #[inline]
     pub(super) fn sges(&self, seq: u32) -> &[Sge] {
-        let from = self.place(seq) * self.width;
+        let from = self.index(seq) * self.width;
         let places = self.sges.get(from..from + self.width);
         places.unwrap_or_default()
     }
@@ -153,8 +153,8 @@ impl<T: Clone + Copy> Ring<T> {
         if seq.wrapping_sub(self.head) >= self.len() {
             return None;
         }
-        let place = self.place(seq);
-        self.slots.get_mut(place)
+        let index = self.index(seq);
+        self.slots.get_mut(index)
     }
 
     /// The oldest entry.

@@ -221,7 +221,7 @@ impl SharedReceive {
     }
 
     /// A queue pair begins to use the queue. May sleep.
-    pub(super) fn join(&self) -> Result {
+    pub(super) fn add_user(&self) -> Result {
         let room = RBTreeNodeReservation::new(GFP_KERNEL)?;
         let mut inner = self.inner.lock();
         // The rooms of those that wait come back.
@@ -246,27 +246,27 @@ impl SharedReceive {
     /// be dropped without a lock.
     pub(super) fn give_up(&self, qp: &QueuePair) -> Option<Arc<QueuePair>> {
         let mut inner = self.inner.lock();
-        match qp.place.xchg(NOT_WAITING, Relaxed) {
+        match qp.wait_seq.xchg(NOT_WAITING, Relaxed) {
             NOT_WAITING => None,
             CALLED => {
                 inner.called -= 1;
                 inner.call_next()
             }
-            place => inner.take_out(place),
+            wait_seq => inner.take_out(wait_seq),
         }
     }
 
     /// Takes a receive for a message, or notes that one of `qp` waits.
     pub(super) fn take(self: &Arc<Self>, qp: &Arc<QueuePair>, receive: &mut RecvWqe) -> bool {
         let mut inner = self.inner.lock();
-        let place = qp.place.load(Relaxed);
-        let may_take = match place {
+        let wait_seq = qp.wait_seq.load(Relaxed);
+        let may_take = match wait_seq {
             NOT_WAITING => inner.called < inner.ring.len(),
-            _ => place == CALLED,
+            _ => wait_seq == CALLED,
         };
         if may_take && !inner.failed && inner.ring.oldest().take(receive) {
-            if place == CALLED {
-                qp.place.store(NOT_WAITING, Relaxed);
+            if wait_seq == CALLED {
+                qp.wait_seq.store(NOT_WAITING, Relaxed);
                 inner.called -= 1;
             }
             let events = inner.take_limit_event();
@@ -274,7 +274,7 @@ impl SharedReceive {
             self.raise(events);
             return true;
         }
-        if place == NOT_WAITING {
+        if wait_seq == NOT_WAITING {
             inner.wait(qp);
         }
         false
@@ -294,22 +294,22 @@ impl SharedReceive {
 impl Inner {
     /// Notes that a queue pair waits.
     fn wait(&mut self, qp: &Arc<QueuePair>) {
-        // `join` made the room.
+        // `add_user` made the room.
         let Some(room) = self.rooms.pop() else {
             return;
         };
-        let place = self.next;
+        let wait_seq = self.next;
         // OVERFLOW: 2^64 waits.
-        self.next = place.wrapping_add(1);
-        qp.place.store(place, Relaxed);
-        self.waiting.insert(room.into_node(place, qp.clone()));
+        self.next = wait_seq.wrapping_add(1);
+        qp.wait_seq.store(wait_seq, Relaxed);
+        self.waiting.insert(room.into_node(wait_seq, qp.clone()));
     }
 
     /// The one who waits at that place does not any more; to be dropped without the lock.
-    fn take_out(&mut self, place: u64) -> Option<Arc<QueuePair>> {
-        let qp = self.waiting.get(&place)?.clone();
-        let room = self.waiting.remove_node(&place)?.into_reservation();
-        // `join` made room for all.
+    fn take_out(&mut self, wait_seq: u64) -> Option<Arc<QueuePair>> {
+        let qp = self.waiting.get(&wait_seq)?.clone();
+        let room = self.waiting.remove_node(&wait_seq)?.into_reservation();
+        // `add_user` made room for all.
         let _ = self.rooms.push_within_capacity(room);
         Some(qp)
     }
@@ -319,9 +319,9 @@ impl Inner {
         if self.failed || self.called >= self.ring.len() {
             return None;
         }
-        let place = *self.waiting.cursor_front()?.current().0;
-        let qp = self.take_out(place)?;
-        qp.place.store(CALLED, Relaxed);
+        let wait_seq = *self.waiting.cursor_front()?.current().0;
+        let qp = self.take_out(wait_seq)?;
+        qp.wait_seq.store(CALLED, Relaxed);
         self.called += 1;
         qp.receive_arrived();
         Some(qp)

@@ -91,7 +91,7 @@ impl Buffer {
     /// `len` blank bytes, registered as long as they exist. May sleep.
     pub(crate) fn fixed(domain: &Arc<Domain>, len: usize, rights: Rights) -> Result<Arc<Self>> {
         Self::new(domain, len, |span| {
-            let terms = RegAttr {
+            let attr = RegAttr {
                 domain: domain.id(),
                 rights,
                 base: BASE,
@@ -99,10 +99,7 @@ impl Buffer {
                 len: len as u64,
                 binding: None,
             };
-            domain
-                .device()
-                .regions
-                .add_fixed(SpanList::of(span)?, terms)
+            domain.device().regions.add_fixed(SpanList::of(span)?, attr)
         })
     }
 

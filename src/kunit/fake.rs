@@ -96,7 +96,7 @@ pub(crate) const MESSAGE: Completion = Completion {
 /// An end whose transport is the test itself.
 pub(crate) struct Hand {
     pub(crate) fake: Arc<Fake>,
-    pub(crate) job: SendWqe,
+    pub(crate) wqe: SendWqe,
     receive: RecvWqe,
     /// Requests that began and did not end, for the case that the test ends early.
     begun: KVec<u32>,
@@ -121,7 +121,7 @@ impl Hand {
         let end = lab.end(plan)?;
         Ok(Self {
             fake: Fake::new()?,
-            job: SendWqe::new(&end.qp.caps)?,
+            wqe: SendWqe::new(&end.qp.caps)?,
             receive: RecvWqe::new(end.qp.caps.receive_sges)?,
             begun: KVec::new(),
             taken: false,
@@ -137,12 +137,12 @@ impl Hand {
 
     /// Starts the next request that may begin; its number, or `None`.
     pub(crate) fn start(&mut self) -> Option<u32> {
-        if self.end.qp.start(self.fake.id, &mut self.job) == Next::Nothing {
+        if self.end.qp.start(self.fake.id, &mut self.wqe) == Next::Nothing {
             return None;
         }
         // A number that is not kept only makes the clean-up of a failed test hang.
-        let _ = self.begun.push(self.job.seq, GFP_KERNEL);
-        Some(self.job.seq)
+        let _ = self.begun.push(self.wqe.seq, GFP_KERNEL);
+        Some(self.wqe.seq)
     }
 
     /// Starts all that may begin; how many they were.
@@ -163,14 +163,14 @@ impl Hand {
     /// Ends the request that was started last as a success, and starts the next that may begin; its
     /// number, or `None`.
     pub(crate) fn go_on(&mut self) -> Option<u32> {
-        let seq = self.job.seq;
+        let seq = self.wqe.seq;
         self.begun.retain(|s| *s != seq);
-        let next = (self.end.qp).complete_and_start(self.fake.id, &mut self.job);
+        let next = (self.end.qp).complete_and_start(self.fake.id, &mut self.wqe);
         if next == Next::Nothing {
             return None;
         }
-        let _ = self.begun.push(self.job.seq, GFP_KERNEL);
-        Some(self.job.seq)
+        let _ = self.begun.push(self.wqe.seq, GFP_KERNEL);
+        Some(self.wqe.seq)
     }
 
     /// Takes a receive for a message.
@@ -181,9 +181,9 @@ impl Hand {
     }
 
     /// Finishes the receive that was taken.
-    pub(crate) fn arrive(&mut self, arrival: Completion) {
+    pub(crate) fn arrive(&mut self, completion: Completion) {
         self.taken = false;
-        self.end.qp.finish_receive(&self.receive, arrival);
+        self.end.qp.finish_receive(&self.receive, completion);
     }
 }
 

@@ -226,7 +226,7 @@ impl Lab {
     ) -> Result<End> {
         let number = self.last_number.fetch_add(1, Relaxed) + 1;
         let events = QpLog::new()?;
-        let parts = QpParams {
+        let params = QpParams {
             domain: domain.clone(),
             send_cq: sends.cq.clone(),
             receive_cq: receives.cq.clone(),
@@ -236,7 +236,7 @@ impl Lab {
             flush_on_disconnect: plan.flush_on_disconnect,
             number,
         };
-        let qp = QueuePair::new(parts, plan.caps)?;
+        let qp = QueuePair::new(params, plan.caps)?;
         qp.set_peer_rights(plan.peer_rights);
         Ok(End {
             qp,
@@ -410,20 +410,25 @@ impl Bench {
     }
 
     /// Two ends over a transport.
-    pub(crate) fn over(join: ConnectFn, rnr_timeout_ms: u32, a: &Plan, b: &Plan) -> Result<Self> {
+    pub(crate) fn over(
+        connect_fn: ConnectFn,
+        rnr_timeout_ms: u32,
+        a: &Plan,
+        b: &Plan,
+    ) -> Result<Self> {
         let lab = Lab::new(rnr_timeout_ms)?;
         let bench = Self {
             a: lab.end(a)?,
             b: lab.end(b)?,
             lab,
         };
-        bench.connect(join)?;
+        bench.connect(connect_fn)?;
         Ok(bench)
     }
 
     /// Connects the two ends, which are not.
-    pub(crate) fn connect(&self, join: ConnectFn) -> Result {
-        connect(join, &self.a, &self.b)
+    pub(crate) fn connect(&self, connect_fn: ConnectFn) -> Result {
+        connect(connect_fn, &self.a, &self.b)
     }
 
     /// Returns true if both ends are in error, and each owner was notified once; waits for it.
@@ -433,8 +438,8 @@ impl Bench {
 }
 
 /// Connects two ends.
-pub(crate) fn connect(join: ConnectFn, a: &End, b: &End) -> Result {
-    let transport = join(&a.qp, &b.qp)?;
+pub(crate) fn connect(connect_fn: ConnectFn, a: &End, b: &End) -> Result {
+    let transport = connect_fn(&a.qp, &b.qp)?;
     for (end, number) in [(b, 1), (a, 0)] {
         end.qp.modify(State::Init)?;
         end.attach(transport.clone(), number)?;

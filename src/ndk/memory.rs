@@ -228,14 +228,14 @@ impl Object<Mr> {
     fn add(&self, chain: &Chain, len: u64, rights: Rights) -> Result<Token> {
         let mut spans = SpanList::with_capacity(chain.pieces())?;
         chain.each_span(len, |span| spans.push(span).map_err(|_| ENOMEM))?;
-        let terms = RegAttr {
+        let attr = RegAttr {
             domain: self.domain.id(),
             rights,
             base: chain.base(),
             len,
             binding: None,
         };
-        self.domain.device().regions.add_fixed(spans, terms)
+        self.domain.device().regions.add_fixed(spans, attr)
     }
 
     fn begin(&self, fast: bool) -> Result<(), NtStatus> {

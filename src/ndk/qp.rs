@@ -219,7 +219,7 @@ impl Qp {
         sizes: Sizes,
     ) -> Created<Self> {
         let [receive, initiator] = &cqs;
-        let parts = QpParams {
+        let params = QpParams {
             domain: pd.domain.clone(),
             send_cq: initiator.engine().clone(),
             receive_cq: receive.engine().clone(),
@@ -239,7 +239,7 @@ impl Qp {
         };
         let qp = Self {
             pd: pd.clone(),
-            engine: QueuePair::new(parts, caps).map_err(no_memory)?,
+            engine: QueuePair::new(params, caps).map_err(no_memory)?,
             users: [
                 Some(receive.users.clone()),
                 Some(initiator.users.clone()),

@@ -48,7 +48,7 @@ impl MrOperations<Verbs> for Region {
     /// A region of all memory (`IB_PD_UNSAFE_GLOBAL_RKEY`); it grants what `access` says, no more.
     fn get_dma(pd: &Pd<Verbs>, access: Access, memory: AllMemory) -> Result<(Self, u32)> {
         let spans = SpanList::all(memory);
-        let terms = RegAttr {
+        let attr = RegAttr {
             domain: pd.id(),
             // The core asks for remote rights alone (its local key needs no region), and grants no
             // local use by them.
@@ -57,7 +57,7 @@ impl MrOperations<Verbs> for Region {
             len: spans.len(),
             binding: None,
         };
-        let token = pd.device().regions.add_fixed(spans, terms)?;
+        let token = pd.device().regions.add_fixed(spans, attr)?;
         Ok(Self::new(pd, token))
     }
 

@@ -152,7 +152,7 @@ impl QpOperations<Verbs> for Qp {
     /// Makes a queue pair; sizes above the device's limits are `EINVAL`.
     fn create(_device: &Device<Verbs>, init: &QpInit<'_, Verbs>) -> Result<(Self, QpCaps)> {
         let caps = check_caps(&init.caps)?;
-        let parts = QpParams {
+        let params = QpParams {
             number: init.qpn,
             domain: (**init.pd).clone(),
             send_cq: (**init.send_cq).clone(),
@@ -164,7 +164,7 @@ impl QpOperations<Verbs> for Qp {
         };
         let control = KBox::pin_init(new_spinlock_irq!(Control::default()), GFP_KERNEL)?;
         // Last: what it joins it leaves only when it is destroyed.
-        let engine = QueuePair::new(parts, caps)?;
+        let engine = QueuePair::new(params, caps)?;
         let caps = granted(&engine.caps);
         let qp = Self {
             engine,

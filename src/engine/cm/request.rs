@@ -317,7 +317,7 @@ impl ConnectRequest {
     /// notified as if the active side had given up, and the active side learns it when it confirms.
     /// Not before the accept has returned.
     pub(crate) fn withdraw(&self) -> bool {
-        self.end_wait(ConnectError::Gone, Status::Aborted)
+        self.fail_pending(ConnectError::Gone, Status::Aborted)
     }
 
     /// Tells the active side, whose confirmation is waited for.
@@ -397,7 +397,7 @@ impl ConnectRequest {
 
     /// Ends the wait for the active side and notifies the passive one; whoever comes second ends
     /// nothing.
-    fn end_wait(&self, why: ConnectError, status: Status) -> bool {
+    fn fail_pending(&self, why: ConnectError, status: Status) -> bool {
         let Some(acceptance) = self.take_acceptance(Stage::Over(why)) else {
             return false;
         };
@@ -421,7 +421,8 @@ impl ConnectRequest {
     ) -> Result<(), ConnectError> {
         let (active, side) = (&self.params.qp, &acceptance.side);
         let passive = &side.qp;
-        let transport = (self.cm.join)(active, passive).map_err(|_| ConnectError::NoMemory)?;
+        let transport =
+            (self.cm.connect_fn)(active, passive).map_err(|_| ConnectError::NoMemory)?;
         let link = |end, owner| Link {
             transport: transport.clone(),
             end,
@@ -465,7 +466,7 @@ impl Expires for ConnectRequest {
         drop(state);
         if !is_open {
             if left == 0 {
-                this.end_wait(ConnectError::TimedOut, Status::Timeout);
+                this.fail_pending(ConnectError::TimedOut, Status::Timeout);
             }
         } else if left == 0 && this.orphaned().is_none() {
             this.decide(Status::Timeout, &[]);

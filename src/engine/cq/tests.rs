@@ -142,10 +142,10 @@ mod tests {
         ];
         for (outstanding, row) in ARMS.into_iter().zip(matrix) {
             for (new, result) in ARMS.into_iter().zip(row) {
-                for if_present in [MissedEvents::Ignore, MissedEvents::Report] {
+                for missed in [MissedEvents::Ignore, MissedEvents::Report] {
                     let (queue, _lab) = alone(2)?;
-                    queue.cq.arm(outstanding, if_present);
-                    queue.cq.arm(new, if_present);
+                    queue.cq.arm(outstanding, missed);
+                    queue.cq.arm(new, missed);
                     assert!(queue.cq.push(RECEIVE).is_ok());
                     assert!(queue.has_called(u32::from(result == Any)));
                     assert!(queue.cq.push(SOLICITED).is_ok());

@@ -58,7 +58,7 @@ impl MemoryTable {
         let slot = self.slot(token.index()).ok_or(RevokeError::NotAllowed)?;
         let allowed = if slot.is(user.domain, Kind::Window) {
             let entry = slot.gate.enter(token.key());
-            entry.is_ok_and(|e| e.terms.binding.map(|b| b.qp) == user.qp)
+            entry.is_ok_and(|e| e.attr.binding.map(|b| b.qp) == user.qp)
         } else {
             slot.is(user.domain, Kind::Fast)
         };

@@ -87,14 +87,14 @@ pub(crate) struct RegAttr {
 pub(crate) struct Registration {
     /// Counts the registrations of the slot, whoever owns it.
     pub(crate) serial: u64,
-    pub(crate) terms: RegAttr,
+    pub(crate) attr: RegAttr,
     pub(crate) spans: SpanList,
 }
 
 impl Registration {
     const NOTHING: Self = Self {
         serial: 0,
-        terms: RegAttr {
+        attr: RegAttr {
             domain: 0,
             rights: Rights::NONE,
             base: 0,
@@ -259,7 +259,7 @@ impl Slot {
         &self,
         kind: Kind,
         key: u8,
-        terms: RegAttr,
+        attr: RegAttr,
         number: Option<u32>,
     ) -> Result<(), RegisterError> {
         if self.gate.is_open() {
@@ -267,7 +267,7 @@ impl Slot {
         }
         let mut opening = self.gate.begin().ok_or(RegisterError::Busy)?;
         // Looked at while the slot cannot change hands: the owner is removed under an opening.
-        if !self.is(terms.domain, kind) {
+        if !self.is(attr.domain, kind) {
             return Err(RegisterError::NotAllowed);
         }
         let mut staging = self.staging.lock();
@@ -279,7 +279,7 @@ impl Slot {
             None => staging.mapped.take(),
         };
         let room = list.as_ref().unwrap_or(&opening.spans).len();
-        if terms.binding.is_none() && terms.len > room {
+        if attr.binding.is_none() && attr.len > room {
             match (list, number) {
                 (Some(list), Some(_)) => staging.keep(list),
                 (list, _) => staging.mapped = list,
@@ -292,16 +292,16 @@ impl Slot {
         }
         drop(staging);
         opening.serial = opening.serial.wrapping_add(1);
-        opening.terms = terms;
+        opening.attr = attr;
         opening.open(key);
         Ok(())
     }
 
     /// Makes a region that is valid from now on, until [`Slot::release`]. May sleep.
-    pub(super) fn register_fixed(&self, key: u8, spans: SpanList, terms: RegAttr) -> Result {
+    pub(super) fn register_fixed(&self, key: u8, spans: SpanList, attr: RegAttr) -> Result {
         self.claim().spans = spans;
         loop {
-            match self.register(Kind::Fixed, key, terms, None) {
+            match self.register(Kind::Fixed, key, attr, None) {
                 Err(RegisterError::Busy) => fsleep(Delta::from_micros(20)),
                 registered => return registered.map_err(|_| EINVAL),
             }

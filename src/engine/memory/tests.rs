@@ -45,8 +45,8 @@ use crate::{
 
 impl MemoryTable {
     /// Makes what was staged last valid under the whole of `token`, as the verbs face does it.
-    pub(crate) fn register(&self, token: Token, terms: RegAttr) -> Result<(), RegisterError> {
-        self.register_staged(token, terms, None)
+    pub(crate) fn register(&self, token: Token, attr: RegAttr) -> Result<(), RegisterError> {
+        self.register_staged(token, attr, None)
     }
 }
 
@@ -199,7 +199,7 @@ const OWNER: User = User {
 /// The address under which a peer knows the first byte of what the tests register.
 const BASE: u64 = 0x7000_0000_1003;
 
-fn terms(rights: Rights, base: u64, len: u64) -> RegAttr {
+fn attr(rights: Rights, base: u64, len: u64) -> RegAttr {
     RegAttr {
         domain: OWN,
         rights,
@@ -241,7 +241,7 @@ impl Store {
     fn fixed(&self, len: usize, rights: Rights) -> Result<Token> {
         let spans = SpanList::of(self.buffer.part(0, len)?)?;
         // CAST: widening.
-        self.table.add_fixed(spans, terms(rights, BASE, len as u64))
+        self.table.add_fixed(spans, attr(rights, BASE, len as u64))
     }
 
     /// A fast-register region of up to `pieces` pieces, nothing staged.
@@ -256,7 +256,7 @@ impl Store {
 
     /// Registers what is staged at [`BASE`]; whether that was done.
     fn register(&self, token: Token, rights: Rights, len: u64) -> bool {
-        self.table.register(token, terms(rights, BASE, len)).is_ok()
+        self.table.register(token, attr(rights, BASE, len)).is_ok()
     }
 
     /// A fast-register region of the first `len` bytes, valid at [`BASE`].

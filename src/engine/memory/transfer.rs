@@ -53,7 +53,7 @@ pub(crate) enum Memory<'a> {
     Bytes(&'a [u8]),
 }
 
-/// A part of a place that may be touched now; it covers the message from `begin` to `end`.
+/// A part of a payload that may be touched now; it covers the message from `begin` to `end`.
 pub(crate) struct Segment<'a> {
     memory: Memory<'a>,
     begin: u64,
@@ -157,7 +157,7 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// The number of bytes that the place has room for.
+    /// The number of bytes that the payload has room for.
     pub(crate) fn len(&self) -> u64 {
         match *self {
             // OVERFLOW: a list has far fewer than 2^32 elements.
@@ -193,7 +193,7 @@ fn open_element<'a>(
 }
 
 impl Segment<'_> {
-    /// Before the first part of a place.
+    /// Before the first part of a payload.
     const NOTHING: Self = Self {
         memory: Memory::Bytes(&[]),
         begin: 0,
@@ -279,12 +279,12 @@ pub(crate) fn copy_whole(from: &Memory<'_>, to: &Memory<'_>, len: u64) -> Result
     Ok(())
 }
 
-/// Executes an RDMA atomic on the eight bytes of `place`, and returns the old value.
+/// Executes an RDMA atomic on the eight bytes of `payload`, and returns the old value.
 ///
 /// `Ok(None)` when they are not eight aligned bytes.
 pub(crate) fn atomic(
-    place: &Payload<'_>,
+    payload: &Payload<'_>,
     operate: impl FnOnce(Run<'_>) -> Option<u64>,
 ) -> Result<Option<u64>, Denied> {
-    Ok(operate(place.open(0)?.run(0)))
+    Ok(operate(payload.open(0)?.run(0)))
 }

@@ -117,10 +117,10 @@ impl MemoryTable {
             return Err(RegisterError::NotAllowed);
         }
         // The local write that remote writes need is the region's, not one the caller names.
-        if !rights.is_remote() || !rights.remote().with(entry.terms.rights).is_consistent() {
+        if !rights.is_remote() || !rights.remote().with(entry.attr.rights).is_consistent() {
             return Err(RegisterError::NotAllowed);
         }
-        let offset = offset_in(entry.terms.base, entry.terms.len, addr, len);
+        let offset = offset_in(entry.attr.base, entry.attr.len, addr, len);
         let binding = Binding {
             region,
             serial: entry.serial,

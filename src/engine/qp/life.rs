@@ -45,7 +45,7 @@ impl QueuePair {
 
     /// For a transport: lets the peer touch memory that it names, as long as the result exists.
     ///
-    /// `None` unless that connection is there. Whoever asked calls [`QueuePair::settle`] after it
+    /// `None` unless that connection is there. Whoever asked calls [`QueuePair::reap`] after it
     /// has left, or got `None`: nothing is cancelled while somebody is inside, so that a consumer
     /// may have its memory back when its queues are drained.
     #[inline]
@@ -64,9 +64,9 @@ impl QueuePair {
             return Err(EINVAL);
         }
         self.sq.lock().read_limit = limits.outbound;
-        let mut place = self.link.lock();
+        let mut link_slot = self.link.lock();
         let now = self.state();
-        if place.is_some() || !matches!(now, State::Init | State::Ready) {
+        if link_slot.is_some() || !matches!(now, State::Init | State::Ready) {
             return Err(EINVAL);
         }
         // Open before it is connected: a peer that finds it connected finds it open.
@@ -79,7 +79,7 @@ impl QueuePair {
         // Last, and under the lock of the link: who takes the link away takes this away.
         self.connection.store(link.transport.id().number(), Release);
         let doorbell = Some((link.transport.clone(), link.end));
-        *place = Some(link);
+        *link_slot = Some(link);
         // Under the lock of the link: who takes that away takes this away after it.
         self.sq.lock().connect(doorbell);
         Ok(())
@@ -98,17 +98,17 @@ impl QueuePair {
         if matches!(next, State::Connected | State::Lost) || !now.may_become(next) {
             return Err(EINVAL);
         }
-        if next == State::Reset && now == State::Error && !self.is_settled() {
+        if next == State::Reset && now == State::Error && !self.is_idle() {
             return Err(EBUSY);
         }
-        let place = self.link.lock();
+        let link_slot = self.link.lock();
         let changed = self.state.cmpxchg(now.number(), next.number(), Full);
         if changed.is_err() {
             return Err(EINVAL);
         }
         if next == State::Reset {
             self.resets.add(1, Relaxed);
-            drop(place);
+            drop(link_slot);
             self.reset();
         }
         Ok(())
@@ -180,8 +180,8 @@ impl QueuePair {
 
     /// The connection is gone, and what was posted stays until it is cancelled from this side.
     fn peer_disconnected(self: &Arc<Self>, connection: ConnectionId) {
-        let mut place = self.link.lock();
-        let Some(link) = place.take_if(|l| l.is(connection)) else {
+        let mut link_slot = self.link.lock();
+        let Some(link) = link_slot.take_if(|l| l.is(connection)) else {
             return;
         };
         self.connection.store(0, Release);
@@ -189,7 +189,7 @@ impl QueuePair {
         self.state.xchg(State::Lost.number(), Full);
         let _ = self.inbound.close(None);
         let doorbell = self.sq.lock().connect(None);
-        drop((place, doorbell));
+        drop((link_slot, doorbell));
         self.end_receives();
         self.unlink(link, true);
     }
@@ -224,13 +224,13 @@ impl QueuePair {
     }
 
     fn fail_if(self: &Arc<Self>, by_peer: bool, condition: impl FnOnce(Option<&Link>) -> bool) {
-        let mut place = self.link.lock();
-        if !condition(place.as_ref()) {
+        let mut link_slot = self.link.lock();
+        if !condition(link_slot.as_ref()) {
             return;
         }
         self.connection.store(0, Release);
         self.state.xchg(State::Error.number(), Full);
-        let link = place.take();
+        let link = link_slot.take();
         let _ = self.inbound.close(None);
         let mut sq = self.sq.lock();
         let doorbell = sq.connect(None);
@@ -239,9 +239,9 @@ impl QueuePair {
             sq.flush();
         }
         drop(sq);
-        drop((place, doorbell));
+        drop((link_slot, doorbell));
         self.end_receives();
-        self.go_on_settling();
+        self.reap_error();
         if let Some(link) = link {
             self.unlink(link, by_peer);
         }
@@ -271,11 +271,11 @@ impl QueuePair {
     /// will come. May sleep.
     pub(crate) fn destroy(self: &Arc<Self>) {
         self.fail();
-        while !self.is_settled() {
+        while !self.is_idle() {
             // Whoever ends something of a queue pair in error signals, a poster too.
-            self.settled.wait();
+            self.idle.wait();
             // What is signalled from here on is looked at by the next turn.
-            self.settled.reset();
+            self.idle.reset();
         }
         if let Some(shared) = &self.params.shared {
             shared.leave(self);
@@ -288,7 +288,7 @@ impl QueuePair {
     }
 
     /// Returns true if nothing that was accepted is left.
-    fn is_settled(&self) -> bool {
+    fn is_idle(&self) -> bool {
         let sends = self.sq.lock().is_empty();
         let rq = self.rq.lock();
         sends
@@ -300,16 +300,16 @@ impl QueuePair {
 
     /// For a transport: something of this queue pair that was in use is not any more.
     #[inline]
-    pub(crate) fn settle(self: &Arc<Self>) {
+    pub(crate) fn reap(self: &Arc<Self>) {
         if self.state() == State::Error {
-            self.go_on_settling();
+            self.reap_error();
         }
     }
 
     #[cold]
-    fn go_on_settling(self: &Arc<Self>) {
+    fn reap_error(self: &Arc<Self>) {
         self.retire_sends();
         self.flush_receives();
-        self.settled.signal();
+        self.idle.signal();
     }
 }

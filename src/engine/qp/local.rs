@@ -42,7 +42,7 @@ pub(crate) fn execute(qp: &QueuePair, work: &Work) -> Local {
             rights,
             staged,
         } => {
-            let terms = RegAttr {
+            let attr = RegAttr {
                 domain: user.domain,
                 rights,
                 base,
@@ -50,7 +50,7 @@ pub(crate) fn execute(qp: &QueuePair, work: &Work) -> Local {
                 binding: None,
             };
             let regions = &qp.device().regions;
-            let made = regions.register_staged(token, terms, staged);
+            let made = regions.register_staged(token, attr, staged);
             if made.is_ok() {
                 qp.device().count(Counter::Registrations, 1);
             }

@@ -108,7 +108,7 @@ impl Posting<'_> {
         if now {
             let notified = (context, work.operation(), flags);
             let params = &self.qp.params;
-            self.lost |= self.sq.report(notified, params.cookie, &params.send_cq);
+            self.lost |= self.sq.push_cqe(notified, params.cookie, &params.send_cq);
         }
         now
     }
@@ -143,7 +143,7 @@ impl Posting<'_> {
             qp.break_down();
         }
         if admission == Admission::Flush {
-            qp.settle();
+            qp.reap();
         }
         softirqs_off
     }

@@ -142,7 +142,7 @@ impl ReceiveQueue {
     }
 
     /// Reports the end of a receive, unless nothing is reported any more.
-    pub(super) fn report(
+    pub(super) fn push_cqe(
         &self,
         cq: &Arc<CompletionQueue>,
         entry: Completion,

@@ -127,7 +127,7 @@ impl SendWqe {
 /// Whether there is something to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// The job holds the next request, which now counts as started.
+    /// The WQE holds the next request, which now counts as started.
     Ready,
     /// Nothing may be started: the queue is empty, flushing, or waits for reads to be done.
     Nothing,
@@ -224,7 +224,7 @@ impl SendQueue {
     /// Takes the bytes up to the first element that cannot be read, and returns their number. A
     /// request that lacks bytes fails in its turn.
     fn store_inline(&mut self, sges: impl ExactSizeIterator<Item = Sge>) -> u32 {
-        let from = self.ring.place(self.ring.tail()) * self.max_inline;
+        let from = self.ring.index(self.ring.tail()) * self.max_inline;
         let slots = self.inline.get_mut(from..from + self.max_inline);
         let slots = slots.unwrap_or_default();
         let mut at = 0;
@@ -253,7 +253,7 @@ impl SendQueue {
 
     /// Reports a request that succeeded without a place in the queue; returns true if the
     /// completion queue did not take it.
-    pub(super) fn report(
+    pub(super) fn push_cqe(
         &self,
         (context, operation, flags): (u64, Operation, Flags),
         qp: usize,
@@ -290,7 +290,7 @@ impl SendQueue {
     }
 
     /// Takes the next request that may begin.
-    pub(super) fn start(&mut self, job: &mut SendWqe) -> Next {
+    pub(super) fn start(&mut self, wqe: &mut SendWqe) -> Next {
         let (next, reads, limit) = (self.next, self.reads, self.read_limit);
         let held = next == self.ready || !self.may_start(next);
         let Some(entry) = self.ring.get_mut(next) else {
@@ -302,24 +302,24 @@ impl SendQueue {
             return Next::Nothing;
         }
         entry.stage = Stage::Started;
-        job.seq = next;
-        job.work = entry.work;
-        job.flags = entry.flags;
-        job.length = entry.length;
-        job.forbidden = is_read && limit == 0;
+        wqe.seq = next;
+        wqe.work = entry.work;
+        wqe.flags = entry.flags;
+        wqe.length = entry.length;
+        wqe.forbidden = is_read && limit == 0;
         // CAST: widening.
         let (inline, count) = (entry.flags.has(Flags::INLINE), entry.count as usize);
         self.reads += u32::from(is_read);
         self.next = next.wrapping_add(1);
         match inline {
             true => {
-                let from = self.ring.place(next) * self.max_inline;
+                let from = self.ring.index(next) * self.max_inline;
                 let bytes = self.inline.get(from..from + count);
-                job.load(&[], bytes.unwrap_or_default());
+                wqe.load(&[], bytes.unwrap_or_default());
             }
             false => {
                 let sges = self.ring.sges(next).get(..count);
-                job.load(sges.unwrap_or_default(), &[]);
+                wqe.load(sges.unwrap_or_default(), &[]);
             }
         }
         Next::Ready

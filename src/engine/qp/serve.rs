@@ -33,15 +33,15 @@ use crate::engine::{
 
 impl QueuePair {
     /// For a transport: takes the next request that may begin on that connection.
-    pub(crate) fn start(&self, connection: ConnectionId, job: &mut SendWqe) -> Next {
-        self.start_next(connection, &mut self.sq.lock(), job)
+    pub(crate) fn start(&self, connection: ConnectionId, wqe: &mut SendWqe) -> Next {
+        self.start_next(connection, &mut self.sq.lock(), wqe)
     }
 
     #[inline]
-    fn start_next(&self, connection: ConnectionId, sq: &mut SendQueue, job: &mut SendWqe) -> Next {
+    fn start_next(&self, connection: ConnectionId, sq: &mut SendQueue, wqe: &mut SendWqe) -> Next {
         // Under the lock: what is posted after a reset is another connection's.
         match self.is_connected_by(connection) {
-            true => sq.start(job),
+            true => sq.start(wqe),
             false => Next::Nothing,
         }
     }
@@ -53,15 +53,15 @@ impl QueuePair {
         self.complete_and(seq, status, length, |_| ());
     }
 
-    /// For a transport: ends the started request of `job` as a success, and takes the next that may
+    /// For a transport: ends the started request of `wqe` as a success, and takes the next that may
     /// begin on that connection, all under one hold of the lock.
     pub(crate) fn complete_and_start(
         self: &Arc<Self>,
         connection: ConnectionId,
-        job: &mut SendWqe,
+        wqe: &mut SendWqe,
     ) -> Next {
-        let (seq, length) = (job.seq, job.length);
-        let start = |sq: &mut SendQueue| self.start_next(connection, sq, job);
+        let (seq, length) = (wqe.seq, wqe.length);
+        let start = |sq: &mut SendQueue| self.start_next(connection, sq, wqe);
         self.complete_and(seq, Status::Success, length, start)
     }
 
@@ -82,11 +82,11 @@ impl QueuePair {
         drop(sq);
         let spared = status == Status::Flushed && !self.params.flush_on_disconnect;
         if !status.is_success() && !spared {
-            self.report("request", status);
+            self.warn_failed("request", status);
             self.fail_before_reset(resets);
         }
         self.after(retired);
-        self.settle();
+        self.reap();
         result
     }
 
@@ -143,39 +143,39 @@ impl QueuePair {
 
     /// For a transport: finishes the receive that was taken. A failure breaks the queue pair.
     ///
-    /// `arrival` says what the message did to it; whose receive it was stands in `receive`.
-    pub(crate) fn finish_receive(self: &Arc<Self>, receive: &RecvWqe, arrival: Completion) {
+    /// `completion` says what the message did to it; whose receive it was stands in `receive`.
+    pub(crate) fn finish_receive(self: &Arc<Self>, receive: &RecvWqe, completion: Completion) {
         // As long as the receive is taken nobody resets it.
         let resets = self.resets();
         let mut rq = self.rq.lock();
         rq.taken = false;
-        if arrival.status == Status::Flushed {
+        if completion.status == Status::Flushed {
             // The message ended in the middle: its receive is cancelled with the others.
             rq.aborted = Some(receive.context);
             drop(rq);
             if self.params.flush_on_disconnect {
                 self.fail_before_reset(resets);
             }
-            return self.settle();
+            return self.reap();
         }
         let entry = Completion {
             context: receive.context,
             qp: self.params.cookie,
-            ..arrival
+            ..completion
         };
-        let pushed = rq.report(&self.params.receive_cq, entry);
+        let pushed = rq.push_cqe(&self.params.receive_cq, entry);
         let flush = rq.flushing;
         drop(rq);
         if pushed.is_err() {
             self.break_down();
         }
-        if !arrival.status.is_success() {
-            self.report("receive", arrival.status);
+        if !completion.status.is_success() {
+            self.warn_failed("receive", completion.status);
             self.fail_before_reset(resets);
         } else if flush {
             self.flush_receives();
         }
-        self.settle();
+        self.reap();
     }
 
     /// Cancels every receive that no message has taken, once the peer touches nothing any more.
@@ -203,7 +203,7 @@ impl QueuePair {
                 ..Completion::BLANK
             };
             // A broken queue takes no entry; the receive is gone all the same.
-            let _ = rq.report(&self.params.receive_cq, entry);
+            let _ = rq.push_cqe(&self.params.receive_cq, entry);
             self.device().count(Counter::Flushes, 1);
         }
         self.raise(events);

@@ -172,7 +172,7 @@ mod tests {
             assert!(same(hand.end.try_post(1, SEND, Flags::NONE, &list), want));
         }
         assert!(hand.start_all() == 1);
-        assert!(same(u64::from(hand.job.length), MAX_MESSAGE));
+        assert!(same(u64::from(hand.wqe.length), MAX_MESSAGE));
         Ok(())
     }
 
@@ -210,17 +210,17 @@ mod tests {
             .post(1, SEND, &[memory.sge(0, 3), memory.sge(5, 7)])?;
         hand.end.post_with(2, SEND, INLINE, &[memory.plain(2, 4)])?;
         hand.end.post(3, write(memory.remote(2)), &[])?;
-        assert!(hand.start().is_some() && same(hand.job.length, 10));
-        let list = hand.job.sges.iter().map(|s| (s.addr(), s.len()));
+        assert!(hand.start().is_some() && same(hand.wqe.length, 10));
+        let list = hand.wqe.sges.iter().map(|s| (s.addr(), s.len()));
         let want = [memory.sge(0, 3), memory.sge(5, 7)];
         assert!(list.eq(want.iter().map(|s| (s.addr(), s.len()))));
-        assert!(hand.job.inline.is_empty());
-        assert!(hand.start().is_some() && same(hand.job.length, 4));
-        let bytes = hand.job.inline.iter().copied();
+        assert!(hand.wqe.inline.is_empty());
+        assert!(hand.start().is_some() && same(hand.wqe.length, 4));
+        let bytes = hand.wqe.inline.iter().copied();
         assert!(bytes.eq((2..6).map(|at| crate::kunit::buffer::pattern(61, at))));
-        assert!(hand.job.sges.is_empty());
-        assert!(hand.start().is_some() && same(hand.job.length, 0));
-        assert!(hand.job.inline.is_empty() && hand.job.sges.is_empty());
+        assert!(hand.wqe.sges.is_empty());
+        assert!(hand.start().is_some() && same(hand.wqe.length, 0));
+        assert!(hand.wqe.inline.is_empty() && hand.wqe.sges.is_empty());
         Ok(())
     }
 }

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn an_elastic_ring_keeps_order_while_entries_come_and_go_between_the_steps() -> Result {
+    fn a_resizable_ring_keeps_order_while_entries_come_and_go_between_the_steps() -> Result {
         let old = 3 * MOVED_AT_ONCE;
         for new in [old + 1, 10 * MOVED_AT_ONCE] {
             let mut ring = ResizableRing::new(Ring::new(old, 0u32)?);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn an_elastic_ring_shrinks_to_what_is_inside_and_no_further() -> Result {
+    fn a_resizable_ring_shrinks_to_what_is_inside_and_no_further() -> Result {
         let mut ring = ResizableRing::new(Ring::new(8, 0u32)?);
         assert!(fill(&mut ring, 0) == 8 && leave(&mut ring, 0, 3));
         let refused = ring.begin(Ring::new(4, 0)?).is_err();

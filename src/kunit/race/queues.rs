@@ -328,7 +328,7 @@ fn post_and_fail() -> Result<(u64, u64, u64)> {
 /// Returns how many were made and how many taken.
 fn arm_and_push(
     ahead: u64,
-    if_present: MissedEvents,
+    missed: MissedEvents,
     rounds: u64,
     fidget: Option<fn(&Arc<CompletionQueue>, u64)>,
 ) -> Result<(u64, u64)> {
@@ -343,9 +343,9 @@ fn arm_and_push(
             move |_failed: bool| loop {
                 // CAST: widening.
                 taken.add(cq.poll(64, |_| ()) as u64);
-                let present = cq.arm(Arm::Any, if_present);
+                let present = cq.arm(Arm::Any, missed);
                 // With `Call` the queue calls by itself for what is there.
-                if !present || if_present == MissedEvents::Report {
+                if !present || missed == MissedEvents::Report {
                     break;
                 }
             },
@@ -353,7 +353,7 @@ fn arm_and_push(
         )?
     };
     queue.log.set_hook(Some(hook));
-    queue.cq.arm(Arm::Any, if_present);
+    queue.cq.arm(Arm::Any, missed);
     let made = Arc::new(Tally::new(), GFP_KERNEL)?;
     let mut crew = Threads::new()?;
     {
@@ -572,8 +572,8 @@ mod tests {
 
     #[test]
     fn no_notification_is_lost_while_calls_are_moderated() -> Result {
-        for if_present in [MissedEvents::Ignore, MissedEvents::Report] {
-            let (made, taken) = arm_and_push(16, if_present, 200_000, Some(moderate))?;
+        for missed in [MissedEvents::Ignore, MissedEvents::Report] {
+            let (made, taken) = arm_and_push(16, missed, 200_000, Some(moderate))?;
             assert!(made > 0 && made == taken);
         }
         Ok(())
@@ -581,8 +581,8 @@ mod tests {
 
     #[test]
     fn no_notification_is_lost_while_the_queue_is_resized() -> Result {
-        for if_present in [MissedEvents::Ignore, MissedEvents::Report] {
-            let (made, taken) = arm_and_push(16, if_present, 200_000, Some(remake))?;
+        for missed in [MissedEvents::Ignore, MissedEvents::Report] {
+            let (made, taken) = arm_and_push(16, missed, 200_000, Some(remake))?;
             assert!(made > 0 && made == taken);
         }
         Ok(())

@@ -216,7 +216,7 @@ impl Arena {
         Ok(crew)
     }
 
-    fn terms(&self) -> RegAttr {
+    fn attr(&self) -> RegAttr {
         RegAttr {
             domain: DOMAIN,
             rights: RIGHTS,
@@ -236,7 +236,7 @@ impl Arena {
     fn add_fixed(&self) -> Result<Token> {
         let mut list = SpanList::with_capacity(PIECES.len())?;
         self.put_pieces(&mut list)?;
-        self.table.add_fixed(list, self.terms())
+        self.table.add_fixed(list, self.attr())
     }
 
     fn add_fast(&self) -> Result<Token> {
@@ -250,7 +250,7 @@ impl Arena {
 
     /// Registers a fast-register region, which nobody uses.
     fn register(&self, token: Token) -> Result {
-        let registered = self.table.register(token, self.terms());
+        let registered = self.table.register(token, self.attr());
         registered.map_err(|_| EINVAL)
     }
 
@@ -398,7 +398,7 @@ fn late_registration() -> Result<(u64, u64, u64)> {
         crew.on(two_cpus()[1], move || {
             for _ in 0..BURST {
                 let token = Token::from_raw(arena.token.load(Acquire));
-                let registered = arena.table.register(token, arena.terms());
+                let registered = arena.table.register(token, arena.attr());
                 if registered.is_ok() {
                     made.hit();
                 }
@@ -425,7 +425,7 @@ fn late_registration() -> Result<(u64, u64, u64)> {
         }
         let heirs_terms = RegAttr {
             domain: HEIR,
-            ..arena.terms()
+            ..arena.attr()
         };
         // Nothing but a moment's attempt of the latecomer is in its heir's way.
         let mut registered = Err(RegisterError::Busy);

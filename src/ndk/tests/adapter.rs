@@ -311,7 +311,7 @@ mod tests {
         let to = (Source::Address(here(0)), door.at);
         let asking = ours.connect(&party.qp, to, READS, data, slot.callback()?);
         assert!(asking.is_ok());
-        let theirs = door.arrival()?;
+        let theirs = door.incoming()?;
         let mut got = [0u8; 255];
         let told_len = theirs.connection_data(&mut got).map_err(notified)?.len;
         assert!(told_len == FULL.private_data as usize && got == [7; 255]);

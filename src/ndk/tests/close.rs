@@ -184,7 +184,7 @@ mod tests {
         let asking = ours.connect(&party.qp, to, READS, KVec::new(), slot.callback()?);
         assert!(matches!(asking, Ok(Progress::Pending)));
         // Nobody answers.
-        let _theirs = door.arrival()?;
+        let _theirs = door.incoming()?;
         assert!(slot.calls.get() == 0);
         assert!(ours.close_and_wait()?);
         // The request has ended before the object did, and badly.

@@ -200,7 +200,7 @@ mod tests {
         let to = (Source::Address(here(0)), pair.door.at);
         let asking = ours.connect(&pair.a.qp, to, READS, KVec::new(), connected.callback()?);
         asking.map_err(notified)?;
-        let mut theirs = pair.door.arrival()?;
+        let mut theirs = pair.door.incoming()?;
         let inside = stall.clone();
         let user = done(GFP_KERNEL, move |_reason: u32| inside.stay()).map_err(notified)?;
         let (data, end) = (KVec::new(), accepted.callback()?);

@@ -52,7 +52,7 @@ impl Steps {
         asking.map_err(notified)?;
         Ok(Self {
             ours,
-            theirs: pair.door.arrival()?,
+            theirs: pair.door.incoming()?,
             connected,
             accepted: Slot::new()?,
             completed: Slot::new()?,

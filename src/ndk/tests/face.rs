@@ -368,7 +368,7 @@ mod tests {
         let answer = ours.connect(&pair.a.qp, at, READS, KVec::new(), callbacks.0);
         drop(softirqs_off);
         assert!(matches!(answer, Ok(Progress::Pending)));
-        let theirs = pair.door.arrival()?;
+        let theirs = pair.door.incoming()?;
         let softirqs_off = BhDisabled::enter();
         let answer = theirs.accept(&pair.b.qp, READS, KVec::new(), None, callbacks.1);
         drop(softirqs_off);

@@ -42,7 +42,7 @@ fn idle(_: &Arc<QueuePair>, _: &Arc<QueuePair>) -> Result<Arc<dyn Transport>> {
 
 /// Two sides; requests of `a` are carried out by the test.
 pub(super) struct Hand {
-    pub(super) job: SendWqe,
+    pub(super) wqe: SendWqe,
     /// Requests that began and did not end, for the case that the test ends early.
     begun: KVec<u32>,
     pub(super) pair: Pair,
@@ -64,12 +64,12 @@ impl Hand {
     /// Two sides that are not connected. May sleep.
     pub(super) fn unconnected(sizes: Sizes) -> Result<Self> {
         let plan = Plan {
-            join: idle,
+            connect_fn: idle,
             ..Plan::PLAIN
         };
         let pair = Pair::unconnected(&plan, sizes, SIZES)?;
         Ok(Self {
-            job: SendWqe::new(&pair.a.qp.engine().caps)?,
+            wqe: SendWqe::new(&pair.a.qp.engine().caps)?,
             begun: KVec::new(),
             pair,
         })
@@ -78,17 +78,17 @@ impl Hand {
     /// Starts the next request that may begin; its number, or `None`.
     pub(super) fn start(&mut self) -> Option<u32> {
         let engine = self.pair.a.qp.engine();
-        if engine.start(engine.connection()?, &mut self.job) == Next::Nothing {
+        if engine.start(engine.connection()?, &mut self.wqe) == Next::Nothing {
             return None;
         }
         // A number that is not kept only makes the clean-up of a failed test hang.
-        let _ = self.begun.push(self.job.seq, GFP_KERNEL);
-        Some(self.job.seq)
+        let _ = self.begun.push(self.wqe.seq, GFP_KERNEL);
+        Some(self.wqe.seq)
     }
 
     /// Returns true if the next request that may begin is of that kind; starts it.
     pub(super) fn starts(&mut self, kind: Kind) -> bool {
-        self.start().is_some() && self.job.work.operation() == kind.work()
+        self.start().is_some() && self.wqe.work.operation() == kind.work()
     }
 
     /// Starts all that may begin; how many they were.

@@ -465,7 +465,7 @@ mod tests {
             slot.callback()?,
         );
         assert!(matches!(asking, Ok(Progress::Pending)));
-        let _theirs = door.arrival()?;
+        let _theirs = door.incoming()?;
         let (progress, gone) = party.qp.close()?;
         assert!(matches!(progress, Progress::Pending));
         assert!(waits(&site, &mut endpoint, &mut connector)?);

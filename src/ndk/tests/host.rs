@@ -81,7 +81,7 @@ pub(crate) struct Plan {
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
     /// What carries connections.
-    pub(crate) join: ConnectFn,
+    pub(crate) connect_fn: ConnectFn,
     /// How long a message waits for a receive, in milliseconds.
     pub(crate) rnr_ms: u32,
 }
@@ -90,7 +90,7 @@ impl Plan {
     pub(crate) const PLAIN: Self = Self {
         limits: Limits::FULL,
         timeouts: Timeouts::DEFAULT,
-        join: direct::connect,
+        connect_fn: direct::connect,
         rnr_ms: RNR_MS,
     };
 }
@@ -114,7 +114,7 @@ impl TestHost {
         let host = Host::new(plan.rnr_ms)?;
         let netdev = NetDev::loopback()?;
         let net = netdev.net_cookie();
-        let cm = ConnectionManager::new(plan.join, plan.timeouts)?;
+        let cm = ConnectionManager::new(plan.connect_fn, plan.timeouts)?;
         let device = RdmaDevice::new(host.clone(), cm, NAME, net, Some(netdev))?;
         let devices = DeviceList::new()?;
         devices.add(device.clone())?;

@@ -155,7 +155,7 @@ fn attempt(
     site.settle();
     let theirs = match door.arrivals.calls.get() {
         0 => None,
-        _ => Some(door.arrival()?),
+        _ => Some(door.incoming()?),
     };
     if let Some(theirs) = &theirs {
         step(strike, &accepted, |bytes, done| {
@@ -295,7 +295,7 @@ mod tests {
         assert!(matches!(asked, Ok(Progress::Pending)));
         // The first request was that of the pair, and its event stays.
         assert!(wait_until(|| pair.door.arrivals.calls.get() == 2));
-        let theirs = pair.door.arrival()?;
+        let theirs = pair.door.incoming()?;
         never(site, || {
             theirs.reject(&[]).map_err(notified)?;
             let status = slot.wait().ok_or(ETIMEDOUT)?;

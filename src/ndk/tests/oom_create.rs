@@ -350,7 +350,7 @@ mod tests {
         let done = slot.callback()?;
         let asked = ours.connect(&pair.a.qp, (from, door.at), READS, KVec::new(), done);
         assert!(asked.is_ok());
-        let mut theirs = door.arrival()?;
+        let mut theirs = door.incoming()?;
         close_without(site, Some(&mut theirs))?;
         // Refused, for who would have accepted is gone.
         assert!(slot

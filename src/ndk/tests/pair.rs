@@ -92,7 +92,7 @@ impl Door {
     }
 
     /// The connector of the next request; waits for it.
-    pub(super) fn arrival(&self) -> Result<Own<Connector>> {
+    pub(super) fn incoming(&self) -> Result<Own<Connector>> {
         self.arrivals.wait().map(Own::new).ok_or(ETIMEDOUT)
     }
 }
@@ -247,7 +247,7 @@ pub(super) fn connect(
         connected.callback()?,
     );
     asking.map_err(notified)?;
-    let theirs = door.arrival()?;
+    let theirs = door.incoming()?;
     let mut welcome = KVec::new();
     welcome.extend_from_slice(b"welcome", GFP_KERNEL)?;
     let user = passive.disconnect_user()?;

@@ -286,7 +286,7 @@ mod tests {
         // What each side asks for is bounded by what the other one serves.
         for (outbound, inbound) in [(2, 8), (8, 2)] {
             let mut plan = Plan::PLAIN;
-            plan.join = by_hand;
+            plan.connect_fn = by_hand;
             let mut pair = Pair::unconnected(&plan, SIZES, SIZES)?;
             let [active, passive] = [(8, outbound), (inbound, 8)]
                 .map(|(inbound, outbound)| ReadLimits { inbound, outbound });
@@ -298,10 +298,10 @@ mod tests {
             }
             let engine = pair.a.qp.engine();
             let id = engine.connection().ok_or(EINVAL)?;
-            let mut job = SendWqe::new(&engine.caps)?;
+            let mut wqe = SendWqe::new(&engine.caps)?;
             let mut started = KVec::new();
-            while engine.start(id, &mut job) == Next::Ready {
-                started.push(job.seq, GFP_KERNEL)?;
+            while engine.start(id, &mut wqe) == Next::Ready {
+                started.push(wqe.seq, GFP_KERNEL)?;
             }
             let at_once = started.len();
             let mut in_turn = 0;
@@ -310,11 +310,11 @@ mod tests {
                     break;
                 };
                 engine.complete(seq, Status::Success, 8);
-                if engine.start(id, &mut job) == Next::Ready {
-                    started.push(job.seq, GFP_KERNEL)?;
+                if engine.start(id, &mut wqe) == Next::Ready {
+                    started.push(wqe.seq, GFP_KERNEL)?;
                     in_turn += 1;
                     // One place was free, and not two.
-                    assert!(engine.start(id, &mut job) == Next::Nothing);
+                    assert!(engine.start(id, &mut wqe) == Next::Nothing);
                 }
             }
             assert!(at_once == 2 && in_turn == 3);

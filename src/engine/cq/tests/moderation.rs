@@ -257,13 +257,13 @@ mod tests {
 
     #[test]
     fn arms_that_are_satisfied_while_a_call_is_held_are_reported_by_it() -> Result {
-        for if_present in [MissedEvents::Ignore, MissedEvents::Report] {
+        for missed in [MissedEvents::Ignore, MissedEvents::Report] {
             let (queue, _lab) = moderated(NONE, 4)?;
             assert!(arm_and_push(&queue, 1));
-            queue.cq.arm(Arm::Any, if_present);
+            queue.cq.arm(Arm::Any, missed);
             assert!(push(&queue, 1));
-            queue.cq.arm(Arm::Solicited, if_present);
-            queue.cq.arm(Arm::Any, if_present);
+            queue.cq.arm(Arm::Solicited, missed);
+            queue.cq.arm(Arm::Any, missed);
             assert!(push(&queue, 1) && queue.has_called(0));
             assert!(push(&queue, 1) && queue.has_called(1));
             // Neither is left.

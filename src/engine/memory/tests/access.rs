@@ -132,7 +132,7 @@ mod tests {
     fn a_byte_outside_is_never_written() -> Result {
         let store = Store::new(96)?;
         let spans = SpanList::of(store.buffer.part(32, 32)?)?;
-        let token = store.table.add_fixed(spans, terms(WRITE, BASE, 32))?;
+        let token = store.table.add_fixed(spans, attr(WRITE, BASE, 32))?;
         assert!(store.put(token, BASE, &[7; 33]) == Err(Denied::Bounds));
         assert!(store.put(token, BASE + 31, &[7; 2]) == Err(Denied::Bounds));
         assert!(store.put(token, BASE - 1, &[7; 2]) == Err(Denied::Bounds));
@@ -148,9 +148,9 @@ mod tests {
     fn a_range_that_wraps_around_is_refused() -> Result {
         let store = Store::new(4096)?;
         let spans = || SpanList::of(store.buffer.span());
-        let low = store.table.add_fixed(spans()?, terms(WRITE, 0, 4096))?;
+        let low = store.table.add_fixed(spans()?, attr(WRITE, 0, 4096))?;
         let base = u64::MAX - 4095;
-        let high = store.table.add_fixed(spans()?, terms(WRITE, base, 4096))?;
+        let high = store.table.add_fixed(spans()?, attr(WRITE, base, 4096))?;
         for (token, addr, len) in [
             (low, u64::MAX, 2),
             (low, u64::MAX - 3, 8),
@@ -233,7 +233,7 @@ mod tests {
         let store = Store::new(64)?;
         let add = |rights| {
             let spans = SpanList::all(test_memory());
-            store.table.add_fixed(spans, terms(rights, 0, u64::MAX))
+            store.table.add_fixed(spans, attr(rights, 0, u64::MAX))
         };
         let (local, readable) = (add(LOCAL)?, add(READ)?);
         let addr = store.buffer.addr(8);
@@ -267,7 +267,7 @@ mod tests {
                 let access = store.table.access(token, user, Rights::NONE, 0, 0);
                 assert!(matches!(access, Err(Denied::Token)));
             }
-            let register = store.table.register(token, terms(ALL, 0, 0));
+            let register = store.table.register(token, attr(ALL, 0, 0));
             assert!(register == Err(RegisterError::NotAllowed));
             assert!(store.table.revoke(token, OWN) == Err(RevokeError::NotAllowed));
             assert!(store.table.revoke_remote(token, PEER) == Err(RevokeError::NotAllowed));
@@ -321,7 +321,7 @@ mod tests {
         let buffer = Buffer::new(64)?;
         let add = |rights| {
             let spans = SpanList::of(buffer.span())?;
-            device.regions.add_fixed(spans, terms(rights, BASE, 64))
+            device.regions.add_fixed(spans, attr(rights, BASE, 64))
         };
         let (writable, constant) = (add(LOCAL)?, add(Rights::NONE)?);
         let sge = |token, at, len| Sge::of(BASE + at, len, token);

@@ -171,7 +171,7 @@ mod tests {
         let store = Store::new(4096)?;
         let token = store.fast(2)?;
         store.stage(token, &[(0, 100), (200, 28)])?;
-        let register = |len| store.table.register(token, terms(WRITE, BASE, len));
+        let register = |len| store.table.register(token, attr(WRITE, BASE, len));
         for len in [129, 130, 4096, u64::MAX] {
             assert!(register(len) == Err(RegisterError::TooLong));
             assert!(store.denial(token) == Some(Denied::Token));
@@ -194,7 +194,7 @@ mod tests {
         store.stage(token, &[(1024, 64)])?;
         for by in [0, 1, 255] {
             let next = bumped(token, by);
-            let again = store.table.register(next, terms(ALL, BASE + 64, 64));
+            let again = store.table.register(next, attr(ALL, BASE + 64, 64));
             assert!(again == Err(RegisterError::Valid));
         }
         assert!(leads_to(&store, token, BASE, &[(0, 64)]));
@@ -215,7 +215,7 @@ mod tests {
         assert!(store.table.revoke(token, OWN) == Ok(()));
         store.stage(token, &[(1024, 64)])?;
         let next = bumped(token, 1);
-        let register = || store.table.register(next, terms(WRITE, BASE, 64));
+        let register = || store.table.register(next, attr(WRITE, BASE, 64));
         assert!(register() == Err(RegisterError::Busy));
         assert!(store.denial(next) == Some(Denied::Token));
         // The old access still leads to the old memory.
@@ -238,14 +238,12 @@ mod tests {
         store.table.remove(gone.index());
         for token in [fixed, window, gone, Token::LOCAL_MEMORY] {
             assert!(store.stage(token, &[(0, 64)]).is_err());
-            let register = store
-                .table
-                .register(bumped(token, 1), terms(WRITE, BASE, 0));
+            let register = store.table.register(bumped(token, 1), attr(WRITE, BASE, 0));
             assert!(register == Err(RegisterError::NotAllowed));
             assert!(store.denial(bumped(token, 1)) == Some(Denied::Token));
         }
         assert_eq!(store.stage(fast, &[(0, 64)])?, 1);
-        let mut foreign = terms(WRITE, BASE, 64);
+        let mut foreign = attr(WRITE, BASE, 64);
         foreign.domain = OTHER;
         assert!(store.table.register(fast, foreign) == Err(RegisterError::NotAllowed));
         assert!(store.denial(fast) == Some(Denied::Token));
@@ -262,7 +260,7 @@ mod tests {
         store.table.remove(old.index());
         let new = store.fast(4)?;
         assert_eq!(new.index(), old.index());
-        let register = |len| store.table.register(new, terms(WRITE, BASE, len));
+        let register = |len| store.table.register(new, attr(WRITE, BASE, len));
         assert!(register(1) == Err(RegisterError::TooLong));
         assert!(register(0) == Ok(()));
         assert!(store.put(new, BASE, &[1]) == Err(Denied::Bounds));
@@ -363,7 +361,7 @@ mod tests {
             let access = store.table.access(old, PEER, Rights::REMOTE_WRITE, BASE, 1);
             store.stage(token, &parts)?;
             assert!(store.table.revoke(old, OWN) == Ok(()));
-            let register = || store.table.register(new, terms(WRITE, BASE, 256));
+            let register = || store.table.register(new, attr(WRITE, BASE, 256));
             assert!(register() == Err(RegisterError::Busy));
             assert!(!store.table.is_drained(old));
             drop(access);
@@ -394,7 +392,7 @@ mod tests {
         for base in bases {
             key = bumped(key, 1);
             store.stage(token, &ODD)?;
-            let register = store.table.register(key, terms(WRITE, base, len));
+            let register = store.table.register(key, attr(WRITE, base, len));
             assert!(register == Ok(()));
             assert!(store.put(key, base.wrapping_sub(1), &[1]) == Err(Denied::Bounds));
             assert!(store.put(key, base + 4, &[7; 4096]) == Ok(()));
@@ -405,7 +403,7 @@ mod tests {
         let (xid, other) = (0x1122_3344u64 << 32, 0x1122_3345u64 << 32);
         key = bumped(key, 1);
         store.stage(token, &ODD)?;
-        assert!(store.table.register(key, terms(WRITE, xid + 5, len)) == Ok(()));
+        assert!(store.table.register(key, attr(WRITE, xid + 5, len)) == Ok(()));
         assert!(leads_to(&store, key, xid + 5, &ODD));
         assert!(store.put(key, other + 5, &[1]) == Err(Denied::Bounds));
         assert!(store.put(key, 5, &[1]) == Err(Denied::Bounds));

@@ -99,8 +99,8 @@ impl Member {
 
     /// A region whose base is the member's name: nobody else's answers there.
     fn add(&self) -> Result<Token> {
-        let terms = terms(Rights::NONE, self.name, 0);
-        self.table.add_fixed(SpanList::EMPTY, terms)
+        let attr = attr(Rights::NONE, self.name, 0);
+        self.table.add_fixed(SpanList::EMPTY, attr)
     }
 
     fn owns(&self, token: Token) -> bool {
@@ -245,7 +245,7 @@ mod tests {
         let store = Store::new(count)?;
         for at in 0..count {
             let spans = SpanList::of(store.buffer.part(at, 1)?)?;
-            let token = store.table.add_fixed(spans, terms(WRITE, BASE, 1))?;
+            let token = store.table.add_fixed(spans, attr(WRITE, BASE, 1))?;
             // CAST: below 300.
             assert_eq!(token.index(), at as u32 + 1);
             assert!(store.put(token, BASE, &[Buffer::numbered(at)]) == Ok(()));
@@ -289,7 +289,7 @@ mod tests {
         let table = Arc::pin_init(MemoryTable::new(), GFP_KERNEL)?;
         let buffer = Buffer::new(16)?;
         let spans = SpanList::of(buffer.span())?;
-        let token = table.add_fixed(spans, terms(WRITE, BASE, 16))?;
+        let token = table.add_fixed(spans, attr(WRITE, BASE, 16))?;
         let removal = Removal::new(table.clone(), token.index())?;
         let queue = ProcessQueue::new(c"ndk_test")?;
         let access = table.access(token, PEER, Rights::REMOTE_WRITE, BASE, 16);
@@ -309,7 +309,7 @@ mod tests {
         assert!(usable && buffer.is(0, 16, 9));
         // The slot may be used again from now on.
         let spans = SpanList::of(buffer.span())?;
-        let next = table.add_fixed(spans, terms(WRITE, BASE, 16))?;
+        let next = table.add_fixed(spans, attr(WRITE, BASE, 16))?;
         assert_eq!(next.index(), token.index());
         Ok(())
     }

@@ -134,7 +134,7 @@ mod tests {
     fn a_window_over_scattered_pieces_finds_them() -> Result {
         let store = Store::new(512)?;
         let spans = list(&store.buffer, &[(300, 10), (50, 20), (400, 1), (0, 9)])?;
-        let region = store.table.add_fixed(spans, terms(WRITE, BASE, 40))?;
+        let region = store.table.add_fixed(spans, attr(WRITE, BASE, 40))?;
         let window = store.table.add_window(OWN, None)?;
         // Bytes 8 to 35: the last 2 of the first piece, the next two, 5 of the last.
         let bind = store.table.bind(window, region, PEER, WRITE, BASE + 8, 28);
@@ -153,7 +153,7 @@ mod tests {
         let frame = Frame::new(ALL)?;
         let table = &frame.store.table;
         let foreign = table.add_window(OTHER, None)?;
-        let mut far = terms(ALL, BASE, 256);
+        let mut far = attr(ALL, BASE, 256);
         far.domain = OTHER;
         let far = table.add_fixed(SpanList::of(frame.store.buffer.span())?, far)?;
         let bad = Err(RegisterError::NotAllowed);
@@ -324,12 +324,12 @@ mod tests {
         assert!(frame.bind(frame.window, ALL, 0, 16) == Ok(()));
         table.remove(frame.region.index());
         // Whoever gets the slot next: at some key its token equals the old one.
-        let mut terms = terms(ALL, BASE, 256);
-        terms.domain = OTHER;
+        let mut attr = attr(ALL, BASE, 256);
+        attr.domain = OTHER;
         let mut met = false;
         for _ in 0..256 {
             let spans = SpanList::of(frame.store.buffer.span())?;
-            let next = table.add_fixed(spans, terms)?;
+            let next = table.add_fixed(spans, attr)?;
             met |= next == frame.region;
             assert!(frame.store.put(frame.window, BASE, &[2]) == Err(Denied::Token));
             table.remove(next.index());

@@ -392,7 +392,7 @@ mod tests {
         assert!(hand.end.sends.brings(0, Status::Success));
         assert!(hand.end.sends.is_silent() && hand.end.receives.is_silent());
         drop(inside);
-        qp.settle();
+        qp.reap();
         assert!(hand.end.sends.brings(1, Status::Flushed));
         assert!(hand.end.receives.brings_all(0..2, Status::Flushed));
         Ok(())
@@ -409,7 +409,7 @@ mod tests {
         drop(inside);
         // The receive has not been cancelled yet.
         assert!(qp.modify(State::Reset) == Err(EBUSY));
-        qp.settle();
+        qp.reap();
         assert!(hand.end.receives.brings(0, Status::Flushed));
         for state in [State::Reset, State::Init] {
             assert!(qp.admit_peer(hand.fake.id).is_none());
@@ -432,8 +432,8 @@ mod tests {
         hand.end.attach(next.clone(), 0)?;
         hand.end.post(1, SEND, &[])?;
         hand.end.receive(1, &[])?;
-        let (mut job, mut receive) = (SendWqe::new(&qp.caps)?, RecvWqe::new(4)?);
-        assert!(qp.start(old.id, &mut job) == Next::Nothing);
+        let (mut wqe, mut receive) = (SendWqe::new(&qp.caps)?, RecvWqe::new(4)?);
+        assert!(qp.start(old.id, &mut wqe) == Next::Nothing);
         assert!(qp.take_receive(old.id, &mut receive) == Taken::Closed);
         assert!(qp.admit_peer(old.id).is_none());
         qp.peer_gone(old.id);
@@ -443,10 +443,10 @@ mod tests {
         assert!(qp.take_receive(next.id, &mut receive) == Taken::Ready);
         qp.finish_receive(&receive, MESSAGE);
         assert!(hand.end.receives.brings(1, Status::Success));
-        assert!(qp.start(next.id, &mut job) == Next::Ready);
+        assert!(qp.start(next.id, &mut wqe) == Next::Ready);
         // One that has begun ends here, and the earlier one gets no next.
         hand.end.post(2, SEND, &[])?;
-        assert!(qp.complete_and_start(old.id, &mut job) == Next::Nothing);
+        assert!(qp.complete_and_start(old.id, &mut wqe) == Next::Nothing);
         assert!(hand.end.sends.brings(1, Status::Success));
         assert!(hand.end.sends.is_silent());
         Ok(())
@@ -502,8 +502,8 @@ mod tests {
             hand.end.post(1, SEND, &[])?;
             hand.end.receive(1, &[])?;
             qp.peer_gone(id);
-            let (mut job, mut receive) = (SendWqe::new(&qp.caps)?, RecvWqe::new(4)?);
-            assert!(qp.start(id, &mut job) == Next::Nothing);
+            let (mut wqe, mut receive) = (SendWqe::new(&qp.caps)?, RecvWqe::new(4)?);
+            assert!(qp.start(id, &mut wqe) == Next::Nothing);
             assert!(qp.take_receive(id, &mut receive) == Taken::Closed);
             assert!(qp.admit_peer(id).is_none() && !qp.is_connected_by(id));
         }

@@ -116,8 +116,8 @@ mod tests {
             hand.finish(seq, Status::Success);
         }
         // Neither is the first.
-        assert!(hand.job.seq == 3 && hand.go_on().is_none() && hand.end.sends.is_silent());
-        hand.job.seq = 0;
+        assert!(hand.wqe.seq == 3 && hand.go_on().is_none() && hand.end.sends.is_silent());
+        hand.wqe.seq = 0;
         assert!(hand.go_on().is_none());
         assert!(hand.end.sends.brings_all(100..104, Status::Success));
         assert!(hand.end.sends.is_silent());
@@ -200,7 +200,7 @@ mod tests {
         // The second read is done; its entry waits for the first, its credit does not.
         hand.finish(1, Status::Success);
         assert!(hand.start() == Some(2));
-        assert!(!hand.job.forbidden);
+        assert!(!hand.wqe.forbidden);
         // The write is no read and goes; the next read waits again.
         assert!(hand.start() == Some(3));
         assert!(hand.start().is_none());
@@ -227,7 +227,7 @@ mod tests {
         let mut hand = posted(&with_reads(0), &[WRITE, READ, ADD, SEND])?;
         for forbidden in [false, true, true, false] {
             assert!(hand.start().is_some());
-            assert!(same(hand.job.forbidden, forbidden));
+            assert!(same(hand.wqe.forbidden, forbidden));
         }
         Ok(())
     }
