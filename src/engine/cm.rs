@@ -55,7 +55,7 @@ pub(crate) use self::{
     request::{
         ConnectError,
         ConnectRequest,
-        Gone, //
+        ConnectionGone, //
     }, //
 };
 use super::{
@@ -271,8 +271,8 @@ impl ConnectionManager {
         (request.listener_number() == Some(number)).then_some(request)
     }
 
-    /// Forgets a request that was decided.
-    fn forget(&self, number: NonZeroUsize) {
+    /// Removes a request that was decided.
+    fn remove_request(&self, number: NonZeroUsize) {
         let gone = self.open.lock().requests.remove_node(&number);
         drop(gone);
     }

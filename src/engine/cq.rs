@@ -46,7 +46,7 @@ use moderation::{
     Rule, //
 };
 
-pub(crate) use moderation::Contradiction;
+pub(crate) use moderation::InvalidModeration;
 
 /// What a consumer wants to hear of; the greater of two that were asked for holds (ARM-06).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -297,16 +297,16 @@ impl CompletionQueue {
     ///
     /// An interval of 0, or a count of 0 or 1, turns it off. An interval of `u32::MAX` is no
     /// limit, and neither is a count above the depth; both are a contradiction. A call that is
-    /// held is judged anew.
+    /// held is decided on anew.
     pub(crate) fn moderate(
         self: &Arc<Self>,
         interval_us: u32,
         count: u32,
-    ) -> Result<(), Contradiction> {
+    ) -> Result<(), InvalidModeration> {
         let mut inner = self.inner.lock();
         let rule = Rule::new(interval_us, count, inner.ring.limit())?;
-        let verdict = inner.moderator.change(rule, time::now_ns());
-        if self.apply(verdict) {
+        let decision = inner.moderator.change(rule, time::now_ns());
+        if self.apply(decision) {
             self.notify(inner);
         }
         Ok(())

@@ -132,7 +132,7 @@ impl RdmaDevice {
     }
 
     /// Lets go of the network device. Any context.
-    pub(crate) fn forget_netdev(&self) {
+    pub(crate) fn put_netdev(&self) {
         let netdev = self.netdev.lock().take();
         drop(netdev);
     }

@@ -212,61 +212,61 @@ impl Notifier {
 mod tests {
     use super::*;
 
-    fn upcalls() -> Result<Pin<KBox<Notifier>>> {
+    fn notifier() -> Result<Pin<KBox<Notifier>>> {
         KBox::pin_init(Notifier::new(), GFP_KERNEL)
     }
 
     #[test]
     fn the_first_news_ask_for_the_work_item() -> Result {
-        let upcalls = upcalls()?;
-        assert!(upcalls.raise(1));
-        assert!(!upcalls.raise(2));
+        let notifier = notifier()?;
+        assert!(notifier.raise(1));
+        assert!(!notifier.raise(2));
         let notified = Atomic::new(0u32);
-        assert!(!upcalls.run(|events| notified.store(events, Relaxed)));
-        assert!(notified.load(Relaxed) == 3 && upcalls.raise(1));
+        assert!(!notifier.run(|events| notified.store(events, Relaxed)));
+        assert!(notified.load(Relaxed) == 3 && notifier.raise(1));
         Ok(())
     }
 
     #[test]
     fn who_finds_a_call_running_leaves_its_news_to_it() -> Result {
-        let upcalls = upcalls()?;
-        assert!(upcalls.raise(1));
+        let notifier = notifier()?;
+        assert!(notifier.raise(1));
         let inner = Atomic::new(0u32);
-        let again = upcalls.run(|_| {
-            let queued = upcalls.raise(2);
+        let again = notifier.run(|_| {
+            let queued = notifier.raise(2);
             // Another processor runs the item meanwhile.
-            let early = upcalls.run(|_| inner.store(99, Relaxed));
+            let early = notifier.run(|_| inner.store(99, Relaxed));
             inner.add(u32::from(queued) + 2 * u32::from(early), Relaxed);
         });
         // It is the one who makes the call that queues the item.
         assert!(again && inner.load(Relaxed) == 0);
         let notified = Atomic::new(0u32);
-        assert!(!upcalls.run(|events| notified.store(events, Relaxed)));
+        assert!(!notifier.run(|events| notified.store(events, Relaxed)));
         assert!(notified.load(Relaxed) == 2);
         Ok(())
     }
 
     #[test]
     fn what_is_raised_in_the_last_call_is_reported_to_nobody_and_waited_for_by_nobody() -> Result {
-        let upcalls = upcalls()?;
-        assert!(upcalls.raise(1));
+        let notifier = notifier()?;
+        assert!(notifier.raise(1));
         let waits = Atomic::new(0u32);
-        let again = upcalls.run(|_| {
-            let _queued = upcalls.raise(2);
-            waits.store(u32::from(upcalls.begin_close()), Relaxed);
+        let again = notifier.run(|_| {
+            let _queued = notifier.raise(2);
+            waits.store(u32::from(notifier.begin_close()), Relaxed);
         });
         assert!(!again && waits.load(Relaxed) == 1);
-        assert!(!upcalls.begin_close());
+        assert!(!notifier.begin_close());
         Ok(())
     }
 
     #[test]
     fn nothing_is_reported_after_the_end() -> Result {
-        let upcalls = upcalls()?;
-        upcalls.close();
-        assert!(!upcalls.raise(1));
+        let notifier = notifier()?;
+        notifier.close();
+        assert!(!notifier.raise(1));
         let notified = Atomic::new(0u32);
-        assert!(!upcalls.run(|events| notified.store(events, Relaxed)));
+        assert!(!notifier.run(|events| notified.store(events, Relaxed)));
         assert!(notified.load(Relaxed) == 0);
         Ok(())
     }

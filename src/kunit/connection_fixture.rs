@@ -425,7 +425,7 @@ impl ConnectionFixture {
     /// The passive side says yes.
     pub(crate) fn accept(&self, request: &Arc<ConnectRequest>, notified: &Arc<Told>) -> Result {
         self.try_accept(request, notified).map_err(|why| match why {
-            ConnectError::Gone | ConnectError::TimedOut => ECONNABORTED,
+            ConnectError::Aborted | ConnectError::TimedOut => ECONNABORTED,
             ConnectError::NotReady => EINVAL,
             ConnectError::NoMemory => ENOMEM,
         })

@@ -228,7 +228,7 @@ fn create_later<T: Face>(
     completion: bindings::ndk_fn_create_completion,
     context: *mut c_void,
     out: *mut *mut T::C,
-    create: impl FnOnce(Done<Created<T>>) -> Answer,
+    create: impl FnOnce(DoneFn<Created<T>>) -> Answer,
 ) -> Answer {
     NtStatus::INVALID_PARAMETER.when(completion.is_none() || out.is_null())?;
     let blank = Blank::<T>::new()?;
@@ -270,7 +270,7 @@ unsafe fn create_now<T: Face>(
 fn request_done(
     completion: bindings::ndk_fn_request_completion,
     context: *mut c_void,
-) -> Result<Done<NtStatus>, NtStatus> {
+) -> Result<DoneFn<NtStatus>, NtStatus> {
     NtStatus::INVALID_PARAMETER.when(completion.is_none())?;
     let callback = Callback {
         function: completion,

@@ -121,7 +121,7 @@ pub(super) struct State {
     pub(super) cqs: KVec<Arc<CompletionQueue>>,
     pub(super) srqs: KVec<Arc<SharedReceive>>,
     /// Made when there is memory: closing does not fail.
-    waiter: Option<Done<()>>,
+    waiter: Option<DoneFn<()>>,
 }
 
 /// One of the lists of queues.

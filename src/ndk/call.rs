@@ -17,7 +17,7 @@ pub(crate) trait Call<A>: Send {
 }
 
 /// A callback, boxed. Dropping it uncalled is fine.
-pub(crate) type Done<A> = KBox<dyn Call<A>>;
+pub(crate) type DoneFn<A> = KBox<dyn Call<A>>;
 
 /// A closure that is called once.
 struct Once<F>(Option<F>);
@@ -34,7 +34,7 @@ impl<A, F: FnOnce(A) + Send> Call<A> for Once<F> {
 pub(crate) fn done<A: 'static>(
     flags: Flags,
     f: impl FnOnce(A) + Send + 'static,
-) -> Result<Done<A>, NtStatus> {
+) -> Result<DoneFn<A>, NtStatus> {
     Ok(KBox::new(Once(Some(f)), flags)?)
 }
 

@@ -21,9 +21,9 @@ use core::net::SocketAddr;
 
 use self::link::{
     take_back,
-    Core,
+    ConnectorInner,
+    LinkEvents,
     PendingCall,
-    Side,
     Stage,
     State, //
 };
@@ -46,7 +46,7 @@ use crate::engine::{
 pub(crate) use super::endpoint::Source;
 
 /// Who is notified that the peer has disconnected, with the provider's reason.
-pub(crate) type DisconnectUser = Done<u32>;
+pub(crate) type DisconnectUser = DoneFn<u32>;
 
 /// The reason where there is none to give.
 pub(crate) const NO_REASON: u32 = 0;
@@ -54,7 +54,7 @@ pub(crate) const NO_REASON: u32 = 0;
 /// A connector.
 pub(crate) struct Connector {
     owner: Ref<Adapter>,
-    core: Arc<Core>,
+    core: Arc<ConnectorInner>,
 }
 
 impl ObjectType for Connector {
@@ -90,7 +90,7 @@ impl ObjectType for Connector {
         false
     }
 
-    fn let_go(&self) {
+    fn put_antecedents(&self) {
         let rest = self.core.state.lock().give_up(Stage::Over);
         drop(rest);
     }
@@ -99,7 +99,8 @@ impl ObjectType for Connector {
 impl Object<Adapter> {
     /// `CreateConnector`; over at once.
     pub(crate) fn create_connector(self: &Arc<Self>) -> Created<Connector> {
-        let core = Core::new(self.device(), State::default(), GFP_ATOMIC).map_err(no_memory)?;
+        let core =
+            ConnectorInner::new(self.device(), State::default(), GFP_ATOMIC).map_err(no_memory)?;
         let connector = Connector {
             owner: self.clone(),
             core,
@@ -129,7 +130,7 @@ impl Object<Adapter> {
             .private_data
             .extend_from_slice(&request.params.private_data, GFP_KERNEL)?;
         state.attempt.request = Some(request);
-        let core = Core::new(self.device(), state, GFP_KERNEL)?;
+        let core = ConnectorInner::new(self.device(), state, GFP_KERNEL)?;
         let connector = Connector {
             owner: self.clone(),
             core,
@@ -239,7 +240,7 @@ impl Object<Connector> {
         (source, remote): (Source, SocketAddr),
         limits: ReadLimits,
         private_data: KVec<u8>,
-        done: Done<NtStatus>,
+        done: DoneFn<NtStatus>,
     ) -> Answer {
         self.check_data(&private_data)?;
         let limits = self.limits(limits);
@@ -256,7 +257,7 @@ impl Object<Connector> {
     pub(crate) fn complete_connect(
         self: &Arc<Self>,
         user: Option<DisconnectUser>,
-        done: Done<NtStatus>,
+        done: DoneFn<NtStatus>,
     ) -> Answer {
         self.begin(Stage::Answered, Stage::Completing, None, done)?;
         self.core.state.lock().attempt.user = user;
@@ -270,7 +271,7 @@ impl Object<Connector> {
         limits: ReadLimits,
         private_data: KVec<u8>,
         user: Option<DisconnectUser>,
-        done: Done<NtStatus>,
+        done: DoneFn<NtStatus>,
     ) -> Answer {
         self.check_data(&private_data)?;
         let limits = self.limits(limits);
@@ -282,7 +283,7 @@ impl Object<Connector> {
 
     /// `Disconnect`: what was posted is carried out first, what was deferred is not (CONN-14). Any
     /// context.
-    pub(crate) fn disconnect(self: &Arc<Self>, done: Done<NtStatus>) -> Answer {
+    pub(crate) fn disconnect(self: &Arc<Self>, done: DoneFn<NtStatus>) -> Answer {
         let mut state = self.core.state.lock();
         let stage = state.stage;
         let qp = state.attempt.qp();
@@ -312,7 +313,7 @@ impl Object<Connector> {
         from: Stage,
         to: Stage,
         qp: Option<&Ref<Qp>>,
-        done: Done<NtStatus>,
+        done: DoneFn<NtStatus>,
     ) -> Result<(), NtStatus> {
         let mut state = self.core.state.lock();
         // Until the consumer has heard of the last call the connector is where that found it.
@@ -377,7 +378,7 @@ impl Object<Connector> {
         let qp = qp.engine().clone();
         drop(state);
         let local = route.from().addr();
-        let events = Arc::new(Side(self.core.clone()), GFP_KERNEL)?;
+        let events = Arc::new(LinkEvents(self.core.clone()), GFP_KERNEL)?;
         let ask = ConnectParams {
             net: device.net,
             local,
@@ -431,7 +432,7 @@ impl Object<Connector> {
 
     fn end_accept(self: &Arc<Self>, qp: &Ref<Qp>, limits: ReadLimits, private_data: &[u8]) {
         let request = self.core.state.lock().attempt.request.clone();
-        let accepted = match (request, Arc::new(Side(self.core.clone()), GFP_KERNEL)) {
+        let accepted = match (request, Arc::new(LinkEvents(self.core.clone()), GFP_KERNEL)) {
             (Some(request), Ok(side)) => {
                 let accepted = request.accept(qp.engine(), limits, private_data, side);
                 // Closed meanwhile: nobody else takes it back.
@@ -444,7 +445,7 @@ impl Object<Connector> {
                 let _ = request.reject(&[]);
                 Err(ConnectError::NoMemory)
             }
-            (None, _) => Err(ConnectError::Gone),
+            (None, _) => Err(ConnectError::Aborted),
         };
         if let Err(why) = accepted {
             self.core.fail(why.into(), Stage::Over);

@@ -89,12 +89,12 @@ pub(crate) struct Cq {
 }
 
 /// Who is notified of what happens to a queue: the consumer, and the queue pairs that use it.
-pub(super) struct Upcalls<U> {
+pub(super) struct QueueEvents<U> {
     pub(super) user: U,
     pub(super) users: Arc<Users>,
 }
 
-impl<U> Upcalls<U> {
+impl<U> QueueEvents<U> {
     /// No queue pair uses it yet. May sleep.
     pub(super) fn new(user: U) -> Result<KBox<Self>, NtStatus> {
         let users = pin_init!(Users {
@@ -105,7 +105,7 @@ impl<U> Upcalls<U> {
     }
 }
 
-impl CqEvents for Upcalls<CqUser> {
+impl CqEvents for QueueEvents<CqUser> {
     fn notify(&self, failure: Option<Failure>) {
         (self.user)(match failure {
             None => NtStatus::SUCCESS,
@@ -133,14 +133,14 @@ impl Object<Adapter> {
         depth: u32,
         cpu: Option<u32>,
         user: CqUser,
-        done: Done<Created<Cq>>,
+        done: DoneFn<Created<Cq>>,
     ) -> Answer {
         NtStatus::INVALID_PARAMETER.when(depth == 0 || depth > self.limits().cq)?;
         self.check_there()?;
         // No processor has the number: then it is the one that completes.
         let cpu = cpu.unwrap_or_else(cpu::count_ids);
         self.defer(done, move |this| {
-            let events = Upcalls::new(user)?;
+            let events = QueueEvents::new(user)?;
             let users = events.users.clone();
             let engine = CompletionQueue::new(this.device().clone(), depth, cpu, events);
             let cq = Cq {
@@ -237,7 +237,7 @@ impl Cq {
 
 impl Object<Cq> {
     /// `ResizeCq` (CQ-06 to CQ-09).
-    pub(crate) fn resize(self: &Arc<Self>, depth: u32, done: Done<NtStatus>) -> Answer {
+    pub(crate) fn resize(self: &Arc<Self>, depth: u32, done: DoneFn<NtStatus>) -> Answer {
         let limits = self.owner.limits();
         NtStatus::NOT_SUPPORTED.unless(limits.cq_resize)?;
         NtStatus::INVALID_PARAMETER.when(depth == 0 || depth > limits.cq)?;

@@ -101,7 +101,7 @@ impl Object<Adapter> {
 impl Object<Listener> {
     /// `Listen`; port 0 stands for any (LSTN-01). `INVALID_DEVICE_REQUEST` where it listens
     /// already.
-    pub(crate) fn listen(self: &Arc<Self>, at: SocketAddr, done: Done<NtStatus>) -> Answer {
+    pub(crate) fn listen(self: &Arc<Self>, at: SocketAddr, done: DoneFn<NtStatus>) -> Answer {
         let mut state = self.state.lock();
         NtStatus::INVALID_DEVICE_REQUEST.unless(matches!(*state, State::Idle))?;
         *state = State::Busy(None);
@@ -201,7 +201,7 @@ impl Object<Adapter> {
     pub(crate) fn create_shared_endpoint(
         self: &Arc<Self>,
         at: SocketAddr,
-        done: Done<Created<SharedEndpoint>>,
+        done: DoneFn<Created<SharedEndpoint>>,
     ) -> Answer {
         self.defer(done, move |this| {
             let held = reserve(this.device(), at)?;

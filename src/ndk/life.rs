@@ -63,13 +63,13 @@ pub(crate) trait ObjectType: Send + Sync + Sized + 'static {
 
     /// The close is over, and reported: gives back the uses of antecedents that came after the
     /// creation. Any context.
-    fn let_go(&self) {}
+    fn put_antecedents(&self) {}
 }
 
 /// A use of an object, which keeps its close from completing.
-pub(crate) struct ObjectUse(Arc<dyn Held>);
+pub(crate) struct ObjectUse(Arc<dyn UseCount>);
 
-trait Held: Send + Sync {
+trait UseCount: Send + Sync {
     fn retain(&self);
     fn release(self: Arc<Self>);
 }
@@ -91,7 +91,7 @@ impl Drop for ObjectUse {
 /// The close of an object, as far as it has come.
 struct Closing {
     asked: bool,
-    done: Option<Done<()>>,
+    done: Option<DoneFn<()>>,
 }
 
 /// An object and its life.
@@ -192,7 +192,7 @@ impl<T: ObjectType> Object<T> {
     /// Any context. `INSUFFICIENT_RESOURCES` when there is no memory: then nothing is called.
     pub(super) fn defer<R: 'static>(
         self: &Arc<Self>,
-        mut done: Done<R>,
+        mut done: DoneFn<R>,
         work: impl FnOnce(&Arc<Self>) -> R + Send + 'static,
     ) -> Answer {
         let (this, hold) = (self.clone(), self.hold());
@@ -235,7 +235,7 @@ impl<T: ObjectType> Object<T> {
     /// Closes the object; `done` is called unless this says that the close is over. Any context.
     ///
     /// A second close is a bug of the consumer's: it warns and does nothing.
-    pub(crate) fn close(self: &Arc<Self>, done: Done<()>) -> Progress {
+    pub(crate) fn close(self: &Arc<Self>, done: DoneFn<()>) -> Progress {
         let mut closing = self.closing.lock();
         if kernel::warn_on!(closing.asked) {
             drop(closing);
@@ -275,7 +275,7 @@ impl<T: ObjectType> Object<T> {
 
     /// Gives the antecedents back.
     fn release_antecedents(&self) {
-        self.object.let_go();
+        self.object.put_antecedents();
         for place in 0..ANTECEDENTS {
             let mut antecedents = self.antecedents.lock();
             let hold = antecedents.get_mut(place).and_then(Option::take);
@@ -293,7 +293,7 @@ impl<T: ObjectType> core::ops::Deref for Object<T> {
     }
 }
 
-impl<T: ObjectType> Held for Object<T> {
+impl<T: ObjectType> UseCount for Object<T> {
     fn retain(&self) {
         self.uses.fetch_add(1, Relaxed);
     }

@@ -205,7 +205,7 @@ impl Object<Mr> {
         chain: Chain,
         len: u64,
         flags: u32,
-        done: Done<NtStatus>,
+        done: DoneFn<NtStatus>,
     ) -> Answer {
         let deciding = REMOTE_WRITE & !LOCAL_WRITE;
         NtStatus::INVALID_PARAMETER
@@ -251,7 +251,7 @@ impl Object<Mr> {
     fn change(
         self: &Arc<Self>,
         before: MrState,
-        done: Done<NtStatus>,
+        done: DoneFn<NtStatus>,
         work: impl FnOnce(&Self) -> Result<MrState> + Send + 'static,
     ) -> Answer {
         let answer = self.defer(done, move |this| {
@@ -266,7 +266,7 @@ impl Object<Mr> {
     }
 
     /// `DeregisterMr`: ends what `RegisterMr` began; refused while windows are bound.
-    pub(crate) fn deregister(self: &Arc<Self>, done: Done<NtStatus>) -> Answer {
+    pub(crate) fn deregister(self: &Arc<Self>, done: DoneFn<NtStatus>) -> Answer {
         let mut state = self.state.lock();
         let MrState::Normal(normal) = *state else {
             return Err(NtStatus::INVALID_DEVICE_REQUEST);
@@ -286,7 +286,7 @@ impl Object<Mr> {
         self: &Arc<Self>,
         pages: u32,
         may_be_remote: bool,
-        done: Done<NtStatus>,
+        done: DoneFn<NtStatus>,
     ) -> Answer {
         NtStatus::INVALID_PARAMETER.when(pages == 0)?;
         NtStatus::IMPLEMENTATION_LIMIT.when(pages > self.limits.pages)?;

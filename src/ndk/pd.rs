@@ -60,7 +60,7 @@ impl Object<Pd> {
     }
 
     /// `CreateMw`.
-    pub(crate) fn create_mw(self: &Arc<Self>, done: Done<Created<Mw>>) -> Answer {
+    pub(crate) fn create_mw(self: &Arc<Self>, done: DoneFn<Created<Mw>>) -> Answer {
         self.defer(done, |this| {
             let mw = Mw::new(this.domain.clone()).map_err(no_memory)?;
             Object::start(this.device(), this.alone(), mw, |_| Ok(()))
@@ -72,7 +72,7 @@ impl Object<Pd> {
         self: &Arc<Self>,
         sizes: SrqSizes,
         user: SrqUser,
-        done: Done<Created<Srq>>,
+        done: DoneFn<Created<Srq>>,
     ) -> Answer {
         sizes.check(self.adapter.limits())?;
         self.adapter.check_there()?;
@@ -86,7 +86,7 @@ impl Object<Pd> {
         srq: Option<&Ref<Srq>>,
         context: usize,
         sizes: Sizes,
-        done: Done<Created<Qp>>,
+        done: DoneFn<Created<Qp>>,
     ) -> Answer {
         let sizes = match srq {
             // The sizes of the shared queue count for receives.

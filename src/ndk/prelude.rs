@@ -14,7 +14,7 @@ pub(super) use kernel::{
 
 pub(super) use super::{
     adapter::Adapter,
-    call::Done,
+    call::DoneFn,
     life::{
         Object,
         ObjectType,

@@ -6,7 +6,7 @@ use super::{
     adapter::Limits,
     cq::{
         CqUser,
-        Upcalls,
+        QueueEvents,
         Users, //
     },
     pd::Pd,
@@ -60,7 +60,7 @@ pub(crate) struct Srq {
     has_user: bool,
 }
 
-impl SrqEvents for Upcalls<SrqUser> {
+impl SrqEvents for QueueEvents<SrqUser> {
     fn limit_reached(&self) {
         if let Some(user) = &self.user {
             user(NtStatus::SUCCESS);
@@ -88,7 +88,7 @@ impl Srq {
     /// May sleep.
     pub(super) fn create(pd: &Ref<Pd>, sizes: SrqSizes, user: SrqUser) -> Created<Self> {
         let has_user = user.is_some();
-        let events = Upcalls::new(user)?;
+        let events = QueueEvents::new(user)?;
         let users = events.users.clone();
         let engine = SharedReceive::new(pd.domain.clone(), sizes.depth, sizes.sges, events);
         let srq = Self {
@@ -132,7 +132,7 @@ impl Object<Srq> {
         self: &Arc<Self>,
         depth: u32,
         threshold: u32,
-        done: Done<NtStatus>,
+        done: DoneFn<NtStatus>,
     ) -> Answer {
         let room = match depth {
             0 => self.engine.depth(),

@@ -13,7 +13,7 @@ use crate::engine::{
         AddressError,
         ConnectError, //
     },
-    cq::Contradiction,
+    cq::InvalidModeration,
     device::OpenError,
     qp::PostError,
     ring::ResizeError,
@@ -131,8 +131,8 @@ impl From<ResizeError> for NtStatus {
 }
 
 /// Why calls are not moderated so (MOD-04).
-impl From<Contradiction> for NtStatus {
-    fn from(Contradiction: Contradiction) -> Self {
+impl From<InvalidModeration> for NtStatus {
+    fn from(InvalidModeration: InvalidModeration) -> Self {
         Self::INVALID_PARAMETER_MIX
     }
 }
@@ -163,7 +163,7 @@ impl From<AddressError> for NtStatus {
 impl From<ConnectError> for NtStatus {
     fn from(why: ConnectError) -> Self {
         match why {
-            ConnectError::Gone => Self::CONNECTION_ABORTED,
+            ConnectError::Aborted => Self::CONNECTION_ABORTED,
             ConnectError::TimedOut => Self::IO_TIMEOUT,
             ConnectError::NotReady => Self::CONNECTION_ACTIVE,
             ConnectError::NoMemory => Self::INSUFFICIENT_RESOURCES,

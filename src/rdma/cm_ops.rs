@@ -112,7 +112,7 @@ pub(super) unsafe fn id<T: Operations>(id: *mut bindings::iw_cm_id) -> Result<Cm
 ///
 /// As for [`id`]; `param` and the data it points at are valid during `'a`, in which iw_cm holds the
 /// queue pair that it names.
-pub(super) unsafe fn side<'a, T: Operations>(
+pub(super) unsafe fn conn_args<'a, T: Operations>(
     id: *mut bindings::iw_cm_id,
     param: *mut bindings::iw_cm_conn_param,
 ) -> Result<(CmId<T>, &'a Qp<T>, ConnParams<'a>)> {

@@ -96,12 +96,12 @@ pub(super) fn create<T: Operations>(
     let device = unsafe { Device::<T>::from_raw(cq.device) };
     // SAFETY: `pre_destroy_cq` closes it; on an error below no handle was kept, or it is closed
     // here.
-    let live = unsafe { UpcallTarget::open(cq.as_raw()) }?;
+    let target = unsafe { UpcallTarget::open(cq.as_raw()) }?;
     let (payload, entries) =
-        T::Cq::create(device, &init, CqUpcall(live.clone())).inspect_err(|_| live.close())?;
+        T::Cq::create(device, &init, CqUpcall(target.clone())).inspect_err(|_| target.close())?;
     // CAST: A number of entries, below `i32::MAX` by the provider's own limit.
     cq.cqe = entries as c_int;
-    cq.init(live, payload);
+    cq.init(target, payload);
     Ok(())
 }
 

@@ -62,7 +62,7 @@ impl<P> Object<bindings::ib_device, P> {
 
     /// The node's name for itself, in network order: that of the network device when it was made.
     pub(super) fn guid(&self) -> [u8; 8] {
-        *self.extra()
+        *self.private()
     }
 
     /// The address by which the core knows the port.

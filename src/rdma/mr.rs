@@ -113,7 +113,7 @@ pub(super) unsafe fn map<T: Operations>(
     count: c_int,
     offset: Option<&mut c_uint>,
 ) -> Result<c_int> {
-    let (raw, limit) = (mr.as_raw(), mr.extra());
+    let (raw, limit) = (mr.as_raw(), mr.private());
     // SAFETY: The core sets the page size before the call.
     let rule = Rule::new(limit.kind, limit.max_entries, unsafe { (*raw).page_size })?;
     let start = offset.as_ref().map_or(0, |offset| **offset);

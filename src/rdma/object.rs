@@ -50,12 +50,12 @@ pub(crate) trait PdOperations<T: Operations>: Sized + Send + Sync + 'static {
 ///
 /// # Invariants
 ///
-/// Wherever a reference to an `Object` exists, `extra` and `payload` are initialised, and the
+/// Wherever a reference to an `Object` exists, `private` and `payload` are initialised, and the
 /// core neither frees nor moves the allocation.
 #[repr(C)]
 pub(crate) struct Object<C: IbObject, P> {
     core: Opaque<C>,
-    extra: MaybeUninit<C::Private>,
+    private: MaybeUninit<C::Private>,
     payload: MaybeUninit<P>,
 }
 
@@ -78,9 +78,9 @@ impl<C: IbObject, P> Object<C, P> {
     }
 
     /// What this layer keeps.
-    pub(super) fn extra(&self) -> &C::Private {
+    pub(super) fn private(&self) -> &C::Private {
         // SAFETY: By the type invariant it is initialised.
-        unsafe { self.extra.assume_init_ref() }
+        unsafe { self.private.assume_init_ref() }
     }
 
     /// Views the C object as the whole.
@@ -130,11 +130,11 @@ impl<C: IbObject, P> NewObject<C, P> {
     }
 
     /// Initialises the parts behind the C object.
-    pub(super) fn init(self, extra: C::Private, payload: P) {
+    pub(super) fn init(self, private: C::Private, payload: P) {
         let this = self.0.cast::<Object<C, P>>();
         // SAFETY: By the invariant the bytes are writable.
         unsafe {
-            (&raw mut (*this).extra).write(MaybeUninit::new(extra));
+            (&raw mut (*this).private).write(MaybeUninit::new(private));
             (&raw mut (*this).payload).write(MaybeUninit::new(payload));
         }
     }
@@ -189,7 +189,7 @@ impl<C: IbObject, P> Drop for OwnedObject<C, P> {
         // SAFETY: By the invariant both are initialised, and nobody else looks at them.
         unsafe {
             (*this).payload.assume_init_drop();
-            (*this).extra.assume_init_drop();
+            (*this).private.assume_init_drop();
         }
     }
 }

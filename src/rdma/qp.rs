@@ -34,7 +34,7 @@ use crate::sys::event::Event;
 
 /// What this layer keeps with a queue pair.
 pub(crate) struct Private {
-    live: Arc<UpcallTarget<bindings::ib_qp>>,
+    target: Arc<UpcallTarget<bindings::ib_qp>>,
     /// The references of iw_cm.
     pub(super) cm: Arc<CmRefs>,
     _number: Qpn,
@@ -44,7 +44,7 @@ impl Private {
     /// Waits for iw_cm, and ends the upcalls. Process context.
     pub(super) fn end(&self) {
         self.cm.finish();
-        self.live.close();
+        self.target.close();
     }
 }
 
@@ -205,7 +205,7 @@ impl<P> Object<bindings::ib_qp, P> {
     /// Keeps the queue pair from being destroyed as long as the result exists. Only while somebody
     /// else (iw_cm) does so already.
     pub(super) fn hold(&self) -> ScopeGuard<(), impl FnOnce(())> {
-        let cm = self.extra().cm.clone();
+        let cm = self.private().cm.clone();
         cm.get();
         ScopeGuard::new(move || cm.put())
     }
@@ -241,7 +241,7 @@ pub(super) unsafe fn create<T: Operations>(
         return Err(EINVAL);
     }
     // SAFETY: `destroy_qp` closes it; on an error it is closed below.
-    let live = unsafe { UpcallTarget::open(qp.as_raw()) }?;
+    let target = unsafe { UpcallTarget::open(qp.as_raw()) }?;
     let number = Qpn::take()?;
     let cm = CmRefs::new()?;
     // SAFETY: The core sets device and domain before it asks for creation; the caller says that
@@ -256,20 +256,20 @@ pub(super) unsafe fn create<T: Operations>(
             signal_all: attr.sq_sig_type == bindings::ib_sig_type_IB_SIGNAL_ALL_WR,
             qpn: number.0,
             cookie: QpCookie(qp.as_raw().addr()),
-            upcall: QpUpcall(live.clone()),
+            upcall: QpUpcall(target.clone()),
         };
         (Device::<T>::from_raw(qp.device), init)
     };
-    let (payload, caps) = T::Qp::create(device, &init).inspect_err(|_| live.close())?;
+    let (payload, caps) = T::Qp::create(device, &init).inspect_err(|_| target.close())?;
     caps.fill(&mut attr.cap);
     let (qpn, raw) = (number.0, qp.as_raw());
     qp.qp_num = qpn;
-    let extra = Private {
-        live,
+    let private = Private {
+        target,
         cm,
         _number: number,
     };
-    qp.init(extra, payload);
+    qp.init(private, payload);
     Qpn::publish(qpn, raw);
     Ok(())
 }

@@ -92,12 +92,12 @@ pub(super) fn create<T: Operations>(
     // SAFETY: The core sets the domain of an object before it asks for its creation.
     let pd = unsafe { Pd::<T>::from_raw(srq.pd) };
     // SAFETY: `destroy_srq` closes it; on an error it is closed here.
-    let live = unsafe { UpcallTarget::open(srq.as_raw()) }?;
+    let target = unsafe { UpcallTarget::open(srq.as_raw()) }?;
     let wanted = SrqAttributes::from_c(attr);
     let payload =
-        T::Srq::create(pd, &wanted, SrqUpcall(live.clone())).inspect_err(|_| live.close())?;
+        T::Srq::create(pd, &wanted, SrqUpcall(target.clone())).inspect_err(|_| target.close())?;
     *attr = payload.query().to_c();
-    srq.init(live, payload);
+    srq.init(target, payload);
     Ok(())
 }
 

@@ -233,7 +233,7 @@ trampolines! {
     /// `ib_free_cq()` ends its own polling next, which a call to the handler would start again.
     fn pre_destroy_cq(cq: &Cq<T>) -> Result {
         cq.pre_destroy();
-        cq.extra().close();
+        cq.private().close();
         Ok(())
     }
 
@@ -301,7 +301,7 @@ trampolines! {
         _udata: *mut bindings::ib_udata,
     ) -> Result {
         qp.destroy();
-        qp.extra().end();
+        qp.private().end();
         Ok(())
     }
 
@@ -355,7 +355,7 @@ trampolines! {
         _udata: *mut bindings::ib_udata,
     ) -> Result {
         srq.destroy();
-        srq.extra().close();
+        srq.private().close();
         Ok(())
     }
 
@@ -421,12 +421,12 @@ trampolines! {
 
     /// Interrupts are off.
     fn iw_add_ref(qp: &Qp<T>) -> () {
-        qp.extra().cm.get();
+        qp.private().cm.get();
     }
 
     fn iw_rem_ref(qp: *mut bindings::ib_qp) -> () {
         // SAFETY: The reference that is given up here keeps the queue pair until it is.
-        let cm = unsafe { Qp::<T>::from_raw(qp) }.extra().cm.clone();
+        let cm = unsafe { Qp::<T>::from_raw(qp) }.private().cm.clone();
         cm.put();
     }
 
@@ -440,7 +440,7 @@ trampolines! {
         param: *mut bindings::iw_cm_conn_param,
     ) -> Result {
         // SAFETY: iw_cm passes its identifier and valid parameters, and holds the queue pair.
-        let (id, qp, params) = unsafe { cm_ops::side::<T>(id, param) }?;
+        let (id, qp, params) = unsafe { cm_ops::conn_args::<T>(id, param) }?;
         // The answer may come, and iw_cm give its reference up, before this returns.
         let _held = qp.hold();
         qp.connect(id, &params)
@@ -451,7 +451,7 @@ trampolines! {
         param: *mut bindings::iw_cm_conn_param,
     ) -> Result {
         // SAFETY: iw_cm passes its identifier and valid parameters, and holds the queue pair.
-        let (id, qp, params) = unsafe { cm_ops::side::<T>(id, param) }?;
+        let (id, qp, params) = unsafe { cm_ops::conn_args::<T>(id, param) }?;
         let request = cm_ops::take_request(&id)?;
         qp.accept(id, request, &params)
     }

@@ -19,8 +19,8 @@ use crate::{
             ConnectParams,
             ConnectRequest,
             ConnectionEvents,
+            ConnectionGone,
             ConnectionManager,
-            Gone,
             Listener,
             ListenerEvents, //
         },
@@ -154,7 +154,7 @@ impl CmOperations<Verbs> for Qp {
         };
         let accepted = pending.accept(&self.engine, limits, params.private_data, events);
         accepted.map_err(|why| match why {
-            ConnectError::Gone | ConnectError::TimedOut => ECONNABORTED,
+            ConnectError::Aborted | ConnectError::TimedOut => ECONNABORTED,
             ConnectError::NotReady => EINVAL,
             ConnectError::NoMemory => ENOMEM,
         })
@@ -251,7 +251,7 @@ impl ListenerOperations<Verbs> for Listening {
             true => cm.pass_on(&pending, request.number(), Status::Refused),
             false => pending.reject(private_data),
         };
-        rejected.map_err(|Gone| ECONNABORTED)
+        rejected.map_err(|ConnectionGone| ECONNABORTED)
     }
 }
 

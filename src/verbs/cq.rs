@@ -8,9 +8,9 @@ use crate::{
         cq::{
             Arm,
             CompletionQueue,
-            Contradiction,
             CqEvents,
             Failure,
+            InvalidModeration,
             MissedEvents, //
         },
         work::{
@@ -70,7 +70,7 @@ impl CqOperations<Verbs> for Arc<CompletionQueue> {
 
     fn modify(&self, count: u16, period_us: u16) -> Result {
         let moderated = self.moderate(u32::from(period_us), u32::from(count));
-        moderated.map_err(|Contradiction| EINVAL)
+        moderated.map_err(|InvalidModeration| EINVAL)
     }
 
     fn pre_destroy(&self) {

@@ -87,7 +87,7 @@ impl DeviceOperations for VerbsDevice {
 
     fn netdev_event(&self, event: NetDevEvent) {
         if event == NetDevEvent::Unregister {
-            self.device.forget_netdev();
+            self.device.put_netdev();
         }
     }
 }

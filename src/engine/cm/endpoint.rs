@@ -36,11 +36,11 @@ struct Stage {
 }
 
 /// One side of a connection: reports its end once.
-pub(super) type Endpoint = Notified<Side>;
+pub(super) type Endpoint = Notified<EndpointInner>;
 
 /// What an [`Endpoint`] is made of.
 #[pin_data]
-pub(super) struct Side {
+pub(super) struct EndpointInner {
     pub(super) qp: Arc<QueuePair>,
     pub(super) events: Arc<dyn ConnectionEvents>,
     #[pin]
@@ -51,7 +51,7 @@ pub(super) struct Side {
 
 impl Endpoint {
     pub(super) fn new(qp: Arc<QueuePair>, events: Arc<dyn ConnectionEvents>) -> Result<Arc<Self>> {
-        Notified::alloc(pin_init!(Side {
+        Notified::alloc(pin_init!(EndpointInner {
             qp,
             events,
             stage <- new_spinlock_irq!(Stage::default()),
@@ -93,7 +93,7 @@ impl LinkOwner for Endpoint {
     }
 }
 
-impl Notifies for Side {
+impl Notifies for EndpointInner {
     fn device(&self) -> &RdmaDevice {
         self.qp.device()
     }

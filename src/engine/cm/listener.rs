@@ -29,8 +29,8 @@ use kernel::sync::atomic::{
 use super::{
     ConnectParams,
     ConnectRequest,
+    ConnectionGone,
     ConnectionManager,
-    Gone,
     Reservation,
     NUMBERS, //
 };
@@ -244,7 +244,7 @@ impl ConnectionManager {
             true => Status::Refused,
             false => Status::Unreachable,
         };
-        self.tell_next(request, None, nobody);
+        self.notify_next(request, None, nobody);
     }
 
     /// The listener that was notified with that number cannot take the request, for a reason that
@@ -255,9 +255,9 @@ impl ConnectionManager {
         request: &Arc<ConnectRequest>,
         number: NonZeroUsize,
         nobody: Status,
-    ) -> Result<(), Gone> {
-        let last = request.take_asked(number).ok_or(Gone)?;
-        self.tell_next(request, Some(last), nobody);
+    ) -> Result<(), ConnectionGone> {
+        let last = request.take_asked(number).ok_or(ConnectionGone)?;
+        self.notify_next(request, Some(last), nobody);
         Ok(())
     }
 
@@ -266,7 +266,7 @@ impl ConnectionManager {
     pub(super) fn go_on(&self, request: &Arc<ConnectRequest>) {
         let was_waiting = core::mem::take(&mut request.asking.lock().is_waiting);
         if was_waiting {
-            self.tell_next(request, None, Status::Refused);
+            self.notify_next(request, None, Status::Refused);
         } else if let Some(number) = request.orphaned().filter(|_| request.is_late()) {
             request.answer_within(self.timeouts.answer_ms);
             let _ = self.pass_on(request, number, Status::Timeout);
@@ -275,7 +275,7 @@ impl ConnectionManager {
 
     /// Tells the best of the listeners that have not passed the request on; `last` was the last
     /// that did.
-    fn tell_next(&self, request: &Arc<ConnectRequest>, last: Option<Asked>, nobody: Status) {
+    fn notify_next(&self, request: &Arc<ConnectRequest>, last: Option<Asked>, nobody: Status) {
         let (status, refuses) = match self.try_next(request) {
             Some((_, Ok(()))) => return,
             Some((_, Err(why))) if why == ENOMEM && request.params.waits => {

@@ -67,14 +67,14 @@ const RETRY_MS: u32 = 10;
 
 /// The other side has given up, or the connection between the two is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Gone;
+pub(crate) struct ConnectionGone;
 
 /// Why a connection that was accepted or confirmed did not come up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectError {
     /// The other side has given up, or its queue pair cannot be connected any more; or the
     /// connection between the two is gone.
-    Gone,
+    Aborted,
     /// The confirmation came too late.
     TimedOut,
     /// The queue pair cannot be connected, or there is nothing to confirm.
@@ -85,7 +85,7 @@ pub(crate) enum ConnectError {
 
 /// What the passive side accepted with.
 struct Acceptance {
-    side: Arc<Endpoint>,
+    endpoint: Arc<Endpoint>,
     /// The limits of the passive and of the active side.
     ours: ReadLimits,
     theirs: ReadLimits,
@@ -202,7 +202,7 @@ impl ConnectRequest {
         state.stage = Stage::Decided { abandoned: false };
         drop(state);
         self.timer.cancel();
-        self.cm.forget(self.number);
+        self.cm.remove_request(self.number);
         true
     }
 
@@ -233,9 +233,9 @@ impl ConnectRequest {
     }
 
     /// The passive side says no.
-    pub(crate) fn reject(&self, private_data: &[u8]) -> Result<(), Gone> {
+    pub(crate) fn reject(&self, private_data: &[u8]) -> Result<(), ConnectionGone> {
         if !self.decide(Status::Refused, private_data) {
-            return Err(Gone);
+            return Err(ConnectionGone);
         }
         if let Some(listener) = self.listener() {
             listener.events.turned_away();
@@ -263,7 +263,7 @@ impl ConnectRequest {
     /// that, the active side is notified, and what follows is its decision. May sleep.
     ///
     /// After [`ConnectError::NotReady`] and [`ConnectError::NoMemory`] the active side was refused,
-    /// as it was after [`ConnectError::Gone`] if it had not given up.
+    /// as it was after [`ConnectError::Aborted`] if it had not given up.
     pub(crate) fn accept(
         self: &Arc<Self>,
         qp: &Arc<QueuePair>,
@@ -272,13 +272,13 @@ impl ConnectRequest {
         events: Arc<dyn ConnectionEvents>,
     ) -> Result<(), ConnectError> {
         if !self.take_decision() {
-            return Err(ConnectError::Gone);
+            return Err(ConnectError::Aborted);
         }
         let waits = self.params.confirms && events.confirms();
-        let side = Endpoint::new(qp.clone(), events).map_err(|_| ConnectError::NoMemory);
-        let accepted = side.and_then(|side| {
+        let endpoint = Endpoint::new(qp.clone(), events).map_err(|_| ConnectError::NoMemory);
+        let accepted = endpoint.and_then(|endpoint| {
             let acceptance = Acceptance {
-                side,
+                endpoint,
                 ours: negotiate(limits, self.params.limits),
                 theirs: negotiate(self.params.limits, limits),
             };
@@ -300,7 +300,7 @@ impl ConnectRequest {
         acceptance: &Acceptance,
         private_data: &[u8],
     ) -> Result<(), ConnectError> {
-        self.attach(acceptance, ConnectError::NotReady, ConnectError::Gone)?;
+        self.attach(acceptance, ConnectError::NotReady, ConnectError::Aborted)?;
         let reply = Ok(acceptance.theirs);
         if self.params.events.reply(reply, private_data).is_err() {
             // The active side never hears that it was connected, so it must not be.
@@ -317,7 +317,7 @@ impl ConnectRequest {
     /// notified as if the active side had given up, and the active side learns it when it confirms.
     /// Not before the accept has returned.
     pub(crate) fn withdraw(&self) -> bool {
-        self.fail_pending(ConnectError::Gone, Status::Aborted)
+        self.fail_pending(ConnectError::Aborted, Status::Aborted)
     }
 
     /// Tells the active side, whose confirmation is waited for.
@@ -326,14 +326,14 @@ impl ConnectRequest {
         acceptance: Acceptance,
         private_data: &[u8],
     ) -> Result<(), ConnectError> {
-        if !may_connect(&acceptance.side.qp) {
+        if !may_connect(&acceptance.endpoint.qp) {
             return Err(ConnectError::NotReady);
         }
         let theirs = acceptance.theirs;
         let mut state = self.state.lock();
         if matches!(state.stage, Stage::Decided { abandoned: true }) {
             drop(state);
-            return Err(ConnectError::Gone);
+            return Err(ConnectError::Aborted);
         }
         state.stage = Stage::Accepted(acceptance);
         self.set_deadline(&mut state, self.cm.timeouts.confirm_ms);
@@ -360,12 +360,12 @@ impl ConnectRequest {
                     Err(ConnectError::NotReady)
                 }
                 Stage::Over(why) => Err(why),
-                Stage::Connected if is_gone => Err(ConnectError::Gone),
+                Stage::Connected if is_gone => Err(ConnectError::Aborted),
                 Stage::Connected => Ok(()),
             };
         };
         let attached = match may_connect(&self.params.qp) {
-            true => self.attach(&acceptance, ConnectError::Gone, ConnectError::NotReady),
+            true => self.attach(&acceptance, ConnectError::Aborted, ConnectError::NotReady),
             false => Err(ConnectError::NotReady),
         };
         match attached {
@@ -373,7 +373,7 @@ impl ConnectRequest {
             Err(why) => {
                 self.state.lock().stage = Stage::Over(why);
                 self.count_failure();
-                acceptance.side.events.not_established(Status::Aborted);
+                acceptance.endpoint.events.not_established(Status::Aborted);
             }
         }
         attached
@@ -402,7 +402,7 @@ impl ConnectRequest {
             return false;
         };
         self.count_failure();
-        acceptance.side.events.not_established(status);
+        acceptance.endpoint.events.not_established(status);
         true
     }
 
@@ -419,8 +419,8 @@ impl ConnectRequest {
         passive_error: ConnectError,
         active_error: ConnectError,
     ) -> Result<(), ConnectError> {
-        let (active, side) = (&self.params.qp, &acceptance.side);
-        let passive = &side.qp;
+        let (active, endpoint) = (&self.params.qp, &acceptance.endpoint);
+        let passive = &endpoint.qp;
         let transport =
             (self.cm.connect_fn)(active, passive).map_err(|_| ConnectError::NoMemory)?;
         let link = |end, owner| Link {
@@ -428,11 +428,11 @@ impl ConnectRequest {
             end,
             owner,
         };
-        let attached = passive.attach(link(1, side.clone()), acceptance.ours);
+        let attached = passive.attach(link(1, endpoint.clone()), acceptance.ours);
         attached.map_err(|_| passive_error)?;
         let attached = active.attach(link(0, self.active.clone()), acceptance.theirs);
         if attached.is_err() {
-            side.detach();
+            endpoint.detach();
             passive.peer_gone(transport.id());
             return Err(active_error);
         }
@@ -442,8 +442,8 @@ impl ConnectRequest {
         active.ring_doorbell();
         passive.device().count(Counter::Accepts, 1);
         active.device().count(Counter::Connects, 1);
-        side.events.established(acceptance.ours);
-        side.up();
+        endpoint.events.established(acceptance.ours);
+        endpoint.up();
         Ok(())
     }
 }

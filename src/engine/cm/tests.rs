@@ -19,7 +19,7 @@ mod tests {
         engine::{
             cm::{
                 ConnectRequest,
-                Gone,
+                ConnectionGone,
                 Timeouts, //
             },
             counters::Counter,
@@ -43,7 +43,7 @@ mod tests {
     type Way = fn(&ConnectionFixture, &Arc<ConnectRequest>) -> Result;
 
     fn reject(request: &ConnectRequest) -> Result {
-        request.reject(&[]).map_err(|Gone| ECONNABORTED)
+        request.reject(&[]).map_err(|ConnectionGone| ECONNABORTED)
     }
 
     #[test]

@@ -23,7 +23,7 @@ const MAX_INTERVAL_US: u32 = 10_000_000;
 
 /// A rule that would hold a call for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Contradiction;
+pub(crate) struct InvalidModeration;
 
 /// How long calls are held: until the first of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,13 +39,13 @@ impl Rule {
         interval_us: u32,
         count: u32,
         depth: u32,
-    ) -> Result<Option<Self>, Contradiction> {
+    ) -> Result<Option<Self>, InvalidModeration> {
         if interval_us == 0 || count <= 1 {
             return Ok(None);
         }
         let count = if count > depth { UNLIMITED } else { count };
         let interval_ns = match interval_us {
-            UNLIMITED if count == UNLIMITED => return Err(Contradiction),
+            UNLIMITED if count == UNLIMITED => return Err(InvalidModeration),
             UNLIMITED => None,
             us => Some(u64::from(us.min(MAX_INTERVAL_US)) * 1000),
         };
@@ -55,7 +55,7 @@ impl Rule {
 
 /// What the queue does about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Decision {
     /// No call is due, or one is held as it was.
     Nothing,
     /// One is held from now on, so many nanoseconds at most.
@@ -65,7 +65,7 @@ pub(super) enum Verdict {
 }
 
 #[derive(Clone, Copy)]
-struct Held {
+struct HeldCall {
     /// Completions that the call will report.
     gathered: u32,
     /// When the arm was satisfied, in nanoseconds.
@@ -79,7 +79,7 @@ struct Held {
 /// `held` is `None` while `rule` is.
 pub(super) struct Moderator {
     rule: Option<Rule>,
-    held: Option<Held>,
+    held: Option<HeldCall>,
 }
 
 impl Moderator {
@@ -104,53 +104,53 @@ impl Moderator {
 
     /// What to do now; `satisfied` says that an arm was satisfied, with `unreported` entries that
     /// were not reported, and `urgent` that no call may wait.
-    pub(super) fn judge(
+    pub(super) fn decide(
         &mut self,
         satisfied: bool,
         unreported: u32,
         urgent: bool,
         now: impl FnOnce() -> u64,
-    ) -> Verdict {
+    ) -> Decision {
         let Some(rule) = self.rule else {
             return match satisfied {
-                true => Verdict::Call,
-                false => Verdict::Nothing,
+                true => Decision::Call,
+                false => Decision::Nothing,
             };
         };
         let gathered = match self.held {
             Some(held) => held.gathered,
             None if satisfied => unreported,
-            None => return Verdict::Nothing,
+            None => return Decision::Nothing,
         };
         if urgent || gathered >= rule.count {
             self.held = None;
-            return Verdict::Call;
+            return Decision::Call;
         }
         if self.held.is_some() {
-            return Verdict::Nothing;
+            return Decision::Nothing;
         }
         let since = now();
         // INVARIANT: There is a rule.
-        self.held = Some(Held { gathered, since });
-        Verdict::Hold(rule.interval_ns)
+        self.held = Some(HeldCall { gathered, since });
+        Decision::Hold(rule.interval_ns)
     }
 
     /// Puts a rule into force, also for the call that is held.
-    pub(super) fn change(&mut self, rule: Option<Rule>, now: u64) -> Verdict {
+    pub(super) fn change(&mut self, rule: Option<Rule>, now: u64) -> Decision {
         self.rule = rule;
         let Some(held) = self.held else {
-            return Verdict::Nothing;
+            return Decision::Nothing;
         };
         let over = now.saturating_sub(held.since);
         let rest = |interval: u64| interval.checked_sub(over).filter(|ns| *ns > 0);
         let holds = rule.filter(|rule| held.gathered < rule.count);
         match holds.map(|rule| rule.interval_ns) {
-            Some(None) => Verdict::Hold(None),
-            Some(Some(interval)) if rest(interval).is_some() => Verdict::Hold(rest(interval)),
+            Some(None) => Decision::Hold(None),
+            Some(Some(interval)) if rest(interval).is_some() => Decision::Hold(rest(interval)),
             _ => {
                 // INVARIANT: Nothing is held.
                 self.held = None;
-                Verdict::Call
+                Decision::Call
             }
         }
     }
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn a_rule_without_any_end_is_a_contradiction() {
         for count in [101, u32::MAX] {
-            assert!(Rule::new(u32::MAX, count, 100) == Err(Contradiction));
+            assert!(Rule::new(u32::MAX, count, 100) == Err(InvalidModeration));
             assert!(Rule::new(u32::MAX - 1, count, 100).is_ok_and(|r| r.is_some()));
         }
         assert!(Rule::new(u32::MAX, 100, 100).is_ok_and(|r| r.is_some()));
@@ -208,23 +208,23 @@ mod tests {
     #[test]
     fn what_is_held_goes_when_enough_has_gathered() {
         let mut moderator = moderator(u32::MAX, 3);
-        assert!(moderator.judge(false, 7, true, || 0) == Verdict::Nothing);
-        assert!(moderator.judge(true, 1, false, || 0) == Verdict::Hold(None));
+        assert!(moderator.decide(false, 7, true, || 0) == Decision::Nothing);
+        assert!(moderator.decide(true, 1, false, || 0) == Decision::Hold(None));
         moderator.gather();
         // An arm that is satisfied meanwhile goes with it.
-        assert!(moderator.judge(true, 2, false, || 0) == Verdict::Nothing);
+        assert!(moderator.decide(true, 2, false, || 0) == Decision::Nothing);
         moderator.gather();
-        assert!(moderator.judge(false, 3, false, || 0) == Verdict::Call);
+        assert!(moderator.decide(false, 3, false, || 0) == Decision::Call);
         assert!(!moderator.cancel_held());
     }
 
     #[test]
     fn what_has_gathered_before_counts_and_urgency_does_not_wait() {
         let mut moderator = moderator(5, 3);
-        assert!(moderator.judge(true, 3, false, || 0) == Verdict::Call);
-        assert!(moderator.judge(true, 1, true, || 0) == Verdict::Call);
-        assert!(moderator.judge(true, 1, false, || 0) == Verdict::Hold(Some(5000)));
-        assert!(moderator.judge(false, 1, true, || 0) == Verdict::Call);
+        assert!(moderator.decide(true, 3, false, || 0) == Decision::Call);
+        assert!(moderator.decide(true, 1, true, || 0) == Decision::Call);
+        assert!(moderator.decide(true, 1, false, || 0) == Decision::Hold(Some(5000)));
+        assert!(moderator.decide(false, 1, true, || 0) == Decision::Call);
         assert!(!moderator.cancel_held());
     }
 
@@ -232,19 +232,19 @@ mod tests {
     fn a_new_rule_is_in_force_for_what_is_held() {
         // The new rule, and what becomes of a call held for half a second with two gathered.
         let table = [
-            (rule(0, 0), Verdict::Call),
-            (rule(400_000, 10), Verdict::Call),
-            (rule(500_000, 10), Verdict::Call),
-            (rule(600_000, 10), Verdict::Hold(Some(SECOND / 10))),
-            (rule(600_000, 2), Verdict::Call),
-            (rule(u32::MAX, 3), Verdict::Hold(None)),
-            (rule(u32::MAX, 2), Verdict::Call),
+            (rule(0, 0), Decision::Call),
+            (rule(400_000, 10), Decision::Call),
+            (rule(500_000, 10), Decision::Call),
+            (rule(600_000, 10), Decision::Hold(Some(SECOND / 10))),
+            (rule(600_000, 2), Decision::Call),
+            (rule(u32::MAX, 3), Decision::Hold(None)),
+            (rule(u32::MAX, 2), Decision::Call),
         ];
-        for (new, verdict) in table {
+        for (new, decision) in table {
             let mut moderator = moderator(1_000_000, 50);
-            assert!(moderator.judge(true, 2, false, || SECOND) == Verdict::Hold(Some(SECOND)));
-            assert!(moderator.change(new, SECOND + SECOND / 2) == verdict);
-            assert!(moderator.cancel_held() == (verdict != Verdict::Call));
+            assert!(moderator.decide(true, 2, false, || SECOND) == Decision::Hold(Some(SECOND)));
+            assert!(moderator.change(new, SECOND + SECOND / 2) == decision);
+            assert!(moderator.cancel_held() == (decision != Decision::Call));
         }
     }
 }

@@ -5,7 +5,7 @@
 //! Tests: `engine/cq/tests.rs`.
 
 use super::{
-    moderation::Verdict,
+    moderation::Decision,
     CompletionQueue,
     Cq,
     Inner,
@@ -32,23 +32,23 @@ impl CompletionQueue {
         }
         let urgent = inner.urgent || inner.ring.is_full();
         let unreported = inner.unreported;
-        let verdict = inner
+        let decision = inner
             .moderator
-            .judge(satisfied, unreported, urgent, time::now_ns);
-        self.apply(verdict)
+            .decide(satisfied, unreported, urgent, time::now_ns);
+        self.apply(decision)
     }
 
     /// Whether to call now; sets the timer accordingly. Under the lock of `inner`.
-    pub(super) fn apply(self: &Arc<Self>, verdict: Verdict) -> bool {
-        match verdict {
-            Verdict::Nothing => (),
-            Verdict::Hold(Some(ns)) => self.timer.arm(self, ns),
-            Verdict::Hold(None) | Verdict::Call => {
+    pub(super) fn apply(self: &Arc<Self>, decision: Decision) -> bool {
+        match decision {
+            Decision::Nothing => (),
+            Decision::Hold(Some(ns)) => self.timer.arm(self, ns),
+            Decision::Hold(None) | Decision::Call => {
                 // One that runs out now finds no call to make, or makes the next one early.
                 self.timer.cancel();
             }
         }
-        verdict == Verdict::Call
+        decision == Decision::Call
     }
 
     /// Holds no call any more; returns true if one was held.

@@ -222,7 +222,7 @@ mod tests {
         assert!(devices.by_addr(8, localhost).is_none());
         assert!(devices.by_addr(7, ELSEWHERE).is_none());
         assert!(device.netdev().is_some_and(|n| n == netdev));
-        device.forget_netdev();
+        device.put_netdev();
         assert!(device.netdev().is_none() && devices.by_addr(7, localhost).is_none());
         assert!(devices.by_name(c"ndk0").is_some());
         Ok(())

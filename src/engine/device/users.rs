@@ -100,7 +100,7 @@ impl RdmaDevice {
     ///
     /// Requests that nobody has decided on keep a device for longer; the network device may go.
     pub(crate) fn shut(&self) {
-        self.forget_netdev();
+        self.put_netdev();
         self.users.inner.lock().shut = true;
         while let Some(user) = self.users.next_unnotified() {
             user.device_gone();

@@ -366,7 +366,7 @@ impl SendQueue {
             let failed = !status.is_success();
             if failed {
                 // Before the consumer learns of it, and looks what the region is good for.
-                entry.forget(device);
+                entry.unstage(device);
             }
             if (failed || entry.flags.has(Flags::SIGNALED)) && !self.silent {
                 lost |= cq.push(entry.completion(qp, status)).is_err();
@@ -456,7 +456,7 @@ impl Entry {
     }
 
     /// Gives back what a request that was not carried out keeps elsewhere.
-    fn forget(&self, device: &RdmaDevice) {
+    fn unstage(&self, device: &RdmaDevice) {
         match self.work {
             Work::Register {
                 token,

@@ -98,7 +98,7 @@ impl Ledger {
     }
 }
 
-/// Messages of a side: how long number `n` is, and the byte that it is made of.
+/// Messages of an end: how long number `n` is, and the byte that it is made of.
 fn length(n: u64, long: bool) -> u32 {
     match n % 16 {
         // More than one run of a flow moves.
@@ -117,8 +117,8 @@ fn letter(n: u64) -> u8 {
 /// The room for the longest message.
 const ROOM: usize = 300 * 1024;
 
-/// One side of two that send to each other, driven by one worker.
-struct Side {
+/// One end of two that send to each other, driven by one worker.
+struct RaceEnd {
     qp: Arc<QueuePair>,
     send_cq: Arc<CompletionQueue>,
     receive_cq: Arc<CompletionQueue>,
@@ -134,9 +134,9 @@ struct Side {
     garbled: Tally,
 }
 
-impl Side {
+impl RaceEnd {
     fn new(end: &End, most: u64, long: bool) -> Result<Arc<Self>> {
-        let side = Self {
+        let end = Self {
             qp: end.qp.clone(),
             send_cq: end.sends.cq.clone(),
             receive_cq: end.receives.cq.clone(),
@@ -148,7 +148,7 @@ impl Side {
             inbox: Buffer::new(ROOM)?,
             garbled: Tally::new(),
         };
-        Ok(Arc::new(side, GFP_KERNEL)?)
+        Ok(Arc::new(end, GFP_KERNEL)?)
     }
 
     /// Takes what is done.
@@ -394,13 +394,13 @@ fn two_flows(most: u64, long: bool) -> Result<([u64; 2], bool)> {
     let plan = Plan::deep(4, 4);
     let (a, b) = (lab.end(&plan)?, lab.end(&plan)?);
     connect(direct::connect, &a, &b)?;
-    let sides = [Side::new(&a, most, long)?, Side::new(&b, most, long)?];
+    let ends = [RaceEnd::new(&a, most, long)?, RaceEnd::new(&b, most, long)?];
     let mut crew = Threads::new()?;
-    for (side, cpu) in sides.iter().zip(two_cpus()) {
-        let side = side.clone();
-        crew.on(cpu, move || side.turn())?;
+    for (end, cpu) in ends.iter().zip(two_cpus()) {
+        let end = end.clone();
+        crew.on(cpu, move || end.turn())?;
     }
-    let got = || sides.each_ref().map(|s| s.receives.seen.get());
+    let got = || ends.each_ref().map(|s| s.receives.seen.get());
     let deadline = Deadline::in_ms(RACE_MS);
     while got() != [most; 2] && !deadline.is_over() {
         let before = got();
@@ -414,11 +414,11 @@ fn two_flows(most: u64, long: bool) -> Result<([u64; 2], bool)> {
     let counts = got();
     a.qp.destroy();
     b.qp.destroy();
-    for side in &sides {
-        side.collect();
+    for end in &ends {
+        end.collect();
     }
     pr_info!("race: two flows, {:?} messages\n", counts);
-    Ok((counts, sides.iter().all(|s| s.is_clean())))
+    Ok((counts, ends.iter().all(|s| s.is_clean())))
 }
 
 /// Memory of receives, posted again and again, into which the peer sends.

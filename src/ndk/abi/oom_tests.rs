@@ -557,7 +557,7 @@ pub(crate) fn disconnect(connector: ObjectType, was_notified: &Told) -> i32 {
 }
 
 /// Has a consumer in C that is notified of a request for which `around` makes the call.
-pub(crate) fn tell_request(
+pub(crate) fn notify_request(
     arrivals: &Told,
     connector: Ref<Connector>,
     around: impl FnOnce(&mut dyn FnMut()),

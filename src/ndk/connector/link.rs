@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Core`]: the part of a connector that the engine knows, and what the engine reports to it.
+//! [`ConnectorInner`]: the part of a connector that the engine knows, and what it reports to it.
 
 use core::net::SocketAddr;
 
@@ -58,7 +58,7 @@ pub(super) enum Stage {
 
 /// A call that is pending.
 pub(super) struct PendingCall {
-    pub(super) done: Done<NtStatus>,
+    pub(super) done: DoneFn<NtStatus>,
     pub(super) hold: ObjectUse,
 }
 
@@ -134,7 +134,7 @@ impl State {
 
 /// The part of a connector that the engine knows.
 #[pin_data]
-pub(super) struct Core {
+pub(super) struct ConnectorInner {
     pub(super) device: Arc<RdmaDevice>,
     #[pin]
     pub(super) state: SpinLockIrq<State>,
@@ -143,7 +143,7 @@ pub(super) struct Core {
 }
 
 impl_has_work! {
-    impl HasWork<Self> for Core { self.work }
+    impl HasWork<Self> for ConnectorInner { self.work }
 }
 
 /// Takes back what this side asked for, whatever has become of it. False when it was gone.
@@ -161,7 +161,7 @@ pub(super) fn take_back(request: &ConnectRequest, qp: Option<&Ref<Qp>>) -> bool 
     true
 }
 
-impl Core {
+impl ConnectorInner {
     /// A core in that state. The context is that of the flags.
     pub(super) fn new(device: &Arc<RdmaDevice>, state: State, flags: Flags) -> Result<Arc<Self>> {
         Arc::pin_init(
@@ -174,7 +174,7 @@ impl Core {
         )
     }
 
-    pub(super) fn tell_later(self: &Arc<Self>) {
+    pub(super) fn notify_later(self: &Arc<Self>) {
         // One that is queued already reports this as well.
         let _ = self.device.host.softirqs.enqueue(self.clone());
     }
@@ -184,7 +184,7 @@ impl Core {
         self.fail_with(status, next, |state| state.refused = false);
     }
 
-    /// As [`Core::fail`]; `note` keeps what the next caller is to find.
+    /// As [`ConnectorInner::fail`]; `note` keeps what the next caller is to find.
     fn fail_with(self: &Arc<Self>, status: NtStatus, next: Stage, note: impl FnOnce(&mut State)) {
         let mut state = self.state.lock();
         state.end_call(status);
@@ -192,7 +192,7 @@ impl Core {
         let rest = state.give_up(next);
         drop(state);
         drop(rest);
-        self.tell_later();
+        self.notify_later();
     }
 
     /// The connection is up, if `still_wanted` says so.
@@ -215,14 +215,14 @@ impl Core {
         state.end_call(NtStatus::SUCCESS);
         drop(state);
         drop(request);
-        self.tell_later();
+        self.notify_later();
     }
 }
 
 /// A side of a connection, as the engine reports it.
-pub(super) struct Side(pub(super) Arc<Core>);
+pub(super) struct LinkEvents(pub(super) Arc<ConnectorInner>);
 
-impl Side {
+impl LinkEvents {
     /// The attempt came to nothing. Without memory the peer's words are lost, not its answer.
     fn refused(&self, status: NtStatus, private_data: &[u8]) {
         let mut copy = KVec::new();
@@ -258,12 +258,12 @@ impl Side {
         }
         state.end_call(NtStatus::SUCCESS);
         drop(state);
-        core.tell_later();
+        core.notify_later();
         Ok(())
     }
 }
 
-impl ConnectionEvents for Side {
+impl ConnectionEvents for LinkEvents {
     fn confirms(&self) -> bool {
         true
     }
@@ -335,12 +335,12 @@ impl ConnectionEvents for Side {
             qp.engine().fail();
         }
         drop(link);
-        core.tell_later();
+        core.notify_later();
         Ok(())
     }
 }
 
-impl WorkItem for Core {
+impl WorkItem for ConnectorInner {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Mw`]: a window, and its ties to the regions that it is bound to.
+//! [`Mw`]: a window, and its uses of the regions that it is bound to.
 //!
 //! A bind makes the region an antecedent of the window, from its posting until it has failed, or
 //! what was bound has been invalidated and drained, or the window is closed.
@@ -30,14 +30,14 @@ use crate::{
 };
 
 /// A window's use of the region that it is, or may be, bound to.
-struct Tie {
+struct BoundRegion {
     region: Ref<Mr>,
     _hold: ObjectUse,
     /// Whether the region counts it as bound.
     counts: bool,
 }
 
-impl Tie {
+impl BoundRegion {
     fn new(region: &Ref<Mr>) -> Self {
         region.windows.fetch_add(1, Relaxed);
         Self {
@@ -55,7 +55,7 @@ impl Tie {
     }
 }
 
-impl Drop for Tie {
+impl Drop for BoundRegion {
     fn drop(&mut self) {
         self.unbind();
     }
@@ -64,31 +64,31 @@ impl Drop for Tie {
 /// A window.
 pub(crate) struct Mw {
     domain: Arc<Domain>,
-    ties: Arc<Ties>,
+    bound: Arc<BoundRegions>,
     own: Token,
 }
 
 /// What a window is, or may be, bound to.
-type Ties = SpinLockIrq<TieList>;
+type BoundRegions = SpinLockIrq<BindList>;
 
-struct TieList {
+struct BindList {
     /// The key of the bind that was posted last.
     key: u8,
     /// The oldest first.
-    ties: KVec<(u8, Tie)>,
+    bound: KVec<(u8, BoundRegion)>,
 }
 
-impl WindowOwner for Ties {
+impl WindowOwner for BoundRegions {
     fn unbound(&self, key: u8, bound_again: bool) {
         loop {
             let mut list = self.lock();
-            let last = list.ties.iter().position(|(k, _)| *k == key);
+            let last = list.bound.iter().position(|(k, _)| *k == key);
             // Those before the one that is bound now are over, and it itself if it is not.
             let over = last.map_or(0, |at| at + usize::from(!bound_again));
             if over == 0 {
                 return;
             }
-            let gone = list.ties.remove(0);
+            let gone = list.bound.remove(0);
             drop(list);
             drop(gone);
         }
@@ -96,8 +96,8 @@ impl WindowOwner for Ties {
 
     fn not_bound(&self, key: u8) {
         let mut list = self.lock();
-        let at = list.ties.iter().position(|(k, _)| *k == key);
-        let gone = at.and_then(|at| list.ties.remove(at).ok());
+        let at = list.bound.iter().position(|(k, _)| *k == key);
+        let gone = at.and_then(|at| list.bound.remove(at).ok());
         drop(list);
         drop(gone);
     }
@@ -106,34 +106,34 @@ impl WindowOwner for Ties {
 impl ObjectType for Mw {
     fn end(&self) {
         self.domain.device().regions.remove(self.own.index());
-        for (_, tie) in &mut self.ties.lock().ties {
-            tie.unbind();
+        for (_, bound_region) in &mut self.bound.lock().bound {
+            bound_region.unbind();
         }
     }
 
-    fn let_go(&self) {
-        let ties = core::mem::take(&mut self.ties.lock().ties);
-        drop(ties);
+    fn put_antecedents(&self) {
+        let bound = core::mem::take(&mut self.bound.lock().bound);
+        drop(bound);
     }
 }
 
 impl Mw {
     /// A window that is not bound. May sleep.
     pub(in crate::ndk) fn new(domain: Arc<Domain>) -> Result<Self> {
-        let list = TieList {
+        let list = BindList {
             key: 0,
-            ties: KVec::new(),
+            bound: KVec::new(),
         };
-        let ties = Arc::pin_init(new_spinlock_irq!(list), GFP_KERNEL)?;
+        let bound = Arc::pin_init(new_spinlock_irq!(list), GFP_KERNEL)?;
         let regions = &domain.device().regions;
-        let own = regions.add_window(domain.id(), Some(ties.clone()))?;
-        ties.lock().key = own.key();
-        Ok(Self { domain, ties, own })
+        let own = regions.add_window(domain.id(), Some(bound.clone()))?;
+        bound.lock().key = own.key();
+        Ok(Self { domain, bound, own })
     }
 
     /// The token for the peer of the queue pair that the window is bound to.
     pub(crate) fn remote_token(&self) -> Token {
-        let key = self.ties.lock().key;
+        let key = self.bound.lock().key;
         Token::new(self.own.index(), key).unwrap_or(self.own)
     }
 
@@ -153,8 +153,8 @@ impl Mw {
         post: impl FnOnce(Token, Token) -> Result<(), NtStatus>,
     ) -> Result<(), NtStatus> {
         let same_domain = self.domain.id() == domain.id() && region.domain.id() == domain.id();
-        let (region, tie) = {
-            // Held until the tie is made: a region that is tied is not deregistered.
+        let (region, bound_region) = {
+            // Held until the region is counted as bound: then it is not deregistered.
             let state = region.state.lock();
             let normal = match *state {
                 MrState::Normal(normal) if same_domain => normal,
@@ -163,30 +163,30 @@ impl Mw {
             NtStatus::INVALID_PARAMETER
                 .when(offset_in(normal.base, normal.len, range.0, range.1).is_none())?;
             NtStatus::ACCESS_VIOLATION.unless(rights.with(normal.rights).is_consistent())?;
-            (normal.token, Tie::new(region))
+            (normal.token, BoundRegion::new(region))
         };
-        let mut list = self.ties.lock();
+        let mut list = self.bound.lock();
         let key = list.key.wrapping_add(1);
-        // A key names one tie; there are as many as binds may wait for each other.
-        let is_taken = list.ties.iter().any(|(k, _)| *k == key);
-        if is_taken || list.ties.reserve(1, GFP_ATOMIC).is_err() {
+        // A key names one bind; there are as many as binds may wait for each other.
+        let is_taken = list.bound.iter().any(|(k, _)| *k == key);
+        if is_taken || list.bound.reserve(1, GFP_ATOMIC).is_err() {
             drop(list);
             return Err(NtStatus::INSUFFICIENT_RESOURCES);
         }
         let window = Token::new(self.own.index(), key).ok_or(NtStatus::INTERNAL_ERROR)?;
         // Before it is posted: it may be over before `post` returns.
-        let _ = list.ties.push_within_capacity((key, tie));
+        let _ = list.bound.push_within_capacity((key, bound_region));
         let before = core::mem::replace(&mut list.key, key);
         // A post that finds the queue pair gone ends at once, and takes the lock for that.
         drop(list);
         let posted = post(window, region);
         if posted.is_err() {
-            let mut list = self.ties.lock();
+            let mut list = self.bound.lock();
             if list.key == key {
                 list.key = before;
             }
             drop(list);
-            self.ties.not_bound(key);
+            self.bound.not_bound(key);
         }
         posted
     }

@@ -63,7 +63,7 @@ mod tests {
         assert!(queue.take(8) == 2);
         queue.cq.arm(notify::ANY);
         assert!(queue.has_called(0));
-        assert!(queue.push_all(RECEIVE, 3) && queue.has_reported(1, NtStatus::SUCCESS));
+        assert!(queue.push_all(RECEIVE, 3) && queue.has_notified(1, NtStatus::SUCCESS));
         assert!(queue.push(FAILED) && queue.has_called(1));
         assert!(queue.take(8) == 4);
         queue.cq.arm(notify::ANY);
@@ -244,7 +244,7 @@ mod tests {
                     NtStatus::INTERNAL_ERROR
                 }
             };
-            assert!(queue.has_reported(1, status));
+            assert!(queue.has_notified(1, status));
         }
         Ok(())
     }
@@ -255,16 +255,16 @@ mod tests {
             let (site, queue) = alone()?;
             queue.cq.arm(kind);
             queue.cq.engine().break_down();
-            assert!(queue.has_reported(1, NtStatus::INTERNAL_ERROR));
+            assert!(queue.has_notified(1, NtStatus::INTERNAL_ERROR));
             let queue = Caller::new(&site.adapter, 8)?;
             assert!(queue.push_all(RECEIVE, 8));
             queue.cq.arm(notify::ANY);
             // That was for what is present, and it is notified.
-            assert!(queue.has_reported(1, NtStatus::SUCCESS));
+            assert!(queue.has_notified(1, NtStatus::SUCCESS));
             queue.cq.arm(kind);
             assert!(queue.has_called(1));
             assert!(!queue.push(RECEIVE));
-            assert!(queue.has_reported(2, NtStatus::BUFFER_OVERFLOW));
+            assert!(queue.has_notified(2, NtStatus::BUFFER_OVERFLOW));
         }
         Ok(())
     }
@@ -301,7 +301,7 @@ mod tests {
         // Before the first call every entry is new.
         assert!(queue.push_all(RECEIVE, 2) && queue.has_called(0));
         queue.cq.arm(notify::ANY);
-        assert!(queue.has_reported(1, NtStatus::SUCCESS));
+        assert!(queue.has_notified(1, NtStatus::SUCCESS));
         assert!(queue.push(RECEIVE) && queue.has_called(1));
         queue.cq.arm(notify::ANY);
         assert!(queue.has_called(2));
@@ -349,7 +349,7 @@ mod tests {
                 let (_site, queue) = alone()?;
                 assert!(queue.push(entry));
                 queue.cq.arm(kind);
-                assert!(queue.has_reported(1, NtStatus::SUCCESS));
+                assert!(queue.has_notified(1, NtStatus::SUCCESS));
             }
         }
         Ok(())
@@ -364,13 +364,13 @@ mod tests {
             assert!(queue.has_called(0));
         }
         queue.cq.engine().break_down();
-        assert!(queue.has_reported(1, NtStatus::INTERNAL_ERROR));
+        assert!(queue.has_notified(1, NtStatus::INTERNAL_ERROR));
         queue.cq.arm(notify::ERRORS);
-        assert!(queue.has_reported(2, NtStatus::INTERNAL_ERROR));
+        assert!(queue.has_notified(2, NtStatus::INTERNAL_ERROR));
         let (_site, queue) = alone()?;
         assert!(queue.push_all(RECEIVE, 8) && !queue.push(RECEIVE) && queue.has_called(0));
         queue.cq.arm(notify::ERRORS);
-        assert!(queue.has_reported(1, NtStatus::BUFFER_OVERFLOW));
+        assert!(queue.has_notified(1, NtStatus::BUFFER_OVERFLOW));
         Ok(())
     }
 
@@ -436,20 +436,20 @@ mod tests {
         for entry in [RECEIVE, FAILED, FLUSHED] {
             let queue = Caller::new(&site.adapter, 2)?;
             queue.cq.arm(notify::ANY);
-            assert!(queue.push(entry) && queue.has_reported(1, NtStatus::SUCCESS));
+            assert!(queue.push(entry) && queue.has_notified(1, NtStatus::SUCCESS));
         }
         let queue = Caller::new(&site.adapter, 2)?;
         assert!(queue.push_all(RECEIVE, 2) && !queue.push(RECEIVE));
         queue.cq.arm(notify::ANY);
-        assert!(queue.has_reported(1, NtStatus::BUFFER_OVERFLOW));
+        assert!(queue.has_notified(1, NtStatus::BUFFER_OVERFLOW));
         // The first failure is the one that counts.
         queue.cq.engine().break_down();
         queue.cq.arm(notify::ERRORS);
-        assert!(queue.has_reported(2, NtStatus::BUFFER_OVERFLOW));
+        assert!(queue.has_notified(2, NtStatus::BUFFER_OVERFLOW));
         let queue = Caller::new(&site.adapter, 2)?;
         queue.cq.arm(notify::SOLICITED);
         queue.cq.engine().break_down();
-        assert!(queue.has_reported(1, NtStatus::INTERNAL_ERROR));
+        assert!(queue.has_notified(1, NtStatus::INTERNAL_ERROR));
         Ok(())
     }
 

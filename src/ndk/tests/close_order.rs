@@ -18,7 +18,7 @@ mod tests {
         ndk::{
             call::{
                 done,
-                Done, //
+                DoneFn, //
             },
             connector::{
                 Connector,
@@ -70,7 +70,7 @@ mod tests {
     };
 
     /// A request's callback that stays.
-    fn staying(stall: &Arc<Stall>) -> Result<Done<NtStatus>> {
+    fn staying(stall: &Arc<Stall>) -> Result<DoneFn<NtStatus>> {
         let stall = stall.clone();
         done(GFP_KERNEL, move |_| stall.stay()).map_err(notified)
     }
@@ -345,7 +345,7 @@ mod tests {
     /// Returns true if the close of a queue inside its own callback waits for that, which stays.
     fn a_callback_that_closes_is_waited_for(stall: &Arc<Stall>) -> Result<bool> {
         let site = TestHost::new()?;
-        let itself: Arc<Slot<(Ref<Cq>, Done<()>)>> = Slot::new()?;
+        let itself: Arc<Slot<(Ref<Cq>, DoneFn<()>)>> = Slot::new()?;
         let pending = Arc::new(Tally::new(), GFP_KERNEL)?;
         let (inside, own, tally) = (stall.clone(), itself.clone(), pending.clone());
         let mut cq = cq_with(&site.adapter, (8, None), move |_| {

@@ -24,7 +24,7 @@ use crate::{
     ndk::{
         call::{
             done,
-            Done, //
+            DoneFn, //
         },
         life::{
             Object,
@@ -69,7 +69,7 @@ impl<T: Send + 'static> Slot<T> {
     }
 
     /// A callback that brings its value here.
-    pub(super) fn callback(self: &Arc<Self>) -> Result<Done<T>> {
+    pub(super) fn callback(self: &Arc<Self>) -> Result<DoneFn<T>> {
         let slot = self.clone();
         let boxed = done(GFP_KERNEL, move |value: T| slot.put(value));
         boxed.map_err(|_| ENOMEM)
@@ -115,7 +115,7 @@ impl Slot<NtStatus> {
 
 /// Makes a call that reports its end by a status, and waits for that; an inline refusal is one,
 /// too.
-pub(super) fn request(call: impl FnOnce(Done<NtStatus>) -> Answer) -> Result<NtStatus> {
+pub(super) fn request(call: impl FnOnce(DoneFn<NtStatus>) -> Answer) -> Result<NtStatus> {
     let slot = Slot::new()?;
     Ok(match call(slot.callback()?) {
         Ok(Progress::Done) => NtStatus::SUCCESS,
@@ -126,7 +126,7 @@ pub(super) fn request(call: impl FnOnce(Done<NtStatus>) -> Answer) -> Result<NtS
 
 /// Makes a call that creates an object, and waits for that.
 pub(super) fn create<T: ObjectType>(
-    call: impl FnOnce(Done<Result<Ref<T>, NtStatus>>) -> Answer,
+    call: impl FnOnce(DoneFn<Result<Ref<T>, NtStatus>>) -> Answer,
 ) -> Result<Result<Own<T>, NtStatus>> {
     let slot = Slot::new()?;
     let created = match call(slot.callback()?) {
@@ -139,7 +139,7 @@ pub(super) fn create<T: ObjectType>(
 
 /// The same where the object has to come; the status is in the log when it does not.
 pub(super) fn made<T: ObjectType>(
-    call: impl FnOnce(Done<Result<Ref<T>, NtStatus>>) -> Answer,
+    call: impl FnOnce(DoneFn<Result<Ref<T>, NtStatus>>) -> Answer,
 ) -> Result<Own<T>> {
     create(call)?.map_err(notified)
 }

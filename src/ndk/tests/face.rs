@@ -47,7 +47,7 @@ mod tests {
         ndk::{
             call::{
                 done,
-                Done, //
+                DoneFn, //
             },
             connector::Source,
             cq::notify,
@@ -197,7 +197,7 @@ mod tests {
         }
 
         /// A callback that notes where it is called, and what it is notified.
-        fn callback<T: Send + 'static>(self: &Arc<Self>, slot: &Arc<Slot<T>>) -> Result<Done<T>> {
+        fn callback<T: Send + 'static>(self: &Arc<Self>, slot: &Arc<Slot<T>>) -> Result<DoneFn<T>> {
             let (this, slot) = (self.clone(), slot.clone());
             let boxed = done(GFP_KERNEL, move |value: T| {
                 this.note();
@@ -306,7 +306,7 @@ mod tests {
 
     /// Makes a call with softirqs off, where nobody may sleep: it pends, and another thread reports
     /// what became of it.
-    fn pends<T>(call: impl FnOnce(Done<T>) -> Answer) -> Result<T>
+    fn pends<T>(call: impl FnOnce(DoneFn<T>) -> Answer) -> Result<T>
     where
         T: Send + 'static,
     {

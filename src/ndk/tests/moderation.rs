@@ -48,7 +48,7 @@ fn arm_and_push(queue: &Caller, count: u32) -> bool {
 /// Returns true if calls are made as they fall due, the queue having called `calls` times.
 fn is_off(queue: &Caller, calls: u32) -> bool {
     queue.take(DEPTH);
-    arm_and_push(queue, 1) && queue.has_reported(calls + 1, NtStatus::SUCCESS)
+    arm_and_push(queue, 1) && queue.has_notified(calls + 1, NtStatus::SUCCESS)
 }
 
 /// Returns true if calls wait for `count` completions, the queue having called `calls` times.
@@ -125,7 +125,7 @@ mod tests {
         assert!(queue.push(SOLICITED));
         assert!(wait_until(|| queue.log.calls.get() == 1));
         assert!(when.load(Relaxed) - begin >= MS);
-        assert!(queue.has_reported(1, NtStatus::SUCCESS));
+        assert!(queue.has_notified(1, NtStatus::SUCCESS));
         Ok(())
     }
 
@@ -300,7 +300,7 @@ mod tests {
     fn ndk_mod_07_a_full_queue_does_not_wait_for_more() -> Result {
         let (_site, queue) = moderated(LONG, NONE)?;
         assert!(arm_and_push(&queue, DEPTH - 1) && queue.has_called(0));
-        assert!(queue.push(RECEIVE) && queue.has_reported(1, NtStatus::SUCCESS));
+        assert!(queue.push(RECEIVE) && queue.has_notified(1, NtStatus::SUCCESS));
         Ok(())
     }
 
@@ -310,7 +310,7 @@ mod tests {
             for kind in [notify::ANY, notify::SOLICITED] {
                 let (_site, queue) = moderated(LONG, NONE)?;
                 queue.cq.arm(kind);
-                assert!(queue.push(entry) && queue.has_reported(1, NtStatus::SUCCESS));
+                assert!(queue.push(entry) && queue.has_notified(1, NtStatus::SUCCESS));
                 // While a call is held.
                 assert!(arm_and_push(&queue, 2) && queue.has_called(1));
                 assert!(queue.push(entry) && queue.has_called(2));
@@ -346,7 +346,7 @@ mod tests {
                         NtStatus::INTERNAL_ERROR
                     }
                 };
-                assert!(queue.has_reported(1 + u32::from(overrun), status));
+                assert!(queue.has_notified(1 + u32::from(overrun), status));
             }
         }
         Ok(())

@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{
     ndk::{
-        call::Done,
+        call::DoneFn,
         life::{
             ObjectType,
             Ref, //
@@ -134,7 +134,7 @@ impl<'a> Strike<'a> {
     /// Makes a call and waits for its end, which has to come once, or not at all.
     fn ended<T: Send + 'static>(
         &mut self,
-        call: impl FnOnce(Done<T>) -> Answer,
+        call: impl FnOnce(DoneFn<T>) -> Answer,
     ) -> Result<Result<Ended<T>, NtStatus>> {
         let slot = Slot::new()?;
         let done = slot.callback()?;
@@ -151,7 +151,7 @@ impl<'a> Strike<'a> {
     }
 
     /// Makes a call that reports its end by a status.
-    pub(super) fn request(&mut self, call: impl FnOnce(Done<NtStatus>) -> Answer) -> Result<i32> {
+    pub(super) fn request(&mut self, call: impl FnOnce(DoneFn<NtStatus>) -> Answer) -> Result<i32> {
         let status = match self.ended(call)? {
             Ok(Ended::Now) => NtStatus::SUCCESS,
             Ok(Ended::Later(status)) | Err(status) => status,
@@ -162,7 +162,7 @@ impl<'a> Strike<'a> {
     /// Makes a call that creates an object.
     pub(super) fn create<T: ObjectType>(
         &mut self,
-        call: impl FnOnce(Done<Result<Ref<T>, NtStatus>>) -> Answer,
+        call: impl FnOnce(DoneFn<Result<Ref<T>, NtStatus>>) -> Answer,
     ) -> Result<Result<Own<T>, i32>> {
         let made = match self.ended(call)? {
             Ok(Ended::Now) => return Err(EINVAL),

@@ -405,7 +405,7 @@ mod tests {
                 assert!(asking.is_ok());
                 let theirs = door.arrivals.wait().ok_or(ETIMEDOUT)?;
                 let mut struck = false;
-                c::tell_request(&arrivals, theirs, |notify| {
+                c::notify_request(&arrivals, theirs, |notify| {
                     let guard = FailNth::new(n);
                     notify();
                     struck = guard.as_ref().is_some_and(FailNth::struck);

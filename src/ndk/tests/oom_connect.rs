@@ -40,7 +40,7 @@ use crate::{
     engine::status::Status,
     kunit::harness::wait_until,
     ndk::{
-        call::Done,
+        call::DoneFn,
         connector::{
             Connector,
             Source, //
@@ -119,7 +119,7 @@ fn data() -> Result<KVec<u8>> {
 fn step(
     strike: &mut Strike<'_>,
     slot: &Arc<Slot<NtStatus>>,
-    mut call: impl FnMut(KVec<u8>, Done<NtStatus>) -> Answer,
+    mut call: impl FnMut(KVec<u8>, DoneFn<NtStatus>) -> Answer,
 ) -> Result {
     let (bytes, done) = (data()?, slot.callback()?);
     let (mut answer, was_struck) = strike.inline(|| call(bytes, done));

@@ -170,7 +170,7 @@ mod tests {
         for receive in 0..2 {
             assert!(crowd.pass(0, receive)? && crowd.shared.has_called(0));
         }
-        assert!(crowd.pass(1, 2)? && crowd.shared.has_reported(1, NtStatus::SUCCESS));
+        assert!(crowd.pass(1, 2)? && crowd.shared.has_notified(1, NtStatus::SUCCESS));
         Ok(())
     }
 
@@ -198,7 +198,7 @@ mod tests {
         }
         assert!(crowd.shared.post_all(6..9));
         assert!(crowd.shared.modify(0, 3)? == NtStatus::SUCCESS && crowd.shared.has_called(1));
-        assert!(crowd.pass(0, 6)? && crowd.shared.has_reported(2, NtStatus::SUCCESS));
+        assert!(crowd.pass(0, 6)? && crowd.shared.has_notified(2, NtStatus::SUCCESS));
         assert!(crowd.pass(0, 7)? && crowd.shared.has_called(2));
         Ok(())
     }
@@ -211,7 +211,7 @@ mod tests {
         // As many as the threshold are enough.
         assert!(shared.modify(0, 3)? == NtStatus::SUCCESS && shared.has_called(0));
         assert!(shared.modify(0, 4)? == NtStatus::SUCCESS);
-        assert!(shared.has_reported(1, NtStatus::SUCCESS));
+        assert!(shared.has_notified(1, NtStatus::SUCCESS));
         // Together with a depth as well.
         assert!(shared.modify(16, 9)? == NtStatus::SUCCESS && shared.has_called(2));
         Ok(())
@@ -284,7 +284,7 @@ mod tests {
         assert!(crowd.shared.post_all(0..2));
         assert!(crowd.pass(0, 0)? && crowd.pass(0, 1)? && crowd.shared.has_called(0));
         assert!(crowd.shared.post_all(2..5) && crowd.shared.has_called(0));
-        assert!(crowd.pass(0, 2)? && crowd.shared.has_reported(1, NtStatus::SUCCESS));
+        assert!(crowd.pass(0, 2)? && crowd.shared.has_notified(1, NtStatus::SUCCESS));
         Ok(())
     }
 
@@ -338,7 +338,7 @@ mod tests {
             user.requests.cq.arm(notify::ANY);
         }
         crowd.shared.srq.engine().break_down();
-        assert!(crowd.shared.has_reported(1, NtStatus::INTERNAL_ERROR));
+        assert!(crowd.shared.has_notified(1, NtStatus::INTERNAL_ERROR));
         assert!(crowd.shared.post(9, &[]) == Err(NtStatus::INTERNAL_ERROR));
         for (user, sender) in crowd.users.iter().zip(&crowd.senders) {
             let none = || [].into_iter();

@@ -114,7 +114,7 @@ impl Shared {
     }
 
     /// The same, and the last call reported this.
-    pub(super) fn has_reported(&self, times: u32, status: NtStatus) -> bool {
+    pub(super) fn has_notified(&self, times: u32, status: NtStatus) -> bool {
         self.has_called(times) && same(self.log.status(), status.raw())
     }
 

@@ -19,7 +19,7 @@ mod tests {
             cm::{
                 AddressError,
                 ConnectRequest,
-                Gone,
+                ConnectionGone,
                 Listener,
                 Timeouts, //
             },
@@ -57,8 +57,11 @@ mod tests {
     }
 
     /// The listener that was notified last passes the request on.
-    fn pass_on(town: &ConnectionFixture, request: &Arc<ConnectRequest>) -> Result<(), Gone> {
-        let number = request.listener_number().ok_or(Gone)?;
+    fn pass_on(
+        town: &ConnectionFixture,
+        request: &Arc<ConnectRequest>,
+    ) -> Result<(), ConnectionGone> {
+        let number = request.listener_number().ok_or(ConnectionGone)?;
         town.cm.pass_on(request, number, Status::Refused)
     }
 
@@ -128,7 +131,7 @@ mod tests {
         let second = request.listener_number().ok_or(ENOENT)?;
         assert!(town.cm.request_at_listener(first).is_none());
         assert!(same(request.consumer(first), None));
-        assert!(town.cm.pass_on(&request, first, Status::Refused) == Err(Gone));
+        assert!(town.cm.pass_on(&request, first, Status::Refused) == Err(ConnectionGone));
         assert!(same(asked(&doors), [1, 1, 0]));
         let found = town.cm.request_at_listener(second);
         assert!(found.is_some_and(|o| Arc::ptr_eq(&o, &request)));

@@ -95,7 +95,7 @@ mod tests {
         for notified in [&active, &passive] {
             assert!(wait_until(|| notified.closed.get() == 1));
         }
-        assert!(same(request.confirm(), Err(ConnectError::Gone)));
+        assert!(same(request.confirm(), Err(ConnectError::Aborted)));
         settle(town.active.device());
         assert!(same((active.closed.get(), passive.closed.get()), (1, 1)));
         Ok(())
@@ -122,7 +122,7 @@ mod tests {
             assert!(same(request.confirm(), Ok(())));
             town.passive.qp.fail();
             assert!(wait_until(|| active.closed.get() == 1));
-            assert!(same(request.confirm(), Err(ConnectError::Gone)));
+            assert!(same(request.confirm(), Err(ConnectError::Aborted)));
             assert!(same(passive.not_established.get(), 0));
         }
         Ok(())
@@ -139,13 +139,13 @@ mod tests {
                 Timeouts::DEFAULT,
                 ConnectRequest::abandon,
                 Status::Aborted,
-                ConnectError::Gone,
+                ConnectError::Aborted,
             ),
             (
                 Timeouts::DEFAULT,
                 ConnectRequest::withdraw,
                 Status::Aborted,
-                ConnectError::Gone,
+                ConnectError::Aborted,
             ),
             (quick, |_| true, Status::Timeout, ConnectError::TimedOut),
         ];
@@ -218,7 +218,10 @@ mod tests {
 
     #[test]
     fn a_queue_pair_that_went_before_the_confirmation_ends_the_attempt() -> Result {
-        for (passive_goes, why) in [(true, ConnectError::Gone), (false, ConnectError::NotReady)] {
+        for (passive_goes, why) in [
+            (true, ConnectError::Aborted),
+            (false, ConnectError::NotReady),
+        ] {
             let (town, active, passive) =
                 (ConnectionFixture::new()?, Told::new()?, Told::patient()?);
             let request = accepted(&town, &active, &passive)?;
@@ -250,7 +253,7 @@ mod tests {
         assert!(same(active.replies.get(), 2));
         assert!(same(passive.status(), Some(Err(Status::Aborted))));
         assert!(same(passive.not_established.get(), 1));
-        assert!(same(request.confirm(), Err(ConnectError::Gone)));
+        assert!(same(request.confirm(), Err(ConnectError::Aborted)));
         assert!(same(states(&town), UNCONNECTED));
         Ok(())
     }
@@ -266,7 +269,7 @@ mod tests {
             ..Habits::default()
         })?;
         let result = town.try_accept(&door.request()?, &passive);
-        assert!(same(result, Err(ConnectError::Gone)));
+        assert!(same(result, Err(ConnectError::Aborted)));
         assert!(same(active.replies.get(), 1));
         assert!(active.status().is_some_and(|s| s.is_err()));
         assert!(same(passive.status(), None));

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     engine::cq::{
         Arm,
-        Contradiction,
+        InvalidModeration,
         MissedEvents, //
     },
     kunit::{
@@ -45,7 +45,7 @@ fn set(queue: &Queue, interval_us: u32, count: u32) -> Result {
     queue
         .cq
         .moderate(interval_us, count)
-        .map_err(|Contradiction| EINVAL)
+        .map_err(|InvalidModeration| EINVAL)
 }
 
 /// Pushes as many receives; whether they were taken.
@@ -128,10 +128,10 @@ mod tests {
     fn a_rule_without_end_is_refused_and_the_last_one_holds() -> Result {
         let (queue, _lab) = moderated(NONE, 3)?;
         for count in [17, NONE] {
-            assert!(queue.cq.moderate(NONE, count) == Err(Contradiction));
+            assert!(queue.cq.moderate(NONE, count) == Err(InvalidModeration));
         }
         assert!(arm_and_push(&queue, 2) && queue.has_called(0));
-        assert!(queue.cq.moderate(NONE, NONE) == Err(Contradiction));
+        assert!(queue.cq.moderate(NONE, NONE) == Err(InvalidModeration));
         assert!(queue.has_called(0));
         assert!(push(&queue, 1) && queue.has_called(1));
         Ok(())
