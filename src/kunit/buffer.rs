@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Buffer`]: registered memory with known contents.
+//! [`MrBuffer`]: registered memory with known contents.
 //!
 //! Byte `i` of pattern `seed` tells where it belongs and to which message, so a test sees bytes
 //! that are missing, moved or of another message. What nobody wrote holds [`BLANK`].
@@ -59,7 +59,7 @@ pub(crate) const fn pattern(seed: u8, at: usize) -> u8 {
 const EDGE: usize = 64;
 
 /// Memory with a region over it.
-pub(crate) struct Buffer {
+pub(crate) struct MrBuffer {
     domain: Arc<Domain>,
     token: Token,
     len: usize,
@@ -69,7 +69,7 @@ pub(crate) struct Buffer {
     _bytes: KVVec<u8>,
 }
 
-impl Buffer {
+impl MrBuffer {
     fn new(
         domain: &Arc<Domain>,
         len: usize,
@@ -142,7 +142,7 @@ impl Buffer {
         self.sge(0, self.len())
     }
 
-    /// The same bytes as [`Buffer::sge`] names, as plain memory.
+    /// The same bytes as [`MrBuffer::sge`] names, as plain memory.
     pub(crate) fn plain(&self, at: usize, len: usize) -> Sge {
         // CAST: widening; tests use short buffers.
         let addr = self.run().addr() as u64 + at as u64;
@@ -240,7 +240,7 @@ impl Buffer {
     }
 }
 
-impl Drop for Buffer {
+impl Drop for MrBuffer {
     fn drop(&mut self) {
         self.domain.device().regions.remove(self.token.index());
     }

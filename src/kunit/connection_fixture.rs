@@ -24,8 +24,8 @@ use kernel::{
 use super::{
     harness::{
         End,
-        Lab,
-        Plan,
+        EndAttr,
+        EngineHost,
         RNR_MS, //
     },
     log::Tally, //
@@ -340,7 +340,7 @@ pub(crate) struct ConnectionFixture {
     pub(crate) passive: End,
     doors: Pin<KBox<Mutex<KVec<Arc<Door>>>>>,
     // Dropped last.
-    _lab: Lab,
+    _engine_host: EngineHost,
 }
 
 impl ConnectionFixture {
@@ -351,13 +351,13 @@ impl ConnectionFixture {
 
     /// The same, where requests wait that long.
     pub(crate) fn with(timeouts: Timeouts) -> Result<Self> {
-        let lab = Lab::new(RNR_MS)?;
+        let engine_host = EngineHost::new(RNR_MS)?;
         let town = Self {
             cm: ConnectionManager::new(direct::connect, timeouts)?,
-            active: lab.end(&Plan::PLAIN)?,
-            passive: lab.end(&Plan::PLAIN)?,
+            active: engine_host.end(&EndAttr::PLAIN)?,
+            passive: engine_host.end(&EndAttr::PLAIN)?,
             doors: KBox::pin_init(new_mutex!(KVec::new()), GFP_KERNEL)?,
-            _lab: lab,
+            _engine_host: engine_host,
         };
         town.active.qp.modify(State::Init)?;
         town.passive.qp.modify(State::Init)?;

@@ -8,10 +8,10 @@ use kernel::{
 };
 
 use super::{
-    buffer::Buffer,
+    buffer::MrBuffer,
     harness::{
-        Bench,
         End, //
+        QpPair,
     },
     queues::Queue,
     requests::{
@@ -34,20 +34,20 @@ struct Tools {
     near: Arc<QueuePair>,
     far: Arc<QueuePair>,
     sends: Arc<Queue>,
-    source: Arc<Buffer>,
-    sink: Arc<Buffer>,
-    landing: Arc<Buffer>,
+    source: Arc<MrBuffer>,
+    sink: Arc<MrBuffer>,
+    landing: Arc<MrBuffer>,
 }
 
 impl Tools {
-    fn new(bench: &Bench, seed: u8) -> Result<Arc<Self>> {
+    fn new(qp_pair: &QpPair, seed: u8) -> Result<Arc<Self>> {
         let tools = Self {
-            near: bench.a.qp.clone(),
-            far: bench.b.qp.clone(),
-            sends: bench.a.sends.clone(),
-            source: bench.a.filled(64, seed)?,
-            sink: bench.b.buffer(64)?,
-            landing: bench.b.buffer(64)?,
+            near: qp_pair.a.qp.clone(),
+            far: qp_pair.b.qp.clone(),
+            sends: qp_pair.a.sends.clone(),
+            source: qp_pair.a.filled(64, seed)?,
+            sink: qp_pair.b.buffer(64)?,
+            landing: qp_pair.b.buffer(64)?,
         };
         Ok(Arc::new(tools, GFP_KERNEL)?)
     }
@@ -68,9 +68,9 @@ impl Tools {
     }
 
     /// Returns true if the round of that seed has come to its end.
-    fn is_done(&self, bench: &Bench, seed: u8) -> bool {
-        bench.a.sends.brings(3, Status::Success)
-            && bench.b.receives.brings(1, Status::Success)
+    fn is_done(&self, qp_pair: &QpPair, seed: u8) -> bool {
+        qp_pair.a.sends.brings(3, Status::Success)
+            && qp_pair.b.receives.brings(1, Status::Success)
             && self.sink.holds(0, 64, seed, 0)
             && self.landing.holds(0, 64, seed, 0)
     }
@@ -135,90 +135,90 @@ mod tests {
 
     #[test]
     fn everything_fast_works_in_a_timer() -> Result {
-        let bench = Bench::new()?;
-        let tools = Tools::new(&bench, 91)?;
+        let qp_pair = QpPair::new()?;
+        let tools = Tools::new(&qp_pair, 91)?;
         for calls in 1..=3 {
             let (errand, fine) = errand(&tools)?;
             assert!(errand.by_timer() && fine.load(Acquire));
-            assert!(tools.is_done(&bench, 91));
-            assert!(wait_until(|| bench.a.sends.log.calls.get() == calls));
+            assert!(tools.is_done(&qp_pair, 91));
+            assert!(wait_until(|| qp_pair.a.sends.log.calls.get() == calls));
         }
         Ok(())
     }
 
     #[test]
     fn everything_fast_works_in_softirq_work() -> Result {
-        let bench = Bench::new()?;
-        let tools = Tools::new(&bench, 92)?;
+        let qp_pair = QpPair::new()?;
+        let tools = Tools::new(&qp_pair, 92)?;
         for calls in 1..=3 {
             let (errand, fine) = errand(&tools)?;
-            assert!(errand.by_softirq(&bench.a.device().host.softirqs) && fine.load(Acquire));
-            assert!(tools.is_done(&bench, 92));
-            assert!(wait_until(|| bench.a.sends.log.calls.get() == calls));
+            assert!(errand.by_softirq(&qp_pair.a.device().host.softirqs) && fine.load(Acquire));
+            assert!(tools.is_done(&qp_pair, 92));
+            assert!(wait_until(|| qp_pair.a.sends.log.calls.get() == calls));
         }
         Ok(())
     }
 
     #[test]
     fn everything_fast_works_with_softirqs_off() -> Result {
-        let bench = Bench::new()?;
-        let tools = Tools::new(&bench, 93)?;
+        let qp_pair = QpPair::new()?;
+        let tools = Tools::new(&qp_pair, 93)?;
         let softirqs_off = BhDisabled::enter();
         let fine = tools.round();
         drop(softirqs_off);
-        assert!(fine && tools.is_done(&bench, 93));
-        assert!(wait_until(|| bench.a.sends.log.calls.get() == 1));
+        assert!(fine && tools.is_done(&qp_pair, 93));
+        assert!(wait_until(|| qp_pair.a.sends.log.calls.get() == 1));
         Ok(())
     }
 
     #[test]
     fn with_interrupts_off_requests_are_taken_and_carried_out_later() -> Result {
-        let bench = Bench::new()?;
-        let tools = Tools::new(&bench, 94)?;
+        let qp_pair = QpPair::new()?;
+        let tools = Tools::new(&qp_pair, 94)?;
         for calls in 1..=3 {
             tools.sink.clear();
             let interrupts_off = local_interrupt_disable();
             let fine = tools.round();
-            let early = bench.a.sends.cq.poll(1, |_| ());
+            let early = qp_pair.a.sends.cq.poll(1, |_| ());
             drop(interrupts_off);
             // Copying would keep interrupts off for too long.
             assert!(fine && same(early, 0));
-            assert!(tools.is_done(&bench, 94));
-            assert!(wait_until(|| bench.a.sends.log.calls.get() == calls));
-            assert!(bench.a.sends.log.misplaced.get() == 0);
+            assert!(tools.is_done(&qp_pair, 94));
+            assert!(wait_until(|| qp_pair.a.sends.log.calls.get() == calls));
+            assert!(qp_pair.a.sends.log.misplaced.get() == 0);
         }
         Ok(())
     }
 
     #[test]
     fn a_queue_pair_may_be_ended_with_interrupts_off() -> Result {
-        let bench = Bench::new()?;
+        let qp_pair = QpPair::new()?;
         for context in 0..10 {
-            bench.b.receive(context, &[])?;
+            qp_pair.b.receive(context, &[])?;
         }
-        bench.b.post(1, SEND, &[])?;
+        qp_pair.b.post(1, SEND, &[])?;
         let interrupts_off = local_interrupt_disable();
-        bench.a.qp.fail();
+        qp_pair.a.qp.fail();
         drop(interrupts_off);
-        assert!(bench.is_down());
-        assert!(bench.b.receives.brings_all(0..10, Status::Flushed));
-        assert!(bench.b.sends.brings(1, Status::Flushed));
+        assert!(qp_pair.is_down());
+        assert!(qp_pair.b.receives.brings_all(0..10, Status::Flushed));
+        assert!(qp_pair.b.sends.brings(1, Status::Flushed));
         Ok(())
     }
 
     #[test]
     fn two_ends_answer_each_other_from_inside_of_calls() -> Result {
         const ROUNDS: u32 = 500;
-        let bench = Bench::new()?;
-        answer(&bench.a, 8)?;
-        answer(&bench.b, 8)?;
-        bench.a.post_with(1, SEND, Flags::NONE, &[])?;
+        let qp_pair = QpPair::new()?;
+        answer(&qp_pair.a, 8)?;
+        answer(&qp_pair.b, 8)?;
+        qp_pair.a.post_with(1, SEND, Flags::NONE, &[])?;
         let calls = |end: &End| end.receives.log.calls.get();
         assert!(wait_until(
-            || calls(&bench.a) >= ROUNDS && calls(&bench.b) >= ROUNDS
+            || calls(&qp_pair.a) >= ROUNDS && calls(&qp_pair.b) >= ROUNDS
         ));
-        assert!(bench.a.qp.state() == State::Connected);
-        for end in [&bench.a, &bench.b] {
+        assert!(qp_pair.a.qp.state() == State::Connected);
+        for end in [&qp_pair.a, &qp_pair.b] {
             end.receives.log.set_hook(None);
             assert!(end.receives.log.overlaps.get() == 0);
             assert!(end.receives.log.misplaced.get() == 0);
@@ -228,16 +228,16 @@ mod tests {
 
     #[test]
     fn a_receive_is_posted_by_a_timer_to_a_message_that_waits() -> Result {
-        let bench = Bench::new()?;
-        bench.a.post(1, SEND, &[])?;
-        assert!(bench.a.sends.is_silent());
-        let qp = bench.b.qp.clone();
+        let qp_pair = QpPair::new()?;
+        qp_pair.a.post(1, SEND, &[])?;
+        assert!(qp_pair.a.sends.is_silent());
+        let qp = qp_pair.b.qp.clone();
         let errand = OtherContext::new(move || {
             let _ = qp.post_receive(2, [].into_iter());
         })?;
         assert!(errand.by_timer());
-        assert!(bench.a.sends.brings(1, Status::Success));
-        assert!(bench.b.receives.brings(2, Status::Success));
+        assert!(qp_pair.a.sends.brings(1, Status::Success));
+        assert!(qp_pair.b.receives.brings(2, Status::Success));
         Ok(())
     }
 }

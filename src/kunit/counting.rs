@@ -5,7 +5,7 @@
 use kernel::prelude::*;
 
 use super::harness::{
-    settle,
+    flush_work,
     End, //
 };
 use crate::engine::counters::{
@@ -18,7 +18,7 @@ struct Mark([u64; counters::COUNT]);
 
 impl Mark {
     fn new(end: &End) -> Self {
-        settle(end.device());
+        flush_work(end.device());
         let mut values = [0; counters::COUNT];
         for (index, value) in values.iter_mut().enumerate() {
             *value = end.device().counted(index);
@@ -67,129 +67,131 @@ mod tests {
         kunit::{
             buffer::ALL,
             harness::{
-                Bench,
-                Plan, //
+                EndAttr, //
+                QpPair,
             },
             requests::*, //
         }, //
     };
 
-    /// A bench and the marks of its two ends.
-    fn marked() -> Result<(Bench, Mark, Mark)> {
-        let bench = Bench::new()?;
-        let marks = (Mark::new(&bench.a), Mark::new(&bench.b));
-        Ok((bench, marks.0, marks.1))
+    /// A pair and the marks of its two ends.
+    fn marked() -> Result<(QpPair, Mark, Mark)> {
+        let qp_pair = QpPair::new()?;
+        let marks = (Mark::new(&qp_pair.a), Mark::new(&qp_pair.b));
+        Ok((qp_pair, marks.0, marks.1))
     }
 
     #[test]
     fn traffic_is_counted_where_it_leaves_and_where_it_comes() -> Result {
-        let (bench, mut a, mut b) = marked()?;
-        let (near, far) = (bench.a.buffer(100)?, bench.b.buffer(100)?);
+        let (qp_pair, mut a, mut b) = marked()?;
+        let (near, far) = (qp_pair.a.buffer(100)?, qp_pair.b.buffer(100)?);
         for context in [1, 2] {
-            bench.b.receive(context, &[far.whole()])?;
+            qp_pair.b.receive(context, &[far.whole()])?;
         }
-        bench.a.post(1, SEND, &[near.sge(0, 30)])?;
-        assert!(bench.a.sends.brings(1, Status::Success));
-        assert!(a.moved(&bench.a, &[(Sends, 1), (BytesOut, 30)]));
-        assert!(b.moved(&bench.b, &[(Receives, 1), (BytesIn, 30)]));
-        bench.a.post(2, write(far.remote(0)), &[near.sge(0, 40)])?;
-        assert!(bench.a.sends.brings(2, Status::Success));
-        assert!(a.moved(&bench.a, &[(Writes, 1), (BytesOut, 40)]));
-        assert!(b.moved(&bench.b, &[(BytesIn, 40)]));
-        bench
+        qp_pair.a.post(1, SEND, &[near.sge(0, 30)])?;
+        assert!(qp_pair.a.sends.brings(1, Status::Success));
+        assert!(a.moved(&qp_pair.a, &[(Sends, 1), (BytesOut, 30)]));
+        assert!(b.moved(&qp_pair.b, &[(Receives, 1), (BytesIn, 30)]));
+        qp_pair
+            .a
+            .post(2, write(far.remote(0)), &[near.sge(0, 40)])?;
+        assert!(qp_pair.a.sends.brings(2, Status::Success));
+        assert!(a.moved(&qp_pair.a, &[(Writes, 1), (BytesOut, 40)]));
+        assert!(b.moved(&qp_pair.b, &[(BytesIn, 40)]));
+        qp_pair
             .a
             .post(3, write_immediate(far.remote(0), 0), &[near.sge(0, 5)])?;
-        assert!(bench.a.sends.brings(3, Status::Success));
-        assert!(a.moved(&bench.a, &[(Writes, 1), (BytesOut, 5)]));
-        assert!(b.moved(&bench.b, &[(Receives, 1), (BytesIn, 5)]));
-        bench.a.post(4, read(far.remote(0)), &[near.sge(0, 50)])?;
-        assert!(bench.a.sends.brings(4, Status::Success));
-        assert!(a.moved(&bench.a, &[(Reads, 1), (BytesIn, 50)]));
-        assert!(b.moved(&bench.b, &[(BytesOut, 50)]));
+        assert!(qp_pair.a.sends.brings(3, Status::Success));
+        assert!(a.moved(&qp_pair.a, &[(Writes, 1), (BytesOut, 5)]));
+        assert!(b.moved(&qp_pair.b, &[(Receives, 1), (BytesIn, 5)]));
+        qp_pair.a.post(4, read(far.remote(0)), &[near.sge(0, 50)])?;
+        assert!(qp_pair.a.sends.brings(4, Status::Success));
+        assert!(a.moved(&qp_pair.a, &[(Reads, 1), (BytesIn, 50)]));
+        assert!(b.moved(&qp_pair.b, &[(BytesOut, 50)]));
         let at = far.remote(0);
-        bench
+        qp_pair
             .a
             .post(5, Work::FetchAdd { at, add: 1 }, &[near.sge(0, 8)])?;
-        assert!(bench.a.sends.brings(5, Status::Success));
-        assert!(a.moved(&bench.a, &[(Atomics, 1), (BytesIn, 8)]));
-        assert!(b.moved(&bench.b, &[(BytesOut, 8)]));
+        assert!(qp_pair.a.sends.brings(5, Status::Success));
+        assert!(a.moved(&qp_pair.a, &[(Atomics, 1), (BytesIn, 8)]));
+        assert!(b.moved(&qp_pair.b, &[(BytesOut, 8)]));
         Ok(())
     }
 
     #[test]
     fn registrations_and_invalidations_are_counted_by_their_kind() -> Result {
-        let (bench, mut a, mut b) = marked()?;
-        let memory = bench.b.fast(64)?;
+        let (qp_pair, mut a, mut b) = marked()?;
+        let memory = qp_pair.b.fast(64)?;
         let token = memory.token();
         let make = |context| {
-            bench.b.post(context, register(token, 64, ALL), &[])?;
-            bench.b.sends.next().ok_or(EIO)
+            qp_pair.b.post(context, register(token, 64, ALL), &[])?;
+            qp_pair.b.sends.next().ok_or(EIO)
         };
         make(1)?;
-        assert!(b.moved(&bench.b, &[(Registrations, 1)]));
-        bench.b.post(2, invalidate(token), &[])?;
-        assert!(bench.b.sends.brings(2, Status::Success));
-        assert!(b.moved(&bench.b, &[(InvalidationsLocal, 1)]));
+        assert!(b.moved(&qp_pair.b, &[(Registrations, 1)]));
+        qp_pair.b.post(2, invalidate(token), &[])?;
+        assert!(qp_pair.b.sends.brings(2, Status::Success));
+        assert!(b.moved(&qp_pair.b, &[(InvalidationsLocal, 1)]));
         make(3)?;
-        bench.b.receive(1, &[])?;
-        bench.a.post(1, send_invalidate(token), &[])?;
-        assert!(bench.a.sends.brings(1, Status::Success));
+        qp_pair.b.receive(1, &[])?;
+        qp_pair.a.post(1, send_invalidate(token), &[])?;
+        assert!(qp_pair.a.sends.brings(1, Status::Success));
         let by = [(Registrations, 1), (InvalidationsRemote, 1), (Receives, 1)];
-        assert!(b.moved(&bench.b, &by) && a.moved(&bench.a, &[(Sends, 1)]));
-        bench.b.post(4, invalidate(token), &[])?;
-        assert!(bench.b.sends.brings(4, Status::LocalOperation));
-        assert!(b.moved(&bench.b, &[(InvalidationsRefused, 1), (Disconnects, 1)]));
-        assert!(a.moved(&bench.a, &[(Disconnects, 1)]));
+        assert!(b.moved(&qp_pair.b, &by) && a.moved(&qp_pair.a, &[(Sends, 1)]));
+        qp_pair.b.post(4, invalidate(token), &[])?;
+        assert!(qp_pair.b.sends.brings(4, Status::LocalOperation));
+        assert!(b.moved(&qp_pair.b, &[(InvalidationsRefused, 1), (Disconnects, 1)]));
+        assert!(a.moved(&qp_pair.a, &[(Disconnects, 1)]));
         Ok(())
     }
 
     #[test]
     fn refusals_and_flushes_are_counted_where_they_happen() -> Result {
-        let (bench, mut a, mut b) = marked()?;
-        let far = bench.b.buffer_with(8, Rights::NONE)?;
-        bench.b.receive(1, &[])?;
-        bench.b.receive(2, &[])?;
-        bench
+        let (qp_pair, mut a, mut b) = marked()?;
+        let far = qp_pair.b.buffer_with(8, Rights::NONE)?;
+        qp_pair.b.receive(1, &[])?;
+        qp_pair.b.receive(2, &[])?;
+        qp_pair
             .a
-            .post(1, write(far.remote(0)), &[bench.a.buffer(8)?.whole()])?;
-        bench.a.post(2, SEND, &[])?;
-        assert!(bench.a.sends.brings(1, Status::RemoteAccess) && bench.is_down());
-        assert!(a.moved(&bench.a, &[(Flushes, 1), (Disconnects, 1)]));
+            .post(1, write(far.remote(0)), &[qp_pair.a.buffer(8)?.whole()])?;
+        qp_pair.a.post(2, SEND, &[])?;
+        assert!(qp_pair.a.sends.brings(1, Status::RemoteAccess) && qp_pair.is_down());
+        assert!(a.moved(&qp_pair.a, &[(Flushes, 1), (Disconnects, 1)]));
         let by = [(AccessRefused, 1), (Flushes, 2), (Disconnects, 1)];
-        assert!(b.moved(&bench.b, &by));
+        assert!(b.moved(&qp_pair.b, &by));
         Ok(())
     }
 
     #[test]
     fn a_message_that_waits_counts_once_however_long() -> Result {
-        let bench = Bench::over(direct::connect, 40, &Plan::PLAIN, &Plan::PLAIN)?;
-        let mut a = Mark::new(&bench.a);
-        bench.a.post(1, SEND, &[])?;
-        bench.a.post_with(2, SEND, SOLICITED, &[])?;
-        assert!(a.moved(&bench.a, &[(RnrWaits, 1)]));
-        bench.b.receive(1, &[])?;
-        assert!(bench.a.sends.brings(1, Status::Success));
-        assert!(bench.a.sends.brings(2, Status::ReceiverNotReady));
+        let qp_pair = QpPair::over(direct::connect, 40, &EndAttr::PLAIN, &EndAttr::PLAIN)?;
+        let mut a = Mark::new(&qp_pair.a);
+        qp_pair.a.post(1, SEND, &[])?;
+        qp_pair.a.post_with(2, SEND, SOLICITED, &[])?;
+        assert!(a.moved(&qp_pair.a, &[(RnrWaits, 1)]));
+        qp_pair.b.receive(1, &[])?;
+        assert!(qp_pair.a.sends.brings(1, Status::Success));
+        assert!(qp_pair.a.sends.brings(2, Status::ReceiverNotReady));
         let by = [
             (RnrWaits, 1),
             (RnrTimeouts, 1),
             (Sends, 1),
             (Disconnects, 1),
         ];
-        assert!(a.moved(&bench.a, &by));
+        assert!(a.moved(&qp_pair.a, &by));
         Ok(())
     }
 
     #[test]
     fn calls_are_counted_by_the_arm_that_caused_them() -> Result {
         for (arm, counter) in [(Arm::Any, NotifyAny), (Arm::Solicited, NotifySolicited)] {
-            let (bench, _, mut b) = marked()?;
+            let (qp_pair, _, mut b) = marked()?;
             for context in 0..2 {
-                bench.b.receive(context, &[])?;
-                bench.b.receives.cq.arm(arm, MissedEvents::Ignore);
-                bench.a.post_with(context, SEND, SOLICITED, &[])?;
-                assert!(bench.b.receives.brings(context, Status::Success));
-                assert!(b.moved(&bench.b, &[(counter, 1), (Receives, 1)]));
+                qp_pair.b.receive(context, &[])?;
+                qp_pair.b.receives.cq.arm(arm, MissedEvents::Ignore);
+                qp_pair.a.post_with(context, SEND, SOLICITED, &[])?;
+                assert!(qp_pair.b.receives.brings(context, Status::Success));
+                assert!(b.moved(&qp_pair.b, &[(counter, 1), (Receives, 1)]));
             }
         }
         Ok(())
@@ -197,23 +199,23 @@ mod tests {
 
     #[test]
     fn an_overflow_counts_for_the_arm_for_errors() -> Result {
-        let mut plan = Plan::PLAIN;
-        plan.receive_entries = 1;
-        let bench = Bench::with(&Plan::PLAIN, &plan)?;
-        let mut b = Mark::new(&bench.b);
-        bench.b.receives.cq.arm(Arm::Errors, MissedEvents::Ignore);
+        let mut attr = EndAttr::PLAIN;
+        attr.receive_entries = 1;
+        let qp_pair = QpPair::with(&EndAttr::PLAIN, &attr)?;
+        let mut b = Mark::new(&qp_pair.b);
+        qp_pair.b.receives.cq.arm(Arm::Errors, MissedEvents::Ignore);
         for context in 0..2 {
-            bench.b.receive(context, &[])?;
-            bench.a.post(context, SEND, &[])?;
+            qp_pair.b.receive(context, &[])?;
+            qp_pair.a.post(context, SEND, &[])?;
         }
-        assert!(bench.is_down() && bench.b.receives.has_called(1));
+        assert!(qp_pair.is_down() && qp_pair.b.receives.has_called(1));
         let by = [
             (NotifyErrors, 1),
             (CqOverflows, 1),
             (Receives, 2),
             (Disconnects, 1),
         ];
-        assert!(b.moved(&bench.b, &by));
+        assert!(b.moved(&qp_pair.b, &by));
         Ok(())
     }
 }

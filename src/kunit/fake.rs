@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Fake`]: a transport that does nothing by itself, and [`Hand`], an end that it carries.
+//! [`Fake`]: a transport that does nothing by itself, and [`ManualQp`], an end that it carries.
 //!
 //! The test starts requests, ends them in any order and as late as it likes, and plays the
 //! messages of a peer. So it sees what an engine over a slow wire would do.
@@ -21,8 +21,8 @@ use kernel::{
 use super::{
     harness::{
         End,
-        Lab,
-        Plan,
+        EndAttr,
+        EngineHost,
         RNR_MS, //
     },
     log::Tally, //
@@ -94,7 +94,7 @@ pub(crate) const MESSAGE: Completion = Completion {
 };
 
 /// An end whose transport is the test itself.
-pub(crate) struct Hand {
+pub(crate) struct ManualQp {
     pub(crate) fake: Arc<Fake>,
     pub(crate) wqe: SendWqe,
     receive: RecvWqe,
@@ -103,22 +103,22 @@ pub(crate) struct Hand {
     taken: bool,
     pub(crate) end: End,
     // Dropped last.
-    _lab: Lab,
+    _engine_host: EngineHost,
 }
 
-impl Hand {
+impl ManualQp {
     /// A connected end. May sleep.
-    pub(crate) fn new(plan: &Plan) -> Result<Self> {
-        let hand = Self::unconnected(plan)?;
-        hand.end.qp.modify(State::Init)?;
-        hand.attach()?;
-        Ok(hand)
+    pub(crate) fn new(attr: &EndAttr) -> Result<Self> {
+        let manual = Self::unconnected(attr)?;
+        manual.end.qp.modify(State::Init)?;
+        manual.attach()?;
+        Ok(manual)
     }
 
     /// An end in the state `Reset`. May sleep.
-    pub(crate) fn unconnected(plan: &Plan) -> Result<Self> {
-        let lab = Lab::new(RNR_MS)?;
-        let end = lab.end(plan)?;
+    pub(crate) fn unconnected(attr: &EndAttr) -> Result<Self> {
+        let engine_host = EngineHost::new(RNR_MS)?;
+        let end = engine_host.end(attr)?;
         Ok(Self {
             fake: Fake::new()?,
             wqe: SendWqe::new(&end.qp.caps)?,
@@ -126,7 +126,7 @@ impl Hand {
             begun: KVec::new(),
             taken: false,
             end,
-            _lab: lab,
+            _engine_host: engine_host,
         })
     }
 
@@ -187,7 +187,7 @@ impl Hand {
     }
 }
 
-impl Drop for Hand {
+impl Drop for ManualQp {
     fn drop(&mut self) {
         self.end.qp.fail();
         for seq in &self.begun {

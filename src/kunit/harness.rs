@@ -3,9 +3,9 @@
 //! What every suite stands on: a host, two connected ends, and bounded waits.
 //!
 //! ```text
-//! Bench
+//! QpPair
 //!   a: End --- transport --- b: End        each with its own device, domain, queues and memory
-//!   lab: Lab                               the host; goes last and leaves no work behind
+//!   engine_host: EngineHost              the host; goes last and leaves no work behind
 //! ```
 //!
 //! A check that fails says what it found in the log, because the test framework prints no values.
@@ -29,7 +29,7 @@ use kernel::{
 
 use super::{
     buffer::{
-        Buffer,
+        MrBuffer,
         ALL, //
     },
     log::{
@@ -113,7 +113,7 @@ pub(crate) fn same<T: PartialEq + core::fmt::Debug>(got: T, want: T) -> bool {
 
 /// What an end is made with.
 #[derive(Clone, Copy)]
-pub(crate) struct Plan {
+pub(crate) struct EndAttr {
     pub(crate) caps: Caps,
     pub(crate) send_entries: u32,
     pub(crate) receive_entries: u32,
@@ -125,7 +125,7 @@ pub(crate) struct Plan {
     pub(crate) flush_on_disconnect: bool,
 }
 
-impl Plan {
+impl EndAttr {
     /// An end that any ordinary test can use.
     pub(crate) const PLAIN: Self = Self {
         caps: Caps {
@@ -157,22 +157,22 @@ impl Plan {
 
     /// The same with room for `sends` requests and `receives` receives.
     pub(crate) const fn deep(sends: u32, receives: u32) -> Self {
-        let mut plan = Self::PLAIN;
-        plan.caps.sends = sends;
-        plan.caps.receives = receives;
-        plan.send_entries = sends;
-        plan.receive_entries = receives;
-        plan
+        let mut attr = Self::PLAIN;
+        attr.caps.sends = sends;
+        attr.caps.receives = receives;
+        attr.send_entries = sends;
+        attr.receive_entries = receives;
+        attr
     }
 }
 
 /// The host of a test. Dropping it waits for all of its softirq work.
-pub(crate) struct Lab {
+pub(crate) struct EngineHost {
     host: Arc<Host>,
     last_number: Atomic<u32>,
 }
 
-impl Lab {
+impl EngineHost {
     /// A host where messages wait for receives as long as that. May sleep.
     pub(crate) fn new(rnr_timeout_ms: u32) -> Result<Self> {
         Ok(Self {
@@ -193,33 +193,33 @@ impl Lab {
     }
 
     /// A new end on a device of its own.
-    pub(crate) fn end(&self, plan: &Plan) -> Result<End> {
+    pub(crate) fn end(&self, attr: &EndAttr) -> Result<End> {
         let domain = Domain::new(self.device()?, GFP_KERNEL)?;
-        let shared = match plan.shared {
+        let shared = match attr.shared {
             0 => None,
-            depth => Some(Shared::new(&domain, depth, plan.caps.receive_sges)?),
+            depth => Some(Shared::new(&domain, depth, attr.caps.receive_sges)?),
         };
-        self.end_in(&domain, plan, shared)
+        self.end_in(&domain, attr, shared)
     }
 
     /// A new end in `domain`, perhaps with a shared queue.
     pub(crate) fn end_in(
         &self,
         domain: &Arc<Domain>,
-        plan: &Plan,
+        attr: &EndAttr,
         shared: Option<Arc<Shared>>,
     ) -> Result<End> {
         let device = domain.device();
-        let sends = Queue::new(device, plan.send_entries, u32::MAX)?;
-        let receives = Queue::new(device, plan.receive_entries, u32::MAX)?;
-        self.end_with(domain, plan, shared, sends, receives)
+        let sends = Queue::new(device, attr.send_entries, u32::MAX)?;
+        let receives = Queue::new(device, attr.receive_entries, u32::MAX)?;
+        self.end_with(domain, attr, shared, sends, receives)
     }
 
     /// A new end with completion queues that are there already.
     pub(crate) fn end_with(
         &self,
         domain: &Arc<Domain>,
-        plan: &Plan,
+        attr: &EndAttr,
         shared: Option<Arc<Shared>>,
         sends: Arc<Queue>,
         receives: Arc<Queue>,
@@ -233,11 +233,11 @@ impl Lab {
             shared: shared.as_ref().map(|s| s.srq.clone()),
             events: KBox::new(QpUser(events.clone()), GFP_KERNEL)?,
             cookie: cookie(number),
-            flush_on_disconnect: plan.flush_on_disconnect,
+            flush_on_disconnect: attr.flush_on_disconnect,
             number,
         };
-        let qp = QueuePair::new(params, plan.caps)?;
-        qp.set_peer_rights(plan.peer_rights);
+        let qp = QueuePair::new(params, attr.caps)?;
+        qp.set_peer_rights(attr.peer_rights);
         Ok(End {
             qp,
             sends,
@@ -246,13 +246,13 @@ impl Lab {
             events,
             owner: Owner::new()?,
             domain: domain.clone(),
-            limits: plan.limits,
+            limits: attr.limits,
             memory: KBox::pin_init(new_mutex!(KVec::new()), GFP_KERNEL)?,
         })
     }
 }
 
-impl Drop for Lab {
+impl Drop for EngineHost {
     fn drop(&mut self) {
         // The queue of softirq work goes with the host, and cannot go from inside of itself.
         self.host.quiesce();
@@ -266,7 +266,7 @@ pub(crate) const fn cookie(number: u32) -> usize {
 }
 
 /// Lets softirq work that is due run, so that what should not come has had its chance.
-pub(crate) fn settle(device: &RdmaDevice) {
+pub(crate) fn flush_work(device: &RdmaDevice) {
     for _ in 0..4 {
         device.host.copies.flush();
         device.host.softirqs.flush();
@@ -284,7 +284,7 @@ pub(crate) struct End {
     pub(crate) domain: Arc<Domain>,
     limits: ReadLimits,
     /// Everything that requests name, kept until the queue pair is gone.
-    memory: Pin<KBox<Mutex<KVec<Arc<Buffer>>>>>,
+    memory: Pin<KBox<Mutex<KVec<Arc<MrBuffer>>>>>,
 }
 
 /// A post that has to be accepted; says in the log why it was not.
@@ -318,32 +318,32 @@ impl End {
         self.qp.attach(link, self.limits)
     }
 
-    fn keep(&self, buffer: Result<Arc<Buffer>>) -> Result<Arc<Buffer>> {
+    fn keep(&self, buffer: Result<Arc<MrBuffer>>) -> Result<Arc<MrBuffer>> {
         let buffer = buffer?;
         self.memory.lock().push(buffer.clone(), GFP_KERNEL)?;
         Ok(buffer)
     }
 
     /// `len` blank bytes that everybody may use.
-    pub(crate) fn buffer(&self, len: usize) -> Result<Arc<Buffer>> {
+    pub(crate) fn buffer(&self, len: usize) -> Result<Arc<MrBuffer>> {
         self.buffer_with(len, ALL)
     }
 
     /// `len` blank bytes with these rights.
-    pub(crate) fn buffer_with(&self, len: usize, rights: Rights) -> Result<Arc<Buffer>> {
-        self.keep(Buffer::fixed(&self.domain, len, rights))
+    pub(crate) fn buffer_with(&self, len: usize, rights: Rights) -> Result<Arc<MrBuffer>> {
+        self.keep(MrBuffer::fixed(&self.domain, len, rights))
     }
 
     /// `len` bytes of pattern `seed` that everybody may use.
-    pub(crate) fn filled(&self, len: usize, seed: u8) -> Result<Arc<Buffer>> {
+    pub(crate) fn filled(&self, len: usize, seed: u8) -> Result<Arc<MrBuffer>> {
         let buffer = self.buffer(len)?;
         buffer.fill(seed);
         Ok(buffer)
     }
 
     /// `len` blank bytes, staged for registration.
-    pub(crate) fn fast(&self, len: usize) -> Result<Arc<Buffer>> {
-        self.keep(Buffer::fast(&self.domain, len))
+    pub(crate) fn fast(&self, len: usize) -> Result<Arc<MrBuffer>> {
+        self.keep(MrBuffer::fast(&self.domain, len))
     }
 
     /// Posts and rings.
@@ -391,21 +391,21 @@ impl Drop for End {
 }
 
 /// Two connected ends.
-pub(crate) struct Bench {
+pub(crate) struct QpPair {
     pub(crate) a: End,
     pub(crate) b: End,
     // Dropped last.
-    pub(crate) lab: Lab,
+    pub(crate) engine_host: EngineHost,
 }
 
-impl Bench {
+impl QpPair {
     /// Two plain ends over the transport of one host.
     pub(crate) fn new() -> Result<Self> {
-        Self::with(&Plan::PLAIN, &Plan::PLAIN)
+        Self::with(&EndAttr::PLAIN, &EndAttr::PLAIN)
     }
 
     /// Two ends over the transport of one host.
-    pub(crate) fn with(a: &Plan, b: &Plan) -> Result<Self> {
+    pub(crate) fn with(a: &EndAttr, b: &EndAttr) -> Result<Self> {
         Self::over(direct::connect, RNR_MS, a, b)
     }
 
@@ -413,17 +413,17 @@ impl Bench {
     pub(crate) fn over(
         connect_fn: ConnectFn,
         rnr_timeout_ms: u32,
-        a: &Plan,
-        b: &Plan,
+        a: &EndAttr,
+        b: &EndAttr,
     ) -> Result<Self> {
-        let lab = Lab::new(rnr_timeout_ms)?;
-        let bench = Self {
-            a: lab.end(a)?,
-            b: lab.end(b)?,
-            lab,
+        let engine_host = EngineHost::new(rnr_timeout_ms)?;
+        let qp_pair = Self {
+            a: engine_host.end(a)?,
+            b: engine_host.end(b)?,
+            engine_host,
         };
-        bench.connect(connect_fn)?;
-        Ok(bench)
+        qp_pair.connect(connect_fn)?;
+        Ok(qp_pair)
     }
 
     /// Connects the two ends, which are not.

@@ -10,8 +10,8 @@ use kernel::{
 use super::{
     harness::{
         accepted,
+        flush_work,
         same,
-        settle,
         wait_until, //
     },
     log::{
@@ -84,13 +84,13 @@ impl Queue {
 
     /// Returns true if nothing is there, and nothing is about to come.
     pub(crate) fn is_silent(&self) -> bool {
-        settle(&self.device);
+        flush_work(&self.device);
         same(self.poll().map(|e| (e.context, e.status)), None)
     }
 
     /// Returns true if the queue has called that often, and is not about to call again.
     pub(crate) fn has_called(&self, times: u32) -> bool {
-        settle(&self.device);
+        flush_work(&self.device);
         same(self.log.calls.get(), times)
     }
 }

@@ -37,10 +37,10 @@ mod tests {
         },
         kunit::{
             harness::{
+                flush_work,
                 same,
-                settle,
-                Bench,
-                Plan, //
+                EndAttr, //
+                QpPair,
             },
             requests::SEND, //
         }, //
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn completions_keep_their_order_when_the_depth_changes() -> Result {
-        let (queue, _lab) = alone(300)?;
+        let (queue, _engine_host) = alone(300)?;
         let (mut first, mut last) = (0, 300);
         assert!(push(&queue, first..last));
         for depth in [400, 1000, 290, 5000, 1, 7] {
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_depth_below_what_is_present_is_refused_and_changes_nothing() -> Result {
-        let (queue, _lab) = alone(8)?;
+        let (queue, _engine_host) = alone(8)?;
         assert!(push(&queue, 0..6));
         for depth in [0, 1, 5] {
             assert!(queue.cq.resize(depth) == Err(ResizeError::TooMany));
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_depth_without_memory_is_refused_and_changes_nothing() -> Result {
-        let (queue, _lab) = alone(2)?;
+        let (queue, _engine_host) = alone(2)?;
         assert!(push(&queue, 0..1));
         assert!(queue.cq.resize(u32::MAX) == Err(ResizeError::NoMemory));
         assert!(same(queue.cq.depth(), 2));
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn overflow_is_judged_by_the_new_depth() -> Result {
         for depth in [3, 4, 5, 9, 100] {
-            let (queue, _lab) = alone(4)?;
+            let (queue, _engine_host) = alone(4)?;
             assert!(push(&queue, 0..3) && queue.cq.resize(depth).is_ok());
             assert!(overflow(&queue, depth - 3));
             assert!(queue.has_called(0) && same(queue.log.failures.get(), 1));
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn an_arm_outlives_a_resize() -> Result {
         for arm in [Arm::Any, Arm::Solicited, Arm::Errors] {
-            let (queue, _lab) = alone(4)?;
+            let (queue, _engine_host) = alone(4)?;
             queue.cq.arm(arm, MissedEvents::Ignore);
             assert!(queue.cq.resize(9).is_ok() && queue.has_called(0));
             assert!(queue.cq.push(RECEIVE).is_ok());
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn what_is_new_stays_new_and_what_was_notified_stays_told() -> Result {
-        let (queue, _lab) = alone(4)?;
+        let (queue, _engine_host) = alone(4)?;
         assert!(push(&queue, 0..2) && queue.cq.resize(9).is_ok());
         queue.cq.arm(Arm::Any, MissedEvents::Report);
         assert!(queue.has_called(1));
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn moderation_outlives_a_resize() -> Result {
-        let (queue, _lab) = alone(8)?;
+        let (queue, _engine_host) = alone(8)?;
         assert!(queue.cq.moderate(u32::MAX, 3).is_ok());
         queue.cq.arm(Arm::Any, MissedEvents::Ignore);
         assert!(push(&queue, 0..2) && queue.cq.resize(16).is_ok());
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_count_that_a_smaller_depth_never_reaches_does_not_hold_for_ever() -> Result {
-        let (queue, _lab) = alone(8)?;
+        let (queue, _engine_host) = alone(8)?;
         assert!(queue.cq.moderate(u32::MAX, 8).is_ok());
         assert!(queue.cq.resize(3).is_ok());
         queue.cq.arm(Arm::Any, MissedEvents::Ignore);
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_resize_to_what_is_present_lets_a_held_call_go() -> Result {
-        let (queue, _lab) = alone(8)?;
+        let (queue, _engine_host) = alone(8)?;
         assert!(queue.cq.moderate(u32::MAX, 8).is_ok());
         queue.cq.arm(Arm::Any, MissedEvents::Ignore);
         assert!(push(&queue, 0..3) && queue.has_called(0));
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_resize_heals_no_failure() -> Result {
-        let (queue, _lab) = alone(2)?;
+        let (queue, _engine_host) = alone(2)?;
         assert!(overflow(&queue, 2) && queue.cq.resize(8).is_ok());
         assert!(queue.cq.push(RECEIVE).is_err());
         assert!(queue.poll().is_some() && queue.poll().is_some() && queue.is_silent());
@@ -177,12 +177,12 @@ mod tests {
 
     #[test]
     fn shared_receives_keep_their_order_and_their_elements() -> Result {
-        let bench = Bench::with(&Plan::PLAIN, &Plan::shared(3))?;
-        let Some(shared) = bench.b.shared.as_ref() else {
+        let qp_pair = QpPair::with(&EndAttr::PLAIN, &EndAttr::shared(3))?;
+        let Some(shared) = qp_pair.b.shared.as_ref() else {
             return Err(EINVAL);
         };
-        let memory = bench.b.buffer(64)?;
-        let source = bench.a.filled(8, 17)?;
+        let memory = qp_pair.b.buffer(64)?;
+        let source = qp_pair.a.filled(8, 17)?;
         for n in 0..3 {
             let at = n * 16;
             // Two elements each, and a last one without.
@@ -193,22 +193,22 @@ mod tests {
         assert!(shared.srq.resize(200).is_ok() && same(shared.srq.depth(), 200));
         assert!(shared.srq.resize(4).is_ok() && same(shared.srq.depth(), 4));
         for n in 0..2 {
-            bench.a.post(n, SEND, &[source.whole()])?;
-            assert!(bench.b.receives.brings(n, Status::Success));
+            qp_pair.a.post(n, SEND, &[source.whole()])?;
+            assert!(qp_pair.b.receives.brings(n, Status::Success));
         }
         for at in [0, 16] {
             assert!(memory.holds(at, 3, 17, 0) && memory.is_blank(at + 3, 5));
             assert!(memory.holds(at + 8, 5, 17, 3));
         }
-        bench.a.post(2, SEND, &[])?;
-        assert!(bench.b.receives.brings(2, Status::Success));
+        qp_pair.a.post(2, SEND, &[])?;
+        assert!(qp_pair.b.receives.brings(2, Status::Success));
         Ok(())
     }
 
     #[test]
     fn a_shared_queue_takes_exactly_its_new_depth() -> Result {
-        let bench = Bench::with(&Plan::PLAIN, &Plan::shared(4))?;
-        let Some(shared) = bench.b.shared.as_ref() else {
+        let qp_pair = QpPair::with(&EndAttr::PLAIN, &EndAttr::shared(4))?;
+        let Some(shared) = qp_pair.b.shared.as_ref() else {
             return Err(EINVAL);
         };
         let refused = || shared.srq.post(99, [].into_iter());
@@ -224,37 +224,37 @@ mod tests {
         }
         assert!(same(refused(), Err(PostError::Full)));
         for n in 0..5 {
-            bench.a.post(n, SEND, &[])?;
+            qp_pair.a.post(n, SEND, &[])?;
         }
-        assert!(bench.b.receives.brings_all(0..5, Status::Success));
+        assert!(qp_pair.b.receives.brings_all(0..5, Status::Success));
         assert!(shared.srq.resize(2).is_ok() && same(refused(), Err(PostError::Full)));
         Ok(())
     }
 
     #[test]
     fn a_limit_and_a_message_that_waits_outlive_a_resize() -> Result {
-        let bench = Bench::with(&Plan::PLAIN, &Plan::shared(4))?;
-        let Some(shared) = bench.b.shared.as_ref() else {
+        let qp_pair = QpPair::with(&EndAttr::PLAIN, &EndAttr::shared(4))?;
+        let Some(shared) = qp_pair.b.shared.as_ref() else {
             return Err(EINVAL);
         };
         let limits = || {
-            settle(bench.b.device());
+            flush_work(qp_pair.b.device());
             shared.log.limits.get()
         };
-        bench.b.receive(1, &[])?;
-        bench.b.receive(2, &[])?;
+        qp_pair.b.receive(1, &[])?;
+        qp_pair.b.receive(2, &[])?;
         shared.srq.set_limit(1)?;
-        bench.a.post(1, SEND, &[])?;
-        assert!(bench.b.receives.brings(1, Status::Success));
+        qp_pair.a.post(1, SEND, &[])?;
+        assert!(qp_pair.b.receives.brings(1, Status::Success));
         assert!(shared.srq.resize(8).is_ok() && same(limits(), 0));
-        bench.a.post(2, SEND, &[])?;
-        assert!(bench.b.receives.brings(2, Status::Success) && same(limits(), 1));
+        qp_pair.a.post(2, SEND, &[])?;
+        assert!(qp_pair.b.receives.brings(2, Status::Success) && same(limits(), 1));
         // This one waits.
-        bench.a.post(3, SEND, &[])?;
-        assert!(bench.b.receives.is_silent());
+        qp_pair.a.post(3, SEND, &[])?;
+        assert!(qp_pair.b.receives.is_silent());
         assert!(shared.srq.resize(2).is_ok());
-        bench.b.receive(3, &[])?;
-        assert!(bench.b.receives.brings(3, Status::Success));
+        qp_pair.b.receive(3, &[])?;
+        assert!(qp_pair.b.receives.brings(3, Status::Success));
         Ok(())
     }
 }

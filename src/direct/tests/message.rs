@@ -9,12 +9,12 @@ use kernel::{
 
 use crate::{
     engine::work::Sge,
-    kunit::buffer::Buffer,
+    kunit::buffer::MrBuffer,
     sys::span::test_part, //
 };
 
 /// Cuts `len` bytes of `buffer` into elements that end at these bytes.
-fn cut(buffer: &Arc<Buffer>, from: usize, ends: &[usize], len: usize) -> Result<KVec<Sge>> {
+fn cut(buffer: &Arc<MrBuffer>, from: usize, ends: &[usize], len: usize) -> Result<KVec<Sge>> {
     let mut list = KVec::new();
     let mut at = 0;
     // The last element goes to the end of the message, wherever that is.
@@ -50,8 +50,8 @@ mod tests {
         kunit::{
             harness::{
                 same,
-                Bench,
-                Plan, //
+                EndAttr, //
+                QpPair,
             },
             requests::*, //
         }, //
@@ -64,17 +64,17 @@ mod tests {
 
     #[test]
     fn sends_gather_and_scatter_over_odd_borders() -> Result {
-        let bench = Bench::new()?;
-        let source = bench.a.filled(4200, 1)?;
-        let sink = bench.b.buffer(4200)?;
+        let qp_pair = QpPair::new()?;
+        let source = qp_pair.a.filled(4200, 1)?;
+        let sink = qp_pair.b.buffer(4200)?;
         for len in SIZES {
             for (gather, scatter) in CUTS.iter().zip(CUTS.iter().cycle().skip(1)) {
                 sink.clear();
                 // The receive is one byte longer than the message.
-                bench.b.receive(2, &cut(&sink, 5, scatter, len + 1)?)?;
-                bench.a.post(1, SEND, &cut(&source, 3, gather, len)?)?;
-                assert!(bench.a.sends.brings(1, Status::Success));
-                let entry = bench.b.receives.next();
+                qp_pair.b.receive(2, &cut(&sink, 5, scatter, len + 1)?)?;
+                qp_pair.a.post(1, SEND, &cut(&source, 3, gather, len)?)?;
+                assert!(qp_pair.a.sends.brings(1, Status::Success));
+                let entry = qp_pair.b.receives.next();
                 assert!(entry.is_some_and(|e| e.length as usize == len));
                 assert!(sink.is_blank(0, 5) && sink.holds(5, len, 1, 3));
                 assert!(sink.is_blank(5 + len, sink.len() - 5 - len));
@@ -85,34 +85,34 @@ mod tests {
 
     #[test]
     fn writes_gather_and_leave_their_surroundings_alone() -> Result {
-        let bench = Bench::new()?;
-        let source = bench.a.filled(4200, 2)?;
-        let sink = bench.b.buffer(4200)?;
+        let qp_pair = QpPair::new()?;
+        let source = qp_pair.a.filled(4200, 2)?;
+        let sink = qp_pair.b.buffer(4200)?;
         for len in SIZES {
             for (gather, at) in CUTS.iter().zip([0, 1, 7, 8, 63, 4200 - len]) {
                 sink.clear();
                 let list = cut(&source, 9, gather, len)?;
-                bench.a.post(1, write(sink.remote(at)), &list)?;
-                assert!(bench.a.sends.brings(1, Status::Success));
+                qp_pair.a.post(1, write(sink.remote(at)), &list)?;
+                assert!(qp_pair.a.sends.brings(1, Status::Success));
                 assert!(sink.is_blank(0, at) && sink.holds(at, len, 2, 9));
                 assert!(sink.is_blank(at + len, sink.len() - at - len));
             }
         }
-        assert!(bench.b.receives.is_silent());
+        assert!(qp_pair.b.receives.is_silent());
         Ok(())
     }
 
     #[test]
     fn reads_scatter_and_leave_their_surroundings_alone() -> Result {
-        let bench = Bench::new()?;
-        let source = bench.b.filled(4200, 3)?;
-        let sink = bench.a.buffer(4200)?;
+        let qp_pair = QpPair::new()?;
+        let source = qp_pair.b.filled(4200, 3)?;
+        let sink = qp_pair.a.buffer(4200)?;
         for len in SIZES {
             for (end, at) in [0, 1, 7, 8, 15, 16].into_iter().zip([0, 1, 7, 8, 63, 3]) {
                 sink.clear();
                 let list = cut(&sink, 5, &[end], len)?;
-                bench.a.post(1, read(source.remote(at)), &list)?;
-                let entry = bench.a.sends.next();
+                qp_pair.a.post(1, read(source.remote(at)), &list)?;
+                let entry = qp_pair.a.sends.next();
                 assert!(entry.is_some_and(|e| e.length as usize == len));
                 assert!(entry.is_some_and(|e| e.operation == Operation::Read));
                 assert!(sink.is_blank(0, 5) && sink.holds(5, len, 3, at));
@@ -124,13 +124,13 @@ mod tests {
 
     #[test]
     fn plain_memory_and_regions_mix_in_one_list() -> Result {
-        let bench = Bench::new()?;
-        let (x, y) = (bench.a.filled(50, 4)?, bench.a.filled(50, 5)?);
-        let (p, q) = (bench.b.buffer(50)?, bench.b.buffer(50)?);
-        bench.b.receive(2, &[p.plain(1, 13), q.sge(2, 47)])?;
-        bench.a.post(1, SEND, &[x.plain(0, 20), y.sge(0, 40)])?;
-        assert!(bench.a.sends.brings(1, Status::Success));
-        assert!(bench.b.receives.brings(2, Status::Success));
+        let qp_pair = QpPair::new()?;
+        let (x, y) = (qp_pair.a.filled(50, 4)?, qp_pair.a.filled(50, 5)?);
+        let (p, q) = (qp_pair.b.buffer(50)?, qp_pair.b.buffer(50)?);
+        qp_pair.b.receive(2, &[p.plain(1, 13), q.sge(2, 47)])?;
+        qp_pair.a.post(1, SEND, &[x.plain(0, 20), y.sge(0, 40)])?;
+        assert!(qp_pair.a.sends.brings(1, Status::Success));
+        assert!(qp_pair.b.receives.brings(2, Status::Success));
         assert!(p.is_blank(0, 1) && p.holds(1, 13, 4, 0) && p.is_blank(14, 36));
         assert!(q.is_blank(0, 2) && q.holds(2, 7, 4, 13) && q.holds(9, 40, 5, 0));
         assert!(q.is_blank(49, 1));
@@ -139,10 +139,10 @@ mod tests {
 
     #[test]
     fn a_region_of_scattered_pieces_is_one_range() -> Result {
-        let bench = Bench::new()?;
-        let (source, memory) = (bench.a.filled(64, 6)?, bench.b.buffer(100)?);
-        let region = &bench.b.device().regions;
-        let token = region.add_fast(bench.b.domain.id(), 3)?;
+        let qp_pair = QpPair::new()?;
+        let (source, memory) = (qp_pair.a.filled(64, 6)?, qp_pair.b.buffer(100)?);
+        let region = &qp_pair.b.device().regions;
+        let token = region.add_fast(qp_pair.b.domain.id(), 3)?;
         // In this order: bytes 60 to 70, byte 20, bytes 30 to 50.
         let staged = region.stage(token.index(), |list| {
             [(60, 10), (20, 1), (30, 20)].iter().all(|(at, len)| {
@@ -152,14 +152,14 @@ mod tests {
         });
         assert!(staged == Some(true));
         let rights = Rights::LOCAL_WRITE.with(Rights::REMOTE_WRITE);
-        bench.b.post(9, register(token, 31, rights), &[])?;
-        assert!(bench.b.sends.brings(9, Status::Success));
+        qp_pair.b.post(9, register(token, 31, rights), &[])?;
+        assert!(qp_pair.b.sends.brings(9, Status::Success));
         let to = crate::engine::work::Remote {
             addr: crate::kunit::buffer::BASE + 4,
             token,
         };
-        bench.a.post(1, write(to), &[source.sge(0, 27)])?;
-        assert!(bench.a.sends.brings(1, Status::Success));
+        qp_pair.a.post(1, write(to), &[source.sge(0, 27)])?;
+        assert!(qp_pair.a.sends.brings(1, Status::Success));
         assert!(memory.is_blank(60, 4) && memory.holds(64, 6, 6, 0));
         assert!(memory.is_blank(19, 1) && memory.holds(20, 1, 6, 6) && memory.is_blank(21, 9));
         assert!(memory.holds(30, 20, 6, 7) && memory.is_blank(50, 10) && memory.is_blank(70, 30));
@@ -169,66 +169,66 @@ mod tests {
 
     #[test]
     fn messages_without_bytes_arrive_and_need_no_list() -> Result {
-        let bench = Bench::new()?;
-        let memory = bench.b.buffer(8)?;
-        bench.b.receive(2, &[])?;
-        bench.b.receive(3, &[memory.whole()])?;
+        let qp_pair = QpPair::new()?;
+        let memory = qp_pair.b.buffer(8)?;
+        qp_pair.b.receive(2, &[])?;
+        qp_pair.b.receive(3, &[memory.whole()])?;
         for context in [11, 12] {
-            bench.a.post(context, SEND, &[])?;
+            qp_pair.a.post(context, SEND, &[])?;
         }
         for context in [2, 3] {
-            let entry = bench
+            let entry = qp_pair
                 .b
                 .receives
                 .next()
                 .map(|e| (e.context, e.status, e.length));
             assert!(same(entry, Some((context, Status::Success, 0))));
         }
-        bench.a.post(13, write(memory.remote(8)), &[])?;
-        bench.a.post(14, read(memory.remote(0)), &[])?;
-        assert!(bench.a.sends.brings_all(11..15, Status::Success));
-        assert!(memory.is_blank(0, 8) && bench.b.receives.is_silent());
+        qp_pair.a.post(13, write(memory.remote(8)), &[])?;
+        qp_pair.a.post(14, read(memory.remote(0)), &[])?;
+        assert!(qp_pair.a.sends.brings_all(11..15, Status::Success));
+        assert!(memory.is_blank(0, 8) && qp_pair.b.receives.is_silent());
         Ok(())
     }
 
     #[test]
     fn a_message_too_long_for_its_receive_ends_both_sides() -> Result {
-        let bench = Bench::new()?;
-        let (source, sink) = (bench.a.filled(32, 7)?, bench.b.buffer(64)?);
-        bench.b.receive(2, &[sink.sge(0, 10), sink.sge(20, 10)])?;
-        bench.b.receive(3, &[sink.sge(40, 20)])?;
-        bench.a.post(1, SEND, &[source.sge(0, 20)])?;
-        assert!(bench.a.sends.brings(1, Status::Success));
-        assert!(bench.b.receives.brings(2, Status::Success));
-        bench.b.receive(4, &[])?;
-        bench.a.post(5, SEND, &[source.sge(0, 21)])?;
-        assert!(bench.a.sends.brings(5, Status::RemoteInvalidRequest));
-        assert!(bench.b.receives.brings(3, Status::ReceiveLength));
-        assert!(bench.b.receives.brings(4, Status::Flushed));
-        assert!(sink.is_blank(40, 24) && bench.is_down());
+        let qp_pair = QpPair::new()?;
+        let (source, sink) = (qp_pair.a.filled(32, 7)?, qp_pair.b.buffer(64)?);
+        qp_pair.b.receive(2, &[sink.sge(0, 10), sink.sge(20, 10)])?;
+        qp_pair.b.receive(3, &[sink.sge(40, 20)])?;
+        qp_pair.a.post(1, SEND, &[source.sge(0, 20)])?;
+        assert!(qp_pair.a.sends.brings(1, Status::Success));
+        assert!(qp_pair.b.receives.brings(2, Status::Success));
+        qp_pair.b.receive(4, &[])?;
+        qp_pair.a.post(5, SEND, &[source.sge(0, 21)])?;
+        assert!(qp_pair.a.sends.brings(5, Status::RemoteInvalidRequest));
+        assert!(qp_pair.b.receives.brings(3, Status::ReceiveLength));
+        assert!(qp_pair.b.receives.brings(4, Status::Flushed));
+        assert!(sink.is_blank(40, 24) && qp_pair.is_down());
         Ok(())
     }
 
     #[test]
     fn immediate_data_comes_with_sends_and_writes() -> Result {
-        let bench = Bench::new()?;
-        let (source, sink) = (bench.a.filled(32, 8)?, bench.b.buffer(32)?);
-        let landing = bench.b.buffer(32)?;
+        let qp_pair = QpPair::new()?;
+        let (source, sink) = (qp_pair.a.filled(32, 8)?, qp_pair.b.buffer(32)?);
+        let landing = qp_pair.b.buffer(32)?;
         for context in [2, 3] {
-            bench.b.receive(context, &[sink.whole()])?;
+            qp_pair.b.receive(context, &[sink.whole()])?;
         }
-        bench
+        qp_pair
             .a
             .post(1, send_immediate(0xDEAD_BEEF), &[source.sge(0, 5)])?;
-        let sent = bench.b.receives.next();
+        let sent = qp_pair.b.receives.next();
         let what = sent.map(|e| (e.operation, e.extra, e.length));
         let immediate = Extra::Immediate(0xDEAD_BEEF);
         assert!(same(what, Some((Operation::Receive, immediate, 5))));
         assert!(sink.holds(0, 5, 8, 0));
         sink.clear();
         let work = write_immediate(landing.remote(1), 7);
-        bench.a.post(2, work, &[source.sge(0, 30)])?;
-        let written = bench.b.receives.next();
+        qp_pair.a.post(2, work, &[source.sge(0, 30)])?;
+        let written = qp_pair.b.receives.next();
         let what = written.map(|e| (e.context, e.operation, e.extra, e.length));
         let immediate = Extra::Immediate(7);
         assert!(same(
@@ -237,16 +237,16 @@ mod tests {
         ));
         assert!(landing.is_blank(0, 1) && landing.holds(1, 30, 8, 0));
         assert!(sink.is_blank(0, 32));
-        assert!(bench.a.sends.brings_all(1..3, Status::Success));
+        assert!(qp_pair.a.sends.brings_all(1..3, Status::Success));
         Ok(())
     }
 
     #[test]
     fn a_plain_message_says_that_nothing_came_with_it() -> Result {
-        let bench = Bench::new()?;
-        bench.b.receive(2, &[])?;
-        bench.a.post(1, SEND, &[])?;
-        let entry = bench.b.receives.next();
+        let qp_pair = QpPair::new()?;
+        qp_pair.b.receive(2, &[])?;
+        qp_pair.a.post(1, SEND, &[])?;
+        let entry = qp_pair.b.receives.next();
         assert!(same(
             entry.map(|e| (e.extra, e.solicited)),
             Some((Extra::Nothing, false))
@@ -256,13 +256,13 @@ mod tests {
 
     #[test]
     fn inline_bytes_are_taken_while_posting() -> Result {
-        let bench = Bench::new()?;
-        let (source, sink) = (bench.a.filled(64, 9)?, bench.b.buffer(64)?);
-        let landing = bench.b.buffer(64)?;
-        bench.b.receive(2, &[sink.whole()])?;
+        let qp_pair = QpPair::new()?;
+        let (source, sink) = (qp_pair.a.filled(64, 9)?, qp_pair.b.buffer(64)?);
+        let landing = qp_pair.b.buffer(64)?;
+        qp_pair.b.receive(2, &[sink.whole()])?;
         // Nothing has begun when the buffer gets its next use.
         let list = [source.plain(0, 33)];
-        assert!(bench
+        assert!(qp_pair
             .a
             .qp
             .post(1, SEND, INLINE, list.iter().copied())
@@ -270,15 +270,15 @@ mod tests {
         source.fill(10);
         let list = [source.plain(3, 64 - 3)];
         let work = write(landing.remote(0));
-        assert!(bench
+        assert!(qp_pair
             .a
             .qp
             .post(2, work, INLINE, list.iter().copied())
             .is_ok());
         source.clear();
-        bench.a.qp.ring_doorbell();
-        assert!(bench.a.sends.brings_all(1..3, Status::Success));
-        assert!(bench.b.receives.brings(2, Status::Success));
+        qp_pair.a.qp.ring_doorbell();
+        assert!(qp_pair.a.sends.brings_all(1..3, Status::Success));
+        assert!(qp_pair.b.receives.brings(2, Status::Success));
         assert!(sink.holds(0, 33, 9, 0) && sink.is_blank(33, 31));
         assert!(landing.holds(0, 61, 10, 3) && landing.is_blank(61, 3));
         Ok(())
@@ -286,60 +286,62 @@ mod tests {
 
     #[test]
     fn inline_requests_ignore_tokens_and_the_limit_of_elements() -> Result {
-        let bench = Bench::new()?;
-        let (source, sink) = (bench.a.filled(64, 11)?, bench.b.buffer(64)?);
-        bench.b.receive(2, &[sink.whole()])?;
+        let qp_pair = QpPair::new()?;
+        let (source, sink) = (qp_pair.a.filled(64, 11)?, qp_pair.b.buffer(64)?);
+        qp_pair.b.receive(2, &[sink.whole()])?;
         let mut list = KVec::new();
         for at in 0..16 {
             let addr = source.plain(at * 4, 4).addr();
             list.push(Sge::of(addr, 4, Token::from_raw(0xBAD0_BAD0)), GFP_KERNEL)?;
         }
-        assert!(list.len() > Plan::PLAIN.caps.send_sges as usize);
-        bench.a.post_with(1, SEND, INLINE, &list)?;
-        assert!(bench.a.sends.brings(1, Status::Success));
-        assert!(bench.b.receives.brings(2, Status::Success));
+        assert!(list.len() > EndAttr::PLAIN.caps.send_sges as usize);
+        qp_pair.a.post_with(1, SEND, INLINE, &list)?;
+        assert!(qp_pair.a.sends.brings(1, Status::Success));
+        assert!(qp_pair.b.receives.brings(2, Status::Success));
         assert!(sink.holds(0, 64, 11, 0));
         Ok(())
     }
 
     #[test]
     fn inline_requests_have_a_limit_and_are_outbound_only() -> Result {
-        let bench = Bench::new()?;
-        let source = bench.a.filled(65, 12)?;
-        let memory = bench.b.buffer(65)?;
+        let qp_pair = QpPair::new()?;
+        let source = qp_pair.a.filled(65, 12)?;
+        let memory = qp_pair.b.buffer(65)?;
         let long = [source.plain(0, 32), source.plain(32, 33)];
-        let refused = bench.a.try_post(1, SEND, INLINE, &long);
+        let refused = qp_pair.a.try_post(1, SEND, INLINE, &long);
         assert!(same(refused, Err(PostError::InlineTooLong)));
         let work = read(memory.remote(0));
-        let refused = bench.a.try_post(2, work, INLINE, &[source.plain(0, 8)]);
+        let refused = qp_pair.a.try_post(2, work, INLINE, &[source.plain(0, 8)]);
         assert!(same(refused, Err(PostError::Invalid)));
         // Neither left a trace.
         let work = write(memory.remote(0));
-        bench.a.post_with(3, work, INLINE, &[source.plain(0, 64)])?;
-        assert!(bench.a.sends.brings(3, Status::Success));
-        assert!(memory.holds(0, 64, 12, 0) && bench.a.sends.is_silent());
+        qp_pair
+            .a
+            .post_with(3, work, INLINE, &[source.plain(0, 64)])?;
+        assert!(qp_pair.a.sends.brings(3, Status::Success));
+        assert!(memory.holds(0, 64, 12, 0) && qp_pair.a.sends.is_silent());
         Ok(())
     }
 
     #[test]
     fn inline_bytes_that_wrap_around_the_end_of_memory_are_a_local_error() -> Result {
-        let bench = Bench::new()?;
-        let (source, sink) = (bench.a.filled(8, 13)?, bench.b.buffer(64)?);
-        bench.b.receive(1, &[sink.whole()])?;
+        let qp_pair = QpPair::new()?;
+        let (source, sink) = (qp_pair.a.filled(8, 13)?, qp_pair.b.buffer(64)?);
+        qp_pair.b.receive(1, &[sink.whole()])?;
         let wrapping = Sge::of(u64::MAX - 3, 8, Token::LOCAL_MEMORY);
-        bench
+        qp_pair
             .a
             .post_with(2, SEND, INLINE, &[source.plain(0, 8), wrapping])?;
-        assert!(bench.a.sends.brings(2, Status::LocalAccess));
-        assert!(bench.b.receives.brings(1, Status::Flushed));
-        assert!(sink.is_blank(0, 64) && bench.is_down());
+        assert!(qp_pair.a.sends.brings(2, Status::LocalAccess));
+        assert!(qp_pair.b.receives.brings(1, Status::Flushed));
+        assert!(sink.is_blank(0, 64) && qp_pair.is_down());
         Ok(())
     }
 
     #[test]
     fn atomics_change_the_word_and_bring_the_old_one() -> Result {
-        let bench = Bench::new()?;
-        let (words, old) = (bench.b.buffer(24)?, bench.a.buffer(24)?);
+        let qp_pair = QpPair::new()?;
+        let (words, old) = (qp_pair.b.buffer(24)?, qp_pair.a.buffer(24)?);
         words.set_word(8, 40);
         let at = words.remote(8);
         let swap = |compare, swap| Work::CompareSwap { at, compare, swap };
@@ -351,8 +353,8 @@ mod tests {
         ];
         for (work, before, after) in steps {
             // The old value may come in parts, at any address.
-            bench.a.post(1, work, &[old.sge(1, 3), old.sge(11, 5)])?;
-            let entry = bench.a.sends.next();
+            qp_pair.a.post(1, work, &[old.sge(1, 3), old.sge(11, 5)])?;
+            let entry = qp_pair.a.sends.next();
             let what = entry.map(|e| (e.status, e.operation, e.length));
             assert!(same(what, Some((Status::Success, work.operation(), 8))));
             let parts = old.word(1) & 0xFF_FFFF | old.word(11) << 24;
@@ -367,14 +369,14 @@ mod tests {
     #[test]
     fn atomics_on_misaligned_words_are_refused_by_the_peer() -> Result {
         for at in [1, 4, 7] {
-            let bench = Bench::new()?;
-            let (words, old) = (bench.b.buffer(24)?, bench.a.buffer(8)?);
+            let qp_pair = QpPair::new()?;
+            let (words, old) = (qp_pair.b.buffer(24)?, qp_pair.a.buffer(8)?);
             let at = words.remote(at);
-            bench
+            qp_pair
                 .a
                 .post(1, Work::FetchAdd { at, add: 2 }, &[old.whole()])?;
-            assert!(bench.a.sends.brings(1, Status::RemoteInvalidRequest));
-            assert!(words.is_blank(0, 24) && old.is_blank(0, 8) && bench.is_down());
+            assert!(qp_pair.a.sends.brings(1, Status::RemoteInvalidRequest));
+            assert!(words.is_blank(0, 24) && old.is_blank(0, 8) && qp_pair.is_down());
         }
         Ok(())
     }
@@ -382,52 +384,54 @@ mod tests {
     #[test]
     fn atomics_want_room_for_exactly_one_word() -> Result {
         for len in [0, 7, 9] {
-            let bench = Bench::new()?;
-            let (words, old) = (bench.b.buffer(8)?, bench.a.buffer(16)?);
+            let qp_pair = QpPair::new()?;
+            let (words, old) = (qp_pair.b.buffer(8)?, qp_pair.a.buffer(16)?);
             let at = words.remote(0);
-            bench
+            qp_pair
                 .a
                 .post(1, Work::FetchAdd { at, add: 2 }, &[old.sge(0, len)])?;
-            assert!(bench.a.sends.brings(1, Status::LocalLength));
-            assert!(words.is_blank(0, 8) && old.is_blank(0, 16) && bench.is_down());
+            assert!(qp_pair.a.sends.brings(1, Status::LocalLength));
+            assert!(words.is_blank(0, 8) && old.is_blank(0, 16) && qp_pair.is_down());
         }
         Ok(())
     }
 
     #[test]
     fn a_write_is_there_before_the_send_behind_it() -> Result {
-        let bench = Bench::new()?;
-        let (source, sink) = (bench.a.filled(4096, 13)?, bench.b.buffer(4096)?);
+        let qp_pair = QpPair::new()?;
+        let (source, sink) = (qp_pair.a.filled(4096, 13)?, qp_pair.b.buffer(4096)?);
         for seed in 14..64 {
             source.fill(seed);
-            bench.b.receive(2, &[])?;
+            qp_pair.b.receive(2, &[])?;
             let list = [source.whole()];
             let work = write(sink.remote(0));
-            let posted = bench
+            let posted = qp_pair
                 .a
                 .qp
                 .post(1, work, Default::default(), list.iter().copied());
             assert!(posted.is_ok());
-            bench.a.post(2, SEND, &[])?;
-            assert!(bench.b.receives.brings(2, Status::Success));
+            qp_pair.a.post(2, SEND, &[])?;
+            assert!(qp_pair.b.receives.brings(2, Status::Success));
             assert!(sink.holds(0, 4096, seed, 0));
-            assert!(bench.a.sends.brings(2, Status::Success));
+            assert!(qp_pair.a.sends.brings(2, Status::Success));
         }
         Ok(())
     }
 
     #[test]
     fn reads_over_a_connection_that_allows_none_fail_on_their_own_side() -> Result {
-        let mut plan = Plan::PLAIN;
-        plan.limits.outbound = 0;
-        let bench = Bench::with(&plan, &Plan::PLAIN)?;
-        let (source, sink) = (bench.b.filled(8, 1)?, bench.a.buffer(8)?);
-        bench.a.post(1, write(source.remote(0)), &[sink.whole()])?;
-        assert!(bench.a.sends.brings(1, Status::Success));
-        bench.a.post(2, read(source.remote(0)), &[sink.whole()])?;
-        assert!(bench.a.sends.brings(2, Status::LocalOperation));
-        assert!(sink.is_blank(0, 8) && bench.is_down());
-        assert!(bench.a.qp.state() == State::Error);
+        let mut attr = EndAttr::PLAIN;
+        attr.limits.outbound = 0;
+        let qp_pair = QpPair::with(&attr, &EndAttr::PLAIN)?;
+        let (source, sink) = (qp_pair.b.filled(8, 1)?, qp_pair.a.buffer(8)?);
+        qp_pair
+            .a
+            .post(1, write(source.remote(0)), &[sink.whole()])?;
+        assert!(qp_pair.a.sends.brings(1, Status::Success));
+        qp_pair.a.post(2, read(source.remote(0)), &[sink.whole()])?;
+        assert!(qp_pair.a.sends.brings(2, Status::LocalOperation));
+        assert!(sink.is_blank(0, 8) && qp_pair.is_down());
+        assert!(qp_pair.a.qp.state() == State::Error);
         Ok(())
     }
 }

@@ -24,15 +24,15 @@ use crate::{
     },
     kunit::{
         buffer::{
-            Buffer,
+            MrBuffer,
             ALL,
             BASE, //
         },
         harness::{
             same,
-            Bench,
             End,
-            Plan, //
+            EndAttr, //
+            QpPair,
         },
         requests::SEND, //
     }, //
@@ -65,7 +65,7 @@ impl Bad {
 /// Every kind of bad memory at one end, with what keeps it alive.
 struct Traps {
     list: KVec<Bad>,
-    _kept: [Arc<Buffer>; 3],
+    _kept: [Arc<MrBuffer>; 3],
 }
 
 impl Traps {
@@ -73,7 +73,7 @@ impl Traps {
         let good = end.buffer(LEN)?;
         let not_yet = end.fast(LEN)?;
         let elsewhere = Domain::new(end.device().clone(), GFP_KERNEL)?;
-        let foreign = Buffer::fixed(&elsewhere, LEN, ALL)?;
+        let foreign = MrBuffer::fixed(&elsewhere, LEN, ALL)?;
         let token = good.token();
         let other_key = Token::new(token.index(), token.key().wrapping_add(1));
         let never_given = Token::new(Token::MAX_INDEX, token.key());
@@ -118,9 +118,9 @@ type ConnectParams = fn(&Attempt, &Bad) -> (Work, Sge);
 
 /// One attempt, over a connection of its own.
 struct Attempt {
-    bench: Bench,
-    near: Arc<Buffer>,
-    far: Arc<Buffer>,
+    qp_pair: QpPair,
+    near: Arc<MrBuffer>,
+    far: Arc<MrBuffer>,
 }
 
 impl Attempt {
@@ -130,15 +130,15 @@ impl Attempt {
 
     /// With rights of the region at the far side, and of the queue pair there.
     fn with(region: Rights, qp: Rights) -> Result<Self> {
-        let plan = Plan {
+        let attr = EndAttr {
             peer_rights: qp,
-            ..Plan::PLAIN
+            ..EndAttr::PLAIN
         };
-        let bench = Bench::with(&Plan::PLAIN, &plan)?;
+        let qp_pair = QpPair::with(&EndAttr::PLAIN, &attr)?;
         Ok(Self {
-            near: bench.a.buffer(LEN)?,
-            far: bench.b.buffer_with(LEN, region)?,
-            bench,
+            near: qp_pair.a.buffer(LEN)?,
+            far: qp_pair.b.buffer_with(LEN, region)?,
+            qp_pair,
         })
     }
 
@@ -157,7 +157,7 @@ impl Attempt {
         request: Status,
         receive: Status,
     ) -> Result<bool> {
-        let (a, b) = (&self.bench.a, &self.bench.b);
+        let (a, b) = (&self.qp_pair.a, &self.qp_pair.b);
         b.receive(50, &[into])?;
         b.receive(51, &[])?;
         b.post(52, SEND, &[])?;
@@ -173,7 +173,7 @@ impl Attempt {
             && b.sends.brings(52, Status::Flushed)
             && a.sends.is_silent()
             && b.receives.is_silent()
-            && self.bench.is_down())
+            && self.qp_pair.is_down())
     }
 
     /// Returns true if no byte came, on either side.
@@ -191,9 +191,9 @@ fn all_end(ask: ConnectParams, at_far: bool, request: Status, receive: Status) -
     loop {
         let attempt = Attempt::new()?;
         let end = if at_far {
-            &attempt.bench.b
+            &attempt.qp_pair.b
         } else {
-            &attempt.bench.a
+            &attempt.qp_pair.a
         };
         let traps = Traps::new(end)?;
         let Some(bad) = traps.list.get(n) else {
@@ -246,7 +246,7 @@ mod tests {
         assert!(all_end(ask, false, Status::LocalAccess, Status::Flushed)?);
         let ask: ConnectParams = |at, bad| (FETCH_ADD(at.far.remote(0)), bad.sge());
         let attempt = Attempt::new()?;
-        let bad = Traps::new(&attempt.bench.a)?;
+        let bad = Traps::new(&attempt.qp_pair.a)?;
         let (work, sge) = ask(&attempt, &bad.list[0]);
         assert!(attempt.ends(work, sge, Status::LocalAccess, Status::Flushed)?);
         // The word was not changed either.
@@ -258,7 +258,7 @@ mod tests {
     fn bad_memory_in_a_receive_fails_both_sides() -> Result {
         for n in 0..10 {
             let attempt = Attempt::new()?;
-            let traps = Traps::new(&attempt.bench.b)?;
+            let traps = Traps::new(&attempt.qp_pair.b)?;
             let bad = traps.list[n].sge();
             let near = attempt.near.sge(0, 8);
             let (ours, theirs) = (Status::RemoteOperation, Status::LocalAccess);
@@ -270,29 +270,31 @@ mod tests {
 
     #[test]
     fn the_second_element_is_looked_at_before_the_first_is_used() -> Result {
-        let bench = Bench::new()?;
-        let (source, sink) = (bench.a.filled(LEN, 71)?, bench.b.buffer(LEN)?);
-        let traps = Traps::new(&bench.b)?;
-        bench.b.receive(1, &[sink.sge(0, 8), traps.list[0].sge()])?;
-        bench.a.post(2, SEND, &[source.sge(0, 16)])?;
-        assert!(bench.a.sends.brings(2, Status::RemoteOperation));
-        assert!(bench.b.receives.brings(1, Status::LocalAccess));
+        let qp_pair = QpPair::new()?;
+        let (source, sink) = (qp_pair.a.filled(LEN, 71)?, qp_pair.b.buffer(LEN)?);
+        let traps = Traps::new(&qp_pair.b)?;
+        qp_pair
+            .b
+            .receive(1, &[sink.sge(0, 8), traps.list[0].sge()])?;
+        qp_pair.a.post(2, SEND, &[source.sge(0, 16)])?;
+        assert!(qp_pair.a.sends.brings(2, Status::RemoteOperation));
+        assert!(qp_pair.b.receives.brings(1, Status::LocalAccess));
         assert!(sink.is_blank(0, LEN) && traps.are_untouched());
         Ok(())
     }
 
     #[test]
     fn an_element_that_no_byte_reaches_is_not_looked_at() -> Result {
-        let bench = Bench::new()?;
-        let (source, sink) = (bench.a.filled(LEN, 71)?, bench.b.buffer(LEN)?);
-        let far = Traps::new(&bench.b)?;
+        let qp_pair = QpPair::new()?;
+        let (source, sink) = (qp_pair.a.filled(LEN, 71)?, qp_pair.b.buffer(LEN)?);
+        let far = Traps::new(&qp_pair.b)?;
         for len in [1, 8] {
             for bad in &far.list {
                 sink.clear();
-                bench.b.receive(1, &[sink.sge(0, 8), bad.sge()])?;
-                bench.a.post(2, SEND, &[source.sge(0, len)])?;
-                assert!(bench.a.sends.brings(2, Status::Success));
-                assert!(bench.b.receives.brings(1, Status::Success));
+                qp_pair.b.receive(1, &[sink.sge(0, 8), bad.sge()])?;
+                qp_pair.a.post(2, SEND, &[source.sge(0, len)])?;
+                assert!(qp_pair.a.sends.brings(2, Status::Success));
+                assert!(qp_pair.b.receives.brings(1, Status::Success));
                 assert!(sink.holds(0, len, 71, 0));
             }
         }
@@ -313,7 +315,7 @@ mod tests {
             let work = write(attempt.far.remote(0));
             assert!(attempt.ends(work, bad.sge(), Status::LocalAccess, Status::Flushed)?);
             assert!(attempt.left_nothing());
-            let refused = attempt.bench.b.counted(Counter::AccessRefused);
+            let refused = attempt.qp_pair.b.counted(Counter::AccessRefused);
             assert!(refused == 0);
         }
         Ok(())
@@ -323,7 +325,10 @@ mod tests {
     fn bad_memory_at_both_ends_of_a_write_is_a_local_error() -> Result {
         for n in 0..10 {
             let attempt = Attempt::new()?;
-            let (near, far) = (Traps::new(&attempt.bench.a)?, Traps::new(&attempt.bench.b)?);
+            let (near, far) = (
+                Traps::new(&attempt.qp_pair.a)?,
+                Traps::new(&attempt.qp_pair.b)?,
+            );
             let (work, sge) = (write(far.list[n].remote()), near.list[n].sge());
             assert!(attempt.ends(work, sge, Status::LocalAccess, Status::Flushed)?);
             assert!(attempt.left_nothing() && near.are_untouched() && far.are_untouched());
@@ -334,7 +339,7 @@ mod tests {
     #[test]
     fn memory_without_local_write_takes_nothing() -> Result {
         let attempt = Attempt::new()?;
-        let fixed = attempt.bench.a.buffer_with(LEN, READS)?;
+        let fixed = attempt.qp_pair.a.buffer_with(LEN, READS)?;
         let work = read(attempt.far.remote(0));
         assert!(attempt.ends(work, fixed.sge(0, 8), Status::LocalAccess, Status::Flushed)?);
         assert!(fixed.is_blank(0, LEN));
@@ -343,11 +348,11 @@ mod tests {
         let (ours, theirs) = (Status::RemoteOperation, Status::LocalAccess);
         assert!(attempt.ends(SEND, near, ours, theirs)? && attempt.left_nothing());
         // It can be sent from.
-        let bench = Bench::new()?;
-        let fixed = bench.a.buffer_with(LEN, Rights::NONE)?;
-        bench.b.receive(1, &[bench.b.buffer(LEN)?.whole()])?;
-        bench.a.post(1, SEND, &[fixed.whole()])?;
-        assert!(bench.a.sends.brings(1, Status::Success));
+        let qp_pair = QpPair::new()?;
+        let fixed = qp_pair.a.buffer_with(LEN, Rights::NONE)?;
+        qp_pair.b.receive(1, &[qp_pair.b.buffer(LEN)?.whole()])?;
+        qp_pair.a.post(1, SEND, &[fixed.whole()])?;
+        assert!(qp_pair.a.sends.brings(1, Status::Success));
         Ok(())
     }
 
@@ -363,12 +368,12 @@ mod tests {
             // The last kind is bad because of its length, which is that of the list here.
             for n in 0..9 {
                 let attempt = Attempt::new()?;
-                let traps = Traps::new(&attempt.bench.b)?;
+                let traps = Traps::new(&attempt.qp_pair.b)?;
                 let (work, sge) = ask(&attempt, &traps.list[n]);
                 assert!(attempt.ends(work, sge, Status::RemoteAccess, Status::Flushed)?);
                 assert!(attempt.left_nothing() && traps.are_untouched());
-                assert!(same(attempt.bench.b.counted(Counter::AccessRefused), 1));
-                assert!(same(attempt.bench.a.counted(Counter::AccessRefused), 0));
+                assert!(same(attempt.qp_pair.b.counted(Counter::AccessRefused), 1));
+                assert!(same(attempt.qp_pair.a.counted(Counter::AccessRefused), 0));
             }
         }
         Ok(())
@@ -387,13 +392,16 @@ mod tests {
                 let attempt = Attempt::new()?;
                 let far = attempt.far.remote(at);
                 let work = if reading { read(far) } else { write(far) };
-                attempt.bench.a.post(1, work, &[attempt.near.sge(0, len)])?;
+                attempt
+                    .qp_pair
+                    .a
+                    .post(1, work, &[attempt.near.sge(0, len)])?;
                 let status = if fine {
                     Status::Success
                 } else {
                     Status::RemoteAccess
                 };
-                assert!(attempt.bench.a.sends.brings(1, status));
+                assert!(attempt.qp_pair.a.sends.brings(1, status));
                 assert!(attempt.left_nothing());
             }
         }
@@ -415,15 +423,15 @@ mod tests {
                 for (region, qp) in [(rights, ALL), (ALL, rights)] {
                     let attempt = Attempt::with(region, qp)?;
                     let work = work(attempt.far.remote(8));
-                    attempt.bench.a.post(1, work, &[attempt.near.sge(0, 8)])?;
+                    attempt.qp_pair.a.post(1, work, &[attempt.near.sge(0, 8)])?;
                     let status = if fine {
                         Status::Success
                     } else {
                         Status::RemoteAccess
                     };
-                    assert!(attempt.bench.a.sends.brings(1, status));
+                    assert!(attempt.qp_pair.a.sends.brings(1, status));
                     assert!(fine || attempt.left_nothing());
-                    assert!(fine || attempt.bench.is_down());
+                    assert!(fine || attempt.qp_pair.is_down());
                 }
             }
         }
@@ -433,7 +441,7 @@ mod tests {
     #[test]
     fn rights_of_a_queue_pair_count_when_the_access_comes() -> Result {
         let attempt = Attempt::with(ALL, Rights::NONE)?;
-        let (a, b) = (&attempt.bench.a, &attempt.bench.b);
+        let (a, b) = (&attempt.qp_pair.a, &attempt.qp_pair.b);
         b.qp.set_peer_rights(WRITES);
         a.post(1, write(attempt.far.remote(0)), &[attempt.near.sge(0, 8)])?;
         assert!(a.sends.brings(1, Status::Success));
@@ -449,9 +457,9 @@ mod tests {
     fn sends_need_no_right_of_a_peer() -> Result {
         let attempt = Attempt::with(Rights::LOCAL_WRITE, Rights::NONE)?;
         attempt.near.fill(72);
-        attempt.bench.b.receive(1, &[attempt.far.whole()])?;
-        attempt.bench.a.post(2, SEND, &[attempt.near.whole()])?;
-        assert!(attempt.bench.a.sends.brings(2, Status::Success));
+        attempt.qp_pair.b.receive(1, &[attempt.far.whole()])?;
+        attempt.qp_pair.a.post(2, SEND, &[attempt.near.whole()])?;
+        assert!(attempt.qp_pair.a.sends.brings(2, Status::Success));
         assert!(attempt.far.holds(0, LEN, 72, 0));
         Ok(())
     }
@@ -473,7 +481,7 @@ mod tests {
     #[test]
     fn a_refusal_in_the_middle_of_a_queue_stops_it_there() -> Result {
         let attempt = Attempt::new()?;
-        let (a, far) = (&attempt.bench.a, &attempt.far);
+        let (a, far) = (&attempt.qp_pair.a, &attempt.far);
         attempt.near.fill(73);
         let list = || [attempt.near.sge(0, 8)].into_iter();
         let flags = Flags::SIGNALED;

@@ -14,11 +14,11 @@ use crate::{
         work::Flags, //
     },
     kunit::{
-        buffer::Buffer,
+        buffer::MrBuffer,
         harness::{
-            Bench,
             End,
-            Plan, //
+            EndAttr, //
+            QpPair,
         },
         queues::Queue,
         requests::SEND, //
@@ -29,7 +29,7 @@ use crate::{
 struct Stream {
     qp: Arc<QueuePair>,
     sends: Arc<Queue>,
-    source: Arc<Buffer>,
+    source: Arc<MrBuffer>,
 }
 
 impl Stream {
@@ -54,19 +54,19 @@ impl Stream {
 }
 
 /// Two ends that hold `count` receives of 512 bytes each.
-fn ready(count: u32) -> Result<(Bench, [Arc<Buffer>; 2])> {
-    let plan = Plan::deep(512, count);
-    let bench = Bench::with(&plan, &plan)?;
+fn ready(count: u32) -> Result<(QpPair, [Arc<MrBuffer>; 2])> {
+    let attr = EndAttr::deep(512, count);
+    let qp_pair = QpPair::with(&attr, &attr)?;
     // CAST: widening.
     let len = count as usize * 512;
-    let memory = [bench.a.buffer(len)?, bench.b.buffer(len)?];
-    for (end, memory) in [&bench.a, &bench.b].into_iter().zip(&memory) {
+    let memory = [qp_pair.a.buffer(len)?, qp_pair.b.buffer(len)?];
+    for (end, memory) in [&qp_pair.a, &qp_pair.b].into_iter().zip(&memory) {
         for n in 0..u64::from(count) {
             // CAST: far below the size of an address.
             end.receive(n, &[memory.sge(n as usize * 512, 512)])?;
         }
     }
-    Ok((bench, memory))
+    Ok((qp_pair, memory))
 }
 
 #[kernel::macros::kunit_tests(ndk_direct_tests_volume)]
@@ -90,8 +90,8 @@ mod tests {
         },
         kunit::{
             harness::{
+                flush_work, //
                 same,
-                settle, //
             },
             other_context::OtherContext,
             requests::*, //
@@ -106,45 +106,45 @@ mod tests {
 
     #[test]
     fn a_long_message_goes_on_in_a_thread_and_arrives_whole() -> Result {
-        let bench = Bench::new()?;
-        let (source, sink) = (bench.a.filled(LONG, 21)?, bench.b.buffer(LONG + 1)?);
-        bench
+        let qp_pair = QpPair::new()?;
+        let (source, sink) = (qp_pair.a.filled(LONG, 21)?, qp_pair.b.buffer(LONG + 1)?);
+        qp_pair
             .b
             .receive(2, &[sink.sge(0, 1 << 20), sink.sge(1 << 20, (2 << 20) + 6)])?;
         let half = LONG / 2;
         let list = [source.sge(0, half), source.sge(half, LONG - half)];
         let softirqs_off = BhDisabled::enter();
-        let posted = bench.a.post(1, SEND, &list);
+        let posted = qp_pair.a.post(1, SEND, &list);
         let early = (
-            bench.a.sends.poll().is_some(),
-            bench.b.receives.poll().is_some(),
+            qp_pair.a.sends.poll().is_some(),
+            qp_pair.b.receives.poll().is_some(),
         );
         drop(softirqs_off);
         posted?;
         // The post came back long before the message was through.
         assert!(same(early, (false, false)));
-        assert!(bench.a.sends.brings(1, Status::Success));
-        let entry = bench.b.receives.next();
+        assert!(qp_pair.a.sends.brings(1, Status::Success));
+        let entry = qp_pair.b.receives.next();
         assert!(entry.is_some_and(|e| e.context == 2 && e.length as usize == LONG));
         assert!(sink.holds(0, LONG, 21, 0) && sink.is_blank(LONG, 1));
-        assert!(bench.a.counted(Counter::BudgetSpent) >= 3);
+        assert!(qp_pair.a.counted(Counter::BudgetSpent) >= 3);
         Ok(())
     }
 
     #[test]
     fn long_writes_and_reads_arrive_whole() -> Result {
-        let bench = Bench::new()?;
-        let (here, there) = (bench.a.filled(LONG, 22)?, bench.b.buffer(LONG)?);
-        bench.a.post(1, write(there.remote(0)), &[here.whole()])?;
-        assert!(bench.a.sends.brings(1, Status::Success));
+        let qp_pair = QpPair::new()?;
+        let (here, there) = (qp_pair.a.filled(LONG, 22)?, qp_pair.b.buffer(LONG)?);
+        qp_pair.a.post(1, write(there.remote(0)), &[here.whole()])?;
+        assert!(qp_pair.a.sends.brings(1, Status::Success));
         assert!(there.holds(0, LONG, 22, 0));
         there.fill(23);
-        bench.a.post(
+        qp_pair.a.post(
             2,
             read(there.remote(0)),
             &[here.sge(0, 9), here.sge(9, LONG - 9)],
         )?;
-        assert!(bench.a.sends.brings(2, Status::Success));
+        assert!(qp_pair.a.sends.brings(2, Status::Success));
         assert!(here.holds(0, LONG, 23, 0));
         Ok(())
     }
@@ -153,34 +153,34 @@ mod tests {
     fn messages_of_one_piece_use_the_budget_of_a_run_up() -> Result {
         // Four of them are a run's bytes, and each is all that is held at once.
         const LEN: usize = 256 << 10;
-        let bench = Bench::with(&Plan::deep(16, 16), &Plan::deep(16, 16))?;
-        let (source, sink) = (bench.a.filled(LEN, 30)?, bench.b.buffer(LEN)?);
+        let qp_pair = QpPair::with(&EndAttr::deep(16, 16), &EndAttr::deep(16, 16))?;
+        let (source, sink) = (qp_pair.a.filled(LEN, 30)?, qp_pair.b.buffer(LEN)?);
         for len in [LEN - 1, LEN] {
             for (work, receives) in [(SEND, 10), (write(sink.remote(0)), 0)] {
                 sink.clear();
-                let before = bench.a.counted(Counter::BudgetSpent);
+                let before = qp_pair.a.counted(Counter::BudgetSpent);
                 for n in 0..receives {
-                    bench.b.receive(n, &[sink.whole()])?;
+                    qp_pair.b.receive(n, &[sink.whole()])?;
                 }
                 for n in 0..10 {
                     let list = [source.sge(0, len)].into_iter();
-                    assert!(bench.a.qp.post(n, work, Flags::SIGNALED, list).is_ok());
+                    assert!(qp_pair.a.qp.post(n, work, Flags::SIGNALED, list).is_ok());
                 }
-                bench.a.qp.ring_doorbell();
-                assert!(bench.a.sends.brings_all(0..10, Status::Success));
-                assert!(bench.b.receives.brings_all(0..receives, Status::Success));
+                qp_pair.a.qp.ring_doorbell();
+                assert!(qp_pair.a.sends.brings_all(0..10, Status::Success));
+                assert!(qp_pair.b.receives.brings_all(0..receives, Status::Success));
                 assert!(sink.holds(0, len, 30, 0) && sink.is_blank(len, LEN - len));
-                assert!(bench.a.counted(Counter::BudgetSpent) >= before + 2);
+                assert!(qp_pair.a.counted(Counter::BudgetSpent) >= before + 2);
             }
         }
         Ok(())
     }
 
     /// Posts so many writes of 1 MiB from softirq, one by one; how many were carried out there.
-    fn written_in_softirq(bench: &Bench, count: u64) -> Result<u64> {
+    fn written_in_softirq(qp_pair: &QpPair, count: u64) -> Result<u64> {
         const LEN: usize = 1 << 20;
-        let (source, sink) = (bench.a.filled(LEN, 31)?, bench.b.buffer(LEN)?);
-        let (qp, queue) = (bench.a.qp.clone(), bench.a.sends.clone());
+        let (source, sink) = (qp_pair.a.filled(LEN, 31)?, qp_pair.b.buffer(LEN)?);
+        let (qp, queue) = (qp_pair.a.qp.clone(), qp_pair.a.sends.clone());
         let (work, bytes) = (write(sink.remote(0)), source.clone());
         let done = Arc::new(Atomic::new(u64::MAX), GFP_KERNEL)?;
         let notify = done.clone();
@@ -194,19 +194,19 @@ mod tests {
             let early = queue.cq.poll(usize::MAX, |_| ()) as u64;
             notify.store(if posted { early } else { u64::MAX }, Relaxed);
         })?;
-        assert!(errand.by_softirq(&bench.a.device().host.softirqs));
+        assert!(errand.by_softirq(&qp_pair.a.device().host.softirqs));
         let early = done.load(Relaxed);
-        assert!(early <= count && bench.a.sends.brings_all(early..count, Status::Success));
+        assert!(early <= count && qp_pair.a.sends.brings_all(early..count, Status::Success));
         assert!(sink.holds(0, LEN, 31, 0));
         Ok(early)
     }
 
     #[test]
     fn posts_from_softirq_move_a_bounded_number_of_bytes_there() -> Result {
-        let bench = Bench::with(&Plan::deep(32, 1), &Plan::PLAIN)?;
+        let qp_pair = QpPair::with(&EndAttr::deep(32, 1), &EndAttr::PLAIN)?;
         // As often as it is asked for: the thread that moved the rest has granted the bytes anew.
         for _ in 0..4 {
-            let early = written_in_softirq(&bench, 24)?;
+            let early = written_in_softirq(&qp_pair, 24)?;
             assert!(same((1..=4).contains(&early), true));
         }
         Ok(())
@@ -214,42 +214,45 @@ mod tests {
 
     #[test]
     fn a_long_run_of_requests_goes_on_from_softirq_in_order() -> Result {
-        let bench = Bench::with(&Plan::deep(300, 1), &Plan::PLAIN)?;
-        let (source, sink) = (bench.a.filled(300, 24)?, bench.b.buffer(300)?);
+        let qp_pair = QpPair::with(&EndAttr::deep(300, 1), &EndAttr::PLAIN)?;
+        let (source, sink) = (qp_pair.a.filled(300, 24)?, qp_pair.b.buffer(300)?);
         for n in 0..300 {
             let list = [source.sge(n, 1)].into_iter();
             let work = write(sink.remote(n));
-            let posted = bench.a.qp.post(n as u64, work, Flags::SIGNALED, list);
+            let posted = qp_pair.a.qp.post(n as u64, work, Flags::SIGNALED, list);
             assert!(posted.is_ok());
         }
         let softirqs_off = BhDisabled::enter();
-        bench.a.qp.ring_doorbell();
-        let first = bench.a.sends.cq.poll(300, |_| ());
+        qp_pair.a.qp.ring_doorbell();
+        let first = qp_pair.a.sends.cq.poll(300, |_| ());
         drop(softirqs_off);
         // A caller pays for a bounded number of requests.
         assert!(first > 0 && first < 300);
-        assert!(bench.a.sends.brings_all(first as u64..300, Status::Success));
-        assert!(bench.a.sends.is_silent() && sink.holds(0, 300, 24, 0));
-        assert!(bench.a.counted(Counter::BudgetSpent) >= 1);
+        assert!(qp_pair
+            .a
+            .sends
+            .brings_all(first as u64..300, Status::Success));
+        assert!(qp_pair.a.sends.is_silent() && sink.holds(0, 300, 24, 0));
+        assert!(qp_pair.a.counted(Counter::BudgetSpent) >= 1);
         Ok(())
     }
 
     #[test]
     fn a_close_in_the_middle_of_a_long_message_flushes_both_sides() -> Result {
-        let bench = Bench::new()?;
-        let (source, sink) = (bench.a.filled(LONG, 25)?, bench.b.buffer(LONG)?);
-        bench.b.receive(2, &[sink.whole()])?;
+        let qp_pair = QpPair::new()?;
+        let (source, sink) = (qp_pair.a.filled(LONG, 25)?, qp_pair.b.buffer(LONG)?);
+        qp_pair.b.receive(2, &[sink.whole()])?;
         let softirqs_off = BhDisabled::enter();
-        let posted = bench.a.post(1, SEND, &[source.whole()]);
-        bench.b.qp.fail();
+        let posted = qp_pair.a.post(1, SEND, &[source.whole()]);
+        qp_pair.b.qp.fail();
         drop(softirqs_off);
         posted?;
-        assert!(bench.a.sends.brings(1, Status::Flushed));
-        assert!(bench.b.receives.brings(2, Status::Flushed));
-        assert!(bench.is_down());
+        assert!(qp_pair.a.sends.brings(1, Status::Flushed));
+        assert!(qp_pair.b.receives.brings(2, Status::Flushed));
+        assert!(qp_pair.is_down());
         // Nothing comes after that.
         sink.clear();
-        settle(bench.a.device());
+        flush_work(qp_pair.a.device());
         assert!(sink.is_blank(0, LONG));
         Ok(())
     }
@@ -257,8 +260,8 @@ mod tests {
     #[test]
     fn two_queue_pairs_post_at_each_other() -> Result {
         const COUNT: u32 = 1500;
-        let (bench, memory) = ready(COUNT)?;
-        let (there, back) = (Stream::new(&bench.a, 26)?, Stream::new(&bench.b, 27)?);
+        let (qp_pair, memory) = ready(COUNT)?;
+        let (there, back) = (Stream::new(&qp_pair.a, 26)?, Stream::new(&qp_pair.b, 27)?);
         let fine = Arc::new(AtomicFlag::new(false), GFP_KERNEL)?;
         let notified = fine.clone();
         let errand =
@@ -267,7 +270,7 @@ mod tests {
         assert!(errand.begin(&threads));
         assert!(there.run(u64::from(COUNT)));
         assert!(errand.is_done() && fine.load(Acquire));
-        for (end, memory, seed) in [(&bench.b, &memory[1], 26), (&bench.a, &memory[0], 27)] {
+        for (end, memory, seed) in [(&qp_pair.b, &memory[1], 26), (&qp_pair.a, &memory[0], 27)] {
             for n in 0..COUNT as usize {
                 let entry = end.receives.next().map(|e| (e.context, e.length as usize));
                 assert!(same(entry, Some((n as u64, n % 512))));
@@ -282,10 +285,10 @@ mod tests {
     #[test]
     fn several_threads_post_to_one_queue_and_nothing_is_lost() -> Result {
         const COUNT: u64 = 400;
-        let bench = Bench::with(&Plan::deep(1024, 1), &Plan::PLAIN)?;
-        let (source, sink) = (bench.a.filled(64, 28)?, bench.b.buffer(64)?);
+        let qp_pair = QpPair::with(&EndAttr::deep(1024, 1), &EndAttr::PLAIN)?;
+        let (source, sink) = (qp_pair.a.filled(64, 28)?, qp_pair.b.buffer(64)?);
         let threads = ProcessQueue::new(c"ndk_volume")?;
-        let (qp, to) = (bench.a.qp.clone(), sink.remote(0));
+        let (qp, to) = (qp_pair.a.qp.clone(), sink.remote(0));
         let errand = OtherContext::new(move || {
             for n in 0..COUNT {
                 let list = [source.whole()].into_iter();
@@ -295,12 +298,12 @@ mod tests {
         })?;
         assert!(errand.begin(&threads));
         for n in 0..COUNT {
-            bench.a.post(n, write(to), &[])?;
+            qp_pair.a.post(n, write(to), &[])?;
         }
         assert!(errand.is_done());
         let (mut ours, mut theirs) = (0, 1000);
         for _ in 0..COUNT * 2 {
-            let Some(entry) = bench.a.sends.next() else {
+            let Some(entry) = qp_pair.a.sends.next() else {
                 break;
             };
             let next = if entry.context < 1000 {
@@ -313,7 +316,7 @@ mod tests {
             *next += 1;
         }
         assert!(same((ours, theirs), (COUNT, 1000 + COUNT)));
-        assert!(bench.a.sends.is_silent());
+        assert!(qp_pair.a.sends.is_silent());
         Ok(())
     }
 }

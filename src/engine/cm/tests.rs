@@ -30,8 +30,8 @@ mod tests {
         kunit::{
             connection_fixture::*,
             harness::{
+                flush_work,
                 same,
-                settle,
                 sleep,
                 wait_until, //
             },
@@ -394,7 +394,7 @@ mod tests {
                 assert!(wait_until(|| notified.closed.get() == 1));
             }
             town.active.qp.destroy();
-            settle(town.active.device());
+            flush_work(town.active.device());
             assert!(same((active.closed.get(), passive.closed.get()), (1, 1)));
             assert!(same(town.active.counted(Counter::Disconnects), 1));
             assert!(same(town.passive.counted(Counter::Disconnects), 1));
@@ -461,7 +461,7 @@ mod tests {
         town.passive.qp.modify(State::Reset)?;
         assert!(town.accept(&door.request()?, &passive) == Err(EINVAL));
         assert!(same(active.status(), Some(Err(Status::Refused))));
-        settle(town.active.device());
+        flush_work(town.active.device());
         assert!(same(active.replies.get(), 1) && same(passive.established.get(), 0));
         assert!(same((active.closed.get(), passive.closed.get()), (0, 0)));
         Ok(())
@@ -475,7 +475,7 @@ mod tests {
         town.active.qp.fail();
         assert!(town.accept(&door.request()?, &passive) == Err(ECONNABORTED));
         assert!(active.status().is_some_and(|s| s.is_err()));
-        settle(town.active.device());
+        flush_work(town.active.device());
         assert!(same(active.replies.get(), 1) && same(passive.established.get(), 0));
         assert!(same((active.closed.get(), passive.closed.get()), (0, 0)));
         assert!(town.passive.qp.state() != State::Connected);
@@ -542,7 +542,7 @@ mod tests {
         assert!(town.active.qp.state() == State::Error);
         // The passive side was connected, and hears of the end.
         assert!(wait_until(|| passive.closed.get() == 1));
-        settle(town.active.device());
+        flush_work(town.active.device());
         assert!(same((active.closed.get(), passive.closed.get()), (0, 1)));
         Ok(())
     }

@@ -23,7 +23,7 @@ use crate::{
     },
     kunit::{
         harness::{
-            Lab,
+            EngineHost,
             RNR_MS, //
         },
         queues::Queue, //
@@ -60,9 +60,12 @@ pub(crate) const FLUSHED: Completion = Completion {
 };
 
 /// A queue by itself, for `depth` entries.
-pub(crate) fn alone(depth: u32) -> Result<(Arc<Queue>, Lab)> {
-    let lab = Lab::new(RNR_MS)?;
-    Ok((Queue::new(&lab.device()?, depth, u32::MAX)?, lab))
+pub(crate) fn alone(depth: u32) -> Result<(Arc<Queue>, EngineHost)> {
+    let engine_host = EngineHost::new(RNR_MS)?;
+    Ok((
+        Queue::new(&engine_host.device()?, depth, u32::MAX)?,
+        engine_host,
+    ))
 }
 
 /// Takes all entries out; how many they were.
@@ -91,11 +94,11 @@ mod tests {
         },
         kunit::{
             harness::{
+                flush_work,
                 same,
-                settle,
                 wait_until,
-                Bench,
-                Plan, //
+                EndAttr, //
+                QpPair,
             },
             log::{
                 CqLog,
@@ -121,7 +124,7 @@ mod tests {
         ];
         for (entry, calls) in table {
             for (arm, calls) in ARMS.into_iter().zip(calls) {
-                let (queue, _lab) = alone(8)?;
+                let (queue, _engine_host) = alone(8)?;
                 queue.cq.arm(arm, MissedEvents::Ignore);
                 assert!(queue.cq.push(entry).is_ok());
                 assert!(queue.has_called(calls));
@@ -143,7 +146,7 @@ mod tests {
         for (outstanding, row) in ARMS.into_iter().zip(matrix) {
             for (new, result) in ARMS.into_iter().zip(row) {
                 for missed in [MissedEvents::Ignore, MissedEvents::Report] {
-                    let (queue, _lab) = alone(2)?;
+                    let (queue, _engine_host) = alone(2)?;
                     queue.cq.arm(outstanding, missed);
                     queue.cq.arm(new, missed);
                     assert!(queue.cq.push(RECEIVE).is_ok());
@@ -160,7 +163,7 @@ mod tests {
 
     #[test]
     fn one_call_at_most_for_each_arm() -> Result {
-        let (queue, _lab) = alone(64)?;
+        let (queue, _engine_host) = alone(64)?;
         for calls in 1..=3 {
             // Twice before an event is once.
             queue.cq.arm(Arm::Any, MissedEvents::Ignore);
@@ -180,7 +183,7 @@ mod tests {
             operation: Operation::Read,
             ..SENT
         };
-        let (queue, _lab) = alone(32)?;
+        let (queue, _engine_host) = alone(32)?;
         let cases: [&[Completion]; 7] = [
             &[SENT],
             &[RECEIVE],
@@ -200,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_queue_that_is_not_armed_never_calls() -> Result {
-        let (queue, _lab) = alone(8)?;
+        let (queue, _engine_host) = alone(8)?;
         for entry in [RECEIVE, SOLICITED, FAILED] {
             assert!(queue.cq.push(entry).is_ok());
         }
@@ -210,7 +213,7 @@ mod tests {
 
     #[test]
     fn an_arm_that_waits_only_reports_the_entries_present() -> Result {
-        let (queue, _lab) = alone(8)?;
+        let (queue, _engine_host) = alone(8)?;
         assert!(!queue.cq.arm(Arm::Any, MissedEvents::Ignore));
         assert!(queue.cq.push(RECEIVE).is_ok());
         assert!(queue.has_called(1));
@@ -231,7 +234,7 @@ mod tests {
     #[test]
     fn an_arm_that_calls_is_satisfied_at_once_by_entries_not_reported_yet() -> Result {
         for (arm, calls) in ARMS.into_iter().zip([1, 1, 0]) {
-            let (queue, _lab) = alone(8)?;
+            let (queue, _engine_host) = alone(8)?;
             assert!(queue.cq.push(RECEIVE).is_ok());
             queue.cq.arm(arm, MissedEvents::Report);
             assert!(queue.has_called(calls));
@@ -241,7 +244,7 @@ mod tests {
 
     #[test]
     fn entries_that_were_reported_or_taken_do_not_satisfy_a_later_arm() -> Result {
-        let (queue, _lab) = alone(8)?;
+        let (queue, _engine_host) = alone(8)?;
         assert!(queue.cq.push(RECEIVE).is_ok());
         queue.cq.arm(Arm::Any, MissedEvents::Report);
         assert!(queue.has_called(1));
@@ -261,7 +264,7 @@ mod tests {
     #[test]
     fn a_queue_holds_exactly_what_was_asked_for_and_stays_readable() -> Result {
         for depth in [1, 2, 3, 5, 8] {
-            let (queue, _lab) = alone(depth)?;
+            let (queue, _engine_host) = alone(depth)?;
             assert!(queue.cq.depth() == depth);
             for context in 0..u64::from(depth) {
                 assert!(queue.cq.push(Completion { context, ..SENT }).is_ok());
@@ -282,7 +285,7 @@ mod tests {
             Some(Arm::Solicited),
             Some(Arm::Errors),
         ] {
-            let (queue, _lab) = alone(2)?;
+            let (queue, _engine_host) = alone(2)?;
             assert!(queue.cq.push(RECEIVE).is_ok());
             if let Some(arm) = arm {
                 queue.cq.arm(arm, MissedEvents::Ignore);
@@ -303,7 +306,7 @@ mod tests {
     #[test]
     fn a_failure_while_unarmed_is_reported_to_the_next_arm_that_calls() -> Result {
         for arm in ARMS {
-            let (queue, _lab) = alone(1)?;
+            let (queue, _engine_host) = alone(1)?;
             assert!(overflow(&queue, 1) && queue.has_called(0));
             queue.cq.arm(arm, MissedEvents::Report);
             assert!(queue.has_called(1));
@@ -314,7 +317,7 @@ mod tests {
 
     #[test]
     fn an_arm_for_errors_is_not_satisfied_by_entries_whatever_it_joins() -> Result {
-        let (queue, _lab) = alone(4)?;
+        let (queue, _engine_host) = alone(4)?;
         queue.cq.arm(Arm::Solicited, MissedEvents::Report);
         assert!(queue.cq.push(RECEIVE).is_ok());
         queue.cq.arm(Arm::Errors, MissedEvents::Report);
@@ -328,7 +331,7 @@ mod tests {
     #[test]
     fn a_queue_that_is_given_up_tells_whoever_armed_it() -> Result {
         for arm in ARMS {
-            let (queue, _lab) = alone(4)?;
+            let (queue, _engine_host) = alone(4)?;
             queue.cq.arm(arm, MissedEvents::Ignore);
             queue.cq.break_down();
             queue.cq.break_down();
@@ -344,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_queue_that_is_given_up_unarmed_tells_each_later_arm_that_calls() -> Result {
-        let (queue, _lab) = alone(4)?;
+        let (queue, _engine_host) = alone(4)?;
         queue.cq.break_down();
         assert!(queue.has_called(0));
         assert!(same(
@@ -362,7 +365,7 @@ mod tests {
 
     #[test]
     fn a_queue_that_is_given_up_stays_readable_and_takes_no_more() -> Result {
-        let (queue, _lab) = alone(4)?;
+        let (queue, _engine_host) = alone(4)?;
         for context in 0..3 {
             assert!(queue.cq.push(Completion { context, ..SENT }).is_ok());
         }
@@ -375,7 +378,7 @@ mod tests {
 
     #[test]
     fn the_first_failure_is_the_one_that_is_reported() -> Result {
-        let (queue, _lab) = alone(1)?;
+        let (queue, _engine_host) = alone(1)?;
         assert!(overflow(&queue, 1));
         queue.cq.break_down();
         queue.cq.arm(Arm::Errors, MissedEvents::Report);
@@ -393,20 +396,20 @@ mod tests {
 
     #[test]
     fn a_queue_that_is_given_up_breaks_its_queue_pair_at_the_next_completion() -> Result {
-        let bench = Bench::new()?;
-        bench.b.receives.cq.break_down();
-        bench.b.receive(1, &[])?;
-        bench.a.post(2, requests::SEND, &[])?;
-        assert!(bench.is_down());
-        settle(bench.a.device());
-        assert!(same(bench.b.events.broken.get(), 1));
-        assert!(bench.b.receives.is_silent());
+        let qp_pair = QpPair::new()?;
+        qp_pair.b.receives.cq.break_down();
+        qp_pair.b.receive(1, &[])?;
+        qp_pair.a.post(2, requests::SEND, &[])?;
+        assert!(qp_pair.is_down());
+        flush_work(qp_pair.a.device());
+        assert!(same(qp_pair.b.events.broken.get(), 1));
+        assert!(qp_pair.b.receives.is_silent());
         Ok(())
     }
 
     #[test]
     fn calls_come_from_softirq_and_not_from_inside_of_a_call() -> Result {
-        let (queue, _lab) = alone(8)?;
+        let (queue, _engine_host) = alone(8)?;
         let softirqs_off = BhDisabled::enter();
         queue.cq.arm(Arm::Any, MissedEvents::Report);
         let pushed = queue.cq.push(RECEIVE).is_ok();
@@ -421,15 +424,15 @@ mod tests {
 
     #[test]
     fn no_call_comes_inside_of_a_post_poll_or_arm() -> Result {
-        let bench = Bench::new()?;
-        bench.b.receive(2, &[])?;
-        let log = &bench.a.sends.log;
+        let qp_pair = QpPair::new()?;
+        qp_pair.b.receive(2, &[])?;
+        let log = &qp_pair.a.sends.log;
         let softirqs_off = BhDisabled::enter();
-        bench.a.sends.cq.arm(Arm::Any, MissedEvents::Report);
-        let posted = bench.a.post(1, requests::SEND, &[]);
+        qp_pair.a.sends.cq.arm(Arm::Any, MissedEvents::Report);
+        let posted = qp_pair.a.post(1, requests::SEND, &[]);
         let after_post = log.calls.get();
-        bench.a.sends.cq.arm(Arm::Any, MissedEvents::Report);
-        let polled = bench.a.sends.poll().is_some();
+        qp_pair.a.sends.cq.arm(Arm::Any, MissedEvents::Report);
+        let polled = qp_pair.a.sends.poll().is_some();
         let after_poll = log.calls.get();
         drop(softirqs_off);
         posted?;
@@ -441,7 +444,7 @@ mod tests {
 
     #[test]
     fn calls_of_one_queue_follow_each_other() -> Result {
-        let (queue, _lab) = alone(2048)?;
+        let (queue, _engine_host) = alone(2048)?;
         let cq = queue.cq.clone();
         // From inside of each call: one more arm that is satisfied at once, 50 times.
         let rounds = Arc::new(Tally::new(), GFP_KERNEL)?;
@@ -466,7 +469,7 @@ mod tests {
     /// Returns true if no call comes of so many queues that were closed with one due.
     fn are_silent_when_closed(queues: u32) -> Result<bool> {
         for _ in 0..queues {
-            let (queue, _lab) = alone(4)?;
+            let (queue, _engine_host) = alone(4)?;
             queue.cq.arm(Arm::Any, MissedEvents::Ignore);
             let pushed = queue.cq.push(RECEIVE).is_ok();
             queue.cq.close();
@@ -494,8 +497,8 @@ mod tests {
 
     #[test]
     fn a_call_is_made_on_the_processor_asked_for() -> Result {
-        let lab = Lab::new(RNR_MS)?;
-        let device = lab.device()?;
+        let engine_host = EngineHost::new(RNR_MS)?;
+        let device = engine_host.device()?;
         for number in (0..cpu::count_ids()).filter(|n| cpu::is_online(*n)) {
             let queue = Queue::new(&device, 4, number)?;
             queue.cq.arm(Arm::Any, MissedEvents::Ignore);
@@ -523,8 +526,8 @@ mod tests {
 
     #[test]
     fn a_call_that_only_schedules_is_made_at_once_wherever_the_entry_comes() -> Result {
-        let lab = Lab::new(RNR_MS)?;
-        let device = lab.device()?;
+        let engine_host = EngineHost::new(RNR_MS)?;
+        let device = engine_host.device()?;
         for number in 0..cpu::count_ids() {
             let log = CqLog::new()?;
             let events = KBox::new(Scheduler(log.clone()), GFP_KERNEL)?;
@@ -540,7 +543,7 @@ mod tests {
 
     #[test]
     fn a_poll_takes_no_more_than_it_asks_for_and_the_oldest_first() -> Result {
-        let (queue, _lab) = alone(8)?;
+        let (queue, _engine_host) = alone(8)?;
         for context in 0..5 {
             assert!(queue.cq.push(Completion { context, ..SENT }).is_ok());
         }
@@ -556,106 +559,108 @@ mod tests {
 
     #[test]
     fn a_group_with_one_solicited_send_gives_one_call() -> Result {
-        let bench = Bench::new()?;
+        let qp_pair = QpPair::new()?;
         for context in 0..4 {
-            bench.b.receive(context, &[])?;
+            qp_pair.b.receive(context, &[])?;
         }
-        bench
+        qp_pair
             .b
             .receives
             .cq
             .arm(Arm::Solicited, MissedEvents::Ignore);
-        bench.a.post(10, requests::SEND, &[])?;
-        bench.a.post(11, requests::SEND, &[])?;
-        assert!(bench.b.receives.has_called(0));
-        bench
+        qp_pair.a.post(10, requests::SEND, &[])?;
+        qp_pair.a.post(11, requests::SEND, &[])?;
+        assert!(qp_pair.b.receives.has_called(0));
+        qp_pair
             .a
             .post_with(12, requests::SEND, requests::SOLICITED, &[])?;
-        assert!(bench.b.receives.has_called(1));
+        assert!(qp_pair.b.receives.has_called(1));
         let flags = [false, false, true];
         for (context, solicited) in (0..).zip(flags) {
-            let entry = bench.b.receives.poll().map(|e| (e.context, e.solicited));
+            let entry = qp_pair.b.receives.poll().map(|e| (e.context, e.solicited));
             assert!(same(entry, Some((context, solicited))));
         }
         // Without an arm the flag means nothing.
-        bench
+        qp_pair
             .a
             .post_with(13, requests::SEND, requests::SOLICITED, &[])?;
-        assert!(bench.b.receives.has_called(1));
+        assert!(qp_pair.b.receives.has_called(1));
         Ok(())
     }
 
     #[test]
     fn a_flush_satisfies_an_arm_for_solicited_receives() -> Result {
-        let bench = Bench::new()?;
-        bench.b.receive(1, &[])?;
-        bench
+        let qp_pair = QpPair::new()?;
+        qp_pair.b.receive(1, &[])?;
+        qp_pair
             .b
             .receives
             .cq
             .arm(Arm::Solicited, MissedEvents::Ignore);
-        bench.a.qp.fail();
-        assert!(bench.is_down() && bench.b.receives.has_called(1));
+        qp_pair.a.qp.fail();
+        assert!(qp_pair.is_down() && qp_pair.b.receives.has_called(1));
         Ok(())
     }
 
     #[test]
     fn an_overflowed_receive_queue_breaks_its_queue_pair() -> Result {
-        let mut plan = Plan::PLAIN;
-        plan.receive_entries = 2;
-        let bench = Bench::with(&Plan::PLAIN, &plan)?;
+        let mut attr = EndAttr::PLAIN;
+        attr.receive_entries = 2;
+        let qp_pair = QpPair::with(&EndAttr::PLAIN, &attr)?;
         for context in 0..5 {
-            bench.b.receive(context, &[])?;
+            qp_pair.b.receive(context, &[])?;
         }
         for context in 0..3 {
-            bench.a.post(context, requests::SEND, &[])?;
+            qp_pair.a.post(context, requests::SEND, &[])?;
         }
-        assert!(bench.is_down());
-        settle(bench.a.device());
-        assert!(same(bench.b.events.broken.get(), 1) && same(bench.a.events.broken.get(), 0));
-        assert!(same(bench.b.receives.log.failures.get(), 1));
-        assert!(same(bench.b.counted(Counter::CqOverflows), 1));
-        assert!(bench.b.receives.brings_all(0..2, Status::Success));
-        assert!(bench.b.receives.is_silent());
+        assert!(qp_pair.is_down());
+        flush_work(qp_pair.a.device());
+        assert!(same(qp_pair.b.events.broken.get(), 1) && same(qp_pair.a.events.broken.get(), 0));
+        assert!(same(qp_pair.b.receives.log.failures.get(), 1));
+        assert!(same(qp_pair.b.counted(Counter::CqOverflows), 1));
+        assert!(qp_pair.b.receives.brings_all(0..2, Status::Success));
+        assert!(qp_pair.b.receives.is_silent());
         // The third message did arrive; it is the report that got lost.
-        assert!(bench.a.sends.brings_all(0..3, Status::Success));
+        assert!(qp_pair.a.sends.brings_all(0..3, Status::Success));
         Ok(())
     }
 
     #[test]
     fn an_overflowed_send_queue_breaks_its_queue_pair() -> Result {
-        let mut plan = Plan::PLAIN;
-        plan.send_entries = 2;
-        let bench = Bench::with(&plan, &Plan::PLAIN)?;
-        let sink = bench.b.buffer(8)?;
-        bench.b.receive(1, &[])?;
+        let mut attr = EndAttr::PLAIN;
+        attr.send_entries = 2;
+        let qp_pair = QpPair::with(&attr, &EndAttr::PLAIN)?;
+        let sink = qp_pair.b.buffer(8)?;
+        qp_pair.b.receive(1, &[])?;
         for context in 0..3 {
-            bench
+            qp_pair
                 .a
                 .post(context, requests::write(sink.remote(0)), &[])?;
         }
-        assert!(bench.is_down() && bench.a.qp.state() == State::Error);
-        settle(bench.a.device());
-        assert!(same(bench.a.events.broken.get(), 1));
-        assert!(bench.a.sends.brings_all(0..2, Status::Success));
-        assert!(bench.a.sends.is_silent());
-        assert!(bench.b.receives.brings(1, Status::Flushed));
+        assert!(qp_pair.is_down() && qp_pair.a.qp.state() == State::Error);
+        flush_work(qp_pair.a.device());
+        assert!(same(qp_pair.a.events.broken.get(), 1));
+        assert!(qp_pair.a.sends.brings_all(0..2, Status::Success));
+        assert!(qp_pair.a.sends.is_silent());
+        assert!(qp_pair.b.receives.brings(1, Status::Flushed));
         Ok(())
     }
 
     #[test]
     fn silent_requests_take_no_room_in_the_queue() -> Result {
-        let mut plan = Plan::PLAIN;
-        plan.send_entries = 1;
-        let bench = Bench::with(&plan, &Plan::PLAIN)?;
-        let sink = bench.b.buffer(8)?;
+        let mut attr = EndAttr::PLAIN;
+        attr.send_entries = 1;
+        let qp_pair = QpPair::with(&attr, &EndAttr::PLAIN)?;
+        let sink = qp_pair.b.buffer(8)?;
         for context in 0..50 {
             let work = requests::write(sink.remote(0));
-            bench.a.post_with(context, work, Default::default(), &[])?;
+            qp_pair
+                .a
+                .post_with(context, work, Default::default(), &[])?;
         }
-        bench.a.post(50, requests::write(sink.remote(0)), &[])?;
-        assert!(bench.a.sends.brings(50, Status::Success));
-        assert!(bench.a.qp.state() == State::Connected);
+        qp_pair.a.post(50, requests::write(sink.remote(0)), &[])?;
+        assert!(qp_pair.a.sends.brings(50, Status::Success));
+        assert!(qp_pair.a.qp.state() == State::Connected);
         Ok(())
     }
 }

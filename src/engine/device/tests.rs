@@ -33,7 +33,7 @@ mod tests {
             harness::{
                 same,
                 wait_until,
-                Lab,
+                EngineHost,
                 RNR_MS, //
             },
             log::Tally,
@@ -86,8 +86,8 @@ mod tests {
         }
     }
 
-    fn device(lab: &Lab, name: &CStr, net: u64) -> Result<Arc<RdmaDevice>> {
-        lab.device_named(name, net)
+    fn device(engine_host: &EngineHost, name: &CStr, net: u64) -> Result<Arc<RdmaDevice>> {
+        engine_host.device_named(name, net)
     }
 
     /// Returns true if the device refuses to be opened because the device goes.
@@ -105,8 +105,8 @@ mod tests {
 
     #[test]
     fn a_port_that_nobody_uses_is_shut_at_once_and_stays_shut() -> Result {
-        let lab = Lab::new(RNR_MS)?;
-        let device = device(&lab, c"ndk0", 1)?;
+        let engine_host = EngineHost::new(RNR_MS)?;
+        let device = device(&engine_host, c"ndk0", 1)?;
         let user = User::of(&device, false)?;
         user.leave();
         assert!(!is_shut(&device)?);
@@ -120,9 +120,9 @@ mod tests {
 
     #[test]
     fn a_port_that_is_shut_lets_go_of_its_network_device_at_once() -> Result {
-        let lab = Lab::new(RNR_MS)?;
+        let engine_host = EngineHost::new(RNR_MS)?;
         let queue = ProcessQueue::new(c"ndk_test_port")?;
-        let device = device(&lab, c"ndk0", 1)?;
+        let device = device(&engine_host, c"ndk0", 1)?;
         let user = User::of(&device, false)?;
         assert!(device.netdev().is_some());
         let errand = {
@@ -142,8 +142,8 @@ mod tests {
 
     #[test]
     fn each_user_is_reported_once_and_may_leave_meanwhile() -> Result {
-        let lab = Lab::new(RNR_MS)?;
-        let device = device(&lab, c"ndk0", 1)?;
+        let engine_host = EngineHost::new(RNR_MS)?;
+        let device = device(&engine_host, c"ndk0", 1)?;
         let mut users = KVec::new();
         for _ in 0..5 {
             users.push(User::of(&device, true)?, GFP_KERNEL)?;
@@ -157,9 +157,9 @@ mod tests {
 
     #[test]
     fn shutting_lasts_until_the_last_user_has_left() -> Result {
-        let lab = Lab::new(RNR_MS)?;
+        let engine_host = EngineHost::new(RNR_MS)?;
         let queue = ProcessQueue::new(c"ndk_test_port")?;
-        let device = device(&lab, c"ndk0", 1)?;
+        let device = device(&engine_host, c"ndk0", 1)?;
         let (first, last) = (User::of(&device, false)?, User::of(&device, false)?);
         let done = Arc::new(Tally::new(), GFP_KERNEL)?;
         let errand = {
@@ -183,8 +183,8 @@ mod tests {
 
     #[test]
     fn a_use_knows_its_port_and_the_port_forgets_its_user() -> Result {
-        let lab = Lab::new(RNR_MS)?;
-        let device = device(&lab, c"ndk0", 1)?;
+        let engine_host = EngineHost::new(RNR_MS)?;
+        let device = device(&engine_host, c"ndk0", 1)?;
         let user = User::of(&device, false)?;
         let used = user.used.lock().take().ok_or(ENOENT)?;
         assert!(Arc::ptr_eq(used.device(), &device));
@@ -195,9 +195,12 @@ mod tests {
 
     #[test]
     fn a_port_is_found_by_its_name_until_it_is_removed() -> Result {
-        let lab = Lab::new(RNR_MS)?;
+        let engine_host = EngineHost::new(RNR_MS)?;
         let devices = DeviceList::new()?;
-        let (first, second) = (device(&lab, c"ndk0", 1)?, device(&lab, c"ndk1", 1)?);
+        let (first, second) = (
+            device(&engine_host, c"ndk0", 1)?,
+            device(&engine_host, c"ndk1", 1)?,
+        );
         devices.add(first.clone())?;
         devices.add(second.clone())?;
         let found = devices.by_name(c"ndk1").ok_or(ENOENT)?;
@@ -210,9 +213,9 @@ mod tests {
 
     #[test]
     fn a_port_is_found_by_an_address_of_its_network_device() -> Result {
-        let lab = Lab::new(RNR_MS)?;
+        let engine_host = EngineHost::new(RNR_MS)?;
         let devices = DeviceList::new()?;
-        let device = device(&lab, c"ndk0", 7)?;
+        let device = device(&engine_host, c"ndk0", 7)?;
         devices.add(device.clone())?;
         let localhost = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let netdev = NetDev::loopback()?;

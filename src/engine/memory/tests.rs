@@ -54,12 +54,12 @@ impl MemoryTable {
 const CHUNK: usize = 256;
 
 /// Memory of a test, touched as a device would: by raw copies, never as a slice.
-pub(crate) struct Buffer {
+pub(crate) struct RawBuffer {
     span: Span,
     _bytes: KVVec<u8>,
 }
 
-impl Buffer {
+impl RawBuffer {
     /// `len` zero bytes.
     pub(crate) fn new(len: usize) -> Result<Self> {
         let mut bytes = KVVec::from_elem(0u8, len, GFP_KERNEL)?;
@@ -215,7 +215,7 @@ fn bumped(token: Token, by: u8) -> Token {
 }
 
 /// A list of the given parts (offset and length) of `buffer`.
-fn list(buffer: &Buffer, parts: &[(usize, usize)]) -> Result<SpanList> {
+fn list(buffer: &RawBuffer, parts: &[(usize, usize)]) -> Result<SpanList> {
     let mut list = SpanList::with_capacity(parts.len())?;
     for (at, len) in parts {
         list.push(buffer.part(*at, *len)?).map_err(|_| ENOSPC)?;
@@ -226,14 +226,14 @@ fn list(buffer: &Buffer, parts: &[(usize, usize)]) -> Result<SpanList> {
 /// One table and one buffer.
 struct Store {
     table: Pin<KBox<MemoryTable>>,
-    buffer: Buffer,
+    buffer: RawBuffer,
 }
 
 impl Store {
     fn new(len: usize) -> Result<Self> {
         Ok(Self {
             table: KBox::pin_init(MemoryTable::new(), GFP_KERNEL)?,
-            buffer: Buffer::new(len)?,
+            buffer: RawBuffer::new(len)?,
         })
     }
 
@@ -295,7 +295,7 @@ impl Store {
 fn stage(
     table: &MemoryTable,
     token: Token,
-    buffer: &Buffer,
+    buffer: &RawBuffer,
     parts: &[(usize, usize)],
 ) -> Result<usize> {
     let staged = table.stage(token.index(), |list| {

@@ -14,8 +14,8 @@ use crate::{
         harness::{
             connect,
             End,
-            Lab,
-            Plan,
+            EndAttr,
+            EngineHost,
             RNR_MS, //
         },
         queues::Shared, //
@@ -28,21 +28,21 @@ struct SrqUsers {
     users: [End; 3],
     shared: Arc<Shared>,
     // Dropped last.
-    _lab: Lab,
+    _engine_host: EngineHost,
 }
 
 impl SrqUsers {
     fn new(depth: u32) -> Result<Self> {
-        let lab = Lab::new(RNR_MS)?;
-        let domain = Domain::new(lab.device()?, GFP_KERNEL)?;
+        let engine_host = EngineHost::new(RNR_MS)?;
+        let domain = Domain::new(engine_host.device()?, GFP_KERNEL)?;
         let shared = Shared::new(&domain, depth, 4)?;
-        let sender = || lab.end(&Plan::PLAIN);
-        let user = || lab.end_in(&domain, &Plan::PLAIN, Some(shared.clone()));
+        let sender = || engine_host.end(&EndAttr::PLAIN);
+        let user = || engine_host.end_in(&domain, &EndAttr::PLAIN, Some(shared.clone()));
         let crowd = Self {
             senders: [sender()?, sender()?, sender()?],
             users: [user()?, user()?, user()?],
             shared,
-            _lab: lab,
+            _engine_host: engine_host,
         };
         for (sender, user) in crowd.senders.iter().zip(&crowd.users) {
             connect(direct::connect, sender, user)?;
@@ -52,7 +52,7 @@ impl SrqUsers {
 
     /// How often the limit was notified, once nothing more is about to come.
     fn limits(&self) -> u32 {
-        crate::kunit::harness::settle(self.users[0].device());
+        crate::kunit::harness::flush_work(self.users[0].device());
         self.shared.log.limits.get()
     }
 }
@@ -72,12 +72,12 @@ mod tests {
         },
         kunit::{
             fake::{
-                Hand,
+                ManualQp,
                 MESSAGE, //
             },
             harness::{
+                flush_work,
                 same,
-                settle,
                 wait_until, //
             },
             requests::*, //
@@ -336,7 +336,7 @@ mod tests {
         for context in 5..8 {
             crowd.shared.post(context, &[])?;
             assert!(wait_until(|| done() == 1));
-            settle(crowd.users[0].device());
+            flush_work(crowd.users[0].device());
             assert!(same(done(), 0));
         }
         // One receive each.
@@ -383,13 +383,13 @@ mod tests {
 
     #[test]
     fn the_queue_outlives_a_user_that_is_destroyed_while_it_waits() -> Result {
-        let lab = Lab::new(RNR_MS)?;
-        let domain = Domain::new(lab.device()?, GFP_KERNEL)?;
+        let engine_host = EngineHost::new(RNR_MS)?;
+        let domain = Domain::new(engine_host.device()?, GFP_KERNEL)?;
         let shared = Shared::new(&domain, 8, 4)?;
         for round in 0..3 {
             let pair = || -> Result<[End; 2]> {
-                let sender = lab.end(&Plan::PLAIN)?;
-                let user = lab.end_in(&domain, &Plan::PLAIN, Some(shared.clone()))?;
+                let sender = engine_host.end(&EndAttr::PLAIN)?;
+                let user = engine_host.end_in(&domain, &EndAttr::PLAIN, Some(shared.clone()))?;
                 connect(direct::connect, &sender, &user)?;
                 Ok([sender, user])
             };
@@ -412,14 +412,14 @@ mod tests {
         crowd.shared.post(1, &[])?;
         crowd.senders[0].post(1, SEND, &[])?;
         assert!(crowd.users[0].receives.brings(1, Status::Success));
-        settle(crowd.users[0].device());
+        flush_work(crowd.users[0].device());
         assert!(same(crowd.users[0].events.last_receives.get(), 0));
         for _ in 0..3 {
             crowd.users[0].qp.fail();
         }
         let notified = || crowd.users[0].events.last_receives.get();
         assert!(wait_until(|| notified() == 1));
-        settle(crowd.users[0].device());
+        flush_work(crowd.users[0].device());
         assert!(same(notified(), 1));
         // The other user goes on, and so does a queue pair without a shared queue.
         assert!(same(crowd.users[1].events.last_receives.get(), 0));
@@ -429,34 +429,34 @@ mod tests {
 
     #[test]
     fn the_last_receive_is_reported_after_the_one_that_is_taken() -> Result {
-        let mut hand = Hand::new(&Plan::shared(4))?;
-        hand.end.receive(1, &[])?;
-        hand.end.receive(2, &[])?;
-        assert!(hand.take() == Taken::Ready);
-        hand.end.qp.fail();
-        settle(hand.end.device());
-        assert!(same(hand.end.events.last_receives.get(), 0));
-        hand.arrive(MESSAGE);
-        assert!(wait_until(|| hand.end.events.last_receives.get() == 1));
-        assert!(hand.end.receives.brings(1, Status::Success));
-        assert!(hand.end.receives.is_silent());
-        assert!(hand.take() == Taken::Closed && hand.end.qp.state() == State::Error);
+        let mut manual = ManualQp::new(&EndAttr::shared(4))?;
+        manual.end.receive(1, &[])?;
+        manual.end.receive(2, &[])?;
+        assert!(manual.take() == Taken::Ready);
+        manual.end.qp.fail();
+        flush_work(manual.end.device());
+        assert!(same(manual.end.events.last_receives.get(), 0));
+        manual.arrive(MESSAGE);
+        assert!(wait_until(|| manual.end.events.last_receives.get() == 1));
+        assert!(manual.end.receives.brings(1, Status::Success));
+        assert!(manual.end.receives.is_silent());
+        assert!(manual.take() == Taken::Closed && manual.end.qp.state() == State::Error);
         Ok(())
     }
 
     #[test]
     fn a_message_that_waits_is_reported_once_of_a_receive() -> Result {
-        let mut hand = Hand::new(&Plan::shared(4))?;
-        hand.end.receive(1, &[])?;
-        assert!(same(hand.fake.receives.get(), 0));
-        assert!(hand.take() == Taken::Ready);
-        hand.arrive(MESSAGE);
+        let mut manual = ManualQp::new(&EndAttr::shared(4))?;
+        manual.end.receive(1, &[])?;
+        assert!(same(manual.fake.receives.get(), 0));
+        assert!(manual.take() == Taken::Ready);
+        manual.arrive(MESSAGE);
         for _ in 0..3 {
-            assert!(hand.take() == Taken::Empty);
+            assert!(manual.take() == Taken::Empty);
         }
-        hand.end.receive(2, &[])?;
-        hand.end.receive(3, &[])?;
-        assert!(same(hand.fake.receives.get(), 1));
+        manual.end.receive(2, &[])?;
+        manual.end.receive(3, &[])?;
+        assert!(same(manual.fake.receives.get(), 1));
         Ok(())
     }
 }

@@ -53,7 +53,7 @@ use crate::{
         domain::Domain,
         memory::{
             spans::SpanList,
-            tests::Buffer,
+            tests::RawBuffer,
             token::Token, //
         },
         qp::QueuePair,
@@ -71,8 +71,8 @@ use crate::{
         harness::{
             connect,
             End,
-            Lab,
-            Plan, //
+            EndAttr, //
+            EngineHost,
         },
         queues::Queue, //
     }, //
@@ -139,8 +139,8 @@ struct Stream {
     feed: SpinLockIrq<Option<Feed>>,
     /// The token in force.
     token: Arc<Atomic<u32>>,
-    ink: Buffer,
-    sink: Buffer,
+    ink: RawBuffer,
+    sink: RawBuffer,
     posted: Tally,
     writes: Tally,
     reads: Tally,
@@ -151,7 +151,7 @@ struct Stream {
 
 impl Stream {
     fn new(token: Arc<Atomic<u32>>) -> Result<Arc<Self>> {
-        let (ink, sink) = (Buffer::new(SIZE)?, Buffer::new(SIZE)?);
+        let (ink, sink) = (RawBuffer::new(SIZE)?, RawBuffer::new(SIZE)?);
         ink.fill(INK);
         let init = pin_init!(Self {
             feed <- new_spinlock_irq!(None),
@@ -250,29 +250,32 @@ struct Scene {
     ends: KVec<(End, End)>,
     friend: End,
     owner: End,
-    memory: Arc<Buffer>,
-    scratch: Arc<Buffer>,
+    memory: Arc<RawBuffer>,
+    scratch: Arc<RawBuffer>,
     region: Token,
     token: Arc<Atomic<u32>>,
-    plan: Plan,
+    attr: EndAttr,
     // Dropped last.
-    lab: Lab,
+    engine_host: EngineHost,
 }
 
 impl Scene {
     fn new(ending: Ending) -> Result<Self> {
-        let lab = Lab::new(30_000)?;
-        let mut plan = Plan::deep(DEPTH + 2, 4);
+        let engine_host = EngineHost::new(30_000)?;
+        let mut attr = EndAttr::deep(DEPTH + 2, 4);
         // A worker that is late looks at its queue only after many posts.
-        plan.send_entries = 1024;
-        let (friend, owner) = (lab.end(&Plan::PLAIN)?, lab.end(&Plan::PLAIN)?);
+        attr.send_entries = 1024;
+        let (friend, owner) = (
+            engine_host.end(&EndAttr::PLAIN)?,
+            engine_host.end(&EndAttr::PLAIN)?,
+        );
         connect(direct::connect, &friend, &owner)?;
         let token = Arc::new(Atomic::new(0), GFP_KERNEL)?;
         let mut streams = KVec::new();
         for _ in 0..ending.streams() {
             streams.push(Stream::new(token.clone())?, GFP_KERNEL)?;
         }
-        let memory = Arc::new(Buffer::new(SIZE)?, GFP_KERNEL)?;
+        let memory = Arc::new(RawBuffer::new(SIZE)?, GFP_KERNEL)?;
         let region = add_region(&owner.domain, &memory)?;
         Ok(Self {
             streams,
@@ -280,11 +283,11 @@ impl Scene {
             friend,
             owner,
             memory,
-            scratch: Arc::new(Buffer::new(SIZE)?, GFP_KERNEL)?,
+            scratch: Arc::new(RawBuffer::new(SIZE)?, GFP_KERNEL)?,
             region,
             token,
-            plan,
-            lab,
+            attr,
+            engine_host,
         })
     }
 
@@ -304,8 +307,12 @@ impl Scene {
     /// Makes the streams anew.
     fn connect_streams(&mut self) -> Result {
         for stream in &self.streams {
-            let active = self.lab.end_in(&self.friend.domain, &self.plan, None)?;
-            let passive = self.lab.end_in(&self.owner.domain, &self.plan, None)?;
+            let active = self
+                .engine_host
+                .end_in(&self.friend.domain, &self.attr, None)?;
+            let passive = self
+                .engine_host
+                .end_in(&self.owner.domain, &self.attr, None)?;
             connect(direct::connect, &active, &passive)?;
             let feed = Feed {
                 qp: active.qp.clone(),
@@ -483,7 +490,7 @@ impl Drop for Scene {
     }
 }
 
-fn add_region(domain: &Domain, memory: &Buffer) -> Result<Token> {
+fn add_region(domain: &Domain, memory: &RawBuffer) -> Result<Token> {
     let regions = &domain.device().regions;
     let token = regions.add_fast(domain.id(), PIECES.len())?;
     let staged = regions.stage(token.index(), |list: &mut SpanList| -> Result {

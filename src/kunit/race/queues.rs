@@ -29,7 +29,7 @@ use crate::{
             CompletionQueue,
             MissedEvents, //
         },
-        memory::tests::Buffer,
+        memory::tests::RawBuffer,
         qp::{
             state::State,
             QueuePair, //
@@ -46,8 +46,8 @@ use crate::{
         harness::{
             connect,
             End,
-            Lab,
-            Plan, //
+            EndAttr, //
+            EngineHost,
         },
         log::Hook,
         queues::Queue, //
@@ -128,8 +128,8 @@ struct RaceEnd {
     long: bool,
     /// The most messages to send.
     most: u64,
-    letters: Buffer,
-    inbox: Buffer,
+    letters: RawBuffer,
+    inbox: RawBuffer,
     /// Messages that arrived with other bytes than were sent.
     garbled: Tally,
 }
@@ -144,8 +144,8 @@ impl RaceEnd {
             receives: Ledger::new(),
             long,
             most,
-            letters: Buffer::new(ROOM)?,
-            inbox: Buffer::new(ROOM)?,
+            letters: RawBuffer::new(ROOM)?,
+            inbox: RawBuffer::new(ROOM)?,
             garbled: Tally::new(),
         };
         Ok(Arc::new(end, GFP_KERNEL)?)
@@ -270,7 +270,7 @@ impl Pusher {
     }
 
     /// What is left when nothing comes any more.
-    fn settle(&self) -> bool {
+    fn balances(&self) -> bool {
         self.collect();
         self.sends.is_balanced() && self.receives.is_balanced()
     }
@@ -279,14 +279,14 @@ impl Pusher {
 /// Two ends post from two processors while one of them, or both, fail. Returns the rounds, those
 /// that did not balance, and the requests that were flushed.
 fn post_and_fail() -> Result<(u64, u64, u64)> {
-    let lab = Lab::new(30_000)?;
+    let engine_host = EngineHost::new(30_000)?;
     let deadline = Deadline::in_ms(RACE_MS);
     let (mut rounds, mut wrong, mut flushed) = (0u64, 0, 0);
     while rounds < 10_000 && !deadline.is_over() {
-        let mut plan = Plan::deep(16, 16);
-        plan.send_entries = 256;
-        plan.receive_entries = 256;
-        let (a, b) = (lab.end(&plan)?, lab.end(&plan)?);
+        let mut attr = EndAttr::deep(16, 16);
+        attr.send_entries = 256;
+        attr.receive_entries = 256;
+        let (a, b) = (engine_host.end(&attr)?, engine_host.end(&attr)?);
         connect(direct::connect, &a, &b)?;
         let pushers = [Pusher::new(&a)?, Pusher::new(&b)?];
         let mut crew = Threads::new()?;
@@ -310,7 +310,7 @@ fn post_and_fail() -> Result<(u64, u64, u64)> {
         a.qp.destroy();
         b.qp.destroy();
         for pusher in &pushers {
-            wrong += u64::from(!pusher.settle());
+            wrong += u64::from(!pusher.balances());
             flushed += pusher.sends.flushed.get() + pusher.receives.flushed.get();
         }
         rounds += 1;
@@ -332,8 +332,8 @@ fn arm_and_push(
     rounds: u64,
     fidget: Option<fn(&Arc<CompletionQueue>, u64)>,
 ) -> Result<(u64, u64)> {
-    let lab = Lab::new(30_000)?;
-    let device = lab.device()?;
+    let engine_host = EngineHost::new(30_000)?;
+    let device = engine_host.device()?;
     let [here, there] = two_cpus();
     let queue = Queue::new(&device, 64, here)?;
     let taken = Arc::new(Tally::new(), GFP_KERNEL)?;
@@ -390,9 +390,9 @@ fn arm_and_push(
 /// Two ends send each other up to `most` messages from two processors. Returns what each has
 /// received, and whether all was as it was sent.
 fn two_flows(most: u64, long: bool) -> Result<([u64; 2], bool)> {
-    let lab = Lab::new(30_000)?;
-    let plan = Plan::deep(4, 4);
-    let (a, b) = (lab.end(&plan)?, lab.end(&plan)?);
+    let engine_host = EngineHost::new(30_000)?;
+    let attr = EndAttr::deep(4, 4);
+    let (a, b) = (engine_host.end(&attr)?, engine_host.end(&attr)?);
     connect(direct::connect, &a, &b)?;
     let ends = [RaceEnd::new(&a, most, long)?, RaceEnd::new(&b, most, long)?];
     let mut crew = Threads::new()?;
@@ -426,7 +426,7 @@ fn two_flows(most: u64, long: bool) -> Result<([u64; 2], bool)> {
 struct Target {
     #[pin]
     pusher: SpinLockIrq<Option<Arc<QueuePair>>>,
-    ink: Buffer,
+    ink: RawBuffer,
     sent: Tally,
 }
 
@@ -436,7 +436,7 @@ const SLOT: u32 = 8192;
 impl Target {
     fn new() -> Result<Arc<Self>> {
         // CAST: widening.
-        let ink = Buffer::new(SLOT as usize)?;
+        let ink = RawBuffer::new(SLOT as usize)?;
         ink.fill(0xA5);
         let init = pin_init!(Self {
             pusher <- new_spinlock_irq!(None),
@@ -471,9 +471,9 @@ impl Target {
 /// Destroys the receiving end of a connection in full flight. Returns the rounds, the receives
 /// that did not complete once, and how often memory of a receive changed afterwards.
 fn destroy_in_flight() -> Result<(u64, u64, u64)> {
-    let lab = Lab::new(30_000)?;
+    let engine_host = EngineHost::new(30_000)?;
     // CAST: widening.
-    let memory = Buffer::new(SLOTS as usize * SLOT as usize)?;
+    let memory = RawBuffer::new(SLOTS as usize * SLOT as usize)?;
     let target = Target::new()?;
     let mut crew = Threads::new()?;
     {
@@ -483,9 +483,9 @@ fn destroy_in_flight() -> Result<(u64, u64, u64)> {
     let (mut rounds, mut wrong, mut changed) = (0, 0, 0);
     let deadline = Deadline::in_ms(RACE_MS);
     while rounds < 10_000 && !deadline.is_over() {
-        let mut plan = Plan::deep(16, 64);
-        plan.send_entries = 256;
-        let (a, b) = (lab.end(&plan)?, lab.end(&plan)?);
+        let mut attr = EndAttr::deep(16, 64);
+        attr.send_entries = 256;
+        let (a, b) = (engine_host.end(&attr)?, engine_host.end(&attr)?);
         connect(direct::connect, &a, &b)?;
         let ledger = Ledger::new();
         let offer = |slot: u64| {

@@ -29,9 +29,9 @@ use crate::{
     },
     kunit::{
         harness::{
-            Bench,
-            Lab,
-            Plan, //
+            EndAttr, //
+            EngineHost,
+            QpPair,
         },
         queues::Queue, //
     }, //
@@ -111,8 +111,8 @@ fn resize(
 /// Numbered entries from one processor to another. Returns how many were made, how many were taken
 /// and how many of those were wrong, and how often the queue was resized.
 fn completions() -> Result<(u64, u64, u64, u64)> {
-    let lab = Lab::new(30_000)?;
-    let queue = Queue::new(&lab.device()?, DEPTHS[0], u32::MAX)?;
+    let engine_host = EngineHost::new(30_000)?;
+    let queue = Queue::new(&engine_host.device()?, DEPTHS[0], u32::MAX)?;
     let order = Order::new()?;
     let [here, there] = two_cpus();
     let mut crew = Threads::new()?;
@@ -155,10 +155,14 @@ fn completions() -> Result<(u64, u64, u64, u64)> {
 
 /// The same for the receives of a shared queue, and messages that take them.
 fn receives() -> Result<(u64, u64, u64, u64)> {
-    let mut plan = Plan::shared(DEPTHS[0]);
-    plan.receive_entries = 512;
+    let mut attr = EndAttr::shared(DEPTHS[0]);
+    attr.receive_entries = 512;
     // The host goes last.
-    let Bench { lab: _lab, a, b } = Bench::with(&Plan::PLAIN, &plan)?;
+    let QpPair {
+        engine_host: _engine_host,
+        a,
+        b,
+    } = QpPair::with(&EndAttr::PLAIN, &attr)?;
     let (Some(shared), receives) = (b.shared.clone(), b.receives.clone()) else {
         return Err(EINVAL);
     };

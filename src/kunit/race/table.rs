@@ -45,7 +45,7 @@ use crate::engine::memory::{
         RegisterError, //
     },
     spans::SpanList,
-    tests::Buffer,
+    tests::RawBuffer,
     token::Token,
     Denied,
     MemoryTable,
@@ -92,8 +92,8 @@ enum Ending {
 /// Where the race takes place.
 struct Arena {
     table: Pin<KBox<MemoryTable>>,
-    memory: Buffer,
-    ink: Buffer,
+    memory: RawBuffer,
+    ink: RawBuffer,
     /// The token in force, as far as peers know.
     token: Atomic<u32>,
     /// Tells accesses apart.
@@ -133,8 +133,8 @@ impl Arena {
     fn new() -> Result<Arc<Self>> {
         let arena = Self {
             table: KBox::pin_init(MemoryTable::new(), GFP_KERNEL)?,
-            memory: Buffer::new(SIZE)?,
-            ink: Buffer::new(SIZE)?,
+            memory: RawBuffer::new(SIZE)?,
+            ink: RawBuffer::new(SIZE)?,
             token: Atomic::new(0),
             tries: Tally::new(),
             writes: Tally::new(),
@@ -155,7 +155,7 @@ impl Arena {
     }
 
     /// One access by a peer: writes ink, or reads into `copy`.
-    fn strike(&self, copy: Option<&Buffer>) {
+    fn strike(&self, copy: Option<&RawBuffer>) {
         let token = Token::from_raw(self.token.load(Acquire));
         let (offset, len) = self.next_range();
         let wanted = match copy {
@@ -182,7 +182,7 @@ impl Arena {
                         self.odd.hit();
                         break;
                     }
-                    let seen = |copy: &Buffer| copy.count(0, n, |b| b == SECRET) > 0;
+                    let seen = |copy: &RawBuffer| copy.count(0, n, |b| b == SECRET) > 0;
                     if copy.is_some_and(seen) {
                         self.leaks.hit();
                     }
@@ -198,7 +198,7 @@ impl Arena {
     /// What a peer does in one turn.
     fn turn(self: &Arc<Self>) -> Result<impl Fn() + Send + Sync + 'static> {
         let arena = self.clone();
-        let copy = Buffer::new(SIZE)?;
+        let copy = RawBuffer::new(SIZE)?;
         Ok(move || {
             for n in 0..BURST {
                 arena.strike(Some(&copy).filter(|_| n % 2 == 0));

@@ -42,13 +42,13 @@ mod tests {
                     here,
                     pd,
                     qp,
-                    Plan,
+                    HostAttr,
                     TestHost,
                     NAME,
                     SIZES, //
                 },
                 memory::{
-                    Buffer,
+                    PageBuffer,
                     PAGE, //
                 },
                 pair::{
@@ -208,7 +208,7 @@ mod tests {
             inline: FULL.inline,
             ..SIZES
         };
-        let pair = Pair::with(&Plan::PLAIN, sizes, sizes)?;
+        let pair = Pair::with(&HostAttr::PLAIN, sizes, sizes)?;
         let mut from = pair.a.buffer(4096, 0)?;
         let to = pair.b.buffer(4096, mr_flags::LOCAL_WRITE)?;
         from.fill(5);
@@ -264,7 +264,7 @@ mod tests {
             inbound: FULL.reads,
             outbound: FULL.reads,
         };
-        let mut pair = Pair::unconnected(&Plan::PLAIN, SIZES, SIZES)?;
+        let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
         pair.connect(most, most)?;
         let data = pair
             .a
@@ -273,13 +273,13 @@ mod tests {
             .map_err(notified)?;
         assert!(data.limits.inbound == FULL.reads && data.limits.outbound == FULL.reads);
         let pages = FULL.pages as usize;
-        let fast = Buffer::fast(&pair.a.pd, PAGE, true)?;
+        let fast = PageBuffer::fast(&pair.a.pd, PAGE, true)?;
         drop(fast);
         let mr = pair.a.pd.create_mr(true).map(Own::new).map_err(notified)?;
         let ready = request(|done| mr.initialize(FULL.pages, true, done))?;
         assert!(ready == NtStatus::SUCCESS);
         // One page, over and over.
-        let plain = Buffer::plain(PAGE)?;
+        let plain = PageBuffer::plain(PAGE)?;
         let page = plain.addr();
         let list = KVVec::from_elem(page, pages, GFP_KERNEL)?;
         let what = crate::ndk::qp::Registration {
@@ -333,7 +333,7 @@ mod tests {
         assert!(ends.0.ip() == ends.1.ip());
         let mut from = pair.b.buffer(4096, mr_flags::REMOTE_READ)?;
         from.fill(9);
-        let into = Buffer::fast(&pair.a.pd, 4096, false)?;
+        let into = PageBuffer::fast(&pair.a.pd, 4096, false)?;
         let registered = into.fast_register(&pair.a.qp, 1, op_flags::ALLOW_LOCAL_WRITE)?;
         assert!(registered == Ok(()));
         assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
@@ -347,13 +347,13 @@ mod tests {
         let gone = pair.a.qp.send(3, [sge].into_iter(), 0);
         assert!(gone == Ok(()));
         assert!(pair.a.requests.brings(3, NtStatus::ACCESS_VIOLATION));
-        let lacks = TestHost::with(&Plan {
+        let lacks = TestHost::with(&HostAttr {
             limits: Limits {
                 moderation: false,
                 cq_resize: false,
                 ..FULL
             },
-            ..Plan::PLAIN
+            ..HostAttr::PLAIN
         })?;
         let queue = lacks.queue(8)?;
         assert!(queue.cq.moderate(10, 2) == Err(NtStatus::NOT_SUPPORTED));

@@ -49,7 +49,7 @@ mod tests {
             tests::{
                 completion::notified,
                 host::Queue,
-                memory::Buffer,
+                memory::PageBuffer,
                 pair::Pair, //
             }, //
         },
@@ -113,7 +113,7 @@ mod tests {
         let pair = Pair::new()?;
         let here = pair.a.buffer(4096, 1)?;
         let there = pair.b.buffer(4096, 7)?;
-        let fast = Buffer::fast(&pair.a.pd, 4096, false)?;
+        let fast = PageBuffer::fast(&pair.a.pd, 4096, false)?;
         let (a, requests) = (&pair.a.qp, &pair.a.requests);
         let sge = here.sge(0, 8)?;
         let list = || [sge].into_iter();

@@ -11,7 +11,7 @@ mod tests {
         status::NtStatus,
         tests::{
             memory::{
-                Buffer,
+                PageBuffer,
                 PAGE, //
             },
             pair::Pair,
@@ -51,7 +51,7 @@ mod tests {
         let mut peer = Reach::new(&pair.a, PAGE)?;
         peer.own.fill(0x13);
         // The addresses of the region are not those of its memory.
-        let buffer = Buffer::displaced(&pair.b.pd, 2 * PAGE, 1, BASE)?;
+        let buffer = PageBuffer::displaced(&pair.b.pd, 2 * PAGE, 1, BASE)?;
         let mw = window(&pair.b)?;
         let range = (BASE + AT, LEN);
         assert!(pair.b.qp.bind(1, buffer.mr()?, &mw, range, RIGHTS) == Ok(()));
@@ -79,7 +79,7 @@ mod tests {
             let pair = Pair::new()?;
             let mut peer = Reach::new(&pair.a, PAGE)?;
             peer.own.fill(0x13);
-            let buffer = Buffer::displaced(&pair.b.pd, 2 * PAGE, 7, BASE)?;
+            let buffer = PageBuffer::displaced(&pair.b.pd, 2 * PAGE, 7, BASE)?;
             let mw = window(&pair.b)?;
             let token = bound(&pair.b, &buffer, &mw, (BASE + AT, LEN), RIGHTS)?;
             assert!(peer.write(at, token, len)? == REMOTE_RESOURCES);
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn ndk_bind_02_the_range_lies_inside_the_region() -> Result {
         let pair = Pair::new()?;
-        let buffer = Buffer::registered(&pair.b.pd, PAGE, 1)?;
+        let buffer = PageBuffer::registered(&pair.b.pd, PAGE, 1)?;
         let mw = window(&pair.b)?;
         let before = mw.remote_token();
         let base = buffer.addr();
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn ndk_bind_03_flags_that_are_taken() -> Result {
         let pair = Pair::new()?;
-        let buffer = Buffer::registered(&pair.b.pd, PAGE, 1)?;
+        let buffer = PageBuffer::registered(&pair.b.pd, PAGE, 1)?;
         let mw = window(&pair.b)?;
         let range = (buffer.addr(), 64);
         let mr = buffer.mr()?;
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn ndk_bind_03_a_window_grants_something_to_a_peer() -> Result {
         let pair = Pair::new()?;
-        let buffer = Buffer::registered(&pair.b.pd, PAGE, 7)?;
+        let buffer = PageBuffer::registered(&pair.b.pd, PAGE, 7)?;
         let mw = window(&pair.b)?;
         let mr = buffer.mr()?;
         for flags in [
@@ -171,7 +171,7 @@ mod tests {
     fn ndk_bind_04_remote_write_needs_a_region_with_local_write() -> Result {
         let pair = Pair::new()?;
         let peer = Reach::new(&pair.a, PAGE)?;
-        let mut buffer = Buffer::registered(&pair.b.pd, PAGE, 2)?;
+        let mut buffer = PageBuffer::registered(&pair.b.pd, PAGE, 2)?;
         buffer.fill(0x23);
         let mw = window(&pair.b)?;
         let range = (buffer.addr(), 64);
@@ -190,7 +190,7 @@ mod tests {
     fn ndk_bind_05_the_token_is_there_before_the_completion() -> Result {
         let pair = Pair::new()?;
         let peer = Reach::new(&pair.a, PAGE)?;
-        let buffer = Buffer::registered(&pair.b.pd, PAGE, 1)?;
+        let buffer = PageBuffer::registered(&pair.b.pd, PAGE, 1)?;
         let mw = window(&pair.b)?;
         let before = mw.remote_token();
         let range = (buffer.addr(), 64);
@@ -213,7 +213,7 @@ mod tests {
         let mut other = Reach::new(&far, PAGE)?;
         peer.own.fill(0x33);
         other.own.fill(0x43);
-        let buffer = Buffer::registered(&pair.b.pd, PAGE, 1)?;
+        let buffer = PageBuffer::registered(&pair.b.pd, PAGE, 1)?;
         let mw = window(&pair.b)?;
         let token = bound(&pair.b, &buffer, &mw, (buffer.addr(), 64), RIGHTS)?;
         assert!(peer.write(buffer.addr(), token, 8)? == NtStatus::SUCCESS);
@@ -230,7 +230,7 @@ mod tests {
         let pair = Pair::new()?;
         let (far, near) = pair.second()?;
         let peer = Reach::new(&far, PAGE)?;
-        let buffer = Buffer::registered(&pair.b.pd, PAGE, 1)?;
+        let buffer = PageBuffer::registered(&pair.b.pd, PAGE, 1)?;
         let mw = window(&pair.b)?;
         let range = (buffer.addr(), 64);
         let token = bound(&near, &buffer, &mw, range, REMOTE_READ)?;
@@ -249,7 +249,7 @@ mod tests {
         let pair = Pair::new()?;
         let mut peer = Reach::new(&pair.a, PAGE)?;
         peer.own.fill(0x53);
-        let buffer = Buffer::registered(&pair.b.pd, PAGE, 1)?;
+        let buffer = PageBuffer::registered(&pair.b.pd, PAGE, 1)?;
         let at = buffer.addr();
         let [write, read, both] = [window(&pair.b)?, window(&pair.b)?, window(&pair.b)?];
         let write = (
@@ -276,7 +276,7 @@ mod tests {
     fn ndk_bind_07_a_window_to_write_through_is_none_to_read_through() -> Result {
         let pair = Pair::new()?;
         let peer = Reach::new(&pair.a, PAGE)?;
-        let buffer = Buffer::registered(&pair.b.pd, PAGE, 7)?;
+        let buffer = PageBuffer::registered(&pair.b.pd, PAGE, 7)?;
         let at = buffer.addr();
         let [write, read] = [window(&pair.b)?, window(&pair.b)?];
         let token = bound(&pair.b, &buffer, &write, (at, 64), REMOTE_WRITE)?;
@@ -288,10 +288,10 @@ mod tests {
     #[test]
     fn ndk_bind_08_region_window_and_queue_pair_share_a_domain() -> Result {
         let pair = Pair::new()?;
-        let own = Buffer::registered(&pair.b.pd, PAGE, 1)?;
-        let foreign = Buffer::registered(&pair.a.pd, PAGE, 1)?;
+        let own = PageBuffer::registered(&pair.b.pd, PAGE, 1)?;
+        let foreign = PageBuffer::registered(&pair.a.pd, PAGE, 1)?;
         let [mw, foreign_mw] = [window(&pair.b)?, window(&pair.a)?];
-        let (qp, range) = (&pair.b.qp, |b: &Buffer| (b.addr(), 64));
+        let (qp, range) = (&pair.b.qp, |b: &PageBuffer| (b.addr(), 64));
         assert!(qp.bind(1, foreign.mr()?, &mw, range(&foreign), RIGHTS) == INVALID);
         assert!(qp.bind(1, own.mr()?, &foreign_mw, range(&own), RIGHTS) == INVALID);
         let posted = qp.bind(1, foreign.mr()?, &foreign_mw, range(&foreign), RIGHTS);
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn ndk_bind_08_a_fast_register_region_is_not_bindable() -> Result {
         let pair = Pair::new()?;
-        let buffer = Buffer::fast(&pair.b.pd, PAGE, true)?;
+        let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let mw = window(&pair.b)?;
         let range = (buffer.addr(), 64);
         let posted = pair.b.qp.bind(1, buffer.mr()?, &mw, range, RIGHTS);

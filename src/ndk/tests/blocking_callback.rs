@@ -143,7 +143,7 @@ pub(super) fn close_waits<T: ObjectType>(
     let waited = others_run(site)? && slot.calls.get() == 0 && !stall.has_returned();
     stall.let_go();
     let after = slot.wait();
-    site.settle();
+    site.flush_work();
     let once = slot.calls.get() == 1;
     let fine = entered && pending && waited && after == Some(true) && once;
     if !fine {

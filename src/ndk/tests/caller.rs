@@ -26,8 +26,8 @@ use crate::{
     engine::work::Completion,
     kunit::{
         harness::{
+            flush_work, //
             same,
-            settle, //
         },
         log::Tally, //
     },
@@ -169,7 +169,7 @@ impl Caller {
     /// Returns true if the queue has called that often, each time as it has to, and is not about to
     /// call again.
     pub(super) fn has_called(&self, times: u32) -> bool {
-        settle(self.adapter.device());
+        flush_work(self.adapter.device());
         same(self.log.calls.get(), times) && self.log.is_proper()
     }
 

@@ -40,7 +40,7 @@ mod tests {
                     TestHost,
                     SIZES, //
                 },
-                memory::Buffer,
+                memory::PageBuffer,
                 pair::{
                     Door,
                     Pair,
@@ -71,7 +71,7 @@ mod tests {
             Progress::Done => 0,
             Progress::Pending => u32::from(slot.wait().is_some()),
         };
-        site.settle();
+        site.flush_work();
         let fine = slot.calls.get() == expected && object.is_closed();
         match progress {
             Progress::Done => Ok(fine),
@@ -98,9 +98,9 @@ mod tests {
         assert!(closes(&site, endpoint)?);
         assert!(closes(&site, fresh(domain.create_mr(false))?)?);
         assert!(closes(&site, fresh(domain.create_mr(true))?)?);
-        let registered = Buffer::registered(&domain, 4096, 0)?;
+        let registered = PageBuffer::registered(&domain, 4096, 0)?;
         assert!(closes(&site, registered.mr.ok_or(EINVAL)?)?);
-        let initialized = Buffer::fast(&domain, 4096, true)?;
+        let initialized = PageBuffer::fast(&domain, 4096, true)?;
         assert!(closes(&site, initialized.mr.ok_or(EINVAL)?)?);
         assert!(closes(&site, made(|done| domain.create_mw(done))?)?);
         let srq = made(|done| domain.create_srq(SRQ, None, done))?;
@@ -236,7 +236,7 @@ mod tests {
         assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
         assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
         assert!(to.has(3, 0, 100));
-        pair.site.settle();
+        pair.site.flush_work();
         assert!(slots.iter().all(|slot| slot.calls.get() == 0));
         let Pair { a, b, door, site } = pair;
         drop((from, to, a, b, door));
@@ -258,7 +258,7 @@ mod tests {
         let asking = ours.connect(&late.qp, to, READS, KVec::new(), refused.callback()?);
         assert!(matches!(asking, Ok(Progress::Pending)));
         assert!(refused.wait().map(|s| s.raw() as u32) == Some(CONNECTION_REFUSED));
-        pair.site.settle();
+        pair.site.flush_work();
         // One arrival, that of the pair; and the accepted connection goes on.
         assert!(pair.door.arrivals.calls.get() == 1 && slot.calls.get() == 0);
         pair.b.receive(1, &[])?;
@@ -310,7 +310,7 @@ mod tests {
             assert!(closed.wait().is_some());
             // Turned away, by whomever.
             assert!(answer.wait().map(|s| s.raw() as u32) == Some(CONNECTION_REFUSED));
-            site.settle();
+            site.flush_work();
             assert!(late.get() == 0 && closed.calls.get() == 1);
         }
         Ok(())
@@ -330,7 +330,7 @@ mod tests {
         });
         assert!(warned == Some(1));
         assert!(first.wait().is_some());
-        site.settle();
+        site.flush_work();
         assert!(first.calls.get() == 1 && second.calls.get() == 0);
         Ok(())
     }

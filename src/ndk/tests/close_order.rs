@@ -55,7 +55,7 @@ mod tests {
                     TestHost,
                     SIZES, //
                 },
-                memory::Buffer,
+                memory::PageBuffer,
                 pair::{
                     Pair,
                     Party,
@@ -79,7 +79,7 @@ mod tests {
     fn ndk_clos_02_the_close_s_completion_is_the_last_callback() -> Result {
         let site = TestHost::new()?;
         let domain = pd(&site.adapter)?;
-        let buffer = Buffer::plain(1 << 20)?;
+        let buffer = PageBuffer::plain(1 << 20)?;
         let described = Described::new(&buffer.bytes)?;
         for _ in 0..20 {
             // What came, in order: 1 for the request, 2 for the close.
@@ -100,7 +100,7 @@ mod tests {
                 assert!(close.wait() == Some(1));
             }
             assert!(request.wait() == Some(0));
-            site.settle();
+            site.flush_work();
             assert!(request.calls.get() == 1 && close.calls.get() <= 1);
         }
         Ok(())
@@ -120,7 +120,7 @@ mod tests {
         // What would call an open queue does not call one whose close is over.
         object.engine().break_down();
         object.arm(notify::ANY);
-        site.settle();
+        site.flush_work();
         assert!(calls.get() == 0);
         Ok(())
     }
@@ -193,7 +193,7 @@ mod tests {
 
     /// Returns true if the close of a connector waits for its disconnect event, which stays.
     fn a_disconnect_event_is_waited_for(stall: &Arc<Stall>) -> Result<bool> {
-        let mut pair = Pair::unconnected(&crate::ndk::tests::host::Plan::PLAIN, SIZES, SIZES)?;
+        let mut pair = Pair::unconnected(&crate::ndk::tests::host::HostAttr::PLAIN, SIZES, SIZES)?;
         let (connected, accepted) = (Slot::new()?, Slot::new()?);
         let ours = pair.site.adapter.create_connector();
         let mut ours = ours.map(Own::new).map_err(notified)?;

@@ -35,7 +35,7 @@ mod tests {
                 connect_steps::*,
                 host::{
                     here,
-                    Plan,
+                    HostAttr,
                     TestHost,
                     HERE,
                     SIZES, //
@@ -49,7 +49,7 @@ mod tests {
         sys::fault, //
     };
 
-    const PLAIN: &Plan = &Plan::PLAIN;
+    const PLAIN: &HostAttr = &HostAttr::PLAIN;
 
     /// An address that this host does not have.
     const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 51, 100, 7));
@@ -89,7 +89,7 @@ mod tests {
             assert!(same(half.complete()?, NtStatus::SUCCESS));
             assert!(same(half.accepted.wait(), Some(NtStatus::SUCCESS)));
             assert!(talks(&half.a, &half.b)? && talks(&half.b, &half.a)?);
-            half.site.settle();
+            half.site.flush_work();
             assert!(same(half.connected.calls.get(), 1) && same(half.accepted.calls.get(), 1));
         }
         Ok(())
@@ -152,7 +152,7 @@ mod tests {
         for n in 1.. {
             let planned = fault::plan(n);
             let asked = begin(&ours, &c.qp, from(here(0)), half.gate.at)?;
-            half.site.settle();
+            half.site.flush_work();
             if !planned || !fault::planned_struck() {
                 assert!(n > 1 || !planned);
                 assert!(same(half.gate.next()?.reject(&[]), Ok(())));
@@ -194,7 +194,7 @@ mod tests {
                 let got = try_connect(&ours, &c.qp, from(source), to)?;
                 assert!(same(got, status));
             }
-            half.site.settle();
+            half.site.flush_work();
             assert!(same(half.gate.arrivals.events.get(), 1));
             assert!(same(other.arrivals.events.get(), 0));
             let asked = begin(&ours, &c.qp, from(any(ip)), other.at)?;
@@ -228,14 +228,14 @@ mod tests {
 
     /// Connects with what each side asks for; what is effective on the active and passive side.
     fn limits(most: u32, active: ReadLimits, passive: ReadLimits) -> Result<(Pair, Effective)> {
-        let plan = Plan {
+        let attr = HostAttr {
             limits: Limits {
                 reads: most,
                 ..Limits::FULL
             },
-            ..Plan::PLAIN
+            ..HostAttr::PLAIN
         };
-        let mut pair = Pair::unconnected(&plan, SIZES, SIZES)?;
+        let mut pair = Pair::unconnected(&attr, SIZES, SIZES)?;
         pair.connect(active, passive)?;
         let mut got = [(0, 0); 2];
         for (place, party) in got.iter_mut().zip([&pair.a, &pair.b]) {
@@ -290,14 +290,14 @@ mod tests {
 
     #[test]
     fn ndk_conn_06_private_data_that_is_too_long_is_refused() -> Result {
-        let plan = Plan {
+        let attr = HostAttr {
             limits: Limits {
                 private_data: 40,
                 ..Limits::FULL
             },
-            ..Plan::PLAIN
+            ..HostAttr::PLAIN
         };
-        let site = TestHost::with(&plan)?;
+        let site = TestHost::with(&attr)?;
         let gate = Gate::new(&site, HERE)?;
         let (ours, a, b) = (connector(&site)?, party(&site, 0xA)?, party(&site, 0xB)?);
         let too_long = Some(NtStatus::INVALID_BUFFER_SIZE);
@@ -315,7 +315,7 @@ mod tests {
         let refused = theirs.accept(&b.qp, READS, bytes(&more)?, None, answer.callback()?);
         assert!(same(refused.err(), too_long));
         // What was refused has decided nothing.
-        site.settle();
+        site.flush_work();
         assert!(same(slot.calls.get(), 0) && same(answer.calls.get(), 0));
         let accepting = theirs.accept(&b.qp, READS, bytes(&most)?, None, answer.callback()?);
         assert!(accepting.is_ok());
@@ -562,7 +562,7 @@ mod tests {
         assert!(same(half.accepted.wait(), gone));
         let half = Half::answered(&patience(60_000, 50), HERE)?;
         assert!(same(half.accepted.wait(), Some(NtStatus::IO_TIMEOUT)));
-        half.site.settle();
+        half.site.flush_work();
         assert!(same(half.connected.calls.get(), 1));
         assert!(says(&half.ours, (8, 8), b"welcome"));
         Ok(())

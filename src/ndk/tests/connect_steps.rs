@@ -25,7 +25,7 @@ use super::{
         Slot, //
     },
     host::{
-        Plan,
+        HostAttr,
         TestHost,
         HERE,
         SIZES, //
@@ -80,14 +80,14 @@ pub(super) const fn any(ip: IpAddr) -> SocketAddr {
 
 /// A host whose connect requests wait so many milliseconds for an answer, and for the
 /// confirmation.
-pub(super) const fn patience(answer_ms: u32, confirm_ms: u32) -> Plan {
-    Plan {
+pub(super) const fn patience(answer_ms: u32, confirm_ms: u32) -> HostAttr {
+    HostAttr {
         timeouts: Timeouts {
             answer_ms,
             orphan_ms: 20,
             confirm_ms,
         },
-        ..Plan::PLAIN
+        ..HostAttr::PLAIN
     }
 }
 
@@ -280,7 +280,7 @@ pub(super) fn all_ports(site: &TestHost, ip: IpAddr) -> Result<KVVec<Arc<Reserva
     let device = &site.device;
     let mut held = KVVec::new();
     // What is being closed gives its port back from a thread.
-    site.settle();
+    site.flush_work();
     for number in 49152..=u16::MAX {
         let at = SocketAddr::new(ip, number);
         if let Ok(reserved) = device.cm.reserve(device.id(), device.net, at) {
@@ -306,8 +306,8 @@ pub(super) struct Half {
 
 impl Half {
     /// The passive side has been asked.
-    pub(super) fn asked(plan: &Plan, ip: IpAddr) -> Result<Self> {
-        let site = TestHost::with(plan)?;
+    pub(super) fn asked(attr: &HostAttr, ip: IpAddr) -> Result<Self> {
+        let site = TestHost::with(attr)?;
         let gate = Gate::new(&site, ip)?;
         let (a, b) = (party(&site, 0xA)?, party(&site, 0xB)?);
         let ours = connector(&site)?;
@@ -326,16 +326,16 @@ impl Half {
     }
 
     /// It has accepted, and Connect has succeeded.
-    pub(super) fn answered(plan: &Plan, ip: IpAddr) -> Result<Self> {
-        let mut half = Self::asked(plan, ip)?;
+    pub(super) fn answered(attr: &HostAttr, ip: IpAddr) -> Result<Self> {
+        let mut half = Self::asked(attr, ip)?;
         half.accept()?;
         succeeds(&half.connected)?;
         Ok(half)
     }
 
     /// The active side has completed: both are connected.
-    pub(super) fn up(plan: &Plan, ip: IpAddr) -> Result<Self> {
-        let half = Self::answered(plan, ip)?;
+    pub(super) fn up(attr: &HostAttr, ip: IpAddr) -> Result<Self> {
+        let half = Self::answered(attr, ip)?;
         match half.complete()? {
             NtStatus::SUCCESS => succeeds(&half.accepted)?,
             status => return Err(notified(status)),
@@ -354,7 +354,7 @@ impl Half {
 
     /// Returns true if a call has not come to its end, and is not about to.
     pub(super) fn is_pending(&self, slot: &Slot<NtStatus>) -> bool {
-        self.site.settle();
+        self.site.flush_work();
         slot.calls.get() == 0
     }
 

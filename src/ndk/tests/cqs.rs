@@ -42,7 +42,7 @@ mod tests {
                 },
                 host::{
                     qp,
-                    Plan,
+                    HostAttr,
                     Queue,
                     TestHost,
                     SIZES, //
@@ -72,7 +72,7 @@ mod tests {
 
     impl Rig {
         fn new(depth: u32) -> Result<Self> {
-            let mut pair = Pair::unconnected(&Plan::PLAIN, SIZES, SIZES)?;
+            let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
             let queue = pair.site.queue(depth)?;
             pair.b.qp = qp(&pair.b.pd, &queue, &pair.b.requests, 0xB, SIZES)?;
             pair.connect(READS, READS)?;
@@ -90,7 +90,7 @@ mod tests {
                     return Err(ETIMEDOUT);
                 }
             }
-            self.pair.site.settle();
+            self.pair.site.flush_work();
             Ok(())
         }
 
@@ -224,7 +224,7 @@ mod tests {
         // The other queue of that queue pair reports it.
         assert!(sender.receives.brings(7, NtStatus::CANCELLED));
         assert!(wait_until(|| peer.disconnects.get() == 1));
-        rig.pair.site.settle();
+        rig.pair.site.flush_work();
         // What was there, and nothing after it.
         assert!(rig.holds(1..3));
         assert!(rig.queue.is_silent() && rig.queue.has_called(1));
@@ -243,7 +243,7 @@ mod tests {
         assert!(rig.queue.status.load(Relaxed) == NtStatus::INTERNAL_ERROR.raw());
         assert!(is_dead(&rig.pair.b) && is_dead(&sender));
         assert!(wait_until(|| peer.disconnects.get() == 1));
-        rig.pair.site.settle();
+        rig.pair.site.flush_work();
         // The cancelled receive is not reported.
         assert!(rig.holds(0..3));
         assert!(rig.queue.is_silent() && rig.queue.has_called(1));
@@ -368,7 +368,7 @@ mod tests {
         stop.hit();
         let resized = good.wait();
         assert!(errand.is_done() && fine && resized == Some(true));
-        rig.pair.site.settle();
+        rig.pair.site.flush_work();
         assert!(rig.holds(got..400));
         assert!(rig.pair.site.counted(Counter::CqOverflows) == 0);
         Ok(())
@@ -405,19 +405,19 @@ mod tests {
 
     #[test]
     fn ndk_cq_09_without_the_flag_resizing_is_not_supported() -> Result {
-        let site = TestHost::with(&Plan {
+        let site = TestHost::with(&HostAttr {
             limits: Limits {
                 cq_resize: false,
                 ..Limits::FULL
             },
-            ..Plan::PLAIN
+            ..HostAttr::PLAIN
         })?;
         let queue = site.queue(8)?;
         for depth in [0, 4, 16, MOST + 1] {
             let slot = Slot::new()?;
             let answer = queue.cq.resize(depth, slot.callback()?);
             assert!(answer.err() == Some(NtStatus::NOT_SUPPORTED));
-            site.settle();
+            site.flush_work();
             assert!(slot.calls.get() == 0);
         }
         Ok(())

@@ -20,8 +20,8 @@ mod tests {
             status::NtStatus,
             tests::{
                 completion::Slot,
-                fake_transport::Hand,
-                memory::Buffer,
+                fake_transport::ManualPair,
+                memory::PageBuffer,
                 pair::{
                     Pair,
                     Party, //
@@ -80,26 +80,26 @@ mod tests {
 
     #[test]
     fn ndk_defr_02_every_initiator_request_may_be_deferred() -> Result {
-        let mut hand = Hand::new()?;
-        let kit = RequestSet::new(&hand.pair)?;
+        let mut manual = ManualPair::new()?;
+        let kit = RequestSet::new(&manual.pair)?;
         assert!(DEFER == 0x200);
         for (context, kind) in (1..).zip(Kind::ALL) {
-            assert!(kit.post(&hand.pair.a, kind, context, 0x200)? == Ok(()));
-            assert!(hand.start().is_none());
+            assert!(kit.post(&manual.pair.a, kind, context, 0x200)? == Ok(()));
+            assert!(manual.start().is_none());
         }
-        assert!(hand.pair.site.counted(Counter::Deferred) == 7);
-        assert!(send(&hand.pair.a, 8, 0) == Ok(()));
+        assert!(manual.pair.site.counted(Counter::Deferred) == 7);
+        assert!(send(&manual.pair.a, 8, 0) == Ok(()));
         for kind in Kind::ALL {
-            assert!(hand.starts(kind));
+            assert!(manual.starts(kind));
         }
-        assert!(hand.starts(Kind::Send) && hand.start().is_none());
+        assert!(manual.starts(Kind::Send) && manual.start().is_none());
         Ok(())
     }
 
     #[test]
     fn ndk_defr_03_completions_are_those_of_requests_that_are_not_deferred() -> Result {
-        let mut hand = Hand::new()?;
-        let a = &hand.pair.a;
+        let mut manual = ManualPair::new()?;
+        let a = &manual.pair.a;
         assert!(send(a, 1, DEFER) == Ok(()));
         assert!(send(a, 2, DEFER | SILENT_SUCCESS) == Ok(()));
         assert!(send(a, 3, DEFER) == Ok(()));
@@ -107,10 +107,10 @@ mod tests {
         // Refused: this one never completes.
         assert!(send(a, 5, DEFER | 0x8000) == Err(NtStatus::INVALID_PARAMETER));
         for status in [Status::Success, Status::Success, Status::RemoteAccess] {
-            let seq = hand.start().ok_or(EINVAL)?;
-            hand.finish(seq, status);
+            let seq = manual.start().ok_or(EINVAL)?;
+            manual.finish(seq, status);
         }
-        let requests = &hand.pair.a.requests;
+        let requests = &manual.pair.a.requests;
         assert!(requests.brings(1, NtStatus::SUCCESS));
         let failed = requests.next()?;
         assert!(failed.request_context == 3 && failed.status != NtStatus::SUCCESS);
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn ndk_defr_04_a_queue_full_of_deferred_requests_drains() -> Result {
-        let pair = Pair::with(&crate::ndk::tests::host::Plan::PLAIN, deep(3), deep(3))?;
+        let pair = Pair::with(&crate::ndk::tests::host::HostAttr::PLAIN, deep(3), deep(3))?;
         for context in 1..4 {
             pair.b.receive(context, &[])?;
         }
@@ -176,7 +176,7 @@ mod tests {
         hold_three(&pair)?;
         let mut theirs = pair.b.connector.take().ok_or(EINVAL)?;
         assert!(theirs.close_and_wait()?);
-        pair.site.settle();
+        pair.site.flush_work();
         // The peer is gone; what was posted waits for this side (CONN-16).
         assert!(send(&pair.a, 4, 0) == Err(NtStatus::CONNECTION_INVALID));
         assert!(pair.a.requests.is_silent());
@@ -187,28 +187,28 @@ mod tests {
 
     #[test]
     fn ndk_defr_05_a_request_without_the_flag_ends_the_chain_in_posting_order() -> Result {
-        let mut hand = Hand::new()?;
-        let kit = RequestSet::new(&hand.pair)?;
+        let mut manual = ManualPair::new()?;
+        let kit = RequestSet::new(&manual.pair)?;
         let chain = [Kind::Register, Kind::Write, Kind::Read, Kind::Bind];
         for (context, kind) in (1..).zip(chain) {
-            assert!(kit.post(&hand.pair.a, kind, context, DEFER)? == Ok(()));
+            assert!(kit.post(&manual.pair.a, kind, context, DEFER)? == Ok(()));
         }
-        assert!(hand.start().is_none());
-        assert!(kit.post(&hand.pair.a, Kind::Invalidate, 5, 0)? == Ok(()));
+        assert!(manual.start().is_none());
+        assert!(kit.post(&manual.pair.a, Kind::Invalidate, 5, 0)? == Ok(()));
         // Another chain begins behind it.
-        assert!(kit.post(&hand.pair.a, Kind::Send, 6, DEFER)? == Ok(()));
+        assert!(kit.post(&manual.pair.a, Kind::Send, 6, DEFER)? == Ok(()));
         for kind in chain {
-            assert!(hand.starts(kind));
+            assert!(manual.starts(kind));
         }
-        assert!(hand.starts(Kind::Invalidate) && hand.start().is_none());
+        assert!(manual.starts(Kind::Invalidate) && manual.start().is_none());
         Ok(())
     }
 
     #[test]
     fn ndk_defr_06_one_completion_when_the_second_of_two_registrations_is_refused() -> Result {
         let pair = Pair::new()?;
-        let first = Buffer::fast(&pair.a.pd, 4096, true)?;
-        let second = Buffer::fast(&pair.a.pd, 4096, false)?;
+        let first = PageBuffer::fast(&pair.a.pd, 4096, true)?;
+        let second = PageBuffer::fast(&pair.a.pd, 4096, false)?;
         let registrations = pair.site.counted(Counter::Registrations);
         let flags = DEFER | ALLOW_REMOTE_READ;
         assert!(first.fast_register(&pair.a.qp, 1, flags)? == Ok(()));

@@ -26,7 +26,7 @@ mod tests {
                 connect_steps::*,
                 host::{
                     here,
-                    Plan,
+                    HostAttr,
                     HERE, //
                 },
                 pair::{
@@ -37,7 +37,7 @@ mod tests {
         }, //
     };
 
-    const PLAIN: &Plan = &Plan::PLAIN;
+    const PLAIN: &HostAttr = &HostAttr::PLAIN;
 
     const UNCONNECTED: NtStatus = NtStatus::CONNECTION_INVALID;
 
@@ -45,7 +45,7 @@ mod tests {
     /// often.
     fn notified(half: &Half, party: &Party, times: u32) -> bool {
         let there = wait_until(|| party.disconnects.get() >= times);
-        half.site.settle();
+        half.site.flush_work();
         there && same(party.disconnects.get(), times)
     }
 
@@ -78,11 +78,11 @@ mod tests {
 
     #[test]
     fn ndk_conn_14_a_peer_that_never_takes_what_was_posted_ends_it_by_timeout() -> Result {
-        let plan = Plan {
+        let attr = HostAttr {
             rnr_ms: 1_000,
-            ..Plan::PLAIN
+            ..HostAttr::PLAIN
         };
-        let half = Half::up(&plan, HERE)?;
+        let half = Half::up(&attr, HERE)?;
         half.a.receive(1, &[])?;
         half.a.send(2, &[], 0)?;
         assert!(same(disconnect(&half.ours)?, NtStatus::IO_TIMEOUT));

@@ -2,11 +2,11 @@
 
 //! The two faces beside each other: posts, states, callbacks, lives (FACE-01 to FACE-13).
 //!
-//! The side of the verbs is the engine as the verbs face drives it ([`Bench`]). How its answers
+//! The side of the verbs is the engine as the verbs face drives it ([`QpPair`]). How its answers
 //! become numbers of C is tested beside the code, in `src/verbs`; the consumers in
 //! `tests/consumer` see the whole.
 //!
-//! [`Bench`]: crate::kunit::harness::Bench
+//! [`QpPair`]: crate::kunit::harness::QpPair
 
 #[kernel::macros::kunit_tests(ndk_ndk_tests_face)]
 mod tests {
@@ -36,10 +36,10 @@ mod tests {
             }, //
         },
         kunit::{
-            fake::Hand as EngineHand,
+            fake::ManualQp,
             harness::{
-                Bench,
-                Plan as EnginePlan, //
+                EndAttr, //
+                QpPair,
             },
             log::Tally,
             requests::SEND, //
@@ -70,11 +70,11 @@ mod tests {
                 host::{
                     here,
                     pd,
-                    Plan,
+                    HostAttr,
                     TestHost,
                     SIZES, //
                 },
-                memory::Buffer,
+                memory::PageBuffer,
                 pair::{
                     Pair,
                     READS, //
@@ -98,11 +98,11 @@ mod tests {
 
     #[test]
     fn ndk_face_01_verbs_flushes_what_is_posted_in_error_and_ndk_refuses_it() -> Result {
-        let bench = Bench::new()?;
-        bench.a.qp.fail();
-        assert!(bench.a.qp.state() == State::Error);
-        bench.a.post(1, SEND, &[])?;
-        assert!(bench.a.sends.brings(1, Status::Flushed) && bench.a.sends.is_silent());
+        let qp_pair = QpPair::new()?;
+        qp_pair.a.qp.fail();
+        assert!(qp_pair.a.qp.state() == State::Error);
+        qp_pair.a.post(1, SEND, &[])?;
+        assert!(qp_pair.a.sends.brings(1, Status::Flushed) && qp_pair.a.sends.is_silent());
         let pair = Pair::new()?;
         pair.a.qp.flush();
         assert!(pair.a.qp.send(1, [].into_iter(), 0) == REFUSED);
@@ -112,28 +112,28 @@ mod tests {
 
     #[test]
     fn ndk_face_02_before_the_connection_both_refuse() -> Result {
-        let hand = EngineHand::unconnected(&EnginePlan::PLAIN)?;
+        let manual = ManualQp::unconnected(&EndAttr::PLAIN)?;
         for state in [State::Reset, State::Init, State::Ready] {
-            hand.end.qp.modify(state)?;
+            manual.end.qp.modify(state)?;
             // EINVAL in verbs.
-            let refused = hand.end.try_post(1, SEND, Flags::SIGNALED, &[]);
+            let refused = manual.end.try_post(1, SEND, Flags::SIGNALED, &[]);
             assert!(refused == Err(PostError::State));
         }
-        let pair = Pair::unconnected(&Plan::PLAIN, SIZES, SIZES)?;
+        let pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
         assert!(pair.a.qp.send(1, [].into_iter(), 0) == REFUSED);
-        assert!(pair.a.requests.is_silent() && hand.end.sends.is_silent());
+        assert!(pair.a.requests.is_silent() && manual.end.sends.is_silent());
         Ok(())
     }
 
     #[test]
     fn ndk_face_04_without_a_flag_ndk_reports_success_and_verbs_does_not() -> Result {
-        let bench = Bench::new()?;
+        let qp_pair = QpPair::new()?;
         for context in 0..3 {
-            bench.b.receive(context, &[])?;
+            qp_pair.b.receive(context, &[])?;
         }
-        bench.a.post_with(1, SEND, Flags::NONE, &[])?;
-        bench.a.post_with(2, SEND, Flags::SIGNALED, &[])?;
-        assert!(bench.a.sends.brings(2, Status::Success) && bench.a.sends.is_silent());
+        qp_pair.a.post_with(1, SEND, Flags::NONE, &[])?;
+        qp_pair.a.post_with(2, SEND, Flags::SIGNALED, &[])?;
+        assert!(qp_pair.a.sends.brings(2, Status::Success) && qp_pair.a.sends.is_silent());
         let pair = Pair::new()?;
         for context in 0..3 {
             pair.b.receive(context, &[])?;
@@ -249,7 +249,7 @@ mod tests {
         qp.receive(1, [].into_iter()).map_err(notified)?;
         cq.arm(notify::ANY);
         qp.flush();
-        site.settle();
+        site.flush_work();
         assert!(cq.results(8, |_| ()) == 1);
         assert!(calls.get() == 1 && place.proper.load(Relaxed));
         Ok(())
@@ -257,19 +257,19 @@ mod tests {
 
     #[test]
     fn ndk_face_09_a_peers_disconnect_fails_verbs_and_leaves_ndk_alone() -> Result {
-        let bench = Bench::new()?;
-        bench.a.receive(1, &[])?;
-        bench.a.post(2, SEND, &[])?;
-        bench.b.qp.fail();
-        assert!(bench.a.is_down());
-        assert!(bench.a.receives.brings(1, Status::Flushed));
-        assert!(bench.a.sends.brings(2, Status::Flushed));
+        let qp_pair = QpPair::new()?;
+        qp_pair.a.receive(1, &[])?;
+        qp_pair.a.post(2, SEND, &[])?;
+        qp_pair.b.qp.fail();
+        assert!(qp_pair.a.is_down());
+        assert!(qp_pair.a.receives.brings(1, Status::Flushed));
+        assert!(qp_pair.a.sends.brings(2, Status::Flushed));
         let mut pair = Pair::new()?;
         pair.a.receive(1, &[])?;
         pair.a.send(2, &[], 0)?;
         let mut theirs = pair.b.connector.take().ok_or(EINVAL)?;
         assert!(theirs.close_and_wait()?);
-        pair.site.settle();
+        pair.site.flush_work();
         assert!(pair.a.disconnects.get() == 1);
         assert!(pair.a.requests.is_silent() && pair.a.receives.is_silent());
         // Until this side acts.
@@ -289,7 +289,7 @@ mod tests {
         };
         let (progress, pd_closed) = pair.a.pd.close()?;
         assert!(matches!(progress, Progress::Pending));
-        pair.site.settle();
+        pair.site.flush_work();
         assert!(cq_closed.calls.get() == 0 && pd_closed.calls.get() == 0);
         // They are in use, and work.
         pair.b.receive(1, &[])?;
@@ -334,7 +334,7 @@ mod tests {
         let mut qp = Own::new(qp.map_err(notified)?);
         let mw = pends(|done| pd.create_mw(done))?;
         let mw = Own::new(mw.map_err(notified)?);
-        let buffer = Buffer::plain(8192)?;
+        let buffer = PageBuffer::plain(8192)?;
         let described = Described::new(&buffer.bytes)?;
         let normal = pd.create_mr(false).map(Own::new);
         let normal = normal.map_err(notified)?;
@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     fn ndk_face_12_connect_and_what_follows_never_sleep() -> Result {
-        let mut pair = Pair::unconnected(&Plan::PLAIN, SIZES, SIZES)?;
+        let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
         let ours = pair.site.adapter.create_connector();
         let ours = ours.map(Own::new).map_err(notified)?;
         let (connected, accepted) = (Slot::new()?, Slot::new()?);
@@ -412,15 +412,15 @@ mod tests {
         let got = pair.a.receives.next()?;
         assert!(got.request_context == 99 && got.operation == 1 && got.output == 0);
         // The engine keeps it for both faces.
-        let mut hand = EngineHand::new(&EnginePlan::PLAIN)?;
-        hand.end.post(
+        let mut manual = ManualQp::new(&EndAttr::PLAIN)?;
+        manual.end.post(
             1,
             crate::kunit::requests::read(crate::kunit::requests::NOWHERE),
             &[],
         )?;
-        let seq = hand.start().ok_or(EINVAL)?;
-        hand.finish(seq, Status::RemoteAccess);
-        let got = hand.end.sends.next().map(|e| (e.status, e.operation));
+        let seq = manual.start().ok_or(EINVAL)?;
+        manual.finish(seq, Status::RemoteAccess);
+        let got = manual.end.sends.next().map(|e| (e.status, e.operation));
         assert!(got == Some((Status::RemoteAccess, Operation::Read)));
         Ok(())
     }

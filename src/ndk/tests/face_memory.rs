@@ -20,8 +20,8 @@ mod tests {
             }, //
         },
         kunit::{
-            buffer::Buffer as EngineBuffer,
-            harness::Bench,
+            buffer::MrBuffer,
+            harness::QpPair,
             requests::register, //
         },
         ndk::{
@@ -33,7 +33,7 @@ mod tests {
             status::NtStatus,
             tests::{
                 host::pd,
-                memory::Buffer,
+                memory::PageBuffer,
                 pair::Pair, //
             }, //
         }, //
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn ndk_face_11_the_output_of_a_completion_is_the_same_number() -> Result {
         let pair = Pair::new()?;
-        let theirs = Buffer::fast(&pair.b.pd, 4096, true)?;
+        let theirs = PageBuffer::fast(&pair.b.pd, 4096, true)?;
         let flags = ALLOW_REMOTE_READ | ALLOW_REMOTE_WRITE;
         assert!(theirs.fast_register(&pair.b.qp, 1, flags)? == Ok(()));
         assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
@@ -99,17 +99,17 @@ mod tests {
 
     #[test]
     fn ndk_face_16_invalidating_what_is_invalid_succeeds_in_verbs_and_fails_in_ndk() -> Result {
-        let bench = Bench::new()?;
-        let fast = bench.a.fast(64)?;
-        bench.a.post(1, invalidate(fast.token()), &[])?;
-        bench
+        let qp_pair = QpPair::new()?;
+        let fast = qp_pair.a.fast(64)?;
+        qp_pair.a.post(1, invalidate(fast.token()), &[])?;
+        qp_pair
             .a
             .post(2, register(fast.token(), 64, Rights::NONE), &[])?;
-        bench.a.post(3, invalidate(fast.token()), &[])?;
-        bench.a.post(4, invalidate(fast.token()), &[])?;
-        assert!(bench.a.sends.brings_all(1..5, Status::Success));
+        qp_pair.a.post(3, invalidate(fast.token()), &[])?;
+        qp_pair.a.post(4, invalidate(fast.token()), &[])?;
+        assert!(qp_pair.a.sends.brings_all(1..5, Status::Success));
         let pair = Pair::new()?;
-        let fast = Buffer::fast(&pair.a.pd, 4096, false)?;
+        let fast = PageBuffer::fast(&pair.a.pd, 4096, false)?;
         assert!(fast.fast_register(&pair.a.qp, 1, 0)? == Ok(()));
         for context in 2..4 {
             assert!(pair.a.qp.invalidate_mr(context, fast.mr()?, 0) == Ok(()));
@@ -125,19 +125,19 @@ mod tests {
     #[test]
     fn ndk_face_16_what_cannot_be_invalidated_fails_in_verbs() -> Result {
         for case in 0..3 {
-            let bench = Bench::new()?;
-            let other = Domain::new(bench.a.device().clone(), GFP_KERNEL)?;
-            let foreign = EngineBuffer::fast(&other, 64)?;
-            let normal = bench.a.buffer(64)?;
+            let qp_pair = QpPair::new()?;
+            let other = Domain::new(qp_pair.a.device().clone(), GFP_KERNEL)?;
+            let foreign = MrBuffer::fast(&other, 64)?;
+            let normal = qp_pair.a.buffer(64)?;
             let token = match case {
                 0 => Token::new(0x00ab_cdef, 1).ok_or(EINVAL)?,
                 1 => foreign.token(),
                 _ => normal.token(),
             };
-            bench.a.post(1, invalidate(token), &[])?;
-            let got = bench.a.sends.next().ok_or(ETIMEDOUT)?;
+            qp_pair.a.post(1, invalidate(token), &[])?;
+            let got = qp_pair.a.sends.next().ok_or(ETIMEDOUT)?;
             assert!(got.context == 1 && !got.status.is_success());
-            assert!(got.status != Status::Flushed && bench.a.is_down());
+            assert!(got.status != Status::Flushed && qp_pair.a.is_down());
         }
         Ok(())
     }
@@ -157,7 +157,7 @@ mod tests {
         let idle = idle.map_err(|_| ENOMEM)?;
         assert!(pair.a.qp.invalidate_mr(1, &idle, 0) == refused);
         let other = pd(&pair.site.adapter)?;
-        let foreign = Buffer::fast(&other, 4096, true)?;
+        let foreign = PageBuffer::fast(&other, 4096, true)?;
         assert!(pair.a.qp.invalidate_mr(1, foreign.mr()?, 0) == refused);
         // A refusal costs nothing more.
         assert!(pair.a.requests.is_silent());

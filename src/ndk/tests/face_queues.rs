@@ -23,7 +23,7 @@ use crate::{
         work::Flags, //
     },
     kunit::{
-        harness::Bench,
+        harness::QpPair,
         log::Tally,
         race::race_harness::{
             two_cpus,
@@ -44,8 +44,8 @@ const OUT: u32 = 48;
 /// consumers may. How many requests were accepted, how many completions came, and how many of
 /// those were not the first of their request or not a success.
 fn two_post_to_one_queue() -> Result<(u32, u32, u32)> {
-    let bench = Bench::new()?;
-    let (from, to) = (bench.a.filled(64, 1)?, bench.b.buffer(64)?);
+    let qp_pair = QpPair::new()?;
+    let (from, to) = (qp_pair.a.filled(64, 1)?, qp_pair.b.buffer(64)?);
     let mut marks = KVec::new();
     for _ in 0..REQUESTS + 2 {
         marks.push(Atomic::new(0u32), GFP_KERNEL)?;
@@ -55,7 +55,7 @@ fn two_post_to_one_queue() -> Result<(u32, u32, u32)> {
     let (next, accepted, seen, wrong) = (new()?, new()?, new()?, new()?);
     let mut crew = Threads::new()?;
     for cpu in two_cpus() {
-        let (qp, cq) = (bench.a.qp.clone(), bench.a.sends.cq.clone());
+        let (qp, cq) = (qp_pair.a.qp.clone(), qp_pair.a.sends.cq.clone());
         let marks = marks.clone();
         let (next, accepted) = (next.clone(), accepted.clone());
         let (seen, wrong) = (seen.clone(), wrong.clone());
@@ -90,7 +90,7 @@ fn two_post_to_one_queue() -> Result<(u32, u32, u32)> {
     }
     let ended = wait_for(|| next.get() >= REQUESTS && seen.get() >= accepted.get());
     crew.dismiss();
-    let silent = bench.a.sends.is_silent();
+    let silent = qp_pair.a.sends.is_silent();
     ended?;
     if !silent {
         wrong.hit();
@@ -108,10 +108,10 @@ mod tests {
             status::Status, //
         },
         kunit::{
-            fake::Hand as EngineHand,
+            fake::ManualQp,
             harness::{
                 End,
-                Plan as EnginePlan, //
+                EndAttr, //
             },
             log::Tally,
             requests::SEND, //
@@ -132,7 +132,7 @@ mod tests {
                 },
                 host::{
                     pd,
-                    Plan,
+                    HostAttr,
                     TestHost,
                     SIZES, //
                 },
@@ -147,18 +147,18 @@ mod tests {
     #[test]
     fn ndk_face_03_a_verbs_list_is_one_batch_and_ndk_batches_by_deferring_only() -> Result {
         // What the verbs face does with a list: every request, then one doorbell.
-        let hand = EngineHand::new(&EnginePlan::PLAIN)?;
-        let before = hand.fake.doorbells.get();
+        let manual = ManualQp::new(&EndAttr::PLAIN)?;
+        let before = manual.fake.doorbells.get();
         for context in 0..4 {
-            let posted = hand
+            let posted = manual
                 .end
                 .qp
                 .post(context, SEND, Flags::SIGNALED, [].into_iter());
             assert!(posted == Ok(()));
         }
-        assert!(hand.fake.doorbells.get() == before);
-        hand.end.qp.ring_doorbell();
-        assert!(hand.fake.doorbells.get() == before + 1);
+        assert!(manual.fake.doorbells.get() == before);
+        manual.end.qp.ring_doorbell();
+        assert!(manual.fake.doorbells.get() == before + 1);
         // A call of this face is one request, and one pass unless it is deferred.
         let pair = Pair::new()?;
         for context in 0..8 {
@@ -197,12 +197,12 @@ mod tests {
 
     #[test]
     fn ndk_face_07_verbs_hears_of_a_failed_queue_at_once_and_ndk_when_armed() -> Result {
-        let mut plan = EnginePlan::PLAIN;
-        plan.send_entries = 1;
-        let bench = Bench::with(&plan, &EnginePlan::PLAIN)?;
-        overflow(&bench.a)?;
-        assert!(bench.a.sends.has_called(0));
-        assert!(bench.a.sends.log.failures.get() == 1);
+        let mut attr = EndAttr::PLAIN;
+        attr.send_entries = 1;
+        let qp_pair = QpPair::with(&attr, &EndAttr::PLAIN)?;
+        overflow(&qp_pair.a)?;
+        assert!(qp_pair.a.sends.has_called(0));
+        assert!(qp_pair.a.sends.log.failures.get() == 1);
         // The same transition, seen by this face: nothing before the arm, then one call.
         let site = TestHost::new()?;
         let (receives, requests) = (site.queue(1)?, site.queue(8)?);
@@ -212,7 +212,7 @@ mod tests {
             assert!(qp.receive(context, [].into_iter()) == Ok(()));
         }
         qp.flush();
-        site.settle();
+        site.flush_work();
         assert!(receives.has_called(0));
         receives.cq.arm(notify::ERRORS);
         assert!(receives.has_called(1));
@@ -233,7 +233,7 @@ mod tests {
             assert!(qp.receive(context, [].into_iter()) == Ok(()));
         }
         qp.flush();
-        site.settle();
+        site.flush_work();
         assert!(receives.has_called(1));
         assert!(receives.status.load(Relaxed) == NtStatus::BUFFER_OVERFLOW.raw());
         Ok(())
@@ -241,16 +241,16 @@ mod tests {
 
     #[test]
     fn ndk_face_08_an_arm_that_finds_entries_calls_in_ndk_and_only_says_so_in_verbs() -> Result {
-        let bench = Bench::new()?;
+        let qp_pair = QpPair::new()?;
         for context in 0..2 {
-            bench.b.receive(context, &[])?;
+            qp_pair.b.receive(context, &[])?;
         }
-        assert!(!bench.b.receives.cq.arm(Arm::Any, MissedEvents::Ignore));
-        bench.a.post(1, SEND, &[])?;
-        assert!(bench.b.receives.has_called(1));
+        assert!(!qp_pair.b.receives.cq.arm(Arm::Any, MissedEvents::Ignore));
+        qp_pair.a.post(1, SEND, &[])?;
+        assert!(qp_pair.b.receives.has_called(1));
         // The entry is there still. Whoever asks for it hears so; nobody is called.
-        assert!(bench.b.receives.cq.arm(Arm::Any, MissedEvents::Ignore));
-        assert!(bench.b.receives.has_called(1));
+        assert!(qp_pair.b.receives.cq.arm(Arm::Any, MissedEvents::Ignore));
+        assert!(qp_pair.b.receives.has_called(1));
         let pair = Pair::new()?;
         pair.b.receive(1, &[])?;
         pair.a.send(2, &[], 0)?;
@@ -263,26 +263,26 @@ mod tests {
 
     #[test]
     fn ndk_face_14_threshold_zero_disarms_in_verbs() -> Result {
-        let bench = Bench::with(&EnginePlan::PLAIN, &EnginePlan::shared(8))?;
-        let shared = bench.b.shared.as_ref().ok_or(EINVAL)?;
+        let qp_pair = QpPair::with(&EndAttr::PLAIN, &EndAttr::shared(8))?;
+        let shared = qp_pair.b.shared.as_ref().ok_or(EINVAL)?;
         for context in 0..3 {
-            bench.b.receive(context, &[])?;
+            qp_pair.b.receive(context, &[])?;
         }
         shared.srq.set_limit(2)?;
         shared.srq.set_limit(0)?;
         assert!(shared.srq.limit() == 0);
         for context in 0..3 {
-            bench.a.post(context, SEND, &[])?;
-            assert!(bench.a.sends.brings(context, Status::Success));
+            qp_pair.a.post(context, SEND, &[])?;
+            assert!(qp_pair.a.sends.brings(context, Status::Success));
         }
-        crate::kunit::harness::settle(bench.b.device());
+        crate::kunit::harness::flush_work(qp_pair.b.device());
         assert!(shared.log.limits.get() == 0);
         Ok(())
     }
 
     #[test]
     fn ndk_face_14_threshold_zero_keeps_threshold_and_arming_in_ndk() -> Result {
-        let mut pair = Pair::unconnected(&Plan::PLAIN, SIZES, SIZES)?;
+        let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
         let calls = Arc::new(Tally::new(), GFP_KERNEL)?;
         let count = calls.clone();
         let user = KBox::new(
@@ -315,12 +315,12 @@ mod tests {
             ),
             Ok(Progress::Done)
         ));
-        pair.site.settle();
+        pair.site.flush_work();
         assert!(calls.get() == 0);
         for (context, notified) in [(1, 0), (2, 1), (3, 1)] {
             pair.a.send(context, &[], 0)?;
             assert!(pair.a.requests.brings(context, NtStatus::SUCCESS));
-            pair.site.settle();
+            pair.site.flush_work();
             assert!(calls.get() == notified);
         }
         Ok(())

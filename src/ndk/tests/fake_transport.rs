@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Hand`]: two connected sides whose transport is the test itself.
+//! [`ManualPair`]: two connected sides whose transport is the test itself.
 //!
 //! Nothing is carried out until the test says so: it sees which requests the transport is given,
 //! and ends them in any order, with any status.
@@ -12,7 +12,7 @@ use kernel::{
 
 use super::{
     host::{
-        Plan,
+        HostAttr,
         SIZES, //
     },
     pair::{
@@ -41,14 +41,14 @@ fn idle(_: &Arc<QueuePair>, _: &Arc<QueuePair>) -> Result<Arc<dyn Transport>> {
 }
 
 /// Two sides; requests of `a` are carried out by the test.
-pub(super) struct Hand {
+pub(super) struct ManualPair {
     pub(super) wqe: SendWqe,
     /// Requests that began and did not end, for the case that the test ends early.
     begun: KVec<u32>,
     pub(super) pair: Pair,
 }
 
-impl Hand {
+impl ManualPair {
     /// Two connected sides. May sleep.
     pub(super) fn new() -> Result<Self> {
         Self::with(SIZES)
@@ -56,18 +56,18 @@ impl Hand {
 
     /// Two connected sides, `a` with these sizes. May sleep.
     pub(super) fn with(sizes: Sizes) -> Result<Self> {
-        let mut hand = Self::unconnected(sizes)?;
-        hand.pair.connect(READS, READS)?;
-        Ok(hand)
+        let mut manual = Self::unconnected(sizes)?;
+        manual.pair.connect(READS, READS)?;
+        Ok(manual)
     }
 
     /// Two sides that are not connected. May sleep.
     pub(super) fn unconnected(sizes: Sizes) -> Result<Self> {
-        let plan = Plan {
+        let attr = HostAttr {
             connect_fn: idle,
-            ..Plan::PLAIN
+            ..HostAttr::PLAIN
         };
-        let pair = Pair::unconnected(&plan, sizes, SIZES)?;
+        let pair = Pair::unconnected(&attr, sizes, SIZES)?;
         Ok(Self {
             wqe: SendWqe::new(&pair.a.qp.engine().caps)?,
             begun: KVec::new(),
@@ -116,7 +116,7 @@ impl Hand {
     }
 }
 
-impl Drop for Hand {
+impl Drop for ManualPair {
     fn drop(&mut self) {
         let engine = self.pair.a.qp.engine();
         engine.fail();

@@ -43,11 +43,11 @@ mod tests {
                     here,
                     pd,
                     qp,
-                    Plan,
+                    HostAttr,
                     TestHost,
                     SIZES, //
                 },
-                memory::Buffer,
+                memory::PageBuffer,
                 pair::{
                     Door,
                     Pair,
@@ -73,7 +73,7 @@ mod tests {
         assert!(matches!(answer, Ok(Progress::Pending)));
         let end = slot.wait().map(|r| r.err());
         assert!(end == Some(Some(NtStatus::INVALID_ADDRESS)));
-        site.settle();
+        site.flush_work();
         assert!(slot.calls.get() == 1);
         Ok(())
     }
@@ -98,7 +98,7 @@ mod tests {
         assert!(matches!(answer, Ok(Progress::Pending)));
         // STATUS_CONNECTION_REFUSED
         assert!(refused.wait().map(|s| s.raw() as u32) == Some(0xC000_0236));
-        site.settle();
+        site.flush_work();
         assert!(slot.calls.get() == 1 && refused.calls.get() == 1);
         Ok(())
     }
@@ -131,7 +131,7 @@ mod tests {
         // One that succeeds at once.
         let kept = srq.modify(0, 0, slot.callback()?);
         assert!(matches!(kept, Ok(Progress::Done)));
-        site.settle();
+        site.flush_work();
         assert!(slot.calls.get() == 0);
         Ok(())
     }
@@ -153,7 +153,7 @@ mod tests {
         let short = fault::FailNth::new(1);
         let create = site.adapter.create_cq(8, None, user, created).err();
         drop(short);
-        site.settle();
+        site.flush_work();
         assert!(resize == Some(NtStatus::INSUFFICIENT_RESOURCES));
         assert!(create == Some(NtStatus::INSUFFICIENT_RESOURCES));
         assert!(slot.calls.get() == 0 && made.calls.get() == 0);
@@ -184,7 +184,7 @@ mod tests {
         assert!(fault::planned_struck());
         assert!(matches!(answer, Ok(Progress::Pending)));
         assert!(end.and_then(Result::err) == Some(NtStatus::INSUFFICIENT_RESOURCES));
-        site.settle();
+        site.flush_work();
         assert!(slot.calls.get() == 1 && made.calls.get() == 1);
         Ok(())
     }
@@ -229,7 +229,7 @@ mod tests {
     fn ndk_gen_08_a_request_s_callback_may_close_the_object() -> Result {
         let site = TestHost::new()?;
         let pd = pd(&site.adapter)?;
-        let buffer = Buffer::plain(4096)?;
+        let buffer = PageBuffer::plain(4096)?;
         let described = Described::new(&buffer.bytes)?;
         for _ in 0..100 {
             let closed = Slot::new()?;
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn ndk_gen_09_contexts_of_requests_and_queue_pairs_come_back_as_they_were() -> Result {
         for context in CONTEXTS {
-            let mut pair = Pair::unconnected(&Plan::PLAIN, SIZES, SIZES)?;
+            let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
             // CAST: 64-bit addresses.
             pair.a = Party::new(&pair.site.adapter, context as usize, SIZES)?;
             pair.b = Party::new(&pair.site.adapter, !context as usize, SIZES)?;
@@ -312,7 +312,7 @@ mod tests {
         successor: &mut Own<S>,
     ) -> Result<bool> {
         let (progress, slot) = antecedent.close()?;
-        site.settle();
+        site.flush_work();
         let waits = matches!(progress, Progress::Pending) && slot.calls.get() == 0;
         let closed = successor.close_and_wait()?;
         let ended = slot.wait().is_some();

@@ -10,7 +10,7 @@ mod tests {
         status::NtStatus,
         tests::{
             memory::{
-                Buffer,
+                PageBuffer,
                 PAGE, //
             },
             pair::Pair,
@@ -38,7 +38,7 @@ mod tests {
     #[test]
     fn ndk_freg_06_each_flag_is_taken() -> Result {
         let pair = Pair::new()?;
-        let buffer = Buffer::fast(&pair.b.pd, PAGE, true)?;
+        let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let mr = buffer.mr()?;
         let all = REMOTE_READ | REMOTE_WRITE | SINK | FENCE;
         for flags in [0, REMOTE_READ, LOCAL_WRITE, REMOTE_WRITE, SINK, FENCE, all] {
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn ndk_freg_06_a_deferred_registration_waits_for_the_end_of_its_chain() -> Result {
         let pair = Pair::new()?;
-        let buffer = Buffer::fast(&pair.b.pd, PAGE, true)?;
+        let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let flags = DEFER | REMOTE_READ;
         assert!(buffer.fast_register(&pair.b.qp, 1, flags)? == Ok(()));
         assert!(pair.b.requests.is_silent());
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn ndk_freg_06_no_other_flag_is_taken() -> Result {
         let pair = Pair::new()?;
-        let buffer = Buffer::fast(&pair.b.pd, PAGE, true)?;
+        let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         for flag in [SOLICIT, INLINE, LOCAL_INVALIDATE, 0x400, 1 << 31] {
             let posted = buffer.fast_register(&pair.b.qp, 1, flag | REMOTE_READ)?;
             assert!(posted == Err(NtStatus::INVALID_PARAMETER));
@@ -83,7 +83,7 @@ mod tests {
     /// there.
     fn receives(flags: u32) -> Result<NtStatus> {
         let pair = Pair::new()?;
-        let buffer = Buffer::fast(&pair.b.pd, PAGE, true)?;
+        let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let mut from = pair.a.buffer(PAGE, 0)?;
         from.fill(0x51);
         registered(&pair.b, &buffer, flags)?;
@@ -102,7 +102,7 @@ mod tests {
             let pair = Pair::new()?;
             let mut peer = Reach::new(&pair.a, PAGE)?;
             peer.own.fill(0x52);
-            let buffer = Buffer::fast(&pair.b.pd, PAGE, true)?;
+            let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
             let token = registered(&pair.b, &buffer, flags)?;
             let status = match write {
                 true => peer.write(buffer.addr(), token, 64)?,
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn ndk_freg_07_remote_write_without_local_write_is_refused() -> Result {
         let pair = Pair::new()?;
-        let buffer = Buffer::fast(&pair.b.pd, PAGE, true)?;
+        let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let before = buffer.mr()?.remote_token();
         for flags in [0x20, 0x20 | REMOTE_READ] {
             let posted = buffer.fast_register(&pair.b.qp, 1, flags)?;
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn ndk_freg_08_remote_rights_need_a_region_made_for_them() -> Result {
         let pair = Pair::new()?;
-        let buffer = Buffer::fast(&pair.b.pd, PAGE, false)?;
+        let buffer = PageBuffer::fast(&pair.b.pd, PAGE, false)?;
         let mr = buffer.mr()?;
         let before = mr.remote_token();
         for flags in [REMOTE_READ, REMOTE_WRITE, REMOTE_READ | REMOTE_WRITE] {

@@ -34,7 +34,7 @@ use crate::{
     },
     kunit::{
         harness::{
-            settle,
+            flush_work,
             wait_until,
             RNR_MS, //
         },
@@ -77,7 +77,7 @@ pub(crate) const NAME: &CStr = c"ndktest0";
 
 /// How a site is made.
 #[derive(Clone, Copy)]
-pub(crate) struct Plan {
+pub(crate) struct HostAttr {
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
     /// What carries connections.
@@ -86,7 +86,7 @@ pub(crate) struct Plan {
     pub(crate) rnr_ms: u32,
 }
 
-impl Plan {
+impl HostAttr {
     pub(crate) const PLAIN: Self = Self {
         limits: Limits::FULL,
         timeouts: Timeouts::DEFAULT,
@@ -106,21 +106,21 @@ pub(crate) struct TestHost {
 impl TestHost {
     /// May sleep.
     pub(super) fn new() -> Result<Self> {
-        Self::with(&Plan::PLAIN)
+        Self::with(&HostAttr::PLAIN)
     }
 
     /// May sleep.
-    pub(crate) fn with(plan: &Plan) -> Result<Self> {
-        let host = Host::new(plan.rnr_ms)?;
+    pub(crate) fn with(attr: &HostAttr) -> Result<Self> {
+        let host = Host::new(attr.rnr_ms)?;
         let netdev = NetDev::loopback()?;
         let net = netdev.net_cookie();
-        let cm = ConnectionManager::new(plan.connect_fn, plan.timeouts)?;
+        let cm = ConnectionManager::new(attr.connect_fn, attr.timeouts)?;
         let device = RdmaDevice::new(host.clone(), cm, NAME, net, Some(netdev))?;
         let devices = DeviceList::new()?;
         devices.add(device.clone())?;
         let context = Context {
             devices,
-            limits: plan.limits,
+            limits: attr.limits,
         };
         let adapter = open(&context, &OpenBy::Name(NAME), VERSION).map_err(notified)?;
         Ok(Self {
@@ -132,11 +132,11 @@ impl TestHost {
     }
 
     /// Waits until all work of the engine that is queued now has run.
-    pub(crate) fn settle(&self) {
+    pub(crate) fn flush_work(&self) {
         self.device.host.threads.flush();
-        settle(&self.device);
+        flush_work(&self.device);
         self.device.host.threads.flush();
-        settle(&self.device);
+        flush_work(&self.device);
     }
 
     /// A queue for `depth` results.
@@ -224,7 +224,7 @@ impl Queue {
 
     /// Returns true if nothing is there, and nothing is about to come.
     pub(super) fn is_silent(&self) -> bool {
-        settle(self.adapter.device());
+        flush_work(self.adapter.device());
         let got = self.poll();
         if got.is_some() {
             pr_err!("got {:?}\n", got);
@@ -234,7 +234,7 @@ impl Queue {
 
     /// Returns true if the queue has called that often, and is not about to call again.
     pub(super) fn has_called(&self, times: u32) -> bool {
-        settle(self.adapter.device());
+        flush_work(self.adapter.device());
         let got = self.calls.get();
         if got != times {
             pr_err!("called {} times, not {}\n", got, times);

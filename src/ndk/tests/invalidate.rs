@@ -22,10 +22,10 @@ mod tests {
                     Own, //
                 },
                 host::{
-                    Plan,
+                    HostAttr,
                     SIZES, //
                 },
-                memory::Buffer,
+                memory::PageBuffer,
                 pair::Pair,
                 remote::{
                     beside,
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn ndk_inv_04_takes_three_flags_and_no_other() -> Result {
         let pair = Pair::new()?;
-        let memory = Buffer::fast(&pair.b.pd, 4096, true)?;
+        let memory = PageBuffer::fast(&pair.b.pd, 4096, true)?;
         for flags in combinations(&[SILENT_SUCCESS, READ_FENCE, DEFER]) {
             open(&pair.b, &memory)?;
             assert!(pair.b.qp.invalidate_mr(1, memory.mr()?, flags).is_ok());
@@ -168,7 +168,7 @@ mod tests {
     }
 
     /// Registers again behind an invalidation with these flags.
-    fn open_after(pair: &Pair, memory: &Buffer, flags: u32) -> Result {
+    fn open_after(pair: &Pair, memory: &PageBuffer, flags: u32) -> Result {
         if flags & DEFER == 0 {
             return open(&pair.b, memory);
         }
@@ -185,8 +185,8 @@ mod tests {
 
     #[test]
     fn ndk_inv_05_is_refused_where_there_is_no_connection() -> Result {
-        let pair = Pair::unconnected(&Plan::PLAIN, SIZES, SIZES)?;
-        let memory = Buffer::fast(&pair.b.pd, 4096, true)?;
+        let pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
+        let memory = PageBuffer::fast(&pair.b.pd, 4096, true)?;
         let refused = Err(NtStatus::CONNECTION_INVALID);
         assert!(pair.b.qp.invalidate_mr(1, memory.mr()?, 0) == refused);
         assert!(pair.b.requests.is_silent());
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn ndk_inv_06_validity_is_judged_when_it_is_carried_out() -> Result {
         let pair = Pair::new()?;
-        let memory = Buffer::fast(&pair.b.pd, 4096, true)?;
+        let memory = PageBuffer::fast(&pair.b.pd, 4096, true)?;
         let rights = ALLOW_REMOTE_READ | ALLOW_REMOTE_WRITE;
         // Neither valid when it is posted, nor when the second is.
         for round in [10, 20] {
@@ -242,7 +242,7 @@ mod tests {
         // A region that never was registered, one that is no more, a window that is not bound.
         for case in 0..3 {
             let pair = Pair::new()?;
-            let memory = Buffer::fast(&pair.b.pd, 4096, true)?;
+            let memory = PageBuffer::fast(&pair.b.pd, 4096, true)?;
             let opening = window(&pair.b)?;
             if case == 1 {
                 open(&pair.b, &memory)?;

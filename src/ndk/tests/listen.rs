@@ -36,7 +36,7 @@ mod tests {
                 connect_steps::*,
                 host::{
                     here,
-                    Plan,
+                    HostAttr,
                     TestHost,
                     HERE, //
                 }, //
@@ -45,7 +45,7 @@ mod tests {
         sys::fault, //
     };
 
-    const PLAIN: &Plan = &Plan::PLAIN;
+    const PLAIN: &HostAttr = &HostAttr::PLAIN;
 
     /// Addresses that the device does not have.
     const FOREIGN: [IpAddr; 4] = [
@@ -71,7 +71,7 @@ mod tests {
 
     /// Returns true if a close is pending, and stays so.
     fn is_open(site: &TestHost, closed: &(Progress, Arc<Slot<()>>)) -> bool {
-        site.settle();
+        site.flush_work();
         matches!(closed.0, Progress::Pending) && closed.1.calls.get() == 0
     }
 
@@ -142,7 +142,7 @@ mod tests {
             let theirs = gate.next()?;
             requests.push((ours, theirs, asked, a), GFP_KERNEL)?;
         }
-        site.settle();
+        site.flush_work();
         assert!(same(gate.arrivals.events.get(), 3));
         let mut peers = KVec::new();
         for (_, theirs, asked, _) in &requests {
@@ -162,7 +162,7 @@ mod tests {
         assert!(same(complete(ours, a)?, NtStatus::SUCCESS));
         assert!(same(accepted.wait(), Some(NtStatus::SUCCESS)));
         assert!(talks(a, &b)?);
-        site.settle();
+        site.flush_work();
         let first = requests.first().ok_or(EINVAL)?;
         assert!(same(first.2.calls.get(), 0));
         assert!(same(gate.arrivals.events.get(), 3));
@@ -212,7 +212,7 @@ mod tests {
             assert!(same(got, REFUSED));
         }
         gate.listener.pause(false);
-        site.settle();
+        site.flush_work();
         assert!(same(gate.arrivals.events.get(), 1));
         let asked = begin(&ours, &a.qp, source(), gate.at)?;
         let theirs = gate.next()?;
@@ -324,7 +324,7 @@ mod tests {
             // Where the kernel fails no allocation there is nothing to see.
             let planned = fault::plan(n);
             let status = try_endpoint(&site, at)?;
-            site.settle();
+            site.flush_work();
             if !planned || !fault::planned_struck() {
                 assert!(same(status, NtStatus::SUCCESS) && (n > 1 || !planned));
                 break;
@@ -344,7 +344,7 @@ mod tests {
         let exists = NtStatus::ADDRESS_ALREADY_EXISTS;
         let got = try_connect(&again, &c.qp, shared(&from), gate.at)?;
         assert!(same(got, exists));
-        site.settle();
+        site.flush_work();
         assert!(same(gate.arrivals.events.get(), 1) && talks(&a, &b)?);
         // From another address it is no matter.
         let asked = begin(&again, &c.qp, Source::Address(here(0)), gate.at)?;

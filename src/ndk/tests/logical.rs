@@ -29,7 +29,7 @@ mod tests {
                     NAME, //
                 },
                 memory::{
-                    Buffer,
+                    PageBuffer,
                     PAGE, //
                 },
                 pair::Pair,
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn ndk_lam_01_pages_and_the_first_offset() -> Result {
         let (_site, adapter) = opened()?;
-        let buffer = Buffer::plain(4 * PAGE)?;
+        let buffer = PageBuffer::plain(4 * PAGE)?;
         // First byte, bytes, and the number of pages that these touch.
         for (at, len, pages) in [
             (0, 1, 1),
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn ndk_lam_01_a_chain_of_pieces_that_end_inside_pages() -> Result {
         let (_site, adapter) = opened()?;
-        let buffer = Buffer::plain(4 * PAGE)?;
+        let buffer = PageBuffer::plain(4 * PAGE)?;
         let bytes = &buffer.bytes[100..3 * PAGE];
         let pieces = [200, 0, 56, PAGE - 356, 1, PAGE - 1, PAGE - 50, 50];
         let pieces = Described::pieces(bytes, &pieces)?;
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn ndk_lam_01_a_range_that_is_not_contiguous_fails() -> Result {
         let (_site, adapter) = opened()?;
-        let buffer = Buffer::plain(4 * PAGE)?;
+        let buffer = PageBuffer::plain(4 * PAGE)?;
         let mut chain = Described::pieces(&buffer.bytes, &[PAGE, PAGE, 2 * PAGE])?;
         let mut lam = Lam::new(8)?;
         let mut size = lam.size();
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn ndk_lam_02_a_small_buffer_learns_the_size_needed() -> Result {
         let (_site, adapter) = opened()?;
-        let buffer = Buffer::plain(4 * PAGE)?;
+        let buffer = PageBuffer::plain(4 * PAGE)?;
         let chain = Described::new(&buffer.bytes[8..3 * PAGE + 8])?;
         let len = 3 * PAGE as u64;
         let need = (LAM_HEAD + 4 * 8) as u32;
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn ndk_lam_03_a_failure_leaves_nothing_behind() -> Result {
         let (_site, adapter) = opened()?;
-        let buffer = Buffer::plain(4 * PAGE)?;
+        let buffer = PageBuffer::plain(4 * PAGE)?;
         let mut chain = Described::pieces(&buffer.bytes, &[3 * PAGE, PAGE])?;
         let said = chain.words()?;
         let mut lam = Lam::new(8)?;
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn ndk_lam_03_there_is_no_memory_to_run_out_of() -> Result {
         let (_site, adapter) = opened()?;
-        let buffer = Buffer::plain(2 * PAGE)?;
+        let buffer = PageBuffer::plain(2 * PAGE)?;
         let chain = Described::new(&buffer.bytes)?;
         let mut lam = Lam::new(2)?;
         let mut size = lam.size();
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn ndk_lam_04_a_release_leaves_the_chain_as_it_was() -> Result {
         let (_site, adapter) = opened()?;
-        let mut buffer = Buffer::plain(4 * PAGE)?;
+        let mut buffer = PageBuffer::plain(4 * PAGE)?;
         buffer.fill(0x44);
         let chain = Described::pieces(&buffer.bytes, &[PAGE + 10, 3 * PAGE - 10])?;
         let said = chain.words()?;
@@ -290,7 +290,7 @@ mod tests {
             (false, LOCAL_INVALIDATE),
         ] {
             let pair = Pair::new()?;
-            let own = Buffer::fast(&pair.a.pd, PAGE, false)?;
+            let own = PageBuffer::fast(&pair.a.pd, PAGE, false)?;
             crate::ndk::tests::remote_access::registered(&pair.a, &own, 0x10)?;
             let mut victim = pair.b.buffer(PAGE, 7)?;
             victim.fill(0x22);
@@ -333,7 +333,7 @@ mod tests {
         let pair = Pair::new()?;
         let token = pair.b.pd.privileged_token();
         let normal = pair.b.buffer(PAGE, 7)?;
-        let fast = Buffer::fast(&pair.b.pd, PAGE, true)?;
+        let fast = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let mw = crate::ndk::tests::remote_access::window(&pair.b)?;
         for mr in [normal.mr()?, fast.mr()?] {
             assert!(mr.local_token() != token && mr.remote_token() != token);

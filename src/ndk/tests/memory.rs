@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Buffer`]: bytes of a test, whole pages, with a region over them.
+//! [`PageBuffer`]: bytes of a test, whole pages, with a region over them.
 
 use kernel::prelude::*;
 
@@ -38,13 +38,13 @@ use crate::{
 pub(super) const PAGE: usize = PAGE_SIZE as usize;
 
 /// Whole pages, one behind the other.
-pub(super) struct Buffer {
+pub(super) struct PageBuffer {
     /// The region; closed before the bytes go, if the test keeps the order of fields.
     pub(super) mr: Option<Own<Mr>>,
     pub(super) bytes: KVec<u8>,
 }
 
-impl Buffer {
+impl PageBuffer {
     /// Bytes without a region; `len` is rounded up to a power of two of pages. May sleep.
     pub(super) fn plain(len: usize) -> Result<Self> {
         let len = len.max(PAGE).next_power_of_two();
@@ -180,7 +180,7 @@ impl Buffer {
         }
     }
 
-    /// Fills `len` bytes from `at` on with a pattern of their own, which [`Buffer::has`] knows.
+    /// Fills `len` bytes from `at` on with a pattern of their own, which [`PageBuffer::has`] knows.
     pub(super) fn paint(&mut self, seed: u8, at: usize, len: usize) {
         let bytes = self.bytes.get_mut(at..at + len).unwrap_or_default();
         for (i, byte) in bytes.iter_mut().enumerate() {

@@ -7,7 +7,7 @@ use kernel::prelude::*;
 use super::{
     caller::Caller,
     host::{
-        Plan,
+        HostAttr,
         TestHost, //
     }, //
 };
@@ -264,11 +264,11 @@ mod tests {
             ..Limits::FULL
         };
         assert!(info(&limits).adapter_flags & SUPPORTED == 0);
-        let plan = Plan {
+        let attr = HostAttr {
             limits,
-            ..Plan::PLAIN
+            ..HostAttr::PLAIN
         };
-        let site = TestHost::with(&plan)?;
+        let site = TestHost::with(&attr)?;
         let queue = Caller::new(&site.adapter, DEPTH)?;
         for (interval, count) in [(0, 0), (0, NONE), (NONE, 3), (LONG, 3), (NONE, NONE)] {
             assert!(queue.cq.moderate(interval, count) == Err(NtStatus::NOT_SUPPORTED));

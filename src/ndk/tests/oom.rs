@@ -98,7 +98,7 @@ impl<'a> Strike<'a> {
 
     /// From here on work functions fail, if they are to. Nothing else may be under way.
     pub(super) fn begin(&self) {
-        self.site.settle();
+        self.site.flush_work();
         if self.defer && self.n > 0 {
             let _ = match self.rest {
                 true => plan_from(self.n),
@@ -109,7 +109,7 @@ impl<'a> Strike<'a> {
 
     /// What [`Strike::begin`] began ends.
     pub(super) fn end(&mut self) {
-        self.site.settle();
+        self.site.flush_work();
         if self.defer && self.n > 0 {
             self.struck |= planned_struck();
         }
@@ -307,13 +307,13 @@ pub(super) fn each(
 
 /// Runs something that must not allocate, in the caller's context or in work functions.
 pub(super) fn never<R>(site: &TestHost, run: impl FnOnce() -> Result<R>) -> Result<R> {
-    site.settle();
+    site.flush_work();
     plan_from(1);
     let guard = FailNth::from_nth(1);
     let result = run();
     let struck = guard.as_ref().is_some_and(FailNth::struck);
     drop(guard);
-    site.settle();
+    site.flush_work();
     if planned_struck() || struck {
         pr_err!("memory was allocated\n");
         return Err(EPROTO);

@@ -20,7 +20,7 @@ use super::{
         SIZES, //
     },
     memory::{
-        Buffer,
+        PageBuffer,
         PAGE, //
     },
     oom::{
@@ -182,13 +182,13 @@ fn connect(
     let theirs = base.arrivals.object().ok_or(EPROTO)?;
     struck |= step(strike, || c::accept(theirs, passive, ex, accepted))?;
     let mut fine = asked.wait()? == SUCCESS;
-    site.settle();
+    site.flush_work();
     struck |= step(strike, || c::complete(ours, ex, completed))?;
     fine &= completed.wait()? == SUCCESS && accepted.wait()? == SUCCESS;
-    site.settle();
+    site.flush_work();
     struck |= step(strike, || c::disconnect(ours, over))?;
     fine &= over.wait()? == SUCCESS;
-    site.settle();
+    site.flush_work();
     for notified in [asked, accepted, completed, over] {
         fine &= notified.calls() == 1;
     }
@@ -280,7 +280,7 @@ mod tests {
             let adapter = adapter.filter(|_| status == SUCCESS).ok_or(EIO)?;
             let pd = made(site, |notified| c::create_pd(adapter, notified))?;
             let mr = made(site, |notified| c::create_mr(pd, false, notified))?;
-            let buffer = Buffer::plain(2 * PAGE)?;
+            let buffer = PageBuffer::plain(2 * PAGE)?;
             let described = Described::new(&buffer.bytes)?;
             let struck = everywhere(site, |strike| {
                 match ended(strike, |notified| {

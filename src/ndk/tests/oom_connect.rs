@@ -152,7 +152,7 @@ fn attempt(
     })?;
     wait_until(|| connected.calls.get() + door.arrivals.calls.get() > 0);
     // The work of one step ends before the next one begins: the fault is in the one or the other.
-    site.settle();
+    site.flush_work();
     let theirs = match door.arrivals.calls.get() {
         0 => None,
         _ => Some(door.incoming()?),
@@ -163,7 +163,7 @@ fn attempt(
         })?;
     }
     let connect = connected.wait().ok_or(ETIMEDOUT)?;
-    site.settle();
+    site.flush_work();
     let mut complete = None;
     if connect == NtStatus::SUCCESS {
         step(strike, &completed, |_, done| {

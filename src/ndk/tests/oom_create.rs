@@ -12,13 +12,13 @@ use super::{
     host::{
         here,
         pd,
-        Plan,
+        HostAttr,
         Queue,
         TestHost,
         NAME,
         SIZES, //
     },
-    memory::Buffer,
+    memory::PageBuffer,
     oom::{
         closed,
         everywhere,
@@ -261,7 +261,7 @@ mod tests {
         let struck = everywhere(&outer, |strike| {
             let site = TestHost::new()?;
             let domain = pd(&site.adapter)?;
-            site.settle();
+            site.flush_work();
             closed(strike.create(|done| domain.create_mw(done))?)
         })?;
         // How large a chunk of the table is depends on what the kernel's locks are.
@@ -312,7 +312,7 @@ mod tests {
         let mw = none.create(|done| pair.a.pd.create_mw(done))?;
         let end = none.create(|done| pair.site.adapter.create_shared_endpoint(here(0), done))?;
         let buffer = pair.a.buffer(100, 1)?;
-        let fast = Buffer::fast(&pair.a.pd, 8192, true)?;
+        let fast = PageBuffer::fast(&pair.a.pd, 8192, true)?;
         pair.b.receive(1, &[])?;
         let mut others = (srq, mw, end, buffer.mr, fast.mr);
         let site = &pair.site;
@@ -342,7 +342,7 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        let mut pair = Pair::unconnected(&Plan::PLAIN, SIZES, SIZES)?;
+        let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
         let (site, door) = (&pair.site, &pair.door);
         let mut ours = Own::new(site.adapter.create_connector().map_err(|_| EIO)?);
         let slot = Slot::new()?;

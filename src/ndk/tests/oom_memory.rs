@@ -14,7 +14,7 @@ use super::{
         TestHost, //
     },
     memory::{
-        Buffer,
+        PageBuffer,
         PAGE, //
     },
     oom::{
@@ -70,7 +70,7 @@ mod tests {
         let domain = pd(&site.adapter)?;
         // The pieces of so many pages are described in less than a page, or in pages that may fail.
         for pages in [4, 1024] {
-            let buffer = Buffer::plain(pages * PAGE)?;
+            let buffer = PageBuffer::plain(pages * PAGE)?;
             let described = Described::new(&buffer.bytes)?;
             // CAST: widening.
             let len = buffer.bytes.len() as u64;
@@ -98,7 +98,7 @@ mod tests {
         }
         let site = TestHost::new()?;
         let domain = pd(&site.adapter)?;
-        let buffer = Buffer::plain(PAGE)?;
+        let buffer = PageBuffer::plain(PAGE)?;
         let mr = domain.create_mr(false).map(Own::new).map_err(notified)?;
         let struck = everywhere(&site, |strike| {
             if mr.local_token().raw() == 0 {
@@ -190,7 +190,7 @@ mod tests {
         let flags = op_flags::ALLOW_LOCAL_WRITE;
         let hidden = op_flags::SILENT_SUCCESS | op_flags::DEFER;
         let struck = everywhere(site, |strike| {
-            let buffer = Buffer::fast(&pair.a.pd, 2 * PAGE, false)?;
+            let buffer = PageBuffer::fast(&pair.a.pd, 2 * PAGE, false)?;
             let mr = buffer.mr()?;
             let pages = buffer.pages()?;
             let what = Registration {
@@ -208,7 +208,7 @@ mod tests {
             let (posted, _) = strike.inline(|| chain(3));
             if posted.is_err() {
                 // What was taken before is carried out, and the same region serves again.
-                site.settle();
+                site.flush_work();
                 assert!(pair.a.requests.poll().is_none());
                 chain(3).map_err(notified)?;
             }
@@ -252,7 +252,7 @@ mod tests {
         assert!(struck.is_by(1, 0, 0));
         // The region is bound to by none of them.
         let mut none = Strike::none(site);
-        site.settle();
+        site.flush_work();
         assert_eq!(none.request(|done| mr.deregister(done))?, SUCCESS);
         Ok(())
     }

@@ -20,12 +20,12 @@ use super::{
         here,
         pd,
         qp,
-        Plan,
+        HostAttr,
         Queue,
         TestHost,
         SIZES, //
     },
-    memory::Buffer, //
+    memory::PageBuffer, //
 };
 use crate::{
     engine::{
@@ -148,8 +148,8 @@ impl Party {
     }
 
     /// A buffer of this side, registered with these flags of `RegisterMr`.
-    pub(super) fn buffer(&self, len: usize, flags: u32) -> Result<Buffer> {
-        Buffer::registered(&self.pd, len, flags)
+    pub(super) fn buffer(&self, len: usize, flags: u32) -> Result<PageBuffer> {
+        PageBuffer::registered(&self.pd, len, flags)
     }
 
     /// Posts a receive into a list.
@@ -179,19 +179,19 @@ pub(super) struct Pair {
 impl Pair {
     /// May sleep.
     pub(super) fn new() -> Result<Self> {
-        Self::with(&Plan::PLAIN, SIZES, SIZES)
+        Self::with(&HostAttr::PLAIN, SIZES, SIZES)
     }
 
     /// With sizes of each side. The contexts of the queue pairs are 0xA and 0xB.
-    pub(super) fn with(plan: &Plan, a: Sizes, b: Sizes) -> Result<Self> {
-        let mut pair = Self::unconnected(plan, a, b)?;
+    pub(super) fn with(attr: &HostAttr, a: Sizes, b: Sizes) -> Result<Self> {
+        let mut pair = Self::unconnected(attr, a, b)?;
         pair.connect(READS, READS)?;
         Ok(pair)
     }
 
     /// Two sides that are not connected.
-    pub(super) fn unconnected(plan: &Plan, a: Sizes, b: Sizes) -> Result<Self> {
-        let site = TestHost::with(plan)?;
+    pub(super) fn unconnected(attr: &HostAttr, a: Sizes, b: Sizes) -> Result<Self> {
+        let site = TestHost::with(attr)?;
         let door = Door::new(&site.adapter)?;
         Ok(Self {
             a: Party::new(&site.adapter, 0xA, a)?,

@@ -25,12 +25,12 @@ mod tests {
             status::NtStatus,
             tests::{
                 connect_sequence::Steps,
-                fake_transport::Hand,
+                fake_transport::ManualPair,
                 host::{
-                    Plan,
+                    HostAttr,
                     SIZES, //
                 },
-                memory::Buffer,
+                memory::PageBuffer,
                 pair::{
                     Pair,
                     Party, //
@@ -53,40 +53,40 @@ mod tests {
 
     #[test]
     fn ndk_post_01_an_accepted_request_completes_once_when_its_work_is_done() -> Result {
-        let mut hand = Hand::new()?;
-        let kit = RequestSet::new(&hand.pair)?;
+        let mut manual = ManualPair::new()?;
+        let kit = RequestSet::new(&manual.pair)?;
         for (context, kind) in (1..).zip(Kind::ALL) {
-            assert!(kit.post(&hand.pair.a, kind, context, 0)? == Ok(()));
+            assert!(kit.post(&manual.pair.a, kind, context, 0)? == Ok(()));
             // A matter of this side alone is done by now, where nothing is before it.
             if !matches!(kind, Kind::Register | Kind::Invalidate) {
-                let seq = hand.start().ok_or(EINVAL)?;
+                let seq = manual.start().ok_or(EINVAL)?;
                 // Accepted and begun is not done.
-                assert!(hand.pair.a.requests.is_silent());
-                hand.finish(seq, Status::Success);
+                assert!(manual.pair.a.requests.is_silent());
+                manual.finish(seq, Status::Success);
             }
-            assert!(hand.start().is_none());
-            assert!(hand.pair.a.requests.brings(context, NtStatus::SUCCESS));
-            assert!(hand.pair.a.requests.is_silent() && hand.pair.a.receives.is_silent());
+            assert!(manual.start().is_none());
+            assert!(manual.pair.a.requests.brings(context, NtStatus::SUCCESS));
+            assert!(manual.pair.a.requests.is_silent() && manual.pair.a.receives.is_silent());
         }
         Ok(())
     }
 
     #[test]
     fn ndk_post_02_without_a_connection_every_function_refuses_and_posts_nothing() -> Result {
-        let mut hand = Hand::unconnected(SIZES)?;
-        let kit = RequestSet::new(&hand.pair)?;
+        let mut manual = ManualPair::unconnected(SIZES)?;
+        let kit = RequestSet::new(&manual.pair)?;
         for kind in Kind::ALL {
-            assert!(kit.post(&hand.pair.a, kind, 1, 0)? == REFUSED);
+            assert!(kit.post(&manual.pair.a, kind, 1, 0)? == REFUSED);
         }
-        let steps = Steps::ask(&hand.pair)?;
-        steps.accept(&hand.pair)?;
-        steps.complete(&hand.pair)?;
-        steps.finish(&mut hand.pair);
-        assert!(hand.start().is_none() && hand.pair.a.requests.is_silent());
+        let steps = Steps::ask(&manual.pair)?;
+        steps.accept(&manual.pair)?;
+        steps.complete(&manual.pair)?;
+        steps.finish(&mut manual.pair);
+        assert!(manual.start().is_none() && manual.pair.a.requests.is_silent());
         // The next one is the first.
-        assert!(send(&hand.pair.a, 2, 0) == Ok(()));
-        assert!(hand.serve() && hand.pair.a.requests.brings(2, NtStatus::SUCCESS));
-        assert!(!hand.serve());
+        assert!(send(&manual.pair.a, 2, 0) == Ok(()));
+        assert!(manual.serve() && manual.pair.a.requests.brings(2, NtStatus::SUCCESS));
+        assert!(!manual.serve());
         Ok(())
     }
 
@@ -152,58 +152,58 @@ mod tests {
 
     #[test]
     fn ndk_post_05_a_silent_request_that_is_flushed_completes() -> Result {
-        let hand = Hand::new()?;
-        let kit = RequestSet::new(&hand.pair)?;
+        let manual = ManualPair::new()?;
+        let kit = RequestSet::new(&manual.pair)?;
         // One before them, so that none is carried out at once.
-        assert!(send(&hand.pair.a, 0, SILENT_SUCCESS) == Ok(()));
+        assert!(send(&manual.pair.a, 0, SILENT_SUCCESS) == Ok(()));
         for (context, kind) in (1..).zip(Kind::ALL) {
-            assert!(kit.post(&hand.pair.a, kind, context, SILENT_SUCCESS)? == Ok(()));
+            assert!(kit.post(&manual.pair.a, kind, context, SILENT_SUCCESS)? == Ok(()));
         }
-        hand.pair.a.qp.flush();
+        manual.pair.a.qp.flush();
         for context in 0..8 {
-            assert!(hand.pair.a.requests.brings(context, NtStatus::CANCELLED));
+            assert!(manual.pair.a.requests.brings(context, NtStatus::CANCELLED));
         }
-        assert!(hand.pair.a.requests.is_silent());
+        assert!(manual.pair.a.requests.is_silent());
         Ok(())
     }
 
     #[test]
     fn ndk_post_06_a_fence_waits_for_every_earlier_read_and_others_stay_behind() -> Result {
         for fenced in Kind::ALL {
-            let mut hand = Hand::new()?;
-            let kit = RequestSet::new(&hand.pair)?;
-            let a = &hand.pair.a;
+            let mut manual = ManualPair::new()?;
+            let kit = RequestSet::new(&manual.pair)?;
+            let a = &manual.pair.a;
             assert!(kit.post(a, Kind::Read, 1, 0)? == Ok(()));
             assert!(kit.post(a, Kind::Read, 2, 0)? == Ok(()));
             assert!(kit.post(a, fenced, 3, READ_FENCE)? == Ok(()));
             assert!(send(a, 4, 0) == Ok(()));
             assert!(kit.post(a, Kind::Read, 5, 0)? == Ok(()));
-            let first = hand.start().ok_or(EINVAL)?;
-            let second = hand.start().ok_or(EINVAL)?;
-            assert!(hand.start().is_none());
-            hand.finish(second, Status::Success);
-            assert!(hand.start().is_none());
-            hand.finish(first, Status::Success);
-            assert!(hand.starts(fenced));
+            let first = manual.start().ok_or(EINVAL)?;
+            let second = manual.start().ok_or(EINVAL)?;
+            assert!(manual.start().is_none());
+            manual.finish(second, Status::Success);
+            assert!(manual.start().is_none());
+            manual.finish(first, Status::Success);
+            assert!(manual.starts(fenced));
             // Those behind it begin after it, and do not wait for its end.
-            assert!(hand.starts(Kind::Send) && hand.starts(Kind::Read));
+            assert!(manual.starts(Kind::Send) && manual.starts(Kind::Read));
         }
         Ok(())
     }
 
     #[test]
     fn ndk_post_06_a_fence_waits_for_reads_only() -> Result {
-        let mut hand = Hand::new()?;
-        let kit = RequestSet::new(&hand.pair)?;
+        let mut manual = ManualPair::new()?;
+        let kit = RequestSet::new(&manual.pair)?;
         let others = Kind::ALL.into_iter().filter(|k| *k != Kind::Read);
-        assert!(send(&hand.pair.a, 0, 0) == Ok(()));
+        assert!(send(&manual.pair.a, 0, 0) == Ok(()));
         for (context, kind) in (1..).zip(others) {
-            assert!(kit.post(&hand.pair.a, kind, context, 0)? == Ok(()));
+            assert!(kit.post(&manual.pair.a, kind, context, 0)? == Ok(()));
         }
-        assert!(send(&hand.pair.a, 9, READ_FENCE) == Ok(()));
+        assert!(send(&manual.pair.a, 9, READ_FENCE) == Ok(()));
         // A later read does not hold it up either.
-        assert!(kit.post(&hand.pair.a, Kind::Read, 10, 0)? == Ok(()));
-        assert!(hand.start_all() == 9 && hand.pair.a.requests.is_silent());
+        assert!(kit.post(&manual.pair.a, Kind::Read, 10, 0)? == Ok(()));
+        assert!(manual.start_all() == 9 && manual.pair.a.requests.is_silent());
         Ok(())
     }
 
@@ -227,49 +227,49 @@ mod tests {
     #[test]
     fn ndk_post_12_silent_requests_fill_the_queue_and_a_completed_one_frees_its_slot() -> Result {
         const FULL: Result<(), NtStatus> = Err(NtStatus::NO_MORE_ENTRIES);
-        let mut hand = Hand::with(deep(5))?;
+        let mut manual = ManualPair::with(deep(5))?;
         for context in 0..5 {
             let silent = if context % 2 == 0 { SILENT_SUCCESS } else { 0 };
-            assert!(send(&hand.pair.a, context, silent) == Ok(()));
+            assert!(send(&manual.pair.a, context, silent) == Ok(()));
         }
-        assert!(send(&hand.pair.a, 5, 0) == FULL);
-        let (first, second) = (hand.start().ok_or(EINVAL)?, hand.start().ok_or(EINVAL)?);
+        assert!(send(&manual.pair.a, 5, 0) == FULL);
+        let (first, second) = (manual.start().ok_or(EINVAL)?, manual.start().ok_or(EINVAL)?);
         // Begun is outstanding still; done out of order, too.
-        assert!(send(&hand.pair.a, 5, 0) == FULL);
-        hand.finish(second, Status::Success);
-        assert!(send(&hand.pair.a, 5, 0) == FULL);
-        hand.finish(first, Status::Success);
+        assert!(send(&manual.pair.a, 5, 0) == FULL);
+        manual.finish(second, Status::Success);
+        assert!(send(&manual.pair.a, 5, 0) == FULL);
+        manual.finish(first, Status::Success);
         // Two slots, before anybody polls.
-        assert!(send(&hand.pair.a, 6, 0) == Ok(()) && send(&hand.pair.a, 7, 0) == Ok(()));
-        assert!(send(&hand.pair.a, 8, 0) == FULL);
-        while hand.serve() {}
+        assert!(send(&manual.pair.a, 6, 0) == Ok(()) && send(&manual.pair.a, 7, 0) == Ok(()));
+        assert!(send(&manual.pair.a, 8, 0) == FULL);
+        while manual.serve() {}
         for context in [1, 3, 6, 7] {
-            assert!(hand.pair.a.requests.brings(context, NtStatus::SUCCESS));
+            assert!(manual.pair.a.requests.brings(context, NtStatus::SUCCESS));
         }
-        assert!(hand.pair.a.requests.is_silent());
+        assert!(manual.pair.a.requests.is_silent());
         Ok(())
     }
 
     #[test]
     fn ndk_post_15_requests_complete_in_posting_order_whatever_ends_first() -> Result {
-        let mut hand = Hand::new()?;
-        let kit = RequestSet::new(&hand.pair)?;
-        assert!(send(&hand.pair.a, 0, 0) == Ok(()));
+        let mut manual = ManualPair::new()?;
+        let kit = RequestSet::new(&manual.pair)?;
+        assert!(send(&manual.pair.a, 0, 0) == Ok(()));
         for (context, kind) in (1..).zip(Kind::ALL) {
-            assert!(kit.post(&hand.pair.a, kind, context, 0)? == Ok(()));
+            assert!(kit.post(&manual.pair.a, kind, context, 0)? == Ok(()));
         }
         let mut begun = KVec::new();
-        while let Some(seq) = hand.start() {
+        while let Some(seq) = manual.start() {
             begun.push(seq, GFP_KERNEL)?;
         }
         assert!(begun.len() == 8);
         for seq in begun.iter().skip(1).rev() {
-            hand.finish(*seq, Status::Success);
-            assert!(hand.pair.a.requests.is_silent());
+            manual.finish(*seq, Status::Success);
+            assert!(manual.pair.a.requests.is_silent());
         }
-        hand.finish(begun[0], Status::Success);
+        manual.finish(begun[0], Status::Success);
         for context in 0..8 {
-            assert!(hand.pair.a.requests.brings(context, NtStatus::SUCCESS));
+            assert!(manual.pair.a.requests.brings(context, NtStatus::SUCCESS));
         }
         Ok(())
     }
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn ndk_post_18_connected_begins_when_complete_connect_and_accept_have_completed() -> Result {
-        let mut pair = Pair::unconnected(&Plan::PLAIN, SIZES, SIZES)?;
+        let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
         let refuses = |pair: &Pair| {
             let posts = [send(&pair.a, 1, 0), send(&pair.b, 1, 0)];
             posts == [REFUSED, REFUSED]
@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn ndk_post_18_connected_is_true_inside_the_completion_of_accept() -> Result {
-        let mut pair = Pair::unconnected(&Plan::PLAIN, SIZES, SIZES)?;
+        let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
         let steps = Steps::ask(&pair)?;
         let (qp, fine) = ((*pair.b.qp).clone(), Arc::new(Tally::new(), GFP_KERNEL)?);
         let (notified, count) = (steps.accepted.clone(), fine.clone());
@@ -371,7 +371,7 @@ mod tests {
         let pair = Pair::new()?;
         pair.a.qp.flush();
         assert!(send(&pair.a, 1, 0) == REFUSED);
-        pair.site.settle();
+        pair.site.flush_work();
         assert!(send(&pair.a, 1, 0) == REFUSED && pair.a.requests.is_silent());
         Ok(())
     }
@@ -379,7 +379,7 @@ mod tests {
     #[test]
     fn ndk_post_18_a_failed_completion_ends_it() -> Result {
         let pair = Pair::new()?;
-        let buffer = Buffer::plain(64)?;
+        let buffer = PageBuffer::plain(64)?;
         pair.a
             .send(1, &[buffer.sge_by(Token::from_raw(0), 0, 8)], 0)?;
         assert!(pair.a.requests.brings(1, NtStatus::ACCESS_VIOLATION));
@@ -392,7 +392,7 @@ mod tests {
         let mut pair = Pair::new()?;
         let mut theirs = pair.b.connector.take().ok_or(EINVAL)?;
         assert!(theirs.close_and_wait()?);
-        pair.site.settle();
+        pair.site.flush_work();
         assert!(pair.a.disconnects.get() == 1);
         assert!(send(&pair.a, 1, 0) == REFUSED && pair.a.requests.is_silent());
         Ok(())

@@ -22,12 +22,12 @@ mod tests {
             },
             status::NtStatus,
             tests::{
-                fake_transport::Hand,
+                fake_transport::ManualPair,
                 host::{
                     pd,
                     SIZES, //
                 },
-                memory::Buffer,
+                memory::PageBuffer,
                 pair::Pair,
                 requests::{
                     deep,
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn ndk_post_09_an_element_outside_what_its_token_names_is_an_access_violation() -> Result {
-        let cases: [fn(&Buffer, &Buffer) -> Result<Sge>; 5] = [
+        let cases: [fn(&PageBuffer, &PageBuffer) -> Result<Sge>; 5] = [
             // One byte too far.
             |b, _| b.sge(4090, 7),
             // One byte too early.
@@ -92,7 +92,7 @@ mod tests {
             let pair = Pair::new()?;
             let buffer = pair.a.buffer(4096, 0)?;
             let other = pd(&pair.site.adapter)?;
-            let foreign = Buffer::registered(&other, 4096, 0)?;
+            let foreign = PageBuffer::registered(&other, 4096, 0)?;
             let status = end_of(&pair, case(&buffer, &foreign)?)?;
             pr_info!("case {}: {:x}\n", number, status.raw());
             assert!(status == NtStatus::ACCESS_VIOLATION);
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn ndk_post_09_the_privileged_token_takes_logical_addresses_and_no_others() -> Result {
         let pair = Pair::new()?;
-        let (mut from, to) = (Buffer::plain(8192)?, pair.b.buffer(4096, 1)?);
+        let (mut from, to) = (PageBuffer::plain(8192)?, pair.b.buffer(4096, 1)?);
         from.fill(9);
         let token = pair.a.pd.privileged_token();
         let addr = from.pages()?[1] + 8;
@@ -130,9 +130,9 @@ mod tests {
 
     #[test]
     fn ndk_post_10_the_limit_of_elements_is_the_queue_pairs() -> Result {
-        let hand = Hand::new()?;
-        let kit = RequestSet::new(&hand.pair)?;
-        let (a, there) = (&hand.pair.a.qp, kit.there.remote(0)?);
+        let manual = ManualPair::new()?;
+        let kit = RequestSet::new(&manual.pair)?;
+        let (a, there) = (&manual.pair.a.qp, kit.there.remote(0)?);
         let (four, five) = (list(&kit.here, 4)?, list(&kit.here, 5)?);
         let (four, five) = (four.iter().copied(), five.iter().copied());
         let token = kit.theirs.mr()?.remote_token();
@@ -153,9 +153,9 @@ mod tests {
             ..SIZES
         };
         for sizes in [SIZES, none] {
-            let hand = Hand::with(sizes)?;
-            let kit = RequestSet::new(&hand.pair)?;
-            let (a, there) = (&hand.pair.a.qp, kit.there.remote(0)?);
+            let manual = ManualPair::with(sizes)?;
+            let kit = RequestSet::new(&manual.pair)?;
+            let (a, there) = (&manual.pair.a.qp, kit.there.remote(0)?);
             // CAST: widening.
             let most = Limits::FULL.read_sges as usize;
             let (fits, more) = (list(&kit.here, most)?, list(&kit.here, most + 1)?);
@@ -171,9 +171,9 @@ mod tests {
 
     #[test]
     fn ndk_post_11_a_request_longer_than_a_transfer_is_refused() -> Result {
-        let mut hand = Hand::new()?;
-        let kit = RequestSet::new(&hand.pair)?;
-        let (a, there) = (&hand.pair.a.qp, kit.there.remote(0)?);
+        let mut manual = ManualPair::new()?;
+        let kit = RequestSet::new(&manual.pair)?;
+        let (a, there) = (&manual.pair.a.qp, kit.there.remote(0)?);
         let token = kit.theirs.mr()?.remote_token();
         let most = Limits::FULL.transfer;
         let over = [of_length(most), of_length(1)].into_iter();
@@ -189,55 +189,55 @@ mod tests {
         let just = [of_length(most - 1), of_length(1)].into_iter();
         assert!(a.send(2, just, 0) == Ok(()));
         assert!(a.read(3, [of_length(most)].into_iter(), there, 0) == Ok(()));
-        assert!(hand.start_all() == 2);
+        assert!(manual.start_all() == 2);
         Ok(())
     }
 
     #[test]
     fn ndk_post_13_a_flag_that_a_function_does_not_define_is_refused() -> Result {
-        let mut hand = Hand::new()?;
-        let kit = RequestSet::new(&hand.pair)?;
+        let mut manual = ManualPair::new()?;
+        let kit = RequestSet::new(&manual.pair)?;
         for kind in Kind::ALL {
             for bit in (0..32).map(|n| 1u32 << n).filter(|b| kind.flags() & b == 0) {
-                let posted = kit.post(&hand.pair.a, kind, 1, bit)?;
+                let posted = kit.post(&manual.pair.a, kind, 1, bit)?;
                 if posted != Err(NtStatus::INVALID_PARAMETER) {
                     pr_err!("{:?} with {:x}: {:?}\n", kind, bit, posted);
                 }
                 assert!(posted == Err(NtStatus::INVALID_PARAMETER));
             }
         }
-        assert!(hand.start().is_none() && hand.pair.a.requests.is_silent());
+        assert!(manual.start().is_none() && manual.pair.a.requests.is_silent());
         // All that are defined, together, are none of them.
         for (context, kind) in (1..).zip(Kind::ALL) {
             let flags = kind.flags() & !0x200;
-            assert!(kit.post(&hand.pair.a, kind, context, flags)? == Ok(()));
+            assert!(kit.post(&manual.pair.a, kind, context, flags)? == Ok(()));
         }
         Ok(())
     }
 
     #[test]
     fn ndk_post_14_state_comes_before_flags_and_flags_before_elements() -> Result {
-        let hand = Hand::unconnected(SIZES)?;
+        let manual = ManualPair::unconnected(SIZES)?;
         let five = [of_length(1); 5].into_iter();
-        let a = &hand.pair.a.qp;
+        let a = &manual.pair.a.qp;
         assert!(a.send(1, five.clone(), 0x8000) == Err(NtStatus::CONNECTION_INVALID));
-        let hand = Hand::new()?;
-        let a = &hand.pair.a.qp;
+        let manual = ManualPair::new()?;
+        let a = &manual.pair.a.qp;
         assert!(a.send(1, five, 0x8000) == Err(NtStatus::INVALID_PARAMETER));
         Ok(())
     }
 
     #[test]
     fn ndk_post_14_elements_come_before_length_and_length_before_object_access() -> Result {
-        let hand = Hand::new()?;
-        let a = &hand.pair.a.qp;
+        let manual = ManualPair::new()?;
+        let a = &manual.pair.a.qp;
         let long = [of_length(u32::MAX); 5].into_iter();
         assert!(a.send(1, long, 0) == Err(NtStatus::DATA_OVERRUN));
         // Two pages for a region of one, which has no remote rights to give.
-        let mut private = Buffer::fast(&hand.pair.a.pd, 4096, false)?;
+        let mut private = PageBuffer::fast(&manual.pair.a.pd, 4096, false)?;
         let posted = private.fast_register(a, 1, ALLOW_REMOTE_READ)?;
         assert!(posted == Err(NtStatus::ACCESS_VIOLATION));
-        let two = Buffer::plain(8192)?;
+        let two = PageBuffer::plain(8192)?;
         private.bytes = two.bytes;
         let posted = private.fast_register(a, 1, ALLOW_REMOTE_READ)?;
         assert!(posted == Err(NtStatus::INVALID_PARAMETER));
@@ -246,10 +246,10 @@ mod tests {
 
     #[test]
     fn ndk_post_14_room_comes_last() -> Result {
-        let hand = Hand::with(deep(1))?;
-        let kit = RequestSet::new(&hand.pair)?;
-        let private = Buffer::fast(&hand.pair.a.pd, 4096, false)?;
-        let (a, sge) = (&hand.pair.a.qp, kit.here.sge(0, 65)?);
+        let manual = ManualPair::with(deep(1))?;
+        let kit = RequestSet::new(&manual.pair)?;
+        let private = PageBuffer::fast(&manual.pair.a.pd, 4096, false)?;
+        let (a, sge) = (&manual.pair.a.qp, kit.here.sge(0, 65)?);
         assert!(a.send(1, [].into_iter(), 0) == Ok(()));
         let full = Err(NtStatus::NO_MORE_ENTRIES);
         assert!(a.send(2, [].into_iter(), 0) == full);

@@ -274,7 +274,7 @@ fn end_meets_posts(site: &TestHost, door: &Door, end: End, round: u64) -> Result
     }
     let refused = wait_for(|| side.requests.refused.get() > 0);
     crew.dismiss();
-    site.settle();
+    site.flush_work();
     let all = [&side.requests, &side.receives];
     let emptied = wait_for(|| {
         side.requests.collect(|_| true);

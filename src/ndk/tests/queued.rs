@@ -12,7 +12,7 @@ mod tests {
             status::NtStatus,
             tests::{
                 memory::{
-                    Buffer,
+                    PageBuffer,
                     PAGE, //
                 },
                 pair::{
@@ -48,7 +48,7 @@ mod tests {
             // CAST: a few.
             theirs.paint(0x11 * (at as u8 + 1), at * PAGE, PAGE);
         }
-        let buffer = Buffer::fast(&pair.a.pd, 2 * ROUNDS * PAGE, false)?;
+        let buffer = PageBuffer::fast(&pair.a.pd, 2 * ROUNDS * PAGE, false)?;
         let mr = buffer.mr()?;
         hold(&pair.a)?;
         for at in 0..ROUNDS {
@@ -83,7 +83,7 @@ mod tests {
     fn ndk_freg_10_each_queued_registration_has_a_token_of_its_own() -> Result {
         let pair = Pair::new()?;
         let mut peer = Reach::new(&pair.a, PAGE)?;
-        let buffer = Buffer::fast(&pair.b.pd, ROUNDS * PAGE, true)?;
+        let buffer = PageBuffer::fast(&pair.b.pd, ROUNDS * PAGE, true)?;
         let mr = buffer.mr()?;
         let mut tokens = KVec::new();
         hold(&pair.b)?;
@@ -127,7 +127,7 @@ mod tests {
     fn ndk_freg_01_a_refused_registration_does_not_disturb_those_queued() -> Result {
         let pair = Pair::new()?;
         let peer = Reach::new(&pair.a, PAGE)?;
-        let mut buffer = Buffer::fast(&pair.b.pd, 2 * PAGE, true)?;
+        let mut buffer = PageBuffer::fast(&pair.b.pd, 2 * PAGE, true)?;
         buffer.paint(0x61, 0, PAGE);
         buffer.paint(0x71, PAGE, PAGE);
         let mr = buffer.mr()?;
@@ -165,7 +165,7 @@ mod tests {
     fn ndk_freg_01_a_full_queue_refuses_and_keeps_what_is_staged() -> Result {
         let pair = Pair::new()?;
         let peer = Reach::new(&pair.a, PAGE)?;
-        let mut buffer = Buffer::fast(&pair.b.pd, 2 * PAGE, true)?;
+        let mut buffer = PageBuffer::fast(&pair.b.pd, 2 * PAGE, true)?;
         buffer.paint(0x61, 0, PAGE);
         let mr = buffer.mr()?;
         hold(&pair.b)?;
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn ndk_freg_10_cancelled_registrations_leave_no_pages_behind() -> Result {
         let pair = Pair::new()?;
-        let mut buffer = Buffer::fast(&pair.b.pd, 2 * PAGE, true)?;
+        let mut buffer = PageBuffer::fast(&pair.b.pd, 2 * PAGE, true)?;
         buffer.paint(0x61, 0, PAGE);
         buffer.paint(0x71, PAGE, PAGE);
         let mr = buffer.mr()?;

@@ -32,11 +32,11 @@ mod tests {
             status::NtStatus,
             tests::{
                 host::{
-                    Plan,
+                    HostAttr,
                     SIZES, //
                 },
                 memory::{
-                    Buffer,
+                    PageBuffer,
                     PAGE, //
                 },
                 pair::{
@@ -68,7 +68,7 @@ mod tests {
     fn ndk_read_01_the_bytes_of_the_remote_address_are_read() -> Result {
         let pair = Pair::new()?;
         let sink = pair.a.buffer(2 * PAGE, 1)?;
-        let mut source = Buffer::displaced(&pair.b.pd, 2 * PAGE, 2, BASE)?;
+        let mut source = PageBuffer::displaced(&pair.b.pd, 2 * PAGE, 2, BASE)?;
         source.fill(0x17);
         let token = source.mr()?.remote_token();
         // The consumer counts from the base that it was notified, over the border of the pages.
@@ -91,9 +91,9 @@ mod tests {
 
     #[test]
     fn ndk_read_01_all_elements_of_the_list_are_filled() -> Result {
-        let mut plan = Plan::PLAIN;
-        plan.limits.read_sges = 3;
-        let pair = Pair::with(&plan, SIZES, SIZES)?;
+        let mut attr = HostAttr::PLAIN;
+        attr.limits.read_sges = 3;
+        let pair = Pair::with(&attr, SIZES, SIZES)?;
         let sink = pair.a.buffer(PAGE, 1)?;
         let mut source = pair.b.buffer(PAGE, 2)?;
         source.fill(0x27);
@@ -146,7 +146,7 @@ mod tests {
         ] {
             let pair = Pair::new()?;
             let peer = Reach::new(&pair.a, PAGE)?;
-            let mut source = Buffer::displaced(&pair.b.pd, PAGE, 2, BASE)?;
+            let mut source = PageBuffer::displaced(&pair.b.pd, PAGE, 2, BASE)?;
             source.fill(0x47);
             let token = source.mr()?.remote_token();
             // The last bytes of all can be had.
@@ -163,7 +163,7 @@ mod tests {
         let pair = Pair::new()?;
         let mut source = pair.b.buffer(PAGE, 2)?;
         source.fill(0x57);
-        let sink = Buffer::fast(&pair.a.pd, PAGE, false)?;
+        let sink = PageBuffer::fast(&pair.a.pd, PAGE, false)?;
         registered(&pair.a, &sink, LOCAL_WRITE)?;
         let read = |context, at, flags| -> Result<_> {
             let list = [sink.sge(at, 8)?].into_iter();
@@ -181,13 +181,13 @@ mod tests {
     }
 
     /// A pair whose adapter can invalidate the sink of a read, or cannot, and a registered sink.
-    fn reader(able: bool) -> Result<(Pair, Buffer, Buffer)> {
-        let mut plan = Plan::PLAIN;
-        plan.limits.read_invalidate = able;
-        let pair = Pair::with(&plan, SIZES, SIZES)?;
+    fn reader(able: bool) -> Result<(Pair, PageBuffer, PageBuffer)> {
+        let mut attr = HostAttr::PLAIN;
+        attr.limits.read_invalidate = able;
+        let pair = Pair::with(&attr, SIZES, SIZES)?;
         let mut source = pair.b.buffer(PAGE, 2)?;
         source.fill(0x67);
-        let sink = Buffer::fast(&pair.a.pd, PAGE, true)?;
+        let sink = PageBuffer::fast(&pair.a.pd, PAGE, true)?;
         registered(&pair.a, &sink, 0x38)?;
         Ok((pair, source, sink))
     }
@@ -210,13 +210,13 @@ mod tests {
 
     #[test]
     fn ndk_read_05_only_the_first_elements_token_is_invalid() -> Result {
-        let mut plan = Plan::PLAIN;
-        plan.limits.read_sges = 2;
-        let pair = Pair::with(&plan, SIZES, SIZES)?;
+        let mut attr = HostAttr::PLAIN;
+        attr.limits.read_sges = 2;
+        let pair = Pair::with(&attr, SIZES, SIZES)?;
         let source = pair.b.buffer(PAGE, 2)?;
         let [first, second] = [
-            Buffer::fast(&pair.a.pd, PAGE, true)?,
-            Buffer::fast(&pair.a.pd, PAGE, true)?,
+            PageBuffer::fast(&pair.a.pd, PAGE, true)?,
+            PageBuffer::fast(&pair.a.pd, PAGE, true)?,
         ];
         for sink in [&first, &second] {
             registered(&pair.a, sink, LOCAL_WRITE)?;
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn ndk_read_06_reads_above_the_limit_wait_in_the_queue() -> Result {
-        let mut pair = Pair::unconnected(&Plan::PLAIN, SIZES, SIZES)?;
+        let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
         let few = ReadLimits {
             inbound: 8,
             outbound: 2,
@@ -285,9 +285,9 @@ mod tests {
     fn ndk_read_06_no_more_reads_than_the_effective_limit_are_in_flight() -> Result {
         // What each side asks for is bounded by what the other one serves.
         for (outbound, inbound) in [(2, 8), (8, 2)] {
-            let mut plan = Plan::PLAIN;
-            plan.connect_fn = by_hand;
-            let mut pair = Pair::unconnected(&plan, SIZES, SIZES)?;
+            let mut attr = HostAttr::PLAIN;
+            attr.connect_fn = by_hand;
+            let mut pair = Pair::unconnected(&attr, SIZES, SIZES)?;
             let [active, passive] = [(8, outbound), (inbound, 8)]
                 .map(|(inbound, outbound)| ReadLimits { inbound, outbound });
             pair.connect(active, passive)?;
@@ -343,7 +343,7 @@ mod tests {
     }
 
     /// How a read into this sink ends.
-    fn read_into(pair: &Pair, source: &Buffer, sink: Sge) -> Result<NtStatus> {
+    fn read_into(pair: &Pair, source: &PageBuffer, sink: Sge) -> Result<NtStatus> {
         let posted = pair.a.qp.read(8, [sink].into_iter(), source.remote(0)?, 0);
         posted.map_err(crate::ndk::tests::completion::notified)?;
         Ok(pair.a.requests.next()?.status)
@@ -364,7 +364,7 @@ mod tests {
         let pair = Pair::new()?;
         let mut source = pair.b.buffer(PAGE, 2)?;
         source.fill(0x19);
-        let sink = Buffer::fast(&pair.a.pd, PAGE, true)?;
+        let sink = PageBuffer::fast(&pair.a.pd, PAGE, true)?;
         registered(&pair.a, &sink, 0x8 | SINK)?;
         let status = read_into(&pair, &source, sink.sge(0, 8)?)?;
         assert!(status == NtStatus::ACCESS_VIOLATION && sink.is_blank(0, PAGE));
@@ -378,9 +378,9 @@ mod tests {
         source.fill(0x29);
         // Without the flag that says that they are sinks.
         let normal = pair.a.buffer(PAGE, 1)?;
-        let fast = Buffer::fast(&pair.a.pd, PAGE, false)?;
+        let fast = PageBuffer::fast(&pair.a.pd, PAGE, false)?;
         registered(&pair.a, &fast, LOCAL_WRITE)?;
-        let plain = Buffer::plain(PAGE)?;
+        let plain = PageBuffer::plain(PAGE)?;
         let privileged = pair.a.pd.privileged_token();
         for (sink, sge) in [
             (&normal, normal.sge(0, 8)?),

@@ -16,7 +16,7 @@ mod tests {
             tests::{
                 completion::made,
                 host::{
-                    Plan,
+                    HostAttr,
                     SIZES, //
                 },
                 pair::{
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn ndk_recv_02_receives_may_be_posted_before_the_connection() -> Result {
-        let mut pair = Pair::unconnected(&Plan::PLAIN, SIZES, SIZES)?;
+        let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
         let mut from = pair.a.buffer(4096, 0)?;
         let to = pair.b.buffer(4096, 1)?;
         from.fill(6);
@@ -83,7 +83,7 @@ mod tests {
             receive_sges: 2,
             ..SIZES
         };
-        let pair = Pair::with(&Plan::PLAIN, SIZES, sizes)?;
+        let pair = Pair::with(&HostAttr::PLAIN, SIZES, sizes)?;
         let from = pair.a.buffer(4096, 0)?;
         let to = pair.b.buffer(4096, 1)?;
         let sge = to.sge(0, 8)?;
@@ -113,7 +113,7 @@ mod tests {
             receive_sges: 0,
             ..SIZES
         };
-        let pair = Pair::with(&Plan::PLAIN, SIZES, sizes)?;
+        let pair = Pair::with(&HostAttr::PLAIN, SIZES, sizes)?;
         assert!(pair.b.qp.receive(1, NOTHING.into_iter()) == Err(NtStatus::NO_MORE_ENTRIES));
         Ok(())
     }
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn ndk_recv_06_with_a_shared_queue_it_is_refused() -> Result {
-        let mut pair = Pair::unconnected(&Plan::PLAIN, SIZES, SIZES)?;
+        let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
         let sizes = SrqSizes {
             depth: 4,
             sges: 2,

@@ -23,12 +23,12 @@ mod tests {
                 },
                 host::{
                     pd,
-                    Plan,
+                    HostAttr,
                     TestHost,
                     SIZES, //
                 },
                 memory::{
-                    Buffer,
+                    PageBuffer,
                     PAGE, //
                 },
                 pair::{
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn ndk_mr_01_a_region_is_for_one_use_only() -> Result {
         let pair = Pair::new()?;
-        let buffer = Buffer::plain(PAGE)?;
+        let buffer = PageBuffer::plain(PAGE)?;
         let [normal, fast] = [mr(&pair.b, false)?, mr(&pair.b, true)?];
         assert!(buffer.register(&fast, 7)? == REFUSED);
         assert!(request(|done| normal.initialize(1, true, done))? == REFUSED);
@@ -92,7 +92,7 @@ mod tests {
         let pair = Pair::new()?;
         let mut peer = Reach::new(&pair.a, 4 * PAGE)?;
         peer.own.fill(0x12);
-        let buffer = Buffer::plain(4 * PAGE)?;
+        let buffer = PageBuffer::plain(4 * PAGE)?;
         let bytes = &buffer.bytes[100..3 * PAGE];
         let pieces = [200, 0, 56, PAGE - 356, 1, PAGE - 1, PAGE - 50, 50];
         let chain = Described::pieces(bytes, &pieces)?;
@@ -136,7 +136,7 @@ mod tests {
         let pair = Pair::new()?;
         let mut peer = Reach::new(&pair.a, PAGE)?;
         peer.own.fill(0x32);
-        let buffer = Buffer::plain(2 * PAGE)?;
+        let buffer = PageBuffer::plain(2 * PAGE)?;
         let mut chain = Described::pieces(&buffer.bytes[200..], &[PAGE, PAGE - 200])?;
         // CAST: 64-bit addresses.
         let by = (BASE as usize).wrapping_sub(buffer.addr() as usize);
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn ndk_mr_02_a_chain_with_a_gap_is_refused() -> Result {
         let pair = Pair::new()?;
-        let buffer = Buffer::plain(4 * PAGE)?;
+        let buffer = PageBuffer::plain(4 * PAGE)?;
         let mr = mr(&pair.b, false)?;
         for by in [PAGE, PAGE.wrapping_neg(), 1, BASE as usize] {
             let mut chain = Described::pieces(&buffer.bytes, &[PAGE, PAGE, 2 * PAGE])?;
@@ -178,11 +178,11 @@ mod tests {
 
     #[test]
     fn ndk_mr_03_the_length_is_within_the_chain_and_the_adapters_limit() -> Result {
-        let mut plan = Plan::PLAIN;
-        plan.limits.registration = 3 * PAGE as u64;
-        let site = TestHost::with(&plan)?;
+        let mut attr = HostAttr::PLAIN;
+        attr.limits.registration = 3 * PAGE as u64;
+        let site = TestHost::with(&attr)?;
         let pd = pd(&site.adapter)?;
-        let buffer = Buffer::plain(4 * PAGE)?;
+        let buffer = PageBuffer::plain(4 * PAGE)?;
         let mr = pd.create_mr(false).map(Own::new).map_err(notified)?;
         let short = Described::pieces(&buffer.bytes, &[PAGE, 100])?;
         let long = Described::new(&buffer.bytes)?;
@@ -206,7 +206,7 @@ mod tests {
     fn ndk_mr_03_the_region_ends_with_the_length() -> Result {
         let pair = Pair::new()?;
         let peer = Reach::new(&pair.a, PAGE)?;
-        let buffer = Buffer::plain(2 * PAGE)?;
+        let buffer = PageBuffer::plain(2 * PAGE)?;
         let mr = mr(&pair.b, false)?;
         let chain = Described::new(&buffer.bytes)?;
         assert!(register(&mr, &chain, PAGE + 10, 7)? == NtStatus::SUCCESS);
@@ -221,8 +221,8 @@ mod tests {
         let pair = Pair::new()?;
         let mut peer = Reach::new(&pair.a, 4 * PAGE)?;
         peer.own.fill(0x52);
-        let buffer = Buffer::plain(4 * PAGE)?;
-        let other = Buffer::plain(4 * PAGE)?;
+        let buffer = PageBuffer::plain(4 * PAGE)?;
+        let other = PageBuffer::plain(4 * PAGE)?;
         let mr = mr(&pair.b, false)?;
         let mut chain = Described::pieces(&buffer.bytes, &[PAGE + 1, 3 * PAGE - 1])?;
         let slot = Slot::new()?;
@@ -247,7 +247,7 @@ mod tests {
         let pair = Pair::new()?;
         let mut peer = Reach::new(&pair.a, PAGE)?;
         peer.own.fill(0x62);
-        let buffer = Buffer::registered(&pair.b.pd, PAGE, 7)?;
+        let buffer = PageBuffer::registered(&pair.b.pd, PAGE, 7)?;
         let mr = buffer.mr()?;
         let token = mr.remote_token();
         assert!(peer.write(buffer.addr(), token, 8)? == NtStatus::SUCCESS);
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn ndk_mr_06_deregistered_memory_is_out_of_reach_of_its_owner() -> Result {
         let pair = Pair::new()?;
-        let buffer = Buffer::registered(&pair.b.pd, PAGE, 7)?;
+        let buffer = PageBuffer::registered(&pair.b.pd, PAGE, 7)?;
         let sge = buffer.sge(0, 8)?;
         let mr = buffer.mr()?;
         assert!(request(|done| mr.deregister(done))? == NtStatus::SUCCESS);
@@ -283,7 +283,7 @@ mod tests {
         let [normal, fast] = [mr(&pair.b, false)?, mr(&pair.b, true)?];
         assert!(request(|done| normal.deregister(done))? == REFUSED);
         assert!(request(|done| fast.deregister(done))? == REFUSED);
-        let buffer = Buffer::fast(&pair.b.pd, PAGE, true)?;
+        let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let token = registered(&pair.b, &buffer, REMOTE_READ)?;
         let fast = buffer.mr()?;
         assert!(request(|done| fast.deregister(done))? == REFUSED);
@@ -296,7 +296,7 @@ mod tests {
     fn ndk_mr_06_a_region_with_windows_is_not_deregistered() -> Result {
         let pair = Pair::new()?;
         let peer = Reach::new(&pair.a, PAGE)?;
-        let buffer = Buffer::registered(&pair.b.pd, PAGE, 7)?;
+        let buffer = PageBuffer::registered(&pair.b.pd, PAGE, 7)?;
         let mr = buffer.mr()?;
         let [first, mut second] = [window(&pair.b)?, window(&pair.b)?];
         let range = (buffer.addr(), 64);
@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn ndk_mr_06_a_bind_that_was_cancelled_does_not_count() -> Result {
         let pair = Pair::new()?;
-        let buffer = Buffer::registered(&pair.b.pd, PAGE, 7)?;
+        let buffer = PageBuffer::registered(&pair.b.pd, PAGE, 7)?;
         let mw = window(&pair.b)?;
         hold(&pair.b)?;
         let range = (buffer.addr(), 64);
@@ -334,9 +334,9 @@ mod tests {
 
     #[test]
     fn ndk_mr_07_initializations_run_in_parallel() -> Result {
-        let mut plan = Plan::PLAIN;
-        plan.limits.pages = 4;
-        let pair = Pair::with(&plan, SIZES, SIZES)?;
+        let mut attr = HostAttr::PLAIN;
+        attr.limits.pages = 4;
+        let pair = Pair::with(&attr, SIZES, SIZES)?;
         let regions = [(); 4].map(|()| mr(&pair.b, true));
         let mut slots = KVec::new();
         for region in &regions {
@@ -350,7 +350,7 @@ mod tests {
             assert!(slot.wait() == Some(NtStatus::SUCCESS));
         }
         for region in regions {
-            let buffer = Buffer::plain(4 * PAGE)?.lend(region?);
+            let buffer = PageBuffer::plain(4 * PAGE)?.lend(region?);
             registered(&pair.b, &buffer, REMOTE_READ)?;
             invalidated(&pair.b, buffer.mr()?)?;
         }
@@ -360,10 +360,10 @@ mod tests {
 
     #[test]
     fn ndk_mr_07_the_page_count_has_limits_and_is_fixed() -> Result {
-        let mut plan = Plan::PLAIN;
-        plan.limits.pages = 4;
-        let pair = Pair::with(&plan, SIZES, SIZES)?;
-        let buffer = Buffer::plain(4 * PAGE)?.lend(mr(&pair.b, true)?);
+        let mut attr = HostAttr::PLAIN;
+        attr.limits.pages = 4;
+        let pair = Pair::with(&attr, SIZES, SIZES)?;
+        let buffer = PageBuffer::plain(4 * PAGE)?.lend(mr(&pair.b, true)?);
         let region = buffer.mr()?;
         let initialize = |pages| request(|done| region.initialize(pages, true, done));
         assert!(initialize(5)? == NtStatus::IMPLEMENTATION_LIMIT);
@@ -384,8 +384,8 @@ mod tests {
         let pair = Pair::new()?;
         let mut peer = Reach::new(&pair.a, PAGE)?;
         peer.own.fill(0x72);
-        let mut normal = Buffer::registered(&pair.b.pd, PAGE, 7)?;
-        let mut fast = Buffer::fast(&pair.b.pd, PAGE, true)?;
+        let mut normal = PageBuffer::registered(&pair.b.pd, PAGE, 7)?;
+        let mut fast = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         registered(&pair.b, &fast, REMOTE_WRITE)?;
         let (far, near) = pair.second()?;
         let mut other = Reach::new(&far, PAGE)?;
@@ -422,7 +422,7 @@ mod tests {
         assert!(mr.close_and_wait()?);
         // The pages are the consumer's again.
         to.bytes.fill(0);
-        pair.site.settle();
+        pair.site.flush_work();
         assert!(to.is_blank(0, LEN));
         Ok(())
     }

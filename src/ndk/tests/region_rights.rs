@@ -17,7 +17,7 @@ mod tests {
                     Own, //
                 },
                 memory::{
-                    Buffer,
+                    PageBuffer,
                     PAGE, //
                 },
                 pair::Pair,
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn ndk_mr_04_flags_that_are_none_are_refused() -> Result {
         let pair = Pair::new()?;
-        let buffer = Buffer::plain(PAGE)?;
+        let buffer = PageBuffer::plain(PAGE)?;
         let mr = pair.b.pd.create_mr(false).map(Own::new).map_err(notified)?;
         // Remote write is two bits.
         for flags in [4, 6, 16, 0x8000_0001] {
@@ -133,7 +133,7 @@ mod tests {
         let pair = Pair::new()?;
         let privileged = pair.b.pd.privileged_token();
         let normal = pair.b.buffer(PAGE, 0)?;
-        let fast = Buffer::fast(&pair.b.pd, PAGE, false)?;
+        let fast = PageBuffer::fast(&pair.b.pd, PAGE, false)?;
         let kept = fast.mr()?.local_token();
         let unused = pair.b.pd.create_mr(false).map(Own::new).map_err(notified)?;
         let tokens = [normal.mr()?.local_token(), kept, unused.local_token()];
@@ -155,7 +155,7 @@ mod tests {
     fn ndk_mr_08_before_there_is_no_token_that_grants_anything() -> Result {
         for fast in [false, true] {
             let pair = Pair::new()?;
-            let buffer = Buffer::plain(PAGE)?;
+            let buffer = PageBuffer::plain(PAGE)?;
             let mr = pair.b.pd.create_mr(fast).map(Own::new).map_err(notified)?;
             pair.a.receive(1, &[])?;
             let sge = buffer.sge_by(mr.local_token(), 0, 8);
@@ -169,7 +169,7 @@ mod tests {
     fn ndk_mr_09_before_the_first_registration_the_remote_token_grants_nothing() -> Result {
         let pair = Pair::new()?;
         let peer = Reach::new(&pair.a, PAGE)?;
-        let buffer = Buffer::fast(&pair.b.pd, PAGE, true)?;
+        let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let token = buffer.mr()?.remote_token();
         assert!(peer.read(buffer.addr(), token, 8)? == REMOTE_RESOURCES);
         Ok(())
@@ -179,7 +179,7 @@ mod tests {
     fn ndk_mr_09_that_token_grants_nothing_later_either() -> Result {
         let pair = Pair::new()?;
         let peer = Reach::new(&pair.a, PAGE)?;
-        let buffer = Buffer::fast(&pair.b.pd, PAGE, true)?;
+        let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let early = buffer.mr()?.remote_token();
         let token = registered(&pair.b, &buffer, REMOTE_READ)?;
         assert!(peer.read(buffer.addr(), token, 8)? == NtStatus::SUCCESS);
@@ -204,7 +204,7 @@ mod tests {
         let pair = Pair::new()?;
         let peer = Reach::new(&pair.a, PAGE)?;
         let buffer = match fast {
-            true => Buffer::fast(&pair.b.pd, PAGE, true)?,
+            true => PageBuffer::fast(&pair.b.pd, PAGE, true)?,
             false => pair.b.buffer(PAGE, flags)?,
         };
         if fast {
@@ -248,7 +248,7 @@ mod tests {
     fn ndk_mr_10_a_token_without_rights_stays_so_after_one_with_them() -> Result {
         let pair = Pair::new()?;
         let peer = Reach::new(&pair.a, PAGE)?;
-        let buffer = Buffer::fast(&pair.b.pd, PAGE, true)?;
+        let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let token = registered(&pair.b, &buffer, REMOTE_READ)?;
         assert!(peer.read(buffer.addr(), token, 8)? == NtStatus::SUCCESS);
         invalidated(&pair.b, buffer.mr()?)?;

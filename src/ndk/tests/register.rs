@@ -12,7 +12,7 @@ mod tests {
             status::NtStatus,
             tests::{
                 memory::{
-                    Buffer,
+                    PageBuffer,
                     PAGE, //
                 },
                 pair::Pair,
@@ -46,8 +46,8 @@ mod tests {
         for (at, seed) in [0x10, 0x30, 0x50].into_iter().enumerate() {
             peer.own.paint(seed, at * PAGE, PAGE);
         }
-        let first = Buffer::fast(&pair.b.pd, 4 * PAGE, true)?;
-        let second = Buffer::plain(2 * PAGE)?;
+        let first = PageBuffer::fast(&pair.b.pd, 4 * PAGE, true)?;
+        let second = PageBuffer::plain(2 * PAGE)?;
         let mr = first.mr()?;
         let what = RegRequest {
             pages: &[second.page(1), first.page(2), second.page(0)],
@@ -75,8 +75,8 @@ mod tests {
     #[test]
     fn ndk_freg_02_more_pages_than_were_initialized_are_refused() -> Result {
         let pair = Pair::new()?;
-        let buffer = Buffer::fast(&pair.b.pd, 2 * PAGE, true)?;
-        let more = Buffer::plain(4 * PAGE)?;
+        let buffer = PageBuffer::fast(&pair.b.pd, 2 * PAGE, true)?;
+        let more = PageBuffer::plain(4 * PAGE)?;
         let mr = buffer.mr()?;
         let before = mr.remote_token();
         let what = |pages| RegRequest {
@@ -100,7 +100,7 @@ mod tests {
         let pair = Pair::new()?;
         let mut peer = Reach::new(&pair.a, 2 * PAGE)?;
         peer.own.fill(0x21);
-        let buffer = Buffer::fast(&pair.b.pd, 2 * PAGE, true)?;
+        let buffer = PageBuffer::fast(&pair.b.pd, 2 * PAGE, true)?;
         let mr = buffer.mr()?;
         let what = |offset: u32, len| {
             RegRequest {
@@ -134,7 +134,7 @@ mod tests {
         let pair = Pair::new()?;
         let mut peer = Reach::new(&pair.a, PAGE)?;
         peer.own.fill(0x21);
-        let buffer = Buffer::fast(&pair.b.pd, PAGE, true)?;
+        let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let what = RegRequest {
             pages: &[buffer.page(0)],
             offset: 8,
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn ndk_freg_04_the_base_address_has_the_offset_of_the_first_byte() -> Result {
         let pair = Pair::new()?;
-        let buffer = Buffer::fast(&pair.b.pd, PAGE, true)?;
+        let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let mr = buffer.mr()?;
         let what = |base, offset| {
             RegRequest {
@@ -191,7 +191,7 @@ mod tests {
         let pair = Pair::new()?;
         let mut peer = Reach::new(&pair.a, PAGE)?;
         peer.own.fill(0x31);
-        let buffer = Buffer::fast(&pair.b.pd, PAGE, true)?;
+        let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let mr = buffer.mr()?;
         let register = |context, base| {
             let what = RegRequest {
@@ -219,7 +219,7 @@ mod tests {
     fn ndk_freg_09_the_new_token_is_there_before_the_completion() -> Result {
         let pair = Pair::new()?;
         let peer = Reach::new(&pair.a, PAGE)?;
-        let buffer = Buffer::fast(&pair.b.pd, PAGE, true)?;
+        let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let mr = buffer.mr()?;
         let before = mr.remote_token();
         hold(&pair.b)?;
@@ -239,7 +239,7 @@ mod tests {
         let pair = Pair::new()?;
         let mut peer = Reach::new(&pair.a, PAGE)?;
         peer.own.fill(0x41);
-        let buffer = Buffer::fast(&pair.b.pd, PAGE, true)?;
+        let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let mr = buffer.mr()?;
         let initial = mr.remote_token();
         let first = registered(&pair.b, &buffer, RIGHTS)?;
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn ndk_freg_10_each_of_many_registrations_has_another_token() -> Result {
         let pair = Pair::new()?;
-        let buffer = Buffer::fast(&pair.b.pd, PAGE, true)?;
+        let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let mr = buffer.mr()?;
         let mut last = mr.remote_token();
         // Past the end of the key byte.
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn ndk_freg_11_the_local_token_stays() -> Result {
         let pair = Pair::new()?;
-        let buffer = Buffer::fast(&pair.b.pd, PAGE, true)?;
+        let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let to = pair.a.buffer(PAGE, 1)?;
         let mr = buffer.mr()?;
         let kept = mr.local_token();
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn ndk_freg_11_the_kept_local_token_is_dead_between_registrations() -> Result {
         let pair = Pair::new()?;
-        let buffer = Buffer::fast(&pair.b.pd, PAGE, true)?;
+        let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let mr = buffer.mr()?;
         let kept = mr.local_token();
         registered(&pair.b, &buffer, LOCAL_WRITE)?;
@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn ndk_freg_12_a_region_that_is_valid_is_not_registered_again() -> Result {
         let pair = Pair::new()?;
-        let buffer = Buffer::fast(&pair.b.pd, PAGE, true)?;
+        let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         registered(&pair.b, &buffer, RIGHTS)?;
         assert!(buffer.fast_register(&pair.b.qp, 12, RIGHTS)? == Ok(()));
         let done = pair.b.requests.next()?;

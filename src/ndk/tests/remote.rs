@@ -14,7 +14,7 @@ use super::{
         qp,
         SIZES, //
     },
-    memory::Buffer,
+    memory::PageBuffer,
     pair::{
         connect,
         Pair,
@@ -55,7 +55,7 @@ pub(super) fn combinations(of: &[u32]) -> impl Iterator<Item = u32> + '_ {
 }
 
 /// Registers `buffer` for the peers of `party`, by a request of its queue pair.
-pub(super) fn open(party: &Party, buffer: &Buffer) -> Result {
+pub(super) fn open(party: &Party, buffer: &PageBuffer) -> Result {
     let rights = ALLOW_REMOTE_READ | ALLOW_REMOTE_WRITE;
     let posted = buffer.fast_register(&party.qp, 0xF0, rights)?;
     posted.map_err(notified)?;
@@ -66,14 +66,14 @@ pub(super) fn open(party: &Party, buffer: &Buffer) -> Result {
 }
 
 /// Bytes of `party` that its peers may read and write.
-pub(super) fn opened(party: &Party, len: usize) -> Result<Buffer> {
-    let buffer = Buffer::fast(&party.pd, len, true)?;
+pub(super) fn opened(party: &Party, len: usize) -> Result<PageBuffer> {
+    let buffer = PageBuffer::fast(&party.pd, len, true)?;
     open(party, &buffer)?;
     Ok(buffer)
 }
 
 /// Binds `window` to all of `buffer`, for the peer of `party`; waits until it is bound.
-pub(super) fn bind(party: &Party, buffer: &Buffer, window: &Own<Mw>) -> Result {
+pub(super) fn bind(party: &Party, buffer: &PageBuffer, window: &Own<Mw>) -> Result {
     let rights = ALLOW_REMOTE_READ | ALLOW_REMOTE_WRITE;
     // CAST: widening.
     let range = (buffer.addr(), buffer.bytes.len() as u64);
@@ -91,7 +91,7 @@ pub(super) fn window(party: &Party) -> Result<Own<Mw>> {
 }
 
 /// The first byte of `buffer` under the token of `window`.
-pub(super) fn through(window: &Own<Mw>, buffer: &Buffer) -> Remote {
+pub(super) fn through(window: &Own<Mw>, buffer: &PageBuffer) -> Remote {
     Remote {
         addr: buffer.addr(),
         token: window.remote_token(),

@@ -10,7 +10,7 @@ use super::{
         notified,
         Own, //
     },
-    memory::Buffer,
+    memory::PageBuffer,
     pair::{
         Pair,
         Party, //
@@ -60,7 +60,7 @@ const HOLD: u64 = 0x401D;
 /// A peer, with bytes of its own from and into which it moves what it asks for.
 pub(super) struct Reach<'p> {
     party: &'p Party,
-    pub(super) own: Buffer,
+    pub(super) own: PageBuffer,
 }
 
 impl<'p> Reach<'p> {
@@ -153,7 +153,7 @@ impl RegRequest<'_> {
 }
 
 /// Registers all of a buffer, addressed as it is, and waits for that.
-pub(super) fn registered(party: &Party, buffer: &Buffer, flags: u32) -> Result<Token> {
+pub(super) fn registered(party: &Party, buffer: &PageBuffer, flags: u32) -> Result<Token> {
     buffer
         .fast_register(&party.qp, CONTEXT, flags)?
         .map_err(notified)?;
@@ -180,7 +180,7 @@ pub(super) fn window(party: &Party) -> Result<Own<Mw>> {
 /// Binds a window to a range and waits for that.
 pub(super) fn bound(
     party: &Party,
-    buffer: &Buffer,
+    buffer: &PageBuffer,
     window: &Mw,
     (at, len): (u64, u64),
     flags: u32,

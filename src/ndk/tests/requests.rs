@@ -10,7 +10,7 @@ use super::{
         Own, //
     },
     host::SIZES,
-    memory::Buffer,
+    memory::PageBuffer,
     pair::{
         Pair,
         Party, //
@@ -96,11 +96,11 @@ impl Kind {
 /// The memory that requests of side `a` name.
 pub(super) struct RequestSet {
     /// For fast registration, by each side.
-    pub(super) fast: Buffer,
-    pub(super) theirs: Buffer,
+    pub(super) fast: PageBuffer,
+    pub(super) theirs: PageBuffer,
     /// Registered, with all rights, on each side.
-    pub(super) here: Buffer,
-    pub(super) there: Buffer,
+    pub(super) here: PageBuffer,
+    pub(super) there: PageBuffer,
     pub(super) window: Own<Mw>,
 }
 
@@ -108,8 +108,8 @@ impl RequestSet {
     /// May sleep.
     pub(super) fn new(pair: &Pair) -> Result<Self> {
         Ok(Self {
-            fast: Buffer::fast(&pair.a.pd, 4096, true)?,
-            theirs: Buffer::fast(&pair.b.pd, 4096, true)?,
+            fast: PageBuffer::fast(&pair.a.pd, 4096, true)?,
+            theirs: PageBuffer::fast(&pair.b.pd, 4096, true)?,
             here: pair.a.buffer(4096, 7)?,
             there: pair.b.buffer(4096, 7)?,
             window: made(|done| pair.a.pd.create_mw(done))?,
@@ -147,7 +147,7 @@ impl RequestSet {
 }
 
 /// The same request as a list of `count` elements over that many pieces of a buffer.
-pub(super) fn list(buffer: &Buffer, count: usize) -> Result<KVec<Sge>> {
+pub(super) fn list(buffer: &PageBuffer, count: usize) -> Result<KVec<Sge>> {
     let mut list = KVec::new();
     for at in 0..count {
         list.push(buffer.sge(at * 8, 8)?, GFP_KERNEL)?;

@@ -29,11 +29,11 @@ mod tests {
                 completion::made,
                 host::{
                     qp,
-                    Plan,
+                    HostAttr,
                     Queue,
                     SIZES, //
                 },
-                memory::Buffer,
+                memory::PageBuffer,
                 pair::{
                     connect,
                     Pair,
@@ -98,7 +98,7 @@ mod tests {
             assert!(got.operation == operation::RECEIVE);
             assert!(pair.a.requests.next()?.output == 0);
         }
-        let fast = Buffer::fast(&pair.b.pd, 4096, true)?;
+        let fast = PageBuffer::fast(&pair.b.pd, 4096, true)?;
         let registered = fast.fast_register(&pair.b.qp, 3, op_flags::ALLOW_REMOTE_READ)?;
         assert!(registered == Ok(()));
         assert!(pair.b.requests.next()?.output == 0);
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn ndk_comp_04_one_queue_serves_both_sides_and_many_queue_pairs() -> Result {
-        let mut pair = Pair::unconnected(&Plan::PLAIN, SIZES, SIZES)?;
+        let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
         let queue = pair.site.queue(64)?;
         let mut others = (
             Party::new(&pair.site.adapter, 0, SIZES)?,
@@ -229,12 +229,12 @@ mod tests {
 
     #[test]
     fn ndk_comp_06_timeouts_are_of_sends_and_what_is_behind_is_cancelled() -> Result {
-        let plan = Plan {
+        let attr = HostAttr {
             rnr_ms: 50,
-            ..Plan::PLAIN
+            ..HostAttr::PLAIN
         };
-        let pair = Pair::with(&plan, SIZES, SIZES)?;
-        let fast = Buffer::fast(&pair.a.pd, 4096, true)?;
+        let pair = Pair::with(&attr, SIZES, SIZES)?;
+        let fast = PageBuffer::fast(&pair.a.pd, 4096, true)?;
         let region = pair.a.buffer(4096, mr_flags::REMOTE_WRITE)?;
         let mw = made(|done| pair.a.pd.create_mw(done))?;
         let range = (region.addr(), 64);
@@ -258,7 +258,7 @@ mod tests {
         for turn in 0..4 {
             let pair = Pair::new()?;
             let local = pair.a.buffer(4096, mr_flags::LOCAL_WRITE)?;
-            let fast = Buffer::fast(&pair.a.pd, 4096, true)?;
+            let fast = PageBuffer::fast(&pair.a.pd, 4096, true)?;
             // Its peer may do nothing with it.
             let closed = pair.b.buffer(4096, mr_flags::LOCAL_WRITE)?;
             let there = closed.remote(0)?;
@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn ndk_comp_07_a_consumer_alone_loses_nothing_of_what_several_producers_bring() -> Result {
-        let mut pair = Pair::unconnected(&Plan::PLAIN, SIZES, SIZES)?;
+        let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
         // Room for all: the producers do not wait for this side.
         let queue = pair.site.queue(1024)?;
         let mut others = (

@@ -30,7 +30,7 @@ mod tests {
             tests::{
                 completion::made,
                 host::{
-                    Plan,
+                    HostAttr,
                     SIZES, //
                 },
                 pair::{
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn ndk_send_06_the_receive_is_in_the_queue_when_the_notification_comes() -> Result {
-        let mut pair = Pair::unconnected(&Plan::PLAIN, SIZES, SIZES)?;
+        let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
         let watch = Arc::pin_init(
             pin_init!(Watch {
                 cq <- new_spinlock_irq!(None),
@@ -313,11 +313,11 @@ mod tests {
 
     #[test]
     fn ndk_send_13_a_send_that_finds_no_receive_times_out() -> Result {
-        let plan = Plan {
+        let attr = HostAttr {
             rnr_ms: 30,
-            ..Plan::PLAIN
+            ..HostAttr::PLAIN
         };
-        let pair = Pair::with(&plan, SIZES, SIZES)?;
+        let pair = Pair::with(&attr, SIZES, SIZES)?;
         // A silent one reports its failure, too; what is behind it is cancelled.
         pair.a.send(1, &NOTHING, SILENT_SUCCESS | DEFER)?;
         pair.a.send(2, &NOTHING, 0)?;

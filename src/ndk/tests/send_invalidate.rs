@@ -28,10 +28,10 @@ mod tests {
             tests::{
                 completion::made,
                 host::{
-                    Plan,
+                    HostAttr,
                     SIZES, //
                 },
-                memory::Buffer,
+                memory::PageBuffer,
                 pair::{
                     Pair,
                     Party, //
@@ -65,7 +65,7 @@ mod tests {
             .send_and_invalidate(context, sges.iter().copied(), flags, token)
     }
 
-    fn token_of(memory: &Buffer) -> Result<Token> {
+    fn token_of(memory: &PageBuffer) -> Result<Token> {
         Ok(memory.mr()?.remote_token())
     }
 
@@ -96,7 +96,7 @@ mod tests {
         let pair = Pair::new()?;
         let mut from = pair.a.buffer(4096, 0)?;
         let to = pair.b.buffer(4096, 1)?;
-        let memory = Buffer::fast(&pair.b.pd, 4096, true)?;
+        let memory = PageBuffer::fast(&pair.b.pd, 4096, true)?;
         let all = [
             SILENT_SUCCESS,
             READ_FENCE,
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn ndk_sinv_03_it_is_refused_where_there_is_no_connection() -> Result {
-        let pair = Pair::unconnected(&Plan::PLAIN, SIZES, SIZES)?;
+        let pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
         let invalid = NtStatus::CONNECTION_INVALID;
         let token = Token::from_raw(0x100);
         assert!(post(&pair.a, 1, &NOTHING, 0, token) == Err(invalid));
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn ndk_sinv_05_the_receivers_result_names_the_token() -> Result {
         let pair = Pair::new()?;
-        let memory = Buffer::fast(&pair.b.pd, 4096, true)?;
+        let memory = PageBuffer::fast(&pair.b.pd, 4096, true)?;
         let mut last = 0;
         for context in 1..4 {
             open(&pair.b, &memory)?;
@@ -245,7 +245,7 @@ mod tests {
     fn ndk_sinv_10_it_is_received_without_any_agreement() -> Result {
         // A connection that allows no reads, and private data that says nothing of it; in both
         // directions.
-        let mut pair = Pair::unconnected(&Plan::PLAIN, SIZES, SIZES)?;
+        let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
         let none = ReadLimits {
             inbound: 0,
             outbound: 0,
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn ndk_sinv_10_it_is_received_by_a_shared_queue() -> Result {
-        let mut pair = Pair::unconnected(&Plan::PLAIN, SIZES, SIZES)?;
+        let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
         let sizes = SrqSizes {
             depth: 4,
             sges: 2,

@@ -39,7 +39,7 @@ use super::{
         SIZES, //
     },
     memory::{
-        Buffer,
+        PageBuffer,
         PAGE, //
     },
     pair::{
@@ -56,7 +56,7 @@ use super::{
 use crate::{
     engine::{
         memory::{
-            tests::Buffer as Memory,
+            tests::RawBuffer as Memory,
             token::Token, //
         },
         work::{
@@ -177,7 +177,7 @@ struct Scene {
     active: Party,
     passive: Party,
     mr: Own<Mr>,
-    _ink: Buffer,
+    _ink: PageBuffer,
     pair: Pair,
     // Dropped last.
     memory: Memory,

@@ -14,7 +14,7 @@ mod tests {
             status::NtStatus,
             tests::{
                 host::pd,
-                memory::Buffer,
+                memory::PageBuffer,
                 pair::{
                     Pair,
                     Party, //
@@ -144,7 +144,7 @@ mod tests {
         let pair = Pair::new()?;
         let (other, there) = beside(&pair)?;
         let stranger = pd(&pair.site.adapter)?;
-        let memory = Buffer::fast(&stranger, 4096, true)?;
+        let memory = PageBuffer::fast(&stranger, 4096, true)?;
         // It cannot even be registered here, so it is not valid either.
         assert!(memory.fast_register(&there.qp, 1, 0)?.is_err());
         assert!(refuses(&pair, memory.mr()?.remote_token()));

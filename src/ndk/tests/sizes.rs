@@ -22,7 +22,7 @@ mod tests {
                 Own, //
             },
             host::{
-                Plan,
+                HostAttr,
                 SIZES, //
             },
             pair::{
@@ -35,14 +35,14 @@ mod tests {
     };
 
     /// An adapter that is not as large as others.
-    const SMALL: Plan = Plan {
+    const SMALL: HostAttr = HostAttr {
         limits: Limits {
             requests: 40,
             sges: 6,
             inline: 96,
             ..Limits::FULL
         },
-        ..Plan::PLAIN
+        ..HostAttr::PLAIN
     };
 
     /// The largest queue pair of [`SMALL`].
@@ -100,7 +100,7 @@ mod tests {
         let mut from = pair.a.buffer(4096, 0)?;
         let to = pair.b.buffer(4096, 1)?;
         from.fill(4);
-        let six = |of: &crate::ndk::tests::memory::Buffer| -> Result<KVec<_>> {
+        let six = |of: &crate::ndk::tests::memory::PageBuffer| -> Result<KVec<_>> {
             let mut sges = KVec::new();
             for n in 0..6 {
                 sges.push(of.sge(n * 16, 16)?, GFP_KERNEL)?;

@@ -20,9 +20,9 @@ mod tests {
             },
             status::NtStatus,
             tests::{
-                fake_transport::Hand,
+                fake_transport::ManualPair,
                 host::{
-                    Plan,
+                    HostAttr,
                     SIZES, //
                 },
                 pair::Pair,
@@ -74,23 +74,23 @@ mod tests {
 
     /// How a send of 64 bytes ends that a transport ends in that way.
     fn ends(status: Status) -> Result<u32> {
-        let mut hand = Hand::new()?;
-        let buffer = hand.pair.a.buffer(4096, 0)?;
-        hand.pair.a.send(1, &[buffer.sge(0, 64)?], 0)?;
-        let seq = hand.start().ok_or(EINVAL)?;
-        hand.finish(seq, status);
-        let got = hand.pair.a.requests.next()?;
+        let mut manual = ManualPair::new()?;
+        let buffer = manual.pair.a.buffer(4096, 0)?;
+        manual.pair.a.send(1, &[buffer.sge(0, 64)?], 0)?;
+        let seq = manual.start().ok_or(EINVAL)?;
+        manual.finish(seq, status);
+        let got = manual.pair.a.requests.next()?;
         assert!(got.request_context == 1);
         Ok(number(got.status))
     }
 
     /// A pair where nobody waits long for a receive.
     fn hasty() -> Result<Pair> {
-        let plan = Plan {
+        let attr = HostAttr {
             rnr_ms: 1,
-            ..Plan::PLAIN
+            ..HostAttr::PLAIN
         };
-        Pair::with(&plan, SIZES, SIZES)
+        Pair::with(&attr, SIZES, SIZES)
     }
 
     #[test]
@@ -179,23 +179,23 @@ mod tests {
 
     #[test]
     fn ndk_spi_05_the_flags_of_version_1_mean_the_same_and_no_other_is_taken() -> Result {
-        let mut hand = Hand::new()?;
-        let kit = RequestSet::new(&hand.pair)?;
-        let a = &hand.pair.a;
+        let mut manual = ManualPair::new()?;
+        let kit = RequestSet::new(&manual.pair)?;
+        let a = &manual.pair.a;
         // 2: waits for reads. 1: silent, but for failure.
         assert!(kit.post(a, Kind::Read, 1, 0x1)? == Ok(()));
         assert!(kit.post(a, Kind::Send, 2, 0x1 | 0x2 | 0x4)? == Ok(()));
         // The inline flag of version 2 is another one here: a layer translates it.
         assert!(kit.post(a, Kind::Send, 3, 0x20)? == Err(NtStatus::INVALID_PARAMETER));
-        let read = hand.start().ok_or(EINVAL)?;
-        assert!(hand.start().is_none());
-        hand.finish(read, Status::Success);
-        let send = hand.start().ok_or(EINVAL)?;
-        assert!(hand.pair.a.requests.is_silent());
-        hand.finish(send, Status::RemoteOperation);
-        let got = hand.pair.a.requests.next()?;
+        let read = manual.start().ok_or(EINVAL)?;
+        assert!(manual.start().is_none());
+        manual.finish(read, Status::Success);
+        let send = manual.start().ok_or(EINVAL)?;
+        assert!(manual.pair.a.requests.is_silent());
+        manual.finish(send, Status::RemoteOperation);
+        let got = manual.pair.a.requests.next()?;
         assert!(got.request_context == 2 && number(got.status) == ND_REMOTE_ERROR);
-        assert!(hand.pair.a.requests.is_silent());
+        assert!(manual.pair.a.requests.is_silent());
         Ok(())
     }
 
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn ndk_spi_08_success_is_accepted_and_not_connected_is_refused() -> Result {
-        let mut pair = Pair::unconnected(&Plan::PLAIN, SIZES, SIZES)?;
+        let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
         let refused = pair.a.qp.send(1, [].into_iter(), 0);
         assert!(refusal(refused) == ND_CONNECTION_INVALID);
         pair.connect(
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn ndk_spi_10_more_requests_than_entries_are_refused() -> Result {
-        let pair = Pair::with(&Plan::PLAIN, deep(2), SIZES)?;
+        let pair = Pair::with(&HostAttr::PLAIN, deep(2), SIZES)?;
         pair.a.send(1, &[], 0)?;
         pair.a.send(2, &[], SILENT_SUCCESS)?;
         let refused = pair.a.qp.send(3, [].into_iter(), 0);
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn ndk_spi_12_refusals_have_codes_that_are_well_known() -> Result {
-        let pair = Pair::with(&Plan::PLAIN, deep(1), SIZES)?;
+        let pair = Pair::with(&HostAttr::PLAIN, deep(1), SIZES)?;
         let qp = &pair.a.qp;
         pair.a.send(1, &[], 0)?;
         let posts = [
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn ndk_spi_13_after_a_failed_call_existing_and_later_requests_are_served() -> Result {
-        let pair = Pair::with(&Plan::PLAIN, deep(2), SIZES)?;
+        let pair = Pair::with(&HostAttr::PLAIN, deep(2), SIZES)?;
         pair.a.send(1, &[], 0)?;
         pair.a.send(2, &[], 0)?;
         for _ in 0..3 {

@@ -4,7 +4,7 @@
 
 use super::{
     host::{
-        Plan,
+        HostAttr,
         TestHost, //
     },
     srq_users::Shared, //
@@ -22,11 +22,11 @@ const SMALL: Limits = Limits {
     ..Limits::FULL
 };
 
-/// The plan of a device with those limits.
-const fn plan(limits: Limits) -> Plan {
-    Plan {
+/// The attributes of a host with those limits.
+const fn attr(limits: Limits) -> HostAttr {
+    HostAttr {
         limits,
-        ..Plan::PLAIN
+        ..HostAttr::PLAIN
     }
 }
 
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn ndk_srq_01_limits_are_those_of_the_adapter() -> Result {
-        let site = TestHost::with(&plan(SMALL))?;
+        let site = TestHost::with(&attr(SMALL))?;
         for refused in [
             sizes(17, 4, 0),
             sizes(u32::MAX, 4, 0),
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn ndk_srq_01_an_adapter_without_shared_queues_refuses_all() -> Result {
-        let site = TestHost::with(&plan(Limits { srq: 0, ..SMALL }))?;
+        let site = TestHost::with(&attr(Limits { srq: 0, ..SMALL }))?;
         for refused in [sizes(1, 1, 0), sizes(16, 4, 1), sizes(17, 5, 0)] {
             assert!(creation(&site, refused)? == NtStatus::NOT_SUPPORTED);
         }
@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn ndk_srq_08_a_depth_that_is_refused_changes_nothing() -> Result {
-        let site = TestHost::with(&plan(SMALL))?;
+        let site = TestHost::with(&attr(SMALL))?;
         let shared = Shared::new(&site.adapter, 8, 0)?;
         assert!(shared.post_all(0..5));
         // The threshold that comes with it would call at once.
@@ -361,11 +361,11 @@ mod tests {
     #[test]
     fn ndk_srq_10_a_send_that_meets_an_empty_queue_waits_for_as_long_as_it_takes() -> Result {
         // Otherwise a message waits no longer than that for a receive.
-        let plan = Plan {
+        let attr = HostAttr {
             rnr_ms: 50,
-            ..Plan::PLAIN
+            ..HostAttr::PLAIN
         };
-        let crowd = SrqUsers::with(&plan, 8, 0)?;
+        let crowd = SrqUsers::with(&attr, 8, 0)?;
         for context in 0..3 {
             crowd.senders[0].send(context, &[], 0)?;
         }
@@ -387,11 +387,11 @@ mod tests {
 
     #[test]
     fn ndk_srq_10_a_disconnect_does_not_wait_for_ever() -> Result {
-        let plan = Plan {
+        let attr = HostAttr {
             rnr_ms: 50,
-            ..Plan::PLAIN
+            ..HostAttr::PLAIN
         };
-        let crowd = SrqUsers::with(&plan, 8, 0)?;
+        let crowd = SrqUsers::with(&attr, 8, 0)?;
         crowd.senders[0].send(1, &[], 0)?;
         sleep(120);
         let connector = crowd.senders[0].connector()?;

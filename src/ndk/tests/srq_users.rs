@@ -18,12 +18,12 @@ use super::{
     },
     host::{
         pd,
-        Plan,
+        HostAttr,
         Queue,
         TestHost,
         SIZES, //
     },
-    memory::Buffer,
+    memory::PageBuffer,
     pair::{
         connect,
         Door,
@@ -35,8 +35,8 @@ use crate::{
     engine::work::Sge,
     kunit::{
         harness::{
+            flush_work, //
             same,
-            settle, //
         },
         log::Tally, //
     },
@@ -109,7 +109,7 @@ impl Shared {
     /// Returns true if it has called that often, each time as it has to, and is not about to call
     /// again.
     pub(super) fn has_called(&self, times: u32) -> bool {
-        settle(self.adapter.device());
+        flush_work(self.adapter.device());
         same(self.log.calls.get(), times) && self.log.is_proper()
     }
 
@@ -156,11 +156,11 @@ pub(super) struct SrqUsers {
 impl SrqUsers {
     /// The contexts of the users' queue pairs are 0xB0 and 0xB1. May sleep.
     pub(super) fn new(depth: u32, threshold: u32) -> Result<Self> {
-        Self::with(&Plan::PLAIN, depth, threshold)
+        Self::with(&HostAttr::PLAIN, depth, threshold)
     }
 
-    pub(super) fn with(plan: &Plan, depth: u32, threshold: u32) -> Result<Self> {
-        let site = TestHost::with(plan)?;
+    pub(super) fn with(attr: &HostAttr, depth: u32, threshold: u32) -> Result<Self> {
+        let site = TestHost::with(attr)?;
         let shared = Shared::new(&site.adapter, depth, threshold)?;
         let mut crowd = Self {
             senders: [
@@ -182,8 +182,8 @@ impl SrqUsers {
     }
 
     /// A buffer for receives of the shared queue.
-    pub(super) fn buffer(&self, len: usize) -> Result<Buffer> {
-        Buffer::registered(&self.shared.pd, len, 1)
+    pub(super) fn buffer(&self, len: usize) -> Result<PageBuffer> {
+        PageBuffer::registered(&self.shared.pd, len, 1)
     }
 
     /// Sends an empty message to a user and sees both ends of it.

@@ -311,7 +311,7 @@ fn end_once(site: &TestHost, door: &Door, ending: Ending, score: &mut Score) -> 
         p.sends.accepted.get() <= p.sends.seen.get() && p.takes.accepted.get() <= p.takes.seen.get()
     };
     wait_for(|| posters.iter().all(is_drained))?;
-    site.settle();
+    site.flush_work();
     for poster in &posters {
         score.add(poster);
     }
@@ -443,7 +443,7 @@ fn relay(rounds: u64, most_ms: Option<u64>) -> Result<Relayed> {
     }
     let ms = now_ms() - begin;
     crew.dismiss();
-    site.settle();
+    site.flush_work();
     let score = Relayed {
         calls: u64::from(queue.log.calls.get()),
         made: relay.made.get(),
@@ -492,7 +492,7 @@ fn call_from_everywhere() -> Result<(u64, bool)> {
     crew.dismiss();
     queue.cq.arm(notify::ANY);
     let all = wait_for(|| taken.get() == made.get()).is_ok();
-    site.settle();
+    site.flush_work();
     let calls = u64::from(queue.log.calls.get());
     pr_info!("race: {} calls for {} completions\n", calls, made.get());
     Ok((calls, all && queue.log.is_proper()))

@@ -16,7 +16,7 @@ mod tests {
             tests::{
                 completion::create,
                 memory::{
-                    Buffer,
+                    PageBuffer,
                     PAGE, //
                 },
                 pair::Pair,
@@ -41,7 +41,7 @@ mod tests {
     fn ndk_mw_01_a_new_window_grants_nothing() -> Result {
         let pair = Pair::new()?;
         let peer = Reach::new(&pair.a, PAGE)?;
-        let buffer = Buffer::registered(&pair.b.pd, PAGE, 7)?;
+        let buffer = PageBuffer::registered(&pair.b.pd, PAGE, 7)?;
         let mw = window(&pair.b)?;
         assert!(peer.read(buffer.addr(), mw.remote_token(), 8)? == REMOTE_RESOURCES);
         Ok(())
@@ -61,7 +61,7 @@ mod tests {
         let pair = Pair::new()?;
         let mut peer = Reach::new(&pair.a, PAGE)?;
         peer.own.fill(0x15);
-        let buffer = Buffer::registered(&pair.b.pd, PAGE, 1)?;
+        let buffer = PageBuffer::registered(&pair.b.pd, PAGE, 1)?;
         let mw = window(&pair.b)?;
         let mut last = mw.remote_token();
         let mut stale = last;
@@ -113,7 +113,7 @@ mod tests {
         let pair = Pair::new()?;
         let mut peer = Reach::new(&pair.a, PAGE)?;
         peer.own.fill(0x25);
-        let mut buffer = Buffer::registered(&pair.b.pd, PAGE, 1)?;
+        let mut buffer = PageBuffer::registered(&pair.b.pd, PAGE, 1)?;
         let mut mw = window(&pair.b)?;
         let token = bound(&pair.b, &buffer, &mw, (buffer.addr(), 64), RIGHTS)?;
         assert!(mw.close_and_wait()?);
@@ -131,12 +131,12 @@ mod tests {
     ) -> Result {
         let pair = Pair::new()?;
         let peer = Reach::new(&pair.a, PAGE)?;
-        let mut buffer = Buffer::registered(&pair.b.pd, PAGE, 1)?;
+        let mut buffer = PageBuffer::registered(&pair.b.pd, PAGE, 1)?;
         let mut mw = window(&pair.b)?;
         let token = bound(&pair.b, &buffer, &mw, (buffer.addr(), 64), RIGHTS)?;
         let mr = buffer.mr.as_mut().ok_or(EINVAL)?;
         let (progress, closed) = mr.close()?;
-        pair.site.settle();
+        pair.site.flush_work();
         let pends = matches!(progress, Progress::Pending) && closed.calls.get() == 0;
         // The window is usable as long as it is bound.
         let usable = peer.read(buffer.addr(), token, 8)? == NtStatus::SUCCESS;
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn ndk_mw_02_a_cancelled_bind_keeps_no_region() -> Result {
         let pair = Pair::new()?;
-        let mut buffer = Buffer::registered(&pair.b.pd, PAGE, 1)?;
+        let mut buffer = PageBuffer::registered(&pair.b.pd, PAGE, 1)?;
         let mw = window(&pair.b)?;
         hold(&pair.b)?;
         let range = (buffer.addr(), 64);

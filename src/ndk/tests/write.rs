@@ -19,7 +19,7 @@ mod tests {
             status::NtStatus,
             tests::{
                 memory::{
-                    Buffer,
+                    PageBuffer,
                     PAGE, //
                 },
                 pair::Pair,
@@ -48,7 +48,7 @@ mod tests {
         let pair = Pair::new()?;
         let mut from = pair.a.buffer(2 * PAGE, 0)?;
         from.fill(0x18);
-        let to = Buffer::displaced(&pair.b.pd, 2 * PAGE, 5, BASE)?;
+        let to = PageBuffer::displaced(&pair.b.pd, 2 * PAGE, 5, BASE)?;
         let at = PAGE - 30;
         let remote = Remote {
             addr: BASE + at as u64,
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn ndk_writ_02_inline_bytes_are_taken_during_the_call() -> Result {
         let pair = Pair::new()?;
-        let mut from = Buffer::plain(PAGE)?;
+        let mut from = PageBuffer::plain(PAGE)?;
         from.fill(0x38);
         let to = pair.b.buffer(PAGE, 5)?;
         hold(&pair.a)?;
@@ -136,7 +136,7 @@ mod tests {
             let pair = Pair::new()?;
             let mut peer = Reach::new(&pair.a, PAGE)?;
             peer.own.fill(0x48);
-            let to = Buffer::displaced(&pair.b.pd, PAGE, 5, BASE)?;
+            let to = PageBuffer::displaced(&pair.b.pd, PAGE, 5, BASE)?;
             let token = to.mr()?.remote_token();
             let status = peer.write(BASE.wrapping_add_signed(at), token, len)?;
             assert!(status == REMOTE_RESOURCES);

@@ -23,8 +23,8 @@ mod tests {
         kunit::{
             connection_fixture::*,
             harness::{
+                flush_work,
                 same,
-                settle,
                 wait_until, //
             },
             requests::*, //
@@ -96,7 +96,7 @@ mod tests {
             assert!(wait_until(|| notified.closed.get() == 1));
         }
         assert!(same(request.confirm(), Err(ConnectError::Aborted)));
-        settle(town.active.device());
+        flush_work(town.active.device());
         assert!(same((active.closed.get(), passive.closed.get()), (1, 1)));
         Ok(())
     }
@@ -161,7 +161,7 @@ mod tests {
             assert!(same(passive.status(), Some(Err(status))));
             assert!(!request.abandon() && !request.withdraw());
             assert!(same(request.confirm(), Err(why)));
-            settle(town.active.device());
+            flush_work(town.active.device());
             assert!(same(active.replies.get(), 1) && same(active.closed.get(), 0));
             assert!(same(
                 (passive.not_established.get(), passive.established.get()),
@@ -232,7 +232,7 @@ mod tests {
             assert!(same(request.confirm(), Err(why)));
             assert!(same(request.confirm(), Err(why)));
             assert!(same(passive.status(), Some(Err(Status::Aborted))));
-            settle(town.active.device());
+            flush_work(town.active.device());
             assert!(same(
                 (passive.not_established.get(), passive.established.get()),
                 (1, 0)
@@ -290,7 +290,7 @@ mod tests {
         for notified in [&active, &passive] {
             assert!(wait_until(|| notified.closed.get() == 1));
         }
-        settle(town.active.device());
+        flush_work(town.active.device());
         assert!(same((active.closed.get(), passive.closed.get()), (1, 1)));
         assert!(same(
             (active.closed_by_peer.get(), passive.closed_by_peer.get()),

@@ -22,7 +22,7 @@ use crate::{
         MissedEvents, //
     },
     kunit::{
-        harness::Lab,
+        harness::EngineHost,
         queues::Queue, //
     }, //
 };
@@ -34,10 +34,10 @@ const NONE: u32 = u32::MAX;
 const LONG: u32 = u32::MAX - 1;
 
 /// A queue for 16 entries that holds calls by that rule.
-fn moderated(interval_us: u32, count: u32) -> Result<(Arc<Queue>, Lab)> {
-    let (queue, lab) = alone(16)?;
+fn moderated(interval_us: u32, count: u32) -> Result<(Arc<Queue>, EngineHost)> {
+    let (queue, engine_host) = alone(16)?;
     set(&queue, interval_us, count)?;
-    Ok((queue, lab))
+    Ok((queue, engine_host))
 }
 
 /// Puts a rule into force that is none to be refused.
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_new_queue_is_not_moderated_and_zero_or_one_ends_it() -> Result {
-        let (queue, _lab) = alone(16)?;
+        let (queue, _engine_host) = alone(16)?;
         assert!(arm_and_push(&queue, 1) && queue.has_called(1));
         for (rule, calls) in [(0, 5), (0, NONE), (5, 0), (NONE, 1), (NONE, 0)]
             .into_iter()
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_call_waits_for_the_count() -> Result {
-        let (queue, _lab) = moderated(NONE, 3)?;
+        let (queue, _engine_host) = moderated(NONE, 3)?;
         for calls in 0..3 {
             assert!(arm_and_push(&queue, 2) && queue.has_called(calls));
             assert!(push(&queue, 1) && queue.has_called(calls + 1));
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn a_call_waits_no_longer_than_the_interval() -> Result {
         for count in [NONE, 17, 10] {
-            let (queue, _lab) = moderated(1000, count)?;
+            let (queue, _engine_host) = moderated(1000, count)?;
             for calls in 1..4 {
                 assert!(arm_and_push(&queue, 1));
                 assert!(wait_until(|| queue.log.calls.get() == calls));
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn of_both_rules_the_first_makes_the_call() -> Result {
-        let (queue, _lab) = moderated(LONG, 3)?;
+        let (queue, _engine_host) = moderated(LONG, 3)?;
         assert!(arm_and_push(&queue, 2) && queue.has_called(0));
         assert!(push(&queue, 1) && queue.has_called(1));
         set(&queue, 1000, 3)?;
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_rule_without_end_is_refused_and_the_last_one_holds() -> Result {
-        let (queue, _lab) = moderated(NONE, 3)?;
+        let (queue, _engine_host) = moderated(NONE, 3)?;
         for count in [17, NONE] {
             assert!(queue.cq.moderate(NONE, count) == Err(InvalidModeration));
         }
@@ -141,7 +141,7 @@ mod tests {
     fn a_request_that_failed_does_not_wait() -> Result {
         for entry in [FAILED, FLUSHED] {
             for arm in [Arm::Any, Arm::Solicited] {
-                let (queue, _lab) = moderated(LONG, NONE)?;
+                let (queue, _engine_host) = moderated(LONG, NONE)?;
                 // It satisfies the arm itself.
                 queue.cq.arm(arm, MissedEvents::Report);
                 assert!(queue.cq.push(entry).is_ok() && queue.has_called(1));
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_failed_request_that_was_taken_hurries_nobody() -> Result {
-        let (queue, _lab) = moderated(NONE, 3)?;
+        let (queue, _engine_host) = moderated(NONE, 3)?;
         assert!(queue.cq.push(FAILED).is_ok() && same(empty(&queue), 1));
         assert!(arm_and_push(&queue, 2) && queue.has_called(0));
         assert!(push(&queue, 1) && queue.has_called(1));
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn a_failure_of_the_queue_does_not_wait() -> Result {
         for arm in [None, Some(Arm::Errors), Some(Arm::Any)] {
-            let (queue, _lab) = moderated(LONG, NONE)?;
+            let (queue, _engine_host) = moderated(LONG, NONE)?;
             assert!(arm_and_push(&queue, 1) && queue.has_called(0));
             if let Some(arm) = arm {
                 queue.cq.arm(arm, MissedEvents::Ignore);
@@ -183,7 +183,7 @@ mod tests {
             assert!(queue.has_called(2) && same(queue.log.failures.get(), 1));
         }
         for arm in ARMS {
-            let (queue, _lab) = moderated(LONG, NONE)?;
+            let (queue, _engine_host) = moderated(LONG, NONE)?;
             queue.cq.arm(arm, MissedEvents::Ignore);
             queue.cq.break_down();
             assert!(queue.has_called(1) && same(queue.log.calls_fatal.get(), 1));
@@ -202,7 +202,7 @@ mod tests {
             ((LONG, 16), (LONG, 1)),
         ];
         for (first, second) in table {
-            let (queue, _lab) = moderated(first.0, first.1)?;
+            let (queue, _engine_host) = moderated(first.0, first.1)?;
             assert!(arm_and_push(&queue, 2) && queue.has_called(0));
             set(&queue, second.0, second.1)?;
             assert!(queue.has_called(1));
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn the_latest_rule_goes_on_holding_a_call() -> Result {
-        let (queue, _lab) = moderated(NONE, 16)?;
+        let (queue, _engine_host) = moderated(NONE, 16)?;
         assert!(arm_and_push(&queue, 2));
         set(&queue, LONG, 5)?;
         set(&queue, NONE, 4)?;
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn an_arm_that_is_satisfied_at_once_is_moderated_too() -> Result {
-        let (queue, _lab) = moderated(NONE, 3)?;
+        let (queue, _engine_host) = moderated(NONE, 3)?;
         assert!(push(&queue, 2));
         queue.cq.arm(Arm::Any, MissedEvents::Report);
         assert!(queue.has_called(0));
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn completions_that_satisfy_nobody_gather_as_well() -> Result {
-        let (queue, _lab) = moderated(NONE, 3)?;
+        let (queue, _engine_host) = moderated(NONE, 3)?;
         let solicited = crate::engine::cq::tests::SOLICITED;
         queue.cq.arm(Arm::Solicited, MissedEvents::Ignore);
         assert!(push(&queue, 5) && queue.has_called(0));
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn arms_that_are_satisfied_while_a_call_is_held_are_reported_by_it() -> Result {
         for missed in [MissedEvents::Ignore, MissedEvents::Report] {
-            let (queue, _lab) = moderated(NONE, 4)?;
+            let (queue, _engine_host) = moderated(NONE, 4)?;
             assert!(arm_and_push(&queue, 1));
             queue.cq.arm(Arm::Any, missed);
             assert!(push(&queue, 1));
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn an_arm_that_is_not_satisfied_stays_when_the_held_call_is_made() -> Result {
-        let (queue, _lab) = moderated(NONE, 3)?;
+        let (queue, _engine_host) = moderated(NONE, 3)?;
         assert!(arm_and_push(&queue, 2));
         queue.cq.arm(Arm::Errors, MissedEvents::Report);
         assert!(push(&queue, 1) && queue.has_called(1));
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_call_is_made_though_its_completions_were_taken() -> Result {
-        let (queue, _lab) = moderated(NONE, 3)?;
+        let (queue, _engine_host) = moderated(NONE, 3)?;
         assert!(arm_and_push(&queue, 2) && same(empty(&queue), 2));
         // Nothing is present: this arm waits for the next completion.
         queue.cq.arm(Arm::Any, MissedEvents::Report);
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn a_full_queue_does_not_wait() -> Result {
-        let (queue, _lab) = moderated(NONE, 16)?;
+        let (queue, _engine_host) = moderated(NONE, 16)?;
         // Entries that were notified already take room as well.
         assert!(push(&queue, 10));
         set(&queue, 0, 0)?;
@@ -319,7 +319,7 @@ mod tests {
     fn are_silent_when_closed(each: u32) -> Result<bool> {
         for _ in 0..each {
             for interval in [NONE, LONG, 1, 50] {
-                let (queue, _lab) = moderated(interval, 10)?;
+                let (queue, _engine_host) = moderated(interval, 10)?;
                 let held = arm_and_push(&queue, 1);
                 queue.cq.close();
                 let calls = queue.log.calls.get();

@@ -19,7 +19,7 @@ use crate::{
         },
         work::Remote, //
     },
-    kunit::harness::Lab,
+    kunit::harness::EngineHost,
     sys::span::test_memory, //
 };
 
@@ -283,9 +283,9 @@ mod tests {
 
     #[test]
     fn a_list_uses_the_local_memory_token_and_a_named_place_does_not() -> Result {
-        let lab = Lab::new(1000)?;
-        let device = lab.device()?;
-        let buffer = Buffer::new(64)?;
+        let engine_host = EngineHost::new(1000)?;
+        let device = engine_host.device()?;
+        let buffer = RawBuffer::new(64)?;
         let sges = [buffer.sge(8, 4), buffer.sge(32, 4)];
         let usage = Usage {
             device: &device,
@@ -316,9 +316,9 @@ mod tests {
 
     #[test]
     fn a_list_of_registered_memory_is_checked_element_by_element() -> Result {
-        let lab = Lab::new(1000)?;
-        let device = lab.device()?;
-        let buffer = Buffer::new(64)?;
+        let engine_host = EngineHost::new(1000)?;
+        let device = engine_host.device()?;
+        let buffer = RawBuffer::new(64)?;
         let add = |rights| {
             let spans = SpanList::of(buffer.span())?;
             device.regions.add_fixed(spans, attr(rights, BASE, 64))

@@ -47,17 +47,17 @@ fn leads_to(store: &Store, token: Token, base: u64, parts: &[(usize, usize)]) ->
     for at in 0..size(parts) {
         // CAST: widening.
         let addr = base.wrapping_add(at as u64);
-        if store.put(token, addr, &[Buffer::numbered(at)]).is_err() {
+        if store.put(token, addr, &[RawBuffer::numbered(at)]).is_err() {
             return false;
         }
     }
     let arrived = (0..size(parts)).all(|at| {
         let place = place(parts, at);
-        place.is_some_and(|p| store.buffer.get(p) == Buffer::numbered(at))
+        place.is_some_and(|p| store.buffer.get(p) == RawBuffer::numbered(at))
     });
     let len = store.buffer.run().len();
     let touched = store.buffer.count(0, len, |b| b != 0xEE);
-    let own = (0..size(parts)).filter(|at| Buffer::numbered(*at) != 0xEE);
+    let own = (0..size(parts)).filter(|at| RawBuffer::numbered(*at) != 0xEE);
     // CAST: widening.
     let past = base.wrapping_add(size(parts) as u64);
     arrived && touched == own.count() && store.put(token, past, &[1]) == Err(Denied::Bounds)
@@ -107,7 +107,7 @@ mod tests {
         assert!(store.register(token, WRITE, len as u64));
         let mut message = KVVec::from_elem(0u8, len, GFP_KERNEL)?;
         for (at, byte) in message.iter_mut().enumerate() {
-            *byte = Buffer::numbered(at);
+            *byte = RawBuffer::numbered(at);
         }
         for from in [0, 1, 2, 4, 5, 4099, 4100, 4107, 4362, len - 1] {
             store.buffer.fill(0xEE);
@@ -118,7 +118,7 @@ mod tests {
                 let want = if at < from {
                     0xEE
                 } else {
-                    Buffer::numbered(at)
+                    RawBuffer::numbered(at)
                 };
                 assert!(store.buffer.get(place(&ODD, at).ok_or(EINVAL)?) == want);
             }

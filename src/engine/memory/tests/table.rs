@@ -248,10 +248,10 @@ mod tests {
             let token = store.table.add_fixed(spans, attr(WRITE, BASE, 1))?;
             // CAST: below 300.
             assert_eq!(token.index(), at as u32 + 1);
-            assert!(store.put(token, BASE, &[Buffer::numbered(at)]) == Ok(()));
+            assert!(store.put(token, BASE, &[RawBuffer::numbered(at)]) == Ok(()));
         }
         for at in 0..count {
-            assert!(store.buffer.get(at) == Buffer::numbered(at));
+            assert!(store.buffer.get(at) == RawBuffer::numbered(at));
         }
         Ok(())
     }
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn removal_waits_for_an_access() -> Result {
         let table = Arc::pin_init(MemoryTable::new(), GFP_KERNEL)?;
-        let buffer = Buffer::new(16)?;
+        let buffer = RawBuffer::new(16)?;
         let spans = SpanList::of(buffer.span())?;
         let token = table.add_fixed(spans, attr(WRITE, BASE, 16))?;
         let removal = Removal::new(table.clone(), token.index())?;

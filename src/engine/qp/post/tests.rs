@@ -24,8 +24,8 @@ mod tests {
         },
         kunit::{
             buffer::BASE,
-            fake::Hand,
-            harness::Plan,
+            fake::ManualQp,
+            harness::EndAttr,
             requests::{
                 invalidate,
                 register,
@@ -37,118 +37,120 @@ mod tests {
     const RIGHTS: Rights = Rights::REMOTE_READ;
     const HELD_BACK: Flags = Flags::SIGNALED.with(Flags::DEFERRED);
 
-    fn valid(hand: &Hand, token: Token) -> bool {
-        let user = hand.end.qp.peer_user();
-        let regions = &hand.end.device().regions;
+    fn valid(manual: &ManualQp, token: Token) -> bool {
+        let user = manual.end.qp.peer_user();
+        let regions = &manual.end.device().regions;
         let access = regions.access(token, user, RIGHTS, BASE, 8);
         matches!(access.map(|_| ()), Ok(()))
     }
 
-    /// A hand with a region of eight bytes that is staged, and the request that makes it valid.
-    fn prepared() -> Result<(Hand, Token, Work)> {
-        let hand = Hand::new(&Plan::PLAIN)?;
-        let token = hand.end.fast(8)?.token();
-        Ok((hand, token, register(token, 8, RIGHTS)))
+    /// A queue pair with a staged region of eight bytes, and the request that makes it valid.
+    fn prepared() -> Result<(ManualQp, Token, Work)> {
+        let manual = ManualQp::new(&EndAttr::PLAIN)?;
+        let token = manual.end.fast(8)?.token();
+        Ok((manual, token, register(token, 8, RIGHTS)))
     }
 
     #[test]
     fn an_idle_queue_registers_and_invalidates_inside_the_post() -> Result {
-        let (mut hand, token, make) = prepared()?;
+        let (mut manual, token, make) = prepared()?;
         for round in 0..40 {
-            let doorbells = hand.fake.doorbells.get();
-            hand.end.post(round, make, &[])?;
-            assert!(valid(&hand, token));
-            hand.end.post(round + 100, invalidate(token), &[])?;
-            assert!(!valid(&hand, token));
-            assert!(hand.start().is_none() && hand.fake.doorbells.get() == doorbells);
-            assert!(hand.end.sends.brings(round, Status::Success));
-            assert!(hand.end.sends.brings(round + 100, Status::Success));
+            let doorbells = manual.fake.doorbells.get();
+            manual.end.post(round, make, &[])?;
+            assert!(valid(&manual, token));
+            manual.end.post(round + 100, invalidate(token), &[])?;
+            assert!(!valid(&manual, token));
+            assert!(manual.start().is_none() && manual.fake.doorbells.get() == doorbells);
+            assert!(manual.end.sends.brings(round, Status::Success));
+            assert!(manual.end.sends.brings(round + 100, Status::Success));
         }
-        assert!(hand.end.sends.is_silent());
-        assert!(hand.end.counted(Counter::Registrations) == 40);
-        assert!(hand.end.counted(Counter::InvalidationsLocal) == 40);
+        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.counted(Counter::Registrations) == 40);
+        assert!(manual.end.counted(Counter::InvalidationsLocal) == 40);
         Ok(())
     }
 
     #[test]
     fn silent_ones_leave_no_entry() -> Result {
-        let (mut hand, token, make) = prepared()?;
-        hand.end.post_with(1, make, Flags::NONE, &[])?;
-        assert!(valid(&hand, token));
-        hand.end.post_with(2, invalidate(token), Flags::NONE, &[])?;
-        assert!(!valid(&hand, token));
-        assert!(hand.start().is_none() && hand.end.sends.is_silent());
+        let (mut manual, token, make) = prepared()?;
+        manual.end.post_with(1, make, Flags::NONE, &[])?;
+        assert!(valid(&manual, token));
+        manual
+            .end
+            .post_with(2, invalidate(token), Flags::NONE, &[])?;
+        assert!(!valid(&manual, token));
+        assert!(manual.start().is_none() && manual.end.sends.is_silent());
         Ok(())
     }
 
     #[test]
     fn behind_another_request_they_wait_for_their_turn() -> Result {
-        let (mut hand, token, make) = prepared()?;
-        hand.end.post(1, SEND, &[])?;
-        hand.end.post(2, make, &[])?;
-        assert!(!valid(&hand, token));
-        let send = hand.start().ok_or(EINVAL)?;
-        let register = hand.start().ok_or(EINVAL)?;
+        let (mut manual, token, make) = prepared()?;
+        manual.end.post(1, SEND, &[])?;
+        manual.end.post(2, make, &[])?;
+        assert!(!valid(&manual, token));
+        let send = manual.start().ok_or(EINVAL)?;
+        let register = manual.start().ok_or(EINVAL)?;
         // Begun is in the way as well.
-        hand.finish(register, Status::Success);
-        assert!(hand.end.sends.is_silent());
-        hand.end.post(3, make, &[])?;
-        assert!(!valid(&hand, token));
-        hand.finish(send, Status::Success);
-        assert!(hand.end.sends.brings_all(1..3, Status::Success));
-        let last = hand.start().ok_or(EINVAL)?;
-        hand.finish(last, Status::Success);
-        assert!(hand.end.sends.brings(3, Status::Success));
+        manual.finish(register, Status::Success);
+        assert!(manual.end.sends.is_silent());
+        manual.end.post(3, make, &[])?;
+        assert!(!valid(&manual, token));
+        manual.finish(send, Status::Success);
+        assert!(manual.end.sends.brings_all(1..3, Status::Success));
+        let last = manual.start().ok_or(EINVAL)?;
+        manual.finish(last, Status::Success);
+        assert!(manual.end.sends.brings(3, Status::Success));
         // And now it is idle again.
-        hand.end.post(4, make, &[])?;
-        assert!(valid(&hand, token) && hand.end.sends.brings(4, Status::Success));
+        manual.end.post(4, make, &[])?;
+        assert!(valid(&manual, token) && manual.end.sends.brings(4, Status::Success));
         Ok(())
     }
 
     #[test]
     fn held_back_ones_wait_for_the_end_of_their_chain() -> Result {
-        let (mut hand, token, make) = prepared()?;
-        hand.end.post_with(1, make, HELD_BACK, &[])?;
-        assert!(!valid(&hand, token) && hand.start().is_none());
-        hand.end.post(2, SEND, &[])?;
-        assert!(hand.start_all() == 2);
+        let (mut manual, token, make) = prepared()?;
+        manual.end.post_with(1, make, HELD_BACK, &[])?;
+        assert!(!valid(&manual, token) && manual.start().is_none());
+        manual.end.post(2, SEND, &[])?;
+        assert!(manual.start_all() == 2);
         Ok(())
     }
 
     #[test]
     fn an_invalidation_waits_for_the_access_that_runs() -> Result {
-        let (mut hand, token, make) = prepared()?;
-        hand.end.post(1, make, &[])?;
-        assert!(hand.end.sends.brings(1, Status::Success));
-        let domain = hand.end.domain.clone();
-        let user = hand.end.qp.peer_user();
+        let (mut manual, token, make) = prepared()?;
+        manual.end.post(1, make, &[])?;
+        assert!(manual.end.sends.brings(1, Status::Success));
+        let domain = manual.end.domain.clone();
+        let user = manual.end.qp.peer_user();
         let access = domain.device().regions.access(token, user, RIGHTS, BASE, 8);
         assert!(access.is_ok());
-        hand.end.post(2, invalidate(token), &[])?;
+        manual.end.post(2, invalidate(token), &[])?;
         // It was left to the transport, and nothing is closed before that begins.
-        assert!(hand.end.sends.is_silent() && valid(&hand, token));
-        assert!(hand.start().is_some() && hand.start().is_none());
+        assert!(manual.end.sends.is_silent() && valid(&manual, token));
+        assert!(manual.start().is_some() && manual.start().is_none());
         drop(access);
         Ok(())
     }
 
     #[test]
     fn what_fails_is_left_to_its_turn() -> Result {
-        let (mut hand, token, make) = prepared()?;
-        hand.end.post(1, make, &[])?;
-        assert!(hand.end.sends.brings(1, Status::Success));
+        let (mut manual, token, make) = prepared()?;
+        manual.end.post(1, make, &[])?;
+        assert!(manual.end.sends.brings(1, Status::Success));
         // Valid already; not valid; unknown.
-        hand.end.post(2, make, &[])?;
-        assert!(hand.start().is_some() && hand.end.sends.is_silent());
-        let (mut hand, token_2, _) = prepared()?;
-        hand.end.post(3, invalidate(token_2), &[])?;
-        assert!(hand.start().is_some() && hand.end.sends.is_silent());
-        let (mut hand, _, _) = prepared()?;
-        hand.end.post(4, invalidate(Token::LOCAL_MEMORY), &[])?;
-        assert!(hand.start().is_some() && hand.end.sends.is_silent());
-        assert!(hand.end.counted(Counter::InvalidationsRefused) == 0);
-        let user = hand.end.qp.peer_user();
-        let regions = &hand.end.device().regions;
+        manual.end.post(2, make, &[])?;
+        assert!(manual.start().is_some() && manual.end.sends.is_silent());
+        let (mut manual, token_2, _) = prepared()?;
+        manual.end.post(3, invalidate(token_2), &[])?;
+        assert!(manual.start().is_some() && manual.end.sends.is_silent());
+        let (mut manual, _, _) = prepared()?;
+        manual.end.post(4, invalidate(Token::LOCAL_MEMORY), &[])?;
+        assert!(manual.start().is_some() && manual.end.sends.is_silent());
+        assert!(manual.end.counted(Counter::InvalidationsRefused) == 0);
+        let user = manual.end.qp.peer_user();
+        let regions = &manual.end.device().regions;
         let denied = regions.access(token, user, RIGHTS, BASE, 8);
         assert!(matches!(denied, Err(Denied::Token)));
         Ok(())
@@ -156,25 +158,25 @@ mod tests {
 
     #[test]
     fn a_queue_pair_that_failed_cancels_them() -> Result {
-        let (mut hand, token, make) = prepared()?;
-        hand.end.qp.fail();
-        hand.end.post(1, make, &[])?;
-        assert!(!valid(&hand, token) && hand.start().is_none());
-        assert!(hand.end.sends.brings(1, Status::Flushed));
+        let (mut manual, token, make) = prepared()?;
+        manual.end.qp.fail();
+        manual.end.post(1, make, &[])?;
+        assert!(!valid(&manual, token) && manual.start().is_none());
+        assert!(manual.end.sends.brings(1, Status::Flushed));
         Ok(())
     }
 
     #[test]
     fn a_close_that_has_begun_lets_none_through() -> Result {
-        let (mut hand, token, make) = prepared()?;
-        hand.end.post(1, SEND, &[])?;
-        let send = hand.start().ok_or(EINVAL)?;
-        hand.end.qp.close();
-        hand.end.post(2, make, &[])?;
-        hand.finish(send, Status::Success);
-        assert!(!valid(&hand, token));
-        assert!(hand.end.sends.brings(1, Status::Success));
-        assert!(hand.end.sends.brings(2, Status::Flushed));
+        let (mut manual, token, make) = prepared()?;
+        manual.end.post(1, SEND, &[])?;
+        let send = manual.start().ok_or(EINVAL)?;
+        manual.end.qp.close();
+        manual.end.post(2, make, &[])?;
+        manual.finish(send, Status::Success);
+        assert!(!valid(&manual, token));
+        assert!(manual.end.sends.brings(1, Status::Success));
+        assert!(manual.end.sends.brings(2, Status::Flushed));
         Ok(())
     }
 }

@@ -24,10 +24,10 @@ mod tests {
             }, //
         },
         kunit::{
-            fake::Hand,
+            fake::ManualQp,
             harness::{
                 same,
-                Plan, //
+                EndAttr, //
             },
             requests::{
                 read,
@@ -46,35 +46,35 @@ mod tests {
         add: 1,
     };
 
-    /// A hand with these requests posted, all signalled.
-    fn posted(plan: &Plan, work: &[Work]) -> Result<Hand> {
-        let hand = Hand::new(plan)?;
+    /// A manual queue pair with these requests posted, all signalled.
+    fn posted(attr: &EndAttr, work: &[Work]) -> Result<ManualQp> {
+        let manual = ManualQp::new(attr)?;
         for (context, work) in (100..).zip(work) {
-            hand.end.post(context, *work, &[])?;
+            manual.end.post(context, *work, &[])?;
         }
-        Ok(hand)
+        Ok(manual)
     }
 
-    fn with_reads(outbound: u32) -> Plan {
+    fn with_reads(outbound: u32) -> EndAttr {
         let limits = ReadLimits {
             inbound: 0,
             outbound,
         };
-        Plan {
+        EndAttr {
             limits,
-            ..Plan::PLAIN
+            ..EndAttr::PLAIN
         }
     }
 
     #[test]
     fn completions_come_in_posting_order_when_reads_answer_late() -> Result {
-        let mut hand = posted(&Plan::PLAIN, &[READ, WRITE, READ, SEND])?;
-        assert!(hand.start_all() == 4);
+        let mut manual = posted(&EndAttr::PLAIN, &[READ, WRITE, READ, SEND])?;
+        assert!(manual.start_all() == 4);
         for seq in [3, 1, 2] {
-            hand.finish(seq, Status::Success);
-            assert!(hand.end.sends.is_silent());
+            manual.finish(seq, Status::Success);
+            assert!(manual.end.sends.is_silent());
         }
-        hand.finish(0, Status::Success);
+        manual.finish(0, Status::Success);
         let order = [
             Operation::Read,
             Operation::Write,
@@ -82,294 +82,302 @@ mod tests {
             Operation::Send,
         ];
         for (context, operation) in (100..).zip(order) {
-            let entry = hand.end.sends.poll().map(|e| (e.context, e.operation));
+            let entry = manual.end.sends.poll().map(|e| (e.context, e.operation));
             assert!(same(entry, Some((context, operation))));
         }
-        assert!(hand.end.sends.is_silent());
+        assert!(manual.end.sends.is_silent());
         Ok(())
     }
 
     #[test]
     fn the_next_request_starts_with_the_end_of_one() -> Result {
-        let mut hand = posted(&with_reads(1), &[WRITE, SEND, READ, READ])?;
-        hand.end.post_with(104, SEND, FENCED, &[])?;
-        hand.end.post_with(105, SEND, Flags::NONE, &[])?;
-        hand.end.post(106, WRITE, &[])?;
-        assert!(hand.start() == Some(0));
+        let mut manual = posted(&with_reads(1), &[WRITE, SEND, READ, READ])?;
+        manual.end.post_with(104, SEND, FENCED, &[])?;
+        manual.end.post_with(105, SEND, Flags::NONE, &[])?;
+        manual.end.post(106, WRITE, &[])?;
+        assert!(manual.start() == Some(0));
         // A read makes room for the next, and the last one lets what is fenced begin.
         for seq in 1..7 {
-            assert!(hand.go_on() == Some(seq));
+            assert!(manual.go_on() == Some(seq));
             let silent = seq == 6;
-            assert!(silent || hand.end.sends.brings(99 + u64::from(seq), Status::Success));
-            assert!(hand.end.sends.is_silent());
+            assert!(
+                silent
+                    || manual
+                        .end
+                        .sends
+                        .brings(99 + u64::from(seq), Status::Success)
+            );
+            assert!(manual.end.sends.is_silent());
         }
-        assert!(hand.go_on().is_none());
-        assert!(hand.end.sends.brings(106, Status::Success) && hand.end.sends.is_silent());
+        assert!(manual.go_on().is_none());
+        assert!(manual.end.sends.brings(106, Status::Success) && manual.end.sends.is_silent());
         Ok(())
     }
 
     #[test]
     fn what_is_done_already_completes_with_the_one_before_it() -> Result {
-        let mut hand = posted(&Plan::PLAIN, &[READ, WRITE, SEND, WRITE])?;
-        assert!(hand.start_all() == 4);
+        let mut manual = posted(&EndAttr::PLAIN, &[READ, WRITE, SEND, WRITE])?;
+        assert!(manual.start_all() == 4);
         for seq in [1, 2] {
-            hand.finish(seq, Status::Success);
+            manual.finish(seq, Status::Success);
         }
         // Neither is the first.
-        assert!(hand.wqe.seq == 3 && hand.go_on().is_none() && hand.end.sends.is_silent());
-        hand.wqe.seq = 0;
-        assert!(hand.go_on().is_none());
-        assert!(hand.end.sends.brings_all(100..104, Status::Success));
-        assert!(hand.end.sends.is_silent());
+        assert!(manual.wqe.seq == 3 && manual.go_on().is_none() && manual.end.sends.is_silent());
+        manual.wqe.seq = 0;
+        assert!(manual.go_on().is_none());
+        assert!(manual.end.sends.brings_all(100..104, Status::Success));
+        assert!(manual.end.sends.is_silent());
         Ok(())
     }
 
     #[test]
     fn a_request_that_ends_while_the_queue_is_flushed_takes_the_others_with_it() -> Result {
-        let mut hand = posted(&Plan::PLAIN, &[WRITE, SEND, WRITE])?;
-        assert!(hand.start() == Some(0));
-        hand.end.qp.fail();
-        assert!(hand.end.sends.is_silent());
-        assert!(hand.go_on().is_none());
-        assert!(hand.end.sends.brings(100, Status::Success));
-        assert!(hand.end.sends.brings_all(101..103, Status::Flushed));
-        assert!(hand.end.sends.is_silent());
+        let mut manual = posted(&EndAttr::PLAIN, &[WRITE, SEND, WRITE])?;
+        assert!(manual.start() == Some(0));
+        manual.end.qp.fail();
+        assert!(manual.end.sends.is_silent());
+        assert!(manual.go_on().is_none());
+        assert!(manual.end.sends.brings(100, Status::Success));
+        assert!(manual.end.sends.brings_all(101..103, Status::Flushed));
+        assert!(manual.end.sends.is_silent());
         Ok(())
     }
 
     #[test]
     fn a_fence_waits_for_every_earlier_read() -> Result {
-        let mut hand = posted(&Plan::PLAIN, &[READ, READ])?;
-        hand.end.post_with(102, SEND, FENCED, &[])?;
-        assert!(hand.start_all() == 2);
-        hand.finish(1, Status::Success);
-        assert!(hand.start().is_none());
-        hand.finish(0, Status::Success);
-        assert!(hand.start() == Some(2));
+        let mut manual = posted(&EndAttr::PLAIN, &[READ, READ])?;
+        manual.end.post_with(102, SEND, FENCED, &[])?;
+        assert!(manual.start_all() == 2);
+        manual.finish(1, Status::Success);
+        assert!(manual.start().is_none());
+        manual.finish(0, Status::Success);
+        assert!(manual.start() == Some(2));
         Ok(())
     }
 
     #[test]
     fn a_fence_does_not_wait_for_writes_and_sends() -> Result {
-        let mut hand = posted(&Plan::PLAIN, &[WRITE, SEND])?;
-        hand.end.post_with(102, SEND, FENCED, &[])?;
-        hand.end.post(103, READ, &[])?;
-        assert!(hand.start_all() == 4);
-        assert!(hand.end.sends.is_silent());
+        let mut manual = posted(&EndAttr::PLAIN, &[WRITE, SEND])?;
+        manual.end.post_with(102, SEND, FENCED, &[])?;
+        manual.end.post(103, READ, &[])?;
+        assert!(manual.start_all() == 4);
+        assert!(manual.end.sends.is_silent());
         Ok(())
     }
 
     #[test]
     fn a_fence_waits_for_atomics_as_for_reads() -> Result {
-        let mut hand = posted(&Plan::PLAIN, &[ADD])?;
-        hand.end.post_with(101, WRITE, FENCED, &[])?;
-        assert!(hand.start_all() == 1);
-        hand.finish(0, Status::Success);
-        assert!(hand.start() == Some(1));
+        let mut manual = posted(&EndAttr::PLAIN, &[ADD])?;
+        manual.end.post_with(101, WRITE, FENCED, &[])?;
+        assert!(manual.start_all() == 1);
+        manual.finish(0, Status::Success);
+        assert!(manual.start() == Some(1));
         Ok(())
     }
 
     #[test]
     fn later_requests_stay_behind_a_fenced_one() -> Result {
-        let mut hand = posted(&Plan::PLAIN, &[READ])?;
-        hand.end.post_with(101, WRITE, FENCED, &[])?;
-        hand.end.post(102, WRITE, &[])?;
-        hand.end.post(103, READ, &[])?;
-        assert!(hand.start_all() == 1);
-        hand.finish(0, Status::Success);
+        let mut manual = posted(&EndAttr::PLAIN, &[READ])?;
+        manual.end.post_with(101, WRITE, FENCED, &[])?;
+        manual.end.post(102, WRITE, &[])?;
+        manual.end.post(103, READ, &[])?;
+        assert!(manual.start_all() == 1);
+        manual.finish(0, Status::Success);
         for seq in 1..4 {
-            assert!(hand.start() == Some(seq));
+            assert!(manual.start() == Some(seq));
         }
         Ok(())
     }
 
     #[test]
     fn a_fenced_read_waits_for_the_read_before_it() -> Result {
-        let mut hand = posted(&Plan::PLAIN, &[READ])?;
-        hand.end.post_with(101, READ, FENCED, &[])?;
-        assert!(hand.start_all() == 1);
-        hand.finish(0, Status::Success);
-        assert!(hand.start_all() == 1);
+        let mut manual = posted(&EndAttr::PLAIN, &[READ])?;
+        manual.end.post_with(101, READ, FENCED, &[])?;
+        assert!(manual.start_all() == 1);
+        manual.finish(0, Status::Success);
+        assert!(manual.start_all() == 1);
         Ok(())
     }
 
     #[test]
     fn reads_beyond_the_limit_wait_and_do_not_fail() -> Result {
-        let mut hand = posted(&with_reads(2), &[READ, READ, READ, WRITE, READ])?;
-        assert!(hand.start_all() == 2);
+        let mut manual = posted(&with_reads(2), &[READ, READ, READ, WRITE, READ])?;
+        assert!(manual.start_all() == 2);
         // The second read is done; its entry waits for the first, its credit does not.
-        hand.finish(1, Status::Success);
-        assert!(hand.start() == Some(2));
-        assert!(!hand.wqe.forbidden);
+        manual.finish(1, Status::Success);
+        assert!(manual.start() == Some(2));
+        assert!(!manual.wqe.forbidden);
         // The write is no read and goes; the next read waits again.
-        assert!(hand.start() == Some(3));
-        assert!(hand.start().is_none());
+        assert!(manual.start() == Some(3));
+        assert!(manual.start().is_none());
         for seq in [0, 2, 3] {
-            hand.finish(seq, Status::Success);
+            manual.finish(seq, Status::Success);
         }
-        assert!(hand.start() == Some(4));
-        hand.finish(4, Status::Success);
-        assert!(hand.end.sends.brings_all(100..105, Status::Success));
+        assert!(manual.start() == Some(4));
+        manual.finish(4, Status::Success);
+        assert!(manual.end.sends.brings_all(100..105, Status::Success));
         Ok(())
     }
 
     #[test]
     fn atomics_count_against_the_read_limit() -> Result {
-        let mut hand = posted(&with_reads(1), &[ADD, READ])?;
-        assert!(hand.start_all() == 1);
-        hand.finish(0, Status::Success);
-        assert!(hand.start() == Some(1));
+        let mut manual = posted(&with_reads(1), &[ADD, READ])?;
+        assert!(manual.start_all() == 1);
+        manual.finish(0, Status::Success);
+        assert!(manual.start() == Some(1));
         Ok(())
     }
 
     #[test]
     fn a_limit_of_zero_marks_reads_and_nothing_else_as_forbidden() -> Result {
-        let mut hand = posted(&with_reads(0), &[WRITE, READ, ADD, SEND])?;
+        let mut manual = posted(&with_reads(0), &[WRITE, READ, ADD, SEND])?;
         for forbidden in [false, true, true, false] {
-            assert!(hand.start().is_some());
-            assert!(same(hand.wqe.forbidden, forbidden));
+            assert!(manual.start().is_some());
+            assert!(same(manual.wqe.forbidden, forbidden));
         }
         Ok(())
     }
 
     #[test]
     fn silent_success_leaves_no_entry() -> Result {
-        let mut hand = Hand::new(&Plan::PLAIN)?;
+        let mut manual = ManualQp::new(&EndAttr::PLAIN)?;
         for context in [100, 101] {
-            hand.end.post_with(context, SEND, Flags::NONE, &[])?;
+            manual.end.post_with(context, SEND, Flags::NONE, &[])?;
         }
-        hand.end.post(102, SEND, &[])?;
-        assert!(hand.start_all() == 3);
+        manual.end.post(102, SEND, &[])?;
+        assert!(manual.start_all() == 3);
         for seq in 0..3 {
-            hand.finish(seq, Status::Success);
+            manual.finish(seq, Status::Success);
         }
-        assert!(hand.end.sends.brings(102, Status::Success));
-        assert!(hand.end.sends.is_silent());
+        assert!(manual.end.sends.brings(102, Status::Success));
+        assert!(manual.end.sends.is_silent());
         Ok(())
     }
 
     #[test]
     fn failure_and_flush_of_silent_requests_are_reported() -> Result {
-        let mut hand = Hand::new(&Plan::PLAIN)?;
+        let mut manual = ManualQp::new(&EndAttr::PLAIN)?;
         for context in 100..104 {
-            hand.end.post_with(context, WRITE, Flags::NONE, &[])?;
+            manual.end.post_with(context, WRITE, Flags::NONE, &[])?;
         }
-        assert!(hand.start() == Some(0) && hand.start() == Some(1));
-        hand.finish(0, Status::Success);
-        hand.finish(1, Status::RemoteAccess);
-        assert!(hand.end.sends.brings(101, Status::RemoteAccess));
-        assert!(hand.end.sends.brings_all(102..104, Status::Flushed));
-        assert!(hand.end.sends.is_silent());
-        assert!(hand.end.qp.state() == State::Error);
+        assert!(manual.start() == Some(0) && manual.start() == Some(1));
+        manual.finish(0, Status::Success);
+        manual.finish(1, Status::RemoteAccess);
+        assert!(manual.end.sends.brings(101, Status::RemoteAccess));
+        assert!(manual.end.sends.brings_all(102..104, Status::Flushed));
+        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.qp.state() == State::Error);
         Ok(())
     }
 
     #[test]
     fn a_failure_waits_for_its_turn_and_what_follows_is_flushed() -> Result {
-        let mut hand = posted(&Plan::PLAIN, &[READ, WRITE, WRITE, WRITE])?;
-        assert!(hand.start() == Some(0) && hand.start() == Some(1) && hand.start() == Some(2));
-        hand.finish(1, Status::RemoteAccess);
-        assert!(hand.end.sends.is_silent());
-        assert!(hand.end.qp.state() == State::Error);
+        let mut manual = posted(&EndAttr::PLAIN, &[READ, WRITE, WRITE, WRITE])?;
+        assert!(
+            manual.start() == Some(0) && manual.start() == Some(1) && manual.start() == Some(2)
+        );
+        manual.finish(1, Status::RemoteAccess);
+        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.qp.state() == State::Error);
         // Nothing begins any more, and what has begun is the transport's to end.
-        assert!(hand.start().is_none());
-        hand.finish(2, Status::Flushed);
-        assert!(hand.end.sends.is_silent());
-        hand.finish(0, Status::Success);
-        assert!(hand.end.sends.brings(100, Status::Success));
-        assert!(hand.end.sends.brings(101, Status::RemoteAccess));
-        assert!(hand.end.sends.brings_all(102..104, Status::Flushed));
+        assert!(manual.start().is_none());
+        manual.finish(2, Status::Flushed);
+        assert!(manual.end.sends.is_silent());
+        manual.finish(0, Status::Success);
+        assert!(manual.end.sends.brings(100, Status::Success));
+        assert!(manual.end.sends.brings(101, Status::RemoteAccess));
+        assert!(manual.end.sends.brings_all(102..104, Status::Flushed));
         Ok(())
     }
 
     #[test]
     fn a_slot_is_free_when_all_before_it_is_done_signalled_or_not() -> Result {
-        let mut plan = Plan::PLAIN;
-        plan.caps.sends = 3;
-        let mut hand = Hand::new(&plan)?;
+        let mut attr = EndAttr::PLAIN;
+        attr.caps.sends = 3;
+        let mut manual = ManualQp::new(&attr)?;
         for context in 100..103 {
-            hand.end.post_with(context, SEND, Flags::NONE, &[])?;
+            manual.end.post_with(context, SEND, Flags::NONE, &[])?;
         }
         let full = Err(PostError::Full);
-        assert!(same(hand.end.try_post(103, SEND, Flags::NONE, &[]), full));
-        assert!(hand.start_all() == 3);
-        hand.finish(1, Status::Success);
-        assert!(same(hand.end.try_post(103, SEND, Flags::NONE, &[]), full));
-        hand.finish(0, Status::Success);
+        assert!(same(manual.end.try_post(103, SEND, Flags::NONE, &[]), full));
+        assert!(manual.start_all() == 3);
+        manual.finish(1, Status::Success);
+        assert!(same(manual.end.try_post(103, SEND, Flags::NONE, &[]), full));
+        manual.finish(0, Status::Success);
         for context in [103, 104] {
-            hand.end.post_with(context, SEND, Flags::NONE, &[])?;
+            manual.end.post_with(context, SEND, Flags::NONE, &[])?;
         }
-        assert!(same(hand.end.try_post(105, SEND, Flags::NONE, &[]), full));
+        assert!(same(manual.end.try_post(105, SEND, Flags::NONE, &[]), full));
         Ok(())
     }
 
     #[test]
     fn the_end_of_a_request_counts_once_and_only_after_its_start() -> Result {
-        let mut hand = posted(&with_reads(1), &[READ, READ, READ])?;
-        assert!(hand.start() == Some(0));
-        hand.finish(1, Status::Success);
-        hand.finish(7, Status::Success);
-        assert!(hand.end.sends.is_silent());
-        hand.finish(0, Status::Success);
-        hand.finish(0, Status::Success);
-        assert!(hand.end.sends.brings(100, Status::Success));
+        let mut manual = posted(&with_reads(1), &[READ, READ, READ])?;
+        assert!(manual.start() == Some(0));
+        manual.finish(1, Status::Success);
+        manual.finish(7, Status::Success);
+        assert!(manual.end.sends.is_silent());
+        manual.finish(0, Status::Success);
+        manual.finish(0, Status::Success);
+        assert!(manual.end.sends.brings(100, Status::Success));
         // A second end would have given a second credit.
-        assert!(hand.start_all() == 1);
-        hand.finish(1, Status::Success);
-        assert!(hand.end.sends.brings(101, Status::Success));
-        assert!(hand.end.sends.is_silent());
+        assert!(manual.start_all() == 1);
+        manual.finish(1, Status::Success);
+        assert!(manual.end.sends.brings(101, Status::Success));
+        assert!(manual.end.sends.is_silent());
         Ok(())
     }
 
     #[test]
     fn a_second_end_of_a_request_that_waits_for_its_turn_gives_no_credit() -> Result {
-        let mut hand = posted(&with_reads(2), &[READ, READ, READ, READ])?;
-        assert!(hand.start_all() == 2);
-        hand.finish(1, Status::Success);
-        hand.finish(1, Status::Success);
-        assert!(same(hand.start_all(), 1));
-        hand.finish(0, Status::Success);
-        assert!(hand.end.sends.brings_all(100..102, Status::Success));
-        assert!(hand.end.sends.is_silent());
+        let mut manual = posted(&with_reads(2), &[READ, READ, READ, READ])?;
+        assert!(manual.start_all() == 2);
+        manual.finish(1, Status::Success);
+        manual.finish(1, Status::Success);
+        assert!(same(manual.start_all(), 1));
+        manual.finish(0, Status::Success);
+        assert!(manual.end.sends.brings_all(100..102, Status::Success));
+        assert!(manual.end.sends.is_silent());
         Ok(())
     }
 
     #[test]
     fn more_than_one_batch_completes_in_order_at_once() -> Result {
-        let mut hand = Hand::new(&Plan::deep(200, 1))?;
+        let mut manual = ManualQp::new(&EndAttr::deep(200, 1))?;
         for context in 100..300 {
-            hand.end.post(context, WRITE, &[])?;
+            manual.end.post(context, WRITE, &[])?;
         }
-        assert!(hand.start_all() == 200);
+        assert!(manual.start_all() == 200);
         for seq in (0..200).rev() {
-            hand.finish(seq, Status::Success);
+            manual.finish(seq, Status::Success);
         }
-        assert!(hand.end.sends.brings_all(100..300, Status::Success));
-        assert!(hand.end.sends.is_silent());
+        assert!(manual.end.sends.brings_all(100..300, Status::Success));
+        assert!(manual.end.sends.is_silent());
         Ok(())
     }
 
     #[test]
     fn an_entry_says_whose_and_how_long_it_is() -> Result {
-        let mut hand = posted(&Plan::PLAIN, &[READ])?;
-        assert!(hand.start() == Some(0));
-        hand.end.qp.complete(0, Status::Success, 77);
-        let entry = hand.end.sends.poll().map(|e| (e.qp, e.length));
-        let cookie = crate::kunit::harness::cookie(hand.end.qp.params.number);
+        let mut manual = posted(&EndAttr::PLAIN, &[READ])?;
+        assert!(manual.start() == Some(0));
+        manual.end.qp.complete(0, Status::Success, 77);
+        let entry = manual.end.sends.poll().map(|e| (e.qp, e.length));
+        let cookie = crate::kunit::harness::cookie(manual.end.qp.params.number);
         assert!(same(entry, Some((cookie, 77))));
         Ok(())
     }
 
     #[test]
     fn each_ring_is_one_doorbell_and_a_post_alone_is_none() -> Result {
-        let hand = Hand::new(&Plan::PLAIN)?;
+        let manual = ManualQp::new(&EndAttr::PLAIN)?;
         for context in 0..3 {
             let none = [].into_iter();
-            assert!(hand.end.qp.post(context, SEND, Flags::NONE, none).is_ok());
+            assert!(manual.end.qp.post(context, SEND, Flags::NONE, none).is_ok());
         }
-        assert!(hand.fake.doorbells.get() == 0);
-        hand.end.qp.ring_doorbell();
-        assert!(hand.fake.doorbells.get() == 1);
+        assert!(manual.fake.doorbells.get() == 0);
+        manual.end.qp.ring_doorbell();
+        assert!(manual.fake.doorbells.get() == 1);
         Ok(())
     }
 }

@@ -34,7 +34,7 @@ use crate::{
         status::NtStatus,
         tests::host::{
             here,
-            Plan,
+            HostAttr,
             TestHost,
             NAME, //
         }, //
@@ -352,11 +352,11 @@ pub(super) fn open_adapter(site: &TestHost) -> Result<*mut bindings::ndk_adapter
 impl World {
     /// May sleep.
     pub(super) fn new() -> Result<Self> {
-        Self::with(&Plan::PLAIN)
+        Self::with(&HostAttr::PLAIN)
     }
 
     /// May sleep.
-    pub(super) fn with(plan: &Plan) -> Result<Self> {
+    pub(super) fn with(attr: &HostAttr) -> Result<Self> {
         let mut world = Self {
             things: KVec::new(),
             adapter: ptr::null_mut(),
@@ -372,7 +372,7 @@ impl World {
             endpoint: ptr::null_mut(),
             arrivals: Heard::new()?,
             notified: Heard::new()?,
-            site: TestHost::with(plan)?,
+            site: TestHost::with(attr)?,
         };
         world.of_adapter()?;
         world.of_addresses()?;

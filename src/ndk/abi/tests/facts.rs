@@ -29,7 +29,7 @@ mod tests {
             adapter::Limits,
             status::NtStatus,
             tests::host::{
-                Plan,
+                HostAttr,
                 TestHost, //
             }, //
         },
@@ -40,9 +40,9 @@ mod tests {
 
     /// What an adapter of these limits reports.
     fn info_of(limits: Limits) -> Result<bindings::ndk_adapter_info> {
-        let site = TestHost::with(&Plan {
+        let site = TestHost::with(&HostAttr {
             limits,
-            ..Plan::PLAIN
+            ..HostAttr::PLAIN
         })?;
         let adapter = open_adapter(&site)?;
         let mut info = MaybeUninit::zeroed();
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn ndk_adpt_01_the_highest_version_is_reported_whichever_was_asked_for() -> Result {
-        let site = TestHost::with(&Plan::PLAIN)?;
+        let site = TestHost::with(&HostAttr::PLAIN)?;
         let bad = NtStatus::BAD_VERSION;
         // (major, minor, what comes of it)
         let table = [
@@ -340,7 +340,7 @@ mod tests {
         }
         let cqs = world.table::<_, bindings::ndk_cq_dispatch>(world.cq)?;
         let mut last = MaybeUninit::<bindings::ndk_result>::zeroed();
-        world.site.settle();
+        world.site.flush_work();
         assert!(entry!(cqs, get_cq_results, world.cq, last.as_mut_ptr(), 1) == 0);
         let all = [more[0], plain[0], more[1], plain[1]];
         let receives = all.iter().filter(|r| **r == (1, 8)).count();
