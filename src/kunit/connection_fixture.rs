@@ -102,7 +102,7 @@ pub(crate) struct Habits {
 
 /// What one side was notified.
 #[pin_data]
-pub(crate) struct Told {
+pub(crate) struct ConnectionLog {
     pub(crate) replies: Tally,
     pub(crate) established: Tally,
     pub(crate) not_established: Tally,
@@ -114,8 +114,8 @@ pub(crate) struct Told {
     answer: SpinLockIrq<Option<Answer>>,
 }
 
-impl Told {
-    /// Told nothing yet. May sleep.
+impl ConnectionLog {
+    /// Nothing was reported yet. May sleep.
     pub(crate) fn new() -> Result<Arc<Self>> {
         Self::with(Habits::default())
     }
@@ -193,7 +193,7 @@ impl Told {
     }
 }
 
-impl ConnectionEvents for Told {
+impl ConnectionEvents for ConnectionLog {
     fn reply(&self, answer: Result<ReadLimits, Status>, private_data: &[u8]) -> Result {
         let is_deaf = self.replies.hit() < self.habits.deaf;
         self.note(answer, private_data);
@@ -352,16 +352,16 @@ impl ConnectionFixture {
     /// The same, where requests wait that long.
     pub(crate) fn with(timeouts: Timeouts) -> Result<Self> {
         let engine_host = EngineHost::new(RNR_MS)?;
-        let town = Self {
+        let cm_fixture = Self {
             cm: ConnectionManager::new(direct::connect, timeouts)?,
             active: engine_host.end(&EndAttr::PLAIN)?,
             passive: engine_host.end(&EndAttr::PLAIN)?,
             doors: KBox::pin_init(new_mutex!(KVec::new()), GFP_KERNEL)?,
             _engine_host: engine_host,
         };
-        town.active.qp.modify(State::Init)?;
-        town.passive.qp.modify(State::Init)?;
-        Ok(town)
+        cm_fixture.active.qp.modify(State::Init)?;
+        cm_fixture.passive.qp.modify(State::Init)?;
+        Ok(cm_fixture)
     }
 
     /// Begins to listen for `door`.
@@ -383,7 +383,7 @@ impl ConnectionFixture {
     }
 
     /// What the active side asks for.
-    pub(crate) fn ask(&self, notified: &Arc<Told>) -> Result<ConnectParams> {
+    pub(crate) fn ask(&self, log: &Arc<ConnectionLog>) -> Result<ConnectParams> {
         let mut private_data = KVec::new();
         private_data.extend_from_slice(b"please", GFP_KERNEL)?;
         Ok(ConnectParams {
@@ -397,20 +397,23 @@ impl ConnectionFixture {
                 outbound: 7,
             },
             private_data,
-            events: notified.clone(),
+            events: log.clone(),
             confirms: false,
             waits: false,
         })
     }
 
     /// The active side asks.
-    pub(crate) fn connect(&self, notified: &Arc<Told>) -> Result<Arc<ConnectRequest>> {
-        self.submit(self.ask(notified)?)
+    pub(crate) fn connect(&self, log: &Arc<ConnectionLog>) -> Result<Arc<ConnectRequest>> {
+        self.submit(self.ask(log)?)
     }
 
     /// The active side asks, and will have the last word if the passive side waits for it.
-    pub(crate) fn connect_in_two_steps(&self, notified: &Arc<Told>) -> Result<Arc<ConnectRequest>> {
-        let mut ask = self.ask(notified)?;
+    pub(crate) fn connect_in_two_steps(
+        &self,
+        log: &Arc<ConnectionLog>,
+    ) -> Result<Arc<ConnectRequest>> {
+        let mut ask = self.ask(log)?;
         ask.confirms = true;
         self.submit(ask)
     }
@@ -423,8 +426,8 @@ impl ConnectionFixture {
     }
 
     /// The passive side says yes.
-    pub(crate) fn accept(&self, request: &Arc<ConnectRequest>, notified: &Arc<Told>) -> Result {
-        self.try_accept(request, notified).map_err(|why| match why {
+    pub(crate) fn accept(&self, request: &Arc<ConnectRequest>, log: &Arc<ConnectionLog>) -> Result {
+        self.try_accept(request, log).map_err(|why| match why {
             ConnectError::Aborted | ConnectError::TimedOut => ECONNABORTED,
             ConnectError::NotReady => EINVAL,
             ConnectError::NoMemory => ENOMEM,
@@ -435,13 +438,13 @@ impl ConnectionFixture {
     pub(crate) fn try_accept(
         &self,
         request: &Arc<ConnectRequest>,
-        notified: &Arc<Told>,
+        log: &Arc<ConnectionLog>,
     ) -> Result<(), ConnectError> {
         let limits = ReadLimits {
             inbound: 5,
             outbound: 9,
         };
-        request.accept(&self.passive.qp, limits, b"welcome", notified.clone())
+        request.accept(&self.passive.qp, limits, b"welcome", log.clone())
     }
 }
 
@@ -455,10 +458,13 @@ impl Drop for ConnectionFixture {
 }
 
 /// Two sides over a connection that is up.
-pub(crate) fn connected(active: &Arc<Told>, passive: &Arc<Told>) -> Result<ConnectionFixture> {
-    let town = ConnectionFixture::new()?;
-    let door = town.open()?;
-    town.connect(active)?;
-    town.accept(&door.request()?, passive)?;
-    Ok(town)
+pub(crate) fn connected(
+    active: &Arc<ConnectionLog>,
+    passive: &Arc<ConnectionLog>,
+) -> Result<ConnectionFixture> {
+    let cm_fixture = ConnectionFixture::new()?;
+    let door = cm_fixture.open()?;
+    cm_fixture.connect(active)?;
+    cm_fixture.accept(&door.request()?, passive)?;
+    Ok(cm_fixture)
 }

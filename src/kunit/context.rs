@@ -125,12 +125,12 @@ mod tests {
         sys::softirq::BhDisabled, //
     };
 
-    /// An errand that makes one round, and where it returns true if that went well.
-    fn errand(tools: &Arc<Tools>) -> Result<(Arc<OtherContext>, Arc<AtomicFlag>)> {
+    /// A task that makes one round, and whether that went well.
+    fn other_task(tools: &Arc<Tools>) -> Result<(Arc<OtherContext>, Arc<AtomicFlag>)> {
         let fine = Arc::new(AtomicFlag::new(false), GFP_KERNEL)?;
         let (tools, notify) = (tools.clone(), fine.clone());
-        let errand = OtherContext::new(move || notify.store(tools.round(), Release))?;
-        Ok((errand, fine))
+        let other_task = OtherContext::new(move || notify.store(tools.round(), Release))?;
+        Ok((other_task, fine))
     }
 
     #[test]
@@ -138,8 +138,8 @@ mod tests {
         let qp_pair = QpPair::new()?;
         let tools = Tools::new(&qp_pair, 91)?;
         for calls in 1..=3 {
-            let (errand, fine) = errand(&tools)?;
-            assert!(errand.by_timer() && fine.load(Acquire));
+            let (other_task, fine) = other_task(&tools)?;
+            assert!(other_task.by_timer() && fine.load(Acquire));
             assert!(tools.is_done(&qp_pair, 91));
             assert!(wait_until(|| qp_pair.a.sends.log.calls.get() == calls));
         }
@@ -151,8 +151,8 @@ mod tests {
         let qp_pair = QpPair::new()?;
         let tools = Tools::new(&qp_pair, 92)?;
         for calls in 1..=3 {
-            let (errand, fine) = errand(&tools)?;
-            assert!(errand.by_softirq(&qp_pair.a.device().host.softirqs) && fine.load(Acquire));
+            let (other_task, fine) = other_task(&tools)?;
+            assert!(other_task.by_softirq(&qp_pair.a.device().host.softirqs) && fine.load(Acquire));
             assert!(tools.is_done(&qp_pair, 92));
             assert!(wait_until(|| qp_pair.a.sends.log.calls.get() == calls));
         }
@@ -232,10 +232,10 @@ mod tests {
         qp_pair.a.post(1, SEND, &[])?;
         assert!(qp_pair.a.sends.is_silent());
         let qp = qp_pair.b.qp.clone();
-        let errand = OtherContext::new(move || {
+        let other_task = OtherContext::new(move || {
             let _ = qp.post_receive(2, [].into_iter());
         })?;
-        assert!(errand.by_timer());
+        assert!(other_task.by_timer());
         assert!(qp_pair.a.sends.brings(1, Status::Success));
         assert!(qp_pair.b.receives.brings(2, Status::Success));
         Ok(())

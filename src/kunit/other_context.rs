@@ -47,14 +47,14 @@ impl_has_work! {
 }
 
 impl OtherContext {
-    /// An errand that nobody runs yet. May sleep.
+    /// A task that nobody runs yet. May sleep.
     pub(crate) fn new(task: impl Fn() + Send + Sync + 'static) -> Result<Arc<Self>> {
         let task: KBox<dyn Fn() + Send + Sync> = KBox::new(task, GFP_KERNEL)?;
         Arc::pin_init(
             pin_init!(Self {
                 task,
-                softirq <- new_work!("ndk_errand_softirq"),
-                process <- new_work!("ndk_errand_process"),
+                softirq <- new_work!("ndk_other_softirq"),
+                process <- new_work!("ndk_other_process"),
                 timer <- Timer::new(),
                 done <- Event::new(),
             }),

@@ -257,7 +257,7 @@ static int resolve(struct kunit *test, struct ndkc_cm *cm, const char *addr)
 	ret = rdma_resolve_addr(cm->id, NULL, (struct sockaddr *)sin, 1000);
 	if (ret)
 		return ret;
-	e = ndkc_await_index(cm, 0);
+	e = ndkc_wait_index(cm, 0);
 	KUNIT_ASSERT_NOT_NULL(test, e);
 	if (e->type == RDMA_CM_EVENT_ADDR_RESOLVED)
 		return 0;
@@ -300,7 +300,7 @@ static void neighbour_of_another_host_is_unreachable(struct kunit *test)
 	ep = ndkc_ep(test, cm, NULL);
 	next = cm->nr;
 	KUNIT_ASSERT_EQ(test, ndkc_connect(ep, NULL, 0), 0);
-	e = ndkc_await_index(cm, next);
+	e = ndkc_wait_index(cm, next);
 	KUNIT_ASSERT_NOT_NULL(test, e);
 	KUNIT_EXPECT_EQ(test, (int)e->type, RDMA_CM_EVENT_UNREACHABLE);
 	KUNIT_EXPECT_EQ(test, e->status, -ETIMEDOUT);

@@ -313,7 +313,7 @@ int ndkc_resolve(struct ndkc_cm *cm, u16 port);
 struct ndkc_cm *ndkc_take_child(struct ndkc_cm *listener);
 const struct ndkc_event *ndkc_await(struct ndkc_cm *cm,
 				    enum rdma_cm_event_type type);
-const struct ndkc_event *ndkc_await_index(struct ndkc_cm *cm, unsigned int n);
+const struct ndkc_event *ndkc_wait_index(struct ndkc_cm *cm, unsigned int n);
 unsigned int ndkc_count(struct ndkc_cm *cm, enum rdma_cm_event_type type);
 struct ndkc_ep *ndkc_ep_prepare(struct kunit *test,
 				const struct ndkc_ep_attr *attr);

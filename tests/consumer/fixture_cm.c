@@ -298,11 +298,11 @@ const struct ndkc_event *ndkc_await(struct ndkc_cm *cm,
 }
 
 /**
- * ndkc_await_index - wait for an event, whatever it is
+ * ndkc_wait_index - wait for an event, whatever it is
  * @cm: the id
  * @n: number of the event, from 0, below NDKC_NR_EVENTS
  */
-const struct ndkc_event *ndkc_await_index(struct ndkc_cm *cm, unsigned int n)
+const struct ndkc_event *ndkc_wait_index(struct ndkc_cm *cm, unsigned int n)
 {
 	wait_event_timeout(cm->wait, READ_ONCE(cm->nr) > n, ndkc_timeout());
 	return READ_ONCE(cm->nr) > n ? &cm->ev[n] : NULL;

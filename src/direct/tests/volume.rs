@@ -184,7 +184,7 @@ mod tests {
         let (work, bytes) = (write(sink.remote(0)), source.clone());
         let done = Arc::new(Atomic::new(u64::MAX), GFP_KERNEL)?;
         let notify = done.clone();
-        let errand = OtherContext::new(move || {
+        let other_task = OtherContext::new(move || {
             let posted = (0..count).all(|n| {
                 let posted = qp.post(n, work, Flags::SIGNALED, [bytes.whole()].into_iter());
                 qp.ring_doorbell();
@@ -194,7 +194,7 @@ mod tests {
             let early = queue.cq.poll(usize::MAX, |_| ()) as u64;
             notify.store(if posted { early } else { u64::MAX }, Relaxed);
         })?;
-        assert!(errand.by_softirq(&qp_pair.a.device().host.softirqs));
+        assert!(other_task.by_softirq(&qp_pair.a.device().host.softirqs));
         let early = done.load(Relaxed);
         assert!(early <= count && qp_pair.a.sends.brings_all(early..count, Status::Success));
         assert!(sink.holds(0, LEN, 31, 0));
@@ -264,12 +264,12 @@ mod tests {
         let (there, back) = (Stream::new(&qp_pair.a, 26)?, Stream::new(&qp_pair.b, 27)?);
         let fine = Arc::new(AtomicFlag::new(false), GFP_KERNEL)?;
         let notified = fine.clone();
-        let errand =
+        let other_task =
             OtherContext::new(move || notified.store(back.run(u64::from(COUNT)), Release))?;
         let threads = ProcessQueue::new(c"ndk_volume")?;
-        assert!(errand.begin(&threads));
+        assert!(other_task.begin(&threads));
         assert!(there.run(u64::from(COUNT)));
-        assert!(errand.is_done() && fine.load(Acquire));
+        assert!(other_task.is_done() && fine.load(Acquire));
         for (end, memory, seed) in [(&qp_pair.b, &memory[1], 26), (&qp_pair.a, &memory[0], 27)] {
             for n in 0..COUNT as usize {
                 let entry = end.receives.next().map(|e| (e.context, e.length as usize));
@@ -289,18 +289,18 @@ mod tests {
         let (source, sink) = (qp_pair.a.filled(64, 28)?, qp_pair.b.buffer(64)?);
         let threads = ProcessQueue::new(c"ndk_volume")?;
         let (qp, to) = (qp_pair.a.qp.clone(), sink.remote(0));
-        let errand = OtherContext::new(move || {
+        let other_task = OtherContext::new(move || {
             for n in 0..COUNT {
                 let list = [source.whole()].into_iter();
                 let _ = qp.post(1000 + n, write(to), Flags::SIGNALED, list);
                 qp.ring_doorbell();
             }
         })?;
-        assert!(errand.begin(&threads));
+        assert!(other_task.begin(&threads));
         for n in 0..COUNT {
             qp_pair.a.post(n, write(to), &[])?;
         }
-        assert!(errand.is_done());
+        assert!(other_task.is_done());
         let (mut ours, mut theirs) = (0, 1000);
         for _ in 0..COUNT * 2 {
             let Some(entry) = qp_pair.a.sends.next() else {

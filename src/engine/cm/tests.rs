@@ -48,9 +48,9 @@ mod tests {
 
     #[test]
     fn a_request_carries_what_the_active_side_said() -> Result {
-        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
-        let door = town.open()?;
-        town.connect(&notified)?;
+        let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
+        let door = cm_fixture.open()?;
+        cm_fixture.connect(&log)?;
         let request = door.request()?;
         assert!(*request.params.private_data == *b"please");
         assert!(request.params.local == at(ELSEWHERE, 1234));
@@ -62,15 +62,15 @@ mod tests {
             ),
             (3, 7)
         ));
-        assert!(same(notified.replies.get(), 0));
+        assert!(same(log.replies.get(), 0));
         request.abandon();
         Ok(())
     }
 
     #[test]
     fn an_accepted_request_connects_both_sides_and_tells_each_once() -> Result {
-        let (active, passive) = (Told::new()?, Told::new()?);
-        let town = connected(&active, &passive)?;
+        let (active, passive) = (ConnectionLog::new()?, ConnectionLog::new()?);
+        let cm_fixture = connected(&active, &passive)?;
         // Each reads no more than it asked for, and no more than the other serves.
         let answer = Answer {
             status: Ok((3, 5)),
@@ -86,59 +86,64 @@ mod tests {
             (passive.replies.get(), passive.established.get()),
             (0, 1)
         ));
-        town.passive.receive(1, &[])?;
-        town.active.post(2, SEND, &[])?;
-        assert!(town.active.sends.brings(2, Status::Success));
-        assert!(town.passive.receives.brings(1, Status::Success));
-        assert!(same(town.active.counted(Counter::Connects), 1));
-        assert!(same(town.passive.counted(Counter::Accepts), 1));
+        cm_fixture.passive.receive(1, &[])?;
+        cm_fixture.active.post(2, SEND, &[])?;
+        assert!(cm_fixture.active.sends.brings(2, Status::Success));
+        assert!(cm_fixture.passive.receives.brings(1, Status::Success));
+        assert!(same(cm_fixture.active.counted(Counter::Connects), 1));
+        assert!(same(cm_fixture.passive.counted(Counter::Accepts), 1));
         assert!(same(active.closed.get() + passive.closed.get(), 0));
         Ok(())
     }
 
     #[test]
     fn limits_of_zero_are_kept() -> Result {
-        let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::new()?);
-        let door = town.open()?;
-        let mut ask = town.ask(&active)?;
+        let (cm_fixture, active, passive) = (
+            ConnectionFixture::new()?,
+            ConnectionLog::new()?,
+            ConnectionLog::new()?,
+        );
+        let door = cm_fixture.open()?;
+        let mut ask = cm_fixture.ask(&active)?;
         ask.limits = ReadLimits {
             inbound: 0,
             outbound: 4,
         };
-        town.submit(ask)?;
+        cm_fixture.submit(ask)?;
         let limits = ReadLimits {
             inbound: 6,
             outbound: 6,
         };
         let request = door.request()?;
         assert!(request
-            .accept(&town.passive.qp, limits, &[], passive.clone())
+            .accept(&cm_fixture.passive.qp, limits, &[], passive.clone())
             .is_ok());
         assert!(same(active.status(), Some(Ok((0, 4)))));
         assert!(same(passive.status(), Some(Ok((4, 0)))));
-        let memory = town.active.buffer(8)?;
-        let sink = town.passive.buffer(8)?;
-        town.passive
+        let memory = cm_fixture.active.buffer(8)?;
+        let sink = cm_fixture.passive.buffer(8)?;
+        cm_fixture
+            .passive
             .post(1, read(memory.remote(0)), &[sink.whole()])?;
-        assert!(town.passive.sends.brings(1, Status::LocalOperation));
+        assert!(cm_fixture.passive.sends.brings(1, Status::LocalOperation));
         Ok(())
     }
 
     #[test]
     fn where_nobody_listens_the_answer_says_whether_the_address_is_of_this_host() -> Result {
         for (here, status) in [(true, Status::Refused), (false, Status::Unreachable)] {
-            let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
-            let mut ask = town.ask(&notified)?;
+            let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
+            let mut ask = cm_fixture.ask(&log)?;
             ask.remote_is_here = here;
-            town.submit(ask)?;
-            assert!(same(notified.status(), Some(Err(status))));
-            assert!(same(notified.replies.get(), 1));
-            assert!(same(town.active.counted(Counter::ConnectFailures), 1));
+            cm_fixture.submit(ask)?;
+            assert!(same(log.status(), Some(Err(status))));
+            assert!(same(log.replies.get(), 1));
+            assert!(same(cm_fixture.active.counted(Counter::ConnectFailures), 1));
             // It may be tried again.
-            let door = town.open()?;
-            town.connect(&notified)?;
-            town.accept(&door.request()?, &Told::new()?)?;
-            assert!(same(notified.status(), Some(Ok((3, 5)))));
+            let door = cm_fixture.open()?;
+            cm_fixture.connect(&log)?;
+            cm_fixture.accept(&door.request()?, &ConnectionLog::new()?)?;
+            assert!(same(log.status(), Some(Ok((3, 5)))));
         }
         Ok(())
     }
@@ -151,13 +156,13 @@ mod tests {
             (NET, at(ELSEWHERE, PORT)),
             (NET, at(ANY6, PORT)),
         ] {
-            let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
+            let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
             let door = Door::new(HERE, false)?;
             let events = KBox::new(DoorEvents(door.clone()), GFP_KERNEL)?;
-            assert!(town.cm.listen(net, to, events).is_ok());
-            town.connect(&notified)?;
+            assert!(cm_fixture.cm.listen(net, to, events).is_ok());
+            cm_fixture.connect(&log)?;
             assert!(same(door.requests.get(), 0));
-            assert!(same(notified.status(), Some(Err(Status::Refused))));
+            assert!(same(log.status(), Some(Err(Status::Refused))));
         }
         Ok(())
     }
@@ -174,7 +179,7 @@ mod tests {
             (ANY6, ELSEWHERE),
         ];
         for order in [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [3, 2, 5, 0, 4, 1]] {
-            let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
+            let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
             let mut doors = KVec::new();
             for kind in order {
                 let (listen, device) = kinds[kind];
@@ -183,21 +188,21 @@ mod tests {
                     ..Manner::default()
                 };
                 let door = Door::with(device, manner)?;
-                let listener = town.listen(at(listen, PORT), &door)?;
+                let listener = cm_fixture.listen(at(listen, PORT), &door)?;
                 doors.push((kind, door, listener), GFP_KERNEL)?;
             }
             for best in 0..kinds.len() {
-                town.connect(&notified)?.abandon();
+                cm_fixture.connect(&log)?.abandon();
                 for (kind, door, listener) in &doors {
                     let want = u32::from(*kind <= best);
                     assert!(same(door.requests.get(), want));
                     if *kind == best {
-                        town.cm.unlisten(listener);
+                        cm_fixture.cm.unlisten(listener);
                     }
                 }
             }
-            town.connect(&notified)?;
-            assert!(same(notified.status(), Some(Err(Status::Refused))));
+            cm_fixture.connect(&log)?;
+            assert!(same(log.status(), Some(Err(Status::Refused))));
         }
         Ok(())
     }
@@ -212,16 +217,16 @@ mod tests {
             (ANY, true, v6, 0),
             (ANY, true, HERE, 1),
         ] {
-            let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
+            let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
             let manner = Manner {
                 dual,
                 ..Manner::default()
             };
             let door = Door::with(to, manner)?;
-            town.listen(at(listen, PORT), &door)?;
-            let mut ask = town.ask(&notified)?;
+            cm_fixture.listen(at(listen, PORT), &door)?;
+            let mut ask = cm_fixture.ask(&log)?;
             ask.remote = at(to, PORT);
-            let request = town.submit(ask)?;
+            let request = cm_fixture.submit(ask)?;
             assert!(same(door.requests.get(), asked));
             // What it is notified is the address that was asked for.
             assert!(request.params.remote == at(to, PORT));
@@ -232,52 +237,52 @@ mod tests {
 
     #[test]
     fn an_address_is_listened_at_once_and_a_wildcard_often() -> Result {
-        let town = ConnectionFixture::new()?;
+        let cm_fixture = ConnectionFixture::new()?;
         let door = Door::new(HERE, false)?;
-        let first = town.listen(at(HERE, PORT), &door)?;
-        let again = town.listen(at(HERE, PORT), &door);
+        let first = cm_fixture.listen(at(HERE, PORT), &door)?;
+        let again = cm_fixture.listen(at(HERE, PORT), &door);
         assert!(again.err() == Some(EADDRINUSE));
-        town.listen(at(HERE, PORT + 1), &door)?;
-        town.listen(at(ANY, PORT), &door)?;
-        town.listen(at(ANY, PORT), &door)?;
-        town.cm.unlisten(&first);
-        town.listen(at(HERE, PORT), &door)?;
+        cm_fixture.listen(at(HERE, PORT + 1), &door)?;
+        cm_fixture.listen(at(ANY, PORT), &door)?;
+        cm_fixture.listen(at(ANY, PORT), &door)?;
+        cm_fixture.cm.unlisten(&first);
+        cm_fixture.listen(at(HERE, PORT), &door)?;
         Ok(())
     }
 
     #[test]
     fn of_two_devices_that_listen_at_one_address_its_owner_is_asked() -> Result {
         for owner_first in [true, false] {
-            let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
+            let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
             let (owner, other) = (Door::new(HERE, false)?, Door::new(ELSEWHERE, false)?);
             let order = match owner_first {
                 true => [&owner, &other],
                 false => [&other, &owner],
             };
             for door in order {
-                town.listen(at(HERE, PORT), door)?;
+                cm_fixture.listen(at(HERE, PORT), door)?;
             }
-            town.connect(&notified)?;
+            cm_fixture.connect(&log)?;
             assert!(other.request().is_err());
-            town.accept(&owner.request()?, &Told::new()?)?;
+            cm_fixture.accept(&owner.request()?, &ConnectionLog::new()?)?;
         }
         Ok(())
     }
 
     #[test]
     fn nobody_is_asked_after_the_end_of_listening() -> Result {
-        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
+        let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
         let door = Door::new(HERE, false)?;
-        let listener = town.listen(at(HERE, PORT), &door)?;
-        town.connect(&notified)?;
-        town.cm.unlisten(&listener);
+        let listener = cm_fixture.listen(at(HERE, PORT), &door)?;
+        cm_fixture.connect(&log)?;
+        cm_fixture.cm.unlisten(&listener);
         assert!(same(door.requests.get(), 1));
         // What was asked before may still be accepted.
-        town.accept(&door.request()?, &Told::new()?)?;
-        assert!(same(notified.status(), Some(Ok((3, 5)))));
-        town.connect(&notified)?;
+        cm_fixture.accept(&door.request()?, &ConnectionLog::new()?)?;
+        assert!(same(log.status(), Some(Ok((3, 5)))));
+        cm_fixture.connect(&log)?;
         assert!(same(door.requests.get(), 1));
-        assert!(same(notified.status(), Some(Err(Status::Refused))));
+        assert!(same(log.status(), Some(Err(Status::Refused))));
         Ok(())
     }
 
@@ -287,14 +292,12 @@ mod tests {
             answer_ms: 20,
             ..Timeouts::DEFAULT
         };
-        let (town, notified) = (ConnectionFixture::with(timeouts)?, Told::new()?);
-        let door = town.open()?;
-        town.connect(&notified)?;
-        assert!(wait_until(
-            || notified.status() == Some(Err(Status::Timeout))
-        ));
-        assert!(town.accept(&door.request()?, &Told::new()?) == Err(ECONNABORTED));
-        assert!(same(notified.replies.get(), 1));
+        let (cm_fixture, log) = (ConnectionFixture::with(timeouts)?, ConnectionLog::new()?);
+        let door = cm_fixture.open()?;
+        cm_fixture.connect(&log)?;
+        assert!(wait_until(|| log.status() == Some(Err(Status::Timeout))));
+        assert!(cm_fixture.accept(&door.request()?, &ConnectionLog::new()?) == Err(ECONNABORTED));
+        assert!(same(log.replies.get(), 1));
         Ok(())
     }
 
@@ -304,50 +307,48 @@ mod tests {
             orphan_ms: 20,
             ..Timeouts::DEFAULT
         };
-        let (town, notified) = (ConnectionFixture::with(timeouts)?, Told::new()?);
+        let (cm_fixture, log) = (ConnectionFixture::with(timeouts)?, ConnectionLog::new()?);
         let door = Door::new(HERE, false)?;
-        let listener = town.listen(at(HERE, PORT), &door)?;
-        town.connect(&notified)?;
-        town.cm.unlisten(&listener);
-        assert!(wait_until(
-            || notified.status() == Some(Err(Status::Timeout))
-        ));
-        assert!(town.accept(&door.request()?, &Told::new()?) == Err(ECONNABORTED));
+        let listener = cm_fixture.listen(at(HERE, PORT), &door)?;
+        cm_fixture.connect(&log)?;
+        cm_fixture.cm.unlisten(&listener);
+        assert!(wait_until(|| log.status() == Some(Err(Status::Timeout))));
+        assert!(cm_fixture.accept(&door.request()?, &ConnectionLog::new()?) == Err(ECONNABORTED));
         Ok(())
     }
 
     #[test]
     fn a_listener_that_fails_turns_the_peer_away() -> Result {
-        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
+        let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
         let door = Door::new(HERE, true)?;
-        town.listen(at(HERE, PORT), &door)?;
-        town.connect(&notified)?;
+        cm_fixture.listen(at(HERE, PORT), &door)?;
+        cm_fixture.connect(&log)?;
         assert!(same(door.requests.get(), 1));
-        assert!(same(notified.status(), Some(Err(Status::Refused))));
-        assert!(town.active.qp.state() == State::Init);
+        assert!(same(log.status(), Some(Err(Status::Refused))));
+        assert!(cm_fixture.active.qp.state() == State::Init);
         Ok(())
     }
 
     #[test]
     fn a_rejected_request_brings_the_reason() -> Result {
-        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
-        let door = town.open()?;
-        town.connect(&notified)?;
+        let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
+        let door = cm_fixture.open()?;
+        cm_fixture.connect(&log)?;
         assert!(door.request()?.reject(b"go away!").is_ok());
         let answer = Answer {
             status: Err(Status::Refused),
             data: (*b"go away!", 8),
         };
-        assert!(same(notified.answer(), Some(answer)) && same(notified.replies.get(), 1));
-        assert!(town.active.qp.state() == State::Init);
-        assert!(same(town.active.counted(Counter::ConnectFailures), 1));
+        assert!(same(log.answer(), Some(answer)) && same(log.replies.get(), 1));
+        assert!(cm_fixture.active.qp.state() == State::Init);
+        assert!(same(cm_fixture.active.counted(Counter::ConnectFailures), 1));
         Ok(())
     }
 
     #[test]
     fn a_request_is_decided_once() -> Result {
         let reject: Way = |_, request| reject(request);
-        let accept: Way = |town, request| town.accept(request, &Told::new()?);
+        let accept: Way = |cm_fixture, request| cm_fixture.accept(request, &ConnectionLog::new()?);
         let abandon: Way = |_, request| {
             request.abandon();
             Ok(())
@@ -358,19 +359,19 @@ mod tests {
             (abandon, Err(Status::Aborted)),
         ];
         for (first, answer) in firsts {
-            let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
-            let door = town.open()?;
-            town.connect(&notified)?;
+            let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
+            let door = cm_fixture.open()?;
+            cm_fixture.connect(&log)?;
             let request = door.request()?;
-            first(&town, &request)?;
-            assert!(same(notified.status(), Some(answer)));
-            assert!(reject(&town, &request) == Err(ECONNABORTED));
-            assert!(accept(&town, &request) == Err(ECONNABORTED));
+            first(&cm_fixture, &request)?;
+            assert!(same(log.status(), Some(answer)));
+            assert!(reject(&cm_fixture, &request) == Err(ECONNABORTED));
+            assert!(accept(&cm_fixture, &request) == Err(ECONNABORTED));
             request.abandon();
-            assert!(same(notified.replies.get(), 1) && same(notified.status(), Some(answer)));
+            assert!(same(log.replies.get(), 1) && same(log.status(), Some(answer)));
             let up = answer.is_ok();
-            assert!((town.active.qp.state() == State::Connected) == up);
-            assert!((town.passive.qp.state() == State::Connected) == up);
+            assert!((cm_fixture.active.qp.state() == State::Connected) == up);
+            assert!((cm_fixture.passive.qp.state() == State::Connected) == up);
         }
         Ok(())
     }
@@ -378,26 +379,26 @@ mod tests {
     #[test]
     fn the_end_is_reported_once_to_each_side_whoever_ends_it() -> Result {
         let ends: [fn(&ConnectionFixture); 4] = [
-            |town| town.active.qp.fail(),
-            |town| town.passive.qp.fail(),
-            |town| town.active.qp.close(),
-            |town| {
-                town.passive.qp.fail();
-                town.active.qp.fail();
+            |cm_fixture| cm_fixture.active.qp.fail(),
+            |cm_fixture| cm_fixture.passive.qp.fail(),
+            |cm_fixture| cm_fixture.active.qp.close(),
+            |cm_fixture| {
+                cm_fixture.passive.qp.fail();
+                cm_fixture.active.qp.fail();
             },
         ];
         for end in ends {
-            let (active, passive) = (Told::new()?, Told::new()?);
-            let town = connected(&active, &passive)?;
-            end(&town);
-            for notified in [&active, &passive] {
-                assert!(wait_until(|| notified.closed.get() == 1));
+            let (active, passive) = (ConnectionLog::new()?, ConnectionLog::new()?);
+            let cm_fixture = connected(&active, &passive)?;
+            end(&cm_fixture);
+            for log in [&active, &passive] {
+                assert!(wait_until(|| log.closed.get() == 1));
             }
-            town.active.qp.destroy();
-            flush_work(town.active.device());
+            cm_fixture.active.qp.destroy();
+            flush_work(cm_fixture.active.device());
             assert!(same((active.closed.get(), passive.closed.get()), (1, 1)));
-            assert!(same(town.active.counted(Counter::Disconnects), 1));
-            assert!(same(town.passive.counted(Counter::Disconnects), 1));
+            assert!(same(cm_fixture.active.counted(Counter::Disconnects), 1));
+            assert!(same(cm_fixture.passive.counted(Counter::Disconnects), 1));
         }
         Ok(())
     }
@@ -405,14 +406,14 @@ mod tests {
     #[test]
     fn the_end_says_from_which_side_it_came() -> Result {
         for (active_ends, by_peer) in [(true, (0, 1)), (false, (1, 0))] {
-            let (active, passive) = (Told::new()?, Told::new()?);
-            let town = connected(&active, &passive)?;
+            let (active, passive) = (ConnectionLog::new()?, ConnectionLog::new()?);
+            let cm_fixture = connected(&active, &passive)?;
             match active_ends {
-                true => town.active.qp.fail(),
-                false => town.passive.qp.fail(),
+                true => cm_fixture.active.qp.fail(),
+                false => cm_fixture.passive.qp.fail(),
             }
-            for notified in [&active, &passive] {
-                assert!(wait_until(|| notified.closed.get() == 1));
+            for log in [&active, &passive] {
+                assert!(wait_until(|| log.closed.get() == 1));
             }
             let found = (active.closed_by_peer.get(), passive.closed_by_peer.get());
             assert!(same(found, by_peer));
@@ -422,9 +423,9 @@ mod tests {
 
     #[test]
     fn an_end_that_could_not_be_reported_is_reported_again() -> Result {
-        let (active, passive) = (Told::stubborn(3)?, Told::new()?);
-        let town = connected(&active, &passive)?;
-        town.passive.qp.fail();
+        let (active, passive) = (ConnectionLog::stubborn(3)?, ConnectionLog::new()?);
+        let cm_fixture = connected(&active, &passive)?;
+        cm_fixture.passive.qp.fail();
         assert!(wait_until(|| active.closed.get() == 4));
         sleep(60);
         assert!(same((active.closed.get(), passive.closed.get()), (4, 1)));
@@ -435,18 +436,21 @@ mod tests {
     #[test]
     fn an_end_during_the_set_up_is_reported_after_it() -> Result {
         for passive_ends in [true, false] {
-            let (town, mut active, mut passive) =
-                (ConnectionFixture::new()?, Told::new()?, Told::new()?);
+            let (cm_fixture, mut active, mut passive) = (
+                ConnectionFixture::new()?,
+                ConnectionLog::new()?,
+                ConnectionLog::new()?,
+            );
             match passive_ends {
-                true => passive = Told::ending(&town.passive.qp)?,
-                false => active = Told::ending(&town.active.qp)?,
+                true => passive = ConnectionLog::ending(&cm_fixture.passive.qp)?,
+                false => active = ConnectionLog::ending(&cm_fixture.active.qp)?,
             }
-            let door = town.open()?;
-            town.connect(&active)?;
-            town.accept(&door.request()?, &passive)?;
-            for notified in [&active, &passive] {
-                assert!(wait_until(|| notified.closed.get() == 1));
-                assert!(notified.status().is_some_and(|s| s.is_ok()));
+            let door = cm_fixture.open()?;
+            cm_fixture.connect(&active)?;
+            cm_fixture.accept(&door.request()?, &passive)?;
+            for log in [&active, &passive] {
+                assert!(wait_until(|| log.closed.get() == 1));
+                assert!(log.status().is_some_and(|s| s.is_ok()));
             }
             assert!(same(active.replies.get(), 1));
         }
@@ -455,13 +459,17 @@ mod tests {
 
     #[test]
     fn a_passive_queue_pair_that_cannot_connect_is_an_error_to_both() -> Result {
-        let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::new()?);
-        let door = town.open()?;
-        town.connect(&active)?;
-        town.passive.qp.modify(State::Reset)?;
-        assert!(town.accept(&door.request()?, &passive) == Err(EINVAL));
+        let (cm_fixture, active, passive) = (
+            ConnectionFixture::new()?,
+            ConnectionLog::new()?,
+            ConnectionLog::new()?,
+        );
+        let door = cm_fixture.open()?;
+        cm_fixture.connect(&active)?;
+        cm_fixture.passive.qp.modify(State::Reset)?;
+        assert!(cm_fixture.accept(&door.request()?, &passive) == Err(EINVAL));
         assert!(same(active.status(), Some(Err(Status::Refused))));
-        flush_work(town.active.device());
+        flush_work(cm_fixture.active.device());
         assert!(same(active.replies.get(), 1) && same(passive.established.get(), 0));
         assert!(same((active.closed.get(), passive.closed.get()), (0, 0)));
         Ok(())
@@ -469,29 +477,35 @@ mod tests {
 
     #[test]
     fn an_active_queue_pair_that_has_gone_aborts_the_accept() -> Result {
-        let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::new()?);
-        let door = town.open()?;
-        town.connect(&active)?;
-        town.active.qp.fail();
-        assert!(town.accept(&door.request()?, &passive) == Err(ECONNABORTED));
+        let (cm_fixture, active, passive) = (
+            ConnectionFixture::new()?,
+            ConnectionLog::new()?,
+            ConnectionLog::new()?,
+        );
+        let door = cm_fixture.open()?;
+        cm_fixture.connect(&active)?;
+        cm_fixture.active.qp.fail();
+        assert!(cm_fixture.accept(&door.request()?, &passive) == Err(ECONNABORTED));
         assert!(active.status().is_some_and(|s| s.is_err()));
-        flush_work(town.active.device());
+        flush_work(cm_fixture.active.device());
         assert!(same(active.replies.get(), 1) && same(passive.established.get(), 0));
         assert!(same((active.closed.get(), passive.closed.get()), (0, 0)));
-        assert!(town.passive.qp.state() != State::Connected);
+        assert!(cm_fixture.passive.qp.state() != State::Connected);
         Ok(())
     }
 
     #[test]
     fn a_connection_that_failed_to_come_up_counts_as_a_failure() -> Result {
-        let (town, active) = (ConnectionFixture::new()?, Told::new()?);
-        let door = town.open()?;
-        town.connect(&active)?;
-        town.active.qp.fail();
-        assert!(town.accept(&door.request()?, &Told::new()?).is_err());
-        assert!(same(town.active.counted(Counter::ConnectFailures), 1));
-        assert!(same(town.active.counted(Counter::Connects), 0));
-        assert!(same(town.passive.counted(Counter::Accepts), 0));
+        let (cm_fixture, active) = (ConnectionFixture::new()?, ConnectionLog::new()?);
+        let door = cm_fixture.open()?;
+        cm_fixture.connect(&active)?;
+        cm_fixture.active.qp.fail();
+        assert!(cm_fixture
+            .accept(&door.request()?, &ConnectionLog::new()?)
+            .is_err());
+        assert!(same(cm_fixture.active.counted(Counter::ConnectFailures), 1));
+        assert!(same(cm_fixture.active.counted(Counter::Connects), 0));
+        assert!(same(cm_fixture.passive.counted(Counter::Accepts), 0));
         Ok(())
     }
 
@@ -502,47 +516,51 @@ mod tests {
             (ELSEWHERE, true, 1),
             (HERE, false, 1),
         ] {
-            let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
+            let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
             let door = Door::new(device, true)?;
-            town.listen(at(ANY, PORT), &door)?;
-            let mut ask = town.ask(&notified)?;
+            cm_fixture.listen(at(ANY, PORT), &door)?;
+            let mut ask = cm_fixture.ask(&log)?;
             ask.remote_is_here = here;
-            town.submit(ask)?;
+            cm_fixture.submit(ask)?;
             assert!(same(door.requests.get(), asked));
             let status = match asked {
                 0 => Status::Unreachable,
                 _ => Status::Refused,
             };
-            assert!(same(notified.status(), Some(Err(status))));
+            assert!(same(log.status(), Some(Err(status))));
         }
         Ok(())
     }
 
     #[test]
     fn a_rejection_that_finds_no_room_is_reported_without_its_data() -> Result {
-        let (town, notified) = (ConnectionFixture::new()?, Told::deaf(1)?);
-        let door = town.open()?;
-        town.connect(&notified)?;
+        let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::deaf(1)?);
+        let door = cm_fixture.open()?;
+        cm_fixture.connect(&log)?;
         assert!(door.request()?.reject(b"go away!").is_ok());
         let answer = Answer {
             status: Err(Status::Refused),
             data: ([0; 8], 0),
         };
-        assert!(same(notified.replies.get(), 2) && same(notified.answer(), Some(answer)));
+        assert!(same(log.replies.get(), 2) && same(log.answer(), Some(answer)));
         Ok(())
     }
 
     #[test]
     fn a_side_that_never_hears_that_it_is_connected_is_not() -> Result {
-        let (town, active, passive) = (ConnectionFixture::new()?, Told::deaf(1)?, Told::new()?);
-        let door = town.open()?;
-        town.connect(&active)?;
-        town.accept(&door.request()?, &passive)?;
+        let (cm_fixture, active, passive) = (
+            ConnectionFixture::new()?,
+            ConnectionLog::deaf(1)?,
+            ConnectionLog::new()?,
+        );
+        let door = cm_fixture.open()?;
+        cm_fixture.connect(&active)?;
+        cm_fixture.accept(&door.request()?, &passive)?;
         assert!(same(active.status(), Some(Err(Status::Aborted))));
-        assert!(town.active.qp.state() == State::Error);
+        assert!(cm_fixture.active.qp.state() == State::Error);
         // The passive side was connected, and hears of the end.
         assert!(wait_until(|| passive.closed.get() == 1));
-        flush_work(town.active.device());
+        flush_work(cm_fixture.active.device());
         assert!(same((active.closed.get(), passive.closed.get()), (0, 1)));
         Ok(())
     }
@@ -551,7 +569,10 @@ mod tests {
     fn a_listener_hears_of_requests_that_were_turned_away() -> Result {
         let ways: [(Way, u32); 3] = [
             (|_, request| reject(request), 1),
-            (|town, request| town.accept(request, &Told::new()?), 0),
+            (
+                |cm_fixture, request| cm_fixture.accept(request, &ConnectionLog::new()?),
+                0,
+            ),
             (
                 |_, request| {
                     request.abandon();
@@ -561,24 +582,24 @@ mod tests {
             ),
         ];
         for (way, turned_away) in ways {
-            let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
-            let door = town.open()?;
-            town.connect(&notified)?;
-            way(&town, &door.request()?)?;
+            let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
+            let door = cm_fixture.open()?;
+            cm_fixture.connect(&log)?;
+            way(&cm_fixture, &door.request()?)?;
             assert!(same(door.turned_away.get(), turned_away));
         }
-        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
+        let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
         let door = Door::new(HERE, true)?;
-        town.listen(at(HERE, PORT), &door)?;
-        town.connect(&notified)?;
+        cm_fixture.listen(at(HERE, PORT), &door)?;
+        cm_fixture.connect(&log)?;
         assert!(same(door.turned_away.get(), 1));
         Ok(())
     }
 
     #[test]
     fn what_one_side_posts_before_the_other_is_connected_waits() -> Result {
-        let town = ConnectionFixture::new()?;
-        let (a, b) = (&town.active, &town.passive);
+        let cm_fixture = ConnectionFixture::new()?;
+        let (a, b) = (&cm_fixture.active, &cm_fixture.passive);
         let transport = direct::connect(&a.qp, &b.qp)?;
         a.attach(transport.clone(), 0)?;
         b.receive(1, &[])?;

@@ -125,15 +125,15 @@ mod tests {
         let device = device(&engine_host, c"ndk0", 1)?;
         let user = User::of(&device, false)?;
         assert!(device.netdev().is_some());
-        let errand = {
+        let other_task = {
             let device = device.clone();
             OtherContext::new(move || device.shut())?
         };
-        assert!(errand.begin(&queue));
+        assert!(other_task.begin(&queue));
         let was_notified = wait_until(|| user.gone.get() == 1);
         let held = device.netdev().is_some();
         user.leave();
-        assert!(errand.is_done());
+        assert!(other_task.is_done());
         queue.flush();
         // Whoever still uses or keeps the device does not hold the network device up.
         assert!(was_notified && !held);
@@ -162,20 +162,20 @@ mod tests {
         let device = device(&engine_host, c"ndk0", 1)?;
         let (first, last) = (User::of(&device, false)?, User::of(&device, false)?);
         let done = Arc::new(Tally::new(), GFP_KERNEL)?;
-        let errand = {
+        let other_task = {
             let (device, done) = (device.clone(), done.clone());
             OtherContext::new(move || {
                 device.shut();
                 done.hit();
             })?
         };
-        assert!(errand.begin(&queue));
+        assert!(other_task.begin(&queue));
         assert!(wait_until(|| first.gone.get() + last.gone.get() == 2));
         assert!(is_shut(&device)?);
         first.leave();
         assert!(same(done.get(), 0));
         last.leave();
-        assert!(errand.is_done());
+        assert!(other_task.is_done());
         assert!(same((first.gone.get(), last.gone.get()), (1, 1)));
         queue.flush();
         Ok(())

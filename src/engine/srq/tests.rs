@@ -38,16 +38,16 @@ impl SrqUsers {
         let shared = Shared::new(&domain, depth, 4)?;
         let sender = || engine_host.end(&EndAttr::PLAIN);
         let user = || engine_host.end_in(&domain, &EndAttr::PLAIN, Some(shared.clone()));
-        let crowd = Self {
+        let srq_users = Self {
             senders: [sender()?, sender()?, sender()?],
             users: [user()?, user()?, user()?],
             shared,
             _engine_host: engine_host,
         };
-        for (sender, user) in crowd.senders.iter().zip(&crowd.users) {
+        for (sender, user) in srq_users.senders.iter().zip(&srq_users.users) {
             connect(direct::connect, sender, user)?;
         }
-        Ok(crowd)
+        Ok(srq_users)
     }
 
     /// How often the limit was notified, once nothing more is about to come.
@@ -86,15 +86,15 @@ mod tests {
 
     #[test]
     fn a_receive_completes_in_the_queue_of_whoever_took_it() -> Result {
-        let crowd = SrqUsers::new(8)?;
-        let memory = crowd.users[0].buffer(32)?;
-        let source = crowd.senders[1].filled(16, 41)?;
-        crowd.shared.post(1, &[memory.sge(0, 16)])?;
-        crowd.shared.post(2, &[memory.sge(16, 16)])?;
-        crowd.senders[1].post(7, SEND, &[source.whole()])?;
-        crowd.senders[0].post(8, SEND, &[])?;
+        let srq_users = SrqUsers::new(8)?;
+        let memory = srq_users.users[0].buffer(32)?;
+        let source = srq_users.senders[1].filled(16, 41)?;
+        srq_users.shared.post(1, &[memory.sge(0, 16)])?;
+        srq_users.shared.post(2, &[memory.sge(16, 16)])?;
+        srq_users.senders[1].post(7, SEND, &[source.whole()])?;
+        srq_users.senders[0].post(8, SEND, &[])?;
         for (user, context, len) in [(1, 1, 16), (0, 2, 0)] {
-            let end = &crowd.users[user];
+            let end = &srq_users.users[user];
             let entry = end.receives.next().map(|e| (e.context, e.length, e.qp));
             let cookie = crate::kunit::harness::cookie(end.qp.params.number);
             assert!(same(entry, Some((context, len, cookie))));
@@ -106,19 +106,19 @@ mod tests {
     #[test]
     fn who_waits_is_served_in_turn() -> Result {
         const EACH: u64 = 4;
-        let crowd = SrqUsers::new(8)?;
-        for sender in &crowd.senders {
+        let srq_users = SrqUsers::new(8)?;
+        for sender in &srq_users.senders {
             for n in 0..EACH {
                 sender.post(n, SEND, &[])?;
             }
         }
         for n in 0..EACH * 3 {
-            crowd.shared.post(n, &[])?;
+            srq_users.shared.post(n, &[])?;
             // CAST: below three.
-            let user = &crowd.users[(n % 3) as usize];
+            let user = &srq_users.users[(n % 3) as usize];
             assert!(user.receives.brings(n, Status::Success));
         }
-        for sender in &crowd.senders {
+        for sender in &srq_users.senders {
             assert!(sender.sends.brings_all(0..EACH, Status::Success));
         }
         Ok(())
@@ -126,221 +126,227 @@ mod tests {
 
     #[test]
     fn who_waits_behind_a_broken_one_moves_up() -> Result {
-        let crowd = SrqUsers::new(8)?;
-        for sender in &crowd.senders {
+        let srq_users = SrqUsers::new(8)?;
+        for sender in &srq_users.senders {
             sender.post(1, SEND, &[])?;
             // All of them wait before one goes.
             assert!(sender.sends.is_silent());
         }
         // The first is called for this receive, and gone when it would take it, or before.
-        crowd.users[0].qp.fail();
-        crowd.shared.post(5, &[])?;
-        assert!(crowd.users[1].receives.brings(5, Status::Success));
-        crowd.users[1].qp.fail();
-        crowd.shared.post(6, &[])?;
-        assert!(crowd.users[2].receives.brings(6, Status::Success));
-        assert!(crowd.senders[0].sends.brings(1, Status::Flushed));
-        assert!(crowd.senders[1].sends.brings(1, Status::Success));
-        assert!(crowd.senders[2].sends.brings(1, Status::Success));
+        srq_users.users[0].qp.fail();
+        srq_users.shared.post(5, &[])?;
+        assert!(srq_users.users[1].receives.brings(5, Status::Success));
+        srq_users.users[1].qp.fail();
+        srq_users.shared.post(6, &[])?;
+        assert!(srq_users.users[2].receives.brings(6, Status::Success));
+        assert!(srq_users.senders[0].sends.brings(1, Status::Flushed));
+        assert!(srq_users.senders[1].sends.brings(1, Status::Success));
+        assert!(srq_users.senders[2].sends.brings(1, Status::Success));
         Ok(())
     }
 
     #[test]
     fn the_limit_is_reported_once_when_fewer_are_left() -> Result {
-        let crowd = SrqUsers::new(8)?;
+        let srq_users = SrqUsers::new(8)?;
         for context in 0..6 {
-            crowd.shared.post(context, &[])?;
+            srq_users.shared.post(context, &[])?;
         }
-        crowd.shared.srq.set_limit(4)?;
-        let send = |n| crowd.senders[0].post(n, SEND, &[]);
+        srq_users.shared.srq.set_limit(4)?;
+        let send = |n| srq_users.senders[0].post(n, SEND, &[]);
         send(0)?;
         send(1)?;
         // Four are left, which is not fewer than four.
-        assert!(same(crowd.limits(), 0) && same(crowd.shared.srq.limit(), 4));
+        assert!(same(srq_users.limits(), 0) && same(srq_users.shared.srq.limit(), 4));
         send(2)?;
-        assert!(same(crowd.limits(), 1) && same(crowd.shared.srq.limit(), 0));
+        assert!(same(srq_users.limits(), 1) && same(srq_users.shared.srq.limit(), 0));
         // Off until somebody arms it again, however often the number falls.
         for context in 6..9 {
-            crowd.shared.post(context, &[])?;
+            srq_users.shared.post(context, &[])?;
         }
         for n in 3..8 {
             send(n)?;
         }
-        assert!(same(crowd.limits(), 1));
+        assert!(same(srq_users.limits(), 1));
         Ok(())
     }
 
     #[test]
     fn a_limit_above_the_number_present_is_reported_at_once() -> Result {
-        let crowd = SrqUsers::new(8)?;
+        let srq_users = SrqUsers::new(8)?;
         for context in 0..3 {
-            crowd.shared.post(context, &[])?;
+            srq_users.shared.post(context, &[])?;
         }
-        crowd.shared.srq.set_limit(3)?;
-        assert!(same(crowd.limits(), 0));
-        crowd.shared.srq.set_limit(4)?;
-        assert!(same(crowd.limits(), 1) && same(crowd.shared.srq.limit(), 0));
-        crowd.shared.srq.set_limit(8)?;
-        assert!(same(crowd.limits(), 2));
+        srq_users.shared.srq.set_limit(3)?;
+        assert!(same(srq_users.limits(), 0));
+        srq_users.shared.srq.set_limit(4)?;
+        assert!(same(srq_users.limits(), 1) && same(srq_users.shared.srq.limit(), 0));
+        srq_users.shared.srq.set_limit(8)?;
+        assert!(same(srq_users.limits(), 2));
         Ok(())
     }
 
     #[test]
     fn the_limit_of_a_new_queue_waits_for_a_fall() -> Result {
-        let crowd = SrqUsers::new(4)?;
-        crowd.shared.srq.preset_limit(2);
-        assert!(same(crowd.limits(), 0));
+        let srq_users = SrqUsers::new(4)?;
+        srq_users.shared.srq.preset_limit(2);
+        assert!(same(srq_users.limits(), 0));
         for context in 0..2 {
-            crowd.shared.post(context, &[])?;
+            srq_users.shared.post(context, &[])?;
         }
-        assert!(same(crowd.limits(), 0) && same(crowd.shared.srq.limit(), 2));
-        crowd.senders[0].post(1, SEND, &[])?;
-        assert!(same(crowd.limits(), 1) && same(crowd.shared.srq.limit(), 0));
+        assert!(same(srq_users.limits(), 0) && same(srq_users.shared.srq.limit(), 2));
+        srq_users.senders[0].post(1, SEND, &[])?;
+        assert!(same(srq_users.limits(), 1) && same(srq_users.shared.srq.limit(), 0));
         Ok(())
     }
 
     #[test]
     fn the_limit_of_a_new_queue_is_quiet_until_it_was_reached_once() -> Result {
-        let crowd = SrqUsers::new(8)?;
-        crowd.shared.srq.preset_limit(3);
+        let srq_users = SrqUsers::new(8)?;
+        srq_users.shared.srq.preset_limit(3);
         // Filled below the limit and drained, twice.
         for n in 0..4 {
-            crowd.shared.post(n, &[])?;
-            crowd.senders[0].post(n, SEND, &[])?;
-            assert!(crowd.users[0].receives.brings(n, Status::Success));
+            srq_users.shared.post(n, &[])?;
+            srq_users.senders[0].post(n, SEND, &[])?;
+            assert!(srq_users.users[0].receives.brings(n, Status::Success));
         }
         for context in 4..6 {
-            crowd.shared.post(context, &[])?;
+            srq_users.shared.post(context, &[])?;
         }
         for n in 4..6 {
-            crowd.senders[0].post(n, SEND, &[])?;
+            srq_users.senders[0].post(n, SEND, &[])?;
         }
-        assert!(same(crowd.limits(), 0) && same(crowd.shared.srq.limit(), 3));
+        assert!(same(srq_users.limits(), 0) && same(srq_users.shared.srq.limit(), 3));
         for context in 6..9 {
-            crowd.shared.post(context, &[])?;
+            srq_users.shared.post(context, &[])?;
         }
-        crowd.senders[0].post(6, SEND, &[])?;
-        assert!(same(crowd.limits(), 1) && same(crowd.shared.srq.limit(), 0));
+        srq_users.senders[0].post(6, SEND, &[])?;
+        assert!(same(srq_users.limits(), 1) && same(srq_users.shared.srq.limit(), 0));
         Ok(())
     }
 
     #[test]
     fn a_limit_set_later_does_not_wait_to_be_reached() -> Result {
-        let crowd = SrqUsers::new(8)?;
-        crowd.shared.srq.preset_limit(3);
-        crowd.shared.post(1, &[])?;
-        crowd.shared.srq.set_limit(1)?;
-        assert!(same(crowd.limits(), 0));
-        crowd.senders[0].post(1, SEND, &[])?;
-        assert!(same(crowd.limits(), 1));
+        let srq_users = SrqUsers::new(8)?;
+        srq_users.shared.srq.preset_limit(3);
+        srq_users.shared.post(1, &[])?;
+        srq_users.shared.srq.set_limit(1)?;
+        assert!(same(srq_users.limits(), 0));
+        srq_users.senders[0].post(1, SEND, &[])?;
+        assert!(same(srq_users.limits(), 1));
         Ok(())
     }
 
     #[test]
     fn a_threshold_is_a_limit_that_may_be_above_the_depth() -> Result {
-        let crowd = SrqUsers::new(4)?;
+        let srq_users = SrqUsers::new(4)?;
         for context in 0..4 {
-            crowd.shared.post(context, &[])?;
+            srq_users.shared.post(context, &[])?;
         }
-        crowd.shared.srq.set_threshold(4);
-        assert!(same(crowd.limits(), 0) && same(crowd.shared.srq.limit(), 4));
-        crowd.senders[0].post(1, SEND, &[])?;
-        assert!(same(crowd.limits(), 1) && same(crowd.shared.srq.limit(), 0));
-        crowd.shared.srq.set_threshold(9);
-        assert!(same(crowd.limits(), 2) && same(crowd.shared.srq.limit(), 0));
-        crowd.shared.srq.set_threshold(0);
-        assert!(same(crowd.limits(), 2));
+        srq_users.shared.srq.set_threshold(4);
+        assert!(same(srq_users.limits(), 0) && same(srq_users.shared.srq.limit(), 4));
+        srq_users.senders[0].post(1, SEND, &[])?;
+        assert!(same(srq_users.limits(), 1) && same(srq_users.shared.srq.limit(), 0));
+        srq_users.shared.srq.set_threshold(9);
+        assert!(same(srq_users.limits(), 2) && same(srq_users.shared.srq.limit(), 0));
+        srq_users.shared.srq.set_threshold(0);
+        assert!(same(srq_users.limits(), 2));
         Ok(())
     }
 
     #[test]
     fn a_queue_that_is_given_up_tells_it_once_and_gives_no_receive() -> Result {
-        let crowd = SrqUsers::new(4)?;
+        let srq_users = SrqUsers::new(4)?;
         for context in 0..2 {
-            crowd.shared.post(context, &[])?;
+            srq_users.shared.post(context, &[])?;
         }
-        crowd.shared.srq.set_limit(2)?;
-        crowd.shared.srq.break_down();
-        crowd.shared.srq.break_down();
-        let refused = crowd.shared.srq.post(9, [].into_iter());
+        srq_users.shared.srq.set_limit(2)?;
+        srq_users.shared.srq.break_down();
+        srq_users.shared.srq.break_down();
+        let refused = srq_users.shared.srq.post(9, [].into_iter());
         assert!(same(refused, Err(PostError::State)));
-        crowd.senders[0].post(1, SEND, &[])?;
-        assert!(crowd.users[0].receives.is_silent() && crowd.senders[0].sends.is_silent());
-        crowd.shared.srq.set_threshold(4);
-        assert!(same(crowd.limits(), 0));
-        assert!(same(crowd.shared.log.failures.get(), 1));
+        srq_users.senders[0].post(1, SEND, &[])?;
+        assert!(srq_users.users[0].receives.is_silent() && srq_users.senders[0].sends.is_silent());
+        srq_users.shared.srq.set_threshold(4);
+        assert!(same(srq_users.limits(), 0));
+        assert!(same(srq_users.shared.log.failures.get(), 1));
         // What its owner does then.
-        crowd.users[0].qp.fail();
-        assert!(crowd.users[0].is_down());
-        assert!(crowd.senders[0].sends.brings(1, Status::Flushed));
+        srq_users.users[0].qp.fail();
+        assert!(srq_users.users[0].is_down());
+        assert!(srq_users.senders[0].sends.brings(1, Status::Flushed));
         Ok(())
     }
 
     #[test]
     fn a_limit_of_zero_is_off_and_one_above_the_depth_is_refused() -> Result {
-        let crowd = SrqUsers::new(4)?;
+        let srq_users = SrqUsers::new(4)?;
         for context in 0..4 {
-            crowd.shared.post(context, &[])?;
+            srq_users.shared.post(context, &[])?;
         }
-        crowd.shared.srq.set_limit(4)?;
-        assert!(crowd.shared.srq.set_limit(5) == Err(EINVAL));
-        assert!(same(crowd.shared.srq.limit(), 4));
-        crowd.shared.srq.set_limit(0)?;
+        srq_users.shared.srq.set_limit(4)?;
+        assert!(srq_users.shared.srq.set_limit(5) == Err(EINVAL));
+        assert!(same(srq_users.shared.srq.limit(), 4));
+        srq_users.shared.srq.set_limit(0)?;
         for n in 0..4 {
-            crowd.senders[0].post(n, SEND, &[])?;
-            assert!(crowd.users[0].receives.brings(n, Status::Success));
+            srq_users.senders[0].post(n, SEND, &[])?;
+            assert!(srq_users.users[0].receives.brings(n, Status::Success));
         }
-        assert!(same(crowd.limits(), 0));
+        assert!(same(srq_users.limits(), 0));
         Ok(())
     }
 
     #[test]
     fn the_queue_takes_exactly_its_depth_and_its_elements() -> Result {
-        let crowd = SrqUsers::new(3)?;
-        let memory = crowd.users[0].buffer(8)?;
+        let srq_users = SrqUsers::new(3)?;
+        let memory = srq_users.users[0].buffer(8)?;
         let sge = memory.sge(0, 1);
         assert!(same(
-            (crowd.shared.srq.depth(), crowd.shared.srq.max_sge),
+            (srq_users.shared.srq.depth(), srq_users.shared.srq.max_sge),
             (3, 4)
         ));
-        let refused = crowd.shared.srq.post(9, [sge; 5].into_iter());
+        let refused = srq_users.shared.srq.post(9, [sge; 5].into_iter());
         assert!(same(refused, Err(PostError::TooManySges)));
         for context in 0..3 {
-            crowd.shared.post(context, &[sge; 4])?;
+            srq_users.shared.post(context, &[sge; 4])?;
         }
-        let refused = crowd.shared.srq.post(9, [sge].into_iter());
+        let refused = srq_users.shared.srq.post(9, [sge].into_iter());
         assert!(same(refused, Err(PostError::Full)));
         // One taken is room for one.
-        crowd.senders[0].post(1, SEND, &[])?;
-        assert!(crowd.users[0].receives.brings(0, Status::Success));
-        crowd.shared.post(3, &[])?;
+        srq_users.senders[0].post(1, SEND, &[])?;
+        assert!(srq_users.users[0].receives.brings(0, Status::Success));
+        srq_users.shared.post(3, &[])?;
         Ok(())
     }
 
     #[test]
     fn a_queue_pair_with_a_shared_queue_takes_no_receives_of_its_own() -> Result {
-        let crowd = SrqUsers::new(3)?;
-        let refused = crowd.users[0].qp.post_receive(1, [].into_iter());
+        let srq_users = SrqUsers::new(3)?;
+        let refused = srq_users.users[0].qp.post_receive(1, [].into_iter());
         assert!(same(refused, Err(PostError::Invalid)));
         Ok(())
     }
 
     #[test]
     fn each_receive_serves_one_who_waits() -> Result {
-        let crowd = SrqUsers::new(8)?;
-        for sender in &crowd.senders {
+        let srq_users = SrqUsers::new(8)?;
+        for sender in &srq_users.senders {
             sender.post(1, SEND, &[])?;
             assert!(sender.sends.is_silent());
         }
-        let done = || crowd.senders.iter().filter_map(|s| s.sends.poll()).count();
+        let done = || {
+            srq_users
+                .senders
+                .iter()
+                .filter_map(|s| s.sends.poll())
+                .count()
+        };
         for context in 5..8 {
-            crowd.shared.post(context, &[])?;
+            srq_users.shared.post(context, &[])?;
             assert!(wait_until(|| done() == 1));
-            flush_work(crowd.users[0].device());
+            flush_work(srq_users.users[0].device());
             assert!(same(done(), 0));
         }
         // One receive each.
-        for user in &crowd.users {
+        for user in &srq_users.users {
             assert!(user
                 .receives
                 .next()
@@ -352,32 +358,32 @@ mod tests {
 
     #[test]
     fn receives_survive_the_end_of_one_user() -> Result {
-        let crowd = SrqUsers::new(8)?;
+        let srq_users = SrqUsers::new(8)?;
         for context in 0..3 {
-            crowd.shared.post(context, &[])?;
+            srq_users.shared.post(context, &[])?;
         }
-        crowd.users[0].qp.fail();
-        assert!(crowd.users[0].is_down() && crowd.senders[0].is_down());
-        assert!(crowd.users[0].receives.is_silent());
+        srq_users.users[0].qp.fail();
+        assert!(srq_users.users[0].is_down() && srq_users.senders[0].is_down());
+        assert!(srq_users.users[0].receives.is_silent());
         for n in 0..3 {
-            crowd.senders[1].post(n, SEND, &[])?;
-            assert!(crowd.users[1].receives.brings(n, Status::Success));
+            srq_users.senders[1].post(n, SEND, &[])?;
+            assert!(srq_users.users[1].receives.brings(n, Status::Success));
         }
         Ok(())
     }
 
     #[test]
     fn a_receive_posted_after_the_end_of_a_user_is_for_the_others() -> Result {
-        let crowd = SrqUsers::new(8)?;
-        for sender in &crowd.senders {
+        let srq_users = SrqUsers::new(8)?;
+        for sender in &srq_users.senders {
             sender.post(1, SEND, &[])?;
         }
         // Both wait; one goes, and must not swallow the wake-up of the other.
-        crowd.users[1].qp.fail();
-        assert!(crowd.senders[1].sends.brings(1, Status::Flushed));
-        crowd.shared.post(5, &[])?;
-        assert!(crowd.senders[0].sends.brings(1, Status::Success));
-        assert!(crowd.users[0].receives.brings(5, Status::Success));
+        srq_users.users[1].qp.fail();
+        assert!(srq_users.senders[1].sends.brings(1, Status::Flushed));
+        srq_users.shared.post(5, &[])?;
+        assert!(srq_users.senders[0].sends.brings(1, Status::Success));
+        assert!(srq_users.users[0].receives.brings(5, Status::Success));
         Ok(())
     }
 
@@ -408,22 +414,22 @@ mod tests {
 
     #[test]
     fn the_last_receive_is_reported_once_and_only_in_error() -> Result {
-        let crowd = SrqUsers::new(8)?;
-        crowd.shared.post(1, &[])?;
-        crowd.senders[0].post(1, SEND, &[])?;
-        assert!(crowd.users[0].receives.brings(1, Status::Success));
-        flush_work(crowd.users[0].device());
-        assert!(same(crowd.users[0].events.last_receives.get(), 0));
+        let srq_users = SrqUsers::new(8)?;
+        srq_users.shared.post(1, &[])?;
+        srq_users.senders[0].post(1, SEND, &[])?;
+        assert!(srq_users.users[0].receives.brings(1, Status::Success));
+        flush_work(srq_users.users[0].device());
+        assert!(same(srq_users.users[0].events.last_receives.get(), 0));
         for _ in 0..3 {
-            crowd.users[0].qp.fail();
+            srq_users.users[0].qp.fail();
         }
-        let notified = || crowd.users[0].events.last_receives.get();
+        let notified = || srq_users.users[0].events.last_receives.get();
         assert!(wait_until(|| notified() == 1));
-        flush_work(crowd.users[0].device());
+        flush_work(srq_users.users[0].device());
         assert!(same(notified(), 1));
         // The other user goes on, and so does a queue pair without a shared queue.
-        assert!(same(crowd.users[1].events.last_receives.get(), 0));
-        assert!(same(crowd.senders[0].events.last_receives.get(), 0));
+        assert!(same(srq_users.users[1].events.last_receives.get(), 0));
+        assert!(same(srq_users.senders[0].events.last_receives.get(), 0));
         Ok(())
     }
 

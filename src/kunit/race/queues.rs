@@ -169,7 +169,7 @@ impl RaceEnd {
     }
 
     /// Posts a receive; there is one at a time, because there is one inbox.
-    fn offer(&self) {
+    fn post_one(&self) {
         if self.receives.posted.get() != self.receives.seen.get() {
             return;
         }
@@ -214,7 +214,7 @@ impl RaceEnd {
 
     fn turn(&self) {
         self.collect();
-        self.offer();
+        self.post_one();
         self.send();
     }
 
@@ -488,7 +488,7 @@ fn destroy_in_flight() -> Result<(u64, u64, u64)> {
         let (a, b) = (engine_host.end(&attr)?, engine_host.end(&attr)?);
         connect(direct::connect, &a, &b)?;
         let ledger = Ledger::new();
-        let offer = |slot: u64| {
+        let post_one = |slot: u64| {
             let context = ledger.next();
             // CAST: below the number of slots.
             let sges = core::iter::once(memory.sge((slot * u64::from(SLOT)) as usize, SLOT));
@@ -496,12 +496,12 @@ fn destroy_in_flight() -> Result<(u64, u64, u64)> {
                 ledger.posted.hit();
             }
         };
-        (0..SLOTS).for_each(offer);
+        (0..SLOTS).for_each(post_one);
         *target.pusher.lock() = Some(a.qp.clone());
         wait_for(|| {
             let seen = ledger.seen.get();
             b.receives.cq.poll(64, |entry| ledger.enter(&entry));
-            (seen..ledger.seen.get()).for_each(|n| offer(n % SLOTS));
+            (seen..ledger.seen.get()).for_each(|n| post_one(n % SLOTS));
             ledger.seen.get() > 16 + rounds % 16
         })?;
         linger(rounds);

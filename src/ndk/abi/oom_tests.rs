@@ -4,7 +4,7 @@
 //! makes its calls through the dispatch tables of its objects.
 //!
 //! **Safety.** The tests keep the contract of the header: they name objects that they have not
-//! closed, and keep a [`Told`] until its callback has come, or its object is closed.
+//! closed, and keep a [`CallbackLog`] until its callback has come, or its object is closed.
 
 use core::{
     ffi::c_void,
@@ -52,7 +52,7 @@ pub(crate) struct ObjectType(*mut bindings::ndk_object_header);
 
 /// What callbacks reported.
 #[pin_data]
-pub(crate) struct Told {
+pub(crate) struct CallbackLog {
     status: Atomic<i32>,
     object: Atomic<usize>,
     calls: Atomic<u32>,
@@ -60,7 +60,7 @@ pub(crate) struct Told {
     event: Event,
 }
 
-impl Told {
+impl CallbackLog {
     /// Nothing yet. May sleep.
     pub(crate) fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
@@ -107,10 +107,10 @@ impl Told {
 
 /// # Safety
 ///
-/// `context` is that of a [`Told`] which is still there.
-unsafe fn was_notified<'a>(context: *mut c_void) -> &'a Told {
+/// `context` is that of a [`CallbackLog`] which is still there.
+unsafe fn log_of<'a>(context: *mut c_void) -> &'a CallbackLog {
     // SAFETY: As required of the caller.
-    unsafe { &*context.cast::<Told>().cast_const() }
+    unsafe { &*context.cast::<CallbackLog>().cast_const() }
 }
 
 /// # Safety
@@ -122,7 +122,7 @@ unsafe extern "C" fn created(
     object: *mut bindings::ndk_object_header,
 ) {
     // SAFETY: The contract of this file.
-    unsafe { was_notified(context) }.notify(status, object);
+    unsafe { log_of(context) }.notify(status, object);
 }
 
 /// # Safety
@@ -130,7 +130,7 @@ unsafe extern "C" fn created(
 /// The arguments are those that the call was given, or as the header says.
 unsafe extern "C" fn ended(context: *mut c_void, status: i32) {
     // SAFETY: The contract of this file.
-    unsafe { was_notified(context) }.notify(status, ptr::null_mut());
+    unsafe { log_of(context) }.notify(status, ptr::null_mut());
 }
 
 /// # Safety
@@ -138,7 +138,7 @@ unsafe extern "C" fn ended(context: *mut c_void, status: i32) {
 /// The arguments are those that the call was given, or as the header says.
 unsafe extern "C" fn gone(context: *mut c_void) {
     // SAFETY: The contract of this file.
-    unsafe { was_notified(context) }.notify(NtStatus::SUCCESS.raw(), ptr::null_mut());
+    unsafe { log_of(context) }.notify(NtStatus::SUCCESS.raw(), ptr::null_mut());
 }
 
 /// # Safety
@@ -146,7 +146,7 @@ unsafe extern "C" fn gone(context: *mut c_void) {
 /// The arguments are those that the call was given, or as the header says.
 unsafe extern "C" fn asked(context: *mut c_void, connector: *mut bindings::ndk_connector) {
     // SAFETY: The contract of this file.
-    unsafe { was_notified(context) }.notify(NtStatus::SUCCESS.raw(), connector.cast());
+    unsafe { log_of(context) }.notify(NtStatus::SUCCESS.raw(), connector.cast());
 }
 
 /// # Safety
@@ -213,17 +213,17 @@ pub(crate) fn close_adapter(adapter: ObjectType) {
 }
 
 /// Closes any other object. All tables begin with this entry.
-pub(crate) fn close(object: ObjectType, was_notified: &Told) -> i32 {
+pub(crate) fn close(object: ObjectType, log: &CallbackLog) -> i32 {
     let pd = object.0.cast::<bindings::ndk_pd>();
     // SAFETY: The contract of this file; all objects and tables are laid out alike so far.
     match unsafe { (*(*pd).dispatch).close } {
         // SAFETY: The contract of this file.
-        Some(call) => unsafe { call(object.0, Some(gone), was_notified.context()) },
+        Some(call) => unsafe { call(object.0, Some(gone), log.context()) },
         None => NtStatus::NOT_SUPPORTED.raw(),
     }
 }
 
-pub(crate) fn create_cq(adapter: ObjectType, depth: u32, was_notified: &Told) -> Given {
+pub(crate) fn create_cq(adapter: ObjectType, depth: u32, log: &CallbackLog) -> Given {
     given(|out| {
         entry!(
             adapter,
@@ -234,21 +234,21 @@ pub(crate) fn create_cq(adapter: ObjectType, depth: u32, was_notified: &Told) ->
             ptr::null_mut(),
             ptr::null(),
             Some(created),
-            was_notified.context(),
+            log.context(),
             out
         )
     })
 }
 
-pub(crate) fn create_pd(adapter: ObjectType, was_notified: &Told) -> Given {
-    let context = was_notified.context();
+pub(crate) fn create_pd(adapter: ObjectType, log: &CallbackLog) -> Given {
+    let context = log.context();
     given(|out| entry!(adapter, ndk_adapter, create_pd, Some(created), context, out))
 }
 
 pub(crate) fn create_shared_endpoint(
     adapter: ObjectType,
     at: &SocketAddr,
-    was_notified: &Told,
+    log: &CallbackLog,
 ) -> Given {
     let storage = addr::write(at);
     given(|out| {
@@ -259,14 +259,14 @@ pub(crate) fn create_shared_endpoint(
             ptr::from_ref(&storage).cast(),
             address_length(at),
             Some(created),
-            was_notified.context(),
+            log.context(),
             out
         )
     })
 }
 
-pub(crate) fn create_connector(adapter: ObjectType, was_notified: &Told) -> Given {
-    let context = was_notified.context();
+pub(crate) fn create_connector(adapter: ObjectType, log: &CallbackLog) -> Given {
+    let context = log.context();
     given(|out| {
         entry!(
             adapter,
@@ -280,7 +280,11 @@ pub(crate) fn create_connector(adapter: ObjectType, was_notified: &Told) -> Give
 }
 
 /// `arrivals` is notified of each request.
-pub(crate) fn create_listener(adapter: ObjectType, arrivals: &Told, was_notified: &Told) -> Given {
+pub(crate) fn create_listener(
+    adapter: ObjectType,
+    arrivals: &CallbackLog,
+    log: &CallbackLog,
+) -> Given {
     given(|out| {
         entry!(
             adapter,
@@ -289,23 +293,23 @@ pub(crate) fn create_listener(adapter: ObjectType, arrivals: &Told, was_notified
             Some(asked),
             arrivals.context(),
             Some(created),
-            was_notified.context(),
+            log.context(),
             out
         )
     })
 }
 
-pub(crate) fn create_mr(pd: ObjectType, fast: bool, was_notified: &Told) -> Given {
-    let context = was_notified.context();
+pub(crate) fn create_mr(pd: ObjectType, fast: bool, log: &CallbackLog) -> Given {
+    let context = log.context();
     given(|out| entry!(pd, ndk_pd, create_mr, fast, Some(created), context, out))
 }
 
-pub(crate) fn create_mw(pd: ObjectType, was_notified: &Told) -> Given {
-    let context = was_notified.context();
+pub(crate) fn create_mw(pd: ObjectType, log: &CallbackLog) -> Given {
+    let context = log.context();
     given(|out| entry!(pd, ndk_pd, create_mw, Some(created), context, out))
 }
 
-pub(crate) fn create_srq(pd: ObjectType, was_notified: &Told) -> Given {
+pub(crate) fn create_srq(pd: ObjectType, log: &CallbackLog) -> Given {
     given(|out| {
         entry!(
             pd,
@@ -318,7 +322,7 @@ pub(crate) fn create_srq(pd: ObjectType, was_notified: &Told) -> Given {
             ptr::null_mut(),
             ptr::null(),
             Some(created),
-            was_notified.context(),
+            log.context(),
             out
         )
     })
@@ -329,10 +333,10 @@ pub(crate) fn create_qp(
     pd: ObjectType,
     cq: ObjectType,
     srq: Option<ObjectType>,
-    was_notified: &Told,
+    log: &CallbackLog,
 ) -> Given {
     let queue = cq.0.cast();
-    let (context, none) = (was_notified.context(), ptr::null_mut());
+    let (context, none) = (log.context(), ptr::null_mut());
     given(|out| match srq {
         None => entry!(
             pd,
@@ -368,23 +372,17 @@ pub(crate) fn create_qp(
     })
 }
 
-pub(crate) fn register(mr: ObjectType, memory: &Described, len: u64, was_notified: &Told) -> i32 {
-    let (mdl, context) = (memory.as_raw(), was_notified.context());
+pub(crate) fn register(mr: ObjectType, memory: &Described, len: u64, log: &CallbackLog) -> i32 {
+    let (mdl, context) = (memory.as_raw(), log.context());
     entry!(mr, ndk_mr, register_mr, mdl, len, 1, Some(ended), context)
 }
 
-pub(crate) fn deregister(mr: ObjectType, was_notified: &Told) -> i32 {
-    entry!(
-        mr,
-        ndk_mr,
-        deregister_mr,
-        Some(ended),
-        was_notified.context()
-    )
+pub(crate) fn deregister(mr: ObjectType, log: &CallbackLog) -> i32 {
+    entry!(mr, ndk_mr, deregister_mr, Some(ended), log.context())
 }
 
-pub(crate) fn initialize(mr: ObjectType, pages: u32, was_notified: &Told) -> i32 {
-    let context = was_notified.context();
+pub(crate) fn initialize(mr: ObjectType, pages: u32, log: &CallbackLog) -> i32 {
+    let context = log.context();
     entry!(
         mr,
         ndk_mr,
@@ -396,23 +394,16 @@ pub(crate) fn initialize(mr: ObjectType, pages: u32, was_notified: &Told) -> i32
     )
 }
 
-pub(crate) fn resize(cq: ObjectType, depth: u32, was_notified: &Told) -> i32 {
-    entry!(
-        cq,
-        ndk_cq,
-        resize_cq,
-        depth,
-        Some(ended),
-        was_notified.context()
-    )
+pub(crate) fn resize(cq: ObjectType, depth: u32, log: &CallbackLog) -> i32 {
+    entry!(cq, ndk_cq, resize_cq, depth, Some(ended), log.context())
 }
 
-pub(crate) fn modify(srq: ObjectType, depth: u32, was_notified: &Told) -> i32 {
-    let context = was_notified.context();
+pub(crate) fn modify(srq: ObjectType, depth: u32, log: &CallbackLog) -> i32 {
+    let context = log.context();
     entry!(srq, ndk_srq, modify_srq, depth, 0, Some(ended), context)
 }
 
-pub(crate) fn listen(listener: ObjectType, at: &SocketAddr, was_notified: &Told) -> i32 {
+pub(crate) fn listen(listener: ObjectType, at: &SocketAddr, log: &CallbackLog) -> i32 {
     let storage = addr::write(at);
     entry!(
         listener,
@@ -421,7 +412,7 @@ pub(crate) fn listen(listener: ObjectType, at: &SocketAddr, was_notified: &Told)
         ptr::from_ref(&storage).cast(),
         address_length(at),
         Some(ended),
-        was_notified.context()
+        log.context()
     )
 }
 
@@ -449,7 +440,7 @@ pub(crate) fn connect(
     qp: ObjectType,
     shared: Option<ObjectType>,
     (from, to): (&SocketAddr, &SocketAddr),
-    was_notified: &Told,
+    log: &CallbackLog,
 ) -> i32 {
     let (source, destination) = (addr::write(from), addr::write(to));
     let source = ptr::from_ref(&source).cast();
@@ -470,7 +461,7 @@ pub(crate) fn connect(
             data.as_ptr().cast(),
             40,
             Some(ended),
-            was_notified.context()
+            log.context()
         ),
         Some(shared) => entry!(
             connector,
@@ -485,15 +476,15 @@ pub(crate) fn connect(
             data.as_ptr().cast(),
             40,
             Some(ended),
-            was_notified.context()
+            log.context()
         ),
     }
 }
 
 /// By `accept`, or by `accept_ex`.
-pub(crate) fn accept(connector: ObjectType, qp: ObjectType, ex: bool, was_notified: &Told) -> i32 {
+pub(crate) fn accept(connector: ObjectType, qp: ObjectType, ex: bool, log: &CallbackLog) -> i32 {
     let (qp, data, none) = (qp.0.cast(), [7u8; 40], ptr::null_mut());
-    let (bytes, context) = (data.as_ptr().cast(), was_notified.context());
+    let (bytes, context) = (data.as_ptr().cast(), log.context());
     match ex {
         false => entry!(
             connector,
@@ -527,8 +518,8 @@ pub(crate) fn accept(connector: ObjectType, qp: ObjectType, ex: bool, was_notifi
 }
 
 /// By `complete_connect`, or by `complete_connect_ex`.
-pub(crate) fn complete(connector: ObjectType, ex: bool, was_notified: &Told) -> i32 {
-    let (none, context) = (ptr::null_mut(), was_notified.context());
+pub(crate) fn complete(connector: ObjectType, ex: bool, log: &CallbackLog) -> i32 {
+    let (none, context) = (ptr::null_mut(), log.context());
     match ex {
         false => entry!(
             connector,
@@ -551,14 +542,14 @@ pub(crate) fn complete(connector: ObjectType, ex: bool, was_notified: &Told) -> 
     }
 }
 
-pub(crate) fn disconnect(connector: ObjectType, was_notified: &Told) -> i32 {
-    let context = was_notified.context();
+pub(crate) fn disconnect(connector: ObjectType, log: &CallbackLog) -> i32 {
+    let context = log.context();
     entry!(connector, ndk_connector, disconnect, Some(ended), context)
 }
 
 /// Has a consumer in C that is notified of a request for which `around` makes the call.
 pub(crate) fn notify_request(
-    arrivals: &Told,
+    arrivals: &CallbackLog,
     connector: Ref<Connector>,
     around: impl FnOnce(&mut dyn FnMut()),
 ) -> Result {

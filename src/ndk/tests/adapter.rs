@@ -32,8 +32,8 @@ mod tests {
             tests::{
                 blocking_callback::others_run,
                 completion::{
+                    log_status,
                     made,
-                    notified,
                     request,
                     Own,
                     Slot, //
@@ -67,30 +67,30 @@ mod tests {
 
     #[test]
     fn ndk_adpt_01_a_version_that_is_not_served_opens_nothing() -> Result {
-        let site = TestHost::new()?;
+        let test_host = TestHost::new()?;
         let which = OpenBy::Name(NAME);
         for (major, minor) in [(1, 3), (1, u16::MAX), (0, 0), (0, 2), (2, 0), (2, 1)] {
-            let opened = open(&site.context, &which, Version { major, minor });
+            let opened = open(&test_host.context, &which, Version { major, minor });
             assert!(opened.err() == Some(NtStatus::BAD_VERSION));
         }
         for minor in 0..=2 {
-            let opened = open(&site.context, &which, Version { major: 1, minor });
-            opened.map_err(notified)?.close_and_wait();
+            let opened = open(&test_host.context, &which, Version { major: 1, minor });
+            opened.map_err(log_status)?.close_and_wait();
         }
-        let nobody = open(&site.context, &OpenBy::Name(c"nobody"), VERSION);
+        let nobody = open(&test_host.context, &OpenBy::Name(c"nobody"), VERSION);
         assert!(nobody.err() == Some(NtStatus::ADAPTER_NOT_FOUND));
         Ok(())
     }
 
     #[test]
     fn ndk_adpt_01_a_device_that_goes_is_not_ready() -> Result {
-        let site = TestHost::new()?;
-        let port = site.device.clone();
-        let errand = OtherContext::new(move || port.shut())?;
+        let test_host = TestHost::new()?;
+        let port = test_host.device.clone();
+        let other_task = OtherContext::new(move || port.shut())?;
         let threads = ProcessQueue::new(c"ndk_test_shut")?;
-        assert!(errand.begin(&threads));
+        assert!(other_task.begin(&threads));
         let not_ready = || {
-            let opened = open(&site.context, &OpenBy::Name(NAME), VERSION);
+            let opened = open(&test_host.context, &OpenBy::Name(NAME), VERSION);
             match opened {
                 Ok(adapter) => {
                     adapter.close_and_wait();
@@ -100,20 +100,26 @@ mod tests {
             }
         };
         assert!(wait_until(not_ready));
-        site.adapter.close_and_wait();
-        assert!(errand.is_done());
+        test_host.adapter.close_and_wait();
+        assert!(other_task.is_done());
         Ok(())
     }
 
     #[test]
     fn ndk_adpt_02_two_adapters_of_one_device_are_independent() -> Result {
         let pair = Pair::new()?;
-        let other = open(&pair.site.context, &OpenBy::Name(NAME), VERSION).map_err(notified)?;
+        let other =
+            open(&pair.test_host.context, &OpenBy::Name(NAME), VERSION).map_err(log_status)?;
         let mut theirs = Party::new(&other, 3, SIZES)?;
         // Its objects connect to those of the first one, as to those of anybody.
-        let mut ours = Party::new(&pair.site.adapter, 4, SIZES)?;
+        let mut ours = Party::new(&pair.test_host.adapter, 4, SIZES)?;
         let door = Door::new(&other)?;
-        let (a, b) = connect(&pair.site.adapter, &door, (&ours, READS), (&theirs, READS))?;
+        let (a, b) = connect(
+            &pair.test_host.adapter,
+            &door,
+            (&ours, READS),
+            (&theirs, READS),
+        )?;
         (ours.connector, theirs.connector) = (Some(a), Some(b));
         theirs.receive(1, &[])?;
         ours.send(2, &[], 0)?;
@@ -121,24 +127,24 @@ mod tests {
         // It goes with what is its own, and waits for nothing else.
         drop((theirs, door));
         other.close_and_wait();
-        assert!(!pair.site.adapter.is_closed());
+        assert!(!pair.test_host.adapter.is_closed());
         pair.b.receive(5, &[])?;
         pair.a.send(6, &[], 0)?;
         assert!(pair.a.requests.brings(6, NtStatus::SUCCESS));
         assert!(pair.b.receives.brings(5, NtStatus::SUCCESS));
-        let _late = made(|done| pair.site.adapter.create_shared_endpoint(here(0), done))?;
+        let _late = made(|done| pair.test_host.adapter.create_shared_endpoint(here(0), done))?;
         drop(ours);
         Ok(())
     }
 
     #[test]
     fn ndk_adpt_04_queues_of_the_greatest_depths_can_be_made() -> Result {
-        let site = TestHost::new()?;
-        let domain = pd(&site.adapter)?;
+        let test_host = TestHost::new()?;
+        let domain = pd(&test_host.adapter)?;
         assert!(FULL.pages >= 16);
         let user = KBox::new(|_| (), GFP_KERNEL)?;
-        let deepest = site.queue(8)?;
-        let deep = made(|done| site.adapter.create_cq(FULL.cq, None, user, done))?;
+        let deepest = test_host.queue(8)?;
+        let deep = made(|done| test_host.adapter.create_cq(FULL.cq, None, user, done))?;
         drop(deep);
         let resized = request(|done| deepest.cq.resize(FULL.cq, done))?;
         assert!(resized == NtStatus::SUCCESS);
@@ -184,16 +190,16 @@ mod tests {
 
     #[test]
     fn ndk_adpt_04_as_many_receives_as_are_reported_can_be_posted() -> Result {
-        let site = TestHost::new()?;
-        let domain = pd(&site.adapter)?;
-        let queue = site.queue(FULL.requests)?;
+        let test_host = TestHost::new()?;
+        let domain = pd(&test_host.adapter)?;
+        let queue = test_host.queue(FULL.requests)?;
         let sizes = Sizes {
             receives: FULL.requests,
             ..SIZES
         };
         let pair = qp(&domain, &queue, &queue, 0, sizes)?;
         for context in 0..u64::from(FULL.requests) {
-            pair.receive(context, [].into_iter()).map_err(notified)?;
+            pair.receive(context, [].into_iter()).map_err(log_status)?;
         }
         let full = pair.receive(0, [].into_iter());
         assert!(full == Err(NtStatus::NO_MORE_ENTRIES));
@@ -270,12 +276,17 @@ mod tests {
             .a
             .connector()?
             .connection_data(&mut [])
-            .map_err(notified)?;
+            .map_err(log_status)?;
         assert!(data.limits.inbound == FULL.reads && data.limits.outbound == FULL.reads);
         let pages = FULL.pages as usize;
         let fast = PageBuffer::fast(&pair.a.pd, PAGE, true)?;
         drop(fast);
-        let mr = pair.a.pd.create_mr(true).map(Own::new).map_err(notified)?;
+        let mr = pair
+            .a
+            .pd
+            .create_mr(true)
+            .map(Own::new)
+            .map_err(log_status)?;
         let ready = request(|done| mr.initialize(FULL.pages, true, done))?;
         assert!(ready == NtStatus::SUCCESS);
         // One page, over and over.
@@ -296,16 +307,16 @@ mod tests {
 
     #[test]
     fn ndk_adpt_04_private_data_of_the_greatest_length_arrives() -> Result {
-        let site = TestHost::new()?;
+        let test_host = TestHost::new()?;
         let (door, party) = (
-            Door::new(&site.adapter)?,
-            Party::new(&site.adapter, 1, SIZES)?,
+            Door::new(&test_host.adapter)?,
+            Party::new(&test_host.adapter, 1, SIZES)?,
         );
-        let ours = site
+        let ours = test_host
             .adapter
             .create_connector()
             .map(Own::new)
-            .map_err(notified)?;
+            .map_err(log_status)?;
         let slot = Slot::new()?;
         let data = KVec::from_elem(7u8, FULL.private_data as usize, GFP_KERNEL)?;
         let to = (Source::Address(here(0)), door.at);
@@ -313,22 +324,22 @@ mod tests {
         assert!(asking.is_ok());
         let theirs = door.incoming()?;
         let mut got = [0u8; 255];
-        let told_len = theirs.connection_data(&mut got).map_err(notified)?.len;
+        let told_len = theirs.connection_data(&mut got).map_err(log_status)?.len;
         assert!(told_len == FULL.private_data as usize && got == [7; 255]);
         Ok(())
     }
 
     #[test]
     fn ndk_adpt_05_what_the_flags_promise_works_and_only_then() -> Result {
-        let site = TestHost::new()?;
-        let queue = site.queue(8)?;
+        let test_host = TestHost::new()?;
+        let queue = test_host.queue(8)?;
         assert!(queue.cq.moderate(10, 2) == Ok(()));
         assert!(request(|done| queue.cq.resize(9, done))? == NtStatus::SUCCESS);
         // Loopback: both ends have the same address. The sink flag is never needed.
         let pair = Pair::new()?;
         let ends = (
-            pair.a.connector()?.local_address().map_err(notified)?,
-            pair.a.connector()?.peer_address().map_err(notified)?,
+            pair.a.connector()?.local_address().map_err(log_status)?,
+            pair.a.connector()?.peer_address().map_err(log_status)?,
         );
         assert!(ends.0.ip() == ends.1.ip());
         let mut from = pair.b.buffer(4096, mr_flags::REMOTE_READ)?;
@@ -364,7 +375,7 @@ mod tests {
     #[test]
     fn ndk_adpt_07_counters_have_their_numbers_and_count() -> Result {
         let mut pair = Pair::new()?;
-        let before = pair.site.adapter.performance();
+        let before = pair.test_host.adapter.performance();
         let counted = [0, 1, 2, 4, 25, 26, 27]
             .iter()
             .fold(0, |all, n| all | 1 << n);
@@ -391,7 +402,7 @@ mod tests {
         pair.a.send(2, &[from.sge(0, 1000)?], 0)?;
         assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
         assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
-        let after = pair.site.adapter.performance();
+        let after = pair.test_host.adapter.performance();
         assert!(after.values[26] == before.values[26] + 1000);
         assert!(after.values[27] == before.values[27] + 1000);
         // A queue that overflows, which ends the connection; and nobody at the door.
@@ -401,19 +412,19 @@ mod tests {
             pair.b.receive(context, &[])?;
             pair.a.send(context, &[], 0)?;
         }
-        let lost = || pair.site.adapter.performance().values[4] == 0;
+        let lost = || pair.test_host.adapter.performance().values[4] == 0;
         assert!(wait_until(lost));
-        let late = Party::new(&pair.site.adapter, 1, SIZES)?;
+        let late = Party::new(&pair.test_host.adapter, 1, SIZES)?;
         let ours = pair
-            .site
+            .test_host
             .adapter
             .create_connector()
             .map(Own::new)
-            .map_err(notified)?;
+            .map_err(log_status)?;
         let nobody = (Source::Address(here(0)), here(1));
         let refused = request(|done| ours.connect(&late.qp, nobody, READS, KVec::new(), done))?;
         assert!(refused.raw() < 0);
-        let end = pair.site.adapter.performance();
+        let end = pair.test_host.adapter.performance();
         assert!(end.values[25] == 1 && end.values[2] == 1);
         assert!(end.values[0] == 1 && end.values[1] == 1);
         pair.a.connector = None;
@@ -422,28 +433,28 @@ mod tests {
 
     #[test]
     fn ndk_adpt_08_disabling_refuses_opens_and_waits_for_those_that_are_open() -> Result {
-        let site = TestHost::new()?;
-        let second = open(&site.context, &OpenBy::Name(NAME), VERSION).map_err(notified)?;
-        let mut queue = site.queue(8)?;
+        let test_host = TestHost::new()?;
+        let second = open(&test_host.context, &OpenBy::Name(NAME), VERSION).map_err(log_status)?;
+        let mut queue = test_host.queue(8)?;
         queue.cq.arm(crate::ndk::cq::notify::ERRORS);
         let shut = Slot::new()?;
-        let port = site.device.clone();
+        let port = test_host.device.clone();
         let over = shut.clone();
-        let errand = OtherContext::new(move || {
+        let other_task = OtherContext::new(move || {
             port.shut();
             over.put(());
         })?;
         let threads = ProcessQueue::new(c"ndk_test_shut")?;
-        assert!(errand.begin(&threads));
+        assert!(other_task.begin(&threads));
         // Consumers hear that it is time to close.
         assert!(wait_until(|| queue.calls.get() == 1));
-        let late = open(&site.context, &OpenBy::Name(NAME), VERSION);
+        let late = open(&test_host.context, &OpenBy::Name(NAME), VERSION);
         assert!(late.err() == Some(NtStatus::ADAPTER_NOT_READY));
         second.close_and_wait();
-        assert!(others_run(&site)? && shut.calls.get() == 0);
+        assert!(others_run(&test_host)? && shut.calls.get() == 0);
         assert!(queue.cq.close_and_wait()?);
-        assert!(others_run(&site)? && shut.calls.get() == 0);
-        site.adapter.close_and_wait();
+        assert!(others_run(&test_host)? && shut.calls.get() == 0);
+        test_host.adapter.close_and_wait();
         assert!(shut.wait().is_some());
         Ok(())
     }

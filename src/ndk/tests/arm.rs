@@ -26,9 +26,9 @@ const UNDEFINED: [u32; 4] = [3, 4, 0x100, u32::MAX];
 
 /// A queue for 8 results by itself.
 fn alone() -> Result<(TestHost, Caller)> {
-    let site = TestHost::new()?;
-    let queue = Caller::new(&site.adapter, 8)?;
-    Ok((site, queue))
+    let test_host = TestHost::new()?;
+    let queue = Caller::new(&test_host.adapter, 8)?;
+    Ok((test_host, queue))
 }
 
 #[kernel::macros::kunit_tests(ndk_ndk_tests_arm)]
@@ -47,7 +47,7 @@ mod tests {
             qp::op_flags::*,
             status::NtStatus,
             tests::{
-                completion::notified,
+                completion::log_status,
                 host::Queue,
                 memory::PageBuffer,
                 pair::Pair, //
@@ -126,17 +126,17 @@ mod tests {
         let to = there.remote(0)?;
         assert!(calls_once(requests, || a
             .write(3, list(), to, 0)
-            .map_err(notified))?);
+            .map_err(log_status))?);
         assert!(calls_once(requests, || a
             .read(4, list(), to, 0)
-            .map_err(notified))?);
+            .map_err(log_status))?);
         assert!(calls_once(requests, || fast
             .fast_register(a, 5, ALLOW_LOCAL_WRITE)?
-            .map_err(notified))?);
+            .map_err(log_status))?);
         let mr = fast.mr()?;
         assert!(calls_once(requests, || a
             .invalidate_mr(6, mr, 0)
-            .map_err(notified))?);
+            .map_err(log_status))?);
         // The one after the next is nobody's business.
         let calls = requests.calls.get();
         assert!(pair.a.send(7, &[], 0).is_ok() && requests.has_called(calls));
@@ -252,11 +252,11 @@ mod tests {
     #[test]
     fn ndk_arm_05_a_failure_of_the_queue_satisfies_any_arm() -> Result {
         for kind in TYPES {
-            let (site, queue) = alone()?;
+            let (test_host, queue) = alone()?;
             queue.cq.arm(kind);
             queue.cq.engine().break_down();
             assert!(queue.has_notified(1, NtStatus::INTERNAL_ERROR));
-            let queue = Caller::new(&site.adapter, 8)?;
+            let queue = Caller::new(&test_host.adapter, 8)?;
             assert!(queue.push_all(RECEIVE, 8));
             queue.cq.arm(notify::ANY);
             // That was for what is present, and it is notified.
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn ndk_arm_06_a_second_arm_gives_the_type_of_the_matrix() -> Result {
-        let site = TestHost::new()?;
+        let test_host = TestHost::new()?;
         // Rows and columns in the order of `TYPES`.
         let matrix = [
             [notify::ANY, notify::ANY, notify::ANY],
@@ -280,7 +280,7 @@ mod tests {
         ];
         for (outstanding, row) in TYPES.into_iter().zip(matrix) {
             for (new, result) in TYPES.into_iter().zip(row) {
-                let queue = Caller::new(&site.adapter, 8)?;
+                let queue = Caller::new(&test_host.adapter, 8)?;
                 queue.cq.arm(outstanding);
                 queue.cq.arm(new);
                 let plain = u32::from(result == notify::ANY);
@@ -432,13 +432,13 @@ mod tests {
 
     #[test]
     fn ndk_arm_13_the_status_tells_completion_overrun_or_fatal_failure() -> Result {
-        let site = TestHost::new()?;
+        let test_host = TestHost::new()?;
         for entry in [RECEIVE, FAILED, FLUSHED] {
-            let queue = Caller::new(&site.adapter, 2)?;
+            let queue = Caller::new(&test_host.adapter, 2)?;
             queue.cq.arm(notify::ANY);
             assert!(queue.push(entry) && queue.has_notified(1, NtStatus::SUCCESS));
         }
-        let queue = Caller::new(&site.adapter, 2)?;
+        let queue = Caller::new(&test_host.adapter, 2)?;
         assert!(queue.push_all(RECEIVE, 2) && !queue.push(RECEIVE));
         queue.cq.arm(notify::ANY);
         assert!(queue.has_notified(1, NtStatus::BUFFER_OVERFLOW));
@@ -446,7 +446,7 @@ mod tests {
         queue.cq.engine().break_down();
         queue.cq.arm(notify::ERRORS);
         assert!(queue.has_notified(2, NtStatus::BUFFER_OVERFLOW));
-        let queue = Caller::new(&site.adapter, 2)?;
+        let queue = Caller::new(&test_host.adapter, 2)?;
         queue.cq.arm(notify::SOLICITED);
         queue.cq.engine().break_down();
         assert!(queue.has_notified(1, NtStatus::INTERNAL_ERROR));

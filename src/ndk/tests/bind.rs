@@ -22,7 +22,7 @@ mod tests {
                 release,
                 takes_requests,
                 window,
-                Reach,
+                RemotePeer,
                 BASE,
                 DEFER,
                 FENCE,
@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn ndk_bind_01_a_window_opens_its_range() -> Result {
         let pair = Pair::new()?;
-        let mut peer = Reach::new(&pair.a, PAGE)?;
+        let mut peer = RemotePeer::new(&pair.a, PAGE)?;
         peer.own.fill(0x13);
         // The addresses of the region are not those of its memory.
         let buffer = PageBuffer::displaced(&pair.b.pd, 2 * PAGE, 1, BASE)?;
@@ -77,7 +77,7 @@ mod tests {
             (AT, 1),
         ] {
             let pair = Pair::new()?;
-            let mut peer = Reach::new(&pair.a, PAGE)?;
+            let mut peer = RemotePeer::new(&pair.a, PAGE)?;
             peer.own.fill(0x13);
             let buffer = PageBuffer::displaced(&pair.b.pd, 2 * PAGE, 7, BASE)?;
             let mw = window(&pair.b)?;
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn ndk_bind_04_remote_write_needs_a_region_with_local_write() -> Result {
         let pair = Pair::new()?;
-        let peer = Reach::new(&pair.a, PAGE)?;
+        let peer = RemotePeer::new(&pair.a, PAGE)?;
         let mut buffer = PageBuffer::registered(&pair.b.pd, PAGE, 2)?;
         buffer.fill(0x23);
         let mw = window(&pair.b)?;
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn ndk_bind_05_the_token_is_there_before_the_completion() -> Result {
         let pair = Pair::new()?;
-        let peer = Reach::new(&pair.a, PAGE)?;
+        let peer = RemotePeer::new(&pair.a, PAGE)?;
         let buffer = PageBuffer::registered(&pair.b.pd, PAGE, 1)?;
         let mw = window(&pair.b)?;
         let before = mw.remote_token();
@@ -209,8 +209,8 @@ mod tests {
     fn ndk_bind_06_only_the_peer_of_its_queue_pair_may_use_a_window() -> Result {
         let pair = Pair::new()?;
         let (far, near) = pair.second()?;
-        let mut peer = Reach::new(&pair.a, PAGE)?;
-        let mut other = Reach::new(&far, PAGE)?;
+        let mut peer = RemotePeer::new(&pair.a, PAGE)?;
+        let mut other = RemotePeer::new(&far, PAGE)?;
         peer.own.fill(0x33);
         other.own.fill(0x43);
         let buffer = PageBuffer::registered(&pair.b.pd, PAGE, 1)?;
@@ -229,7 +229,7 @@ mod tests {
     fn ndk_bind_06_a_bound_window_is_not_bound_again() -> Result {
         let pair = Pair::new()?;
         let (far, near) = pair.second()?;
-        let peer = Reach::new(&far, PAGE)?;
+        let peer = RemotePeer::new(&far, PAGE)?;
         let buffer = PageBuffer::registered(&pair.b.pd, PAGE, 1)?;
         let mw = window(&pair.b)?;
         let range = (buffer.addr(), 64);
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn ndk_bind_07_windows_overlap_and_differ_in_rights() -> Result {
         let pair = Pair::new()?;
-        let mut peer = Reach::new(&pair.a, PAGE)?;
+        let mut peer = RemotePeer::new(&pair.a, PAGE)?;
         peer.own.fill(0x53);
         let buffer = PageBuffer::registered(&pair.b.pd, PAGE, 1)?;
         let at = buffer.addr();
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn ndk_bind_07_a_window_to_write_through_is_none_to_read_through() -> Result {
         let pair = Pair::new()?;
-        let peer = Reach::new(&pair.a, PAGE)?;
+        let peer = RemotePeer::new(&pair.a, PAGE)?;
         let buffer = PageBuffer::registered(&pair.b.pd, PAGE, 7)?;
         let at = buffer.addr();
         let [write, read] = [window(&pair.b)?, window(&pair.b)?];

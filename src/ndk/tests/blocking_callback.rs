@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Stall`]: a callback that does not return before the test says so.
+//! [`BlockingCallback`]: a callback that does not return before the test says so.
 
 use kernel::{
     prelude::*,
@@ -53,7 +53,7 @@ const TRIES: u32 = 10;
 
 /// A callback that stays where it is.
 #[pin_data]
-pub(super) struct Stall {
+pub(super) struct BlockingCallback {
     #[pin]
     entered: Event,
     go: AtomicFlag,
@@ -61,16 +61,16 @@ pub(super) struct Stall {
     overstayed: AtomicFlag,
 }
 
-impl Stall {
+impl BlockingCallback {
     /// May sleep.
     pub(super) fn new() -> Result<Arc<Self>> {
-        let stall = pin_init!(Self {
+        let callback = pin_init!(Self {
             entered <- Event::new(),
             go: AtomicFlag::new(false),
             returned: AtomicFlag::new(false),
             overstayed: AtomicFlag::new(false),
         });
-        Arc::pin_init(stall, GFP_KERNEL)
+        Arc::pin_init(callback, GFP_KERNEL)
     }
 
     /// For the callback: stays until it is let go. Does not sleep.
@@ -90,7 +90,7 @@ impl Stall {
     }
 
     /// Lets the callback go.
-    pub(super) fn let_go(&self) {
+    pub(super) fn release(&self) {
         self.go.store(true, Release);
     }
 
@@ -102,11 +102,11 @@ impl Stall {
 
 /// Returns true if `test` holds. It is tried again where the callback came on the processor of the
 /// test, and the test could not let it go in time.
-pub(super) fn holds(test: impl Fn(Arc<Stall>) -> Result<bool>) -> Result<bool> {
+pub(super) fn holds(test: impl Fn(Arc<BlockingCallback>) -> Result<bool>) -> Result<bool> {
     for _ in 0..TRIES {
-        let stall = Stall::new()?;
-        let held = test(stall.clone())?;
-        if held || !stall.overstayed.load(Acquire) {
+        let callback = BlockingCallback::new()?;
+        let held = test(callback.clone())?;
+        if held || !callback.overstayed.load(Acquire) {
             return Ok(held);
         }
     }
@@ -114,11 +114,11 @@ pub(super) fn holds(test: impl Fn(Arc<Stall>) -> Result<bool>) -> Result<bool> {
 }
 
 /// Lets the work in threads that is queued now begin: whatever need not wait has had its chance.
-pub(super) fn others_run(site: &TestHost) -> Result<bool> {
+pub(super) fn others_run(test_host: &TestHost) -> Result<bool> {
     for _ in 0..3 {
         let slot = Slot::new()?;
         let mut call = slot.callback()?;
-        let threads = &site.device.host.threads;
+        let threads = &test_host.device.host.threads;
         threads.spawn(GFP_KERNEL, move || call.call(()))?;
         if slot.wait().is_none() {
             return Ok(false);
@@ -130,20 +130,20 @@ pub(super) fn others_run(site: &TestHost) -> Result<bool> {
 /// Returns true if the close of `object` pends while the callback stays, and ends after it
 /// returned.
 pub(super) fn close_waits<T: ObjectType>(
-    site: &TestHost,
+    test_host: &TestHost,
     object: &mut Own<T>,
-    stall: &Arc<Stall>,
+    callback: &Arc<BlockingCallback>,
 ) -> Result<bool> {
-    let entered = stall.is_entered();
+    let entered = callback.is_entered();
     let slot = Slot::new()?;
-    let (end, watch) = (slot.clone(), stall.clone());
+    let (end, watch) = (slot.clone(), callback.clone());
     let notified = done(GFP_KERNEL, move |()| end.put(watch.has_returned()));
     let progress = object.give_up()?.close(notified.map_err(|_| ENOMEM)?);
     let pending = matches!(progress, Progress::Pending);
-    let waited = others_run(site)? && slot.calls.get() == 0 && !stall.has_returned();
-    stall.let_go();
+    let waited = others_run(test_host)? && slot.calls.get() == 0 && !callback.has_returned();
+    callback.release();
     let after = slot.wait();
-    site.flush_work();
+    test_host.flush_work();
     let once = slot.calls.get() == 1;
     let fine = entered && pending && waited && after == Some(true) && once;
     if !fine {

@@ -28,8 +28,8 @@ mod tests {
             },
             tests::{
                 completion::{
+                    log_status,
                     made,
-                    notified,
                     Own,
                     Slot, //
                 },
@@ -60,18 +60,18 @@ mod tests {
 
     const CONNECTION_REFUSED: u32 = 0xC000_0236;
 
-    fn fresh<T: ObjectType>(created: Created<T>) -> Result<Own<T>> {
-        created.map(Own::new).map_err(notified)
+    fn created<T: ObjectType>(created: Created<T>) -> Result<Own<T>> {
+        created.map(Own::new).map_err(log_status)
     }
 
     /// Returns true if a close that says it is over calls nobody, and one that pends calls once.
-    fn closes<T: ObjectType>(site: &TestHost, mut object: Own<T>) -> Result<bool> {
+    fn closes<T: ObjectType>(test_host: &TestHost, mut object: Own<T>) -> Result<bool> {
         let (progress, slot) = object.close()?;
         let expected = match progress {
             Progress::Done => 0,
             Progress::Pending => u32::from(slot.wait().is_some()),
         };
-        site.flush_work();
+        test_host.flush_work();
         let fine = slot.calls.get() == expected && object.is_closed();
         match progress {
             Progress::Done => Ok(fine),
@@ -87,44 +87,50 @@ mod tests {
 
     #[test]
     fn ndk_clos_01_a_close_is_over_or_calls_once_whatever_is_closed() -> Result {
-        let site = TestHost::new()?;
-        let domain = pd(&site.adapter)?;
-        assert!(closes(&site, fresh(site.adapter.create_connector())?)?);
-        assert!(closes(&site, fresh(site.adapter.create_pd())?)?);
-        assert!(closes(&site, Door::new(&site.adapter)?.listener)?);
+        let test_host = TestHost::new()?;
+        let domain = pd(&test_host.adapter)?;
+        assert!(closes(
+            &test_host,
+            created(test_host.adapter.create_connector())?
+        )?);
+        assert!(closes(&test_host, created(test_host.adapter.create_pd())?)?);
+        assert!(closes(&test_host, Door::new(&test_host.adapter)?.listener)?);
         let user = KBox::new(|_| (), GFP_KERNEL)?;
-        assert!(closes(&site, fresh(site.adapter.create_listener(user))?)?);
-        let endpoint = made(|done| site.adapter.create_shared_endpoint(here(0), done))?;
-        assert!(closes(&site, endpoint)?);
-        assert!(closes(&site, fresh(domain.create_mr(false))?)?);
-        assert!(closes(&site, fresh(domain.create_mr(true))?)?);
+        assert!(closes(
+            &test_host,
+            created(test_host.adapter.create_listener(user))?
+        )?);
+        let endpoint = made(|done| test_host.adapter.create_shared_endpoint(here(0), done))?;
+        assert!(closes(&test_host, endpoint)?);
+        assert!(closes(&test_host, created(domain.create_mr(false))?)?);
+        assert!(closes(&test_host, created(domain.create_mr(true))?)?);
         let registered = PageBuffer::registered(&domain, 4096, 0)?;
-        assert!(closes(&site, registered.mr.ok_or(EINVAL)?)?);
+        assert!(closes(&test_host, registered.mr.ok_or(EINVAL)?)?);
         let initialized = PageBuffer::fast(&domain, 4096, true)?;
-        assert!(closes(&site, initialized.mr.ok_or(EINVAL)?)?);
-        assert!(closes(&site, made(|done| domain.create_mw(done))?)?);
+        assert!(closes(&test_host, initialized.mr.ok_or(EINVAL)?)?);
+        assert!(closes(&test_host, made(|done| domain.create_mw(done))?)?);
         let srq = made(|done| domain.create_srq(SRQ, None, done))?;
-        assert!(closes(&site, srq)?);
-        let (one, two) = (site.queue(8)?, site.queue(8)?);
-        assert!(closes(&site, qp(&domain, &one, &two, 0, SIZES)?)?);
-        assert!(closes(&site, one.cq)?);
-        assert!(closes(&site, domain)?);
+        assert!(closes(&test_host, srq)?);
+        let (one, two) = (test_host.queue(8)?, test_host.queue(8)?);
+        assert!(closes(&test_host, qp(&domain, &one, &two, 0, SIZES)?)?);
+        assert!(closes(&test_host, one.cq)?);
+        assert!(closes(&test_host, domain)?);
         Ok(())
     }
 
     #[test]
     fn ndk_clos_01_a_close_may_be_made_from_softirq_and_with_softirqs_off() -> Result {
-        let site = TestHost::new()?;
-        let mut queue = site.queue(8)?;
-        let mut door = Door::new(&site.adapter)?;
-        let party = Party::new(&site.adapter, 1, SIZES)?;
-        let mut domain = pd(&site.adapter)?;
+        let test_host = TestHost::new()?;
+        let mut queue = test_host.queue(8)?;
+        let mut door = Door::new(&test_host.adapter)?;
+        let party = Party::new(&test_host.adapter, 1, SIZES)?;
+        let mut domain = pd(&test_host.adapter)?;
         let mut mw = made(|done| party.pd.create_mw(done))?;
         let softirqs = BhQueue::new(c"ndk_test_close")?;
         let (cq, listener) = (queue.cq.give_up()?, door.listener.give_up()?);
         let (one, two) = (Slot::new()?, Slot::new()?);
         let (first, second) = (one.clone(), two.clone());
-        let errand = OtherContext::new(move || {
+        let other_task = OtherContext::new(move || {
             let nobody = || done(GFP_ATOMIC, |()| ());
             let notified = |slot: &Arc<Slot<()>>| {
                 let slot = slot.clone();
@@ -137,7 +143,7 @@ mod tests {
                 listener.close(call);
             }
         })?;
-        assert!(errand.by_softirq(&softirqs));
+        assert!(other_task.by_softirq(&softirqs));
         assert!(one.wait().is_some() && two.wait().is_some());
         let (a, b) = (Slot::new()?, Slot::new()?);
         let (over, gone) = (a.callback()?, b.callback()?);
@@ -175,10 +181,10 @@ mod tests {
 
     #[test]
     fn ndk_clos_04_closing_a_connector_that_connects_cancels_that() -> Result {
-        let site = TestHost::new()?;
-        let door = Door::new(&site.adapter)?;
-        let party = Party::new(&site.adapter, 1, SIZES)?;
-        let mut ours = fresh(site.adapter.create_connector())?;
+        let test_host = TestHost::new()?;
+        let door = Door::new(&test_host.adapter)?;
+        let party = Party::new(&test_host.adapter, 1, SIZES)?;
+        let mut ours = created(test_host.adapter.create_connector())?;
         let slot = Slot::new()?;
         let to = (Source::Address(here(0)), door.at);
         let asking = ours.connect(&party.qp, to, READS, KVec::new(), slot.callback()?);
@@ -195,8 +201,8 @@ mod tests {
 
     #[test]
     fn ndk_clos_04_closing_a_queue_pair_cancels_what_was_posted() -> Result {
-        let site = TestHost::new()?;
-        let mut party = Party::new(&site.adapter, 1, SIZES)?;
+        let test_host = TestHost::new()?;
+        let mut party = Party::new(&test_host.adapter, 1, SIZES)?;
         party.receive(1, &[])?;
         party.receive(2, &[])?;
         assert!(party.qp.close_and_wait()?);
@@ -225,7 +231,7 @@ mod tests {
             pair.a.qp.close()?,
             pair.b.qp.close()?,
             pair.door.listener.close()?,
-            Own::new(pair.site.adapter.clone()).close()?,
+            Own::new(pair.test_host.adapter.clone()).close()?,
         ] {
             assert!(matches!(progress, Progress::Pending));
             slots.push(slot, GFP_KERNEL)?;
@@ -236,13 +242,18 @@ mod tests {
         assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
         assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
         assert!(to.has(3, 0, 100));
-        pair.site.flush_work();
+        pair.test_host.flush_work();
         assert!(slots.iter().all(|slot| slot.calls.get() == 0));
-        let Pair { a, b, door, site } = pair;
+        let Pair {
+            a,
+            b,
+            door,
+            test_host,
+        } = pair;
         drop((from, to, a, b, door));
         assert!(slots.iter().all(|slot| slot.wait().is_some()));
         assert!(slots.iter().all(|slot| slot.calls.get() == 1));
-        drop(site);
+        drop(test_host);
         Ok(())
     }
 
@@ -251,14 +262,14 @@ mod tests {
         let mut pair = Pair::new()?;
         let (progress, slot) = pair.door.listener.close()?;
         assert!(matches!(progress, Progress::Pending));
-        let late = Party::new(&pair.site.adapter, 2, SIZES)?;
-        let ours = fresh(pair.site.adapter.create_connector())?;
+        let late = Party::new(&pair.test_host.adapter, 2, SIZES)?;
+        let ours = created(pair.test_host.adapter.create_connector())?;
         let refused = Slot::new()?;
         let to = (Source::Address(here(0)), pair.door.at);
         let asking = ours.connect(&late.qp, to, READS, KVec::new(), refused.callback()?);
         assert!(matches!(asking, Ok(Progress::Pending)));
         assert!(refused.wait().map(|s| s.raw() as u32) == Some(CONNECTION_REFUSED));
-        pair.site.flush_work();
+        pair.test_host.flush_work();
         // One arrival, that of the pair; and the accepted connection goes on.
         assert!(pair.door.arrivals.calls.get() == 1 && slot.calls.get() == 0);
         pair.b.receive(1, &[])?;
@@ -271,8 +282,8 @@ mod tests {
 
     #[test]
     fn ndk_clos_09_requests_that_race_with_the_close_come_before_its_end_or_not_at_all() -> Result {
-        let site = TestHost::new()?;
-        let party = Party::new(&site.adapter, 1, SIZES)?;
+        let test_host = TestHost::new()?;
+        let party = Party::new(&test_host.adapter, 1, SIZES)?;
         for round in 0..40u32 {
             let ended = Arc::new(Tally::new(), GFP_KERNEL)?;
             let late = Arc::new(Tally::new(), GFP_KERNEL)?;
@@ -288,12 +299,15 @@ mod tests {
                 },
                 GFP_KERNEL,
             )?;
-            let listener = site.adapter.create_listener(user).map_err(notified)?;
+            let listener = test_host
+                .adapter
+                .create_listener(user)
+                .map_err(log_status)?;
             let listening =
                 crate::ndk::tests::completion::request(|done| listener.listen(here(0), done))?;
             assert!(listening == NtStatus::SUCCESS);
-            let at = listener.address().map_err(notified)?;
-            let ours = fresh(site.adapter.create_connector())?;
+            let at = listener.address().map_err(log_status)?;
+            let ours = created(test_host.adapter.create_connector())?;
             let (answer, closed) = (Slot::new()?, Slot::new()?);
             let end = closed.clone();
             let told_end = done(GFP_KERNEL, move |()| {
@@ -306,11 +320,11 @@ mod tests {
             for _ in 0..round * 200 {
                 core::hint::spin_loop();
             }
-            listener.close(told_end.map_err(notified)?);
+            listener.close(told_end.map_err(log_status)?);
             assert!(closed.wait().is_some());
             // Turned away, by whomever.
             assert!(answer.wait().map(|s| s.raw() as u32) == Some(CONNECTION_REFUSED));
-            site.flush_work();
+            test_host.flush_work();
             assert!(late.get() == 0 && closed.calls.get() == 1);
         }
         Ok(())
@@ -318,8 +332,8 @@ mod tests {
 
     #[test]
     fn ndk_clos_10_a_second_close_warns_and_does_nothing() -> Result {
-        let site = TestHost::new()?;
-        let mut queue = site.queue(8)?;
+        let test_host = TestHost::new()?;
+        let mut queue = test_host.queue(8)?;
         let cq = queue.cq.give_up()?;
         let (first, second) = (Slot::new()?, Slot::new()?);
         let (one, two) = (first.callback()?, second.callback()?);
@@ -330,7 +344,7 @@ mod tests {
         });
         assert!(warned == Some(1));
         assert!(first.wait().is_some());
-        site.flush_work();
+        test_host.flush_work();
         assert!(first.calls.get() == 1 && second.calls.get() == 0);
         Ok(())
     }

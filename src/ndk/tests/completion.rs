@@ -107,7 +107,7 @@ impl Slot<NtStatus> {
     pub(super) fn came(&self, want: NtStatus) -> Result {
         match self.wait() {
             Some(status) if status == want => Ok(()),
-            Some(status) => Err(notified(status)),
+            Some(status) => Err(log_status(status)),
             None => Err(ETIMEDOUT),
         }
     }
@@ -141,11 +141,11 @@ pub(super) fn create<T: ObjectType>(
 pub(super) fn made<T: ObjectType>(
     call: impl FnOnce(DoneFn<Result<Ref<T>, NtStatus>>) -> Answer,
 ) -> Result<Own<T>> {
-    create(call)?.map_err(notified)
+    create(call)?.map_err(log_status)
 }
 
 /// Says in the log which status came where none was expected.
-pub(super) fn notified(status: NtStatus) -> Error {
+pub(super) fn log_status(status: NtStatus) -> Error {
     pr_err!("failed with status {:x}\n", status.raw());
     EIO
 }

@@ -89,7 +89,7 @@ mod tests {
             assert!(same(half.complete()?, NtStatus::SUCCESS));
             assert!(same(half.accepted.wait(), Some(NtStatus::SUCCESS)));
             assert!(talks(&half.a, &half.b)? && talks(&half.b, &half.a)?);
-            half.site.flush_work();
+            half.test_host.flush_work();
             assert!(same(half.connected.calls.get(), 1) && same(half.accepted.calls.get(), 1));
         }
         Ok(())
@@ -111,11 +111,11 @@ mod tests {
 
     #[test]
     fn ndk_conn_02_a_failed_connect_may_be_tried_again() -> Result {
-        let site = TestHost::with(&patience(1_000, 60_000))?;
-        let (a, b) = (party(&site, 0xA)?, party(&site, 0xB)?);
-        let gate = Gate::new(&site, HERE)?;
-        let ours = connector(&site)?;
-        let v6 = SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), gate.at.port());
+        let test_host = TestHost::with(&patience(1_000, 60_000))?;
+        let (a, b) = (party(&test_host, 0xA)?, party(&test_host, 0xB)?);
+        let test_listener = TestListener::new(&test_host, HERE)?;
+        let ours = connector(&test_host)?;
+        let v6 = SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), test_listener.at.port());
         let host = SocketAddr::new(ELSEWHERE, 4000);
         for (to, status) in [
             (v6, NtStatus::NETWORK_UNREACHABLE),
@@ -125,18 +125,18 @@ mod tests {
             assert!(same(try_connect(&ours, &a.qp, from(here(0)), to)?, status));
         }
         // Nobody answers in time; and somebody says no.
-        let asked = begin(&ours, &a.qp, from(here(0)), gate.at)?;
-        let late = gate.next()?;
+        let asked = begin(&ours, &a.qp, from(here(0)), test_listener.at)?;
+        let late = test_listener.next()?;
         assert!(same(asked.wait(), Some(NtStatus::IO_TIMEOUT)));
-        let asked = begin(&ours, &a.qp, from(here(0)), gate.at)?;
-        let theirs = gate.next()?;
+        let asked = begin(&ours, &a.qp, from(here(0)), test_listener.at)?;
+        let theirs = test_listener.next()?;
         assert!(same(theirs.reject(&[]), Ok(())));
         assert!(same(asked.wait(), Some(REFUSED)));
         assert!(same(complete(&ours, &a)?, NtStatus::CONNECTION_INVALID));
         drop((late, theirs));
         // The same connector and queue pair.
-        let asked = begin(&ours, &a.qp, from(here(0)), gate.at)?;
-        let theirs = gate.next()?;
+        let asked = begin(&ours, &a.qp, from(here(0)), test_listener.at)?;
+        let theirs = test_listener.next()?;
         let accepted = accept(&theirs, &b)?;
         assert!(same(asked.wait(), Some(NtStatus::SUCCESS)));
         assert!(same(complete(&ours, &a)?, NtStatus::SUCCESS));
@@ -148,14 +148,14 @@ mod tests {
     #[test]
     fn ndk_conn_02_a_connect_without_memory_may_be_tried_again() -> Result {
         let half = Half::asked(PLAIN, HERE)?;
-        let (ours, c) = (connector(&half.site)?, party(&half.site, 0xC)?);
+        let (ours, c) = (connector(&half.test_host)?, party(&half.test_host, 0xC)?);
         for n in 1.. {
             let planned = fault::plan(n);
-            let asked = begin(&ours, &c.qp, from(here(0)), half.gate.at)?;
-            half.site.flush_work();
+            let asked = begin(&ours, &c.qp, from(here(0)), half.test_listener.at)?;
+            half.test_host.flush_work();
             if !planned || !fault::planned_struck() {
                 assert!(n > 1 || !planned);
-                assert!(same(half.gate.next()?.reject(&[]), Ok(())));
+                assert!(same(half.test_listener.next()?.reject(&[]), Ok(())));
                 assert!(same(asked.wait(), Some(REFUSED)));
                 break;
             }
@@ -163,7 +163,7 @@ mod tests {
             let status = asked.wait();
             assert!(status == Some(NtStatus::INSUFFICIENT_RESOURCES) || status == Some(REFUSED));
         }
-        assert!(same(half.gate.arrivals.events.get(), 2));
+        assert!(same(half.test_listener.arrivals.events.get(), 2));
         Ok(())
     }
 
@@ -171,10 +171,10 @@ mod tests {
     fn ndk_conn_03_three_reasons_why_a_source_cannot_be_used() -> Result {
         for ip in BOTH {
             let half = Half::asked(PLAIN, ip)?;
-            let other = Gate::new(&half.site, ip)?;
-            let shared = made(|d| half.site.adapter.create_shared_endpoint(any(ip), d))?;
-            let c = party(&half.site, 0xC)?;
-            let ours = connector(&half.site)?;
+            let other = TestListener::new(&half.test_host, ip)?;
+            let shared = made(|d| half.test_host.adapter.create_shared_endpoint(any(ip), d))?;
+            let c = party(&half.test_host, 0xC)?;
+            let ours = connector(&half.test_host)?;
             let used = half.theirs.peer_address();
             assert!(used.is_ok());
             let used = used.unwrap_or(any(ip));
@@ -184,18 +184,30 @@ mod tests {
             };
             for (source, to, status) in [
                 // A listener's, a shared endpoint's, a connection's to somewhere else.
-                (other.at, half.gate.at, NtStatus::SHARING_VIOLATION),
+                (other.at, half.test_listener.at, NtStatus::SHARING_VIOLATION),
                 (shared.address(), other.at, NtStatus::SHARING_VIOLATION),
                 (used, other.at, NtStatus::SHARING_VIOLATION),
-                (used, half.gate.at, NtStatus::ADDRESS_ALREADY_EXISTS),
-                (any(ELSEWHERE), half.gate.at, NtStatus::INVALID_ADDRESS),
-                (any(unspecified), half.gate.at, NtStatus::INVALID_ADDRESS),
+                (
+                    used,
+                    half.test_listener.at,
+                    NtStatus::ADDRESS_ALREADY_EXISTS,
+                ),
+                (
+                    any(ELSEWHERE),
+                    half.test_listener.at,
+                    NtStatus::INVALID_ADDRESS,
+                ),
+                (
+                    any(unspecified),
+                    half.test_listener.at,
+                    NtStatus::INVALID_ADDRESS,
+                ),
             ] {
                 let got = try_connect(&ours, &c.qp, from(source), to)?;
                 assert!(same(got, status));
             }
-            half.site.flush_work();
-            assert!(same(half.gate.arrivals.events.get(), 1));
+            half.test_host.flush_work();
+            assert!(same(half.test_listener.arrivals.events.get(), 1));
             assert!(same(other.arrivals.events.get(), 0));
             let asked = begin(&ours, &c.qp, from(any(ip)), other.at)?;
             assert!(same(other.next()?.reject(&[]), Ok(())));
@@ -209,15 +221,15 @@ mod tests {
         let half = Half::asked(PLAIN, HERE)?;
         let port = half.theirs.peer_address().map_or(0, |at| at.port());
         assert!(port >= 49152);
-        let mut held = all_ports(&half.site, HERE)?;
+        let mut held = all_ports(&half.test_host, HERE)?;
         // All but the listener's and the one that is connecting.
         assert!(same(held.len(), 16384 - 2));
-        let (ours, c) = (connector(&half.site)?, party(&half.site, 0xC)?);
-        let none = try_connect(&ours, &c.qp, from(here(0)), half.gate.at)?;
+        let (ours, c) = (connector(&half.test_host)?, party(&half.test_host, 0xC)?);
+        let none = try_connect(&ours, &c.qp, from(here(0)), half.test_listener.at)?;
         assert!(same(none, NtStatus::TOO_MANY_ADDRESSES));
         let free = held.pop().ok_or(EINVAL)?.addr().port();
-        let asked = begin(&ours, &c.qp, from(here(0)), half.gate.at)?;
-        let theirs = half.gate.next()?;
+        let asked = begin(&ours, &c.qp, from(here(0)), half.test_listener.at)?;
+        let theirs = half.test_listener.next()?;
         assert!(same(theirs.peer_address().map(|at| at.port()), Ok(free)));
         assert!(half.is_pending(&asked));
         Ok(())
@@ -297,25 +309,29 @@ mod tests {
             },
             ..HostAttr::PLAIN
         };
-        let site = TestHost::with(&attr)?;
-        let gate = Gate::new(&site, HERE)?;
-        let (ours, a, b) = (connector(&site)?, party(&site, 0xA)?, party(&site, 0xB)?);
+        let test_host = TestHost::with(&attr)?;
+        let test_listener = TestListener::new(&test_host, HERE)?;
+        let (ours, a, b) = (
+            connector(&test_host)?,
+            party(&test_host, 0xA)?,
+            party(&test_host, 0xB)?,
+        );
         let too_long = Some(NtStatus::INVALID_BUFFER_SIZE);
         let slot = Slot::new()?;
         let (most, more) = ([7; 40], [7; 41]);
-        let way = || (from(here(0)), gate.at);
+        let way = || (from(here(0)), test_listener.at);
         let refused = ours.connect(&a.qp, way(), READS, bytes(&more)?, slot.callback()?);
         assert!(same(refused.err(), too_long));
         let asking = ours.connect(&a.qp, way(), READS, bytes(&most)?, slot.callback()?);
         assert!(asking.is_ok());
-        let theirs = gate.next()?;
+        let theirs = test_listener.next()?;
         assert!(says(&theirs, (8, 8), &most));
         assert!(same(theirs.reject(&more).err(), too_long));
         let answer = Slot::new()?;
         let refused = theirs.accept(&b.qp, READS, bytes(&more)?, None, answer.callback()?);
         assert!(same(refused.err(), too_long));
         // What was refused has decided nothing.
-        site.flush_work();
+        test_host.flush_work();
         assert!(same(slot.calls.get(), 0) && same(answer.calls.get(), 0));
         let accepting = theirs.accept(&b.qp, READS, bytes(&most)?, None, answer.callback()?);
         assert!(accepting.is_ok());
@@ -330,19 +346,19 @@ mod tests {
     fn ndk_conn_07_a_queue_pair_that_is_connected_is_not_connected_again() -> Result {
         let half = Half::up(PLAIN, HERE)?;
         let active = NtStatus::CONNECTION_ACTIVE;
-        let ours = connector(&half.site)?;
+        let ours = connector(&half.test_host)?;
         for with in [&ours, &half.ours] {
-            let got = try_connect(with, &half.a.qp, from(here(0)), half.gate.at)?;
+            let got = try_connect(with, &half.a.qp, from(here(0)), half.test_listener.at)?;
             assert!(same(got, active));
         }
-        let c = party(&half.site, 0xC)?;
-        let asked = begin(&ours, &c.qp, from(here(0)), half.gate.at)?;
-        let theirs = half.gate.next()?;
+        let c = party(&half.test_host, 0xC)?;
+        let asked = begin(&ours, &c.qp, from(here(0)), half.test_listener.at)?;
+        let theirs = half.test_listener.next()?;
         let mut got = request(|done| theirs.accept(&half.b.qp, READS, KVec::new(), None, done))?;
         assert!(same(got, active));
         assert!(half.is_pending(&asked) && talks(&half.a, &half.b)?);
         // The request is still there for another queue pair.
-        let d = party(&half.site, 0xD)?;
+        let d = party(&half.test_host, 0xD)?;
         let accepted = accept(&theirs, &d)?;
         assert!(same(asked.wait(), Some(NtStatus::SUCCESS)));
         got = complete(&ours, &c)?;
@@ -356,7 +372,7 @@ mod tests {
     fn ndk_conn_08_only_a_connect_that_was_answered_is_completed() -> Result {
         let invalid = NtStatus::CONNECTION_INVALID;
         let mut half = Half::asked(PLAIN, HERE)?;
-        let idle = connector(&half.site)?;
+        let idle = connector(&half.test_host)?;
         assert!(same(complete(&idle, &half.a)?, invalid));
         // Nobody has answered yet; and this is not the active side.
         assert!(same(half.complete()?, invalid));
@@ -435,7 +451,7 @@ mod tests {
     fn ndk_conn_10_reject_is_over_when_it_returns() -> Result {
         let invalid = Err(NtStatus::CONNECTION_INVALID);
         let half = Half::asked(PLAIN, HERE)?;
-        assert!(same(connector(&half.site)?.reject(&[]), invalid));
+        assert!(same(connector(&half.test_host)?.reject(&[]), invalid));
         // Nobody has consented to anything yet.
         assert!(same(half.ours.reject(&[]), invalid));
         assert!(same(half.theirs.reject(b"no"), Ok(())));
@@ -473,16 +489,20 @@ mod tests {
 
     #[test]
     fn ndk_conn_11_either_side_sees_limits_and_words_before_it_decides() -> Result {
-        let site = TestHost::new()?;
-        let gate = Gate::new(&site, HERE)?;
-        let (ours, a, b) = (connector(&site)?, party(&site, 0xA)?, party(&site, 0xB)?);
+        let test_host = TestHost::new()?;
+        let test_listener = TestListener::new(&test_host, HERE)?;
+        let (ours, a, b) = (
+            connector(&test_host)?,
+            party(&test_host, 0xA)?,
+            party(&test_host, 0xB)?,
+        );
         let invalid = Some(NtStatus::CONNECTION_INVALID);
         assert!(same(data(&ours).err(), invalid));
         let asked = Slot::new()?;
-        let way = (from(here(0)), gate.at);
+        let way = (from(here(0)), test_listener.at);
         let asking = ours.connect(&a.qp, way, reads(3, 5), bytes(b"ours")?, asked.callback()?);
         assert!(asking.is_ok() && same(data(&ours).err(), invalid));
-        let theirs = gate.next()?;
+        let theirs = test_listener.next()?;
         // Reads that the peer begins are served here, and the other way round.
         assert!(says(&theirs, (5, 3), b"ours"));
         let answer = Slot::new()?;
@@ -504,13 +524,13 @@ mod tests {
         assert!(same(half.connected.wait(), Some(REFUSED)));
         assert!(says(&half.ours, (0, 0), b"full"));
         let again = Slot::new()?;
-        let way = (from(here(0)), half.gate.at);
+        let way = (from(here(0)), half.test_listener.at);
         let asking = half
             .ours
             .connect(&half.a.qp, way, READS, KVec::new(), again.callback()?);
         assert!(asking.is_ok() && same(data(&half.ours).err(), invalid));
         // Without a word there is nothing to see.
-        assert!(same(half.gate.next()?.reject(&[]), Ok(())));
+        assert!(same(half.test_listener.next()?.reject(&[]), Ok(())));
         assert!(same(again.wait(), Some(REFUSED)));
         assert!(same(data(&half.ours).err(), invalid));
         Ok(())
@@ -523,7 +543,7 @@ mod tests {
             let mut half = Half::asked(PLAIN, ip)?;
             let ours = half.theirs.peer_address();
             assert!(ours.is_ok_and(|at| at.ip() == ip && at.port() != 0));
-            assert!(same(half.theirs.local_address(), Ok(half.gate.at)));
+            assert!(same(half.theirs.local_address(), Ok(half.test_listener.at)));
             // Nobody has answered yet.
             assert!(same(half.ours.local_address(), invalid));
             assert!(same(half.ours.peer_address(), invalid));
@@ -531,7 +551,7 @@ mod tests {
             assert!(same(half.connected.wait(), Some(NtStatus::SUCCESS)));
             for _ in 0..2 {
                 assert!(same(half.ours.local_address(), ours));
-                assert!(same(half.ours.peer_address(), Ok(half.gate.at)));
+                assert!(same(half.ours.peer_address(), Ok(half.test_listener.at)));
                 assert!(same(half.theirs.peer_address(), ours));
                 half.complete()?;
             }
@@ -539,8 +559,8 @@ mod tests {
             assert!(same(half.ours.local_address(), invalid));
             assert!(same(half.ours.peer_address(), invalid));
         }
-        let site = TestHost::new()?;
-        let (ours, a) = (connector(&site)?, party(&site, 0xA)?);
+        let test_host = TestHost::new()?;
+        let (ours, a) = (connector(&test_host)?, party(&test_host, 0xA)?);
         assert!(same(ours.local_address(), invalid) && same(ours.peer_address(), invalid));
         assert!(same(
             try_connect(&ours, &a.qp, from(here(0)), here(4000))?,
@@ -562,7 +582,7 @@ mod tests {
         assert!(same(half.accepted.wait(), gone));
         let half = Half::answered(&patience(60_000, 50), HERE)?;
         assert!(same(half.accepted.wait(), Some(NtStatus::IO_TIMEOUT)));
-        half.site.flush_work();
+        half.test_host.flush_work();
         assert!(same(half.connected.calls.get(), 1));
         assert!(says(&half.ours, (8, 8), b"welcome"));
         Ok(())
@@ -572,7 +592,7 @@ mod tests {
     fn ndk_conn_18_a_peer_that_waits_is_connected_however_slow_this_side_is() -> Result {
         let mut half = Half::asked(&patience(60_000, 60_000), HERE)?;
         // Not even while the listener goes: it waits for the connector.
-        let (_, closed) = half.gate.listener.close()?;
+        let (_, closed) = half.test_listener.listener.close()?;
         sleep(100);
         assert!(half.is_pending(&half.connected));
         half.accept()?;

@@ -9,7 +9,7 @@ use kernel::{
 
 use super::{
     completion::{
-        notified,
+        log_status,
         Own,
         Slot, //
     },
@@ -39,8 +39,8 @@ pub(super) struct Steps {
 impl Steps {
     /// `a` asks, and `b` has the request. May sleep.
     pub(super) fn ask(pair: &Pair) -> Result<Self> {
-        let ours = pair.site.adapter.create_connector();
-        let ours = ours.map(Own::new).map_err(notified)?;
+        let ours = pair.test_host.adapter.create_connector();
+        let ours = ours.map(Own::new).map_err(log_status)?;
         let connected = Slot::new()?;
         let asking = ours.connect(
             &pair.a.qp,
@@ -49,7 +49,7 @@ impl Steps {
             KVec::new(),
             connected.callback()?,
         );
-        asking.map_err(notified)?;
+        asking.map_err(log_status)?;
         Ok(Self {
             ours,
             theirs: pair.door.incoming()?,
@@ -66,7 +66,7 @@ impl Steps {
         let accepting = self
             .theirs
             .accept(&pair.b.qp, READS, KVec::new(), user, done);
-        accepting.map_err(notified)?;
+        accepting.map_err(log_status)?;
         self.connected.came(NtStatus::SUCCESS)
     }
 
@@ -74,7 +74,7 @@ impl Steps {
     pub(super) fn complete(&self, pair: &Pair) -> Result {
         let user = pair.a.disconnect_user()?;
         let completing = self.ours.complete_connect(user, self.completed.callback()?);
-        completing.map_err(notified)?;
+        completing.map_err(log_status)?;
         self.completed.came(NtStatus::SUCCESS)?;
         self.accepted.came(NtStatus::SUCCESS)
     }

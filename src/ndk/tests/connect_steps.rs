@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Connections made step by step: [`Gate`] for the passive side, [`Half`] for both.
+//! Connections made step by step: [`TestListener`] for the passive side, [`Half`] for both.
 
 use core::net::{
     IpAddr,
@@ -19,7 +19,7 @@ use kernel::{
 
 use super::{
     completion::{
-        notified,
+        log_status,
         request,
         Own,
         Slot, //
@@ -123,15 +123,15 @@ impl Arrivals {
 }
 
 /// A listener that keeps all connectors that it is given.
-pub(super) struct Gate {
+pub(super) struct TestListener {
     pub(super) listener: Own<Listener>,
     pub(super) at: SocketAddr,
     pub(super) arrivals: Arc<Arrivals>,
 }
 
-impl Gate {
+impl TestListener {
     /// At any port of that address. May sleep.
-    pub(super) fn new(site: &TestHost, ip: IpAddr) -> Result<Self> {
+    pub(super) fn new(test_host: &TestHost, ip: IpAddr) -> Result<Self> {
         let arrivals = Arc::pin_init(
             pin_init!(Arrivals {
                 list <- new_spinlock_irq!(KVec::new()),
@@ -141,18 +141,21 @@ impl Gate {
         )?;
         let list = arrivals.clone();
         let user = KBox::new(move |connector| list.put(connector), GFP_KERNEL)?;
-        let listener = site.adapter.create_listener(user).map_err(notified)?;
-        let mut gate = Self {
+        let listener = test_host
+            .adapter
+            .create_listener(user)
+            .map_err(log_status)?;
+        let mut test_listener = Self {
             listener: Own::new(listener),
             at: any(ip),
             arrivals,
         };
-        match request(|done| gate.listener.listen(gate.at, done))? {
+        match request(|done| test_listener.listener.listen(test_listener.at, done))? {
             NtStatus::SUCCESS => (),
-            status => return Err(notified(status)),
+            status => return Err(log_status(status)),
         }
-        gate.at = gate.listener.address().map_err(notified)?;
-        Ok(gate)
+        test_listener.at = test_listener.listener.address().map_err(log_status)?;
+        Ok(test_listener)
     }
 
     /// The connector of the next request; waits for it.
@@ -166,33 +169,34 @@ impl Gate {
     }
 }
 
-impl Drop for Gate {
+impl Drop for TestListener {
     fn drop(&mut self) {
         while self.arrivals.take().is_some() {}
     }
 }
 
 /// A listener that does not listen yet, and turns everybody away.
-pub(super) fn listener(site: &TestHost) -> Result<Own<Listener>> {
+pub(super) fn listener(test_host: &TestHost) -> Result<Own<Listener>> {
     let user = KBox::new(|c: Ref<Connector>| drop(Own::new(c)), GFP_KERNEL)?;
-    let listener = site.adapter.create_listener(user);
-    listener.map(Own::new).map_err(notified)
+    let listener = test_host.adapter.create_listener(user);
+    listener.map(Own::new).map_err(log_status)
 }
 
 /// What listening at an address gives; the listener is gone afterwards.
-pub(super) fn try_listen(site: &TestHost, at: SocketAddr) -> Result<NtStatus> {
-    let mut listener = listener(site)?;
+pub(super) fn try_listen(test_host: &TestHost, at: SocketAddr) -> Result<NtStatus> {
+    let mut listener = listener(test_host)?;
     let status = request(|done| listener.listen(at, done))?;
     listener.close_and_wait()?;
     Ok(status)
 }
 
 /// A connector that nobody has used.
-pub(super) fn connector(site: &TestHost) -> Result<Own<Connector>> {
-    site.adapter
+pub(super) fn connector(test_host: &TestHost) -> Result<Own<Connector>> {
+    test_host
+        .adapter
         .create_connector()
         .map(Own::new)
-        .map_err(notified)
+        .map_err(log_status)
 }
 
 /// Begins to connect, with "hello"; the completion comes to the slot.
@@ -204,7 +208,7 @@ pub(super) fn begin(
 ) -> Result<Arc<Slot<NtStatus>>> {
     let slot = Slot::new()?;
     let begun = connector.connect(qp, (from, to), READS, bytes(b"hello")?, slot.callback()?);
-    begun.map_err(notified)?;
+    begun.map_err(log_status)?;
     Ok(slot)
 }
 
@@ -224,7 +228,7 @@ pub(super) fn accept(connector: &Ref<Connector>, with: &Party) -> Result<Arc<Slo
     let slot = Slot::new()?;
     let user = with.disconnect_user()?;
     let accepting = connector.accept(&with.qp, READS, bytes(b"welcome")?, user, slot.callback()?);
-    accepting.map_err(notified)?;
+    accepting.map_err(log_status)?;
     Ok(slot)
 }
 
@@ -236,19 +240,19 @@ pub(super) fn complete(connector: &Ref<Connector>, with: &Party) -> Result<NtSta
 
 /// Connects two sides from a source, all steps.
 pub(super) fn link(
-    site: &TestHost,
-    gate: &Gate,
+    test_host: &TestHost,
+    test_listener: &TestListener,
     (a, b): (&Party, &Party),
     from: Source,
 ) -> Result<(Own<Connector>, Own<Connector>)> {
-    let ours = connector(site)?;
-    let connected = begin(&ours, &a.qp, from, gate.at)?;
-    let theirs = gate.next()?;
+    let ours = connector(test_host)?;
+    let connected = begin(&ours, &a.qp, from, test_listener.at)?;
+    let theirs = test_listener.next()?;
     let accepted = accept(&theirs, b)?;
     succeeds(&connected)?;
     match complete(&ours, a)? {
         NtStatus::SUCCESS => succeeds(&accepted)?,
-        status => return Err(notified(status)),
+        status => return Err(log_status(status)),
     }
     Ok((ours, theirs))
 }
@@ -256,7 +260,7 @@ pub(super) fn link(
 fn succeeds(slot: &Slot<NtStatus>) -> Result {
     match slot.wait().ok_or(ETIMEDOUT)? {
         NtStatus::SUCCESS => Ok(()),
-        status => Err(notified(status)),
+        status => Err(log_status(status)),
     }
 }
 
@@ -271,16 +275,16 @@ pub(super) fn talks(from: &Party, to: &Party) -> Result<bool> {
 }
 
 /// A side as any test can use it.
-pub(super) fn party(site: &TestHost, context: usize) -> Result<Party> {
-    Party::new(&site.adapter, context, SIZES)
+pub(super) fn party(test_host: &TestHost, context: usize) -> Result<Party> {
+    Party::new(&test_host.adapter, context, SIZES)
 }
 
 /// Every port that can be given out, except those that are in use.
-pub(super) fn all_ports(site: &TestHost, ip: IpAddr) -> Result<KVVec<Arc<Reservation>>> {
-    let device = &site.device;
+pub(super) fn all_ports(test_host: &TestHost, ip: IpAddr) -> Result<KVVec<Arc<Reservation>>> {
+    let device = &test_host.device;
     let mut held = KVVec::new();
     // What is being closed gives its port back from a thread.
-    site.flush_work();
+    test_host.flush_work();
     for number in 49152..=u16::MAX {
         let at = SocketAddr::new(ip, number);
         if let Ok(reserved) = device.cm.reserve(device.id(), device.net, at) {
@@ -299,20 +303,20 @@ pub(super) struct Half {
     pub(super) accepted: Arc<Slot<NtStatus>>,
     pub(super) a: Party,
     pub(super) b: Party,
-    pub(super) gate: Gate,
+    pub(super) test_listener: TestListener,
     // Dropped last.
-    pub(super) site: TestHost,
+    pub(super) test_host: TestHost,
 }
 
 impl Half {
     /// The passive side has been asked.
     pub(super) fn asked(attr: &HostAttr, ip: IpAddr) -> Result<Self> {
-        let site = TestHost::with(attr)?;
-        let gate = Gate::new(&site, ip)?;
-        let (a, b) = (party(&site, 0xA)?, party(&site, 0xB)?);
-        let ours = connector(&site)?;
-        let connected = begin(&ours, &a.qp, Source::Address(any(ip)), gate.at)?;
-        let theirs = gate.next()?;
+        let test_host = TestHost::with(attr)?;
+        let test_listener = TestListener::new(&test_host, ip)?;
+        let (a, b) = (party(&test_host, 0xA)?, party(&test_host, 0xB)?);
+        let ours = connector(&test_host)?;
+        let connected = begin(&ours, &a.qp, Source::Address(any(ip)), test_listener.at)?;
+        let theirs = test_listener.next()?;
         Ok(Self {
             ours,
             theirs,
@@ -320,8 +324,8 @@ impl Half {
             accepted: Slot::new()?,
             a,
             b,
-            gate,
-            site,
+            test_listener,
+            test_host,
         })
     }
 
@@ -338,7 +342,7 @@ impl Half {
         let half = Self::answered(attr, ip)?;
         match half.complete()? {
             NtStatus::SUCCESS => succeeds(&half.accepted)?,
-            status => return Err(notified(status)),
+            status => return Err(log_status(status)),
         }
         Ok(half)
     }
@@ -354,7 +358,7 @@ impl Half {
 
     /// Returns true if a call has not come to its end, and is not about to.
     pub(super) fn is_pending(&self, slot: &Slot<NtStatus>) -> bool {
-        self.site.flush_work();
+        self.test_host.flush_work();
         slot.calls.get() == 0
     }
 

@@ -35,7 +35,7 @@ mod tests {
                 blocking_callback::cq_with,
                 completion::{
                     create,
-                    notified,
+                    log_status,
                     request,
                     Own,
                     Slot, //
@@ -64,16 +64,16 @@ mod tests {
     const MOST: u32 = Limits::FULL.cq;
 
     /// Two connected sides; what `b` receives is notified by a queue of that depth.
-    struct Rig {
+    struct CqPair {
         queue: Queue,
         // Dropped last.
         pair: Pair,
     }
 
-    impl Rig {
+    impl CqPair {
         fn new(depth: u32) -> Result<Self> {
             let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
-            let queue = pair.site.queue(depth)?;
+            let queue = pair.test_host.queue(depth)?;
             pair.b.qp = qp(&pair.b.pd, &queue, &pair.b.requests, 0xB, SIZES)?;
             pair.connect(READS, READS)?;
             Ok(Self { queue, pair })
@@ -82,15 +82,15 @@ mod tests {
         /// Sends messages with these contexts; each is notified when this returns.
         fn messages(&self, contexts: core::ops::Range<u64>) -> Result {
             for context in contexts {
-                let before = self.pair.site.counted(Counter::Receives);
+                let before = self.pair.test_host.counted(Counter::Receives);
                 self.post(context)?;
                 self.pair.a.requests.next()?;
-                let notified = || self.pair.site.counted(Counter::Receives) > before;
+                let notified = || self.pair.test_host.counted(Counter::Receives) > before;
                 if !wait_until(notified) {
                     return Err(ETIMEDOUT);
                 }
             }
-            self.pair.site.flush_work();
+            self.pair.test_host.flush_work();
             Ok(())
         }
 
@@ -119,17 +119,17 @@ mod tests {
 
         /// Returns true if the next message is one too many.
         fn overruns(&self) -> Result<bool> {
-            let before = self.pair.site.counted(Counter::CqOverflows);
+            let before = self.pair.test_host.counted(Counter::CqOverflows);
             self.post(99)?;
             Ok(wait_until(|| {
-                self.pair.site.counted(Counter::CqOverflows) == before + 1
+                self.pair.test_host.counted(Counter::CqOverflows) == before + 1
             }))
         }
     }
 
     #[test]
     fn ndk_cq_01_depth_is_from_one_to_the_greatest() -> Result {
-        let site = TestHost::new()?;
+        let test_host = TestHost::new()?;
         for (depth, expected) in [
             (0, Some(NtStatus::INVALID_PARAMETER)),
             (1, None),
@@ -138,7 +138,7 @@ mod tests {
             (u32::MAX, Some(NtStatus::INVALID_PARAMETER)),
         ] {
             let user = KBox::new(|_| (), GFP_KERNEL)?;
-            let made = create(|done| site.adapter.create_cq(depth, None, user, done))?;
+            let made = create(|done| test_host.adapter.create_cq(depth, None, user, done))?;
             assert!(made.err() == expected);
         }
         Ok(())
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn ndk_cq_02_calls_come_where_they_are_liked_or_anywhere() -> Result {
-        let site = TestHost::new()?;
+        let test_host = TestHost::new()?;
         let liked = [
             None,
             Some(0),
@@ -158,12 +158,12 @@ mod tests {
             let calls = Arc::new(Tally::new(), GFP_KERNEL)?;
             let place = Arc::new(Atomic::new(u32::MAX), GFP_KERNEL)?;
             let (tally, at) = (calls.clone(), place.clone());
-            let cq = cq_with(&site.adapter, (8, wanted), move |_| {
+            let cq = cq_with(&test_host.adapter, (8, wanted), move |_| {
                 at.store(cpu::current(), Relaxed);
                 tally.hit();
             })?;
-            let (_domain, mut pair) = alone(&site, &cq)?;
-            pair.receive(1, [].into_iter()).map_err(notified)?;
+            let (_domain, mut pair) = alone(&test_host, &cq)?;
+            pair.receive(1, [].into_iter()).map_err(log_status)?;
             cq.arm(notify::ANY);
             assert!(pair.close_and_wait()?);
             assert!(wait_until(|| calls.get() == 1));
@@ -175,8 +175,8 @@ mod tests {
     }
 
     /// A queue pair on one queue.
-    fn alone(site: &TestHost, cq: &Own<Cq>) -> Result<(Own<Pd>, Own<Qp>)> {
-        let domain = crate::ndk::tests::host::pd(&site.adapter)?;
+    fn alone(test_host: &TestHost, cq: &Own<Cq>) -> Result<(Own<Pd>, Own<Qp>)> {
+        let domain = crate::ndk::tests::host::pd(&test_host.adapter)?;
         let cqs = (&**cq, &**cq);
         let pair = crate::ndk::tests::completion::made(|done| {
             domain.create_qp(cqs, None, 0, SIZES, done)
@@ -191,79 +191,84 @@ mod tests {
     }
 
     /// One pair that receives into the queue, and one that sends by it; then the queue breaks.
-    fn two_users(depth: u32) -> Result<(Rig, Party, Party)> {
-        let rig = Rig::new(depth)?;
-        let adapter = &rig.pair.site.adapter;
+    fn two_users(depth: u32) -> Result<(CqPair, Party, Party)> {
+        let cq_pair = CqPair::new(depth)?;
+        let adapter = &cq_pair.pair.test_host.adapter;
         let mut sender = Party::new(adapter, 3, SIZES)?;
         let mut peer = Party::new(adapter, 4, SIZES)?;
-        sender.qp = qp(&sender.pd, &sender.receives, &rig.queue, 3, SIZES)?;
-        let (c, d) = connect(adapter, &rig.pair.door, (&sender, READS), (&peer, READS))?;
+        sender.qp = qp(&sender.pd, &sender.receives, &cq_pair.queue, 3, SIZES)?;
+        let (c, d) = connect(
+            adapter,
+            &cq_pair.pair.door,
+            (&sender, READS),
+            (&peer, READS),
+        )?;
         (sender.connector, peer.connector) = (Some(c), Some(d));
-        Ok((rig, sender, peer))
+        Ok((cq_pair, sender, peer))
     }
 
     #[test]
     fn ndk_cq_03_an_overrun_breaks_the_queue_and_all_its_queue_pairs() -> Result {
-        let (rig, sender, peer) = two_users(2)?;
+        let (cq_pair, sender, peer) = two_users(2)?;
         // Something to be cancelled on either side, which cannot be notified.
-        rig.pair.b.receive(1, &[])?;
-        rig.pair.b.receive(2, &[])?;
+        cq_pair.pair.b.receive(1, &[])?;
+        cq_pair.pair.b.receive(2, &[])?;
         sender.receive(7, &[])?;
-        rig.queue.cq.arm(notify::ERRORS);
-        rig.pair.a.send(1, &[], 0)?;
-        rig.pair.a.send(2, &[], 0)?;
-        assert!(rig.pair.a.requests.brings(1, NtStatus::SUCCESS));
-        assert!(rig.pair.a.requests.brings(2, NtStatus::SUCCESS));
+        cq_pair.queue.cq.arm(notify::ERRORS);
+        cq_pair.pair.a.send(1, &[], 0)?;
+        cq_pair.pair.a.send(2, &[], 0)?;
+        assert!(cq_pair.pair.a.requests.brings(1, NtStatus::SUCCESS));
+        assert!(cq_pair.pair.a.requests.brings(2, NtStatus::SUCCESS));
         // Not yet: both are there.
-        assert!(rig.queue.has_called(0));
-        rig.pair.b.receive(4, &[])?;
-        assert!(rig.overruns()?);
-        assert!(wait_until(|| rig.queue.calls.get() == 1));
-        assert!(rig.queue.status.load(Relaxed) == NtStatus::BUFFER_OVERFLOW.raw());
-        assert!(is_dead(&rig.pair.b) && is_dead(&sender));
+        assert!(cq_pair.queue.has_called(0));
+        cq_pair.pair.b.receive(4, &[])?;
+        assert!(cq_pair.overruns()?);
+        assert!(wait_until(|| cq_pair.queue.calls.get() == 1));
+        assert!(cq_pair.queue.status.load(Relaxed) == NtStatus::BUFFER_OVERFLOW.raw());
+        assert!(is_dead(&cq_pair.pair.b) && is_dead(&sender));
         // The other queue of that queue pair reports it.
         assert!(sender.receives.brings(7, NtStatus::CANCELLED));
         assert!(wait_until(|| peer.disconnects.get() == 1));
-        rig.pair.site.flush_work();
+        cq_pair.pair.test_host.flush_work();
         // What was there, and nothing after it.
-        assert!(rig.holds(1..3));
-        assert!(rig.queue.is_silent() && rig.queue.has_called(1));
+        assert!(cq_pair.holds(1..3));
+        assert!(cq_pair.queue.is_silent() && cq_pair.queue.has_called(1));
         Ok(())
     }
 
     #[test]
     fn ndk_cq_03_a_fatal_error_breaks_the_queue_and_all_its_queue_pairs() -> Result {
-        let (rig, sender, peer) = two_users(8)?;
-        rig.messages(0..3)?;
-        rig.pair.b.receive(9, &[])?;
-        rig.queue.cq.arm(notify::ERRORS);
-        assert!(rig.queue.has_called(0));
-        rig.queue.cq.engine().break_down();
-        assert!(wait_until(|| rig.queue.calls.get() == 1));
-        assert!(rig.queue.status.load(Relaxed) == NtStatus::INTERNAL_ERROR.raw());
-        assert!(is_dead(&rig.pair.b) && is_dead(&sender));
+        let (cq_pair, sender, peer) = two_users(8)?;
+        cq_pair.messages(0..3)?;
+        cq_pair.pair.b.receive(9, &[])?;
+        cq_pair.queue.cq.arm(notify::ERRORS);
+        assert!(cq_pair.queue.has_called(0));
+        cq_pair.queue.cq.engine().break_down();
+        assert!(wait_until(|| cq_pair.queue.calls.get() == 1));
+        assert!(cq_pair.queue.status.load(Relaxed) == NtStatus::INTERNAL_ERROR.raw());
+        assert!(is_dead(&cq_pair.pair.b) && is_dead(&sender));
         assert!(wait_until(|| peer.disconnects.get() == 1));
-        rig.pair.site.flush_work();
+        cq_pair.pair.test_host.flush_work();
         // The cancelled receive is not reported.
-        assert!(rig.holds(0..3));
-        assert!(rig.queue.is_silent() && rig.queue.has_called(1));
+        assert!(cq_pair.holds(0..3));
+        assert!(cq_pair.queue.is_silent() && cq_pair.queue.has_called(1));
         Ok(())
     }
 
     #[test]
     fn ndk_cq_04_what_was_there_stays_and_a_later_arm_tells_of_the_failure() -> Result {
         for kind in [notify::ANY, notify::SOLICITED, notify::ERRORS] {
-            let rig = Rig::new(2)?;
-            rig.messages(1..3)?;
-            assert!(rig.overruns()?);
+            let cq_pair = CqPair::new(2)?;
+            cq_pair.messages(1..3)?;
+            assert!(cq_pair.overruns()?);
             // Nobody asked.
-            assert!(rig.queue.has_called(0));
-            rig.queue.cq.arm(kind);
-            assert!(wait_until(|| rig.queue.calls.get() == 1));
-            assert!(rig.queue.status.load(Relaxed) == NtStatus::BUFFER_OVERFLOW.raw());
-            assert!(rig.holds(1..3));
+            assert!(cq_pair.queue.has_called(0));
+            cq_pair.queue.cq.arm(kind);
+            assert!(wait_until(|| cq_pair.queue.calls.get() == 1));
+            assert!(cq_pair.queue.status.load(Relaxed) == NtStatus::BUFFER_OVERFLOW.raw());
+            assert!(cq_pair.holds(1..3));
             // One call for one arm, here too.
-            assert!(rig.queue.has_called(1));
+            assert!(cq_pair.queue.has_called(1));
         }
         Ok(())
     }
@@ -271,75 +276,75 @@ mod tests {
     #[test]
     fn ndk_cq_05_overrun_is_judged_by_the_depth_asked_for() -> Result {
         for depth in [1, 3, 5, 7] {
-            let rig = Rig::new(depth)?;
+            let cq_pair = CqPair::new(depth)?;
             // Exactly as many fit, and again when they are taken.
             for _ in 0..2 {
-                rig.messages(0..u64::from(depth))?;
-                assert!(rig.pair.site.counted(Counter::CqOverflows) == 0);
-                assert!(rig.holds(0..u64::from(depth)));
+                cq_pair.messages(0..u64::from(depth))?;
+                assert!(cq_pair.pair.test_host.counted(Counter::CqOverflows) == 0);
+                assert!(cq_pair.holds(0..u64::from(depth)));
             }
-            rig.messages(0..u64::from(depth))?;
-            assert!(rig.overruns()?);
+            cq_pair.messages(0..u64::from(depth))?;
+            assert!(cq_pair.overruns()?);
         }
         Ok(())
     }
 
     #[test]
     fn ndk_cq_06_a_queue_grows_and_shrinks_within_its_limits() -> Result {
-        let rig = Rig::new(4)?;
-        assert!(rig.resize(9)? == NtStatus::SUCCESS);
-        rig.messages(0..9)?;
-        assert!(rig.holds(0..9));
+        let cq_pair = CqPair::new(4)?;
+        assert!(cq_pair.resize(9)? == NtStatus::SUCCESS);
+        cq_pair.messages(0..9)?;
+        assert!(cq_pair.holds(0..9));
         for depth in [0, MOST + 1, u32::MAX] {
-            assert!(rig.resize(depth)? == NtStatus::INVALID_PARAMETER);
+            assert!(cq_pair.resize(depth)? == NtStatus::INVALID_PARAMETER);
         }
         // None of those changed anything.
-        rig.messages(0..9)?;
-        assert!(rig.holds(0..9));
-        assert!(rig.resize(MOST)? == NtStatus::SUCCESS);
-        assert!(rig.resize(2)? == NtStatus::SUCCESS);
-        rig.messages(0..2)?;
-        assert!(rig.overruns()?);
-        assert!(rig.holds(0..2));
+        cq_pair.messages(0..9)?;
+        assert!(cq_pair.holds(0..9));
+        assert!(cq_pair.resize(MOST)? == NtStatus::SUCCESS);
+        assert!(cq_pair.resize(2)? == NtStatus::SUCCESS);
+        cq_pair.messages(0..2)?;
+        assert!(cq_pair.overruns()?);
+        assert!(cq_pair.holds(0..2));
         Ok(())
     }
 
     #[test]
     fn ndk_cq_07_shrinking_below_what_is_there_changes_nothing() -> Result {
-        let rig = Rig::new(8)?;
-        rig.messages(0..4)?;
+        let cq_pair = CqPair::new(8)?;
+        cq_pair.messages(0..4)?;
         for depth in [1, 3] {
-            assert!(rig.resize(depth)? == NtStatus::BUFFER_OVERFLOW);
+            assert!(cq_pair.resize(depth)? == NtStatus::BUFFER_OVERFLOW);
         }
         // There is as much room as before, and everything is there.
-        rig.messages(4..8)?;
-        assert!(rig.holds(0..8));
-        rig.messages(0..4)?;
-        assert!(rig.resize(4)? == NtStatus::SUCCESS);
-        assert!(rig.overruns()?);
-        assert!(rig.holds(0..4));
+        cq_pair.messages(4..8)?;
+        assert!(cq_pair.holds(0..8));
+        cq_pair.messages(0..4)?;
+        assert!(cq_pair.resize(4)? == NtStatus::SUCCESS);
+        assert!(cq_pair.overruns()?);
+        assert!(cq_pair.holds(0..4));
         Ok(())
     }
 
     #[test]
     fn ndk_cq_08_resizing_loses_and_reorders_nothing() -> Result {
-        let rig = Rig::new(8)?;
-        rig.messages(0..5)?;
+        let cq_pair = CqPair::new(8)?;
+        cq_pair.messages(0..5)?;
         for depth in [64, 5, 6, 33] {
-            assert!(rig.resize(depth)? == NtStatus::SUCCESS);
+            assert!(cq_pair.resize(depth)? == NtStatus::SUCCESS);
         }
-        rig.messages(5..12)?;
-        assert!(rig.holds(0..12));
+        cq_pair.messages(5..12)?;
+        assert!(cq_pair.holds(0..12));
         Ok(())
     }
 
     #[test]
     fn ndk_cq_08_resizing_needs_no_quiet_traffic() -> Result {
-        let rig = Rig::new(16)?;
-        let cq = (*rig.queue.cq).clone();
+        let cq_pair = CqPair::new(16)?;
+        let cq = (*cq_pair.queue.cq).clone();
         let (stop, good) = (Arc::new(Tally::new(), GFP_KERNEL)?, Slot::new()?);
         let (end, slot) = (stop.clone(), good.clone());
-        let errand = OtherContext::new(move || {
+        let other_task = OtherContext::new(move || {
             let mut fine = true;
             let mut depth = 16;
             // At least some, however quick the others are.
@@ -353,13 +358,13 @@ mod tests {
             slot.put(fine);
         })?;
         let threads = ProcessQueue::new(c"ndk_test_resizer")?;
-        assert!(errand.begin(&threads));
+        assert!(other_task.begin(&threads));
         let mut got = 0;
         let mut fine = true;
         for sent in 0..400 {
-            fine &= rig.post(sent).is_ok() && rig.pair.a.requests.next().is_ok();
+            fine &= cq_pair.post(sent).is_ok() && cq_pair.pair.a.requests.next().is_ok();
             if sent - got >= 8 {
-                while let Some(result) = rig.queue.poll() {
+                while let Some(result) = cq_pair.queue.poll() {
                     fine &= result.request_context == got && result.status == NtStatus::SUCCESS;
                     got += 1;
                 }
@@ -367,57 +372,57 @@ mod tests {
         }
         stop.hit();
         let resized = good.wait();
-        assert!(errand.is_done() && fine && resized == Some(true));
-        rig.pair.site.flush_work();
-        assert!(rig.holds(got..400));
-        assert!(rig.pair.site.counted(Counter::CqOverflows) == 0);
+        assert!(other_task.is_done() && fine && resized == Some(true));
+        cq_pair.pair.test_host.flush_work();
+        assert!(cq_pair.holds(got..400));
+        assert!(cq_pair.pair.test_host.counted(Counter::CqOverflows) == 0);
         Ok(())
     }
 
     #[test]
     fn ndk_cq_08_arm_and_moderation_survive_resizing() -> Result {
-        let rig = Rig::new(16)?;
-        rig.queue.cq.arm(notify::ANY);
-        assert!(rig.resize(33)? == NtStatus::SUCCESS);
-        assert!(rig.queue.has_called(0));
-        rig.messages(0..1)?;
-        assert!(wait_until(|| rig.queue.calls.get() == 1));
-        assert!(rig.holds(0..1));
+        let cq_pair = CqPair::new(16)?;
+        cq_pair.queue.cq.arm(notify::ANY);
+        assert!(cq_pair.resize(33)? == NtStatus::SUCCESS);
+        assert!(cq_pair.queue.has_called(0));
+        cq_pair.messages(0..1)?;
+        assert!(wait_until(|| cq_pair.queue.calls.get() == 1));
+        assert!(cq_pair.holds(0..1));
         // An arm for solicited receives is still that.
-        rig.queue.cq.arm(notify::SOLICITED);
-        assert!(rig.resize(17)? == NtStatus::SUCCESS);
-        rig.messages(1..2)?;
-        assert!(rig.queue.has_called(1) && rig.holds(1..2));
+        cq_pair.queue.cq.arm(notify::SOLICITED);
+        assert!(cq_pair.resize(17)? == NtStatus::SUCCESS);
+        cq_pair.messages(1..2)?;
+        assert!(cq_pair.queue.has_called(1) && cq_pair.holds(1..2));
         // No time, three completions.
-        assert!(rig.queue.cq.moderate(u32::MAX, 3) == Ok(()));
-        assert!(rig.resize(40)? == NtStatus::SUCCESS);
-        rig.queue.cq.arm(notify::ANY);
-        rig.messages(2..4)?;
-        assert!(rig.queue.has_called(1));
+        assert!(cq_pair.queue.cq.moderate(u32::MAX, 3) == Ok(()));
+        assert!(cq_pair.resize(40)? == NtStatus::SUCCESS);
+        cq_pair.queue.cq.arm(notify::ANY);
+        cq_pair.messages(2..4)?;
+        assert!(cq_pair.queue.has_called(1));
         // Nor does a resize make the call that is held.
-        assert!(rig.resize(20)? == NtStatus::SUCCESS);
-        assert!(rig.queue.has_called(1));
-        rig.messages(4..5)?;
-        assert!(wait_until(|| rig.queue.calls.get() == 2));
-        assert!(rig.holds(2..5));
+        assert!(cq_pair.resize(20)? == NtStatus::SUCCESS);
+        assert!(cq_pair.queue.has_called(1));
+        cq_pair.messages(4..5)?;
+        assert!(wait_until(|| cq_pair.queue.calls.get() == 2));
+        assert!(cq_pair.holds(2..5));
         Ok(())
     }
 
     #[test]
     fn ndk_cq_09_without_the_flag_resizing_is_not_supported() -> Result {
-        let site = TestHost::with(&HostAttr {
+        let test_host = TestHost::with(&HostAttr {
             limits: Limits {
                 cq_resize: false,
                 ..Limits::FULL
             },
             ..HostAttr::PLAIN
         })?;
-        let queue = site.queue(8)?;
+        let queue = test_host.queue(8)?;
         for depth in [0, 4, 16, MOST + 1] {
             let slot = Slot::new()?;
             let answer = queue.cq.resize(depth, slot.callback()?);
             assert!(answer.err() == Some(NtStatus::NOT_SUPPORTED));
-            site.flush_work();
+            test_host.flush_work();
             assert!(slot.calls.get() == 0);
         }
         Ok(())

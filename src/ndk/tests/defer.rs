@@ -60,34 +60,34 @@ mod tests {
         for context in 0..8 {
             pair.b.receive(context, &[])?;
         }
-        let passes = pair.site.counted(Counter::Passes);
-        let deferred = pair.site.counted(Counter::Deferred);
+        let passes = pair.test_host.counted(Counter::Passes);
+        let deferred = pair.test_host.counted(Counter::Deferred);
         for context in 0..7 {
             pair.a.send(context, &[], DEFER)?;
         }
         assert!(pair.a.requests.is_silent() && pair.b.receives.is_silent());
-        assert!(pair.site.counted(Counter::Passes) == passes);
-        assert!(pair.site.counted(Counter::Deferred) == deferred + 7);
+        assert!(pair.test_host.counted(Counter::Passes) == passes);
+        assert!(pair.test_host.counted(Counter::Deferred) == deferred + 7);
         pair.a.send(7, &[], 0)?;
         for context in 0..8 {
             assert!(pair.a.requests.brings(context, NtStatus::SUCCESS));
             assert!(pair.b.receives.brings(context, NtStatus::SUCCESS));
         }
-        assert!(pair.site.counted(Counter::Passes) == passes + 1);
-        assert!(pair.site.counted(Counter::Deferred) == deferred + 7);
+        assert!(pair.test_host.counted(Counter::Passes) == passes + 1);
+        assert!(pair.test_host.counted(Counter::Deferred) == deferred + 7);
         Ok(())
     }
 
     #[test]
     fn ndk_defr_02_every_initiator_request_may_be_deferred() -> Result {
         let mut manual = ManualPair::new()?;
-        let kit = RequestSet::new(&manual.pair)?;
+        let request_set = RequestSet::new(&manual.pair)?;
         assert!(DEFER == 0x200);
         for (context, kind) in (1..).zip(Kind::ALL) {
-            assert!(kit.post(&manual.pair.a, kind, context, 0x200)? == Ok(()));
+            assert!(request_set.post(&manual.pair.a, kind, context, 0x200)? == Ok(()));
             assert!(manual.start().is_none());
         }
-        assert!(manual.pair.site.counted(Counter::Deferred) == 7);
+        assert!(manual.pair.test_host.counted(Counter::Deferred) == 7);
         assert!(send(&manual.pair.a, 8, 0) == Ok(()));
         for kind in Kind::ALL {
             assert!(manual.starts(kind));
@@ -128,7 +128,7 @@ mod tests {
             for context in 1..5 {
                 pair.b.receive(context, &[])?;
             }
-            let passes = pair.site.counted(Counter::Passes);
+            let passes = pair.test_host.counted(Counter::Passes);
             hold_three(&pair)?;
             assert!(pair.a.requests.is_silent());
             let five = [buffer.sge(0, 8)?; 5];
@@ -148,7 +148,7 @@ mod tests {
                 assert!(pair.a.requests.brings(context, NtStatus::SUCCESS));
             }
             assert!(pair.a.requests.is_silent());
-            assert!(pair.site.counted(Counter::Passes) == passes + 1);
+            assert!(pair.test_host.counted(Counter::Passes) == passes + 1);
         }
         Ok(())
     }
@@ -176,7 +176,7 @@ mod tests {
         hold_three(&pair)?;
         let mut theirs = pair.b.connector.take().ok_or(EINVAL)?;
         assert!(theirs.close_and_wait()?);
-        pair.site.flush_work();
+        pair.test_host.flush_work();
         // The peer is gone; what was posted waits for this side (CONN-16).
         assert!(send(&pair.a, 4, 0) == Err(NtStatus::CONNECTION_INVALID));
         assert!(pair.a.requests.is_silent());
@@ -188,15 +188,15 @@ mod tests {
     #[test]
     fn ndk_defr_05_a_request_without_the_flag_ends_the_chain_in_posting_order() -> Result {
         let mut manual = ManualPair::new()?;
-        let kit = RequestSet::new(&manual.pair)?;
+        let request_set = RequestSet::new(&manual.pair)?;
         let chain = [Kind::Register, Kind::Write, Kind::Read, Kind::Bind];
         for (context, kind) in (1..).zip(chain) {
-            assert!(kit.post(&manual.pair.a, kind, context, DEFER)? == Ok(()));
+            assert!(request_set.post(&manual.pair.a, kind, context, DEFER)? == Ok(()));
         }
         assert!(manual.start().is_none());
-        assert!(kit.post(&manual.pair.a, Kind::Invalidate, 5, 0)? == Ok(()));
+        assert!(request_set.post(&manual.pair.a, Kind::Invalidate, 5, 0)? == Ok(()));
         // Another chain begins behind it.
-        assert!(kit.post(&manual.pair.a, Kind::Send, 6, DEFER)? == Ok(()));
+        assert!(request_set.post(&manual.pair.a, Kind::Send, 6, DEFER)? == Ok(()));
         for kind in chain {
             assert!(manual.starts(kind));
         }
@@ -209,7 +209,7 @@ mod tests {
         let pair = Pair::new()?;
         let first = PageBuffer::fast(&pair.a.pd, 4096, true)?;
         let second = PageBuffer::fast(&pair.a.pd, 4096, false)?;
-        let registrations = pair.site.counted(Counter::Registrations);
+        let registrations = pair.test_host.counted(Counter::Registrations);
         let flags = DEFER | ALLOW_REMOTE_READ;
         assert!(first.fast_register(&pair.a.qp, 1, flags)? == Ok(()));
         assert!(pair.a.requests.is_silent());
@@ -217,7 +217,7 @@ mod tests {
         assert!(refused == Err(NtStatus::ACCESS_VIOLATION));
         assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
         assert!(pair.a.requests.is_silent());
-        assert!(pair.site.counted(Counter::Registrations) == registrations + 1);
+        assert!(pair.test_host.counted(Counter::Registrations) == registrations + 1);
         Ok(())
     }
 

@@ -45,7 +45,7 @@ mod tests {
     /// often.
     fn notified(half: &Half, party: &Party, times: u32) -> bool {
         let there = wait_until(|| party.disconnects.get() >= times);
-        half.site.flush_work();
+        half.test_host.flush_work();
         there && same(party.disconnects.get(), times)
     }
 
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn ndk_conn_14_what_is_not_connected_is_not_disconnected() -> Result {
         let mut half = Half::asked(PLAIN, HERE)?;
-        let idle = connector(&half.site)?;
+        let idle = connector(&half.test_host)?;
         assert!(same(disconnect(&idle)?, UNCONNECTED));
         assert!(same(disconnect(&half.ours)?, UNCONNECTED));
         assert!(same(disconnect(&half.theirs)?, UNCONNECTED));
@@ -173,22 +173,22 @@ mod tests {
         assert!(same(disconnect(&half.ours)?, NtStatus::SUCCESS));
         assert!(notified(&half, &half.b, 1));
         let source = || Source::Address(here(0));
-        let (fresh, c) = (connector(&half.site)?, party(&half.site, 0xC)?);
+        let (created, c) = (connector(&half.test_host)?, party(&half.test_host, 0xC)?);
         // The peer's has not disconnected itself yet, but its connection is gone as well.
         for qp in [&half.a.qp, &half.b.qp] {
-            let got = try_connect(&fresh, qp, source(), half.gate.at)?;
+            let got = try_connect(&created, qp, source(), half.test_listener.at)?;
             assert!(same(got, UNCONNECTED));
         }
-        let again = try_connect(&half.ours, &c.qp, source(), half.gate.at)?;
+        let again = try_connect(&half.ours, &c.qp, source(), half.test_listener.at)?;
         assert!(same(again, UNCONNECTED));
-        let asked = begin(&fresh, &c.qp, source(), half.gate.at)?;
-        let theirs = half.gate.next()?;
+        let asked = begin(&created, &c.qp, source(), half.test_listener.at)?;
+        let theirs = half.test_listener.next()?;
         for qp in [&half.a.qp, &half.b.qp] {
             let got = request(|done| theirs.accept(qp, READS, KVec::new(), None, done))?;
             assert!(same(got, UNCONNECTED));
         }
         assert!(half.is_pending(&asked));
-        assert!(same(half.gate.arrivals.events.get(), 2));
+        assert!(same(half.test_listener.arrivals.events.get(), 2));
         Ok(())
     }
 }

@@ -62,8 +62,8 @@ mod tests {
             },
             tests::{
                 completion::{
+                    log_status,
                     made,
-                    notified,
                     Own,
                     Slot, //
                 },
@@ -203,7 +203,7 @@ mod tests {
                 this.note();
                 slot.put(value);
             });
-            boxed.map_err(notified)
+            boxed.map_err(log_status)
         }
 
         /// Returns true if it was called once, from another thread than this one.
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn ndk_face_06_a_queue_calls_in_softirq_and_never_in_hard_interrupt() -> Result {
-        let site = TestHost::new()?;
+        let test_host = TestHost::new()?;
         let (place, calls) = (Where::new()?, Arc::new(Tally::new(), GFP_KERNEL)?);
         let (noted, count) = (place.clone(), calls.clone());
         let user = KBox::new(
@@ -241,15 +241,15 @@ mod tests {
             },
             GFP_KERNEL,
         )?;
-        let cq = made(|done| site.adapter.create_cq(8, None, user, done))?;
-        let requests = site.queue(8)?;
-        let pd = pd(&site.adapter)?;
+        let cq = made(|done| test_host.adapter.create_cq(8, None, user, done))?;
+        let requests = test_host.queue(8)?;
+        let pd = pd(&test_host.adapter)?;
         let cqs = (&*cq, &*requests.cq);
         let qp = made(|done| pd.create_qp(cqs, None, 1, SIZES, done))?;
-        qp.receive(1, [].into_iter()).map_err(notified)?;
+        qp.receive(1, [].into_iter()).map_err(log_status)?;
         cq.arm(notify::ANY);
         qp.flush();
-        site.flush_work();
+        test_host.flush_work();
         assert!(cq.results(8, |_| ()) == 1);
         assert!(calls.get() == 1 && place.proper.load(Relaxed));
         Ok(())
@@ -269,7 +269,7 @@ mod tests {
         pair.a.send(2, &[], 0)?;
         let mut theirs = pair.b.connector.take().ok_or(EINVAL)?;
         assert!(theirs.close_and_wait()?);
-        pair.site.flush_work();
+        pair.test_host.flush_work();
         assert!(pair.a.disconnects.get() == 1);
         assert!(pair.a.requests.is_silent() && pair.a.receives.is_silent());
         // Until this side acts.
@@ -289,7 +289,7 @@ mod tests {
         };
         let (progress, pd_closed) = pair.a.pd.close()?;
         assert!(matches!(progress, Progress::Pending));
-        pair.site.flush_work();
+        pair.test_host.flush_work();
         assert!(cq_closed.calls.get() == 0 && pd_closed.calls.get() == 0);
         // They are in use, and work.
         pair.b.receive(1, &[])?;
@@ -323,26 +323,26 @@ mod tests {
 
     #[test]
     fn ndk_face_12_create_and_register_never_sleep_and_end_in_process_context() -> Result {
-        let site = TestHost::new()?;
-        let (requests, receives) = (site.queue(8)?, site.queue(8)?);
-        let pd = pd(&site.adapter)?;
+        let test_host = TestHost::new()?;
+        let (requests, receives) = (test_host.queue(8)?, test_host.queue(8)?);
+        let pd = pd(&test_host.adapter)?;
         let user = KBox::new(|_: NtStatus| (), GFP_KERNEL)?;
-        let cq = pends(|done| site.adapter.create_cq(4, None, user, done))?;
-        let cq = Own::new(cq.map_err(notified)?);
+        let cq = pends(|done| test_host.adapter.create_cq(4, None, user, done))?;
+        let cq = Own::new(cq.map_err(log_status)?);
         let cqs = (&*receives.cq, &*requests.cq);
         let qp = pends(|done| pd.create_qp(cqs, None, 1, SIZES, done))?;
-        let mut qp = Own::new(qp.map_err(notified)?);
+        let mut qp = Own::new(qp.map_err(log_status)?);
         let mw = pends(|done| pd.create_mw(done))?;
-        let mw = Own::new(mw.map_err(notified)?);
+        let mw = Own::new(mw.map_err(log_status)?);
         let buffer = PageBuffer::plain(8192)?;
         let described = Described::new(&buffer.bytes)?;
         let normal = pd.create_mr(false).map(Own::new);
-        let normal = normal.map_err(notified)?;
+        let normal = normal.map_err(log_status)?;
         let status = pends(|done| normal.register(described.mdl(), 8192, 1, done))?;
         assert!(status == NtStatus::SUCCESS);
         assert!(pends(|done| normal.deregister(done))? == NtStatus::SUCCESS);
         let fast = pd.create_mr(true).map(Own::new);
-        let fast = fast.map_err(notified)?;
+        let fast = fast.map_err(log_status)?;
         assert!(pends(|done| fast.initialize(2, true, done))? == NtStatus::SUCCESS);
         // What closes in use is notified later as well.
         let (object, slot) = (qp.give_up()?, Slot::new()?);
@@ -358,8 +358,8 @@ mod tests {
     #[test]
     fn ndk_face_12_connect_and_what_follows_never_sleep() -> Result {
         let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
-        let ours = pair.site.adapter.create_connector();
-        let ours = ours.map(Own::new).map_err(notified)?;
+        let ours = pair.test_host.adapter.create_connector();
+        let ours = ours.map(Own::new).map_err(log_status)?;
         let (connected, accepted) = (Slot::new()?, Slot::new()?);
         let callbacks = (connected.callback()?, accepted.callback()?);
         let from = Source::Address(here(0));
@@ -398,10 +398,10 @@ mod tests {
     #[test]
     fn ndk_face_13_the_type_of_a_failed_request_is_right() -> Result {
         let pair = Pair::new()?;
-        let kit = RequestSet::new(&pair)?;
+        let request_set = RequestSet::new(&pair)?;
         pair.a.receive(99, &[])?;
         for (context, kind) in (1..).zip(Kind::ALL) {
-            assert!(kit.post(&pair.a, kind, context, DEFER)? == Ok(()));
+            assert!(request_set.post(&pair.a, kind, context, DEFER)? == Ok(()));
         }
         pair.a.qp.flush();
         for (context, kind) in (1..).zip(Kind::ALL) {

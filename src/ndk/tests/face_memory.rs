@@ -156,7 +156,7 @@ mod tests {
             .map(crate::ndk::tests::completion::Own::new);
         let idle = idle.map_err(|_| ENOMEM)?;
         assert!(pair.a.qp.invalidate_mr(1, &idle, 0) == refused);
-        let other = pd(&pair.site.adapter)?;
+        let other = pd(&pair.test_host.adapter)?;
         let foreign = PageBuffer::fast(&other, 4096, true)?;
         assert!(pair.a.qp.invalidate_mr(1, foreign.mr()?, 0) == refused);
         // A refusal costs nothing more.

@@ -164,16 +164,16 @@ mod tests {
         for context in 0..8 {
             pair.b.receive(context, &[])?;
         }
-        let passes = pair.site.counted(Counter::Passes);
+        let passes = pair.test_host.counted(Counter::Passes);
         for context in 0..4 {
             pair.a.send(context, &[], 0)?;
         }
-        assert!(pair.site.counted(Counter::Passes) == passes + 4);
+        assert!(pair.test_host.counted(Counter::Passes) == passes + 4);
         for context in 4..8 {
             pair.a
                 .send(context, &[], if context < 7 { DEFER } else { 0 })?;
         }
-        assert!(pair.site.counted(Counter::Passes) == passes + 5);
+        assert!(pair.test_host.counted(Counter::Passes) == passes + 5);
         for context in 0..8 {
             assert!(pair.a.requests.brings(context, NtStatus::SUCCESS));
         }
@@ -204,36 +204,36 @@ mod tests {
         assert!(qp_pair.a.sends.has_called(0));
         assert!(qp_pair.a.sends.log.failures.get() == 1);
         // The same transition, seen by this face: nothing before the arm, then one call.
-        let site = TestHost::new()?;
-        let (receives, requests) = (site.queue(1)?, site.queue(8)?);
-        let pd = pd(&site.adapter)?;
+        let test_host = TestHost::new()?;
+        let (receives, requests) = (test_host.queue(1)?, test_host.queue(8)?);
+        let pd = pd(&test_host.adapter)?;
         let qp = crate::ndk::tests::host::qp(&pd, &receives, &requests, 1, SIZES)?;
         for context in 1..3 {
             assert!(qp.receive(context, [].into_iter()) == Ok(()));
         }
         qp.flush();
-        site.flush_work();
+        test_host.flush_work();
         assert!(receives.has_called(0));
         receives.cq.arm(notify::ERRORS);
         assert!(receives.has_called(1));
         let notified = receives.status.load(Relaxed);
         assert!(notified == NtStatus::BUFFER_OVERFLOW.raw());
-        assert!(site.counted(Counter::CqOverflows) == 1);
+        assert!(test_host.counted(Counter::CqOverflows) == 1);
         Ok(())
     }
 
     #[test]
     fn ndk_face_07_ndk_is_reported_while_armed() -> Result {
-        let site = TestHost::new()?;
-        let (receives, requests) = (site.queue(1)?, site.queue(8)?);
-        let pd = pd(&site.adapter)?;
+        let test_host = TestHost::new()?;
+        let (receives, requests) = (test_host.queue(1)?, test_host.queue(8)?);
+        let pd = pd(&test_host.adapter)?;
         let qp = crate::ndk::tests::host::qp(&pd, &receives, &requests, 1, SIZES)?;
         receives.cq.arm(notify::ERRORS);
         for context in 1..3 {
             assert!(qp.receive(context, [].into_iter()) == Ok(()));
         }
         qp.flush();
-        site.flush_work();
+        test_host.flush_work();
         assert!(receives.has_called(1));
         assert!(receives.status.load(Relaxed) == NtStatus::BUFFER_OVERFLOW.raw());
         Ok(())
@@ -315,12 +315,12 @@ mod tests {
             ),
             Ok(Progress::Done)
         ));
-        pair.site.flush_work();
+        pair.test_host.flush_work();
         assert!(calls.get() == 0);
         for (context, notified) in [(1, 0), (2, 1), (3, 1)] {
             pair.a.send(context, &[], 0)?;
             assert!(pair.a.requests.brings(context, NtStatus::SUCCESS));
-            pair.site.flush_work();
+            pair.test_host.flush_work();
             assert!(calls.get() == notified);
         }
         Ok(())

@@ -66,8 +66,8 @@ mod tests {
         pair.a.send(1, &NOTHING, 0)?;
         pair.a.receive(2, &[])?;
         let queue_pair = (*pair.a.qp).clone();
-        let errand = OtherContext::new(move || queue_pair.flush())?;
-        assert!(errand.by_timer());
+        let other_task = OtherContext::new(move || queue_pair.flush())?;
+        assert!(other_task.by_timer());
         assert!(pair.a.requests.brings(1, NtStatus::CANCELLED));
         assert!(pair.a.receives.brings(2, NtStatus::CANCELLED));
         Ok(())
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn ndk_flsh_04_on_a_shared_queue_only_its_own_are_cancelled() -> Result {
         let pair = Pair::new()?;
-        let adapter = &pair.site.adapter;
+        let adapter = &pair.test_host.adapter;
         // Two queue pairs on the two completion queues of `a`.
         let mut second = Party::new(adapter, 0xC, SIZES)?;
         let peer = Party::new(adapter, 0xD, SIZES)?;

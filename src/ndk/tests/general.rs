@@ -33,8 +33,8 @@ mod tests {
             tests::{
                 completion::{
                     create,
+                    log_status,
                     made,
-                    notified,
                     request,
                     Own,
                     Slot, //
@@ -64,62 +64,66 @@ mod tests {
 
     #[test]
     fn ndk_gen_05_a_creation_that_fails_later_brings_its_status_once() -> Result {
-        let site = TestHost::new()?;
+        let test_host = TestHost::new()?;
         let slot: Arc<Slot<Created<_>>> = Slot::new()?;
         let foreign = core::net::SocketAddr::from(([192, 0, 2, 99], 0));
-        let answer = site
+        let answer = test_host
             .adapter
             .create_shared_endpoint(foreign, slot.callback()?);
         assert!(matches!(answer, Ok(Progress::Pending)));
         let end = slot.wait().map(|r| r.err());
         assert!(end == Some(Some(NtStatus::INVALID_ADDRESS)));
-        site.flush_work();
+        test_host.flush_work();
         assert!(slot.calls.get() == 1);
         Ok(())
     }
 
     #[test]
     fn ndk_gen_06_a_pending_request_calls_once_with_its_end() -> Result {
-        let site = TestHost::new()?;
-        let queue = site.queue(8)?;
+        let test_host = TestHost::new()?;
+        let queue = test_host.queue(8)?;
         let slot = Slot::new()?;
         let answer = queue.cq.resize(16, slot.callback()?);
         assert!(matches!(answer, Ok(Progress::Pending)));
         assert!(slot.wait() == Some(NtStatus::SUCCESS));
-        let connector = site
+        let connector = test_host
             .adapter
             .create_connector()
             .map(Own::new)
-            .map_err(notified)?;
-        let party = Party::new(&site.adapter, 1, SIZES)?;
+            .map_err(log_status)?;
+        let party = Party::new(&test_host.adapter, 1, SIZES)?;
         let refused = Slot::new()?;
         let nobody = (Source::Address(here(0)), here(1));
         let answer = connector.connect(&party.qp, nobody, READS, KVec::new(), refused.callback()?);
         assert!(matches!(answer, Ok(Progress::Pending)));
         // STATUS_CONNECTION_REFUSED
         assert!(refused.wait().map(|s| s.raw() as u32) == Some(0xC000_0236));
-        site.flush_work();
+        test_host.flush_work();
         assert!(slot.calls.get() == 1 && refused.calls.get() == 1);
         Ok(())
     }
 
     #[test]
     fn ndk_gen_06_a_request_that_ends_inline_never_calls() -> Result {
-        let site = TestHost::new()?;
-        let queue = site.queue(8)?;
-        let party = Party::new(&site.adapter, 1, SIZES)?;
+        let test_host = TestHost::new()?;
+        let queue = test_host.queue(8)?;
+        let party = Party::new(&test_host.adapter, 1, SIZES)?;
         let slot = Slot::new()?;
         let invalid = NtStatus::INVALID_PARAMETER;
         let too_deep = queue.cq.resize(u32::MAX, slot.callback()?);
         assert!(too_deep.err() == Some(invalid));
-        let connector = site
+        let connector = test_host
             .adapter
             .create_connector()
             .map(Own::new)
-            .map_err(notified)?;
+            .map_err(log_status)?;
         let unconnected = connector.disconnect(slot.callback()?);
         assert!(unconnected.err() == Some(NtStatus::CONNECTION_INVALID));
-        let mr = party.pd.create_mr(false).map(Own::new).map_err(notified)?;
+        let mr = party
+            .pd
+            .create_mr(false)
+            .map(Own::new)
+            .map_err(log_status)?;
         let wrong = mr.deregister(slot.callback()?);
         assert!(wrong.err() == Some(NtStatus::INVALID_DEVICE_REQUEST));
         let sizes = SrqSizes {
@@ -131,7 +135,7 @@ mod tests {
         // One that succeeds at once.
         let kept = srq.modify(0, 0, slot.callback()?);
         assert!(matches!(kept, Ok(Progress::Done)));
-        site.flush_work();
+        test_host.flush_work();
         assert!(slot.calls.get() == 0);
         Ok(())
     }
@@ -141,8 +145,8 @@ mod tests {
         if !fault::needed() {
             return Ok(());
         }
-        let site = TestHost::new()?;
-        let queue = site.queue(8)?;
+        let test_host = TestHost::new()?;
+        let queue = test_host.queue(8)?;
         let (slot, made) = (Slot::new()?, Slot::new()?);
         let resized = slot.callback()?;
         let created = made.callback()?;
@@ -151,13 +155,13 @@ mod tests {
         let resize = queue.cq.resize(16, resized).err();
         drop(short);
         let short = fault::FailNth::new(1);
-        let create = site.adapter.create_cq(8, None, user, created).err();
+        let create = test_host.adapter.create_cq(8, None, user, created).err();
         drop(short);
-        site.flush_work();
+        test_host.flush_work();
         assert!(resize == Some(NtStatus::INSUFFICIENT_RESOURCES));
         assert!(create == Some(NtStatus::INSUFFICIENT_RESOURCES));
         assert!(slot.calls.get() == 0 && made.calls.get() == 0);
-        // Nothing is left behind: the same works now, and the site closes.
+        // Nothing is left behind: the same works now, and the host closes.
         let again = request(|done| queue.cq.resize(16, done))?;
         assert!(again == NtStatus::SUCCESS);
         Ok(())
@@ -168,8 +172,8 @@ mod tests {
         if !fault::needed() {
             return Ok(());
         }
-        let site = TestHost::new()?;
-        let queue = site.queue(8)?;
+        let test_host = TestHost::new()?;
+        let queue = test_host.queue(8)?;
         let (slot, made) = (Slot::new()?, Slot::new()?);
         assert!(fault::plan_from(1));
         let answer = queue.cq.resize(16, slot.callback()?);
@@ -179,19 +183,19 @@ mod tests {
         assert!(end == Some(NtStatus::INSUFFICIENT_RESOURCES));
         let user = KBox::new(|_| (), GFP_KERNEL)?;
         assert!(fault::plan(1));
-        let answer = site.adapter.create_cq(8, None, user, made.callback()?);
+        let answer = test_host.adapter.create_cq(8, None, user, made.callback()?);
         let end: Option<Created<Cq>> = made.wait();
         assert!(fault::planned_struck());
         assert!(matches!(answer, Ok(Progress::Pending)));
         assert!(end.and_then(Result::err) == Some(NtStatus::INSUFFICIENT_RESOURCES));
-        site.flush_work();
+        test_host.flush_work();
         assert!(slot.calls.get() == 1 && made.calls.get() == 1);
         Ok(())
     }
 
     #[test]
     fn ndk_gen_08_a_creation_s_callback_may_use_and_close_the_object() -> Result {
-        let site = TestHost::new()?;
+        let test_host = TestHost::new()?;
         // Often, so that callbacks come before, while and after the call returns.
         for _ in 0..100 {
             let (closed, used) = (Slot::new()?, Slot::new()?);
@@ -212,9 +216,9 @@ mod tests {
                 }
             });
             let user = KBox::new(|_| (), GFP_KERNEL)?;
-            let answer = site
+            let answer = test_host
                 .adapter
-                .create_cq(8, None, user, made.map_err(notified)?);
+                .create_cq(8, None, user, made.map_err(log_status)?);
             assert!(matches!(answer, Ok(Progress::Pending)));
             assert!(closed.wait().is_some());
             // The request of the callback ended before the object did.
@@ -227,14 +231,14 @@ mod tests {
 
     #[test]
     fn ndk_gen_08_a_request_s_callback_may_close_the_object() -> Result {
-        let site = TestHost::new()?;
-        let pd = pd(&site.adapter)?;
+        let test_host = TestHost::new()?;
+        let pd = pd(&test_host.adapter)?;
         let buffer = PageBuffer::plain(4096)?;
         let described = Described::new(&buffer.bytes)?;
         for _ in 0..100 {
             let closed = Slot::new()?;
             let end = closed.callback()?;
-            let mut mr = pd.create_mr(false).map(Own::new).map_err(notified)?;
+            let mut mr = pd.create_mr(false).map(Own::new).map_err(log_status)?;
             let object = mr.give_up()?;
             let itself = object.clone();
             let registered = done(GFP_KERNEL, move |status: NtStatus| {
@@ -243,7 +247,7 @@ mod tests {
                     itself.close(end);
                 }
             });
-            let answer = object.register(described.mdl(), 4096, 0, registered.map_err(notified)?);
+            let answer = object.register(described.mdl(), 4096, 0, registered.map_err(log_status)?);
             assert!(matches!(answer, Ok(Progress::Pending)));
             drop(object);
             assert!(closed.wait().is_some());
@@ -253,12 +257,12 @@ mod tests {
 
     #[test]
     fn ndk_gen_08_a_connect_s_callback_may_close_the_connector() -> Result {
-        let site = TestHost::new()?;
-        let party = Party::new(&site.adapter, 1, SIZES)?;
+        let test_host = TestHost::new()?;
+        let party = Party::new(&test_host.adapter, 1, SIZES)?;
         for _ in 0..50 {
             let closed = Slot::new()?;
             let end = closed.callback()?;
-            let connector = site.adapter.create_connector().map_err(notified)?;
+            let connector = test_host.adapter.create_connector().map_err(log_status)?;
             let itself = connector.clone();
             let refused = done(GFP_KERNEL, move |_: NtStatus| {
                 itself.close(end);
@@ -269,7 +273,7 @@ mod tests {
                 nobody,
                 READS,
                 KVec::new(),
-                refused.map_err(notified)?,
+                refused.map_err(log_status)?,
             );
             assert!(matches!(answer, Ok(Progress::Pending)));
             drop(connector);
@@ -286,8 +290,8 @@ mod tests {
         for context in CONTEXTS {
             let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
             // CAST: 64-bit addresses.
-            pair.a = Party::new(&pair.site.adapter, context as usize, SIZES)?;
-            pair.b = Party::new(&pair.site.adapter, !context as usize, SIZES)?;
+            pair.a = Party::new(&pair.test_host.adapter, context as usize, SIZES)?;
+            pair.b = Party::new(&pair.test_host.adapter, !context as usize, SIZES)?;
             pair.connect(READS, READS)?;
             for request in CONTEXTS {
                 pair.b.receive(request, &[])?;
@@ -307,12 +311,12 @@ mod tests {
 
     /// Returns true if the close of one object waits for that of the other, and no longer.
     fn waits<A: ObjectType, S: ObjectType>(
-        site: &TestHost,
+        test_host: &TestHost,
         antecedent: &mut Own<A>,
         successor: &mut Own<S>,
     ) -> Result<bool> {
         let (progress, slot) = antecedent.close()?;
-        site.flush_work();
+        test_host.flush_work();
         let waits = matches!(progress, Progress::Pending) && slot.calls.get() == 0;
         let closed = successor.close_and_wait()?;
         let ended = slot.wait().is_some();
@@ -326,76 +330,78 @@ mod tests {
     fn adapter_waits<S: ObjectType>(
         make: impl FnOnce(&TestHost) -> Result<Own<S>>,
     ) -> Result<bool> {
-        let site = TestHost::new()?;
-        let mut successor = make(&site)?;
-        let mut adapter = Own::new(site.adapter.clone());
-        waits(&site, &mut adapter, &mut successor)
+        let test_host = TestHost::new()?;
+        let mut successor = make(&test_host)?;
+        let mut adapter = Own::new(test_host.adapter.clone());
+        waits(&test_host, &mut adapter, &mut successor)
     }
 
-    fn fresh<T: ObjectType>(created: Created<T>) -> Result<Own<T>> {
-        created.map(Own::new).map_err(notified)
+    fn created<T: ObjectType>(created: Created<T>) -> Result<Own<T>> {
+        created.map(Own::new).map_err(log_status)
     }
 
     #[test]
     fn ndk_gen_10_adapter_is_antecedent_of_what_is_made_of_it() -> Result {
-        assert!(adapter_waits(|site| fresh(
-            site.adapter.create_connector()
+        assert!(adapter_waits(|test_host| created(
+            test_host.adapter.create_connector()
         ))?);
-        assert!(adapter_waits(|site| fresh(site.adapter.create_pd()))?);
+        assert!(adapter_waits(|test_host| created(
+            test_host.adapter.create_pd()
+        ))?);
         let user = |_: Ref<crate::ndk::connector::Connector>| ();
         let user = KBox::new(user, GFP_KERNEL)?;
-        assert!(adapter_waits(|site| fresh(
-            site.adapter.create_listener(user)
+        assert!(adapter_waits(|test_host| created(
+            test_host.adapter.create_listener(user)
         ))?);
         let user = KBox::new(|_| (), GFP_KERNEL)?;
-        assert!(adapter_waits(|site| {
-            made(|done| site.adapter.create_cq(8, None, user, done))
+        assert!(adapter_waits(|test_host| {
+            made(|done| test_host.adapter.create_cq(8, None, user, done))
         })?);
-        assert!(adapter_waits(|site| {
-            made(|done| site.adapter.create_shared_endpoint(here(0), done))
+        assert!(adapter_waits(|test_host| {
+            made(|done| test_host.adapter.create_shared_endpoint(here(0), done))
         })?);
         Ok(())
     }
 
     #[test]
     fn ndk_gen_10_domain_is_antecedent_of_regions_windows_and_queues() -> Result {
-        let site = TestHost::new()?;
+        let test_host = TestHost::new()?;
         for fast in [false, true] {
-            let mut domain = pd(&site.adapter)?;
-            let mut mr = fresh(domain.create_mr(fast))?;
-            assert!(waits(&site, &mut domain, &mut mr)?);
+            let mut domain = pd(&test_host.adapter)?;
+            let mut mr = created(domain.create_mr(fast))?;
+            assert!(waits(&test_host, &mut domain, &mut mr)?);
         }
-        let mut domain = pd(&site.adapter)?;
+        let mut domain = pd(&test_host.adapter)?;
         let mut mw = made(|done| domain.create_mw(done))?;
-        assert!(waits(&site, &mut domain, &mut mw)?);
+        assert!(waits(&test_host, &mut domain, &mut mw)?);
         let sizes = SrqSizes {
             depth: 8,
             sges: 1,
             threshold: 0,
         };
-        let mut domain = pd(&site.adapter)?;
+        let mut domain = pd(&test_host.adapter)?;
         let mut srq = made(|done| domain.create_srq(sizes, None, done))?;
-        assert!(waits(&site, &mut domain, &mut srq)?);
-        let (one, two) = (site.queue(8)?, site.queue(8)?);
-        let mut domain = pd(&site.adapter)?;
+        assert!(waits(&test_host, &mut domain, &mut srq)?);
+        let (one, two) = (test_host.queue(8)?, test_host.queue(8)?);
+        let mut domain = pd(&test_host.adapter)?;
         let mut pair = qp(&domain, &one, &two, 0, SIZES)?;
-        assert!(waits(&site, &mut domain, &mut pair)?);
+        assert!(waits(&test_host, &mut domain, &mut pair)?);
         Ok(())
     }
 
     #[test]
     fn ndk_gen_10_each_queue_is_antecedent_of_its_queue_pairs() -> Result {
-        let site = TestHost::new()?;
-        let domain = pd(&site.adapter)?;
+        let test_host = TestHost::new()?;
+        let domain = pd(&test_host.adapter)?;
         for which in 0..2 {
-            let (mut receives, mut requests) = (site.queue(8)?, site.queue(8)?);
+            let (mut receives, mut requests) = (test_host.queue(8)?, test_host.queue(8)?);
             let mut pair = qp(&domain, &receives, &requests, 0, SIZES)?;
             let cq = if which == 0 {
                 &mut receives.cq
             } else {
                 &mut requests.cq
             };
-            assert!(waits(&site, cq, &mut pair)?);
+            assert!(waits(&test_host, cq, &mut pair)?);
         }
         let sizes = SrqSizes {
             depth: 8,
@@ -403,10 +409,10 @@ mod tests {
             threshold: 0,
         };
         let mut srq = made(|done| domain.create_srq(sizes, None, done))?;
-        let queue = site.queue(8)?;
+        let queue = test_host.queue(8)?;
         let cqs = (&*queue.cq, &*queue.cq);
         let mut pair = made(|done| domain.create_qp(cqs, Some(&srq), 0, SIZES, done))?;
-        assert!(waits(&site, &mut srq, &mut pair)?);
+        assert!(waits(&test_host, &mut srq, &mut pair)?);
         Ok(())
     }
 
@@ -420,10 +426,10 @@ mod tests {
             .a
             .qp
             .bind(1, buffer.mr()?, &mw, range, op_flags::ALLOW_REMOTE_READ);
-        bound.map_err(notified)?;
+        bound.map_err(log_status)?;
         assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
         let mr = buffer.mr.as_mut().ok_or(EINVAL)?;
-        assert!(waits(&pair.site, mr, &mut mw)?);
+        assert!(waits(&pair.test_host, mr, &mut mw)?);
         // One that is not bound keeps nobody.
         let mut other = pair.a.buffer(4096, mr_flags::REMOTE_WRITE)?;
         let _unbound = made(|done| pair.a.pd.create_mw(done))?;
@@ -435,9 +441,9 @@ mod tests {
     fn ndk_gen_10_queue_pair_is_antecedent_of_its_connector_on_either_side() -> Result {
         let mut pair = Pair::new()?;
         let ours = pair.a.connector.as_mut().ok_or(EINVAL)?;
-        assert!(waits(&pair.site, &mut pair.a.qp, ours)?);
+        assert!(waits(&pair.test_host, &mut pair.a.qp, ours)?);
         let theirs = pair.b.connector.as_mut().ok_or(EINVAL)?;
-        assert!(waits(&pair.site, &mut pair.b.qp, theirs)?);
+        assert!(waits(&pair.test_host, &mut pair.b.qp, theirs)?);
         Ok(())
     }
 
@@ -445,17 +451,17 @@ mod tests {
     fn ndk_gen_10_listener_is_antecedent_of_the_connectors_it_gave() -> Result {
         let mut pair = Pair::new()?;
         let theirs = pair.b.connector.as_mut().ok_or(EINVAL)?;
-        assert!(waits(&pair.site, &mut pair.door.listener, theirs)?);
+        assert!(waits(&pair.test_host, &mut pair.door.listener, theirs)?);
         Ok(())
     }
 
     #[test]
     fn ndk_gen_10_shared_endpoint_and_queue_pair_are_antecedents_of_a_connector() -> Result {
-        let site = TestHost::new()?;
-        let door = Door::new(&site.adapter)?;
-        let mut party = Party::new(&site.adapter, 1, SIZES)?;
-        let mut endpoint = made(|done| site.adapter.create_shared_endpoint(here(0), done))?;
-        let mut connector = fresh(site.adapter.create_connector())?;
+        let test_host = TestHost::new()?;
+        let door = Door::new(&test_host.adapter)?;
+        let mut party = Party::new(&test_host.adapter, 1, SIZES)?;
+        let mut endpoint = made(|done| test_host.adapter.create_shared_endpoint(here(0), done))?;
+        let mut connector = created(test_host.adapter.create_connector())?;
         let slot = Slot::new()?;
         let asking = connector.connect(
             &party.qp,
@@ -468,20 +474,20 @@ mod tests {
         let _theirs = door.incoming()?;
         let (progress, gone) = party.qp.close()?;
         assert!(matches!(progress, Progress::Pending));
-        assert!(waits(&site, &mut endpoint, &mut connector)?);
+        assert!(waits(&test_host, &mut endpoint, &mut connector)?);
         assert!(gone.wait().is_some());
         Ok(())
     }
 
     #[test]
     fn ndk_gen_10_what_was_never_made_keeps_nobody() -> Result {
-        let site = TestHost::new()?;
-        let mut domain = pd(&site.adapter)?;
+        let test_host = TestHost::new()?;
+        let mut domain = pd(&test_host.adapter)?;
         let sizes = crate::ndk::qp::Sizes {
             requests: u32::MAX,
             ..SIZES
         };
-        let mut queue = site.queue(8)?;
+        let mut queue = test_host.queue(8)?;
         let cqs = (&*queue.cq, &*queue.cq);
         let refused = create(|done| domain.create_qp(cqs, None, 0, sizes, done))?;
         assert!(refused.err() == Some(NtStatus::INVALID_PARAMETER));

@@ -18,7 +18,7 @@ mod tests {
                 invalidated,
                 registered,
                 takes_requests,
-                Reach,
+                RemotePeer,
                 DEFER,
                 FENCE,
                 INLINE,
@@ -100,7 +100,7 @@ mod tests {
     fn remote(flags: u32) -> Result<(NtStatus, NtStatus)> {
         let access = |write: bool| -> Result<NtStatus> {
             let pair = Pair::new()?;
-            let mut peer = Reach::new(&pair.a, PAGE)?;
+            let mut peer = RemotePeer::new(&pair.a, PAGE)?;
             peer.own.fill(0x52);
             let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
             let token = registered(&pair.b, &buffer, flags)?;

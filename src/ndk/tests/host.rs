@@ -14,8 +14,8 @@ use kernel::{
 };
 
 use super::completion::{
+    log_status,
     made,
-    notified,
     Own, //
 };
 use crate::{
@@ -75,7 +75,7 @@ pub(crate) const fn here(port: u16) -> SocketAddr {
 /// The name of the device.
 pub(crate) const NAME: &CStr = c"ndktest0";
 
-/// How a site is made.
+/// How a host is made.
 #[derive(Clone, Copy)]
 pub(crate) struct HostAttr {
     pub(crate) limits: Limits,
@@ -122,7 +122,7 @@ impl TestHost {
             devices,
             limits: attr.limits,
         };
-        let adapter = open(&context, &OpenBy::Name(NAME), VERSION).map_err(notified)?;
+        let adapter = open(&context, &OpenBy::Name(NAME), VERSION).map_err(log_status)?;
         Ok(Self {
             adapter,
             context,
@@ -254,7 +254,7 @@ pub(super) const SIZES: Sizes = Sizes {
 
 /// A domain.
 pub(super) fn pd(adapter: &Ref<Adapter>) -> Result<Own<Pd>> {
-    adapter.create_pd().map(Own::new).map_err(notified)
+    adapter.create_pd().map(Own::new).map_err(log_status)
 }
 
 /// A queue pair with two queues.

@@ -18,7 +18,7 @@ mod tests {
             status::NtStatus,
             tests::{
                 completion::{
-                    notified,
+                    log_status,
                     Own, //
                 },
                 host::{
@@ -100,7 +100,12 @@ mod tests {
     fn ndk_inv_02_the_region_must_be_one_of_fast_registration() -> Result {
         let pair = Pair::new()?;
         // Made for it, and not even initialized.
-        let bare = pair.b.pd.create_mr(true).map(Own::new).map_err(notified)?;
+        let bare = pair
+            .b
+            .pd
+            .create_mr(true)
+            .map(Own::new)
+            .map_err(log_status)?;
         let refused = Err(NtStatus::INVALID_PARAMETER);
         assert!(pair.b.qp.invalidate_mr(1, &bare, 0) == refused);
         assert!(pair.b.requests.is_silent() && is_up(&pair.b));
@@ -115,7 +120,12 @@ mod tests {
     fn ndk_inv_03_what_is_neither_is_refused_inline() -> Result {
         let pair = Pair::new()?;
         let normal = pair.b.buffer(4096, 5)?;
-        let idle = pair.b.pd.create_mr(false).map(Own::new).map_err(notified)?;
+        let idle = pair
+            .b
+            .pd
+            .create_mr(false)
+            .map(Own::new)
+            .map_err(log_status)?;
         let refused = Err(NtStatus::INVALID_PARAMETER);
         for flags in [0, SILENT_SUCCESS, DEFER] {
             assert!(pair.b.qp.invalidate_mr(1, normal.mr()?, flags) == refused);
@@ -174,7 +184,7 @@ mod tests {
         }
         let rights = ALLOW_REMOTE_READ | ALLOW_REMOTE_WRITE;
         let posted = memory.fast_register(&pair.b.qp, 5, rights)?;
-        posted.map_err(notified)?;
+        posted.map_err(log_status)?;
         let told_first =
             flags & SILENT_SUCCESS != 0 || pair.b.requests.brings(1, NtStatus::SUCCESS);
         match told_first && pair.b.requests.brings(5, NtStatus::SUCCESS) {
@@ -203,11 +213,11 @@ mod tests {
         let pair = Pair::new()?;
         let memory = opened(&pair.b, 4096)?;
         let (qp, mr) = ((*pair.b.qp).clone(), (*memory.mr()?).clone());
-        let errand = OtherContext::new(move || {
+        let other_task = OtherContext::new(move || {
             // The completion shows whether it was taken.
             let _ = qp.invalidate_mr(0xABCD_EF01_2345, &mr, 0);
         })?;
-        assert!(errand.by_timer());
+        assert!(other_task.by_timer());
         let result = pair.b.requests.next()?;
         assert!(result.request_context == 0xABCD_EF01_2345);
         assert!(result.status == NtStatus::SUCCESS && result.qp_context == 0xB);

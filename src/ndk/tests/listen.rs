@@ -55,13 +55,13 @@ mod tests {
         IpAddr::V6(Ipv6Addr::UNSPECIFIED),
     ];
 
-    fn endpoint(site: &TestHost, at: SocketAddr) -> Result<Own<SharedEndpoint>> {
-        made(|done| site.adapter.create_shared_endpoint(at, done))
+    fn endpoint(test_host: &TestHost, at: SocketAddr) -> Result<Own<SharedEndpoint>> {
+        made(|done| test_host.adapter.create_shared_endpoint(at, done))
     }
 
     /// What making a shared endpoint gives.
-    fn try_endpoint(site: &TestHost, at: SocketAddr) -> Result<NtStatus> {
-        let made = create(|done| site.adapter.create_shared_endpoint(at, done))?;
+    fn try_endpoint(test_host: &TestHost, at: SocketAddr) -> Result<NtStatus> {
+        let made = create(|done| test_host.adapter.create_shared_endpoint(at, done))?;
         Ok(made.map_or_else(|status| status, |_| NtStatus::SUCCESS))
     }
 
@@ -70,59 +70,64 @@ mod tests {
     }
 
     /// Returns true if a close is pending, and stays so.
-    fn is_open(site: &TestHost, closed: &(Progress, Arc<Slot<()>>)) -> bool {
-        site.flush_work();
+    fn is_open(test_host: &TestHost, closed: &(Progress, Arc<Slot<()>>)) -> bool {
+        test_host.flush_work();
         matches!(closed.0, Progress::Pending) && closed.1.calls.get() == 0
     }
 
     #[test]
     fn ndk_lstn_01_an_address_has_one_listener_and_is_one_of_the_device() -> Result {
-        let site = TestHost::new()?;
+        let test_host = TestHost::new()?;
         for ip in BOTH {
-            let gate = Gate::new(&site, ip)?;
-            let shared = endpoint(&site, any(ip))?;
+            let test_listener = TestListener::new(&test_host, ip)?;
+            let shared = endpoint(&test_host, any(ip))?;
             for (at, status) in [
-                (gate.at, NtStatus::SHARING_VIOLATION),
+                (test_listener.at, NtStatus::SHARING_VIOLATION),
                 (shared.address(), NtStatus::SHARING_VIOLATION),
             ] {
-                assert!(same(try_listen(&site, at)?, status));
+                assert!(same(try_listen(&test_host, at)?, status));
             }
             // The same port of the other address is another one.
             for other in BOTH.into_iter().filter(|other| *other != ip) {
-                let at = SocketAddr::new(other, gate.at.port());
-                assert!(same(try_listen(&site, at)?, NtStatus::SUCCESS));
+                let at = SocketAddr::new(other, test_listener.at.port());
+                assert!(same(try_listen(&test_host, at)?, NtStatus::SUCCESS));
             }
-            let (a, b) = (party(&site, 0xA)?, party(&site, 0xB)?);
-            let _up = link(&site, &gate, (&a, &b), Source::Address(any(ip)))?;
+            let (a, b) = (party(&test_host, 0xA)?, party(&test_host, 0xB)?);
+            let _up = link(
+                &test_host,
+                &test_listener,
+                (&a, &b),
+                Source::Address(any(ip)),
+            )?;
             assert!(talks(&a, &b)?);
         }
         for ip in FOREIGN {
             let at = SocketAddr::new(ip, 4000);
-            assert!(same(try_listen(&site, at)?, NtStatus::INVALID_ADDRESS));
+            assert!(same(try_listen(&test_host, at)?, NtStatus::INVALID_ADDRESS));
         }
         Ok(())
     }
 
     #[test]
     fn ndk_lstn_01_port_0_fails_when_every_port_is_in_use() -> Result {
-        let site = TestHost::new()?;
-        let mut held = all_ports(&site, HERE)?;
+        let test_host = TestHost::new()?;
+        let mut held = all_ports(&test_host, HERE)?;
         let none = NtStatus::TOO_MANY_ADDRESSES;
-        assert!(same(try_listen(&site, here(0))?, none));
+        assert!(same(try_listen(&test_host, here(0))?, none));
         let freed = held.pop().map(|last| last.addr().port());
-        let gate = Gate::new(&site, HERE)?;
-        assert!(same(Some(gate.at.port()), freed));
-        assert!(same(try_listen(&site, here(0))?, none));
+        let test_listener = TestListener::new(&test_host, HERE)?;
+        assert!(same(Some(test_listener.at.port()), freed));
+        assert!(same(try_listen(&test_host, here(0))?, none));
         Ok(())
     }
 
     #[test]
     fn ndk_lstn_01_a_listener_that_failed_may_try_again() -> Result {
-        let site = TestHost::new()?;
-        let gate = Gate::new(&site, HERE)?;
-        let listener = listener(&site)?;
+        let test_host = TestHost::new()?;
+        let test_listener = TestListener::new(&test_host, HERE)?;
+        let listener = listener(&test_host)?;
         for (at, status) in [
-            (gate.at, NtStatus::SHARING_VIOLATION),
+            (test_listener.at, NtStatus::SHARING_VIOLATION),
             (here(0), NtStatus::SUCCESS),
             (here(0), NtStatus::INVALID_DEVICE_REQUEST),
         ] {
@@ -133,17 +138,17 @@ mod tests {
 
     #[test]
     fn ndk_lstn_02_each_request_is_one_event_with_a_fresh_connector() -> Result {
-        let site = TestHost::new()?;
-        let gate = Gate::new(&site, HERE)?;
+        let test_host = TestHost::new()?;
+        let test_listener = TestListener::new(&test_host, HERE)?;
         let mut requests = KVec::new();
         for context in 1..=3 {
-            let (ours, a) = (connector(&site)?, party(&site, context)?);
-            let asked = begin(&ours, &a.qp, Source::Address(here(0)), gate.at)?;
-            let theirs = gate.next()?;
+            let (ours, a) = (connector(&test_host)?, party(&test_host, context)?);
+            let asked = begin(&ours, &a.qp, Source::Address(here(0)), test_listener.at)?;
+            let theirs = test_listener.next()?;
             requests.push((ours, theirs, asked, a), GFP_KERNEL)?;
         }
-        site.flush_work();
-        assert!(same(gate.arrivals.events.get(), 3));
+        test_host.flush_work();
+        assert!(same(test_listener.arrivals.events.get(), 3));
         let mut peers = KVec::new();
         for (_, theirs, asked, _) in &requests {
             let peer = theirs.peer_address();
@@ -155,33 +160,38 @@ mod tests {
         let (_, second, asked, _) = requests.get_mut(1).ok_or(EINVAL)?;
         assert!(second.close_and_wait()?);
         assert!(same(asked.wait(), Some(REFUSED)));
-        let b = party(&site, 0xB)?;
+        let b = party(&test_host, 0xB)?;
         let (ours, last, asked, a) = requests.get(2).ok_or(EINVAL)?;
         let accepted = accept(last, &b)?;
         assert!(same(asked.wait(), Some(NtStatus::SUCCESS)));
         assert!(same(complete(ours, a)?, NtStatus::SUCCESS));
         assert!(same(accepted.wait(), Some(NtStatus::SUCCESS)));
         assert!(talks(a, &b)?);
-        site.flush_work();
+        test_host.flush_work();
         let first = requests.first().ok_or(EINVAL)?;
         assert!(same(first.2.calls.get(), 0));
-        assert!(same(gate.arrivals.events.get(), 3));
+        assert!(same(test_listener.arrivals.events.get(), 3));
         Ok(())
     }
 
     #[test]
     fn ndk_lstn_03_the_address_tells_the_port_that_was_chosen() -> Result {
-        let site = TestHost::new()?;
+        let test_host = TestHost::new()?;
         for ip in BOTH {
-            let gate = Gate::new(&site, ip)?;
-            let shared = endpoint(&site, any(ip))?;
-            for at in [gate.at, shared.address()] {
+            let test_listener = TestListener::new(&test_host, ip)?;
+            let shared = endpoint(&test_host, any(ip))?;
+            for at in [test_listener.at, shared.address()] {
                 assert!(at.ip() == ip && at.port() >= 49152);
             }
-            let other = Gate::new(&site, ip)?;
-            let (a, b) = (party(&site, 0xA)?, party(&site, 0xB)?);
-            let (_ours, theirs) = link(&site, &gate, (&a, &b), Source::Address(any(ip)))?;
-            assert!(same(theirs.local_address(), Ok(gate.at)));
+            let other = TestListener::new(&test_host, ip)?;
+            let (a, b) = (party(&test_host, 0xA)?, party(&test_host, 0xB)?);
+            let (_ours, theirs) = link(
+                &test_host,
+                &test_listener,
+                (&a, &b),
+                Source::Address(any(ip)),
+            )?;
+            assert!(same(theirs.local_address(), Ok(test_listener.at)));
             assert!(same(other.arrivals.events.get(), 0));
         }
         Ok(())
@@ -189,12 +199,12 @@ mod tests {
 
     #[test]
     fn ndk_lstn_03_who_does_not_listen_has_no_address() -> Result {
-        let site = TestHost::new()?;
-        let gate = Gate::new(&site, HERE)?;
-        let listener = listener(&site)?;
+        let test_host = TestHost::new()?;
+        let test_listener = TestListener::new(&test_host, HERE)?;
+        let listener = listener(&test_host)?;
         let silent = Err(NtStatus::INVALID_DEVICE_STATE);
         assert!(same(listener.address(), silent));
-        let busy = request(|done| listener.listen(gate.at, done))?;
+        let busy = request(|done| listener.listen(test_listener.at, done))?;
         assert!(same(busy, NtStatus::SHARING_VIOLATION));
         assert!(same(listener.address(), silent));
         Ok(())
@@ -203,22 +213,22 @@ mod tests {
     #[test]
     fn ndk_lstn_04_a_paused_listener_is_none_and_keeps_nothing() -> Result {
         let half = Half::asked(PLAIN, HERE)?;
-        let (site, gate) = (&half.site, &half.gate);
-        let (ours, a) = (connector(site)?, party(site, 0xC)?);
+        let (test_host, test_listener) = (&half.test_host, &half.test_listener);
+        let (ours, a) = (connector(test_host)?, party(test_host, 0xC)?);
         let source = || Source::Address(here(0));
-        gate.listener.pause(true);
+        test_listener.listener.pause(true);
         for _ in 0..2 {
-            let got = try_connect(&ours, &a.qp, source(), gate.at)?;
+            let got = try_connect(&ours, &a.qp, source(), test_listener.at)?;
             assert!(same(got, REFUSED));
         }
-        gate.listener.pause(false);
-        site.flush_work();
-        assert!(same(gate.arrivals.events.get(), 1));
-        let asked = begin(&ours, &a.qp, source(), gate.at)?;
-        let theirs = gate.next()?;
-        assert!(same(gate.arrivals.events.get(), 2));
+        test_listener.listener.pause(false);
+        test_host.flush_work();
+        assert!(same(test_listener.arrivals.events.get(), 1));
+        let asked = begin(&ours, &a.qp, source(), test_listener.at)?;
+        let theirs = test_listener.next()?;
+        assert!(same(test_listener.arrivals.events.get(), 2));
         // What came before or between pauses is not touched by them.
-        gate.listener.pause(true);
+        test_listener.listener.pause(true);
         let accepted = accept(&theirs, &half.b)?;
         assert!(same(asked.wait(), Some(NtStatus::SUCCESS)));
         assert!(same(complete(&ours, &a)?, NtStatus::SUCCESS));
@@ -230,32 +240,32 @@ mod tests {
     #[test]
     fn ndk_lstn_05_accepted_connectors_keep_the_listeners_address() -> Result {
         let mut half = Half::up(PLAIN, HERE)?;
-        let at = half.gate.at;
-        let other = connector(&half.site)?;
-        let c = party(&half.site, 0xC)?;
+        let at = half.test_listener.at;
+        let other = connector(&half.test_host)?;
+        let c = party(&half.test_host, 0xC)?;
         let _asked = begin(&other, &c.qp, Source::Address(here(0)), at)?;
-        let mut undecided = half.gate.next()?;
-        let closing = half.gate.listener.close()?;
-        assert!(is_open(&half.site, &closing));
+        let mut undecided = half.test_listener.next()?;
+        let closing = half.test_listener.listener.close()?;
+        assert!(is_open(&half.test_host, &closing));
         assert!(same(
-            try_listen(&half.site, at)?,
+            try_listen(&half.test_host, at)?,
             NtStatus::SHARING_VIOLATION
         ));
         // It keeps the address, but does not listen.
-        let (late, d) = (connector(&half.site)?, party(&half.site, 0xD)?);
+        let (late, d) = (connector(&half.test_host)?, party(&half.test_host, 0xD)?);
         let got = try_connect(&late, &d.qp, Source::Address(here(0)), at)?;
         assert!(same(got, REFUSED) && talks(&half.a, &half.b)?);
         assert!(undecided.close_and_wait()?);
         // A connection that is over is not closed yet.
         assert!(same(disconnect(&half.theirs)?, NtStatus::SUCCESS));
-        assert!(is_open(&half.site, &closing));
+        assert!(is_open(&half.test_host, &closing));
         assert!(same(
-            try_listen(&half.site, at)?,
+            try_listen(&half.test_host, at)?,
             NtStatus::SHARING_VIOLATION
         ));
         assert!(half.theirs.close_and_wait()?);
         assert!(closing.1.wait().is_some());
-        assert!(same(try_listen(&half.site, at)?, NtStatus::SUCCESS));
+        assert!(same(try_listen(&half.test_host, at)?, NtStatus::SUCCESS));
         Ok(())
     }
 
@@ -264,27 +274,27 @@ mod tests {
         let mut half = Half::up(PLAIN, HERE)?;
         let at = half.ours.local_address().map_err(|_| EINVAL)?;
         let busy = NtStatus::SHARING_VIOLATION;
-        assert!(same(try_listen(&half.site, at)?, busy));
+        assert!(same(try_listen(&half.test_host, at)?, busy));
         assert!(same(disconnect(&half.ours)?, NtStatus::SUCCESS));
-        assert!(same(try_listen(&half.site, at)?, busy));
+        assert!(same(try_listen(&half.test_host, at)?, busy));
         assert!(half.leave()?);
-        assert!(same(try_listen(&half.site, at)?, NtStatus::SUCCESS));
+        assert!(same(try_listen(&half.test_host, at)?, NtStatus::SUCCESS));
         Ok(())
     }
 
     #[test]
     fn ndk_shep_01_one_address_connects_to_many_destinations() -> Result {
-        let site = TestHost::new()?;
+        let test_host = TestHost::new()?;
         for ip in BOTH {
-            let from = endpoint(&site, any(ip))?;
+            let from = endpoint(&test_host, any(ip))?;
             let mut up = KVec::new();
             for context in 0..3 {
-                let gate = Gate::new(&site, ip)?;
-                let (a, b) = (party(&site, context)?, party(&site, context)?);
-                let (ours, theirs) = link(&site, &gate, (&a, &b), shared(&from))?;
+                let test_listener = TestListener::new(&test_host, ip)?;
+                let (a, b) = (party(&test_host, context)?, party(&test_host, context)?);
+                let (ours, theirs) = link(&test_host, &test_listener, (&a, &b), shared(&from))?;
                 assert!(same(ours.local_address(), Ok(from.address())));
                 assert!(same(theirs.peer_address(), Ok(from.address())));
-                up.push((ours, theirs, a, b, gate), GFP_KERNEL)?;
+                up.push((ours, theirs, a, b, test_listener), GFP_KERNEL)?;
             }
             for (_, _, a, b, _) in &up {
                 assert!(talks(a, b)? && talks(b, a)?);
@@ -295,36 +305,39 @@ mod tests {
 
     #[test]
     fn ndk_shep_01_its_address_is_a_free_one_of_the_device() -> Result {
-        let site = TestHost::new()?;
+        let test_host = TestHost::new()?;
         for ip in BOTH {
-            let gate = Gate::new(&site, ip)?;
-            let first = endpoint(&site, any(ip))?;
-            for at in [gate.at, first.address()] {
-                assert!(same(try_endpoint(&site, at)?, NtStatus::SHARING_VIOLATION));
+            let test_listener = TestListener::new(&test_host, ip)?;
+            let first = endpoint(&test_host, any(ip))?;
+            for at in [test_listener.at, first.address()] {
+                assert!(same(
+                    try_endpoint(&test_host, at)?,
+                    NtStatus::SHARING_VIOLATION
+                ));
             }
         }
         for ip in FOREIGN {
             assert!(same(
-                try_endpoint(&site, any(ip))?,
+                try_endpoint(&test_host, any(ip))?,
                 NtStatus::INVALID_ADDRESS
             ));
         }
-        let mut held = all_ports(&site, HERE)?;
+        let mut held = all_ports(&test_host, HERE)?;
         let none = NtStatus::TOO_MANY_ADDRESSES;
-        assert!(same(try_endpoint(&site, here(0))?, none));
+        assert!(same(try_endpoint(&test_host, here(0))?, none));
         held.pop();
-        assert!(same(try_endpoint(&site, here(0))?, NtStatus::SUCCESS));
+        assert!(same(try_endpoint(&test_host, here(0))?, NtStatus::SUCCESS));
         Ok(())
     }
 
     #[test]
     fn ndk_shep_01_no_memory_is_no_endpoint() -> Result {
-        let (site, at) = (TestHost::new()?, here(50_000));
+        let (test_host, at) = (TestHost::new()?, here(50_000));
         for n in 1.. {
             // Where the kernel fails no allocation there is nothing to see.
             let planned = fault::plan(n);
-            let status = try_endpoint(&site, at)?;
-            site.flush_work();
+            let status = try_endpoint(&test_host, at)?;
+            test_host.flush_work();
             if !planned || !fault::planned_struck() {
                 assert!(same(status, NtStatus::SUCCESS) && (n > 1 || !planned));
                 break;
@@ -336,57 +349,69 @@ mod tests {
 
     #[test]
     fn ndk_shep_02_a_destination_is_connected_once() -> Result {
-        let site = TestHost::new()?;
-        let (from, gate) = (endpoint(&site, here(0))?, Gate::new(&site, HERE)?);
-        let (a, b) = (party(&site, 0xA)?, party(&site, 0xB)?);
-        let (mut ours, _theirs) = link(&site, &gate, (&a, &b), shared(&from))?;
-        let (again, c) = (connector(&site)?, party(&site, 0xC)?);
+        let test_host = TestHost::new()?;
+        let (from, test_listener) = (
+            endpoint(&test_host, here(0))?,
+            TestListener::new(&test_host, HERE)?,
+        );
+        let (a, b) = (party(&test_host, 0xA)?, party(&test_host, 0xB)?);
+        let (mut ours, _theirs) = link(&test_host, &test_listener, (&a, &b), shared(&from))?;
+        let (again, c) = (connector(&test_host)?, party(&test_host, 0xC)?);
         let exists = NtStatus::ADDRESS_ALREADY_EXISTS;
-        let got = try_connect(&again, &c.qp, shared(&from), gate.at)?;
+        let got = try_connect(&again, &c.qp, shared(&from), test_listener.at)?;
         assert!(same(got, exists));
-        site.flush_work();
-        assert!(same(gate.arrivals.events.get(), 1) && talks(&a, &b)?);
+        test_host.flush_work();
+        assert!(same(test_listener.arrivals.events.get(), 1) && talks(&a, &b)?);
         // From another address it is no matter.
-        let asked = begin(&again, &c.qp, Source::Address(here(0)), gate.at)?;
-        assert!(same(gate.next()?.reject(&[]), Ok(())));
+        let asked = begin(&again, &c.qp, Source::Address(here(0)), test_listener.at)?;
+        assert!(same(test_listener.next()?.reject(&[]), Ok(())));
         assert!(same(asked.wait(), Some(REFUSED)));
         assert!(ours.close_and_wait()?);
-        let asked = begin(&again, &c.qp, shared(&from), gate.at)?;
-        assert!(same(gate.next()?.reject(&[]), Ok(())));
+        let asked = begin(&again, &c.qp, shared(&from), test_listener.at)?;
+        assert!(same(test_listener.next()?.reject(&[]), Ok(())));
         assert!(same(asked.wait(), Some(REFUSED)));
         Ok(())
     }
 
     #[test]
     fn ndk_shep_03_connectors_keep_the_shared_endpoint() -> Result {
-        let site = TestHost::new()?;
-        let mut from = endpoint(&site, here(0))?;
+        let test_host = TestHost::new()?;
+        let mut from = endpoint(&test_host, here(0))?;
         let at = from.address();
-        let gates = [Gate::new(&site, HERE)?, Gate::new(&site, HERE)?];
+        let test_listeners = [
+            TestListener::new(&test_host, HERE)?,
+            TestListener::new(&test_host, HERE)?,
+        ];
         let parties = [
-            party(&site, 1)?,
-            party(&site, 2)?,
-            party(&site, 3)?,
-            party(&site, 4)?,
+            party(&test_host, 1)?,
+            party(&test_host, 2)?,
+            party(&test_host, 3)?,
+            party(&test_host, 4)?,
         ];
         let [a, b, c, d] = &parties;
-        let (mut first, _first) = link(&site, &gates[0], (a, b), shared(&from))?;
-        let (mut second, _second) = link(&site, &gates[1], (c, d), shared(&from))?;
+        let (mut first, _first) = link(&test_host, &test_listeners[0], (a, b), shared(&from))?;
+        let (mut second, _second) = link(&test_host, &test_listeners[1], (c, d), shared(&from))?;
         let closing = from.close()?;
-        assert!(is_open(&site, &closing) && talks(a, b)?);
-        assert!(same(try_listen(&site, at)?, NtStatus::SHARING_VIOLATION));
+        assert!(is_open(&test_host, &closing) && talks(a, b)?);
+        assert!(same(
+            try_listen(&test_host, at)?,
+            NtStatus::SHARING_VIOLATION
+        ));
         assert!(first.close_and_wait()?);
-        assert!(is_open(&site, &closing) && talks(c, d)?);
+        assert!(is_open(&test_host, &closing) && talks(c, d)?);
         assert!(same(disconnect(&second)?, NtStatus::SUCCESS));
-        assert!(is_open(&site, &closing));
-        assert!(same(try_endpoint(&site, at)?, NtStatus::SHARING_VIOLATION));
+        assert!(is_open(&test_host, &closing));
+        assert!(same(
+            try_endpoint(&test_host, at)?,
+            NtStatus::SHARING_VIOLATION
+        ));
         assert!(second.close_and_wait()?);
         assert!(closing.1.wait().is_some());
-        assert!(same(try_listen(&site, at)?, NtStatus::SUCCESS));
+        assert!(same(try_listen(&test_host, at)?, NtStatus::SUCCESS));
         // Nobody used it: it goes at once.
-        let mut unused = endpoint(&site, at)?;
+        let mut unused = endpoint(&test_host, at)?;
         assert!(matches!(unused.close()?.0, Progress::Done));
-        assert!(same(try_endpoint(&site, at)?, NtStatus::SUCCESS));
+        assert!(same(try_endpoint(&test_host, at)?, NtStatus::SUCCESS));
         Ok(())
     }
 }

@@ -23,7 +23,7 @@ mod tests {
             memory::build_lam,
             status::NtStatus,
             tests::{
-                completion::notified,
+                completion::log_status,
                 host::{
                     TestHost,
                     NAME, //
@@ -52,11 +52,11 @@ mod tests {
     const INVALID_PARAMETER: i32 = NtStatus::INVALID_PARAMETER.raw();
     const BUFFER_TOO_SMALL: i32 = 0xC000_0023u32 as i32;
 
-    /// A consumer in C, which goes before its site.
+    /// A consumer in C, which goes before its host.
     fn opened() -> Result<(TestHost, Opened)> {
-        let site = TestHost::new()?;
-        let opened = Opened::new(&site.context, NAME).map_err(notified)?;
-        Ok((site, opened))
+        let test_host = TestHost::new()?;
+        let opened = Opened::new(&test_host.context, NAME).map_err(log_status)?;
+        Ok((test_host, opened))
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use kernel::prelude::*;
 
 use super::completion::{
-    notified,
+    log_status,
     request,
     Own, //
 };
@@ -65,19 +65,19 @@ impl PageBuffer {
     /// Bytes with a normal region over all of them. May sleep.
     pub(super) fn registered(pd: &Ref<Pd>, len: usize, flags: u32) -> Result<Self> {
         let mut buffer = Self::plain(len)?;
-        let mr = pd.create_mr(false).map(Own::new).map_err(notified)?;
+        let mr = pd.create_mr(false).map(Own::new).map_err(log_status)?;
         let status = buffer.register(&mr, flags)?;
         buffer.mr = Some(mr);
         match status {
             NtStatus::SUCCESS => Ok(buffer),
-            status => Err(notified(status)),
+            status => Err(log_status(status)),
         }
     }
 
     /// Bytes with a normal region whose addresses begin at `base`, which is no memory. May sleep.
     pub(super) fn displaced(pd: &Ref<Pd>, len: usize, flags: u32, base: u64) -> Result<Self> {
         let mut buffer = Self::plain(len)?;
-        let mr = pd.create_mr(false).map(Own::new).map_err(notified)?;
+        let mr = pd.create_mr(false).map(Own::new).map_err(log_status)?;
         let mut described = Described::new(&buffer.bytes)?;
         // CAST: 64-bit addresses.
         described.displace(0, base.wrapping_sub(buffer.addr()) as usize);
@@ -87,21 +87,21 @@ impl PageBuffer {
         buffer.mr = Some(mr);
         match status {
             NtStatus::SUCCESS => Ok(buffer),
-            status => Err(notified(status)),
+            status => Err(log_status(status)),
         }
     }
 
     /// Bytes with a region that is initialized for fast registration. May sleep.
     pub(super) fn fast(pd: &Ref<Pd>, len: usize, may_be_remote: bool) -> Result<Self> {
         let mut buffer = Self::plain(len)?;
-        let mr = pd.create_mr(true).map(Own::new).map_err(notified)?;
+        let mr = pd.create_mr(true).map(Own::new).map_err(log_status)?;
         // CAST: a test's size.
         let pages = (buffer.bytes.len() / PAGE) as u32;
         let status = request(|done| mr.initialize(pages, may_be_remote, done))?;
         buffer.mr = Some(mr);
         match status {
             NtStatus::SUCCESS => Ok(buffer),
-            status => Err(notified(status)),
+            status => Err(log_status(status)),
         }
     }
 

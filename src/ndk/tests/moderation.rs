@@ -31,10 +31,10 @@ const DEPTH: u32 = 16;
 
 /// A queue that holds calls by that rule.
 fn moderated(interval_us: u32, count: u32) -> Result<(TestHost, Caller)> {
-    let site = TestHost::new()?;
-    let queue = Caller::new(&site.adapter, DEPTH)?;
+    let test_host = TestHost::new()?;
+    let queue = Caller::new(&test_host.adapter, DEPTH)?;
     match queue.cq.moderate(interval_us, count) {
-        Ok(()) => Ok((site, queue)),
+        Ok(()) => Ok((test_host, queue)),
         Err(_) => Err(EINVAL),
     }
 }
@@ -94,8 +94,8 @@ mod tests {
 
     #[test]
     fn ndk_mod_01_off_on_a_new_queue_and_with_no_interval() -> Result {
-        let site = TestHost::new()?;
-        let queue = Caller::new(&site.adapter, DEPTH)?;
+        let test_host = TestHost::new()?;
+        let queue = Caller::new(&test_host.adapter, DEPTH)?;
         assert!(is_off(&queue, 0));
         for (count, calls) in [0, 1, 2, DEPTH, NONE].into_iter().zip((1..).step_by(2)) {
             assert!(queue.cq.moderate(NONE, 3) == Ok(()));
@@ -268,8 +268,8 @@ mod tests {
             limits,
             ..HostAttr::PLAIN
         };
-        let site = TestHost::with(&attr)?;
-        let queue = Caller::new(&site.adapter, DEPTH)?;
+        let test_host = TestHost::with(&attr)?;
+        let queue = Caller::new(&test_host.adapter, DEPTH)?;
         for (interval, count) in [(0, 0), (0, NONE), (NONE, 3), (LONG, 3), (NONE, NONE)] {
             assert!(queue.cq.moderate(interval, count) == Err(NtStatus::NOT_SUPPORTED));
         }

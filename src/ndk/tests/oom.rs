@@ -67,7 +67,7 @@ pub(super) fn has_faults() -> Result<bool> {
 
 /// A fault of one run of a call.
 pub(super) struct Strike<'a> {
-    pub(super) site: &'a TestHost,
+    pub(super) test_host: &'a TestHost,
     /// Which allocation fails, from 1 on; 0 for none.
     n: u32,
     /// Those behind it fail, too.
@@ -80,9 +80,9 @@ pub(super) struct Strike<'a> {
 }
 
 impl<'a> Strike<'a> {
-    pub(super) const fn none(site: &'a TestHost) -> Self {
+    pub(super) const fn none(test_host: &'a TestHost) -> Self {
         Self {
-            site,
+            test_host,
             n: 0,
             rest: false,
             defer: false,
@@ -98,7 +98,7 @@ impl<'a> Strike<'a> {
 
     /// From here on work functions fail, if they are to. Nothing else may be under way.
     pub(super) fn begin(&self) {
-        self.site.flush_work();
+        self.test_host.flush_work();
         if self.defer && self.n > 0 {
             let _ = match self.rest {
                 true => plan_from(self.n),
@@ -109,7 +109,7 @@ impl<'a> Strike<'a> {
 
     /// What [`Strike::begin`] began ends.
     pub(super) fn end(&mut self) {
-        self.site.flush_work();
+        self.test_host.flush_work();
         if self.defer && self.n > 0 {
             self.struck |= planned_struck();
         }
@@ -236,10 +236,10 @@ impl Struck {
 /// `call` makes the call with the fault that it is given, undoes it if it succeeded, and gives its
 /// status. An error where something else comes of a fault than the head of this file says.
 pub(super) fn everywhere(
-    site: &TestHost,
+    test_host: &TestHost,
     mut call: impl FnMut(&mut Strike<'_>) -> Result<i32>,
 ) -> Result<Struck> {
-    each(site, |strike| {
+    each(test_host, |strike| {
         let status = call(strike)?;
         if status == NtStatus::SUCCESS.raw() {
             return Ok(!strike.struck);
@@ -248,7 +248,7 @@ pub(super) fn everywhere(
             pr_err!("status {:x} at {}\n", status, strike.n);
             return Err(EPROTO);
         }
-        let again = call(&mut Strike::none(strike.site))?;
+        let again = call(&mut Strike::none(strike.test_host))?;
         if again != NtStatus::SUCCESS.raw() {
             pr_err!("status {:x} after {}\n", again, strike.n);
             return Err(EPROTO);
@@ -262,11 +262,11 @@ pub(super) fn everywhere(
 /// `run` returns true if the fault, if there was one, did what it has to; false when it was
 /// survived.
 pub(super) fn each(
-    site: &TestHost,
+    test_host: &TestHost,
     mut run: impl FnMut(&mut Strike<'_>) -> Result<bool>,
 ) -> Result<Struck> {
     // Makes what is made once.
-    run(&mut Strike::none(site))?;
+    run(&mut Strike::none(test_host))?;
     let mut counts = [0; 4];
     let mut survived = 0;
     let ways = [(false, false), (true, false), (false, true), (true, true)];
@@ -277,7 +277,7 @@ pub(super) fn each(
                 n: *count + 1,
                 rest,
                 defer,
-                ..Strike::none(site)
+                ..Strike::none(test_host)
             };
             let did_harm = run(&mut strike)?;
             if !strike.struck {
@@ -306,14 +306,14 @@ pub(super) fn each(
 }
 
 /// Runs something that must not allocate, in the caller's context or in work functions.
-pub(super) fn never<R>(site: &TestHost, run: impl FnOnce() -> Result<R>) -> Result<R> {
-    site.flush_work();
+pub(super) fn never<R>(test_host: &TestHost, run: impl FnOnce() -> Result<R>) -> Result<R> {
+    test_host.flush_work();
     plan_from(1);
     let guard = FailNth::from_nth(1);
     let result = run();
     let struck = guard.as_ref().is_some_and(FailNth::struck);
     drop(guard);
-    site.flush_work();
+    test_host.flush_work();
     if planned_struck() || struck {
         pr_err!("memory was allocated\n");
         return Err(EPROTO);

@@ -9,7 +9,7 @@ use kernel::{
 
 use super::{
     completion::{
-        notified,
+        log_status,
         Own,
         Slot, //
     },
@@ -54,13 +54,13 @@ const SUCCESS: i32 = NtStatus::SUCCESS.raw();
 const PENDING: i32 = NtStatus::PENDING.raw();
 const NO_MEMORY: i32 = NtStatus::INSUFFICIENT_RESOURCES.raw();
 
-/// Runs a test on a site, which is left alone if the test failed: it would wait for objects in C
+/// Runs a test on a host, which is left alone if the test failed: it would wait for objects in C
 /// that nobody closes.
 fn on_site(test: impl FnOnce(&TestHost) -> Result) -> Result {
-    let site = TestHost::new()?;
-    let result = test(&site);
+    let test_host = TestHost::new()?;
+    let result = test(&test_host);
     if result.is_err() {
-        core::mem::forget(site);
+        core::mem::forget(test_host);
     }
     result
 }
@@ -69,12 +69,12 @@ fn on_site(test: impl FnOnce(&TestHost) -> Result) -> Result {
 type Made = Result<c::ObjectType, i32>;
 
 /// Creates an object, with the fault, and waits for it.
-fn create(strike: &mut Strike<'_>, call: impl FnOnce(&c::Told) -> c::Given) -> Result<Made> {
-    let notified = c::Told::new()?;
+fn create(strike: &mut Strike<'_>, call: impl FnOnce(&c::CallbackLog) -> c::Given) -> Result<Made> {
+    let log = c::CallbackLog::new()?;
     strike.begin();
-    let ((status, object), _) = strike.inline(|| call(&notified));
+    let ((status, object), _) = strike.inline(|| call(&log));
     let made = match (status, object) {
-        (PENDING, None) => match (notified.wait()?, notified.object()) {
+        (PENDING, None) => match (log.wait()?, log.object()) {
             (SUCCESS, Some(object)) => Ok(object),
             (status, None) if status != SUCCESS => Err(status),
             // No status without an object, no object without a status.
@@ -85,38 +85,41 @@ fn create(strike: &mut Strike<'_>, call: impl FnOnce(&c::Told) -> c::Given) -> R
         (_, _) => return Err(EPROTO),
     };
     strike.end();
-    match notified.calls() == u32::from(status == PENDING) {
+    match log.calls() == u32::from(status == PENDING) {
         true => Ok(made),
         false => Err(EPROTO),
     }
 }
 
 /// The same without a fault.
-fn made(site: &TestHost, call: impl FnOnce(&c::Told) -> c::Given) -> Result<c::ObjectType> {
-    create(&mut Strike::none(site), call)?.map_err(|_| EIO)
+fn made(
+    test_host: &TestHost,
+    call: impl FnOnce(&c::CallbackLog) -> c::Given,
+) -> Result<c::ObjectType> {
+    create(&mut Strike::none(test_host), call)?.map_err(|_| EIO)
 }
 
 /// Makes a request, with the fault, and waits for its end.
-fn ended(strike: &mut Strike<'_>, call: impl FnOnce(&c::Told) -> i32) -> Result<i32> {
-    let notified = c::Told::new()?;
+fn ended(strike: &mut Strike<'_>, call: impl FnOnce(&c::CallbackLog) -> i32) -> Result<i32> {
+    let log = c::CallbackLog::new()?;
     strike.begin();
-    let (status, _) = strike.inline(|| call(&notified));
+    let (status, _) = strike.inline(|| call(&log));
     let end = match status {
-        PENDING => notified.wait()?,
+        PENDING => log.wait()?,
         status => status,
     };
     strike.end();
-    match notified.calls() == u32::from(status == PENDING) {
+    match log.calls() == u32::from(status == PENDING) {
         true => Ok(end),
         false => Err(EPROTO),
     }
 }
 
 /// Closes an object, which needs no memory.
-fn close(site: &TestHost, object: c::ObjectType) -> Result {
-    let notified = c::Told::new()?;
-    let status = never(site, || match c::close(object, &notified) {
-        PENDING => notified.wait(),
+fn close(test_host: &TestHost, object: c::ObjectType) -> Result {
+    let log = c::CallbackLog::new()?;
+    let status = never(test_host, || match c::close(object, &log) {
+        PENDING => log.wait(),
         status => Ok(status),
     })?;
     match status {
@@ -126,9 +129,12 @@ fn close(site: &TestHost, object: c::ObjectType) -> Result {
 }
 
 /// Lets a creation fail everywhere, and its object close.
-fn creates(site: &TestHost, mut call: impl FnMut(&c::Told) -> c::Given) -> Result<Struck> {
-    everywhere(site, |strike| match create(strike, &mut call)? {
-        Ok(object) => close(site, object).map(|()| SUCCESS),
+fn creates(
+    test_host: &TestHost,
+    mut call: impl FnMut(&c::CallbackLog) -> c::Given,
+) -> Result<Struck> {
+    everywhere(test_host, |strike| match create(strike, &mut call)? {
+        Ok(object) => close(test_host, object).map(|()| SUCCESS),
         Err(status) => Ok(status),
     })
 }
@@ -152,7 +158,7 @@ struct Base {
     pd: c::ObjectType,
     cq: c::ObjectType,
     listener: c::ObjectType,
-    arrivals: Arc<c::Told>,
+    arrivals: Arc<c::CallbackLog>,
 }
 
 /// Connects two queue pairs in C and disconnects them; each call fails in its caller's context if
@@ -162,16 +168,12 @@ fn connect(
     base: &Base,
     shared: Option<c::ObjectType>,
     ex: bool,
-    [asked, accepted, completed, over]: &[Arc<c::Told>; 4],
+    [asked, accepted, completed, over]: &[Arc<c::CallbackLog>; 4],
 ) -> Result<i32> {
-    let site = strike.site;
-    let active = made(site, |notified| {
-        c::create_qp(base.pd, base.cq, None, notified)
-    })?;
-    let passive = made(site, |notified| {
-        c::create_qp(base.pd, base.cq, None, notified)
-    })?;
-    let ours = made(site, |notified| c::create_connector(base.adapter, notified))?;
+    let test_host = strike.test_host;
+    let active = made(test_host, |log| c::create_qp(base.pd, base.cq, None, log))?;
+    let passive = made(test_host, |log| c::create_qp(base.pd, base.cq, None, log))?;
+    let ours = made(test_host, |log| c::create_connector(base.adapter, log))?;
     let before = base.arrivals.calls();
     let at = c::address(base.listener).ok_or(EINVAL)?;
     let ends = (&here(0), &at);
@@ -182,18 +184,18 @@ fn connect(
     let theirs = base.arrivals.object().ok_or(EPROTO)?;
     struck |= step(strike, || c::accept(theirs, passive, ex, accepted))?;
     let mut fine = asked.wait()? == SUCCESS;
-    site.flush_work();
+    test_host.flush_work();
     struck |= step(strike, || c::complete(ours, ex, completed))?;
     fine &= completed.wait()? == SUCCESS && accepted.wait()? == SUCCESS;
-    site.flush_work();
+    test_host.flush_work();
     struck |= step(strike, || c::disconnect(ours, over))?;
     fine &= over.wait()? == SUCCESS;
-    site.flush_work();
-    for notified in [asked, accepted, completed, over] {
-        fine &= notified.calls() == 1;
+    test_host.flush_work();
+    for log in [asked, accepted, completed, over] {
+        fine &= log.calls() == 1;
     }
     for object in [ours, theirs, active, passive] {
-        close(site, object)?;
+        close(test_host, object)?;
     }
     match (fine, struck) {
         (false, _) => Err(EPROTO),
@@ -211,13 +213,13 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        on_site(|site| {
-            let struck = everywhere(site, |strike| {
+        on_site(|test_host| {
+            let struck = everywhere(test_host, |strike| {
                 strike.begin();
-                let (given, _) = strike.inline(|| c::open(&site.context, NAME));
+                let (given, _) = strike.inline(|| c::open(&test_host.context, NAME));
                 strike.end();
                 match given {
-                    (SUCCESS, Some(adapter)) => never(site, || {
+                    (SUCCESS, Some(adapter)) => never(test_host, || {
                         c::close_adapter(adapter);
                         Ok(SUCCESS)
                     }),
@@ -236,34 +238,36 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        on_site(|site| {
-            let (status, adapter) = c::open(&site.context, NAME);
+        on_site(|test_host| {
+            let (status, adapter) = c::open(&test_host.context, NAME);
             let adapter = adapter.filter(|_| status == SUCCESS).ok_or(EIO)?;
             // Here only: its first region is made of a table that may be large.
-            let pd = made(site, |notified| c::create_pd(adapter, notified))?;
-            let first = made(site, |notified| c::create_mw(pd, notified))?;
-            let cq = made(site, |notified| c::create_cq(adapter, 64, notified))?;
-            let srq = made(site, |notified| c::create_srq(pd, notified))?;
-            let arrivals = c::Told::new()?;
+            let pd = made(test_host, |log| c::create_pd(adapter, log))?;
+            let first = made(test_host, |log| c::create_mw(pd, log))?;
+            let cq = made(test_host, |log| c::create_cq(adapter, 64, log))?;
+            let srq = made(test_host, |log| c::create_srq(pd, log))?;
+            let arrivals = c::CallbackLog::new()?;
             // At once: the handle comes on top of what the Rust form takes.
-            assert!(creates(site, |t| c::create_pd(adapter, t))?.is_by(3, 0, 0));
-            assert!(creates(site, |t| c::create_mr(pd, true, t))?.is_by(2, 0, 0));
-            let struck = creates(site, |t| c::create_connector(adapter, t))?;
+            assert!(creates(test_host, |t| c::create_pd(adapter, t))?.is_by(3, 0, 0));
+            assert!(creates(test_host, |t| c::create_mr(pd, true, t))?.is_by(2, 0, 0));
+            let struck = creates(test_host, |t| c::create_connector(adapter, t))?;
             assert!(struck.is_by(3, 0, 0));
             // And the event.
-            let struck = creates(site, |t| c::create_listener(adapter, &arrivals, t))?;
+            let struck = creates(test_host, |t| c::create_listener(adapter, &arrivals, t))?;
             assert!(struck.is_by(4, 0, 0));
             // Later: handle and completion, and the work.
-            assert!(creates(site, |t| c::create_mw(pd, t))?.is_by(3, 2, 0));
-            let struck = creates(site, |t| c::create_shared_endpoint(adapter, &here(0), t))?;
+            assert!(creates(test_host, |t| c::create_mw(pd, t))?.is_by(3, 2, 0));
+            let struck = creates(test_host, |t| {
+                c::create_shared_endpoint(adapter, &here(0), t)
+            })?;
             assert!(struck.is_by(3, 3, 0));
             // And the event.
-            assert!(creates(site, |t| c::create_cq(adapter, 16, t))?.is_by(4, 5, 1));
-            assert!(creates(site, |t| c::create_srq(pd, t))?.is_by(4, 6, 2));
-            assert!(creates(site, |t| c::create_qp(pd, cq, None, t))?.is_by(3, 7, 5));
-            assert!(creates(site, |t| c::create_qp(pd, cq, Some(srq), t))?.is_by(3, 6, 4));
+            assert!(creates(test_host, |t| c::create_cq(adapter, 16, t))?.is_by(4, 5, 1));
+            assert!(creates(test_host, |t| c::create_srq(pd, t))?.is_by(4, 6, 2));
+            assert!(creates(test_host, |t| c::create_qp(pd, cq, None, t))?.is_by(3, 7, 5));
+            assert!(creates(test_host, |t| c::create_qp(pd, cq, Some(srq), t))?.is_by(3, 6, 4));
             for object in [srq, cq, first, pd] {
-                close(site, object)?;
+                close(test_host, object)?;
             }
             c::close_adapter(adapter);
             Ok(())
@@ -275,52 +279,48 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        on_site(|site| {
-            let (status, adapter) = c::open(&site.context, NAME);
+        on_site(|test_host| {
+            let (status, adapter) = c::open(&test_host.context, NAME);
             let adapter = adapter.filter(|_| status == SUCCESS).ok_or(EIO)?;
-            let pd = made(site, |notified| c::create_pd(adapter, notified))?;
-            let mr = made(site, |notified| c::create_mr(pd, false, notified))?;
+            let pd = made(test_host, |log| c::create_pd(adapter, log))?;
+            let mr = made(test_host, |log| c::create_mr(pd, false, log))?;
             let buffer = PageBuffer::plain(2 * PAGE)?;
             let described = Described::new(&buffer.bytes)?;
-            let struck = everywhere(site, |strike| {
-                match ended(strike, |notified| {
-                    c::register(mr, &described, 100, notified)
-                })? {
-                    SUCCESS => ended(&mut Strike::none(site), |notified| {
-                        c::deregister(mr, notified)
-                    }),
+            let struck = everywhere(test_host, |strike| {
+                match ended(strike, |log| c::register(mr, &described, 100, log))? {
+                    SUCCESS => ended(&mut Strike::none(test_host), |log| c::deregister(mr, log)),
                     status => Ok(status),
                 }
             })?;
             // The completion and the work; the pieces, which survive one failure.
             assert!(struck.is_by(2, 1, 1));
-            let struck = everywhere(site, |strike| {
-                let fast = made(site, |notified| c::create_mr(pd, true, notified))?;
-                let status = ended(strike, |notified| c::initialize(fast, 4, notified))?;
-                close(site, fast)?;
+            let struck = everywhere(test_host, |strike| {
+                let fast = made(test_host, |log| c::create_mr(pd, true, log))?;
+                let status = ended(strike, |log| c::initialize(fast, 4, log))?;
+                close(test_host, fast)?;
                 Ok(status)
             })?;
             assert!(struck.is_by(2, 2, 2));
-            let cq = made(site, |notified| c::create_cq(adapter, 8, notified))?;
-            let struck = everywhere(site, |strike| {
-                ended(strike, |notified| c::resize(cq, 16, notified))
+            let cq = made(test_host, |log| c::create_cq(adapter, 8, log))?;
+            let struck = everywhere(test_host, |strike| {
+                ended(strike, |log| c::resize(cq, 16, log))
             })?;
             assert!(struck.is_by(2, 1, 1));
-            let srq = made(site, |notified| c::create_srq(pd, notified))?;
-            let struck = everywhere(site, |strike| {
-                ended(strike, |notified| c::modify(srq, 8, notified))
+            let srq = made(test_host, |log| c::create_srq(pd, log))?;
+            let struck = everywhere(test_host, |strike| {
+                ended(strike, |log| c::modify(srq, 8, log))
             })?;
             assert!(struck.is_by(2, 2, 2));
-            let arrivals = c::Told::new()?;
-            let struck = everywhere(site, |strike| {
-                let listener = made(site, |t| c::create_listener(adapter, &arrivals, t))?;
-                let status = ended(strike, |notified| c::listen(listener, &here(0), notified))?;
-                close(site, listener)?;
+            let arrivals = c::CallbackLog::new()?;
+            let struck = everywhere(test_host, |strike| {
+                let listener = made(test_host, |t| c::create_listener(adapter, &arrivals, t))?;
+                let status = ended(strike, |log| c::listen(listener, &here(0), log))?;
+                close(test_host, listener)?;
                 Ok(status)
             })?;
             assert!(struck.is_by(2, 4, 0));
             for object in [srq, cq, mr, pd] {
-                close(site, object)?;
+                close(test_host, object)?;
             }
             c::close_adapter(adapter);
             Ok(())
@@ -333,23 +333,21 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        on_site(|site| {
-            let (status, adapter) = c::open(&site.context, NAME);
+        on_site(|test_host| {
+            let (status, adapter) = c::open(&test_host.context, NAME);
             let adapter = adapter.filter(|_| status == SUCCESS).ok_or(EIO)?;
-            let pd = made(site, |notified| c::create_pd(adapter, notified))?;
-            let cq = made(site, |notified| c::create_cq(adapter, 64, notified))?;
-            let arrivals = c::Told::new()?;
-            let listener = made(site, |t| c::create_listener(adapter, &arrivals, t))?;
-            let mut none = Strike::none(site);
+            let pd = made(test_host, |log| c::create_pd(adapter, log))?;
+            let cq = made(test_host, |log| c::create_cq(adapter, 64, log))?;
+            let arrivals = c::CallbackLog::new()?;
+            let listener = made(test_host, |t| c::create_listener(adapter, &arrivals, t))?;
+            let mut none = Strike::none(test_host);
             assert_eq!(
-                ended(&mut none, |notified| c::listen(
-                    listener,
-                    &here(0),
-                    notified
-                ))?,
+                ended(&mut none, |log| c::listen(listener, &here(0), log))?,
                 SUCCESS
             );
-            let shared = made(site, |t| c::create_shared_endpoint(adapter, &here(0), t))?;
+            let shared = made(test_host, |t| {
+                c::create_shared_endpoint(adapter, &here(0), t)
+            })?;
             let base = Base {
                 adapter,
                 pd,
@@ -358,17 +356,17 @@ mod tests {
                 arrivals,
             };
             for (shared, ex) in [(None, false), (Some(shared), true)] {
-                let struck = everywhere(site, |strike| {
-                    let notified = [
-                        c::Told::new()?,
-                        c::Told::new()?,
-                        c::Told::new()?,
-                        c::Told::new()?,
+                let struck = everywhere(test_host, |strike| {
+                    let log = [
+                        c::CallbackLog::new()?,
+                        c::CallbackLog::new()?,
+                        c::CallbackLog::new()?,
+                        c::CallbackLog::new()?,
                     ];
-                    let connected = connect(strike, &base, shared, ex, &notified);
+                    let connected = connect(strike, &base, shared, ex, &log);
                     if connected.is_err() {
                         // What is pending may still report them.
-                        core::mem::forget(notified);
+                        core::mem::forget(log);
                     }
                     connected
                 })?;
@@ -376,7 +374,7 @@ mod tests {
                 assert!(struck.is_by(4, 0, 0));
             }
             for object in [shared, listener, cq, pd] {
-                close(site, object)?;
+                close(test_host, object)?;
             }
             c::close_adapter(adapter);
             Ok(())
@@ -389,16 +387,16 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        on_site(|site| {
-            let party = Party::new(&site.adapter, 1, SIZES)?;
-            let ours = site
+        on_site(|test_host| {
+            let party = Party::new(&test_host.adapter, 1, SIZES)?;
+            let ours = test_host
                 .adapter
                 .create_connector()
                 .map(Own::new)
-                .map_err(notified)?;
+                .map_err(log_status)?;
             for n in [1, 2] {
-                let door = Door::new(&site.adapter)?;
-                let arrivals = c::Told::new()?;
+                let door = Door::new(&test_host.adapter)?;
+                let arrivals = c::CallbackLog::new()?;
                 let slot = Slot::new()?;
                 let to = (Source::Address(here(0)), door.at);
                 let asking = ours.connect(&party.qp, to, READS, KVec::new(), slot.callback()?);
@@ -414,7 +412,7 @@ mod tests {
                 assert_eq!(struck, n == 1);
                 assert_eq!(arrivals.calls(), u32::from(n != 1));
                 if let Some(theirs) = arrivals.object() {
-                    close(site, theirs)?;
+                    close(test_host, theirs)?;
                 }
                 assert!(slot.wait() == Some(NtStatus::of(Status::Refused)));
             }

@@ -13,7 +13,7 @@ use kernel::{
 
 use super::{
     completion::{
-        notified,
+        log_status,
         Own,
         Slot, //
     },
@@ -132,7 +132,7 @@ fn step(
     match answer {
         Ok(Progress::Pending) => Ok(()),
         Ok(Progress::Done) => Err(EPROTO),
-        Err(status) => Err(notified(status)),
+        Err(status) => Err(log_status(status)),
     }
 }
 
@@ -143,8 +143,8 @@ fn attempt(
     (active, passive): (&Party, &Party),
     source: impl Fn() -> Source,
 ) -> Result<Attempt> {
-    let site = strike.site;
-    let door = Door::new(&site.adapter)?;
+    let test_host = strike.test_host;
+    let door = Door::new(&test_host.adapter)?;
     let (connected, accepted, completed) = (Slot::new()?, Slot::new()?, Slot::new()?);
     strike.begin();
     step(strike, &connected, |bytes, done| {
@@ -152,7 +152,7 @@ fn attempt(
     })?;
     wait_until(|| connected.calls.get() + door.arrivals.calls.get() > 0);
     // The work of one step ends before the next one begins: the fault is in the one or the other.
-    site.flush_work();
+    test_host.flush_work();
     let theirs = match door.arrivals.calls.get() {
         0 => None,
         _ => Some(door.incoming()?),
@@ -163,7 +163,7 @@ fn attempt(
         })?;
     }
     let connect = connected.wait().ok_or(ETIMEDOUT)?;
-    site.flush_work();
+    test_host.flush_work();
     let mut complete = None;
     if connect == NtStatus::SUCCESS {
         step(strike, &completed, |_, done| {
@@ -196,17 +196,17 @@ fn works(active: &Party, passive: &Party) -> Result<bool> {
 
 /// Connects with a fault, and if that failed without one. False when a fault did no harm.
 fn connects(strike: &mut Strike<'_>, source: impl Fn() -> Source) -> Result<bool> {
-    let site = strike.site;
+    let test_host = strike.test_host;
     let parties = (
-        Party::new(&site.adapter, 1, SIZES)?,
-        Party::new(&site.adapter, 2, SIZES)?,
+        Party::new(&test_host.adapter, 1, SIZES)?,
+        Party::new(&test_host.adapter, 2, SIZES)?,
     );
     let parties = (&parties.0, &parties.1);
-    let mut ours = site
+    let mut ours = test_host
         .adapter
         .create_connector()
         .map(Own::new)
-        .map_err(notified)?;
+        .map_err(log_status)?;
     let mut tried = attempt(strike, &ours, parties, &source)?;
     // A step that was refused was made again: that attempt goes through.
     let failed = !tried.is_up();
@@ -218,7 +218,7 @@ fn connects(strike: &mut Strike<'_>, source: impl Fn() -> Source) -> Result<bool
             return Err(EPROTO);
         }
         tried.close()?;
-        tried = attempt(&mut Strike::none(site), &ours, parties, &source)?;
+        tried = attempt(&mut Strike::none(test_host), &ours, parties, &source)?;
         if !tried.is_up() {
             pr_err!("not up after {:?}\n", outcome);
             return Err(EPROTO);
@@ -240,8 +240,8 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        let site = TestHost::new()?;
-        let struck = each(&site, |strike| {
+        let test_host = TestHost::new()?;
+        let struck = each(&test_host, |strike| {
             connects(strike, || Source::Address(here(0)))
         })?;
         // Address and route; the connect request; the passive side's connector; the acceptance; the
@@ -255,12 +255,14 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        let site = TestHost::new()?;
-        let mut none = Strike::none(&site);
-        let adapter = &site.adapter;
+        let test_host = TestHost::new()?;
+        let mut none = Strike::none(&test_host);
+        let adapter = &test_host.adapter;
         let shared = none.create(|done| adapter.create_shared_endpoint(here(0), done))?;
         let shared = shared.map_err(|_| EIO)?;
-        let struck = each(&site, |strike| connects(strike, || Source::shared(&shared)))?;
+        let struck = each(&test_host, |strike| {
+            connects(strike, || Source::shared(&shared))
+        })?;
         assert!(struck.is_by(1, 20, 0));
         Ok(())
     }
@@ -272,9 +274,9 @@ mod tests {
             return Ok(());
         }
         let pair = Pair::new()?;
-        let (site, slot) = (&pair.site, Slot::new()?);
+        let (test_host, slot) = (&pair.test_host, Slot::new()?);
         let (ours, done) = (pair.a.connector()?, slot.callback()?);
-        never(site, || {
+        never(test_host, || {
             if !matches!(ours.disconnect(done), Ok(Progress::Pending)) {
                 return Err(EPROTO);
             }
@@ -283,12 +285,12 @@ mod tests {
             assert!(wait_until(|| pair.b.disconnects.get() == 1));
             Ok(())
         })?;
-        let party = Party::new(&site.adapter, 1, SIZES)?;
-        let ours = site
+        let party = Party::new(&test_host.adapter, 1, SIZES)?;
+        let ours = test_host
             .adapter
             .create_connector()
             .map(Own::new)
-            .map_err(notified)?;
+            .map_err(log_status)?;
         let slot = Slot::new()?;
         let to = (Source::Address(here(0)), pair.door.at);
         let asked = ours.connect(&party.qp, to, READS, data()?, slot.callback()?);
@@ -296,8 +298,8 @@ mod tests {
         // The first request was that of the pair, and its event stays.
         assert!(wait_until(|| pair.door.arrivals.calls.get() == 2));
         let theirs = pair.door.incoming()?;
-        never(site, || {
-            theirs.reject(&[]).map_err(notified)?;
+        never(test_host, || {
+            theirs.reject(&[]).map_err(log_status)?;
             let status = slot.wait().ok_or(ETIMEDOUT)?;
             assert!(status == NtStatus::of(Status::Refused));
             Ok(())

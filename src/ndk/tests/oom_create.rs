@@ -88,10 +88,10 @@ fn closed_now<T: ObjectType>(made: Result<Ref<T>, NtStatus>) -> Result<i32> {
 
 /// Lets a creation that is over at once fail everywhere.
 fn at_once<T: ObjectType>(
-    site: &TestHost,
+    test_host: &TestHost,
     mut create: impl FnMut(&mut Strike<'_>) -> Result<Result<Ref<T>, NtStatus>>,
 ) -> Result<Struck> {
-    everywhere(site, |strike| {
+    everywhere(test_host, |strike| {
         strike.begin();
         let made = create(strike)?;
         strike.end();
@@ -108,11 +108,11 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        let site = TestHost::new()?;
-        let struck = everywhere(&site, |strike| {
+        let test_host = TestHost::new()?;
+        let struck = everywhere(&test_host, |strike| {
             strike.begin();
             let which = OpenBy::Name(NAME);
-            let (opened, _) = strike.inline(|| open(&site.context, &which, VERSION));
+            let (opened, _) = strike.inline(|| open(&test_host.context, &which, VERSION));
             strike.end();
             Ok(match opened {
                 Ok(adapter) => {
@@ -132,22 +132,24 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        let site = TestHost::new()?;
-        let adapter = &site.adapter;
+        let test_host = TestHost::new()?;
+        let adapter = &test_host.adapter;
         let domain = pd(adapter)?;
-        let struck = at_once(&site, |strike| Ok(strike.inline(|| adapter.create_pd()).0))?;
+        let struck = at_once(&test_host, |strike| {
+            Ok(strike.inline(|| adapter.create_pd()).0)
+        })?;
         assert!(struck.is_by(2, 0, 0));
         for fast in [false, true] {
-            let struck = at_once(&site, |strike| {
+            let struck = at_once(&test_host, |strike| {
                 Ok(strike.inline(|| domain.create_mr(fast)).0)
             })?;
             assert!(struck.is_by(1, 0, 0));
         }
-        let struck = at_once(&site, |strike| {
+        let struck = at_once(&test_host, |strike| {
             Ok(strike.inline(|| adapter.create_connector()).0)
         })?;
         assert!(struck.is_by(2, 0, 0));
-        let struck = at_once(&site, |strike| {
+        let struck = at_once(&test_host, |strike| {
             let user = KBox::new(|_| (), GFP_KERNEL)?;
             Ok(strike.inline(|| adapter.create_listener(user)).0)
         })?;
@@ -160,12 +162,13 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        let site = TestHost::new()?;
+        let test_host = TestHost::new()?;
         // 2048 results are more than a page, 16 are less.
         for depth in [16, 2048] {
-            let struck = everywhere(&site, |strike| {
+            let struck = everywhere(&test_host, |strike| {
                 let user = cq_user()?;
-                let made = strike.create(|done| site.adapter.create_cq(depth, None, user, done))?;
+                let made =
+                    strike.create(|done| test_host.adapter.create_cq(depth, None, user, done))?;
                 closed(made)
             })?;
             // The work; those who use it, who is notified, the ring, the queue, the object. (The
@@ -180,15 +183,15 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        let site = TestHost::new()?;
-        let domain = pd(&site.adapter)?;
+        let test_host = TestHost::new()?;
+        let domain = pd(&test_host.adapter)?;
         for depth in [16, 2048] {
             let sizes = SrqSizes {
                 depth,
                 sges: 2,
                 threshold: 4,
             };
-            let struck = everywhere(&site, |strike| {
+            let struck = everywhere(&test_host, |strike| {
                 let user: SrqUser = Some(KBox::new(|_: NtStatus| (), GFP_KERNEL)?);
                 closed(strike.create(|done| domain.create_srq(sizes, user, done))?)
             })?;
@@ -202,21 +205,21 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        let site = TestHost::new()?;
-        let domain = pd(&site.adapter)?;
+        let test_host = TestHost::new()?;
+        let domain = pd(&test_host.adapter)?;
         let shared = SrqSizes {
             depth: 16,
             sges: 2,
             threshold: 0,
         };
-        let mut none = Strike::none(&site);
+        let mut none = Strike::none(&test_host);
         let srq = none.create(|done| domain.create_srq(shared, None, done))?;
         let srq = srq.map_err(|_| EIO)?;
         for sizes in [SMALL, LARGE] {
             for srq in [None, Some(&*srq)] {
-                let struck = everywhere(&site, |strike| {
+                let struck = everywhere(&test_host, |strike| {
                     // New ones: their lists of users grow.
-                    let (receives, requests) = (site.queue(16)?, site.queue(16)?);
+                    let (receives, requests) = (test_host.queue(16)?, test_host.queue(16)?);
                     let cqs = (&*receives.cq, &*requests.cq);
                     let made = strike.create(|done| domain.create_qp(cqs, srq, 0, sizes, done))?;
                     closed(made)
@@ -237,14 +240,14 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        let site = TestHost::new()?;
-        let domain = pd(&site.adapter)?;
-        let struck = everywhere(&site, |strike| {
+        let test_host = TestHost::new()?;
+        let domain = pd(&test_host.adapter)?;
+        let struck = everywhere(&test_host, |strike| {
             closed(strike.create(|done| domain.create_mw(done))?)
         })?;
         assert!(struck.is_by(1, 2, 0));
-        let struck = everywhere(&site, |strike| {
-            closed(strike.create(|done| site.adapter.create_shared_endpoint(here(0), done))?)
+        let struck = everywhere(&test_host, |strike| {
+            closed(strike.create(|done| test_host.adapter.create_shared_endpoint(here(0), done))?)
         })?;
         // Room for the address, what holds it, the object.
         assert!(struck.is_by(1, 3, 0));
@@ -259,9 +262,9 @@ mod tests {
         }
         let outer = TestHost::new()?;
         let struck = everywhere(&outer, |strike| {
-            let site = TestHost::new()?;
-            let domain = pd(&site.adapter)?;
-            site.flush_work();
+            let test_host = TestHost::new()?;
+            let domain = pd(&test_host.adapter)?;
+            test_host.flush_work();
             closed(strike.create(|done| domain.create_mw(done))?)
         })?;
         // How large a chunk of the table is depends on what the kernel's locks are.
@@ -277,14 +280,14 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        let site = TestHost::new()?;
-        let struck = everywhere(&site, |strike| {
+        let test_host = TestHost::new()?;
+        let struck = everywhere(&test_host, |strike| {
             let user = KBox::new(|_| (), GFP_KERNEL)?;
-            let mut listener = Own::new(site.adapter.create_listener(user).map_err(|_| EIO)?);
+            let mut listener = Own::new(test_host.adapter.create_listener(user).map_err(|_| EIO)?);
             let status = strike.request(|done| listener.listen(here(0), done))?;
             if status != NtStatus::SUCCESS.raw() {
                 // The same listener may try again.
-                let mut none = Strike::none(&site);
+                let mut none = Strike::none(&test_host);
                 assert_eq!(none.request(|done| listener.listen(here(0), done))?, 0);
             }
             assert!(listener.address().is_ok());
@@ -307,31 +310,32 @@ mod tests {
             sges: 2,
             threshold: 0,
         };
-        let mut none = Strike::none(&pair.site);
+        let mut none = Strike::none(&pair.test_host);
         let srq = none.create(|done| pair.a.pd.create_srq(sizes, None, done))?;
         let mw = none.create(|done| pair.a.pd.create_mw(done))?;
-        let end = none.create(|done| pair.site.adapter.create_shared_endpoint(here(0), done))?;
+        let end =
+            none.create(|done| pair.test_host.adapter.create_shared_endpoint(here(0), done))?;
         let buffer = pair.a.buffer(100, 1)?;
         let fast = PageBuffer::fast(&pair.a.pd, 8192, true)?;
         pair.b.receive(1, &[])?;
         let mut others = (srq, mw, end, buffer.mr, fast.mr);
-        let site = &pair.site;
-        close_without(site, pair.a.connector.as_mut())?;
-        close_without(site, pair.b.connector.as_mut())?;
-        close_without(site, Some(&mut pair.door.listener))?;
-        close_without(site, others.0.as_mut().ok())?;
-        close_without(site, others.1.as_mut().ok())?;
-        close_without(site, others.2.as_mut().ok())?;
-        close_without(site, others.3.as_mut())?;
-        close_without(site, others.4.as_mut())?;
+        let test_host = &pair.test_host;
+        close_without(test_host, pair.a.connector.as_mut())?;
+        close_without(test_host, pair.b.connector.as_mut())?;
+        close_without(test_host, Some(&mut pair.door.listener))?;
+        close_without(test_host, others.0.as_mut().ok())?;
+        close_without(test_host, others.1.as_mut().ok())?;
+        close_without(test_host, others.2.as_mut().ok())?;
+        close_without(test_host, others.3.as_mut())?;
+        close_without(test_host, others.4.as_mut())?;
         for party in [&mut pair.a, &mut pair.b] {
-            close_without(site, Some(&mut party.qp))?;
-            close_without(site, Some(&mut party.requests.cq))?;
-            close_without(site, Some(&mut party.receives.cq))?;
-            close_without(site, Some(&mut party.pd))?;
+            close_without(test_host, Some(&mut party.qp))?;
+            close_without(test_host, Some(&mut party.requests.cq))?;
+            close_without(test_host, Some(&mut party.receives.cq))?;
+            close_without(test_host, Some(&mut party.pd))?;
         }
-        never(site, || {
-            site.adapter.close_and_wait();
+        never(test_host, || {
+            test_host.adapter.close_and_wait();
             Ok(())
         })
     }
@@ -343,35 +347,35 @@ mod tests {
             return Ok(());
         }
         let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
-        let (site, door) = (&pair.site, &pair.door);
-        let mut ours = Own::new(site.adapter.create_connector().map_err(|_| EIO)?);
+        let (test_host, door) = (&pair.test_host, &pair.door);
+        let mut ours = Own::new(test_host.adapter.create_connector().map_err(|_| EIO)?);
         let slot = Slot::new()?;
         let from = Source::Address(here(0));
         let done = slot.callback()?;
         let asked = ours.connect(&pair.a.qp, (from, door.at), READS, KVec::new(), done);
         assert!(asked.is_ok());
         let mut theirs = door.incoming()?;
-        close_without(site, Some(&mut theirs))?;
+        close_without(test_host, Some(&mut theirs))?;
         // Refused, for who would have accepted is gone.
         assert!(slot
             .wait()
             .is_some_and(|status| status != NtStatus::SUCCESS));
-        close_without(site, Some(&mut ours))?;
+        close_without(test_host, Some(&mut ours))?;
         for context in 0..32 {
             pair.a.receive(context, &[])?;
         }
         let (qp, queue): (_, &Queue) = (&mut pair.a.qp, &pair.a.receives);
         qp.flush();
-        close_without(site, Some(qp))?;
+        close_without(test_host, Some(qp))?;
         assert!(queue.brings(0, NtStatus::CANCELLED));
         Ok(())
     }
 
-    fn close_without<T: ObjectType>(site: &TestHost, object: Option<&mut Own<T>>) -> Result {
+    fn close_without<T: ObjectType>(test_host: &TestHost, object: Option<&mut Own<T>>) -> Result {
         let object = object.ok_or(EINVAL)?.give_up()?;
         let slot = Slot::new()?;
         let done = slot.callback()?;
-        never(site, || match object.close(done) {
+        never(test_host, || match object.close(done) {
             Progress::Done => Ok(()),
             Progress::Pending => slot.wait().ok_or(ETIMEDOUT),
         })?;

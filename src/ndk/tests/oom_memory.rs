@@ -6,7 +6,7 @@ use kernel::prelude::*;
 
 use super::{
     completion::{
-        notified,
+        log_status,
         Own, //
     },
     host::{
@@ -50,7 +50,7 @@ fn raw(posted: Result<(), NtStatus>) -> i32 {
 
 /// Invalidates what a test has left, and waits for that.
 fn tidy(pair: &Pair, posted: Result<(), NtStatus>) -> Result {
-    posted.map_err(notified)?;
+    posted.map_err(log_status)?;
     match pair.a.requests.brings(99, NtStatus::SUCCESS) {
         true => Ok(()),
         false => Err(EPROTO),
@@ -66,23 +66,23 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        let site = TestHost::new()?;
-        let domain = pd(&site.adapter)?;
+        let test_host = TestHost::new()?;
+        let domain = pd(&test_host.adapter)?;
         // The pieces of so many pages are described in less than a page, or in pages that may fail.
         for pages in [4, 1024] {
             let buffer = PageBuffer::plain(pages * PAGE)?;
             let described = Described::new(&buffer.bytes)?;
             // CAST: widening.
             let len = buffer.bytes.len() as u64;
-            let mr = domain.create_mr(false).map(Own::new).map_err(notified)?;
-            let struck = everywhere(&site, |strike| {
+            let mr = domain.create_mr(false).map(Own::new).map_err(log_status)?;
+            let struck = everywhere(&test_host, |strike| {
                 let status = strike.request(|done| mr.register(described.mdl(), len, 1, done))?;
                 if status != SUCCESS {
                     assert_eq!(mr.local_token().raw(), 0);
                     return Ok(status);
                 }
                 assert!(mr.local_token().raw() != 0);
-                let mut none = Strike::none(strike.site);
+                let mut none = Strike::none(strike.test_host);
                 none.request(|done| mr.deregister(done))
             })?;
             assert!(struck.is_by(1, 1, 1));
@@ -96,11 +96,11 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        let site = TestHost::new()?;
-        let domain = pd(&site.adapter)?;
+        let test_host = TestHost::new()?;
+        let domain = pd(&test_host.adapter)?;
         let buffer = PageBuffer::plain(PAGE)?;
-        let mr = domain.create_mr(false).map(Own::new).map_err(notified)?;
-        let struck = everywhere(&site, |strike| {
+        let mr = domain.create_mr(false).map(Own::new).map_err(log_status)?;
+        let struck = everywhere(&test_host, |strike| {
             if mr.local_token().raw() == 0 {
                 assert!(buffer.register(&mr, mr_flags::LOCAL_WRITE)? == NtStatus::SUCCESS);
             }
@@ -118,15 +118,15 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        let site = TestHost::new()?;
-        let domain = pd(&site.adapter)?;
+        let test_host = TestHost::new()?;
+        let domain = pd(&test_host.adapter)?;
         for pages in [4, 1024] {
-            let struck = everywhere(&site, |strike| {
-                let mr = domain.create_mr(true).map(Own::new).map_err(notified)?;
+            let struck = everywhere(&test_host, |strike| {
+                let mr = domain.create_mr(true).map(Own::new).map_err(log_status)?;
                 let status = strike.request(|done| mr.initialize(pages, true, done))?;
                 if status != SUCCESS {
                     // The same region may be tried again.
-                    let mut none = Strike::none(strike.site);
+                    let mut none = Strike::none(strike.test_host);
                     assert_eq!(
                         none.request(|done| mr.initialize(pages, true, done))?,
                         SUCCESS
@@ -145,27 +145,27 @@ mod tests {
         if !has_faults()? {
             return Ok(());
         }
-        let site = TestHost::new()?;
-        let domain = pd(&site.adapter)?;
+        let test_host = TestHost::new()?;
+        let domain = pd(&test_host.adapter)?;
         let sizes = SrqSizes {
             depth: 8,
             sges: 1,
             threshold: 0,
         };
         for depth in [16, 2048] {
-            let queue = site.queue(8)?;
-            let struck = everywhere(&site, |strike| {
+            let queue = test_host.queue(8)?;
+            let struck = everywhere(&test_host, |strike| {
                 let status = strike.request(|done| queue.cq.resize(depth, done))?;
                 if status == SUCCESS {
-                    let mut none = Strike::none(strike.site);
+                    let mut none = Strike::none(strike.test_host);
                     assert_eq!(none.request(|done| queue.cq.resize(8, done))?, SUCCESS);
                 }
                 Ok(status)
             })?;
             assert!(struck.is_by(1, 1, 1));
             // Nobody takes the receives out again: each run has a queue of its own.
-            let struck = everywhere(&site, |strike| {
-                let mut none = Strike::none(strike.site);
+            let struck = everywhere(&test_host, |strike| {
+                let mut none = Strike::none(strike.test_host);
                 let srq = none.create(|done| domain.create_srq(sizes, None, done))?;
                 let srq = srq.map_err(|_| EIO)?;
                 let status = strike.request(|done| srq.modify(depth, 0, done))?;
@@ -186,10 +186,10 @@ mod tests {
             return Ok(());
         }
         let pair = Pair::new()?;
-        let (qp, site) = (&pair.a.qp, &pair.site);
+        let (qp, test_host) = (&pair.a.qp, &pair.test_host);
         let flags = op_flags::ALLOW_LOCAL_WRITE;
         let hidden = op_flags::SILENT_SUCCESS | op_flags::DEFER;
-        let struck = everywhere(site, |strike| {
+        let struck = everywhere(test_host, |strike| {
             let buffer = PageBuffer::fast(&pair.a.pd, 2 * PAGE, false)?;
             let mr = buffer.mr()?;
             let pages = buffer.pages()?;
@@ -208,9 +208,9 @@ mod tests {
             let (posted, _) = strike.inline(|| chain(3));
             if posted.is_err() {
                 // What was taken before is carried out, and the same region serves again.
-                site.flush_work();
+                test_host.flush_work();
                 assert!(pair.a.requests.poll().is_none());
-                chain(3).map_err(notified)?;
+                chain(3).map_err(log_status)?;
             }
             assert!(pair.a.requests.brings(3, NtStatus::SUCCESS));
             tidy(&pair, qp.invalidate_mr(99, mr, 0))?;
@@ -228,12 +228,12 @@ mod tests {
             return Ok(());
         }
         let pair = Pair::new()?;
-        let (qp, site) = (&pair.a.qp, &pair.site);
+        let (qp, test_host) = (&pair.a.qp, &pair.test_host);
         let buffer = pair.a.buffer(PAGE, mr_flags::REMOTE_WRITE)?;
         let mr = buffer.mr()?;
         let range = (buffer.addr(), 100);
-        let struck = everywhere(site, |strike| {
-            let mut none = Strike::none(strike.site);
+        let struck = everywhere(test_host, |strike| {
+            let mut none = Strike::none(strike.test_host);
             let window = none.create(|done| pair.a.pd.create_mw(done))?;
             let window = window.map_err(|_| EIO)?;
             let before = window.remote_token();
@@ -242,7 +242,7 @@ mod tests {
             if posted.is_err() {
                 assert!(window.remote_token() == before);
                 assert!(pair.a.requests.is_silent());
-                bind().map_err(notified)?;
+                bind().map_err(log_status)?;
             }
             assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
             assert!(window.remote_token() != before);
@@ -251,8 +251,8 @@ mod tests {
         })?;
         assert!(struck.is_by(1, 0, 0));
         // The region is bound to by none of them.
-        let mut none = Strike::none(site);
-        site.flush_work();
+        let mut none = Strike::none(test_host);
+        test_host.flush_work();
         assert_eq!(none.request(|done| mr.deregister(done))?, SUCCESS);
         Ok(())
     }
@@ -269,7 +269,7 @@ mod tests {
             .b
             .buffer(PAGE, mr_flags::REMOTE_WRITE | mr_flags::REMOTE_READ)?;
         let (from, to, far) = (source.sge(0, 100)?, sink.sge(0, 100)?, sink.remote(200)?);
-        never(&pair.site, || {
+        never(&pair.test_host, || {
             pair.b.requests.cq.arm(1);
             pair.b.receive(1, &[to])?;
             pair.a.send(2, &[from], 0)?;
@@ -277,9 +277,9 @@ mod tests {
             assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
             let list = [from];
             let sges = || list.iter().copied();
-            pair.a.qp.write(3, sges(), far, 0).map_err(notified)?;
+            pair.a.qp.write(3, sges(), far, 0).map_err(log_status)?;
             assert!(pair.a.requests.brings(3, NtStatus::SUCCESS));
-            pair.a.qp.read(4, sges(), far, 0).map_err(notified)?;
+            pair.a.qp.read(4, sges(), far, 0).map_err(log_status)?;
             assert!(pair.a.requests.brings(4, NtStatus::SUCCESS));
             pair.a.receive(5, &[from])?;
             pair.a.qp.flush();

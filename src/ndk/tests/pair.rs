@@ -11,7 +11,7 @@ use kernel::{
 
 use super::{
     completion::{
-        notified,
+        log_status,
         request,
         Own,
         Slot, //
@@ -78,12 +78,12 @@ impl Door {
         let listener = adapter
             .create_listener(user)
             .map(Own::new)
-            .map_err(notified)?;
+            .map_err(log_status)?;
         match request(|done| listener.listen(at, done))? {
             NtStatus::SUCCESS => (),
-            status => return Err(notified(status)),
+            status => return Err(log_status(status)),
         }
-        let at = listener.address().map_err(notified)?;
+        let at = listener.address().map_err(log_status)?;
         Ok(Self {
             listener,
             at,
@@ -139,7 +139,7 @@ impl Party {
         let user = done(GFP_KERNEL, move |_reason: u32| {
             tally.hit();
         });
-        user.map(Some).map_err(notified)
+        user.map(Some).map_err(log_status)
     }
 
     /// The connector; `EINVAL` where there is none.
@@ -156,24 +156,24 @@ impl Party {
     pub(super) fn receive(&self, context: u64, sges: &[Sge]) -> Result {
         self.qp
             .receive(context, sges.iter().copied())
-            .map_err(notified)
+            .map_err(log_status)
     }
 
     /// Posts a send of a list.
     pub(super) fn send(&self, context: u64, sges: &[Sge], flags: u32) -> Result {
         self.qp
             .send(context, sges.iter().copied(), flags)
-            .map_err(notified)
+            .map_err(log_status)
     }
 }
 
-/// Two connected sides on one site. `a` is the active side.
+/// Two connected sides on one host. `a` is the active side.
 pub(super) struct Pair {
     pub(super) a: Party,
     pub(super) b: Party,
     pub(super) door: Door,
     // Dropped last.
-    pub(super) site: TestHost,
+    pub(super) test_host: TestHost,
 }
 
 impl Pair {
@@ -191,20 +191,20 @@ impl Pair {
 
     /// Two sides that are not connected.
     pub(super) fn unconnected(attr: &HostAttr, a: Sizes, b: Sizes) -> Result<Self> {
-        let site = TestHost::with(attr)?;
-        let door = Door::new(&site.adapter)?;
+        let test_host = TestHost::with(attr)?;
+        let door = Door::new(&test_host.adapter)?;
         Ok(Self {
-            a: Party::new(&site.adapter, 0xA, a)?,
-            b: Party::new(&site.adapter, 0xB, b)?,
+            a: Party::new(&test_host.adapter, 0xA, a)?,
+            b: Party::new(&test_host.adapter, 0xB, b)?,
             door,
-            site,
+            test_host,
         })
     }
 
     /// Two more sides, in the domains of `a` and `b`, that are connected like these. The contexts
     /// of their queue pairs are 0xA2 and 0xB2.
     pub(super) fn second(&self) -> Result<(Party, Party)> {
-        let adapter = &self.site.adapter;
+        let adapter = &self.test_host.adapter;
         let mut a = Party::within(adapter, self.a.pd.lent(), 0xA2, SIZES)?;
         let mut b = Party::within(adapter, self.b.pd.lent(), 0xB2, SIZES)?;
         let (active, passive) = connect(adapter, &self.door, (&a, READS), (&b, READS))?;
@@ -216,7 +216,7 @@ impl Pair {
     /// Connects the two; the limits are those that each side asks for.
     pub(super) fn connect(&mut self, active: ReadLimits, passive: ReadLimits) -> Result {
         let (a, b) = connect(
-            &self.site.adapter,
+            &self.test_host.adapter,
             &self.door,
             (&self.a, active),
             (&self.b, passive),
@@ -234,7 +234,10 @@ pub(super) fn connect(
     (active, asked): (&Party, ReadLimits),
     (passive, served): (&Party, ReadLimits),
 ) -> Result<(Own<Connector>, Own<Connector>)> {
-    let ours = adapter.create_connector().map(Own::new).map_err(notified)?;
+    let ours = adapter
+        .create_connector()
+        .map(Own::new)
+        .map_err(log_status)?;
     let (connected, accepted) = (Slot::new()?, Slot::new()?);
     let from = Source::Address(here(0));
     let mut hello = KVec::new();
@@ -246,13 +249,13 @@ pub(super) fn connect(
         hello,
         connected.callback()?,
     );
-    asking.map_err(notified)?;
+    asking.map_err(log_status)?;
     let theirs = door.incoming()?;
     let mut welcome = KVec::new();
     welcome.extend_from_slice(b"welcome", GFP_KERNEL)?;
     let user = passive.disconnect_user()?;
     let accepting = theirs.accept(&passive.qp, served, welcome, user, accepted.callback()?);
-    accepting.map_err(notified)?;
+    accepting.map_err(log_status)?;
     success(connected.wait())?;
     let user = active.disconnect_user()?;
     success(Some(request(|done| ours.complete_connect(user, done))?))?;
@@ -263,7 +266,7 @@ pub(super) fn connect(
 fn success(status: Option<NtStatus>) -> Result {
     match status {
         Some(NtStatus::SUCCESS) => Ok(()),
-        Some(status) => Err(notified(status)),
+        Some(status) => Err(log_status(status)),
         None => Err(ETIMEDOUT),
     }
 }

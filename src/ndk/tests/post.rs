@@ -54,9 +54,9 @@ mod tests {
     #[test]
     fn ndk_post_01_an_accepted_request_completes_once_when_its_work_is_done() -> Result {
         let mut manual = ManualPair::new()?;
-        let kit = RequestSet::new(&manual.pair)?;
+        let request_set = RequestSet::new(&manual.pair)?;
         for (context, kind) in (1..).zip(Kind::ALL) {
-            assert!(kit.post(&manual.pair.a, kind, context, 0)? == Ok(()));
+            assert!(request_set.post(&manual.pair.a, kind, context, 0)? == Ok(()));
             // A matter of this side alone is done by now, where nothing is before it.
             if !matches!(kind, Kind::Register | Kind::Invalidate) {
                 let seq = manual.start().ok_or(EINVAL)?;
@@ -74,9 +74,9 @@ mod tests {
     #[test]
     fn ndk_post_02_without_a_connection_every_function_refuses_and_posts_nothing() -> Result {
         let mut manual = ManualPair::unconnected(SIZES)?;
-        let kit = RequestSet::new(&manual.pair)?;
+        let request_set = RequestSet::new(&manual.pair)?;
         for kind in Kind::ALL {
-            assert!(kit.post(&manual.pair.a, kind, 1, 0)? == REFUSED);
+            assert!(request_set.post(&manual.pair.a, kind, 1, 0)? == REFUSED);
         }
         let steps = Steps::ask(&manual.pair)?;
         steps.accept(&manual.pair)?;
@@ -117,16 +117,17 @@ mod tests {
     #[test]
     fn ndk_post_04_silent_success_of_every_function_queues_nothing() -> Result {
         let pair = Pair::new()?;
-        let kit = RequestSet::new(&pair)?;
-        kit.theirs
+        let request_set = RequestSet::new(&pair)?;
+        request_set
+            .theirs
             .fast_register(&pair.b.qp, 1, 0)?
             .map_err(|_| EIO)?;
         assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
         for context in 10..12 {
-            pair.b.receive(context, &[kit.there.sge(0, 64)?])?;
+            pair.b.receive(context, &[request_set.there.sge(0, 64)?])?;
         }
         for (context, kind) in (1..).zip(Kind::ALL) {
-            assert!(kit.post(&pair.a, kind, context, SILENT_SUCCESS)? == Ok(()));
+            assert!(request_set.post(&pair.a, kind, context, SILENT_SUCCESS)? == Ok(()));
         }
         // All of them were carried out before this one is.
         pair.b.receive(12, &[])?;
@@ -153,11 +154,11 @@ mod tests {
     #[test]
     fn ndk_post_05_a_silent_request_that_is_flushed_completes() -> Result {
         let manual = ManualPair::new()?;
-        let kit = RequestSet::new(&manual.pair)?;
+        let request_set = RequestSet::new(&manual.pair)?;
         // One before them, so that none is carried out at once.
         assert!(send(&manual.pair.a, 0, SILENT_SUCCESS) == Ok(()));
         for (context, kind) in (1..).zip(Kind::ALL) {
-            assert!(kit.post(&manual.pair.a, kind, context, SILENT_SUCCESS)? == Ok(()));
+            assert!(request_set.post(&manual.pair.a, kind, context, SILENT_SUCCESS)? == Ok(()));
         }
         manual.pair.a.qp.flush();
         for context in 0..8 {
@@ -171,13 +172,13 @@ mod tests {
     fn ndk_post_06_a_fence_waits_for_every_earlier_read_and_others_stay_behind() -> Result {
         for fenced in Kind::ALL {
             let mut manual = ManualPair::new()?;
-            let kit = RequestSet::new(&manual.pair)?;
+            let request_set = RequestSet::new(&manual.pair)?;
             let a = &manual.pair.a;
-            assert!(kit.post(a, Kind::Read, 1, 0)? == Ok(()));
-            assert!(kit.post(a, Kind::Read, 2, 0)? == Ok(()));
-            assert!(kit.post(a, fenced, 3, READ_FENCE)? == Ok(()));
+            assert!(request_set.post(a, Kind::Read, 1, 0)? == Ok(()));
+            assert!(request_set.post(a, Kind::Read, 2, 0)? == Ok(()));
+            assert!(request_set.post(a, fenced, 3, READ_FENCE)? == Ok(()));
             assert!(send(a, 4, 0) == Ok(()));
-            assert!(kit.post(a, Kind::Read, 5, 0)? == Ok(()));
+            assert!(request_set.post(a, Kind::Read, 5, 0)? == Ok(()));
             let first = manual.start().ok_or(EINVAL)?;
             let second = manual.start().ok_or(EINVAL)?;
             assert!(manual.start().is_none());
@@ -194,15 +195,15 @@ mod tests {
     #[test]
     fn ndk_post_06_a_fence_waits_for_reads_only() -> Result {
         let mut manual = ManualPair::new()?;
-        let kit = RequestSet::new(&manual.pair)?;
+        let request_set = RequestSet::new(&manual.pair)?;
         let others = Kind::ALL.into_iter().filter(|k| *k != Kind::Read);
         assert!(send(&manual.pair.a, 0, 0) == Ok(()));
         for (context, kind) in (1..).zip(others) {
-            assert!(kit.post(&manual.pair.a, kind, context, 0)? == Ok(()));
+            assert!(request_set.post(&manual.pair.a, kind, context, 0)? == Ok(()));
         }
         assert!(send(&manual.pair.a, 9, READ_FENCE) == Ok(()));
         // A later read does not hold it up either.
-        assert!(kit.post(&manual.pair.a, Kind::Read, 10, 0)? == Ok(()));
+        assert!(request_set.post(&manual.pair.a, Kind::Read, 10, 0)? == Ok(()));
         assert!(manual.start_all() == 9 && manual.pair.a.requests.is_silent());
         Ok(())
     }
@@ -253,10 +254,10 @@ mod tests {
     #[test]
     fn ndk_post_15_requests_complete_in_posting_order_whatever_ends_first() -> Result {
         let mut manual = ManualPair::new()?;
-        let kit = RequestSet::new(&manual.pair)?;
+        let request_set = RequestSet::new(&manual.pair)?;
         assert!(send(&manual.pair.a, 0, 0) == Ok(()));
         for (context, kind) in (1..).zip(Kind::ALL) {
-            assert!(kit.post(&manual.pair.a, kind, context, 0)? == Ok(()));
+            assert!(request_set.post(&manual.pair.a, kind, context, 0)? == Ok(()));
         }
         let mut begun = KVec::new();
         while let Some(seq) = manual.start() {
@@ -371,7 +372,7 @@ mod tests {
         let pair = Pair::new()?;
         pair.a.qp.flush();
         assert!(send(&pair.a, 1, 0) == REFUSED);
-        pair.site.flush_work();
+        pair.test_host.flush_work();
         assert!(send(&pair.a, 1, 0) == REFUSED && pair.a.requests.is_silent());
         Ok(())
     }
@@ -392,7 +393,7 @@ mod tests {
         let mut pair = Pair::new()?;
         let mut theirs = pair.b.connector.take().ok_or(EINVAL)?;
         assert!(theirs.close_and_wait()?);
-        pair.site.flush_work();
+        pair.test_host.flush_work();
         assert!(pair.a.disconnects.get() == 1);
         assert!(send(&pair.a, 1, 0) == REFUSED && pair.a.requests.is_silent());
         Ok(())

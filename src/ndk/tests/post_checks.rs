@@ -91,7 +91,7 @@ mod tests {
         for (number, case) in cases.into_iter().enumerate() {
             let pair = Pair::new()?;
             let buffer = pair.a.buffer(4096, 0)?;
-            let other = pd(&pair.site.adapter)?;
+            let other = pd(&pair.test_host.adapter)?;
             let foreign = PageBuffer::registered(&other, 4096, 0)?;
             let status = end_of(&pair, case(&buffer, &foreign)?)?;
             pr_info!("case {}: {:x}\n", number, status.raw());
@@ -131,11 +131,11 @@ mod tests {
     #[test]
     fn ndk_post_10_the_limit_of_elements_is_the_queue_pairs() -> Result {
         let manual = ManualPair::new()?;
-        let kit = RequestSet::new(&manual.pair)?;
-        let (a, there) = (&manual.pair.a.qp, kit.there.remote(0)?);
-        let (four, five) = (list(&kit.here, 4)?, list(&kit.here, 5)?);
+        let request_set = RequestSet::new(&manual.pair)?;
+        let (a, there) = (&manual.pair.a.qp, request_set.there.remote(0)?);
+        let (four, five) = (list(&request_set.here, 4)?, list(&request_set.here, 5)?);
         let (four, five) = (four.iter().copied(), five.iter().copied());
-        let token = kit.theirs.mr()?.remote_token();
+        let token = request_set.theirs.mr()?.remote_token();
         let too_many = Err(NtStatus::DATA_OVERRUN);
         assert!(a.send(1, five.clone(), 0) == too_many);
         assert!(a.send_and_invalidate(2, five.clone(), 0, token) == too_many);
@@ -154,11 +154,14 @@ mod tests {
         };
         for sizes in [SIZES, none] {
             let manual = ManualPair::with(sizes)?;
-            let kit = RequestSet::new(&manual.pair)?;
-            let (a, there) = (&manual.pair.a.qp, kit.there.remote(0)?);
+            let request_set = RequestSet::new(&manual.pair)?;
+            let (a, there) = (&manual.pair.a.qp, request_set.there.remote(0)?);
             // CAST: widening.
             let most = Limits::FULL.read_sges as usize;
-            let (fits, more) = (list(&kit.here, most)?, list(&kit.here, most + 1)?);
+            let (fits, more) = (
+                list(&request_set.here, most)?,
+                list(&request_set.here, most + 1)?,
+            );
             let too_many = Err(NtStatus::DATA_OVERRUN);
             assert!(a.read(1, more.iter().copied(), there, 0) == too_many);
             assert!(a.read(2, fits.iter().copied(), there, 0) == Ok(()));
@@ -172,9 +175,9 @@ mod tests {
     #[test]
     fn ndk_post_11_a_request_longer_than_a_transfer_is_refused() -> Result {
         let mut manual = ManualPair::new()?;
-        let kit = RequestSet::new(&manual.pair)?;
-        let (a, there) = (&manual.pair.a.qp, kit.there.remote(0)?);
-        let token = kit.theirs.mr()?.remote_token();
+        let request_set = RequestSet::new(&manual.pair)?;
+        let (a, there) = (&manual.pair.a.qp, request_set.there.remote(0)?);
+        let token = request_set.theirs.mr()?.remote_token();
         let most = Limits::FULL.transfer;
         let over = [of_length(most), of_length(1)].into_iter();
         // More than 32 bits in all, so that a sum that wraps is caught.
@@ -196,10 +199,10 @@ mod tests {
     #[test]
     fn ndk_post_13_a_flag_that_a_function_does_not_define_is_refused() -> Result {
         let mut manual = ManualPair::new()?;
-        let kit = RequestSet::new(&manual.pair)?;
+        let request_set = RequestSet::new(&manual.pair)?;
         for kind in Kind::ALL {
             for bit in (0..32).map(|n| 1u32 << n).filter(|b| kind.flags() & b == 0) {
-                let posted = kit.post(&manual.pair.a, kind, 1, bit)?;
+                let posted = request_set.post(&manual.pair.a, kind, 1, bit)?;
                 if posted != Err(NtStatus::INVALID_PARAMETER) {
                     pr_err!("{:?} with {:x}: {:?}\n", kind, bit, posted);
                 }
@@ -210,7 +213,7 @@ mod tests {
         // All that are defined, together, are none of them.
         for (context, kind) in (1..).zip(Kind::ALL) {
             let flags = kind.flags() & !0x200;
-            assert!(kit.post(&manual.pair.a, kind, context, flags)? == Ok(()));
+            assert!(request_set.post(&manual.pair.a, kind, context, flags)? == Ok(()));
         }
         Ok(())
     }
@@ -247,9 +250,9 @@ mod tests {
     #[test]
     fn ndk_post_14_room_comes_last() -> Result {
         let manual = ManualPair::with(deep(1))?;
-        let kit = RequestSet::new(&manual.pair)?;
+        let request_set = RequestSet::new(&manual.pair)?;
         let private = PageBuffer::fast(&manual.pair.a.pd, 4096, false)?;
-        let (a, sge) = (&manual.pair.a.qp, kit.here.sge(0, 65)?);
+        let (a, sge) = (&manual.pair.a.qp, request_set.here.sge(0, 65)?);
         assert!(a.send(1, [].into_iter(), 0) == Ok(()));
         let full = Err(NtStatus::NO_MORE_ENTRIES);
         assert!(a.send(2, [].into_iter(), 0) == full);
@@ -263,9 +266,9 @@ mod tests {
         let posted = private.fast_register(a, 2, ALLOW_REMOTE_READ)?;
         assert!(posted == Err(NtStatus::ACCESS_VIOLATION));
         // Nothing is wrong with these but the room, and nothing came of them.
-        let token = kit.fast.mr()?.remote_token();
-        assert!(kit.fast.fast_register(a, 2, 0)? == full);
-        assert!(kit.fast.mr()?.remote_token() == token);
+        let token = request_set.fast.mr()?.remote_token();
+        assert!(request_set.fast.fast_register(a, 2, 0)? == full);
+        assert!(request_set.fast.mr()?.remote_token() == token);
         Ok(())
     }
 }

@@ -239,11 +239,11 @@ enum End {
 
 /// One side posts to both of its queues from two processors until the end comes, and goes on
 /// after that. Whether each request was refused or has completed once.
-fn end_meets_posts(site: &TestHost, door: &Door, end: End, round: u64) -> Result<bool> {
-    let mut a = Party::new(&site.adapter, 0xA, SIZES)?;
-    let mut b = Party::new(&site.adapter, 0xB, SIZES)?;
+fn end_meets_posts(test_host: &TestHost, door: &Door, end: End, round: u64) -> Result<bool> {
+    let mut a = Party::new(&test_host.adapter, 0xA, SIZES)?;
+    let mut b = Party::new(&test_host.adapter, 0xB, SIZES)?;
     let (from, to) = (a.buffer(4096, 0)?, b.buffer(4096, 5)?);
-    let (ours, theirs) = connect(&site.adapter, door, (&a, READS), (&b, READS))?;
+    let (ours, theirs) = connect(&test_host.adapter, door, (&a, READS), (&b, READS))?;
     a.connector = Some(ours);
     b.connector = Some(theirs);
     let side = Queues::of(&a)?;
@@ -274,7 +274,7 @@ fn end_meets_posts(site: &TestHost, door: &Door, end: End, round: u64) -> Result
     }
     let refused = wait_for(|| side.requests.refused.get() > 0);
     crew.dismiss();
-    site.flush_work();
+    test_host.flush_work();
     let all = [&side.requests, &side.receives];
     let emptied = wait_for(|| {
         side.requests.collect(|_| true);
@@ -292,10 +292,10 @@ fn end_meets_posts(site: &TestHost, door: &Door, end: End, round: u64) -> Result
 }
 
 fn rounds(end: End) -> Result<bool> {
-    let site = TestHost::new()?;
-    let door = Door::new(&site.adapter)?;
+    let test_host = TestHost::new()?;
+    let door = Door::new(&test_host.adapter)?;
     for round in 0..12 {
-        if !end_meets_posts(&site, &door, end, round)? {
+        if !end_meets_posts(&test_host, &door, end, round)? {
             return Ok(false);
         }
     }

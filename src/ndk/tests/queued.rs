@@ -23,8 +23,8 @@ mod tests {
                     hold,
                     is_over,
                     release,
-                    Reach,
                     RegRequest,
+                    RemotePeer,
                     BASE,
                     FENCE,
                     LOCAL_WRITE,
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn ndk_freg_10_each_queued_registration_has_a_token_of_its_own() -> Result {
         let pair = Pair::new()?;
-        let mut peer = Reach::new(&pair.a, PAGE)?;
+        let mut peer = RemotePeer::new(&pair.a, PAGE)?;
         let buffer = PageBuffer::fast(&pair.b.pd, ROUNDS * PAGE, true)?;
         let mr = buffer.mr()?;
         let mut tokens = KVec::new();
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn ndk_freg_01_a_refused_registration_does_not_disturb_those_queued() -> Result {
         let pair = Pair::new()?;
-        let peer = Reach::new(&pair.a, PAGE)?;
+        let peer = RemotePeer::new(&pair.a, PAGE)?;
         let mut buffer = PageBuffer::fast(&pair.b.pd, 2 * PAGE, true)?;
         buffer.paint(0x61, 0, PAGE);
         buffer.paint(0x71, PAGE, PAGE);
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn ndk_freg_01_a_full_queue_refuses_and_keeps_what_is_staged() -> Result {
         let pair = Pair::new()?;
-        let peer = Reach::new(&pair.a, PAGE)?;
+        let peer = RemotePeer::new(&pair.a, PAGE)?;
         let mut buffer = PageBuffer::fast(&pair.b.pd, 2 * PAGE, true)?;
         buffer.paint(0x61, 0, PAGE);
         let mr = buffer.mr()?;
@@ -223,7 +223,7 @@ mod tests {
         let (far, near) = pair.second()?;
         assert!(register(&near, 2, 1) == Ok(()));
         assert!(near.requests.brings(2, NtStatus::SUCCESS));
-        let peer = Reach::new(&far, PAGE)?;
+        let peer = RemotePeer::new(&far, PAGE)?;
         let status = peer.read(buffer.page(1), mr.remote_token(), PAGE as u32)?;
         assert!(status == NtStatus::SUCCESS && peer.own.has(0x71, 0, PAGE));
         Ok(())

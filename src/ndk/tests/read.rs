@@ -49,7 +49,7 @@ mod tests {
                     registered,
                     release,
                     takes_requests,
-                    Reach,
+                    RemotePeer,
                     BASE,
                     DEFER,
                     FENCE,
@@ -145,7 +145,7 @@ mod tests {
             (u64::MAX - 3, 8),
         ] {
             let pair = Pair::new()?;
-            let peer = Reach::new(&pair.a, PAGE)?;
+            let peer = RemotePeer::new(&pair.a, PAGE)?;
             let mut source = PageBuffer::displaced(&pair.b.pd, PAGE, 2, BASE)?;
             source.fill(0x47);
             let token = source.mr()?.remote_token();
@@ -196,7 +196,7 @@ mod tests {
     fn ndk_read_05_success_means_that_the_sinks_token_is_invalid() -> Result {
         let (pair, source, sink) = reader(true)?;
         let token = sink.mr()?.remote_token();
-        let peer = Reach::new(&pair.b, PAGE)?;
+        let peer = RemotePeer::new(&pair.b, PAGE)?;
         assert!(peer.read(sink.addr(), token, 8)? == NtStatus::SUCCESS);
         let list = [sink.sge(0, 8)?].into_iter();
         let posted = pair.a.qp.read(1, list, source.remote(0)?, LOCAL_INVALIDATE);
@@ -240,7 +240,7 @@ mod tests {
         let posted = pair.a.qp.read(1, list, source.remote(0)?, LOCAL_INVALIDATE);
         assert!(posted == Ok(()));
         assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
-        let peer = Reach::new(&pair.b, PAGE)?;
+        let peer = RemotePeer::new(&pair.b, PAGE)?;
         let token = sink.mr()?.remote_token();
         assert!(peer.read(sink.addr(), token, 8)? == NtStatus::SUCCESS);
         assert!(peer.own.has(0x67, 0, 8));
@@ -345,7 +345,7 @@ mod tests {
     /// How a read into this sink ends.
     fn read_into(pair: &Pair, source: &PageBuffer, sink: Sge) -> Result<NtStatus> {
         let posted = pair.a.qp.read(8, [sink].into_iter(), source.remote(0)?, 0);
-        posted.map_err(crate::ndk::tests::completion::notified)?;
+        posted.map_err(crate::ndk::tests::completion::log_status)?;
         Ok(pair.a.requests.next()?.status)
     }
 

@@ -39,10 +39,10 @@ mod tests {
         let sges = [to.sge(0, 64)?];
         let qp = (*pair.b.qp).clone();
         // Where nobody may sleep.
-        let errand = OtherContext::new(move || {
+        let other_task = OtherContext::new(move || {
             let _ = qp.receive(0x1234_5678_9ABC, sges.into_iter());
         })?;
-        assert!(errand.by_timer());
+        assert!(other_task.by_timer());
         // A single one serves a message that waits, without another post behind it.
         pair.a.send(2, &NOTHING, 0)?;
         assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));

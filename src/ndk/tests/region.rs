@@ -16,7 +16,7 @@ mod tests {
             },
             tests::{
                 completion::{
-                    notified,
+                    log_status,
                     request,
                     Own,
                     Slot, //
@@ -42,7 +42,7 @@ mod tests {
                     registered,
                     release,
                     window,
-                    Reach,
+                    RemotePeer,
                     BASE,
                     REMOTE_READ,
                     REMOTE_RESOURCES,
@@ -58,7 +58,7 @@ mod tests {
     const INVALID: NtStatus = NtStatus::INVALID_PARAMETER;
 
     fn mr(party: &Party, fast: bool) -> Result<Own<Mr>> {
-        party.pd.create_mr(fast).map(Own::new).map_err(notified)
+        party.pd.create_mr(fast).map(Own::new).map_err(log_status)
     }
 
     fn register(mr: &Ref<Mr>, chain: &Described, len: usize, flags: u32) -> Result<NtStatus> {
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn ndk_mr_02_pieces_that_end_inside_pages_are_one_region() -> Result {
         let pair = Pair::new()?;
-        let mut peer = Reach::new(&pair.a, 4 * PAGE)?;
+        let mut peer = RemotePeer::new(&pair.a, 4 * PAGE)?;
         peer.own.fill(0x12);
         let buffer = PageBuffer::plain(4 * PAGE)?;
         let bytes = &buffer.bytes[100..3 * PAGE];
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn ndk_mr_02_vmalloc_memory_is_one_region() -> Result {
         let pair = Pair::new()?;
-        let mut peer = Reach::new(&pair.a, 16 * PAGE)?;
+        let mut peer = RemotePeer::new(&pair.a, 16 * PAGE)?;
         peer.own.fill(0x22);
         let bytes = VVec::from_elem(0u8, 16 * PAGE, GFP_KERNEL)?;
         let chain = Described::pieces(&bytes[10..], &[5 * PAGE, 10 * PAGE, PAGE - 10])?;
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn ndk_mr_02_the_base_is_only_an_index() -> Result {
         let pair = Pair::new()?;
-        let mut peer = Reach::new(&pair.a, PAGE)?;
+        let mut peer = RemotePeer::new(&pair.a, PAGE)?;
         peer.own.fill(0x32);
         let buffer = PageBuffer::plain(2 * PAGE)?;
         let mut chain = Described::pieces(&buffer.bytes[200..], &[PAGE, PAGE - 200])?;
@@ -180,10 +180,10 @@ mod tests {
     fn ndk_mr_03_the_length_is_within_the_chain_and_the_adapters_limit() -> Result {
         let mut attr = HostAttr::PLAIN;
         attr.limits.registration = 3 * PAGE as u64;
-        let site = TestHost::with(&attr)?;
-        let pd = pd(&site.adapter)?;
+        let test_host = TestHost::with(&attr)?;
+        let pd = pd(&test_host.adapter)?;
         let buffer = PageBuffer::plain(4 * PAGE)?;
-        let mr = pd.create_mr(false).map(Own::new).map_err(notified)?;
+        let mr = pd.create_mr(false).map(Own::new).map_err(log_status)?;
         let short = Described::pieces(&buffer.bytes, &[PAGE, 100])?;
         let long = Described::new(&buffer.bytes)?;
         for (chain, len) in [
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn ndk_mr_03_the_region_ends_with_the_length() -> Result {
         let pair = Pair::new()?;
-        let peer = Reach::new(&pair.a, PAGE)?;
+        let peer = RemotePeer::new(&pair.a, PAGE)?;
         let buffer = PageBuffer::plain(2 * PAGE)?;
         let mr = mr(&pair.b, false)?;
         let chain = Described::new(&buffer.bytes)?;
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn ndk_mr_05_the_chain_is_not_kept() -> Result {
         let pair = Pair::new()?;
-        let mut peer = Reach::new(&pair.a, 4 * PAGE)?;
+        let mut peer = RemotePeer::new(&pair.a, 4 * PAGE)?;
         peer.own.fill(0x52);
         let buffer = PageBuffer::plain(4 * PAGE)?;
         let other = PageBuffer::plain(4 * PAGE)?;
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn ndk_mr_06_deregistered_memory_is_out_of_reach() -> Result {
         let pair = Pair::new()?;
-        let mut peer = Reach::new(&pair.a, PAGE)?;
+        let mut peer = RemotePeer::new(&pair.a, PAGE)?;
         peer.own.fill(0x62);
         let buffer = PageBuffer::registered(&pair.b.pd, PAGE, 7)?;
         let mr = buffer.mr()?;
@@ -287,7 +287,7 @@ mod tests {
         let token = registered(&pair.b, &buffer, REMOTE_READ)?;
         let fast = buffer.mr()?;
         assert!(request(|done| fast.deregister(done))? == REFUSED);
-        let peer = Reach::new(&pair.a, PAGE)?;
+        let peer = RemotePeer::new(&pair.a, PAGE)?;
         assert!(peer.read(buffer.addr(), token, 8)? == NtStatus::SUCCESS);
         Ok(())
     }
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn ndk_mr_06_a_region_with_windows_is_not_deregistered() -> Result {
         let pair = Pair::new()?;
-        let peer = Reach::new(&pair.a, PAGE)?;
+        let peer = RemotePeer::new(&pair.a, PAGE)?;
         let buffer = PageBuffer::registered(&pair.b.pd, PAGE, 7)?;
         let mr = buffer.mr()?;
         let [first, mut second] = [window(&pair.b)?, window(&pair.b)?];
@@ -382,13 +382,13 @@ mod tests {
     #[test]
     fn ndk_mr_11_closing_ends_access() -> Result {
         let pair = Pair::new()?;
-        let mut peer = Reach::new(&pair.a, PAGE)?;
+        let mut peer = RemotePeer::new(&pair.a, PAGE)?;
         peer.own.fill(0x72);
         let mut normal = PageBuffer::registered(&pair.b.pd, PAGE, 7)?;
         let mut fast = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         registered(&pair.b, &fast, REMOTE_WRITE)?;
         let (far, near) = pair.second()?;
-        let mut other = Reach::new(&far, PAGE)?;
+        let mut other = RemotePeer::new(&far, PAGE)?;
         other.own.fill(0x82);
         for (peer, buffer) in [(&peer, &mut normal), (&other, &mut fast)] {
             let token = buffer.mr()?.remote_token();
@@ -422,7 +422,7 @@ mod tests {
         assert!(mr.close_and_wait()?);
         // The pages are the consumer's again.
         to.bytes.fill(0);
-        pair.site.flush_work();
+        pair.test_host.flush_work();
         assert!(to.is_blank(0, LEN));
         Ok(())
     }

@@ -12,7 +12,7 @@ mod tests {
             status::NtStatus,
             tests::{
                 completion::{
-                    notified,
+                    log_status,
                     request,
                     Own, //
                 },
@@ -24,7 +24,7 @@ mod tests {
                 remote_access::{
                     invalidated,
                     registered,
-                    Reach,
+                    RemotePeer,
                     LOCAL_WRITE,
                     REMOTE_READ,
                     REMOTE_RESOURCES,
@@ -49,7 +49,7 @@ mod tests {
         let pair = Pair::new()?;
         let mut buffer = pair.b.buffer(PAGE, flags)?;
         buffer.paint(0x14, 64, 64);
-        let mut peer = Reach::new(&pair.a, PAGE)?;
+        let mut peer = RemotePeer::new(&pair.a, PAGE)?;
         peer.own.paint(0x24, 0, 64);
         let token = buffer.mr()?.remote_token();
         let refused = match what {
@@ -115,7 +115,12 @@ mod tests {
     fn ndk_mr_04_flags_that_are_none_are_refused() -> Result {
         let pair = Pair::new()?;
         let buffer = PageBuffer::plain(PAGE)?;
-        let mr = pair.b.pd.create_mr(false).map(Own::new).map_err(notified)?;
+        let mr = pair
+            .b
+            .pd
+            .create_mr(false)
+            .map(Own::new)
+            .map_err(log_status)?;
         // Remote write is two bits.
         for flags in [4, 6, 16, 0x8000_0001] {
             assert!(buffer.register(&mr, flags)? == NtStatus::INVALID_PARAMETER);
@@ -135,7 +140,12 @@ mod tests {
         let normal = pair.b.buffer(PAGE, 0)?;
         let fast = PageBuffer::fast(&pair.b.pd, PAGE, false)?;
         let kept = fast.mr()?.local_token();
-        let unused = pair.b.pd.create_mr(false).map(Own::new).map_err(notified)?;
+        let unused = pair
+            .b
+            .pd
+            .create_mr(false)
+            .map(Own::new)
+            .map_err(log_status)?;
         let tokens = [normal.mr()?.local_token(), kept, unused.local_token()];
         // Names of their own, and of nothing else.
         assert!(tokens.iter().all(|token| *token != privileged));
@@ -156,7 +166,12 @@ mod tests {
         for fast in [false, true] {
             let pair = Pair::new()?;
             let buffer = PageBuffer::plain(PAGE)?;
-            let mr = pair.b.pd.create_mr(fast).map(Own::new).map_err(notified)?;
+            let mr = pair
+                .b
+                .pd
+                .create_mr(fast)
+                .map(Own::new)
+                .map_err(log_status)?;
             pair.a.receive(1, &[])?;
             let sge = buffer.sge_by(mr.local_token(), 0, 8);
             pair.b.send(2, &[sge], 0)?;
@@ -168,7 +183,7 @@ mod tests {
     #[test]
     fn ndk_mr_09_before_the_first_registration_the_remote_token_grants_nothing() -> Result {
         let pair = Pair::new()?;
-        let peer = Reach::new(&pair.a, PAGE)?;
+        let peer = RemotePeer::new(&pair.a, PAGE)?;
         let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let token = buffer.mr()?.remote_token();
         assert!(peer.read(buffer.addr(), token, 8)? == REMOTE_RESOURCES);
@@ -178,7 +193,7 @@ mod tests {
     #[test]
     fn ndk_mr_09_that_token_grants_nothing_later_either() -> Result {
         let pair = Pair::new()?;
-        let peer = Reach::new(&pair.a, PAGE)?;
+        let peer = RemotePeer::new(&pair.a, PAGE)?;
         let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let early = buffer.mr()?.remote_token();
         let token = registered(&pair.b, &buffer, REMOTE_READ)?;
@@ -190,7 +205,7 @@ mod tests {
     #[test]
     fn ndk_mr_09_a_registered_regions_remote_token_serves_at_once() -> Result {
         let pair = Pair::new()?;
-        let mut peer = Reach::new(&pair.a, PAGE)?;
+        let mut peer = RemotePeer::new(&pair.a, PAGE)?;
         peer.own.fill(0x34);
         let buffer = pair.b.buffer(PAGE, 5)?;
         let token = buffer.mr()?.remote_token();
@@ -202,7 +217,7 @@ mod tests {
     /// How a peer's read or write ends under a token of a region that is registered so.
     fn by(fast: bool, flags: u32, local: bool, write: bool) -> Result<NtStatus> {
         let pair = Pair::new()?;
-        let peer = Reach::new(&pair.a, PAGE)?;
+        let peer = RemotePeer::new(&pair.a, PAGE)?;
         let buffer = match fast {
             true => PageBuffer::fast(&pair.b.pd, PAGE, true)?,
             false => pair.b.buffer(PAGE, flags)?,
@@ -247,7 +262,7 @@ mod tests {
     #[test]
     fn ndk_mr_10_a_token_without_rights_stays_so_after_one_with_them() -> Result {
         let pair = Pair::new()?;
-        let peer = Reach::new(&pair.a, PAGE)?;
+        let peer = RemotePeer::new(&pair.a, PAGE)?;
         let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let token = registered(&pair.b, &buffer, REMOTE_READ)?;
         assert!(peer.read(buffer.addr(), token, 8)? == NtStatus::SUCCESS);

@@ -23,8 +23,8 @@ mod tests {
                     registered,
                     release,
                     takes_requests,
-                    Reach,
                     RegRequest,
+                    RemotePeer,
                     BASE,
                     LOCAL_WRITE,
                     REMOTE_READ,
@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn ndk_freg_01_pages_that_are_apart_are_one_region() -> Result {
         let pair = Pair::new()?;
-        let mut peer = Reach::new(&pair.a, 4 * PAGE)?;
+        let mut peer = RemotePeer::new(&pair.a, 4 * PAGE)?;
         for (at, seed) in [0x10, 0x30, 0x50].into_iter().enumerate() {
             peer.own.paint(seed, at * PAGE, PAGE);
         }
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn ndk_freg_03_the_region_begins_in_the_first_page_and_ends_with_the_last() -> Result {
         let pair = Pair::new()?;
-        let mut peer = Reach::new(&pair.a, 2 * PAGE)?;
+        let mut peer = RemotePeer::new(&pair.a, 2 * PAGE)?;
         peer.own.fill(0x21);
         let buffer = PageBuffer::fast(&pair.b.pd, 2 * PAGE, true)?;
         let mr = buffer.mr()?;
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn ndk_freg_03_a_shorter_region_does_not_reach_to_the_end_of_its_pages() -> Result {
         let pair = Pair::new()?;
-        let mut peer = Reach::new(&pair.a, PAGE)?;
+        let mut peer = RemotePeer::new(&pair.a, PAGE)?;
         peer.own.fill(0x21);
         let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let what = RegRequest {
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn ndk_freg_05_base_zero_is_an_address_like_any_other() -> Result {
         let pair = Pair::new()?;
-        let mut peer = Reach::new(&pair.a, PAGE)?;
+        let mut peer = RemotePeer::new(&pair.a, PAGE)?;
         peer.own.fill(0x31);
         let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let mr = buffer.mr()?;
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn ndk_freg_09_the_new_token_is_there_before_the_completion() -> Result {
         let pair = Pair::new()?;
-        let peer = Reach::new(&pair.a, PAGE)?;
+        let peer = RemotePeer::new(&pair.a, PAGE)?;
         let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let mr = buffer.mr()?;
         let before = mr.remote_token();
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn ndk_freg_10_a_stale_token_fails() -> Result {
         let pair = Pair::new()?;
-        let mut peer = Reach::new(&pair.a, PAGE)?;
+        let mut peer = RemotePeer::new(&pair.a, PAGE)?;
         peer.own.fill(0x41);
         let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let mr = buffer.mr()?;
@@ -289,7 +289,7 @@ mod tests {
         }
         // It is for the owner alone, and not a name of the region for the peer.
         registered(&pair.b, &buffer, RIGHTS)?;
-        let peer = Reach::new(&pair.a, PAGE)?;
+        let peer = RemotePeer::new(&pair.a, PAGE)?;
         assert!(peer.read(buffer.addr(), kept, 8)? == REMOTE_RESOURCES);
         Ok(())
     }

@@ -6,8 +6,8 @@ use kernel::prelude::*;
 
 use super::{
     completion::{
+        log_status,
         made,
-        notified,
         Own, //
     },
     host::{
@@ -58,7 +58,7 @@ pub(super) fn combinations(of: &[u32]) -> impl Iterator<Item = u32> + '_ {
 pub(super) fn open(party: &Party, buffer: &PageBuffer) -> Result {
     let rights = ALLOW_REMOTE_READ | ALLOW_REMOTE_WRITE;
     let posted = buffer.fast_register(&party.qp, 0xF0, rights)?;
-    posted.map_err(notified)?;
+    posted.map_err(log_status)?;
     match party.requests.brings(0xF0, NtStatus::SUCCESS) {
         true => Ok(()),
         false => Err(EIO),
@@ -78,7 +78,7 @@ pub(super) fn bind(party: &Party, buffer: &PageBuffer, window: &Own<Mw>) -> Resu
     // CAST: widening.
     let range = (buffer.addr(), buffer.bytes.len() as u64);
     let posted = party.qp.bind(0xF1, buffer.mr()?, window, range, rights);
-    posted.map_err(notified)?;
+    posted.map_err(log_status)?;
     match party.requests.brings(0xF1, NtStatus::SUCCESS) {
         true => Ok(()),
         false => Err(EIO),
@@ -103,7 +103,7 @@ pub(super) fn write_one(party: &Party, to: Remote) -> Result<NtStatus> {
     let source = party.buffer(1, 0)?;
     let sges = [source.sge(0, 1)?];
     let posted = party.qp.write(0xF2, sges.into_iter(), to, 0);
-    posted.map_err(notified)?;
+    posted.map_err(log_status)?;
     let result = party.requests.next()?;
     match result.request_context {
         0xF2 => Ok(result.status),
@@ -123,7 +123,7 @@ pub(super) fn can_write(party: &Party, to: Remote) -> bool {
 /// Another connection, whose passive side is in the domain of `pair.b`. The contexts of the queue
 /// pairs are 0xC and 0xD.
 pub(super) fn beside(pair: &Pair) -> Result<(Party, Party)> {
-    let adapter = &pair.site.adapter;
+    let adapter = &pair.test_host.adapter;
     let mut a = Party::new(adapter, 0xC, SIZES)?;
     let mut b = Party::new(adapter, 0xD, SIZES)?;
     b.qp = qp(&pair.b.pd, &b.receives, &b.requests, 0xD, SIZES)?;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Reach`]: what a peer gets by a token; send queues that are held back; registrations.
+//! [`RemotePeer`]: what a peer gets by a token; send queues that are held back; registrations.
 
 use kernel::prelude::*;
 
 use super::{
     completion::{
+        log_status,
         made,
-        notified,
         Own, //
     },
     memory::PageBuffer,
@@ -51,19 +51,19 @@ pub(super) const REMOTE_RESOURCES: NtStatus = NtStatus::of(Status::RemoteAccess)
 /// An address that is no memory: regions that begin there are reached by an index alone.
 pub(super) const BASE: u64 = 0x4_0000_0000;
 
-/// The context of the requests of a [`Reach`].
+/// The context of the requests of a [`RemotePeer`].
 const CONTEXT: u64 = 0x5EAC;
 
 /// The context of sends and receives that hold a queue.
 const HOLD: u64 = 0x401D;
 
 /// A peer, with bytes of its own from and into which it moves what it asks for.
-pub(super) struct Reach<'p> {
+pub(super) struct RemotePeer<'p> {
     party: &'p Party,
     pub(super) own: PageBuffer,
 }
 
-impl<'p> Reach<'p> {
+impl<'p> RemotePeer<'p> {
     /// With room for `len` bytes. May sleep.
     pub(super) fn new(party: &'p Party, len: usize) -> Result<Self> {
         let own = party.buffer(len, 1)?;
@@ -75,7 +75,7 @@ impl<'p> Reach<'p> {
         let list = [self.own.sge(0, len)?];
         let from = Remote { addr, token };
         let posted = self.party.qp.read(CONTEXT, list.into_iter(), from, 0);
-        posted.map_err(notified)?;
+        posted.map_err(log_status)?;
         self.end()
     }
 
@@ -84,7 +84,7 @@ impl<'p> Reach<'p> {
         let list = [self.own.sge(0, len)?];
         let to = Remote { addr, token };
         let posted = self.party.qp.write(CONTEXT, list.into_iter(), to, 0);
-        posted.map_err(notified)?;
+        posted.map_err(log_status)?;
         self.end()
     }
 
@@ -156,7 +156,7 @@ impl RegRequest<'_> {
 pub(super) fn registered(party: &Party, buffer: &PageBuffer, flags: u32) -> Result<Token> {
     buffer
         .fast_register(&party.qp, CONTEXT, flags)?
-        .map_err(notified)?;
+        .map_err(log_status)?;
     match party.requests.brings(CONTEXT, NtStatus::SUCCESS) {
         true => Ok(buffer.mr()?.remote_token()),
         false => Err(EIO),
@@ -165,7 +165,7 @@ pub(super) fn registered(party: &Party, buffer: &PageBuffer, flags: u32) -> Resu
 
 /// Ends what a fast registration began, and waits for that.
 pub(super) fn invalidated(party: &Party, mr: &Mr) -> Result {
-    party.qp.invalidate_mr(CONTEXT, mr, 0).map_err(notified)?;
+    party.qp.invalidate_mr(CONTEXT, mr, 0).map_err(log_status)?;
     match party.requests.brings(CONTEXT, NtStatus::SUCCESS) {
         true => Ok(()),
         false => Err(EIO),
@@ -187,7 +187,7 @@ pub(super) fn bound(
 ) -> Result<Token> {
     let range = (at, len);
     let posted = party.qp.bind(CONTEXT, buffer.mr()?, window, range, flags);
-    posted.map_err(notified)?;
+    posted.map_err(log_status)?;
     match party.requests.brings(CONTEXT, NtStatus::SUCCESS) {
         true => Ok(window.remote_token()),
         false => Err(EIO),

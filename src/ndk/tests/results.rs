@@ -66,7 +66,7 @@ mod tests {
             pair.b.receive(context, &[])?;
             pair.a.send(context + 10, &[], 0)?;
             assert!(wait_until(|| pair
-                .site
+                .test_host
                 .counted(crate::engine::counters::Counter::Receives)
                 == context));
         }
@@ -139,10 +139,10 @@ mod tests {
     #[test]
     fn ndk_comp_04_one_queue_serves_both_sides_and_many_queue_pairs() -> Result {
         let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
-        let queue = pair.site.queue(64)?;
+        let queue = pair.test_host.queue(64)?;
         let mut others = (
-            Party::new(&pair.site.adapter, 0, SIZES)?,
-            Party::new(&pair.site.adapter, 0, SIZES)?,
+            Party::new(&pair.test_host.adapter, 0, SIZES)?,
+            Party::new(&pair.test_host.adapter, 0, SIZES)?,
         );
         for (party, context) in [
             (&mut pair.a, 0xA),
@@ -153,7 +153,7 @@ mod tests {
             party.qp = qp(&party.pd, &queue, &queue, context, SIZES)?;
         }
         pair.connect(READS, READS)?;
-        let adapter = &pair.site.adapter;
+        let adapter = &pair.test_host.adapter;
         let (c, d) = connect(adapter, &pair.door, (&others.0, READS), (&others.1, READS))?;
         (others.0.connector, others.1.connector) = (Some(c), Some(d));
         for (from, to) in [(&pair.a, &pair.b), (&others.0, &others.1)] {
@@ -344,32 +344,37 @@ mod tests {
     fn ndk_comp_07_a_consumer_alone_loses_nothing_of_what_several_producers_bring() -> Result {
         let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
         // Room for all: the producers do not wait for this side.
-        let queue = pair.site.queue(1024)?;
+        let queue = pair.test_host.queue(1024)?;
         let mut others = (
-            Party::new(&pair.site.adapter, 0xC, SIZES)?,
-            Party::new(&pair.site.adapter, 0xD, SIZES)?,
+            Party::new(&pair.test_host.adapter, 0xC, SIZES)?,
+            Party::new(&pair.test_host.adapter, 0xD, SIZES)?,
         );
         pair.b.qp = qp(&pair.b.pd, &queue, &pair.b.requests, 0, SIZES)?;
         others.1.qp = qp(&others.1.pd, &queue, &others.1.requests, 1, SIZES)?;
         pair.connect(READS, READS)?;
-        let adapter = &pair.site.adapter;
+        let adapter = &pair.test_host.adapter;
         let (c, d) = connect(adapter, &pair.door, (&others.0, READS), (&others.1, READS))?;
         (others.0.connector, others.1.connector) = (Some(c), Some(d));
-        let Pair { a, b, door, site } = pair;
+        let Pair {
+            a,
+            b,
+            door,
+            test_host,
+        } = pair;
         let one = Arc::new((a, b), GFP_KERNEL)?;
         let two = Arc::new(others, GFP_KERNEL)?;
         let fine = Arc::new(crate::kunit::log::Tally::new(), GFP_KERNEL)?;
         let threads = ProcessQueue::new(c"ndk_test_producers")?;
-        let mut errands = KVec::new();
+        let mut other_tasks = KVec::new();
         for parties in [&one, &two] {
             let (parties, fine) = (parties.clone(), fine.clone());
-            let errand = OtherContext::new(move || {
+            let other_task = OtherContext::new(move || {
                 if stream(&parties.0, &parties.1) {
                     fine.hit();
                 }
             })?;
-            assert!(errand.begin(&threads));
-            errands.push(errand, GFP_KERNEL)?;
+            assert!(other_task.begin(&threads));
+            other_tasks.push(other_task, GFP_KERNEL)?;
         }
         // Poll until it is empty, arm, and wait for the call: nothing may be missed (ARM-14).
         let mut next = [0u64; 2];
@@ -389,25 +394,30 @@ mod tests {
                 *of += 1;
             }
         }
-        for errand in &errands {
-            assert!(errand.is_done());
+        for other_task in &other_tasks {
+            assert!(other_task.is_done());
         }
         assert!(ordered && next == [MESSAGES; 2] && fine.get() == 2);
         assert!(queue.poll().is_none() && queue.calls.get() == armed);
-        drop(errands);
+        drop(other_tasks);
         drop((one, two, queue, door));
-        drop(site);
+        drop(test_host);
         Ok(())
     }
 
     #[test]
     fn ndk_comp_07_posting_from_elsewhere_goes_on_while_results_are_taken() -> Result {
         let pair = Pair::new()?;
-        let Pair { a, b, door, site } = pair;
+        let Pair {
+            a,
+            b,
+            door,
+            test_host,
+        } = pair;
         let parties = Arc::new((a, b), GFP_KERNEL)?;
         let threads = ProcessQueue::new(c"ndk_test_poster")?;
         let poster = parties.clone();
-        let errand = OtherContext::new(move || {
+        let other_task = OtherContext::new(move || {
             for context in 0..20 {
                 let posted = poster.1.receive(context, &[]);
                 let posted = posted.and_then(|()| poster.0.send(context, &[], 0));
@@ -416,15 +426,15 @@ mod tests {
                 }
             }
         })?;
-        assert!(errand.begin(&threads));
+        assert!(other_task.begin(&threads));
         for context in 0..20 {
             assert!(parties.1.receives.brings(context, NtStatus::SUCCESS));
             assert!(parties.0.requests.brings(context, NtStatus::SUCCESS));
         }
-        assert!(errand.is_done());
-        drop(errand);
+        assert!(other_task.is_done());
+        drop(other_task);
         drop((parties, door));
-        drop(site);
+        drop(test_host);
         Ok(())
     }
 }

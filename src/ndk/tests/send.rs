@@ -225,7 +225,7 @@ mod tests {
         )?;
         let seen = watch.clone();
         let user = KBox::new(move |_: NtStatus| seen.look(), GFP_KERNEL)?;
-        let cq = made(|done| pair.site.adapter.create_cq(64, None, user, done))?;
+        let cq = made(|done| pair.test_host.adapter.create_cq(64, None, user, done))?;
         *watch.cq.lock() = Some((*cq).clone());
         pair.b.qp = made(|done| {
             let queues = (&*cq, &*pair.b.requests.cq);

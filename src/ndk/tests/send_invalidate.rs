@@ -179,10 +179,10 @@ mod tests {
         let token = token_of(&memory)?;
         pair.b.receive(1, &[])?;
         let qp = (*pair.a.qp).clone();
-        let errand = OtherContext::new(move || {
+        let other_task = OtherContext::new(move || {
             let _ = qp.send_and_invalidate(2, NOTHING.into_iter(), 0, token);
         })?;
-        assert!(errand.by_timer());
+        assert!(other_task.by_timer());
         assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
         assert!(pair.b.receives.next()?.output == token.raw());
         // The entry of the table does the same.

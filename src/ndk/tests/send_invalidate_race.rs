@@ -30,7 +30,7 @@ use kernel::{
 
 use super::{
     completion::{
-        notified,
+        log_status,
         request,
         Own, //
     },
@@ -186,16 +186,21 @@ struct Scene {
 impl Scene {
     fn new() -> Result<Self> {
         let pair = Pair::new()?;
-        let active = Party::new(&pair.site.adapter, 0xC, SIZES)?;
-        let passive = Party::new(&pair.site.adapter, 0xD, SIZES)?;
+        let active = Party::new(&pair.test_host.adapter, 0xC, SIZES)?;
+        let passive = Party::new(&pair.test_host.adapter, 0xD, SIZES)?;
         let mut ink = active.buffer(SIZE, 0)?;
         ink.bytes.fill(INK);
-        let mr = pair.b.pd.create_mr(true).map(Own::new).map_err(notified)?;
+        let mr = pair
+            .b
+            .pd
+            .create_mr(true)
+            .map(Own::new)
+            .map_err(log_status)?;
         // CAST: a test's size.
         let pages = (SIZE / PAGE) as u32;
         match request(|done| mr.initialize(pages, true, done))? {
             NtStatus::SUCCESS => (),
-            status => return Err(notified(status)),
+            status => return Err(log_status(status)),
         }
         // CAST: a test's size.
         let sge = ink.sge(0, SIZE as u32)?;
@@ -239,7 +244,7 @@ impl Scene {
         let posted = owner
             .qp
             .fast_register(1, &self.mr, &what, ALLOW_REMOTE_WRITE);
-        posted.map_err(notified)?;
+        posted.map_err(log_status)?;
         match owner.requests.brings(1, NtStatus::SUCCESS) {
             true => Ok(self.mr.remote_token()),
             false => Err(EIO),
@@ -248,7 +253,7 @@ impl Scene {
 
     /// Makes the stream anew and lets it write under `token`.
     fn start(&mut self, token: Token) -> Result {
-        let adapter = &self.pair.site.adapter;
+        let adapter = &self.pair.test_host.adapter;
         let (active, passive) = (&mut self.active, &mut self.passive);
         active.qp = qp(&active.pd, &active.receives, &active.requests, 0xC, SIZES)?;
         passive.qp = qp(
@@ -289,7 +294,7 @@ impl Scene {
         b.receive(7, &[])?;
         let sent =
             a.qp.send_and_invalidate(8, NOTHING.into_iter(), SILENT_SUCCESS, token);
-        sent.map_err(notified)?;
+        sent.map_err(log_status)?;
         let mut found = None;
         wait_for(|| {
             found = b.receives.poll();

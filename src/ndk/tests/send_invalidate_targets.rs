@@ -143,7 +143,7 @@ mod tests {
         drop(foreign);
         let pair = Pair::new()?;
         let (other, there) = beside(&pair)?;
-        let stranger = pd(&pair.site.adapter)?;
+        let stranger = pd(&pair.test_host.adapter)?;
         let memory = PageBuffer::fast(&stranger, 4096, true)?;
         // It cannot even be registered here, so it is not valid either.
         assert!(memory.fast_register(&there.qp, 1, 0)?.is_err());

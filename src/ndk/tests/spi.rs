@@ -180,13 +180,13 @@ mod tests {
     #[test]
     fn ndk_spi_05_the_flags_of_version_1_mean_the_same_and_no_other_is_taken() -> Result {
         let mut manual = ManualPair::new()?;
-        let kit = RequestSet::new(&manual.pair)?;
+        let request_set = RequestSet::new(&manual.pair)?;
         let a = &manual.pair.a;
         // 2: waits for reads. 1: silent, but for failure.
-        assert!(kit.post(a, Kind::Read, 1, 0x1)? == Ok(()));
-        assert!(kit.post(a, Kind::Send, 2, 0x1 | 0x2 | 0x4)? == Ok(()));
+        assert!(request_set.post(a, Kind::Read, 1, 0x1)? == Ok(()));
+        assert!(request_set.post(a, Kind::Send, 2, 0x1 | 0x2 | 0x4)? == Ok(()));
         // The inline flag of version 2 is another one here: a layer translates it.
-        assert!(kit.post(a, Kind::Send, 3, 0x20)? == Err(NtStatus::INVALID_PARAMETER));
+        assert!(request_set.post(a, Kind::Send, 3, 0x20)? == Err(NtStatus::INVALID_PARAMETER));
         let read = manual.start().ok_or(EINVAL)?;
         assert!(manual.start().is_none());
         manual.finish(read, Status::Success);
@@ -371,25 +371,29 @@ mod tests {
     #[test]
     fn ndk_spi_15_a_receive_tells_how_many_bytes_came_and_not_how_many_fit() -> Result {
         let pair = Pair::new()?;
-        let kit = RequestSet::new(&pair)?;
+        let request_set = RequestSet::new(&pair)?;
         for len in [0, 1, 100, 4096] {
-            pair.b.receive(1, &[kit.there.sge(0, 4096)?])?;
-            pair.a.send(2, &[kit.here.sge(0, len)?], 0)?;
+            pair.b.receive(1, &[request_set.there.sge(0, 4096)?])?;
+            pair.a.send(2, &[request_set.here.sge(0, len)?], 0)?;
             assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
             let got = pair.b.receives.next()?;
             assert!(got.status == NtStatus::SUCCESS && got.bytes == len);
         }
         // Of the others a layer knows the length that it has posted: a request that succeeds has
         // moved all of it.
-        let there = kit.there.remote(0)?;
-        let list = [kit.here.sge(0, 100)?, kit.here.sge(200, 50)?].into_iter();
+        let there = request_set.there.remote(0)?;
+        let list = [
+            request_set.here.sge(0, 100)?,
+            request_set.here.sge(200, 50)?,
+        ]
+        .into_iter();
         let written = pair
-            .site
+            .test_host
             .counted(crate::engine::counters::Counter::BytesOut);
         assert!(pair.a.qp.write(3, list, there, 0) == Ok(()));
         assert!(pair.a.requests.brings(3, NtStatus::SUCCESS));
         let now = pair
-            .site
+            .test_host
             .counted(crate::engine::counters::Counter::BytesOut);
         assert!(now == written + 150);
         Ok(())

@@ -11,8 +11,8 @@ use super::{
     caller::CallLog,
     completion::{
         create,
+        log_status,
         made,
-        notified,
         request,
         Own, //
     },
@@ -87,7 +87,7 @@ impl Shared {
             sges: 4,
             threshold,
         };
-        Self::create(adapter, sizes, true)?.map_err(notified)
+        Self::create(adapter, sizes, true)?.map_err(log_status)
     }
 
     /// Posts a receive.
@@ -150,7 +150,7 @@ pub(super) struct SrqUsers {
     pub(super) shared: Shared,
     pub(super) door: Door,
     // Dropped last.
-    pub(super) site: TestHost,
+    pub(super) test_host: TestHost,
 }
 
 impl SrqUsers {
@@ -160,25 +160,30 @@ impl SrqUsers {
     }
 
     pub(super) fn with(attr: &HostAttr, depth: u32, threshold: u32) -> Result<Self> {
-        let site = TestHost::with(attr)?;
-        let shared = Shared::new(&site.adapter, depth, threshold)?;
-        let mut crowd = Self {
+        let test_host = TestHost::with(attr)?;
+        let shared = Shared::new(&test_host.adapter, depth, threshold)?;
+        let mut srq_users = Self {
             senders: [
-                Party::new(&site.adapter, 0xA0, SIZES)?,
-                Party::new(&site.adapter, 0xA1, SIZES)?,
+                Party::new(&test_host.adapter, 0xA0, SIZES)?,
+                Party::new(&test_host.adapter, 0xA1, SIZES)?,
             ],
             users: [shared.user(0xB0)?, shared.user(0xB1)?],
             shared,
-            door: Door::new(&site.adapter)?,
-            site,
+            door: Door::new(&test_host.adapter)?,
+            test_host,
         };
-        for (sender, user) in crowd.senders.iter_mut().zip(&mut crowd.users) {
+        for (sender, user) in srq_users.senders.iter_mut().zip(&mut srq_users.users) {
             let ends = ((&*sender, READS), (&*user, READS));
-            let (ours, theirs) = connect(&crowd.site.adapter, &crowd.door, ends.0, ends.1)?;
+            let (ours, theirs) = connect(
+                &srq_users.test_host.adapter,
+                &srq_users.door,
+                ends.0,
+                ends.1,
+            )?;
             sender.connector = Some(ours);
             user.connector = Some(theirs);
         }
-        Ok(crowd)
+        Ok(srq_users)
     }
 
     /// A buffer for receives of the shared queue.

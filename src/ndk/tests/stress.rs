@@ -262,13 +262,13 @@ impl Score {
 }
 
 /// One round: both sides post, one of them ends.
-fn end_once(site: &TestHost, door: &Door, ending: Ending, score: &mut Score) -> Result {
+fn end_once(test_host: &TestHost, door: &Door, ending: Ending, score: &mut Score) -> Result {
     let mut parties = [
-        Party::new(&site.adapter, 0xA, SIZES)?,
-        Party::new(&site.adapter, 0xB, SIZES)?,
+        Party::new(&test_host.adapter, 0xA, SIZES)?,
+        Party::new(&test_host.adapter, 0xB, SIZES)?,
     ];
     let (a, b) = connect(
-        &site.adapter,
+        &test_host.adapter,
         door,
         (&parties[0], READS),
         (&parties[1], READS),
@@ -311,7 +311,7 @@ fn end_once(site: &TestHost, door: &Door, ending: Ending, score: &mut Score) -> 
         p.sends.accepted.get() <= p.sends.seen.get() && p.takes.accepted.get() <= p.takes.seen.get()
     };
     wait_for(|| posters.iter().all(is_drained))?;
-    site.flush_work();
+    test_host.flush_work();
     for poster in &posters {
         score.add(poster);
     }
@@ -321,12 +321,12 @@ fn end_once(site: &TestHost, door: &Door, ending: Ending, score: &mut Score) -> 
 }
 
 fn end_in_full_flight(ending: Ending) -> Result<Score> {
-    let site = TestHost::new()?;
-    let door = Door::new(&site.adapter)?;
+    let test_host = TestHost::new()?;
+    let door = Door::new(&test_host.adapter)?;
     let deadline = Deadline::in_ms(RACE_MS);
     let mut score = Score::default();
     while score.rounds < 500 && !deadline.is_over() {
-        end_once(&site, &door, ending, &mut score)?;
+        end_once(&test_host, &door, ending, &mut score)?;
     }
     pr_info!("race: {:?}\n", score);
     Ok(score)
@@ -406,8 +406,8 @@ struct Relayed {
 }
 
 fn relay(rounds: u64, most_ms: Option<u64>) -> Result<Relayed> {
-    let site = TestHost::new()?;
-    let queue = Caller::new(&site.adapter, 8)?;
+    let test_host = TestHost::new()?;
+    let queue = Caller::new(&test_host.adapter, 8)?;
     let relay = Arc::new(
         Relay {
             cq: (*queue.cq).clone(),
@@ -443,7 +443,7 @@ fn relay(rounds: u64, most_ms: Option<u64>) -> Result<Relayed> {
     }
     let ms = now_ms() - begin;
     crew.dismiss();
-    site.flush_work();
+    test_host.flush_work();
     let score = Relayed {
         calls: u64::from(queue.log.calls.get()),
         made: relay.made.get(),
@@ -459,8 +459,8 @@ fn relay(rounds: u64, most_ms: Option<u64>) -> Result<Relayed> {
 /// Completes and arms on two processors at once; how often the queue called, and whether no two
 /// calls overlapped and nothing was lost.
 fn call_from_everywhere() -> Result<(u64, bool)> {
-    let site = TestHost::new()?;
-    let queue = Caller::new(&site.adapter, 1024)?;
+    let test_host = TestHost::new()?;
+    let queue = Caller::new(&test_host.adapter, 1024)?;
     let taken = Arc::new(Tally::new(), GFP_KERNEL)?;
     let made = Arc::new(Tally::new(), GFP_KERNEL)?;
     {
@@ -492,7 +492,7 @@ fn call_from_everywhere() -> Result<(u64, bool)> {
     crew.dismiss();
     queue.cq.arm(notify::ANY);
     let all = wait_for(|| taken.get() == made.get()).is_ok();
-    site.flush_work();
+    test_host.flush_work();
     let calls = u64::from(queue.log.calls.get());
     pr_info!("race: {} calls for {} completions\n", calls, made.get());
     Ok((calls, all && queue.log.is_proper()))

@@ -25,7 +25,7 @@ mod tests {
                     hold,
                     is_over,
                     window,
-                    Reach,
+                    RemotePeer,
                     REMOTE_READ,
                     REMOTE_RESOURCES,
                     REMOTE_WRITE, //
@@ -40,7 +40,7 @@ mod tests {
     #[test]
     fn ndk_mw_01_a_new_window_grants_nothing() -> Result {
         let pair = Pair::new()?;
-        let peer = Reach::new(&pair.a, PAGE)?;
+        let peer = RemotePeer::new(&pair.a, PAGE)?;
         let buffer = PageBuffer::registered(&pair.b.pd, PAGE, 7)?;
         let mw = window(&pair.b)?;
         assert!(peer.read(buffer.addr(), mw.remote_token(), 8)? == REMOTE_RESOURCES);
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn ndk_mw_01_each_bind_gives_a_new_key() -> Result {
         let pair = Pair::new()?;
-        let mut peer = Reach::new(&pair.a, PAGE)?;
+        let mut peer = RemotePeer::new(&pair.a, PAGE)?;
         peer.own.fill(0x15);
         let buffer = PageBuffer::registered(&pair.b.pd, PAGE, 1)?;
         let mw = window(&pair.b)?;
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn ndk_mw_02_closing_a_bound_window_unbinds_it() -> Result {
         let pair = Pair::new()?;
-        let mut peer = Reach::new(&pair.a, PAGE)?;
+        let mut peer = RemotePeer::new(&pair.a, PAGE)?;
         peer.own.fill(0x25);
         let mut buffer = PageBuffer::registered(&pair.b.pd, PAGE, 1)?;
         let mut mw = window(&pair.b)?;
@@ -130,13 +130,13 @@ mod tests {
         end: impl FnOnce(&Pair, &mut crate::ndk::tests::completion::Own<Mw>) -> Result,
     ) -> Result {
         let pair = Pair::new()?;
-        let peer = Reach::new(&pair.a, PAGE)?;
+        let peer = RemotePeer::new(&pair.a, PAGE)?;
         let mut buffer = PageBuffer::registered(&pair.b.pd, PAGE, 1)?;
         let mut mw = window(&pair.b)?;
         let token = bound(&pair.b, &buffer, &mw, (buffer.addr(), 64), RIGHTS)?;
         let mr = buffer.mr.as_mut().ok_or(EINVAL)?;
         let (progress, closed) = mr.close()?;
-        pair.site.flush_work();
+        pair.test_host.flush_work();
         let pends = matches!(progress, Progress::Pending) && closed.calls.get() == 0;
         // The window is usable as long as it is bound.
         let usable = peer.read(buffer.addr(), token, 8)? == NtStatus::SUCCESS;
@@ -156,7 +156,7 @@ mod tests {
     fn ndk_mw_02_a_region_waits_for_the_invalidation_of_its_window() -> Result {
         close_under(|pair, mw| {
             let posted = pair.b.qp.invalidate_mw(1, mw, 0);
-            posted.map_err(crate::ndk::tests::completion::notified)?;
+            posted.map_err(crate::ndk::tests::completion::log_status)?;
             let done = pair.b.requests.brings(1, NtStatus::SUCCESS);
             done.then_some(()).ok_or(EIO)
         })
@@ -168,7 +168,7 @@ mod tests {
             pair.b.receive(1, &[])?;
             let list = [].into_iter();
             let posted = pair.a.qp.send_and_invalidate(2, list, 0, mw.remote_token());
-            posted.map_err(crate::ndk::tests::completion::notified)?;
+            posted.map_err(crate::ndk::tests::completion::log_status)?;
             let done = pair.b.receives.brings(1, NtStatus::SUCCESS);
             done.then_some(()).ok_or(EIO)
         })

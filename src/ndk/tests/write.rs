@@ -28,7 +28,7 @@ mod tests {
                     is_over,
                     release,
                     takes_requests,
-                    Reach,
+                    RemotePeer,
                     BASE,
                     DEFER,
                     FENCE,
@@ -134,7 +134,7 @@ mod tests {
     fn ndk_writ_03_a_range_that_is_not_inside_ends_the_connection() -> Result {
         for (at, len) in [(-1, 1), (-1, 8), (PAGE as i64 - 7, 8), (PAGE as i64, 1)] {
             let pair = Pair::new()?;
-            let mut peer = Reach::new(&pair.a, PAGE)?;
+            let mut peer = RemotePeer::new(&pair.a, PAGE)?;
             peer.own.fill(0x48);
             let to = PageBuffer::displaced(&pair.b.pd, PAGE, 5, BASE)?;
             let token = to.mr()?.remote_token();
@@ -149,7 +149,7 @@ mod tests {
     fn ndk_writ_03_a_bad_token_ends_the_connection() -> Result {
         for bit in [0, 7, 8, 31] {
             let pair = Pair::new()?;
-            let mut peer = Reach::new(&pair.a, PAGE)?;
+            let mut peer = RemotePeer::new(&pair.a, PAGE)?;
             peer.own.fill(0x58);
             let to = pair.b.buffer(PAGE, 5)?;
             let token = to.mr()?.remote_token();

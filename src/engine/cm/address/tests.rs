@@ -31,56 +31,62 @@ mod tests {
     /// The first of the ports that are given out.
     const FIRST: u16 = 49152;
 
-    fn reserve(town: &ConnectionFixture, at: SocketAddr) -> Result<Arc<Reservation>, AddressError> {
-        town.cm.reserve(DEVICE, NET, at)
+    fn reserve(
+        cm_fixture: &ConnectionFixture,
+        at: SocketAddr,
+    ) -> Result<Arc<Reservation>, AddressError> {
+        cm_fixture.cm.reserve(DEVICE, NET, at)
     }
 
     /// Reserves an address that is free.
-    fn take(town: &ConnectionFixture, at: SocketAddr) -> Result<Arc<Reservation>> {
-        reserve(town, at).map_err(|_| EADDRINUSE)
+    fn take(cm_fixture: &ConnectionFixture, at: SocketAddr) -> Result<Arc<Reservation>> {
+        reserve(cm_fixture, at).map_err(|_| EADDRINUSE)
     }
 
     /// Returns true if the address can be had now.
-    fn is_free(town: &ConnectionFixture, at: SocketAddr) -> bool {
-        reserve(town, at).is_ok()
+    fn is_free(cm_fixture: &ConnectionFixture, at: SocketAddr) -> bool {
+        reserve(cm_fixture, at).is_ok()
     }
 
     #[test]
     fn an_address_is_reserved_once_and_free_when_nobody_holds_it() -> Result {
-        let town = ConnectionFixture::new()?;
-        let first = take(&town, at(HERE, PORT))?;
+        let cm_fixture = ConnectionFixture::new()?;
+        let first = take(&cm_fixture, at(HERE, PORT))?;
         assert!(first.addr() == at(HERE, PORT));
         for device in [DEVICE, DEVICE + 1] {
-            let again = town.cm.reserve(device, NET, at(HERE, PORT));
+            let again = cm_fixture.cm.reserve(device, NET, at(HERE, PORT));
             assert!(same(again.err(), Some(AddressError::InUse)));
         }
-        assert!(is_free(&town, at(HERE, PORT + 1)));
-        assert!(is_free(&town, at(ELSEWHERE, PORT)));
-        assert!(town.cm.reserve(DEVICE, NET + 1, at(HERE, PORT)).is_ok());
+        assert!(is_free(&cm_fixture, at(HERE, PORT + 1)));
+        assert!(is_free(&cm_fixture, at(ELSEWHERE, PORT)));
+        assert!(cm_fixture
+            .cm
+            .reserve(DEVICE, NET + 1, at(HERE, PORT))
+            .is_ok());
         let second = first.clone();
         drop(first);
-        assert!(!is_free(&town, at(HERE, PORT)));
+        assert!(!is_free(&cm_fixture, at(HERE, PORT)));
         drop(second);
-        assert!(is_free(&town, at(HERE, PORT)));
+        assert!(is_free(&cm_fixture, at(HERE, PORT)));
         Ok(())
     }
 
     #[test]
     fn of_an_ipv6_address_the_interface_counts_and_the_flow_does_not() -> Result {
-        let town = ConnectionFixture::new()?;
+        let cm_fixture = ConnectionFixture::new()?;
         let v6 = |flow, scope| SocketAddrV6::new(Ipv6Addr::LOCALHOST, PORT, flow, scope).into();
-        let _held = take(&town, v6(1, 1))?;
-        assert!(!is_free(&town, v6(2, 1)));
-        assert!(is_free(&town, v6(1, 2)));
+        let _held = take(&cm_fixture, v6(1, 1))?;
+        assert!(!is_free(&cm_fixture, v6(2, 1)));
+        assert!(is_free(&cm_fixture, v6(1, 2)));
         Ok(())
     }
 
     #[test]
     fn any_port_is_a_free_one_of_the_upper_ports() -> Result {
-        let town = ConnectionFixture::new()?;
+        let cm_fixture = ConnectionFixture::new()?;
         let mut held = KVec::new();
         for _ in 0..200 {
-            let reservation = take(&town, at(HERE, 0))?;
+            let reservation = take(&cm_fixture, at(HERE, 0))?;
             let port = reservation.addr().port();
             assert!(port >= FIRST);
             assert!(held
@@ -93,20 +99,20 @@ mod tests {
 
     #[test]
     fn when_every_port_is_taken_the_next_one_is_the_one_that_is_given_back() -> Result {
-        let town = ConnectionFixture::new()?;
+        let cm_fixture = ConnectionFixture::new()?;
         let mut held = KVVec::new();
         for port in FIRST..=u16::MAX {
-            held.push(take(&town, at(HERE, port))?, GFP_KERNEL)?;
+            held.push(take(&cm_fixture, at(HERE, port))?, GFP_KERNEL)?;
         }
-        let full = reserve(&town, at(HERE, 0));
+        let full = reserve(&cm_fixture, at(HERE, 0));
         assert!(same(full.err(), Some(AddressError::NoPort)));
-        assert!(is_free(&town, at(ELSEWHERE, 0)));
+        assert!(is_free(&cm_fixture, at(ELSEWHERE, 0)));
         // The first, one in the middle, the last.
         for index in [0, 5000, held.len() - 1] {
             let port = FIRST + index as u16;
             let place = held.get_mut(index).ok_or(EINVAL)?;
-            *place = take(&town, at(ELSEWHERE, port))?;
-            let found = take(&town, at(HERE, 0))?;
+            *place = take(&cm_fixture, at(ELSEWHERE, port))?;
+            let found = take(&cm_fixture, at(HERE, 0))?;
             assert!(same(found.addr().port(), port));
             *held.get_mut(index).ok_or(EINVAL)? = found;
         }
@@ -115,33 +121,33 @@ mod tests {
 
     #[test]
     fn a_port_where_the_device_listens_is_not_given_out() -> Result {
-        let town = ConnectionFixture::new()?;
+        let cm_fixture = ConnectionFixture::new()?;
         let door = Door::new(HERE, false)?;
         let device = Arc::as_ptr(&door).addr();
         let mut held = KVVec::new();
         for port in FIRST + 1..=u16::MAX {
-            held.push(take(&town, at(HERE, port))?, GFP_KERNEL)?;
+            held.push(take(&cm_fixture, at(HERE, port))?, GFP_KERNEL)?;
         }
-        let listener = town.listen(at(HERE, FIRST), &door)?;
-        let full = town.cm.reserve(device, NET, at(HERE, 0));
+        let listener = cm_fixture.listen(at(HERE, FIRST), &door)?;
+        let full = cm_fixture.cm.reserve(device, NET, at(HERE, 0));
         assert!(same(full.err(), Some(AddressError::NoPort)));
-        town.cm.unlisten(&listener);
-        let found = town.cm.reserve(device, NET, at(HERE, 0));
+        cm_fixture.cm.unlisten(&listener);
+        let found = cm_fixture.cm.reserve(device, NET, at(HERE, 0));
         assert!(found.is_ok_and(|r| r.addr() == at(HERE, FIRST)));
         Ok(())
     }
 
     #[test]
     fn there_is_one_route_to_each_destination() -> Result {
-        let town = ConnectionFixture::new()?;
-        let from = take(&town, at(HERE, PORT))?;
+        let cm_fixture = ConnectionFixture::new()?;
+        let from = take(&cm_fixture, at(HERE, PORT))?;
         let first = from.route(at(ELSEWHERE, 1)).map_err(|_| EEXIST)?;
         assert!(Arc::ptr_eq(first.from(), &from));
         let again = from.route(at(ELSEWHERE, 1));
         assert!(same(again.err(), Some(AddressError::Exists)));
         assert!(from.route(at(ELSEWHERE, 2)).is_ok());
         assert!(from.route(at(HERE, 1)).is_ok());
-        let other = take(&town, at(HERE, PORT + 1))?;
+        let other = take(&cm_fixture, at(HERE, PORT + 1))?;
         assert!(other.route(at(ELSEWHERE, 1)).is_ok());
         drop(first);
         assert!(from.route(at(ELSEWHERE, 1)).is_ok());
@@ -150,20 +156,20 @@ mod tests {
 
     #[test]
     fn a_route_keeps_its_address() -> Result {
-        let town = ConnectionFixture::new()?;
-        let from = take(&town, at(HERE, PORT))?;
+        let cm_fixture = ConnectionFixture::new()?;
+        let from = take(&cm_fixture, at(HERE, PORT))?;
         let route = from.route(at(ELSEWHERE, 1)).map_err(|_| EEXIST)?;
         drop(from);
-        assert!(!is_free(&town, at(HERE, PORT)));
+        assert!(!is_free(&cm_fixture, at(HERE, PORT)));
         drop(route);
-        assert!(is_free(&town, at(HERE, PORT)));
+        assert!(is_free(&cm_fixture, at(HERE, PORT)));
         Ok(())
     }
 
     #[test]
     fn a_pair_tells_a_route_that_exists_from_an_address_in_use() -> Result {
-        let town = ConnectionFixture::new()?;
-        let pair = |local, remote| town.cm.reserve_pair(DEVICE, NET, local, remote);
+        let cm_fixture = ConnectionFixture::new()?;
+        let pair = |local, remote| cm_fixture.cm.reserve_pair(DEVICE, NET, local, remote);
         let route = pair(at(HERE, PORT), at(ELSEWHERE, 1)).map_err(|_| EADDRINUSE)?;
         assert!(route.from().addr() == at(HERE, PORT));
         let same_pair = pair(at(HERE, PORT), at(ELSEWHERE, 1));
@@ -189,40 +195,43 @@ mod tests {
 
     #[test]
     fn listeners_and_reservations_of_one_device_keep_apart() -> Result {
-        let town = ConnectionFixture::new()?;
+        let cm_fixture = ConnectionFixture::new()?;
         let (door, other) = (Door::new(HERE, false)?, Door::new(ELSEWHERE, false)?);
         let (device, elsewhere) = (Arc::as_ptr(&door).addr(), Arc::as_ptr(&other).addr());
-        let listener = town.listen(at(HERE, PORT), &door)?;
-        let busy = town.cm.reserve(device, NET, at(HERE, PORT));
+        let listener = cm_fixture.listen(at(HERE, PORT), &door)?;
+        let busy = cm_fixture.cm.reserve(device, NET, at(HERE, PORT));
         assert!(same(busy.err(), Some(AddressError::InUse)));
-        assert!(town.cm.reserve(elsewhere, NET, at(HERE, PORT)).is_ok());
-        town.cm.unlisten(&listener);
+        assert!(cm_fixture
+            .cm
+            .reserve(elsewhere, NET, at(HERE, PORT))
+            .is_ok());
+        cm_fixture.cm.unlisten(&listener);
 
-        let held = town.cm.reserve(device, NET, at(HERE, PORT));
+        let held = cm_fixture.cm.reserve(device, NET, at(HERE, PORT));
         let _held = held.map_err(|_| EADDRINUSE)?;
-        assert!(town.listen(at(HERE, PORT), &door).err() == Some(EADDRINUSE));
-        town.listen(at(HERE, PORT), &other)?;
-        town.listen(at(ANY, PORT), &door)?;
+        assert!(cm_fixture.listen(at(HERE, PORT), &door).err() == Some(EADDRINUSE));
+        cm_fixture.listen(at(HERE, PORT), &other)?;
+        cm_fixture.listen(at(ANY, PORT), &door)?;
         Ok(())
     }
 
     #[test]
     fn a_listener_holds_the_address_that_was_reserved_for_it() -> Result {
-        let town = ConnectionFixture::new()?;
+        let cm_fixture = ConnectionFixture::new()?;
         let door = Door::new(HERE, false)?;
         let device = Arc::as_ptr(&door).addr();
-        let reserve = || town.cm.reserve(device, NET, at(HERE, PORT));
+        let reserve = || cm_fixture.cm.reserve(device, NET, at(HERE, PORT));
         let held = reserve().map_err(|_| EADDRINUSE)?;
-        let listener = listen_on(&town.cm, &held, &door)?.map_err(|_| EADDRINUSE)?;
-        let twice = listen_on(&town.cm, &held, &door)?;
+        let listener = listen_on(&cm_fixture.cm, &held, &door)?.map_err(|_| EADDRINUSE)?;
+        let twice = listen_on(&cm_fixture.cm, &held, &door)?;
         assert!(same(twice.err(), Some(AddressError::InUse)));
         drop(held);
         assert!(same(reserve().err(), Some(AddressError::InUse)));
         // It hears of who asks there.
-        town.connect(&Told::new()?)?;
+        cm_fixture.connect(&ConnectionLog::new()?)?;
         assert!(same(door.requests.get(), 1));
         door.request()?.abandon();
-        town.cm.unlisten(&listener);
+        cm_fixture.cm.unlisten(&listener);
         drop(listener);
         assert!(reserve().is_ok());
         Ok(())
@@ -230,16 +239,16 @@ mod tests {
 
     #[test]
     fn what_is_reserved_may_be_given_up_in_softirq() -> Result {
-        let town = ConnectionFixture::new()?;
-        let route = take(&town, at(HERE, PORT))?.route(at(ELSEWHERE, 1));
+        let cm_fixture = ConnectionFixture::new()?;
+        let route = take(&cm_fixture, at(HERE, PORT))?.route(at(ELSEWHERE, 1));
         let route = route.map_err(|_| EEXIST)?;
         let place = KBox::pin_init(new_spinlock_irq!(Some(route)), GFP_KERNEL)?;
-        let errand = OtherContext::new(move || {
+        let other_task = OtherContext::new(move || {
             let route = place.lock().take();
             drop(route);
         })?;
-        assert!(errand.by_softirq(&town.active.device().host.softirqs));
-        assert!(is_free(&town, at(HERE, PORT)));
+        assert!(other_task.by_softirq(&cm_fixture.active.device().host.softirqs));
+        assert!(is_free(&cm_fixture, at(HERE, PORT)));
         Ok(())
     }
 }

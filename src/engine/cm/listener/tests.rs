@@ -42,7 +42,7 @@ mod tests {
     const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
     /// Doors of devices at `HERE`, where each listens.
-    fn doors(town: &ConnectionFixture, listen: &[IpAddr]) -> Result<KVec<Arc<Door>>> {
+    fn doors(cm_fixture: &ConnectionFixture, listen: &[IpAddr]) -> Result<KVec<Arc<Door>>> {
         let mut doors = KVec::new();
         for ip in listen {
             let manner = Manner {
@@ -50,7 +50,7 @@ mod tests {
                 ..Manner::default()
             };
             let door = Door::with(HERE, manner)?;
-            town.listen(at(*ip, PORT), &door)?;
+            cm_fixture.listen(at(*ip, PORT), &door)?;
             doors.push(door, GFP_KERNEL)?;
         }
         Ok(doors)
@@ -58,11 +58,11 @@ mod tests {
 
     /// The listener that was notified last passes the request on.
     fn pass_on(
-        town: &ConnectionFixture,
+        cm_fixture: &ConnectionFixture,
         request: &Arc<ConnectRequest>,
     ) -> Result<(), ConnectionGone> {
         let number = request.listener_number().ok_or(ConnectionGone)?;
-        town.cm.pass_on(request, number, Status::Refused)
+        cm_fixture.cm.pass_on(request, number, Status::Refused)
     }
 
     /// How many requests each door has seen.
@@ -77,9 +77,9 @@ mod tests {
             ([ANY, HERE, HERE], [0, 1, 0]),
             ([ANY6, ANY6, ANY], [0, 0, 1]),
         ] {
-            let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
-            let doors = doors(&town, &listen)?;
-            let request = town.connect(&notified)?;
+            let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
+            let doors = doors(&cm_fixture, &listen)?;
+            let request = cm_fixture.connect(&log)?;
             assert!(same(asked(&doors), want));
             request.abandon();
         }
@@ -88,17 +88,17 @@ mod tests {
 
     #[test]
     fn a_request_is_passed_on_from_the_best_to_the_worst() -> Result {
-        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
-        let doors = doors(&town, &[ANY6, HERE, ANY, ANY])?;
-        let request = town.connect(&notified)?;
+        let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
+        let doors = doors(&cm_fixture, &[ANY6, HERE, ANY, ANY])?;
+        let request = cm_fixture.connect(&log)?;
         for want in [[0, 1, 0, 0], [0, 1, 1, 0], [0, 1, 1, 1], [1, 1, 1, 1]] {
             assert!(same(asked(&doors), want));
-            assert!(same(notified.replies.get(), 0));
-            assert!(pass_on(&town, &request).is_ok());
+            assert!(same(log.replies.get(), 0));
+            assert!(pass_on(&cm_fixture, &request).is_ok());
         }
         // Nobody is left.
-        assert!(same(notified.status(), Some(Err(Status::Refused))));
-        assert!(same(notified.replies.get(), 1));
+        assert!(same(log.status(), Some(Err(Status::Refused))));
+        assert!(same(log.replies.get(), 1));
         let turned_away: [u32; 4] = core::array::from_fn(|i| doors[i].turned_away.get());
         assert!(same(turned_away, [1, 0, 0, 0]));
         Ok(())
@@ -106,13 +106,17 @@ mod tests {
 
     #[test]
     fn whoever_is_reported_next_may_take_it() -> Result {
-        let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::new()?);
-        let doors = doors(&town, &[HERE, ANY])?;
-        let request = town.connect(&active)?;
-        assert!(pass_on(&town, &request).is_ok());
-        let notified = doors[1].request()?;
-        assert!(Arc::ptr_eq(&notified, &request) && *notified.params.private_data == *b"please");
-        town.accept(&notified, &passive)?;
+        let (cm_fixture, active, passive) = (
+            ConnectionFixture::new()?,
+            ConnectionLog::new()?,
+            ConnectionLog::new()?,
+        );
+        let doors = doors(&cm_fixture, &[HERE, ANY])?;
+        let request = cm_fixture.connect(&active)?;
+        assert!(pass_on(&cm_fixture, &request).is_ok());
+        let asked = doors[1].request()?;
+        assert!(Arc::ptr_eq(&asked, &request) && *asked.params.private_data == *b"please");
+        cm_fixture.accept(&asked, &passive)?;
         assert!(same(active.status(), Some(Ok((3, 5)))));
         assert!(same(passive.established.get(), 1));
         Ok(())
@@ -120,39 +124,39 @@ mod tests {
 
     #[test]
     fn a_listener_that_has_passed_a_request_on_has_no_say_in_it() -> Result {
-        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
-        let doors = doors(&town, &[HERE, ANY, ANY])?;
-        let request = town.connect(&notified)?;
+        let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
+        let doors = doors(&cm_fixture, &[HERE, ANY, ANY])?;
+        let request = cm_fixture.connect(&log)?;
         let first = request.listener_number().ok_or(ENOENT)?;
-        assert!(town.cm.request_at_listener(first).is_some());
+        assert!(cm_fixture.cm.request_at_listener(first).is_some());
         let consumer = Arc::as_ptr(&doors[0]).addr();
         assert!(same(request.consumer(first), Some(consumer)));
-        assert!(pass_on(&town, &request).is_ok());
+        assert!(pass_on(&cm_fixture, &request).is_ok());
         let second = request.listener_number().ok_or(ENOENT)?;
-        assert!(town.cm.request_at_listener(first).is_none());
+        assert!(cm_fixture.cm.request_at_listener(first).is_none());
         assert!(same(request.consumer(first), None));
-        assert!(town.cm.pass_on(&request, first, Status::Refused) == Err(ConnectionGone));
+        assert!(cm_fixture.cm.pass_on(&request, first, Status::Refused) == Err(ConnectionGone));
         assert!(same(asked(&doors), [1, 1, 0]));
-        let found = town.cm.request_at_listener(second);
+        let found = cm_fixture.cm.request_at_listener(second);
         assert!(found.is_some_and(|o| Arc::ptr_eq(&o, &request)));
         // The active side's own number stays.
-        assert!(town.cm.request(request.number).is_some());
+        assert!(cm_fixture.cm.request(request.number).is_some());
         request.abandon();
-        assert!(town.cm.request_at_listener(second).is_none());
+        assert!(cm_fixture.cm.request_at_listener(second).is_none());
         Ok(())
     }
 
     #[test]
     fn a_request_that_was_decided_is_not_passed_on() -> Result {
-        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
-        let doors = doors(&town, &[HERE, ANY])?;
-        let request = town.connect(&notified)?;
+        let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
+        let doors = doors(&cm_fixture, &[HERE, ANY])?;
+        let request = cm_fixture.connect(&log)?;
         request.abandon();
-        let _ = pass_on(&town, &request);
+        let _ = pass_on(&cm_fixture, &request);
         assert!(same(asked(&doors), [1, 0]));
         assert!(same(doors[0].turned_away.get(), 0));
-        assert!(same(notified.status(), Some(Err(Status::Aborted))));
-        assert!(same(notified.replies.get(), 1));
+        assert!(same(log.status(), Some(Err(Status::Aborted))));
+        assert!(same(log.replies.get(), 1));
         Ok(())
     }
 
@@ -164,17 +168,17 @@ mod tests {
             (HERE, ELSEWHERE, 0),
             (ANY, ELSEWHERE, 0),
         ] {
-            let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
+            let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
             let manner = Manner {
                 own_only: true,
                 ..Manner::default()
             };
             let door = Door::with(device, manner)?;
-            town.listen(at(listen, PORT), &door)?;
-            let request = town.connect(&notified)?;
+            cm_fixture.listen(at(listen, PORT), &door)?;
+            let request = cm_fixture.connect(&log)?;
             assert!(same(door.requests.get(), want));
             match want {
-                0 => assert!(same(notified.status(), Some(Err(Status::Refused)))),
+                0 => assert!(same(log.status(), Some(Err(Status::Refused)))),
                 _ => assert!(request.abandon()),
             }
         }
@@ -182,33 +186,36 @@ mod tests {
     }
 
     /// A door at `HERE` that has no room for so many of the first requests.
-    fn full(town: &ConnectionFixture, requests: u32) -> Result<(Arc<Door>, Arc<Listener>)> {
+    fn full(cm_fixture: &ConnectionFixture, requests: u32) -> Result<(Arc<Door>, Arc<Listener>)> {
         let manner = Manner {
             full: requests,
             ..Manner::default()
         };
         let door = Door::with(HERE, manner)?;
-        let listener = town.listen(at(HERE, PORT), &door)?;
+        let listener = cm_fixture.listen(at(HERE, PORT), &door)?;
         Ok((door, listener))
     }
 
     /// The active side asks, and waits for room.
-    fn connect(town: &ConnectionFixture, notified: &Arc<Told>) -> Result<Arc<ConnectRequest>> {
-        let mut ask = town.ask(notified)?;
+    fn connect(
+        cm_fixture: &ConnectionFixture,
+        log: &Arc<ConnectionLog>,
+    ) -> Result<Arc<ConnectRequest>> {
+        let mut ask = cm_fixture.ask(log)?;
         ask.waits = true;
-        town.submit(ask)
+        cm_fixture.submit(ask)
     }
 
     #[test]
     fn a_listener_without_room_is_asked_until_it_has_some() -> Result {
-        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
-        let (door, _) = full(&town, 3)?;
-        connect(&town, &notified)?;
+        let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
+        let (door, _) = full(&cm_fixture, 3)?;
+        connect(&cm_fixture, &log)?;
         assert!(wait_until(|| door.requests.get() == 4));
         assert!(wait_until(|| door.has_request()));
-        assert!(same(notified.replies.get(), 0) && same(door.turned_away.get(), 0));
-        town.accept(&door.request()?, &Told::new()?)?;
-        assert!(same(notified.status(), Some(Ok((3, 5)))));
+        assert!(same(log.replies.get(), 0) && same(door.turned_away.get(), 0));
+        cm_fixture.accept(&door.request()?, &ConnectionLog::new()?)?;
+        assert!(same(log.status(), Some(Ok((3, 5)))));
         assert!(same(door.requests.get(), 4));
         Ok(())
     }
@@ -219,52 +226,50 @@ mod tests {
             answer_ms: 100,
             ..Timeouts::DEFAULT
         };
-        let (town, notified) = (ConnectionFixture::with(timeouts)?, Told::new()?);
-        let (door, _) = full(&town, u32::MAX)?;
-        connect(&town, &notified)?;
-        assert!(wait_until(
-            || notified.status() == Some(Err(Status::Timeout))
-        ));
-        town.active.device().host.threads.flush();
+        let (cm_fixture, log) = (ConnectionFixture::with(timeouts)?, ConnectionLog::new()?);
+        let (door, _) = full(&cm_fixture, u32::MAX)?;
+        connect(&cm_fixture, &log)?;
+        assert!(wait_until(|| log.status() == Some(Err(Status::Timeout))));
+        cm_fixture.active.device().host.threads.flush();
         let requests = door.requests.get();
         assert!(requests > 1);
         sleep(50);
-        assert!(same(door.requests.get(), requests) && same(notified.replies.get(), 1));
+        assert!(same(door.requests.get(), requests) && same(log.replies.get(), 1));
         Ok(())
     }
 
     #[test]
     fn who_does_not_wait_for_room_is_refused() -> Result {
-        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
-        let (door, _) = full(&town, 1)?;
-        town.connect(&notified)?;
-        assert!(same(notified.status(), Some(Err(Status::Refused))));
+        let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
+        let (door, _) = full(&cm_fixture, 1)?;
+        cm_fixture.connect(&log)?;
+        assert!(same(log.status(), Some(Err(Status::Refused))));
         assert!(same((door.requests.get(), door.turned_away.get()), (1, 1)));
         Ok(())
     }
 
     #[test]
     fn who_gives_up_waiting_for_room_is_not_heard_of_again() -> Result {
-        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
-        let (door, _) = full(&town, 1)?;
-        let request = connect(&town, &notified)?;
+        let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
+        let (door, _) = full(&cm_fixture, 1)?;
+        let request = connect(&cm_fixture, &log)?;
         assert!(request.abandon());
         sleep(50);
         assert!(same(door.requests.get(), 1));
-        assert!(same(notified.status(), Some(Err(Status::Aborted))));
+        assert!(same(log.status(), Some(Err(Status::Aborted))));
         Ok(())
     }
 
     #[test]
     fn where_a_listener_without_room_ends_the_next_one_is_reported() -> Result {
-        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
-        let (_, listener) = full(&town, u32::MAX)?;
-        let next = doors(&town, &[ANY])?;
-        let request = connect(&town, &notified)?;
+        let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
+        let (_, listener) = full(&cm_fixture, u32::MAX)?;
+        let next = doors(&cm_fixture, &[ANY])?;
+        let request = connect(&cm_fixture, &log)?;
         assert!(same(asked(&next), [0]));
-        town.cm.unlisten(&listener);
+        cm_fixture.cm.unlisten(&listener);
         assert!(wait_until(|| next[0].requests.get() == 1));
-        assert!(same(notified.replies.get(), 0));
+        assert!(same(log.replies.get(), 0));
         request.abandon();
         Ok(())
     }
@@ -275,52 +280,52 @@ mod tests {
             orphan_ms: 20,
             ..Timeouts::DEFAULT
         };
-        let (town, notified) = (ConnectionFixture::with(timeouts)?, Told::new()?);
+        let (cm_fixture, log) = (ConnectionFixture::with(timeouts)?, ConnectionLog::new()?);
         let first = Door::new(HERE, false)?;
-        let listener = town.listen(at(HERE, PORT), &first)?;
-        let next = doors(&town, &[ANY])?;
-        let request = town.connect(&notified)?;
+        let listener = cm_fixture.listen(at(HERE, PORT), &first)?;
+        let next = doors(&cm_fixture, &[ANY])?;
+        let request = cm_fixture.connect(&log)?;
         let number = request.listener_number().ok_or(ENOENT)?;
-        town.cm.unlisten(&listener);
+        cm_fixture.cm.unlisten(&listener);
         assert!(wait_until(|| next[0].has_request()));
-        assert!(same(first.requests.get(), 1) && same(notified.replies.get(), 0));
-        assert!(town.cm.request_at_listener(number).is_none());
-        town.accept(&next[0].request()?, &Told::new()?)?;
-        assert!(same(notified.status(), Some(Ok((3, 5)))));
+        assert!(same(first.requests.get(), 1) && same(log.replies.get(), 0));
+        assert!(cm_fixture.cm.request_at_listener(number).is_none());
+        cm_fixture.accept(&next[0].request()?, &ConnectionLog::new()?)?;
+        assert!(same(log.status(), Some(Ok((3, 5)))));
         Ok(())
     }
 
     #[test]
     fn listeners_of_several_namespaces_share_a_loopback_address() -> Result {
-        let (town, notified) = (ConnectionFixture::new()?, Told::new()?);
+        let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
         let door = Door::new(LOCALHOST, false)?;
-        let first = town.listen(at(LOCALHOST, PORT), &door)?;
-        let second = town.listen(at(LOCALHOST, PORT), &door)?;
-        let mut ask = town.ask(&notified)?;
+        let first = cm_fixture.listen(at(LOCALHOST, PORT), &door)?;
+        let second = cm_fixture.listen(at(LOCALHOST, PORT), &door)?;
+        let mut ask = cm_fixture.ask(&log)?;
         ask.remote = at(LOCALHOST, PORT);
-        let request = town.submit(ask)?;
+        let request = cm_fixture.submit(ask)?;
         assert!(same(door.requests.get(), 1));
-        assert!(pass_on(&town, &request).is_ok());
+        assert!(pass_on(&cm_fixture, &request).is_ok());
         assert!(same(door.requests.get(), 2));
         request.abandon();
-        town.cm.unlisten(&first);
-        town.cm.unlisten(&second);
+        cm_fixture.cm.unlisten(&first);
+        cm_fixture.cm.unlisten(&second);
         Ok(())
     }
 
     #[test]
     fn a_listener_at_a_loopback_address_keeps_no_port_from_its_device() -> Result {
-        let town = ConnectionFixture::new()?;
+        let cm_fixture = ConnectionFixture::new()?;
         let door = Door::new(LOCALHOST, false)?;
         let device = Arc::as_ptr(&door).addr();
-        town.listen(at(LOCALHOST, PORT), &door)?;
-        let held = town.cm.reserve(device, NET, at(LOCALHOST, PORT));
+        cm_fixture.listen(at(LOCALHOST, PORT), &door)?;
+        let held = cm_fixture.cm.reserve(device, NET, at(LOCALHOST, PORT));
         let held = held.map_err(|_| EADDRINUSE)?;
         // What is reserved is.
-        assert!(town.listen(at(LOCALHOST, PORT), &door).err() == Some(EADDRINUSE));
+        assert!(cm_fixture.listen(at(LOCALHOST, PORT), &door).err() == Some(EADDRINUSE));
         let listen_on = || -> Result<_> {
             let events = KBox::new(DoorEvents(door.clone()), GFP_KERNEL)?;
-            Ok(town.cm.listen_on(held.clone(), events))
+            Ok(cm_fixture.cm.listen_on(held.clone(), events))
         };
         assert!(listen_on()?.is_ok());
         assert!(listen_on()?.err() == Some(AddressError::InUse));
@@ -329,12 +334,12 @@ mod tests {
 
     #[test]
     fn the_last_port_of_a_loopback_address_is_one_where_somebody_listens() -> Result {
-        let town = ConnectionFixture::new()?;
+        let cm_fixture = ConnectionFixture::new()?;
         let door = Door::new(LOCALHOST, false)?;
         let device = Arc::as_ptr(&door).addr();
-        let reserve = |port| town.cm.reserve(device, NET, at(LOCALHOST, port));
+        let reserve = |port| cm_fixture.cm.reserve(device, NET, at(LOCALHOST, port));
         let listened = FIRST_PORT + 7;
-        town.listen(at(LOCALHOST, listened), &door)?;
+        cm_fixture.listen(at(LOCALHOST, listened), &door)?;
         let mut held = KVVec::new();
         for port in FIRST_PORT + 1..=u16::MAX {
             if port != listened {

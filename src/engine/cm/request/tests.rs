@@ -34,13 +34,13 @@ mod tests {
 
     /// A request that both sides want in two steps, and that was accepted.
     fn accepted(
-        town: &ConnectionFixture,
-        active: &Arc<Told>,
-        passive: &Arc<Told>,
+        cm_fixture: &ConnectionFixture,
+        active: &Arc<ConnectionLog>,
+        passive: &Arc<ConnectionLog>,
     ) -> Result<Arc<ConnectRequest>> {
-        let door = town.open()?;
-        let request = town.connect_in_two_steps(active)?;
-        town.accept(&door.request()?, passive)?;
+        let door = cm_fixture.open()?;
+        let request = cm_fixture.connect_in_two_steps(active)?;
+        cm_fixture.accept(&door.request()?, passive)?;
         Ok(request)
     }
 
@@ -48,8 +48,8 @@ mod tests {
     type End = fn(&ConnectRequest) -> bool;
 
     /// The states of both queue pairs.
-    fn states(town: &ConnectionFixture) -> (State, State) {
-        (town.active.qp.state(), town.passive.qp.state())
+    fn states(cm_fixture: &ConnectionFixture) -> (State, State) {
+        (cm_fixture.active.qp.state(), cm_fixture.passive.qp.state())
     }
 
     const UNCONNECTED: (State, State) = (State::Init, State::Init);
@@ -57,46 +57,54 @@ mod tests {
 
     #[test]
     fn nothing_is_connected_before_the_confirmation() -> Result {
-        let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::patient()?);
-        let request = accepted(&town, &active, &passive)?;
+        let (cm_fixture, active, passive) = (
+            ConnectionFixture::new()?,
+            ConnectionLog::new()?,
+            ConnectionLog::patient()?,
+        );
+        let request = accepted(&cm_fixture, &active, &passive)?;
         let answer = Answer {
             status: Ok((3, 5)),
             data: (*b"welcome\0", 7),
         };
         assert!(same(active.answer(), Some(answer)) && same(active.replies.get(), 1));
         assert!(same(passive.status(), None));
-        assert!(same(states(&town), UNCONNECTED));
-        assert!(same(town.active.counted(Counter::Connects), 0));
-        assert!(town.cm.request(request.number).is_none());
+        assert!(same(states(&cm_fixture), UNCONNECTED));
+        assert!(same(cm_fixture.active.counted(Counter::Connects), 0));
+        assert!(cm_fixture.cm.request(request.number).is_none());
 
         assert!(same(request.confirm(), Ok(())));
-        assert!(same(states(&town), CONNECTED));
+        assert!(same(states(&cm_fixture), CONNECTED));
         assert!(same(passive.status(), Some(Ok((5, 3)))));
         assert!(same(passive.established.get(), 1) && same(active.replies.get(), 1));
-        assert!(same(town.active.counted(Counter::Connects), 1));
-        assert!(same(town.passive.counted(Counter::Accepts), 1));
-        town.passive.receive(1, &[])?;
-        town.active.post(2, SEND, &[])?;
-        assert!(town.active.sends.brings(2, Status::Success));
-        assert!(town.passive.receives.brings(1, Status::Success));
+        assert!(same(cm_fixture.active.counted(Counter::Connects), 1));
+        assert!(same(cm_fixture.passive.counted(Counter::Accepts), 1));
+        cm_fixture.passive.receive(1, &[])?;
+        cm_fixture.active.post(2, SEND, &[])?;
+        assert!(cm_fixture.active.sends.brings(2, Status::Success));
+        assert!(cm_fixture.passive.receives.brings(1, Status::Success));
         Ok(())
     }
 
     #[test]
     fn a_connection_that_was_confirmed_is_out_of_reach_of_the_request() -> Result {
-        let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::patient()?);
-        let request = accepted(&town, &active, &passive)?;
+        let (cm_fixture, active, passive) = (
+            ConnectionFixture::new()?,
+            ConnectionLog::new()?,
+            ConnectionLog::patient()?,
+        );
+        let request = accepted(&cm_fixture, &active, &passive)?;
         assert!(same(request.confirm(), Ok(())));
         assert!(!request.abandon() && !request.withdraw());
         assert!(same(request.confirm(), Ok(())));
-        assert!(same(states(&town), CONNECTED));
+        assert!(same(states(&cm_fixture), CONNECTED));
         assert!(same(passive.established.get(), 1) && same(passive.not_established.get(), 0));
-        town.passive.qp.fail();
-        for notified in [&active, &passive] {
-            assert!(wait_until(|| notified.closed.get() == 1));
+        cm_fixture.passive.qp.fail();
+        for log in [&active, &passive] {
+            assert!(wait_until(|| log.closed.get() == 1));
         }
         assert!(same(request.confirm(), Err(ConnectError::Aborted)));
-        flush_work(town.active.device());
+        flush_work(cm_fixture.active.device());
         assert!(same((active.closed.get(), passive.closed.get()), (1, 1)));
         Ok(())
     }
@@ -104,23 +112,23 @@ mod tests {
     #[test]
     fn where_one_side_does_not_wait_both_are_connected_at_once() -> Result {
         for (asks, waits) in [(true, false), (false, true)] {
-            let (town, active) = (ConnectionFixture::new()?, Told::new()?);
-            let passive = Told::with(Habits {
+            let (cm_fixture, active) = (ConnectionFixture::new()?, ConnectionLog::new()?);
+            let passive = ConnectionLog::with(Habits {
                 confirms: waits,
                 ..Habits::default()
             })?;
-            let door = town.open()?;
+            let door = cm_fixture.open()?;
             let request = match asks {
-                true => town.connect_in_two_steps(&active)?,
-                false => town.connect(&active)?,
+                true => cm_fixture.connect_in_two_steps(&active)?,
+                false => cm_fixture.connect(&active)?,
             };
-            town.accept(&door.request()?, &passive)?;
-            assert!(same(states(&town), CONNECTED));
+            cm_fixture.accept(&door.request()?, &passive)?;
+            assert!(same(states(&cm_fixture), CONNECTED));
             assert!(same(active.status(), Some(Ok((3, 5)))));
             assert!(same(passive.established.get(), 1));
             assert!(!request.withdraw() && !request.abandon());
             assert!(same(request.confirm(), Ok(())));
-            town.passive.qp.fail();
+            cm_fixture.passive.qp.fail();
             assert!(wait_until(|| active.closed.get() == 1));
             assert!(same(request.confirm(), Err(ConnectError::Aborted)));
             assert!(same(passive.not_established.get(), 0));
@@ -150,65 +158,73 @@ mod tests {
             (quick, |_| true, Status::Timeout, ConnectError::TimedOut),
         ];
         for (timeouts, end, status, why) in ends {
-            let (town, active, passive) = (
+            let (cm_fixture, active, passive) = (
                 ConnectionFixture::with(timeouts)?,
-                Told::new()?,
-                Told::patient()?,
+                ConnectionLog::new()?,
+                ConnectionLog::patient()?,
             );
-            let request = accepted(&town, &active, &passive)?;
+            let request = accepted(&cm_fixture, &active, &passive)?;
             assert!(end(&request));
             assert!(wait_until(|| passive.not_established.get() == 1));
             assert!(same(passive.status(), Some(Err(status))));
             assert!(!request.abandon() && !request.withdraw());
             assert!(same(request.confirm(), Err(why)));
-            flush_work(town.active.device());
+            flush_work(cm_fixture.active.device());
             assert!(same(active.replies.get(), 1) && same(active.closed.get(), 0));
             assert!(same(
                 (passive.not_established.get(), passive.established.get()),
                 (1, 0)
             ));
             assert!(same(passive.closed.get(), 0));
-            assert!(same(town.active.counted(Counter::ConnectFailures), 1));
-            assert!(same(states(&town), UNCONNECTED));
+            assert!(same(cm_fixture.active.counted(Counter::ConnectFailures), 1));
+            assert!(same(states(&cm_fixture), UNCONNECTED));
             // A side that does not wait, so that the quick timer has no say.
-            let passive = Told::new()?;
+            let passive = ConnectionLog::new()?;
             let door = Door::new(HERE, false)?;
-            town.listen(at(HERE, PORT + 1), &door)?;
-            let mut ask = town.ask(&active)?;
+            cm_fixture.listen(at(HERE, PORT + 1), &door)?;
+            let mut ask = cm_fixture.ask(&active)?;
             ask.remote = at(HERE, PORT + 1);
-            town.submit(ask)?;
-            town.accept(&door.request()?, &passive)?;
-            assert!(same(states(&town), CONNECTED));
+            cm_fixture.submit(ask)?;
+            cm_fixture.accept(&door.request()?, &passive)?;
+            assert!(same(states(&cm_fixture), CONNECTED));
         }
         Ok(())
     }
 
     #[test]
     fn what_was_not_accepted_cannot_be_confirmed() -> Result {
-        let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::patient()?);
-        let door = town.open()?;
-        let request = town.connect_in_two_steps(&active)?;
+        let (cm_fixture, active, passive) = (
+            ConnectionFixture::new()?,
+            ConnectionLog::new()?,
+            ConnectionLog::patient()?,
+        );
+        let door = cm_fixture.open()?;
+        let request = cm_fixture.connect_in_two_steps(&active)?;
         assert!(same(request.confirm(), Err(ConnectError::NotReady)));
         assert!(!request.withdraw());
-        town.accept(&door.request()?, &passive)?;
+        cm_fixture.accept(&door.request()?, &passive)?;
         assert!(same(request.confirm(), Ok(())));
 
-        let (town, active) = (ConnectionFixture::new()?, Told::new()?);
-        let door = town.open()?;
-        let request = town.connect_in_two_steps(&active)?;
+        let (cm_fixture, active) = (ConnectionFixture::new()?, ConnectionLog::new()?);
+        let door = cm_fixture.open()?;
+        let request = cm_fixture.connect_in_two_steps(&active)?;
         assert!(door.request()?.reject(&[]).is_ok());
         assert!(same(request.confirm(), Err(ConnectError::NotReady)));
-        assert!(same(states(&town), UNCONNECTED));
+        assert!(same(states(&cm_fixture), UNCONNECTED));
         Ok(())
     }
 
     #[test]
     fn a_queue_pair_that_is_not_ready_to_accept_refuses_the_peer() -> Result {
-        let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::patient()?);
-        let door = town.open()?;
-        let request = town.connect_in_two_steps(&active)?;
-        town.passive.qp.modify(State::Reset)?;
-        let result = town.try_accept(&door.request()?, &passive);
+        let (cm_fixture, active, passive) = (
+            ConnectionFixture::new()?,
+            ConnectionLog::new()?,
+            ConnectionLog::patient()?,
+        );
+        let door = cm_fixture.open()?;
+        let request = cm_fixture.connect_in_two_steps(&active)?;
+        cm_fixture.passive.qp.modify(State::Reset)?;
+        let result = cm_fixture.try_accept(&door.request()?, &passive);
         assert!(same(result, Err(ConnectError::NotReady)));
         assert!(same(active.status(), Some(Err(Status::Refused))));
         assert!(same(active.replies.get(), 1) && same(passive.status(), None));
@@ -222,75 +238,82 @@ mod tests {
             (true, ConnectError::Aborted),
             (false, ConnectError::NotReady),
         ] {
-            let (town, active, passive) =
-                (ConnectionFixture::new()?, Told::new()?, Told::patient()?);
-            let request = accepted(&town, &active, &passive)?;
+            let (cm_fixture, active, passive) = (
+                ConnectionFixture::new()?,
+                ConnectionLog::new()?,
+                ConnectionLog::patient()?,
+            );
+            let request = accepted(&cm_fixture, &active, &passive)?;
             match passive_goes {
-                true => town.passive.qp.fail(),
-                false => town.active.qp.fail(),
+                true => cm_fixture.passive.qp.fail(),
+                false => cm_fixture.active.qp.fail(),
             }
             assert!(same(request.confirm(), Err(why)));
             assert!(same(request.confirm(), Err(why)));
             assert!(same(passive.status(), Some(Err(Status::Aborted))));
-            flush_work(town.active.device());
+            flush_work(cm_fixture.active.device());
             assert!(same(
                 (passive.not_established.get(), passive.established.get()),
                 (1, 0)
             ));
             assert!(same((active.closed.get(), passive.closed.get()), (0, 0)));
             assert!(same(active.replies.get(), 1));
-            assert!(same(town.active.counted(Counter::ConnectFailures), 1));
-            assert!(same(town.active.counted(Counter::Connects), 0));
+            assert!(same(cm_fixture.active.counted(Counter::ConnectFailures), 1));
+            assert!(same(cm_fixture.active.counted(Counter::Connects), 0));
         }
         Ok(())
     }
 
     #[test]
     fn a_consent_that_the_active_side_never_hears_comes_to_nothing() -> Result {
-        let (town, active, passive) = (ConnectionFixture::new()?, Told::deaf(1)?, Told::patient()?);
-        let request = accepted(&town, &active, &passive)?;
+        let (cm_fixture, active, passive) = (
+            ConnectionFixture::new()?,
+            ConnectionLog::deaf(1)?,
+            ConnectionLog::patient()?,
+        );
+        let request = accepted(&cm_fixture, &active, &passive)?;
         assert!(same(active.status(), Some(Err(Status::Aborted))));
         assert!(same(active.replies.get(), 2));
         assert!(same(passive.status(), Some(Err(Status::Aborted))));
         assert!(same(passive.not_established.get(), 1));
         assert!(same(request.confirm(), Err(ConnectError::Aborted)));
-        assert!(same(states(&town), UNCONNECTED));
+        assert!(same(states(&cm_fixture), UNCONNECTED));
         Ok(())
     }
 
     #[test]
     fn an_active_side_that_gives_up_while_it_is_accepted_is_not_waited_for() -> Result {
-        let (town, active) = (ConnectionFixture::new()?, Told::new()?);
-        let door = town.open()?;
-        let request = town.connect_in_two_steps(&active)?;
-        let passive = Told::with(Habits {
+        let (cm_fixture, active) = (ConnectionFixture::new()?, ConnectionLog::new()?);
+        let door = cm_fixture.open()?;
+        let request = cm_fixture.connect_in_two_steps(&active)?;
+        let passive = ConnectionLog::with(Habits {
             confirms: true,
             abandons: Some(request.clone()),
             ..Habits::default()
         })?;
-        let result = town.try_accept(&door.request()?, &passive);
+        let result = cm_fixture.try_accept(&door.request()?, &passive);
         assert!(same(result, Err(ConnectError::Aborted)));
         assert!(same(active.replies.get(), 1));
         assert!(active.status().is_some_and(|s| s.is_err()));
         assert!(same(passive.status(), None));
-        assert!(same(states(&town), UNCONNECTED));
+        assert!(same(states(&cm_fixture), UNCONNECTED));
         Ok(())
     }
 
     #[test]
     fn an_end_while_the_passive_side_hears_of_the_connection_is_reported_after_it() -> Result {
-        let (town, active) = (ConnectionFixture::new()?, Told::new()?);
-        let passive = Told::with(Habits {
+        let (cm_fixture, active) = (ConnectionFixture::new()?, ConnectionLog::new()?);
+        let passive = ConnectionLog::with(Habits {
             confirms: true,
-            victim: Some(town.passive.qp.clone()),
+            victim: Some(cm_fixture.passive.qp.clone()),
             ..Habits::default()
         })?;
-        let request = accepted(&town, &active, &passive)?;
+        let request = accepted(&cm_fixture, &active, &passive)?;
         assert!(same(request.confirm(), Ok(())));
-        for notified in [&active, &passive] {
-            assert!(wait_until(|| notified.closed.get() == 1));
+        for log in [&active, &passive] {
+            assert!(wait_until(|| log.closed.get() == 1));
         }
-        flush_work(town.active.device());
+        flush_work(cm_fixture.active.device());
         assert!(same((active.closed.get(), passive.closed.get()), (1, 1)));
         assert!(same(
             (active.closed_by_peer.get(), passive.closed_by_peer.get()),
@@ -301,14 +324,18 @@ mod tests {
 
     #[test]
     fn a_timer_that_comes_too_early_ends_no_wait() -> Result {
-        let (town, active, passive) = (ConnectionFixture::new()?, Told::new()?, Told::patient()?);
-        let request = accepted(&town, &active, &passive)?;
+        let (cm_fixture, active, passive) = (
+            ConnectionFixture::new()?,
+            ConnectionLog::new()?,
+            ConnectionLog::patient()?,
+        );
+        let request = accepted(&cm_fixture, &active, &passive)?;
         // As the one for the answer does when it has run out while the answer came.
         ConnectRequest::expired(request.clone());
         assert!(same(passive.status(), None) && same(active.replies.get(), 1));
         assert!(same(request.confirm(), Ok(())));
         ConnectRequest::expired(request);
-        assert!(same(states(&town), CONNECTED) && same(active.replies.get(), 1));
+        assert!(same(states(&cm_fixture), CONNECTED) && same(active.replies.get(), 1));
         Ok(())
     }
 }

@@ -64,11 +64,11 @@ impl WorkItem for Removal {
     }
 }
 
-/// How many regions each thread of a crowd makes, and how often it makes them anew.
+/// How many regions each thread of a group makes, and how often it makes them anew.
 const CROWD_REGIONS: usize = 100;
 const CROWD_ROUNDS: u32 = 4;
 
-/// One thread of a crowd that adds and removes regions.
+/// One thread of a group that adds and removes regions.
 #[pin_data]
 struct Member {
     table: Arc<MemoryTable>,
@@ -138,20 +138,20 @@ impl WorkItem for Member {
 }
 
 /// Lets `members` threads work on one table at once, and waits for them.
-fn crowd(members: u64) -> Result<KVec<Arc<Member>>> {
+fn members(count: u64) -> Result<KVec<Arc<Member>>> {
     let table = Arc::pin_init(MemoryTable::new(), GFP_KERNEL)?;
     let queue = ProcessQueue::new(c"ndk_test")?;
-    let mut crowd = KVec::new();
-    for name in 0..members {
-        crowd.push(Member::new(table.clone(), 1 + name * 1000)?, GFP_KERNEL)?;
+    let mut members = KVec::new();
+    for name in 0..count {
+        members.push(Member::new(table.clone(), 1 + name * 1000)?, GFP_KERNEL)?;
     }
-    for member in &crowd {
+    for member in &members {
         let _ = queue.enqueue(member.clone());
     }
-    for member in &crowd {
+    for member in &members {
         member.over.wait();
     }
-    Ok(crowd)
+    Ok(members)
 }
 
 #[kernel::macros::kunit_tests(ndk_engine_memory_tests_table)]
@@ -316,14 +316,14 @@ mod tests {
 
     #[test]
     fn threads_that_add_and_remove_at_once_never_share_a_slot() -> Result {
-        let crowd = crowd(4)?;
+        let members = members(4)?;
         let mut owners = 0;
         let mut most = 0;
-        for member in &crowd {
+        for member in &members {
             for place in &member.tokens {
                 let token = Token::from_raw(place.load(Relaxed));
                 most = most.max(token.index());
-                for other in &crowd {
+                for other in &members {
                     assert!(other.owns(token) == (other.name == member.name));
                     owners += 1;
                 }

@@ -279,9 +279,9 @@ mod tests {
         a.post(8, SEND, &[])?;
         b.post(0, SEND, &[])?;
         let qp = a.qp.clone();
-        let errand = OtherContext::new(move || qp.destroy())?;
+        let other_task = OtherContext::new(move || qp.destroy())?;
         let threads = ProcessQueue::new(c"ndk_flush")?;
-        assert!(errand.begin(&threads) && errand.is_done());
+        assert!(other_task.begin(&threads) && other_task.is_done());
         // Some were done, the rest was not; all are notified, in order, and before it returned.
         let mut statuses = [None; 9];
         for (context, status) in (0..).zip(&mut statuses) {
@@ -302,15 +302,15 @@ mod tests {
         let mut manual = posted(1, 1)?;
         assert!(manual.start_all() == 1 && manual.take() == Taken::Ready);
         let qp = manual.end.qp.clone();
-        let errand = OtherContext::new(move || qp.destroy())?;
+        let other_task = OtherContext::new(move || qp.destroy())?;
         let threads = ProcessQueue::new(c"ndk_flush")?;
-        let began = errand.begin(&threads);
+        let began = other_task.begin(&threads);
         let stopped = wait_until(|| manual.fake.stops.get() == 1);
         crate::kunit::harness::sleep(30);
         let early = manual.end.sends.poll().is_some() || manual.end.receives.poll().is_some();
         manual.finish(0, Status::Flushed);
         manual.arrive(MESSAGE);
-        assert!(began && stopped && !early && errand.is_done());
+        assert!(began && stopped && !early && other_task.is_done());
         assert!(manual.end.sends.brings(0, Status::Flushed));
         assert!(manual.end.receives.brings(0, Status::Success));
         Ok(())
@@ -533,7 +533,7 @@ mod tests {
             let count = Arc::new(Atomic::new(0u64), GFP_KERNEL)?;
             let (notified, begun) = (count.clone(), Arc::new(Atomic::new(0u64), GFP_KERNEL)?);
             let at = begun.clone();
-            let errand = OtherContext::new(move || {
+            let other_task = OtherContext::new(move || {
                 for context in 0..400 {
                     at.fetch_add(1, Full);
                     let none = [].into_iter();
@@ -542,10 +542,10 @@ mod tests {
                     notified.fetch_add(u64::from(posted.is_ok()), Full);
                 }
             })?;
-            assert!(errand.begin(&threads));
+            assert!(other_task.begin(&threads));
             assert!(wait_until(|| begun.load(Acquire) > round * 10));
             qp_pair.a.qp.fail();
-            assert!(errand.is_done() && same(count.load(Acquire), 400));
+            assert!(other_task.is_done() && same(count.load(Acquire), 400));
             let mut flushed = false;
             for context in 0..400 {
                 let entry = qp_pair.a.sends.next().map(|e| (e.context, e.status));

@@ -327,7 +327,7 @@ pub(super) struct World {
     /// Calls of the completion queue.
     pub(super) notified: Arc<Heard>,
     // Dropped last.
-    pub(super) site: TestHost,
+    pub(super) test_host: TestHost,
 }
 
 /// An address as C has it, and its length.
@@ -335,8 +335,8 @@ pub(super) fn raw_address(at: SocketAddr) -> (addr::Storage, u32) {
     (addr::write(&at), super::super::entry::address_length(&at))
 }
 
-/// Opens an adapter of `site`.
-pub(super) fn open_adapter(site: &TestHost) -> Result<*mut bindings::ndk_adapter> {
+/// Opens an adapter of `test_host`.
+pub(super) fn open_adapter(test_host: &TestHost) -> Result<*mut bindings::ndk_adapter> {
     let params = bindings::ndk_open_params {
         name: NAME.as_char_ptr().cast(),
         local_address: ptr::null(),
@@ -345,7 +345,7 @@ pub(super) fn open_adapter(site: &TestHost) -> Result<*mut bindings::ndk_adapter
     };
     let mut out = ptr::null_mut();
     // SAFETY: The parameters are as the header asks for.
-    let opened = unsafe { open(&site.context, &params, &raw mut out) };
+    let opened = unsafe { open(&test_host.context, &params, &raw mut out) };
     opened.map(|()| out).map_err(|_| EIO)
 }
 
@@ -372,7 +372,7 @@ impl World {
             endpoint: ptr::null_mut(),
             arrivals: Heard::new()?,
             notified: Heard::new()?,
-            site: TestHost::with(attr)?,
+            test_host: TestHost::with(attr)?,
         };
         world.of_adapter()?;
         world.of_addresses()?;
@@ -390,7 +390,7 @@ impl World {
     }
 
     fn of_adapter(&mut self) -> Result {
-        let adapter = open_adapter(&self.site)?;
+        let adapter = open_adapter(&self.test_host)?;
         self.adapter = self.keep::<_, bindings::ndk_adapter_dispatch>(
             adapter,
             bindings::NDK_OBJECT_TYPE_ADAPTER,

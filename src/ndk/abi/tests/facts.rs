@@ -40,11 +40,11 @@ mod tests {
 
     /// What an adapter of these limits reports.
     fn info_of(limits: Limits) -> Result<bindings::ndk_adapter_info> {
-        let site = TestHost::with(&HostAttr {
+        let test_host = TestHost::with(&HostAttr {
             limits,
             ..HostAttr::PLAIN
         })?;
-        let adapter = open_adapter(&site)?;
+        let adapter = open_adapter(&test_host)?;
         let mut info = MaybeUninit::zeroed();
         let mut size = INFO_SIZE;
         // SAFETY: A live adapter.
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn ndk_adpt_01_the_highest_version_is_reported_whichever_was_asked_for() -> Result {
-        let site = TestHost::with(&HostAttr::PLAIN)?;
+        let test_host = TestHost::with(&HostAttr::PLAIN)?;
         let bad = NtStatus::BAD_VERSION;
         // (major, minor, what comes of it)
         let table = [
@@ -91,7 +91,7 @@ mod tests {
             };
             let mut out: *mut bindings::ndk_adapter = ptr::null_mut();
             // SAFETY: The parameters are as the header asks for.
-            let opened = unsafe { open(&site.context, &params, &raw mut out) };
+            let opened = unsafe { open(&test_host.context, &params, &raw mut out) };
             assert!(opened == expected);
             assert!(out.is_null() == expected.is_err());
             if out.is_null() {
@@ -340,7 +340,7 @@ mod tests {
         }
         let cqs = world.table::<_, bindings::ndk_cq_dispatch>(world.cq)?;
         let mut last = MaybeUninit::<bindings::ndk_result>::zeroed();
-        world.site.flush_work();
+        world.test_host.flush_work();
         assert!(entry!(cqs, get_cq_results, world.cq, last.as_mut_ptr(), 1) == 0);
         let all = [more[0], plain[0], more[1], plain[1]];
         let receives = all.iter().filter(|r| **r == (1, 8)).count();

@@ -73,7 +73,7 @@ mod tests {
         assert!(status == NOT_SUPPORTED);
         let status = entry!(table, control_cq_interrupt_moderation, world.cq, 10, 10);
         assert!(status == NOT_SUPPORTED);
-        world.site.flush_work();
+        world.test_host.flush_work();
         assert!(heard.calls.get() == 0);
         drop(world);
 
@@ -81,8 +81,8 @@ mod tests {
             srq: 0,
             ..Limits::FULL
         };
-        let site = crate::ndk::tests::host::TestHost::with(&attr)?;
-        let adapter = open_adapter(&site)?;
+        let test_host = crate::ndk::tests::host::TestHost::with(&attr)?;
+        let adapter = open_adapter(&test_host)?;
         // SAFETY: A live adapter.
         let table = unsafe { (*adapter).dispatch };
         let pd = create(|f, c, out| call(|| Ok(entry!(table, create_pd, adapter, f, c, out))))?;
@@ -211,7 +211,7 @@ mod tests {
         })?;
         let mw = create(|f, c, out| call(|| Ok(entry!(pds, create_mw, pd, f, c, out))))?;
         // Nothing comes later, either.
-        world.site.flush_work();
+        world.test_host.flush_work();
         assert!(cq.inline == PENDING && cq.end == SUCCESS && cq.is_in_order());
         assert!(mw.inline == PENDING && mw.end == SUCCESS && mw.is_in_order());
         let kind = bindings::NDK_OBJECT_TYPE_CQ;
@@ -230,7 +230,7 @@ mod tests {
         let other =
             create(|f, c, out| call(|| Ok(entry!(adapters, create_pd, adapter, f, c, out))))?;
         let mr = create(|f, c, out| call(|| Ok(entry!(pds, create_mr, pd, true, f, c, out))))?;
-        world.site.flush_work();
+        world.test_host.flush_work();
         assert!(other.inline == SUCCESS && other.is_in_order());
         assert!(mr.inline == SUCCESS && mr.is_in_order());
         let kind = bindings::NDK_OBJECT_TYPE_PD;
@@ -263,7 +263,7 @@ mod tests {
                 ))
             })
         })?;
-        world.site.flush_work();
+        world.test_host.flush_work();
         let invalid = NtStatus::INVALID_PARAMETER.raw();
         assert!(too_deep.inline == invalid && too_deep.is_in_order());
         assert!(too_many.inline == invalid && too_many.is_in_order());
@@ -293,7 +293,7 @@ mod tests {
                 ))
             })
         })?;
-        world.site.flush_work();
+        world.test_host.flush_work();
         assert!(made.inline == PENDING);
         assert!(made.end == NtStatus::INVALID_ADDRESS.raw());
         assert!(made.called_with.is_null() && made.is_in_order());
@@ -417,7 +417,7 @@ mod tests {
             assert!(got == (context.addr(), context.addr()));
             // The close of the queue waits for the queue pair's.
             assert!(entry!(cqs, close, cq.cast(), Some(note_end), context) == PENDING);
-            world.site.flush_work();
+            world.test_host.flush_work();
             assert!(CALLS.load(Relaxed) == 0);
             let closed = Heard::new()?;
             let status = entry!(qps, close, qp.cast(), Some(notified), closed.context());
