@@ -86,7 +86,7 @@ struct ndk_adapter_dispatch {
 	ndk_fn_query_extension query_extension;
 
 	/**
-	 * @query_adapter_info: Tells the limits (NDK_FN_QUERY_ADAPTER_INFO).
+	 * @query_adapter_info: Returns the limits (NDK_FN_QUERY_ADAPTER_INFO).
 	 *
 	 * @buffer_size is the room at @info in bytes; afterwards what was
 	 * written, or after BUFFER_TOO_SMALL what is needed.

@@ -132,7 +132,7 @@ struct ndk_connector_dispatch {
 		      u32 private_data_length);
 
 	/**
-	 * @get_connection_data: Tells the effective read limits and the peer's
+	 * @get_connection_data: Returns the effective read limits and the peer's
 	 * private data (NDK_FN_GET_CONNECTION_DATA).
 	 *
 	 * Before accept() or complete_connect(), and after a connect() that the
@@ -152,7 +152,7 @@ struct ndk_connector_dispatch {
 				   u32 *private_data_length);
 
 	/**
-	 * @get_local_address: Tells the own address
+	 * @get_local_address: Returns the own address
 	 * (NDK_FN_GET_LOCAL_ADDRESS).
 	 *
 	 * @address_length is the room; after BUFFER_TOO_SMALL what is needed.
@@ -164,7 +164,7 @@ struct ndk_connector_dispatch {
 				 struct sockaddr *address, u32 *address_length);
 
 	/**
-	 * @get_peer_address: Tells the peer's address
+	 * @get_peer_address: Returns the peer's address
 	 * (NDK_FN_GET_PEER_ADDRESS).
 	 *
 	 * As get_local_address().
@@ -258,7 +258,7 @@ struct ndk_listener_dispatch {
 		      void *request_context);
 
 	/**
-	 * @get_local_address: Tells the address, with the port that was taken
+	 * @get_local_address: Returns the address, with the port that was taken
 	 * (NDK_FN_GET_LISTENER_LOCAL_ADDRESS).
 	 *
 	 * Context: any but hard interrupt. Completion: at once.
@@ -302,7 +302,7 @@ struct ndk_shared_endpoint_dispatch {
 	ndk_fn_query_extension query_extension;
 
 	/**
-	 * @get_local_address: Tells the address, with the port that was taken
+	 * @get_local_address: Returns the address, with the port that was taken
 	 * (NDK_FN_GET_SHARED_ENDPOINT_LOCAL_ADDRESS).
 	 *
 	 * Context: any but hard interrupt. Completion: at once.

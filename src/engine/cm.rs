@@ -90,9 +90,9 @@ impl Timeouts {
     };
 }
 
-/// What a connected or connecting side is notified. Any context; the face only passes it on.
+/// What a connected or connecting side is notified of. Any context; the face only passes it on.
 pub(crate) trait ConnectionEvents: Send + Sync {
-    /// To the active side: the answer. Told exactly once for each connect that was taken.
+    /// To the active side: the answer. Called exactly once for each connect that was taken.
     ///
     /// An error when the answer could not be delivered. An answer that is a failure and carries no
     /// data needs no memory, and is delivered always. Where [`ConnectParams::confirms`] and the
@@ -109,8 +109,8 @@ pub(crate) trait ConnectionEvents: Send + Sync {
     fn confirms(&self) -> bool {
         false
     }
-    /// The connection is gone, by the peer or by this side. Told exactly once after it was up; an
-    /// error when the event could not be delivered and has to be notified again.
+    /// The connection is gone, by the peer or by this side. Called exactly once after it was up; an
+    /// error when the event could not be delivered and has to be reported again.
     fn closed(&self, by_peer: bool) -> Result;
 }
 
@@ -218,7 +218,7 @@ impl ConnectionManager {
         Ok(listener)
     }
 
-    /// Ends listening: no request is notified after this returned.
+    /// Ends listening: no request is reported after this returned.
     ///
     /// Requests that were notified may still be answered, but not much later: the consumer may
     /// never have heard of them, for `iw_cm` drops what it did not deliver until then.

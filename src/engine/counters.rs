@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an device counts. Each name is a line of `rdma statistic show`.
+//! What a device counts. Each name is a line of `rdma statistic show`.
 
 use kernel::prelude::*;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $variant:ident = $name:literal),* $(,)?) => {
-        /// One counter of an device.
+        /// One counter of a device.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Counter {
             $($(#[$doc])* $variant),*

@@ -111,7 +111,7 @@ pub(crate) trait CqEvents: Send + Sync {
     }
     /// An arm was satisfied; `failure` is there if the queue has failed.
     fn notify(&self, failure: Option<Failure>);
-    /// The queue failed, armed or not. Told once.
+    /// The queue failed, armed or not. Called once.
     fn failed(&self, failure: Failure);
 }
 
@@ -189,7 +189,7 @@ impl CompletionQueue {
         }))
     }
 
-    /// Adds an entry; what it satisfies is notified soon, in softirq, or at once if that only
+    /// Adds an entry; what it satisfies is reported soon, in softirq, or at once if that only
     /// schedules something.
     ///
     /// The entry that does not fit breaks the queue; the caller then breaks its queue pair.

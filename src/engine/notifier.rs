@@ -4,11 +4,11 @@
 //!
 //! - Never inside a call that the consumer made, and never under a lock: calls come from softirq,
 //!   which may well run where a posting call enables softirqs again, as it does for every network
-//!   device. Whoever has news calls [`Notified::raise`], which queues the softirq work of the
+//!   device. Whoever has an event calls [`Notified::raise`], which queues the softirq work of the
 //!   object. Only a call that does no more than schedule something needs no work item.
-//! - One call at a time per object: news that come while a call runs are notified by the one who
+//! - One call at a time per object: events that come while a call runs are reported by the one who
 //!   makes it, in a next call. So at any time either the work item is queued, or a call runs, or
-//!   there are no news.
+//!   there are no events.
 //! - None after [`Notified::end_calls`] returned.
 //!
 //! Nothing here takes a lock.
@@ -38,10 +38,10 @@ use crate::sys::event::Event;
 const RUNNING: u32 = 1 << 30;
 /// No call begins any more.
 const CLOSED: u32 = 1 << 31;
-/// What is to be notified, one bit a kind. While one is set the work is queued, or a call runs.
+/// What is to be reported, one bit a kind. While one is set the work is queued, or a call runs.
 const EVENTS: u32 = !(RUNNING | CLOSED);
 
-/// An object that has news for its consumer.
+/// An object that has events for its consumer.
 pub(crate) trait Notifies: Send + Sync + Sized + 'static {
     /// The device that it is on.
     fn device(&self) -> &RdmaDevice;
@@ -125,9 +125,9 @@ impl<T: Notifies> WorkItem for Notified<T> {
     }
 }
 
-/// The news that wait to be notified to the consumer of one object.
+/// The events that wait to be reported to the consumer of one object.
 ///
-/// One word holds everything: news come with every message, and a lock each time would show.
+/// One word holds everything: events come with every message, and a lock each time would show.
 #[pin_data]
 struct Notifier {
     state: Atomic<u32>,
@@ -154,18 +154,19 @@ impl Notifier {
         }
     }
 
-    /// Adds news (below bit 30, not zero). When this returns true the caller queues the work item.
+    /// Adds events (below bit 30, not zero). When this returns true the caller queues the
+    /// work item.
     #[must_use = "the work item has to be queued"]
     fn raise(&self, events: u32) -> bool {
         let old = self.change(|old| (old & CLOSED == 0).then_some(old | (events & EVENTS)));
         old.is_some_and(|old| old & (EVENTS | RUNNING) == 0)
     }
 
-    /// Notifies the news that are due, from the work item. When this returns true there are more by
-    /// now, and the caller queues the work item again.
+    /// Reports the events that are due, from the work item. When this returns true there are more
+    /// by now, and the caller queues the work item again.
     #[must_use = "the work item may have to be queued"]
     fn run(&self, notify: impl FnOnce(u32)) -> bool {
-        // Who closes waits for those that are due, too, and is notified below that they are gone.
+        // Who closes waits for those that are due, too, and is signalled below.
         let begun = self.change(|old| match old & (RUNNING | CLOSED) {
             0 if old & EVENTS != 0 => Some(RUNNING),
             CLOSED => Some(CLOSED),
@@ -180,7 +181,7 @@ impl Notifier {
             notify(due & EVENTS);
             let ended = self.change(|old| match old & CLOSED {
                 0 => Some(old & !RUNNING),
-                // What was raised meanwhile is notified nobody.
+                // What was raised meanwhile is reported to nobody.
                 _ => Some(CLOSED),
             });
             let old = ended.unwrap_or(0);
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_news_ask_for_the_work_item() -> Result {
+    fn the_first_events_ask_for_the_work_item() -> Result {
         let notifier = notifier()?;
         assert!(notifier.raise(1));
         assert!(!notifier.raise(2));
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn who_finds_a_call_running_leaves_its_news_to_it() -> Result {
+    fn who_finds_a_call_running_leaves_its_events_to_it() -> Result {
         let notifier = notifier()?;
         assert!(notifier.raise(1));
         let inner = Atomic::new(0u32);

@@ -100,7 +100,7 @@ pub(crate) struct Caps {
     pub(crate) inline: u32,
 }
 
-/// What a face is notified. Called in softirq, one call at a time, under no lock.
+/// What a face is notified of. Called in softirq, one call at a time, under no lock.
 pub(crate) trait QpEvents: Send + Sync {
     /// The queue pair takes no more receives from its shared queue.
     fn last_receive_reached(&self);
@@ -275,7 +275,7 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Tells the transport that a message which waits may find a receive now.
+    /// Notifies the transport that a message which waits may find a receive now.
     pub(super) fn receive_arrived(&self) {
         if let Some(link) = self.link.lock().as_ref() {
             link.transport.receive_posted(link.end);

@@ -42,11 +42,11 @@ use super::{
     work::Sge, //
 };
 
-/// What a face is notified. Called in softirq, under no lock.
+/// What a face is notified of. Called in softirq, under no lock.
 pub(crate) trait SrqEvents: Send + Sync {
     /// The number of receives fell below the limit. The limit is off now.
     fn limit_reached(&self);
-    /// The queue was given up: nobody gets a receive from it any more. Told once.
+    /// The queue was given up: nobody gets a receive from it any more. Called once.
     fn failed(&self) {}
 }
 

@@ -8,7 +8,7 @@ use core::num::NonZero;
 
 use kernel::sync::Arc;
 
-/// Tells a connection from all others, also from a later one of the same queue pair.
+/// Distinguishes a connection from all others, also from a later one of the same queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectionId(NonZero<u64>);
 

@@ -85,7 +85,7 @@ pub(crate) struct Answer {
     pub(crate) data: ([u8; 8], usize),
 }
 
-/// How somebody behaves who is notified things.
+/// How somebody behaves who is notified.
 #[derive(Default)]
 pub(crate) struct Habits {
     /// How often `closed` fails before it is taken.
@@ -100,7 +100,7 @@ pub(crate) struct Habits {
     pub(crate) abandons: Option<Arc<ConnectRequest>>,
 }
 
-/// What one side was notified.
+/// What one side was notified of.
 #[pin_data]
 pub(crate) struct ConnectionLog {
     pub(crate) replies: Tally,
@@ -120,7 +120,7 @@ impl ConnectionLog {
         Self::with(Habits::default())
     }
 
-    /// Its end can be notified only after that many attempts.
+    /// Its end can be reported only after that many attempts.
     pub(crate) fn stubborn(attempts: u32) -> Result<Arc<Self>> {
         Self::with(Habits {
             stubborn: attempts,
@@ -128,7 +128,7 @@ impl ConnectionLog {
         })
     }
 
-    /// Its answer can be notified only after that many attempts.
+    /// Its answer can be reported only after that many attempts.
     pub(crate) fn deaf(attempts: u32) -> Result<Arc<Self>> {
         Self::with(Habits {
             deaf: attempts,

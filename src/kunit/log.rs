@@ -223,7 +223,7 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    /// An owner that was notified nothing. May sleep.
+    /// An owner that was notified of nothing. May sleep.
     pub(crate) fn new() -> Result<Arc<Self>> {
         let notified = Tally::new();
         Ok(Arc::new(Self { notified }, GFP_KERNEL)?)

@@ -144,7 +144,8 @@ impl<T: Operations> CmId<T> {
         unsafe { (*self.id.as_ptr()).afonly() }
     }
 
-    /// Tells a listening endpoint of a request, which comes back in accept or reject. Any context.
+    /// Reports a request to a listening endpoint, which comes back in accept or reject. Any
+    /// context.
     ///
     /// `ENOMEM` when iw_cm has no room for it (backlog): nobody will answer it then. In rare cases
     /// (no memory later) iw_cm drops a request without a word: the provider needs a timer.
@@ -156,7 +157,7 @@ impl<T: Operations> CmId<T> {
         self.send(&mut event)
     }
 
-    /// Tells how a connect ended. Once for each. Any context.
+    /// Reports how a connect ended. Once for each. Any context.
     ///
     /// `ECONNREFUSED` and `ECONNRESET` mean rejected (only the former carries private data),
     /// `ETIMEDOUT` unreachable.
@@ -167,7 +168,7 @@ impl<T: Operations> CmId<T> {
         self.send(&mut event)
     }
 
-    /// Tells that an accepted connection is up. Once for each accept. Any context.
+    /// Reports that an accepted connection is up. Once for each accept. Any context.
     pub(crate) fn established(&self, ird: u8, ord: u8) -> Result {
         let mut event = event(bindings::iw_cm_event_type_IW_CM_EVENT_ESTABLISHED, Ok(()));
         event.ird = ird;
@@ -175,7 +176,7 @@ impl<T: Operations> CmId<T> {
         self.send(&mut event)
     }
 
-    /// Tells that the connection is gone. Once for each that was up. Any context.
+    /// Reports that the connection is gone. Once for each that was up. Any context.
     pub(crate) fn closed(&self, status: Result) -> Result {
         self.send(&mut event(
             bindings::iw_cm_event_type_IW_CM_EVENT_CLOSE,

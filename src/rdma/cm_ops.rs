@@ -44,7 +44,7 @@ pub(crate) trait ListenerOperations<T: Operations>: Sized + Send + Sync + 'stati
     /// Listens on the local address of `id`; requests are notified by [`CmId::connect_request`].
     fn create(device: &Device<T>, id: CmId<T>, backlog: u32) -> Result<Arc<Self>>;
 
-    /// Ends listening; no request is notified after this.
+    /// Ends listening; no request is reported after this.
     fn destroy(&self) -> Result;
 
     /// Refuses `request`, which made `id`, telling the peer `private_data`. iw_cm does so for a

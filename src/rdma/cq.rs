@@ -31,7 +31,7 @@ pub(crate) struct CqInit {
 pub(crate) struct Notify {
     /// Only solicited completions and errors, not the next of any kind.
     pub(crate) solicited_only: bool,
-    /// Tell whether entries are pending.
+    /// Report that entries are pending.
     pub(crate) report_missed: bool,
 }
 

@@ -40,7 +40,7 @@ pub(crate) trait DeviceOperations: Sized + Send + Sync + 'static {
     /// Makes the provider's side of a new device over `netdev`; `rdma link add` waits for it.
     fn open(name: &CStr, netdev: &NetDev) -> Result<Self>;
 
-    /// Tells what the device can do; the same at every call.
+    /// Returns what the device can do; the same at every call.
     fn attributes(&self) -> DeviceAttributes;
 
     /// Fills `values` with the counters, in the order of [`Operations::COUNTERS`].
@@ -70,7 +70,7 @@ impl<P> Object<bindings::ib_device, P> {
         identity::gid(self.guid())
     }
 
-    /// Tells consumers that the port's address changed; they hear of it later. Any context.
+    /// Notifies consumers that the port's address changed; they hear of it later. Any context.
     /// C: `IB_EVENT_LID_CHANGE`.
     pub(crate) fn address_changed(&self) {
         let mut event = event(self.as_raw(), bindings::ib_event_type_IB_EVENT_LID_CHANGE);

@@ -28,7 +28,7 @@ use super::{
 pub(crate) trait Operations: Sized + Send + Sync + 'static {
     /// What `rdma link add ... type` calls this provider.
     const LINK_TYPE: &'static CStr;
-    /// Tells this provider's devices from all others; not zero. C: `enum rdma_driver_id`.
+    /// Distinguishes this provider's devices from all others; not zero. C: `enum rdma_driver_id`.
     const DRIVER_ID: u32;
     /// Describes the devices, in at most 63 bytes.
     const NODE_DESC: &'static CStr;

@@ -185,7 +185,7 @@ pub(crate) trait QpOperations<T: Operations>: Sized + Send + Sync + 'static {
     /// Changes state or attributes. Going to the error state works from every state.
     fn modify(&self, change: &QpChange) -> Result;
 
-    /// Tells the present attributes.
+    /// Returns the present attributes.
     fn query(&self) -> QpAttributes;
 
     /// Ends a queue pair: everything outstanding is flushed, and a connection gets its last

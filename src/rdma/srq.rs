@@ -73,7 +73,7 @@ pub(crate) trait SrqOperations<T: Operations>: Sized + Send + Sync + 'static {
     /// Changes limit or size.
     fn modify(&self, change: &SrqChange) -> Result;
 
-    /// Tells sizes and limit.
+    /// Returns sizes and limit.
     fn query(&self) -> SrqAttributes;
 
     /// Ends a shared receive queue that no queue pair uses. Upcalls end after this.

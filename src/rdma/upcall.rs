@@ -122,7 +122,7 @@ impl<C: EventSource> UpcallTarget<C> {
 pub(crate) struct CqUpcall(pub(super) Arc<UpcallTarget<bindings::ib_cq>>);
 
 impl CqUpcall {
-    /// Tells that a completion arrived. C: `ib_cq.comp_handler`.
+    /// Reports that a completion arrived. C: `ib_cq.comp_handler`.
     ///
     /// Softirq, no lock held; if the queue is polled by the core, any context.
     #[inline]
@@ -138,7 +138,7 @@ impl CqUpcall {
         });
     }
 
-    /// Tells that the queue overflowed. C: `IB_EVENT_CQ_ERR`.
+    /// Reports that the queue overflowed. C: `IB_EVENT_CQ_ERR`.
     pub(crate) fn error(&self) {
         self.0.raise(bindings::ib_event_type_IB_EVENT_CQ_ERR);
     }
@@ -149,12 +149,12 @@ impl CqUpcall {
 pub(crate) struct QpUpcall(pub(super) Arc<UpcallTarget<bindings::ib_qp>>);
 
 impl QpUpcall {
-    /// Tells that it failed for a local reason. C: `IB_EVENT_QP_FATAL`.
+    /// Reports that it failed for a local reason. C: `IB_EVENT_QP_FATAL`.
     pub(crate) fn fatal(&self) {
         self.0.raise(bindings::ib_event_type_IB_EVENT_QP_FATAL);
     }
 
-    /// Tells that it will take no more from its shared receive queue.
+    /// Reports that it will take no more from its shared receive queue.
     /// C: `IB_EVENT_QP_LAST_WQE_REACHED`.
     pub(crate) fn last_wqe_reached(&self) {
         self.0
@@ -167,7 +167,7 @@ impl QpUpcall {
 pub(crate) struct SrqUpcall(pub(super) Arc<UpcallTarget<bindings::ib_srq>>);
 
 impl SrqUpcall {
-    /// Tells that the requests became fewer than the limit. C: `IB_EVENT_SRQ_LIMIT_REACHED`.
+    /// Reports that the requests became fewer than the limit. C: `IB_EVENT_SRQ_LIMIT_REACHED`.
     pub(crate) fn limit_reached(&self) {
         self.0
             .raise(bindings::ib_event_type_IB_EVENT_SRQ_LIMIT_REACHED);

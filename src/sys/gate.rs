@@ -85,7 +85,7 @@ impl<T> Gate<T> {
         }
     }
 
-    /// Enters, if the gate is open under `key`. The gate stays quietless until the result drops.
+    /// Enters, if the gate is open under `key`. The gate is not drained until the result drops.
     #[inline]
     pub(crate) fn enter(&self, key: u8) -> Result<GateGuard<'_, T>, Refused> {
         self.enter_under(Some(key))
@@ -233,7 +233,7 @@ impl<T> Deref for GateGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: While an `GateGuard` exists the count is not zero, so no `Opening` exists and no
+        // SAFETY: While a `GateGuard` exists the count is not zero, so no `Opening` exists and no
         // `&mut T` either (type invariants of `Gate`).
         unsafe { &*self.gate.value.get() }
     }

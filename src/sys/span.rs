@@ -169,7 +169,7 @@ impl Sge {
     /// Reads as many bytes into `to` as fit, whatever the key is, and returns their number; `None`
     /// when they cannot all be read without sleeping. Any context. C: `copy_from_kernel_nofault()`.
     ///
-    /// For inline data: an address that is not mapped, or is no kernel address, is notified and not
+    /// For inline data: an address that is not mapped, or is no kernel address, is reported and not
     /// followed.
     pub(crate) fn read_nofault(&self, to: &mut [u8]) -> Option<usize> {
         // CAST: widening.

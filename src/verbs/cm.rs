@@ -42,7 +42,7 @@ struct Events {
     id: CmId<Verbs>,
     local: SocketAddr,
     remote: SocketAddr,
-    /// The reads to serve at once that the consumer asked for. It is notified these, and not how
+    /// The reads to serve at once that the consumer asked for. It is notified of these, not how
     /// many of them the peer may have outstanding: SMB takes them for the number of its regions.
     inbound: u32,
 }

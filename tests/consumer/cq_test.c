@@ -397,8 +397,8 @@ static void no_wakeup_is_lost_under_load(struct kunit *test)
 #define PERIOD	U16_MAX
 
 /*
- * Whether the call waited for the second completion; -EAGAIN if so much time has
- * passed that it need not have waited for that.
+ * Returns true if the call waited for the second completion, -EAGAIN if so much
+ * time has passed that it need not have waited for that.
  */
 static int waits_for_the_second(struct kunit *test, struct fixture *f,
 				struct fixture *prompt)

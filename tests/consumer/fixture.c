@@ -571,7 +571,7 @@ bool ndkc_is_filled(const u8 *p, size_t len, u8 value)
 }
 
 /**
- * ndkc_matches - whether bytes of a buffer are those of another's pattern
+ * ndkc_matches - return true if bytes of a buffer are those of another's pattern
  * @buf: to look at
  * @off: from here
  * @len: this many bytes

@@ -288,7 +288,7 @@ s32 ndkc_nd_result(struct ndkc_nd *nd, struct ndk_result_ex *result)
 	return result->status;
 }
 
-/* Whether there is no result now. */
+/* Returns true if there is no result now. */
 bool ndkc_nd_is_idle(struct ndkc_nd *nd)
 {
 	struct ndk_result_ex result;

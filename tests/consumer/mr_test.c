@@ -9,7 +9,7 @@
 
 #include "fixture.h"
 
-/* Whether the peer can read through (@addr, @key) what @seed left there. */
+/* The peer is expected to read through (@addr, @key) what @seed left there. */
 static void expect_readable(struct kunit *test, struct ndkc_pair *p, u64 addr,
 			    u32 key, u32 len, u8 seed, size_t seed_off)
 {

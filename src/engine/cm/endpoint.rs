@@ -21,7 +21,7 @@ use crate::{
     }, //
 };
 
-/// How soon an event is notified again that the consumer's side had no memory for, in milliseconds.
+/// How soon an event is reported again that the consumer's side had no memory for, in milliseconds.
 const RETRY_MS: u32 = 20;
 
 /// The only event: the connection is gone.
@@ -64,7 +64,7 @@ impl Endpoint {
         self.stage.lock().gone.is_some()
     }
 
-    /// The connection was reported up: its end may be notified from now on.
+    /// The connection was reported up: its end may be reported from now on.
     pub(super) fn up(self: &Arc<Self>) {
         let mut stage = self.stage.lock();
         stage.is_up = true;
@@ -75,7 +75,7 @@ impl Endpoint {
         }
     }
 
-    /// The connection never came up, and [`Endpoint::up`] is not called: nothing is notified.
+    /// The connection never came up, and [`Endpoint::up`] is not called: nothing is reported.
     pub(super) fn detach(&self) {
         self.stage.lock().gone = Some(false);
     }

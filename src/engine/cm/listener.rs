@@ -36,7 +36,7 @@ use super::{
 };
 use crate::engine::prelude::*;
 
-/// What a listener is notified.
+/// What a listener is notified of.
 pub(crate) trait ListenerEvents: Send + Sync {
     /// Somebody wants to connect. Process context, under a mutex.
     ///
@@ -200,7 +200,7 @@ impl ConnectRequest {
         self.with_asked(|asked| asked.listener.is_over.load(Acquire).then_some(asked.number))
     }
 
-    /// Tells a listener; `None` after more of them than time is for.
+    /// Notifies a listener; `None` after more of them than time is for.
     fn notify(self: &Arc<Self>, listener: &Arc<Listener>, rank: Rank) -> Option<Result> {
         let mut asking = self.asking.lock();
         asking.count += 1;
@@ -273,7 +273,7 @@ impl ConnectionManager {
         }
     }
 
-    /// Tells the best of the listeners that have not passed the request on; `last` was the last
+    /// Notifies the best of the listeners that have not passed the request on; `last` was the last
     /// that did.
     fn notify_next(&self, request: &Arc<ConnectRequest>, last: Option<Asked>, nobody: Status) {
         let (status, refuses) = match self.try_next(request) {

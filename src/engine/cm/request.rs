@@ -221,7 +221,7 @@ impl ConnectRequest {
         device.count(Counter::ConnectFailures, 1);
     }
 
-    /// Tells the active side that there is no connection; without the data if they find no room.
+    /// Notifies the active side that there is no connection; without the data if they find no room.
     fn answer_no(&self, status: Status, private_data: &[u8]) {
         let events = &self.params.events;
         let notified = events.reply(Err(status), private_data);
@@ -320,7 +320,7 @@ impl ConnectRequest {
         self.fail_pending(ConnectError::Aborted, Status::Aborted)
     }
 
-    /// Tells the active side, whose confirmation is waited for.
+    /// Notifies the active side, whose confirmation is waited for.
     fn wait(
         self: &Arc<Self>,
         acceptance: Acceptance,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Connections on one host: who is asked, what is agreed on, and who is notified what, how often.
+//! Connections on one host: who is asked, what is agreed on, who is notified of what, how often.
 
 #[kernel::macros::kunit_tests(ndk_engine_cm)]
 mod tests {
@@ -228,7 +228,7 @@ mod tests {
             ask.remote = at(to, PORT);
             let request = cm_fixture.submit(ask)?;
             assert!(same(door.requests.get(), asked));
-            // What it is notified is the address that was asked for.
+            // What it is notified of is the address that was asked for.
             assert!(request.params.remote == at(to, PORT));
             request.abandon();
         }

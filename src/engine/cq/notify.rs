@@ -24,7 +24,8 @@ use crate::{
 };
 
 impl CompletionQueue {
-    /// Whether to call now, when an arm was satisfied or not. Under the lock of `inner`.
+    /// Returns true if the consumer is to be called now; `satisfied` says that an arm was.
+    /// Under the lock of `inner`.
     #[inline]
     pub(super) fn should_notify(self: &Arc<Self>, inner: &mut Inner, satisfied: bool) -> bool {
         if inner.moderator.is_off() {
@@ -38,7 +39,8 @@ impl CompletionQueue {
         self.apply(decision)
     }
 
-    /// Whether to call now; sets the timer accordingly. Under the lock of `inner`.
+    /// Returns true if the consumer is to be called now; sets the timer accordingly. Under the lock
+    /// of `inner`.
     pub(super) fn apply(self: &Arc<Self>, decision: Decision) -> bool {
         match decision {
             Decision::Nothing => (),

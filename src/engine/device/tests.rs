@@ -49,7 +49,7 @@ mod tests {
     #[pin_data]
     struct User {
         gone: Tally,
-        /// Whether it leaves while it is notified to.
+        /// Whether it leaves while it is being notified.
         leaves: bool,
         #[pin]
         used: Mutex<Option<ClientUse>>,

@@ -4,7 +4,7 @@
 //!
 //! A request that concerns this side's memory table alone, and finds the queue empty, is carried
 //! out here and now: everything before it has completed, so this is its turn. It never waits, so
-//! it needs no place in the queue and nobody who is notified of it.
+//! it needs no place in the queue and nobody to notify of it.
 
 #[cfg(ndk_kunit)]
 mod tests;
@@ -54,7 +54,7 @@ pub(crate) enum PostError {
 pub(crate) struct Posting<'a> {
     qp: &'a Arc<QueuePair>,
     sq: SpinLockIrqGuard<'a, SendQueue>,
-    /// What is notified from here is notified when this section ends, and not by another thread.
+    /// What is reported from here is reported when this section ends, and not by another thread.
     softirqs_off: Option<BhDisabled>,
     /// A queue pair that fails meanwhile cancels what is put in: it needs the lock for that.
     admission: Admission,
@@ -213,7 +213,7 @@ impl QueuePair {
         posted
     }
 
-    /// Tells the transport, if there is something to start. Any context.
+    /// Notifies the transport, if there is something to start. Any context.
     #[inline]
     pub(crate) fn ring_doorbell(&self) {
         let doorbell = self.sq.lock().doorbell();

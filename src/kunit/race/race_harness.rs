@@ -142,7 +142,7 @@ struct Queues {
     threads: ProcessQueue,
 }
 
-/// Does the same again and again, until it is notified to stop.
+/// Does the same again and again, until it is told to stop.
 #[pin_data]
 struct Worker {
     queues: Arc<Queues>,

@@ -69,7 +69,7 @@ pub(super) struct State {
     pub(super) pending: Option<PendingCall>,
     /// The engine has said that the connection is gone.
     pub(super) lost: bool,
-    /// To be notified.
+    /// To be reported.
     pub(super) ended: Option<(PendingCall, NtStatus)>,
     pub(super) gone: Option<(DisconnectUser, ObjectUse)>,
     pub(super) limits: ReadLimits,

@@ -259,7 +259,7 @@ mod tests {
             let queue = Caller::new(&test_host.adapter, 8)?;
             assert!(queue.push_all(RECEIVE, 8));
             queue.cq.arm(notify::ANY);
-            // That was for what is present, and it is notified.
+            // That was for what is present, and it is reported.
             assert!(queue.has_notified(1, NtStatus::SUCCESS));
             queue.cq.arm(kind);
             assert!(queue.has_called(1));

@@ -63,7 +63,7 @@ mod tests {
 
     const MOST: u32 = Limits::FULL.cq;
 
-    /// Two connected sides; what `b` receives is notified by a queue of that depth.
+    /// Two connected sides; what `b` receives is reported by a queue of that depth.
     struct CqPair {
         queue: Queue,
         // Dropped last.
@@ -79,7 +79,7 @@ mod tests {
             Ok(Self { queue, pair })
         }
 
-        /// Sends messages with these contexts; each is notified when this returns.
+        /// Sends messages with these contexts; each is reported when this returns.
         fn messages(&self, contexts: core::ops::Range<u64>) -> Result {
             for context in contexts {
                 let before = self.pair.test_host.counted(Counter::Receives);
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn ndk_cq_03_an_overrun_breaks_the_queue_and_all_its_queue_pairs() -> Result {
         let (cq_pair, sender, peer) = two_users(2)?;
-        // Something to be cancelled on either side, which cannot be notified.
+        // Something to be cancelled on either side, which cannot be reported.
         cq_pair.pair.b.receive(1, &[])?;
         cq_pair.pair.b.receive(2, &[])?;
         sender.receive(7, &[])?;

@@ -196,7 +196,7 @@ mod tests {
             self.task.store(Task::current_raw().addr(), Relaxed);
         }
 
-        /// A callback that notes where it is called, and what it is notified.
+        /// A callback that notes where it is called, and what it is notified of.
         fn callback<T: Send + 'static>(self: &Arc<Self>, slot: &Arc<Slot<T>>) -> Result<DoneFn<T>> {
             let (this, slot) = (self.clone(), slot.clone());
             let boxed = done(GFP_KERNEL, move |value: T| {
@@ -344,7 +344,7 @@ mod tests {
         let fast = pd.create_mr(true).map(Own::new);
         let fast = fast.map_err(log_status)?;
         assert!(pends(|done| fast.initialize(2, true, done))? == NtStatus::SUCCESS);
-        // What closes in use is notified later as well.
+        // What closes in use is reported later as well.
         let (object, slot) = (qp.give_up()?, Slot::new()?);
         let callback = slot.callback()?;
         let softirqs_off = BhDisabled::enter();

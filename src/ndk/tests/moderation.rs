@@ -284,7 +284,7 @@ mod tests {
     fn ndk_mod_07_a_held_call_is_made_though_nothing_is_left_to_tell() -> Result {
         let (_site, queue) = moderated(NONE, 3)?;
         assert!(arm_and_push(&queue, 2) && queue.take(DEPTH) == 2 && queue.has_called(0));
-        // An arm that waits is notified by it, too: nothing is present.
+        // An arm that waits is reported by it, too: nothing is present.
         queue.cq.arm(notify::ANY);
         assert!(queue.has_called(0));
         assert!(queue.push(RECEIVE) && queue.has_called(1));

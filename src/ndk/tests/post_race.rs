@@ -173,7 +173,7 @@ fn length(n: u64) -> u32 {
 }
 
 /// Two queue pairs send to each other: one processor posts to both initiator queues, the other
-/// one to both receive queues. Whether all went well, and how many messages there were.
+/// one to both receive queues. Returns whether all went well, and how many messages there were.
 fn both_queues_at_once() -> Result<(bool, u32)> {
     let pair = Pair::new()?;
     let (from, to) = (
@@ -238,7 +238,7 @@ enum End {
 }
 
 /// One side posts to both of its queues from two processors until the end comes, and goes on
-/// after that. Whether each request was refused or has completed once.
+/// after that. Returns true if each request was refused or has completed once.
 fn end_meets_posts(test_host: &TestHost, door: &Door, end: End, round: u64) -> Result<bool> {
     let mut a = Party::new(&test_host.adapter, 0xA, SIZES)?;
     let mut b = Party::new(&test_host.adapter, 0xB, SIZES)?;

@@ -195,7 +195,7 @@ mod tests {
         );
         pair.a.send(11, &[bad], op_flags::DEFER)?;
         pair.a.send(12, &[from.sge(0, 8)?], op_flags::DEFER)?;
-        // One whose success would not be notified.
+        // One whose success would not be reported.
         pair.a
             .send(13, &[from.sge(0, 8)?], op_flags::SILENT_SUCCESS)?;
         assert!(pair.a.requests.brings(11, NtStatus::ACCESS_VIOLATION));

@@ -353,7 +353,7 @@ mod tests {
         // Nor does a flush bring what was accepted.
         srq_users.users[0].qp.flush();
         assert!(srq_users.users[0].requests.is_silent() && srq_users.users[0].receives.is_silent());
-        // Told once, armed or not, and no threshold is notified any more.
+        // Called once, armed or not, and no threshold is reported any more.
         srq_users.shared.srq.engine().break_down();
         assert!(srq_users.shared.modify(0, 8)? == NtStatus::SUCCESS);
         assert!(srq_users.shared.has_called(1));
