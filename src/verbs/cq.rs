@@ -53,8 +53,8 @@ impl CqEvents for Handler {
 }
 
 impl CqOperations<Verbs> for Arc<CompletionQueue> {
-    /// Makes a queue without moderation. A handler of the consumer's own is called on the CPU of its
-    /// vector, that of ib_core's polling where the entry comes.
+    /// Makes a queue without moderation. A handler of the consumer's own is called on the CPU of
+    /// its vector, that of ib_core's polling where the entry comes.
     fn create(device: &Device<Verbs>, init: &CqInit, upcall: CqUpcall) -> Result<(Self, u32)> {
         if init.entries == 0 || init.entries > MAX_CQ_ENTRIES {
             return Err(EINVAL);

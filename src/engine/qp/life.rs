@@ -149,8 +149,8 @@ impl QueuePair {
         self.resets.load(Relaxed)
     }
 
-    /// The same as [`QueuePair::fail`], unless the queue pair was reset since `resets` was read: for
-    /// one who has given up what kept it from that.
+    /// The same as [`QueuePair::fail`], unless the queue pair was reset since `resets` was read:
+    /// for whoever has given up what kept it from that.
     pub(super) fn fail_before_reset(self: &Arc<Self>, resets: u32) {
         self.fail_if(false, |_| self.resets() == resets);
     }
