@@ -13,8 +13,7 @@
 //!                                                                                    \-> Empty
 //! ```
 //!
-//! A request that fits into one hold of the gates and waits for nothing is begun and ended in one
-//! step.
+//! A request that fits into one hold of the gates and waits for nothing is executed in one step.
 //!
 //! Context: [`Flow::run`] runs with softirqs off, in softirq or in the posting context; it never
 //! sleeps. Lock order: `exec` is the outermost lock of the engine's order.

@@ -234,10 +234,8 @@ impl QueuePair {
         let _ = self.inbound.close(None);
         let mut sq = self.sq.lock();
         let doorbell = sq.connect(None);
-        // A reset that came meanwhile has changed the state before it takes this lock.
-        if self.state() == State::Error {
-            sq.flush();
-        }
+        // No reset comes before the lock of the link is released.
+        sq.flush();
         drop(sq);
         drop((link_slot, doorbell));
         self.end_receives();

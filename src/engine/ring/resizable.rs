@@ -91,7 +91,7 @@ impl<T: Clone + Copy> ResizableRing<T> {
     }
 
     /// Begins to replace the ring; gives the new one back when more entries are there than it
-    /// takes. The caller does one at a time.
+    /// takes. It is for lists of the same size, and the caller does one at a time.
     pub(in crate::engine) fn begin(&mut self, new: Ring<T>) -> Result<(), Ring<T>> {
         if self.len() > new.limit() {
             return Err(new);
@@ -110,7 +110,7 @@ impl<T: Clone + Copy> ResizableRing<T> {
             let Some(entry) = self.back.pop() else {
                 break;
             };
-            // There is room by the invariant, and both are for lists of the same size.
+            // There is room by the invariant.
             self.front.store(self.back.sges(seq).iter().copied());
             let _ = self.front.push(entry);
         }

@@ -142,7 +142,7 @@ struct Queues {
     threads: ProcessQueue,
 }
 
-/// Does the same again and again, until it is told to stop.
+/// Repeats its work until it is stopped.
 #[pin_data]
 struct Worker {
     queues: Arc<Queues>,

@@ -340,6 +340,27 @@ mod tests {
         taken == MESSAGES
     }
 
+    /// Polls until the queue is empty, arms it, and waits for the call: nothing may be missed
+    /// (ARM-14). Returns what came from each queue pair, how often it armed, and whether all came in
+    /// order and with success.
+    fn take_all(queue: &Queue) -> ([u64; 2], u32, bool) {
+        let (mut next, mut armed, mut ordered) = ([0u64; 2], 0, true);
+        while next[0] + next[1] < 2 * MESSAGES {
+            let calls = queue.calls.get();
+            queue.cq.arm(notify::ANY);
+            armed += 1;
+            if !wait_until(|| queue.calls.get() != calls) {
+                break;
+            }
+            while let Some(got) = queue.poll() {
+                let of = &mut next[got.qp_context];
+                ordered &= got.request_context == *of && got.status == NtStatus::SUCCESS;
+                *of += 1;
+            }
+        }
+        (next, armed, ordered)
+    }
+
     #[test]
     fn ndk_comp_07_a_consumer_alone_loses_nothing_of_what_several_producers_bring() -> Result {
         let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
@@ -376,24 +397,7 @@ mod tests {
             assert!(other_task.begin(&threads));
             other_tasks.push(other_task, GFP_KERNEL)?;
         }
-        // Poll until it is empty, arm, and wait for the call: nothing may be missed (ARM-14).
-        let mut next = [0u64; 2];
-        let mut ordered = true;
-        let mut armed = 0;
-        while next[0] + next[1] < 2 * MESSAGES {
-            let calls = queue.calls.get();
-            queue.cq.arm(notify::ANY);
-            armed += 1;
-            let came = wait_until(|| queue.calls.get() != calls);
-            if !came {
-                break;
-            }
-            while let Some(got) = queue.poll() {
-                let of = &mut next[got.qp_context];
-                ordered &= got.request_context == *of && got.status == NtStatus::SUCCESS;
-                *of += 1;
-            }
-        }
+        let (next, armed, ordered) = take_all(&queue);
         for other_task in &other_tasks {
             assert!(other_task.is_done());
         }
