@@ -45,7 +45,7 @@ impl<T: Clone + Copy> Ring<T> {
 
     /// An empty ring for `limit` entries; `blank` fills the places before their first use.
     ///
-    /// May sleep. `EINVAL` for more entries than half the number space.
+    /// May sleep. `EINVAL` for more than 2^30 entries.
     pub(crate) fn new(limit: u32, blank: T) -> Result<Self> {
         Self::with_sges(limit, 0, blank)
     }

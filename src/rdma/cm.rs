@@ -119,14 +119,14 @@ impl<T: Operations> CmId<T> {
         let id = self.id.as_ptr();
         // SAFETY: By the invariant the identifier is live; iw_cm sets the addresses before it calls
         // us.
-        unsafe { first(&(*id).m_local_addr, &(*id).local_addr) }
+        unsafe { mapped_or_own(&(*id).m_local_addr, &(*id).local_addr) }
     }
 
     /// The remote address, as [`CmId::local`] does. Any context.
     pub(crate) fn remote(&self) -> Result<SocketAddr> {
         let id = self.id.as_ptr();
         // SAFETY: By the invariant the identifier is live; the addresses are set as in `local`.
-        unsafe { first(&(*id).m_remote_addr, &(*id).remote_addr) }
+        unsafe { mapped_or_own(&(*id).m_remote_addr, &(*id).remote_addr) }
     }
 
     /// A number for what iw_cm's client keeps with the identifier. One that a request made has its
@@ -218,7 +218,7 @@ impl<T: Operations> Drop for CmId<T> {
 }
 
 /// The mapped address if there is one, or else the consumer's own.
-fn first(mapped: &addr::Storage, own: &addr::Storage) -> Result<SocketAddr> {
+fn mapped_or_own(mapped: &addr::Storage, own: &addr::Storage) -> Result<SocketAddr> {
     addr::read(mapped).or_else(|| addr::read(own)).ok_or(EINVAL)
 }
 

@@ -49,7 +49,7 @@ pub(crate) enum PostError {
 /// The send queue of a queue pair, while requests are put in.
 ///
 /// Interrupts are off as long as this exists: a long chain is posted in parts. It is ended by
-/// [`Posting::ring`], or by [`Posting::leave`] where what was posted is to wait.
+/// [`Posting::ring_doorbell`], or by [`Posting::leave`] where what was posted is to wait.
 #[must_use = "what is posted has to be started"]
 pub(crate) struct Posting<'a> {
     qp: &'a Arc<QueuePair>,
@@ -123,7 +123,7 @@ impl Posting<'_> {
         }
     }
 
-    /// Ends the posting; what was posted waits for the next [`QueuePair::ring`].
+    /// Ends the posting; what was posted waits for the next [`QueuePair::ring_doorbell`].
     #[inline]
     pub(crate) fn leave(self) {
         self.end();

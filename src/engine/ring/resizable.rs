@@ -13,8 +13,8 @@ pub(crate) enum ResizeError {
     NoMemory,
 }
 
-/// How many entries move under one hold of a lock.
-const MOVED_AT_ONCE: u32 = 128;
+/// How many entries, or elements of them, move under one hold of a lock.
+const MOVED_AT_ONCE: usize = 128;
 
 /// A ring whose depth changes while it is used.
 ///
@@ -105,7 +105,7 @@ impl<T: Clone + Copy> ResizableRing<T> {
     /// Goes on for a bounded time; at the end the old ring is returned, to be dropped where that
     /// may sleep.
     pub(in crate::engine) fn step(&mut self) -> Option<Ring<T>> {
-        for _ in 0..MOVED_AT_ONCE {
+        for _ in 0..(MOVED_AT_ONCE / self.back.width.max(1)).max(1) {
             let seq = self.back.head();
             let Some(entry) = self.back.pop() else {
                 break;
@@ -130,6 +130,9 @@ mod tests {
     use super::*;
     use kernel::prelude::*;
 
+    // CAST: far less than 2^32.
+    const STEP: u32 = MOVED_AT_ONCE as u32;
+
     /// Pushes the numbers from `from` on; how many were taken.
     fn fill(ring: &mut ResizableRing<u32>, from: u32) -> u32 {
         let mut count = 0;
@@ -146,8 +149,8 @@ mod tests {
 
     #[test]
     fn a_resizable_ring_keeps_order_while_entries_come_and_go_between_the_steps() -> Result {
-        let old = 3 * MOVED_AT_ONCE;
-        for new in [old + 1, 10 * MOVED_AT_ONCE] {
+        let old = 3 * STEP;
+        for new in [old + 1, 10 * STEP] {
             let mut ring = ResizableRing::new(Ring::new(old, 0u32)?);
             assert!(fill(&mut ring, 0) == old && ring.is_full());
             assert!(ring.begin(Ring::new(new, 0)?).is_ok());
@@ -165,6 +168,19 @@ mod tests {
             assert!(ring.len() == old && fill(&mut ring, last) == new - old);
             assert!(leave(&mut ring, next, next + new) && ring.is_empty());
         }
+        Ok(())
+    }
+
+    #[test]
+    fn a_step_moves_as_many_elements_as_it_moves_entries_without() -> Result {
+        let width = 16;
+        let entries = STEP / width;
+        let mut ring = ResizableRing::new(Ring::with_sges(2 * entries, width, 0u32)?);
+        assert!(fill(&mut ring, 0) == 2 * entries);
+        assert!(ring.begin(Ring::with_sges(4 * entries, width, 0)?).is_ok());
+        assert!(ring.step().is_none() && ring.front.len() == entries);
+        assert!(ring.step().is_some_and(|old| old.is_empty()));
+        assert!(leave(&mut ring, 0, 2 * entries));
         Ok(())
     }
 
