@@ -4,10 +4,12 @@
  * calls back.
  */
 #include <linux/cleanup.h>
+#include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/group_cpus.h>
 #include <linux/kthread.h>
 #include <linux/preempt.h>
+#include <linux/workqueue.h>
 
 #include "fixture.h"
 
@@ -603,8 +605,8 @@ static int free_watched(struct ndkc_cq *cq)
 }
 
 /*
- * The handler of a queue that core/cq.c polls only schedules that: on the queue's
- * CPU it is called where the completion is added.
+ * The handler of a queue that core/cq.c polls only schedules that: it is called
+ * where the completion is added.
  */
 static void polling_is_scheduled_where_a_completion_is_added(struct kunit *test)
 {
@@ -637,42 +639,47 @@ static void polling_is_scheduled_where_a_completion_is_added(struct kunit *test)
 	NDKC_EXPECT_WC(test, op, IB_WC_SUCCESS);
 }
 
-/* Makes this task stay where it is; returns a vector that calls elsewhere, or -1. */
-static int vector_elsewhere(struct kunit *test)
-{
-	struct cpumask *masks __free(kfree) = NULL;
-	unsigned int n, vector, cpu;
+struct elsewhere {
+	struct ndkc_ep *ep;
+	struct ndkc_op *op;
+};
 
-	cpu = raw_smp_processor_id();
-	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(cpu)), 0);
-	masks = group_cpus_evenly(ndkc_dev->num_comp_vectors, &n);
-	KUNIT_ASSERT_NOT_NULL(test, masks);
-	for (vector = 0; vector < n; vector++) {
-		cpu = cpumask_first(&masks[vector]);
-		if (cpu_online(cpu) && cpu != raw_smp_processor_id())
-			return vector;
-	}
-	return -1;
+static long post_elsewhere(void *arg)
+{
+	struct elsewhere *post = arg;
+
+	return ndkc_post_send_sge(post->ep, post->op, IB_SEND_SIGNALED, NULL, 0);
 }
 
+/*
+ * A call that moderation holds back comes from a timer, on the CPU where the
+ * completion was added: it still runs when this CPU frees the queue.
+ */
 static void calls_end_before_the_polling_that_they_start(struct kunit *test)
 {
-	int vector = vector_elsewhere(test);
 	struct ndkc_ep_attr attr = {};
+	struct elsewhere post;
+	unsigned int here, other;
 	struct ndkc_pair *p;
 	bool called;
 
-	if (vector < 0) {
+	here = raw_smp_processor_id();
+	other = cpumask_any_but(cpu_online_mask, here);
+	if (other >= nr_cpu_ids) {
 		kunit_skip(test, "there is one processor");
 		return;
 	}
-	attr.scq = watched_cq(test, vector, true);
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(here)), 0);
+	attr.scq = watched_cq(test, 0, true);
+	KUNIT_ASSERT_EQ(test, rdma_set_cq_moderation(attr.scq->cq, 100, 1000), 0);
 	p = ndkc_pair_attr(test, &attr, NULL);
 	KUNIT_ASSERT_EQ(test, ndkc_post_recv_sge(p->b, ndkc_op(test), NULL, 0), 0);
-	KUNIT_ASSERT_EQ(test, ndkc_post_send_sge(p->a, ndkc_op(test),
-						 IB_SEND_SIGNALED, NULL, 0), 0);
+	post.ep = p->a;
+	post.op = ndkc_op(test);
+	KUNIT_ASSERT_EQ(test, work_on_cpu(other, post_elsewhere, &post), 0);
 	called = wait_for_completion_timeout(&watch.called, ndkc_timeout());
 	KUNIT_EXPECT_TRUE(test, called);
+	KUNIT_EXPECT_EQ(test, atomic_read(&watch.running), 1);
 	KUNIT_ASSERT_EQ(test, ndkc_destroy_qp(p->a), 0);
 	KUNIT_EXPECT_EQ(test, free_watched(attr.scq), 0);
 }

@@ -59,16 +59,13 @@ impl QueuePair {
     ///
     /// `EINVAL` when the queue pair is not ready to be connected, or is already.
     pub(crate) fn attach(&self, link: Link, limits: ReadLimits) -> Result {
-        // Looked at twice: a second connect must not change the read limit of the first.
-        if self.link.lock().is_some() {
-            return Err(EINVAL);
-        }
-        self.sq.lock().read_limit = limits.outbound;
         let mut link_slot = self.link.lock();
         let now = self.state();
         if link_slot.is_some() || !matches!(now, State::Init | State::Ready) {
             return Err(EINVAL);
         }
+        // Before anything can be started, and not by a connect that is refused.
+        self.sq.lock().read_limit = limits.outbound;
         // Open before it is connected: a peer that finds it connected finds it open.
         self.inbound.begin().ok_or(EINVAL)?.open(0);
         let next = State::Connected.number();
@@ -114,14 +111,15 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Makes the queues ready for a new life.
+    /// Makes the queues ready for a new life. A request that was posted in error and has come
+    /// after the queues were seen empty goes without a completion, as a reset has it (IBTA 10.3.1).
     ///
     /// A failure that comes meanwhile has changed the state before it takes the locks, and its
     /// flags stay.
     fn reset(&self) {
         let mut sq = self.sq.lock();
         if self.state() == State::Reset {
-            sq.reset();
+            sq.reset(self.device());
         }
         drop(sq);
         let mut rq = self.rq.lock();

@@ -429,8 +429,11 @@ impl SendQueue {
         self.mode == Mode::Flushing { graceful: true }
     }
 
-    /// Ready for a new life after a reset.
-    pub(super) fn reset(&mut self) {
+    /// Ready for a new life after a reset: what is still there is dropped.
+    pub(super) fn reset(&mut self, device: &RdmaDevice) {
+        while let Some(entry) = self.ring.pop() {
+            entry.unstage(device);
+        }
         self.mode = Mode::Open;
         self.failed = false;
         self.next = self.ring.tail();

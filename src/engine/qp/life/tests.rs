@@ -362,6 +362,40 @@ mod tests {
     }
 
     #[test]
+    fn a_reset_drops_what_was_posted_after_the_queues_were_seen_empty() -> Result {
+        let mut manual = ManualQp::new(&EndAttr::PLAIN)?;
+        let qp = manual.end.qp.clone();
+        qp.fail();
+        // Saw the error, and has yet to flush what it put in.
+        let mut posting = qp.posting();
+        let posted = posting.post(9, SEND, Flags::SIGNALED, [].into_iter());
+        assert!(posted.is_ok());
+        drop(posting);
+        let (error, reset) = (State::Error.number(), State::Reset.number());
+        assert!(qp.state.cmpxchg(error, reset, Full).is_ok());
+        qp.reset();
+        qp.modify(State::Init)?;
+        manual.attach()?;
+        manual.end.post(1, SEND, &[])?;
+        let seq = manual.start();
+        assert!(seq.is_some());
+        manual.finish(seq.unwrap_or(0), Status::Success);
+        assert!(manual.end.sends.brings(1, Status::Success));
+        assert!(manual.end.sends.is_silent());
+        Ok(())
+    }
+
+    #[test]
+    fn a_connect_that_is_refused_leaves_the_read_limit() -> Result {
+        let manual = ManualQp::unconnected(&EndAttr::PLAIN)?;
+        let qp = &manual.end.qp;
+        assert!(manual.attach() == Err(EINVAL) && qp.sq.lock().read_limit == 0);
+        qp.modify(State::Init)?;
+        assert!(manual.attach().is_ok() && qp.sq.lock().read_limit != 0);
+        Ok(())
+    }
+
+    #[test]
     fn a_reset_is_refused_while_something_is_ending() -> Result {
         let mut manual = posted(1, 1)?;
         assert!(manual.start_all() == 1 && manual.take() == Taken::Ready);
