@@ -11,7 +11,9 @@
 //!    ([`SendChain`], [`RecvChain`]), and hand results out of `poll_cq`
 //!    through [`WcWriter`].
 //! 4. Call consumers back through [`CqUpcall`], [`QpUpcall`], [`SrqUpcall`] and
-//!    [`CmId`], from softirq or process context and with no lock held.
+//!    [`CmId`], from softirq or process context and with no lock held. Only the
+//!    upcall for a completion of a queue that the core polls ([`CqInit`]) may be
+//!    made in any context and under any lock.
 //!
 //! | here                                   | C                                          |
 //! |----------------------------------------|--------------------------------------------|

@@ -2,9 +2,11 @@
 
 //! Kernel facilities that the kernel crate has no abstraction for.
 //!
-//! Each file is one facility and says which C header it stands for. All of it
-//! is safe to use; with [`crate::rdma`] and [`crate::bindings`] these are the
-//! only places that hold `unsafe`.
+//! Each file is one facility and says which C header it stands for. What can be
+//! safe to use is; where it stands on a promise of the caller's (the address of a
+//! consumer's memory, a pointer of C) its constructor is an unsafe function that
+//! says which. Unsafe code is here, in [`crate::rdma`], in [`crate::bindings`]
+//! and in the `abi` of [`crate::ndk`], and nowhere else.
 //!
 //! | file          | what it gives                                                   |
 //! |---------------|-----------------------------------------------------------------|

@@ -56,7 +56,6 @@ bool ndk_read_nofault(void *to, u64 addr, u64 len);
 /* sys/mdl.rs */
 struct page;
 u64 ndk_page_address(const struct page *page);
-struct page *ndk_page_of(u64 addr);
 
 /* ndk/abi */
 struct cpumask;
@@ -110,7 +109,8 @@ bool ndk_fault_arm(u32 n, bool rest);
 u32 ndk_fault_left(void);
 void ndk_fault_disarm(void);
 
-/* sys/netdev.rs, sys/cpu.rs: the same */
+/* sys/mdl.rs, sys/netdev.rs, sys/cpu.rs: the same */
+struct page *ndk_page_of(u64 addr);
 int ndk_netdev_loopback(struct net_device **dev);
 u32 ndk_cpu_online_count(void);
 bool ndk_cpu_is_online(u32 cpu);

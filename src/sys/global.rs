@@ -5,12 +5,10 @@
 //! The kernel calls providers without a pointer of theirs in a few places (`rdma link add`); this
 //! is where they find what belongs to the whole module.
 //!
-//! The kernel's `global_lock!` does not do for this. Such a lock is initialised when the module is
-//! loaded, and everybody who declares one promises, in unsafe code, that it was before any use;
-//! and values of several types under one such lock ([`GlobalLockedBy`]) cannot be statics, as they
-//! are not made at compile time. The lock used here is made at compile time by C.
-//!
-//! [`GlobalLockedBy`]: kernel::sync::GlobalLockedBy
+//! The lock is made at compile time, by C. One of the kernel's `global_lock!` has to be initialised
+//! before its first use, which is for unsafe code to promise. `src/rdma/link.rs` can, for nothing
+//! calls it before it has registered; but [`Global::get`] and [`Global::replace`] are for safe code,
+//! and nothing there shows that an initialisation came first.
 
 use core::cell::UnsafeCell;
 
