@@ -295,7 +295,8 @@ fn status_user(
 ///
 /// As [`get`] says of `object`, which the call closes.
 unsafe fn take_back<T: Face>(object: *mut T::C) -> Option<(Ref<T>, KBox<Handle<T>>)> {
-    // SAFETY: As required of the caller.
+    // SAFETY: The caller says that `object` is null, or one that `fill` made for the consumer and
+    // whose close has not completed; the reference is not used after the clone.
     let entity = unsafe { get::<T>(object) }?.clone();
     // SAFETY: `fill` made it; it was not closed, so it is still the consumer's, who gives it back.
     let mut handle = unsafe { KBox::from_raw(object.cast::<Handle<T>>()) };

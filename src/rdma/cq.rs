@@ -94,8 +94,7 @@ pub(super) fn create<T: Operations>(
     };
     // SAFETY: The core sets the device of an object before it asks for its creation.
     let device = unsafe { Device::<T>::from_raw(cq.device) };
-    // SAFETY: `pre_destroy_cq` closes it; on an error below no handle was kept, or it is closed
-    // here.
+    // SAFETY: `pre_destroy_cq` closes it; on an error it is closed below.
     let target = unsafe { UpcallTarget::open(cq.as_raw()) }?;
     let (payload, entries) =
         T::Cq::create(device, &init, CqUpcall(target.clone())).inspect_err(|_| target.close())?;

@@ -240,10 +240,10 @@ pub(super) unsafe fn create<T: Operations>(
     if attr.send_cq.is_null() || attr.recv_cq.is_null() {
         return Err(EINVAL);
     }
-    // SAFETY: `destroy_qp` closes it; on an error it is closed below.
-    let target = unsafe { UpcallTarget::open(qp.as_raw()) }?;
     let number = Qpn::take()?;
     let cm = CmRefs::new()?;
+    // SAFETY: `destroy_qp` closes it; on an error it is closed below.
+    let target = unsafe { UpcallTarget::open(qp.as_raw()) }?;
     // SAFETY: The core sets device and domain before it asks for creation; the caller says that
     // domain and queues live as long as the queue pair uses them.
     let (device, init) = unsafe {

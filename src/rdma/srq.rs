@@ -91,7 +91,7 @@ pub(super) fn create<T: Operations>(
 ) -> Result {
     // SAFETY: The core sets the domain of an object before it asks for its creation.
     let pd = unsafe { Pd::<T>::from_raw(srq.pd) };
-    // SAFETY: `destroy_srq` closes it; on an error it is closed here.
+    // SAFETY: `destroy_srq` closes it; on an error it is closed below.
     let target = unsafe { UpcallTarget::open(srq.as_raw()) }?;
     let wanted = SrqAttributes::from_c(attr);
     let payload =

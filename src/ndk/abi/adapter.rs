@@ -67,7 +67,8 @@ pub(crate) unsafe extern "C" fn ndk_face_open(
     let Some(context) = CONTEXT.get() else {
         return NtStatus::ADAPTER_NOT_READY.raw();
     };
-    // SAFETY: As required of the caller.
+    // SAFETY: The caller says that `params` is null, or its members are as the header wants them,
+    // and that `out` is null or may be written.
     let opened = unsafe { open(&context, params, out) };
     opened.map_or_else(NtStatus::raw, |()| NtStatus::SUCCESS.raw())
 }
@@ -131,7 +132,8 @@ unsafe fn which<'a>(params: &bindings::ndk_open_params) -> Result<OpenBy<'a>, Nt
 /// `adapter` is null, or an adapter of the consumer's that is not closed.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn ndk_face_close(adapter: *mut bindings::ndk_adapter) {
-    // SAFETY: As required of the caller; it is closed now.
+    // SAFETY: The caller says that `adapter` is null, or an adapter of the consumer's that is not
+    // closed; it is closed now.
     if let Some((entity, handle)) = unsafe { take_back::<Adapter>(adapter) } {
         drop(handle);
         entity.close_and_wait();
@@ -253,7 +255,8 @@ unsafe fn queues<'a>(
     receive: *mut bindings::ndk_cq,
     initiator: *mut bindings::ndk_cq,
 ) -> Result<(&'a Ref<Cq>, &'a Ref<Cq>), NtStatus> {
-    // SAFETY: As required of the caller.
+    // SAFETY: The caller says that each is null or a queue of the consumer's, and that the result
+    // is not used beyond the call.
     let (receive, initiator) = unsafe { (get::<Cq>(receive), get::<Cq>(initiator)) };
     receive.zip(initiator).ok_or(NO_OBJECT)
 }

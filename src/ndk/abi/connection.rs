@@ -42,7 +42,8 @@ unsafe fn private_data(
     data: *const c_void,
     len: u32,
 ) -> Result<KVec<u8>, NtStatus> {
-    // SAFETY: As required of the caller.
+    // SAFETY: The caller says that `data` is null or has `len` bytes; they are copied below and not
+    // used after this call.
     let bytes = unsafe { slice(data.cast::<u8>(), len)? };
     connector.check_data(bytes)?;
     let mut copy = KVec::new();

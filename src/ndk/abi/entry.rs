@@ -227,7 +227,8 @@ pub(super) unsafe fn sges(
     list.iter().map(|sge| {
         // SAFETY: Both members of the union are 64 bits, of which every pattern is valid.
         let addr = unsafe { sge.__bindgen_anon_1.logical_address };
-        // SAFETY: As required of the caller.
+        // SAFETY: The caller says that memory named by the privileged token stays until the request
+        // has completed.
         unsafe { Sge::new(addr, sge.length, sge.memory_region_token) }
     })
 }
@@ -249,7 +250,8 @@ pub(super) unsafe fn read_address(
     address: *const bindings::sockaddr,
     length: u32,
 ) -> Result<SocketAddr, NtStatus> {
-    // SAFETY: As required of the caller.
+    // SAFETY: The caller says that `address` is null or has `length` bytes; they are not used after
+    // this call.
     let bytes = unsafe { slice(address.cast::<u8>(), length) };
     let at = bytes.ok().and_then(addr::from_bytes);
     at.filter(|at| length >= address_length(at))
@@ -266,7 +268,7 @@ pub(super) unsafe fn write_address(
     address: *mut bindings::sockaddr,
     length: *mut u32,
 ) -> Result<(), NtStatus> {
-    // SAFETY: As required of the caller.
+    // SAFETY: The caller says that `length` is null or may be changed.
     let length = unsafe { length.as_mut() }.ok_or(NtStatus::INVALID_PARAMETER)?;
     let needed = address_length(&at);
     let room = core::mem::replace(length, needed);

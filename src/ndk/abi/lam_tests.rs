@@ -97,7 +97,8 @@ impl Opened {
             ..Default::default()
         };
         let mut adapter = ptr::null_mut();
-        // SAFETY: The parameters are those of the contract.
+        // SAFETY: `params` and the name outlive the call, its other pointers are null, and
+        // `adapter` may be written.
         unsafe { open(context, &raw const params, &raw mut adapter)? };
         Ok(Self(adapter))
     }

@@ -76,7 +76,7 @@ pub(super) unsafe extern "C" fn build_lam(
     lam_size: *mut u32,
     offset: *mut u32,
 ) -> i32 {
-    // SAFETY: As required of the caller.
+    // SAFETY: The caller says that `lam_size` and `offset` are null or may be changed.
     let (size, offset) = unsafe { (lam_size.as_mut(), offset.as_mut()) };
     let (Some(size), Some(offset)) = (size, offset) else {
         return NtStatus::INVALID_PARAMETER.raw();

@@ -109,7 +109,7 @@ impl CallbackLog {
 ///
 /// `context` is that of a [`CallbackLog`] which is still there.
 unsafe fn log_of<'a>(context: *mut c_void) -> &'a CallbackLog {
-    // SAFETY: As required of the caller.
+    // SAFETY: The caller says that `context` is the address of a `CallbackLog` that is still there.
     unsafe { &*context.cast::<CallbackLog>().cast_const() }
 }
 
@@ -121,7 +121,8 @@ unsafe extern "C" fn created(
     status: i32,
     object: *mut bindings::ndk_object_header,
 ) {
-    // SAFETY: The contract of this file.
+    // SAFETY: `context` is from `CallbackLog::context`; the test keeps the log until this callback
+    // has come.
     unsafe { log_of(context) }.notify(status, object);
 }
 
@@ -129,7 +130,8 @@ unsafe extern "C" fn created(
 ///
 /// The arguments are those that the call was given, or as the header says.
 unsafe extern "C" fn ended(context: *mut c_void, status: i32) {
-    // SAFETY: The contract of this file.
+    // SAFETY: `context` is from `CallbackLog::context`; the test keeps the log until this callback
+    // has come.
     unsafe { log_of(context) }.notify(status, ptr::null_mut());
 }
 
@@ -137,7 +139,8 @@ unsafe extern "C" fn ended(context: *mut c_void, status: i32) {
 ///
 /// The arguments are those that the call was given, or as the header says.
 unsafe extern "C" fn gone(context: *mut c_void) {
-    // SAFETY: The contract of this file.
+    // SAFETY: `context` is from `CallbackLog::context`; the test keeps the log until the close has
+    // completed, which this reports.
     unsafe { log_of(context) }.notify(NtStatus::SUCCESS.raw(), ptr::null_mut());
 }
 
@@ -145,7 +148,8 @@ unsafe extern "C" fn gone(context: *mut c_void) {
 ///
 /// The arguments are those that the call was given, or as the header says.
 unsafe extern "C" fn asked(context: *mut c_void, connector: *mut bindings::ndk_connector) {
-    // SAFETY: The contract of this file.
+    // SAFETY: `context` is from `CallbackLog::context`; the test keeps the log until the listener
+    // is closed.
     unsafe { log_of(context) }.notify(NtStatus::SUCCESS.raw(), connector.cast());
 }
 
@@ -168,7 +172,9 @@ unsafe extern "C" fn disconnected_ex(_context: *mut c_void, _reason: u32) {}
 macro_rules! entry {
     ($object:expr, $type:ident, $entry:ident $(, $arg:expr)*) => {{
         let object = $object.0.cast::<bindings::$type>();
-        // SAFETY: The contract of this file.
+        // SAFETY: The object is of this type, was given to the test by a create call and is not
+        // closed, so its table is there; the arguments point at what outlives the call, and the
+        // context at a log that outlives the callback.
         unsafe {
             match (*(*object).dispatch).$entry {
                 Some(call) => call(object $(, $arg)*),
@@ -200,7 +206,8 @@ pub(crate) fn open(context: &Context, name: &CStr) -> Given {
         version: bindings::ndk_version { major: 1, minor: 2 },
     };
     given(|out| {
-        // SAFETY: The contract of this file.
+        // SAFETY: `params` and `name` outlive the call, its address and namespace are null, and
+        // `out` is the variable of `given`.
         let opened = unsafe { super::adapter::open(context, &params, out) };
         opened.map_or_else(NtStatus::raw, |()| NtStatus::SUCCESS.raw())
     })
@@ -208,16 +215,17 @@ pub(crate) fn open(context: &Context, name: &CStr) -> Given {
 
 /// Closes an adapter, and waits.
 pub(crate) fn close_adapter(adapter: ObjectType) {
-    // SAFETY: The contract of this file.
+    // SAFETY: `adapter` was given by `open`, and each test closes it once.
     unsafe { super::adapter::ndk_face_close(adapter.0.cast()) };
 }
 
 /// Closes any other object. All tables begin with this entry.
 pub(crate) fn close(object: ObjectType, log: &CallbackLog) -> i32 {
     let pd = object.0.cast::<bindings::ndk_pd>();
-    // SAFETY: The contract of this file; all objects and tables are laid out alike so far.
+    // SAFETY: The object was given to the test and is not closed, so its table is there; all
+    // objects and all tables but the adapters' are laid out as those of domains are, so far.
     match unsafe { (*(*pd).dispatch).close } {
-        // SAFETY: The contract of this file.
+        // SAFETY: As above the object is the test's; it is closed once. The log outlives the close.
         Some(call) => unsafe { call(object.0, Some(gone), log.context()) },
         None => NtStatus::NOT_SUPPORTED.raw(),
     }

@@ -126,12 +126,14 @@ unsafe fn post(
     (sgl, count): (*const bindings::ndk_sge, u32),
     flags: u32,
 ) -> Result<(), NtStatus> {
-    // SAFETY: As required of the caller.
+    // SAFETY: The caller says that `sgl` is null or has `count` elements, which stay during the
+    // call.
     let (request, list) = match unsafe { slice(sgl, count) } {
         Ok(list) => (request, list),
         Err(_) => (Request::Invalid, &[][..]),
     };
-    // SAFETY: As required of the caller.
+    // SAFETY: The caller says that memory named by the privileged token stays until the request has
+    // completed.
     let list = unsafe { sges(list) };
     qp.post(context.addr() as u64, request, list, flags)
 }

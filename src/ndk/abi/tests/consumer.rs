@@ -98,7 +98,7 @@ impl Heard {
 ///
 /// `context` is that of a `Heard` which is there until the callback has come.
 unsafe fn heard<'a>(context: *mut c_void) -> &'a Heard {
-    // SAFETY: As required of the caller.
+    // SAFETY: The caller says that `context` is the address of a `Heard` that is still there.
     unsafe { &*context.cast::<Heard>() }
 }
 
@@ -110,7 +110,8 @@ pub(super) unsafe extern "C" fn created(
     status: i32,
     object: *mut bindings::ndk_object_header,
 ) {
-    // SAFETY: The tests give such contexts.
+    // SAFETY: `context` is from `Heard::context`; `create` keeps the `Heard` until this callback
+    // has come.
     unsafe { heard(context) }.put(status, object.expose_provenance());
 }
 
@@ -118,7 +119,8 @@ pub(super) unsafe extern "C" fn created(
 ///
 /// The arguments are those that the call was given, or as the header says.
 pub(super) unsafe extern "C" fn requested(context: *mut c_void, status: i32) {
-    // SAFETY: The tests give such contexts.
+    // SAFETY: `context` is from `Heard::context`; `request` keeps the `Heard` until this callback
+    // has come.
     unsafe { heard(context) }.put(status, 0);
 }
 
@@ -126,7 +128,8 @@ pub(super) unsafe extern "C" fn requested(context: *mut c_void, status: i32) {
 ///
 /// The arguments are those that the call was given, or as the header says.
 pub(super) unsafe extern "C" fn notified(context: *mut c_void) {
-    // SAFETY: The tests give such contexts.
+    // SAFETY: `context` is from `Heard::context`; who gives it keeps the `Heard` until the object
+    // is closed.
     unsafe { heard(context) }.put(SUCCESS, 0);
 }
 
@@ -137,7 +140,8 @@ pub(super) unsafe extern "C" fn asked(
     context: *mut c_void,
     connector: *mut bindings::ndk_connector,
 ) {
-    // SAFETY: The tests give such contexts.
+    // SAFETY: `context` is from `Heard::context`; who gives it keeps the `Heard` until the listener
+    // is closed.
     unsafe { heard(context) }.put(SUCCESS, connector.expose_provenance());
 }
 
@@ -250,7 +254,7 @@ impl Thing {
         let head = object.cast::<Head>();
         Self {
             head,
-            // SAFETY: As required of the caller.
+            // SAFETY: The caller says that `object` is a live object; each begins with a `Head`.
             table: unsafe { (*head).dispatch },
             kind,
             entries: size_of::<D>() / size_of::<usize>(),
@@ -296,7 +300,8 @@ impl Thing {
 /// An entry of a table, called with what follows.
 macro_rules! entry {
     ($table:expr, $entry:ident $(, $arg:expr)* $(,)?) => {{
-        // SAFETY: Test code: the arguments are as the header asks for.
+        // SAFETY: `$table` is that of a live object of the test's; what the arguments point at
+        // stays during the call, and what a callback is given until it has come.
         unsafe {
             match (*$table).$entry {
                 Some(entry) => entry($($arg),*),
@@ -344,7 +349,8 @@ pub(super) fn open_adapter(test_host: &TestHost) -> Result<*mut bindings::ndk_ad
         version: bindings::ndk_version { major: 1, minor: 0 },
     };
     let mut out = ptr::null_mut();
-    // SAFETY: The parameters are as the header asks for.
+    // SAFETY: `params` and the name outlive the call, its other pointers are null, and `out` may be
+    // written.
     let opened = unsafe { open(&test_host.context, &params, &raw mut out) };
     opened.map(|()| out).map_err(|_| EIO)
 }

@@ -90,7 +90,8 @@ mod tests {
                 version: bindings::ndk_version { major, minor },
             };
             let mut out: *mut bindings::ndk_adapter = ptr::null_mut();
-            // SAFETY: The parameters are as the header asks for.
+            // SAFETY: `params` and the name outlive the call, its other pointers are null, and
+            // `out` may be written.
             let opened = unsafe { open(&test_host.context, &params, &raw mut out) };
             assert!(opened == expected);
             assert!(out.is_null() == expected.is_err());
