@@ -81,7 +81,7 @@ unsafe trait Face: ObjectType {
 struct Handle<T: ObjectType> {
     header: bindings::ndk_object_header,
     dispatch: *const c_void,
-    entity: Ref<T>,
+    object: Ref<T>,
     closing: Callback<bindings::ndk_fn_close_completion>,
 }
 
@@ -159,7 +159,7 @@ impl<A> Callback<Option<unsafe extern "C" fn(*mut c_void, A)>> {
     }
 }
 
-// SAFETY: The tables are constant, the entity and the callback may be sent.
+// SAFETY: The tables are constant, the object and the callback may be sent.
 unsafe impl<T: ObjectType> Send for Handle<T> {}
 
 /// The close completion; afterwards the handle goes.
@@ -181,7 +181,7 @@ impl<T: Face> Blank<T> {
     }
 
     /// The object for C, which owns it until it closes it.
-    fn fill(self, entity: Ref<T>) -> *mut T::C {
+    fn fill(self, object: Ref<T>) -> *mut T::C {
         let handle = Handle {
             header: bindings::ndk_object_header {
                 version: VERSION.into(),
@@ -189,7 +189,7 @@ impl<T: Face> Blank<T> {
                 reserved: [0; 4],
             },
             dispatch: T::DISPATCH,
-            entity,
+            object,
             closing: Callback {
                 function: None,
                 context: ptr::null_mut(),
@@ -217,7 +217,7 @@ unsafe fn get<'a, T: Face>(object: *mut T::C) -> Option<&'a Ref<T>> {
     if kernel::warn_on!(handle.header.object_type != T::TYPE) {
         return None;
     }
-    Some(&handle.entity)
+    Some(&handle.object)
 }
 
 /// What a call with an object that is none gives.
@@ -239,7 +239,7 @@ fn create_later<T: Face>(
     create(done(GFP_ATOMIC, move |created: Created<T>| {
         let callback = callback;
         let (status, object) = match created {
-            Ok(entity) => (NtStatus::SUCCESS, blank.fill(entity)),
+            Ok(object) => (NtStatus::SUCCESS, blank.fill(object)),
             Err(status) => (status, ptr::null_mut()),
         };
         if let Some(function) = callback.function {
@@ -297,11 +297,11 @@ fn status_user(
 unsafe fn take_back<T: Face>(object: *mut T::C) -> Option<(Ref<T>, KBox<Handle<T>>)> {
     // SAFETY: The caller says that `object` is null, or one that `fill` made for the consumer and
     // whose close has not completed; the reference is not used after the clone.
-    let entity = unsafe { get::<T>(object) }?.clone();
+    let this = unsafe { get::<T>(object) }?.clone();
     // SAFETY: `fill` made it; it was not closed, so it is still the consumer's, who gives it back.
     let mut handle = unsafe { KBox::from_raw(object.cast::<Handle<T>>()) };
     handle.header.object_type = bindings::NDK_OBJECT_TYPE_UNDEFINED;
-    Some((entity, handle))
+    Some((this, handle))
 }
 
 /// `NdkClose*`, of every object but adapters.
@@ -316,14 +316,14 @@ unsafe extern "C" fn close<T: Face>(
 ) -> i32 {
     // SAFETY: The consumer names one of its objects, by the header that it begins with; it is
     // closed below.
-    let Some((entity, mut handle)) = (unsafe { take_back::<T>(object.cast()) }) else {
+    let Some((object, mut handle)) = (unsafe { take_back::<T>(object.cast()) }) else {
         return NtStatus::SUCCESS.raw();
     };
     handle.closing = Callback {
         function: completion,
         context,
     };
-    Answer::into_c(Ok(entity.close(handle)))
+    Answer::into_c(Ok(object.close(handle)))
 }
 
 /// `NdkQueryExtension`, of every object: there is none (ADPT-06).

@@ -54,13 +54,12 @@ pub(crate) const NO_REASON: u32 = 0;
 /// A connector.
 pub(crate) struct Connector {
     owner: Ref<Adapter>,
-    core: Arc<ConnectorInner>,
+    inner: Arc<ConnectorInner>,
 }
 
 impl ObjectType for Connector {
     fn closing(this: &Arc<Object<Self>>) {
-        let core = &this.core;
-        let mut state = core.state.lock();
+        let mut state = this.inner.state.lock();
         let stage = core::mem::replace(&mut state.stage, Stage::Over);
         let user = state.attempt.user.take();
         let request = state.attempt.request.clone();
@@ -91,7 +90,7 @@ impl ObjectType for Connector {
     }
 
     fn put_antecedents(&self) {
-        let rest = self.core.state.lock().give_up(Stage::Over);
+        let rest = self.inner.state.lock().give_up(Stage::Over);
         drop(rest);
     }
 }
@@ -99,11 +98,11 @@ impl ObjectType for Connector {
 impl Object<Adapter> {
     /// `CreateConnector`; over at once.
     pub(crate) fn create_connector(self: &Arc<Self>) -> Created<Connector> {
-        let core =
+        let inner =
             ConnectorInner::new(self.device(), State::default(), GFP_ATOMIC).map_err(no_memory)?;
         let connector = Connector {
             owner: self.clone(),
-            core,
+            inner,
         };
         self.successor(connector, GFP_ATOMIC)
     }
@@ -130,13 +129,13 @@ impl Object<Adapter> {
             .private_data
             .extend_from_slice(&request.params.private_data, GFP_KERNEL)?;
         state.attempt.request = Some(request);
-        let core = ConnectorInner::new(self.device(), state, GFP_KERNEL)?;
+        let inner = ConnectorInner::new(self.device(), state, GFP_KERNEL)?;
         let connector = Connector {
             owner: self.clone(),
-            core,
+            inner,
         };
-        let holds = [Some(self.hold()), Some(listener), None, None];
-        Object::new(self.device(), holds, connector, GFP_KERNEL)
+        let antecedents = [Some(self.new_use()), Some(listener), None, None];
+        Object::new(self.device(), antecedents, connector, GFP_KERNEL)
     }
 }
 
@@ -175,7 +174,7 @@ impl Connector {
     /// After a refused connect the limits are 0, and the data is what the peer rejected with.
     /// `CONNECTION_INVALID` where no peer has said anything. Any context.
     pub(crate) fn connection_data(&self, out: &mut [u8]) -> Result<ConnectionData, NtStatus> {
-        let state = self.core.state.lock();
+        let state = self.inner.state.lock();
         NtStatus::CONNECTION_INVALID.unless(state.has_heard())?;
         for (to, from) in out.iter_mut().zip(&state.private_data) {
             *to = *from;
@@ -190,7 +189,7 @@ impl Connector {
         &self,
         which: impl FnOnce(&State) -> Option<SocketAddr>,
     ) -> Result<SocketAddr, NtStatus> {
-        let state = self.core.state.lock();
+        let state = self.inner.state.lock();
         match state.stage {
             Stage::Idle | Stage::Connecting | Stage::Over => Err(NtStatus::CONNECTION_INVALID),
             _ => which(&state).ok_or(NtStatus::CONNECTION_INVALID),
@@ -211,7 +210,7 @@ impl Connector {
     /// context.
     pub(crate) fn reject(&self, private_data: &[u8]) -> Result<(), NtStatus> {
         self.check_data(private_data)?;
-        let mut state = self.core.state.lock();
+        let mut state = self.inner.state.lock();
         let stage = state.stage;
         let (Stage::Incoming | Stage::Answered, Some(request)) =
             (stage, state.attempt.request.clone())
@@ -226,7 +225,7 @@ impl Connector {
             Stage::Incoming => request.reject(private_data).is_ok(),
             _ => take_back(&request, qp.as_ref()) && !lost,
         };
-        let rest = self.core.state.lock().give_up(Stage::Over);
+        let rest = self.inner.state.lock().give_up(Stage::Over);
         drop(rest);
         NtStatus::CONNECTION_ABORTED.unless(was_there)
     }
@@ -247,7 +246,7 @@ impl Object<Connector> {
         self.begin(Stage::Idle, Stage::Connecting, Some(qp), done)?;
         self.go_on(move |this| {
             if let Err(status) = this.try_connect(source, remote, limits, private_data) {
-                this.core.fail(status, Stage::Idle);
+                this.inner.fail(status, Stage::Idle);
             }
         })
     }
@@ -260,7 +259,7 @@ impl Object<Connector> {
         done: DoneFn<NtStatus>,
     ) -> Answer {
         self.begin(Stage::Answered, Stage::Completing, None, done)?;
-        self.core.state.lock().attempt.user = user;
+        self.inner.state.lock().attempt.user = user;
         self.go_on(Self::end_complete)
     }
 
@@ -276,7 +275,7 @@ impl Object<Connector> {
         self.check_data(&private_data)?;
         let limits = self.limits(limits);
         self.begin(Stage::Incoming, Stage::Accepting, Some(qp), done)?;
-        self.core.state.lock().attempt.user = user;
+        self.inner.state.lock().attempt.user = user;
         let qp = qp.clone();
         self.go_on(move |this| this.end_accept(&qp, limits, &private_data))
     }
@@ -284,7 +283,7 @@ impl Object<Connector> {
     /// `Disconnect`: what was posted is carried out first, what was deferred is not (CONN-14). Any
     /// context.
     pub(crate) fn disconnect(self: &Arc<Self>, done: DoneFn<NtStatus>) -> Answer {
-        let mut state = self.core.state.lock();
+        let mut state = self.inner.state.lock();
         let stage = state.stage;
         let qp = state.attempt.qp();
         let (Stage::Connected | Stage::Left, Some(qp), None) = (stage, qp, &state.ended) else {
@@ -300,7 +299,7 @@ impl Object<Connector> {
         state.stage = Stage::Disconnecting;
         state.pending = Some(PendingCall {
             done,
-            hold: self.hold(),
+            object_use: self.new_use(),
         });
         drop(state);
         qp.engine().close();
@@ -315,8 +314,9 @@ impl Object<Connector> {
         qp: Option<&Ref<Qp>>,
         done: DoneFn<NtStatus>,
     ) -> Result<(), NtStatus> {
-        let mut state = self.core.state.lock();
-        // Until the consumer has heard of the last call the connector is where that found it.
+        let mut state = self.inner.state.lock();
+        // Until the consumer is notified of the end of the last call the connector is where that
+        // found it.
         if state.stage != from || state.ended.is_some() {
             // Who brings a queue pair wants a connection, and not a second one.
             return Err(match (state.stage, qp) {
@@ -328,12 +328,12 @@ impl Object<Connector> {
         }
         if let Some(qp) = qp {
             qp.may_connect()?;
-            state.attempt.qp = Some((qp.clone(), qp.hold()));
+            state.attempt.qp = Some((qp.clone(), qp.new_use()));
         }
         state.stage = to;
         state.pending = Some(PendingCall {
             done,
-            hold: self.hold(),
+            object_use: self.new_use(),
         });
         Ok(())
     }
@@ -346,7 +346,7 @@ impl Object<Connector> {
         if spawned.is_ok() {
             return Ok(Progress::Pending);
         }
-        let mut state = self.core.state.lock();
+        let mut state = self.inner.state.lock();
         let (next, qp) = match state.stage {
             Stage::Connecting => (Stage::Idle, state.attempt.qp.take()),
             Stage::Accepting => (Stage::Incoming, state.attempt.qp.take()),
@@ -371,14 +371,14 @@ impl Object<Connector> {
         let device = self.device();
         let (route, shared) = route(device, source, remote)?;
         let netdev = device.netdev().ok_or(NtStatus::NETWORK_UNREACHABLE)?;
-        let mut state = self.core.state.lock();
+        let mut state = self.inner.state.lock();
         let Some((qp, _)) = &state.attempt.qp else {
             return Err(NtStatus::CANCELLED);
         };
         let qp = qp.engine().clone();
         drop(state);
         let local = route.from().addr();
-        let events = Arc::new(LinkEvents(self.core.clone()), GFP_KERNEL)?;
+        let events = Arc::new(LinkEvents(self.inner.clone()), GFP_KERNEL)?;
         let ask = ConnectParams {
             net: device.net,
             local,
@@ -393,7 +393,7 @@ impl Object<Connector> {
             events,
         };
         let request = device.cm.make_request(ask).map_err(no_memory)?;
-        state = self.core.state.lock();
+        state = self.inner.state.lock();
         state.attempt.request = Some(request.clone());
         state.local = Some(local);
         state.remote = Some(remote);
@@ -412,31 +412,34 @@ impl Object<Connector> {
     }
 
     fn end_complete(self: &Arc<Self>) {
-        let mut state = self.core.state.lock();
+        let mut state = self.inner.state.lock();
         let Some(request) = state.attempt.request.clone() else {
             drop(state);
-            return self.core.fail(NtStatus::CONNECTION_INVALID, Stage::Idle);
+            return self.inner.fail(NtStatus::CONNECTION_INVALID, Stage::Idle);
         };
         if state.attempt.link.is_none() && !state.lost {
-            state.hold_link();
+            state.use_link();
         }
         drop(state);
         match request.confirm() {
             // This side's confirmation was taken.
             Ok(()) => self
-                .core
+                .inner
                 .up(|state| state.attempt.link.is_some() && state.stage == Stage::Completing),
-            Err(why) => self.core.fail(why.into(), Stage::Idle),
+            Err(why) => self.inner.fail(why.into(), Stage::Idle),
         }
     }
 
     fn end_accept(self: &Arc<Self>, qp: &Ref<Qp>, limits: ReadLimits, private_data: &[u8]) {
-        let request = self.core.state.lock().attempt.request.clone();
-        let accepted = match (request, Arc::new(LinkEvents(self.core.clone()), GFP_KERNEL)) {
+        let request = self.inner.state.lock().attempt.request.clone();
+        let accepted = match (
+            request,
+            Arc::new(LinkEvents(self.inner.clone()), GFP_KERNEL),
+        ) {
             (Some(request), Ok(side)) => {
                 let accepted = request.accept(qp.engine(), limits, private_data, side);
                 // Closed meanwhile: nobody else takes it back.
-                if accepted.is_ok() && self.core.state.lock().stage == Stage::Over {
+                if accepted.is_ok() && self.inner.state.lock().stage == Stage::Over {
                     request.withdraw();
                 }
                 accepted
@@ -448,7 +451,7 @@ impl Object<Connector> {
             (None, _) => Err(ConnectError::Aborted),
         };
         if let Err(why) = accepted {
-            self.core.fail(why.into(), Stage::Over);
+            self.inner.fail(why.into(), Stage::Over);
         }
     }
 }

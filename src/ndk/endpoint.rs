@@ -138,12 +138,12 @@ impl Object<Listener> {
             return Err(ECONNREFUSED);
         }
         // The close may run at the same time.
-        let hold = self.try_hold().ok_or(ECONNREFUSED)?;
-        let connector = self.owner.incoming(hold.again(), request)?;
+        let listener_use = self.try_use().ok_or(ECONNREFUSED)?;
+        let connector = self.owner.incoming(listener_use.again(), request)?;
         let user = self.user.clone();
         let task = move || {
             consumer(|| (**user)(connector));
-            drop(hold);
+            drop(listener_use);
         };
         self.device().host.threads.spawn(GFP_KERNEL, task)
     }
@@ -241,9 +241,9 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// An endpoint, which is held from now on.
+    /// An endpoint, which is used from now on.
     pub(crate) fn shared(endpoint: &Ref<SharedEndpoint>) -> Self {
-        Self::Shared(endpoint.clone(), endpoint.hold())
+        Self::Shared(endpoint.clone(), endpoint.new_use())
     }
 }
 
@@ -266,9 +266,9 @@ pub(super) fn route(
             let route = cm.reserve_pair(device.id(), device.net, local, remote);
             Ok((route?, None))
         }
-        Source::Shared(endpoint, hold) => {
+        Source::Shared(endpoint, endpoint_use) => {
             let route = endpoint.reservation()?.route(remote);
-            Ok((route?, Some(hold)))
+            Ok((route?, Some(endpoint_use)))
         }
     }
 }

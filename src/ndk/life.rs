@@ -184,7 +184,7 @@ impl<T: ObjectType> Object<T> {
 
     /// This one as the only antecedent.
     pub(super) fn alone(self: &Arc<Self>) -> Antecedents {
-        [Some(self.hold()), None, None, None]
+        [Some(self.new_use()), None, None, None]
     }
 
     /// Begins work that may sleep and passes its result to `done`; meanwhile the object is used.
@@ -195,13 +195,13 @@ impl<T: ObjectType> Object<T> {
         mut done: DoneFn<R>,
         work: impl FnOnce(&Arc<Self>) -> R + Send + 'static,
     ) -> Answer {
-        let (this, hold) = (self.clone(), self.hold());
+        let (this, object_use) = (self.clone(), self.new_use());
         let task = move || {
             let result = planned(|| work(&this));
             consumer(|| done.call(result));
             drop((done, this));
-            // Last: whoever waits for this hold may be gone for good afterwards.
-            drop(hold);
+            // Last: whoever waits for the end of this use may be gone for good afterwards.
+            drop(object_use);
         };
         let spawned = self.device.host.threads.spawn(GFP_ATOMIC, task);
         spawned.map_err(no_memory)?;
@@ -214,16 +214,16 @@ impl<T: ObjectType> Object<T> {
     }
 
     /// One more use. The caller knows of one that is there meanwhile, its own or the owner's.
-    pub(crate) fn hold(self: &Arc<Self>) -> ObjectUse {
+    pub(crate) fn new_use(self: &Arc<Self>) -> ObjectUse {
         self.uses.fetch_add(1, Relaxed);
         ObjectUse(self.clone())
     }
 
     /// One more use, for who does not know of any: `None` once the owner has closed the object.
-    pub(crate) fn try_hold(self: &Arc<Self>) -> Option<ObjectUse> {
+    pub(crate) fn try_use(self: &Arc<Self>) -> Option<ObjectUse> {
         let closing = self.closing.lock();
         // `close` gives the owner's use back after it has said so under this lock.
-        (!closing.asked).then(|| self.hold())
+        (!closing.asked).then(|| self.new_use())
     }
 
     /// Returns true if the owner has closed the object.
@@ -278,9 +278,9 @@ impl<T: ObjectType> Object<T> {
         self.object.put_antecedents();
         for place in 0..ANTECEDENTS {
             let mut antecedents = self.antecedents.lock();
-            let hold = antecedents.get_mut(place).and_then(Option::take);
+            let object_use = antecedents.get_mut(place).and_then(Option::take);
             drop(antecedents);
-            drop(hold);
+            drop(object_use);
         }
     }
 }

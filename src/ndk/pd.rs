@@ -98,16 +98,16 @@ impl Object<Pd> {
             None => sizes,
         };
         sizes.check(self.adapter.limits())?;
-        let holds = [
-            Some(self.hold()),
-            Some(cqs.0.hold()),
-            Some(cqs.1.hold()),
-            srq.map(Object::hold),
+        let antecedents = [
+            Some(self.new_use()),
+            Some(cqs.0.new_use()),
+            Some(cqs.1.new_use()),
+            srq.map(Object::new_use),
         ];
         let cqs = [cqs.0.clone(), cqs.1.clone()];
         let srq = srq.cloned();
         self.defer(done, move |this| {
-            Qp::create(this, holds, cqs, srq, context, sizes)
+            Qp::create(this, antecedents, cqs, srq, context, sizes)
         })
     }
 }

@@ -212,7 +212,7 @@ impl Qp {
     /// May sleep. The queues are the one for receives, and the one for initiator requests.
     pub(super) fn create(
         pd: &Ref<Pd>,
-        holds: Antecedents,
+        antecedents: Antecedents,
         cqs: [Ref<Cq>; 2],
         srq: Option<Ref<Srq>>,
         context: usize,
@@ -248,7 +248,7 @@ impl Qp {
             live: AtomicFlag::new(false),
             flushed: AtomicFlag::new(false),
         };
-        Object::start(pd.device(), holds, qp, |qp| {
+        Object::start(pd.device(), antecedents, qp, |qp| {
             for queue in qp.users.iter().flatten() {
                 queue.add(&qp.engine)?;
             }
@@ -279,7 +279,7 @@ impl Qp {
         self.live.store(live, Release);
     }
 
-    /// Returns true if a connection may be made with it (CONN-07, CONN-17).
+    /// Refuses a connection that may not be made with it (CONN-07, CONN-17).
     pub(super) fn may_connect(&self) -> Result<(), NtStatus> {
         match self.engine.state() {
             State::Reset | State::Init | State::Ready => Ok(()),
@@ -288,7 +288,7 @@ impl Qp {
         }
     }
 
-    /// Returns true if a request may be posted, and with which of the engine's flags.
+    /// The engine's flags for a request with these; an error for one that may not be posted.
     fn admit(&self, allowed: u32, flags: u32) -> Result<Flags, NtStatus> {
         NtStatus::CONNECTION_INVALID
             .when(!self.live.load(Acquire) || self.engine.state() != State::Connected)?;

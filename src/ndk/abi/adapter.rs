@@ -134,9 +134,9 @@ unsafe fn which<'a>(params: &bindings::ndk_open_params) -> Result<OpenBy<'a>, Nt
 pub(crate) unsafe extern "C" fn ndk_face_close(adapter: *mut bindings::ndk_adapter) {
     // SAFETY: The caller says that `adapter` is null, or an adapter of the consumer's that is not
     // closed; it is closed now.
-    if let Some((entity, handle)) = unsafe { take_back::<Adapter>(adapter) } {
+    if let Some((object, handle)) = unsafe { take_back::<Adapter>(adapter) } {
         drop(handle);
-        entity.close_and_wait();
+        object.close_and_wait();
     }
 }
 

@@ -22,9 +22,9 @@ use crate::{
 struct Lent<T: Face>(*mut Handle<T>);
 
 impl<T: Face> Lent<T> {
-    fn new(entity: &Ref<T>) -> Result<Self> {
+    fn new(object: &Ref<T>) -> Result<Self> {
         let blank = Blank::<T>::new().map_err(|_| ENOMEM)?;
-        Ok(Self(blank.fill(entity.clone()).cast()))
+        Ok(Self(blank.fill(object.clone()).cast()))
     }
 
     fn header(&self) -> *mut bindings::ndk_object_header {

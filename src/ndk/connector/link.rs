@@ -59,7 +59,7 @@ pub(super) enum Stage {
 /// A call that is pending.
 pub(super) struct PendingCall {
     pub(super) done: DoneFn<NtStatus>,
-    pub(super) hold: ObjectUse,
+    pub(super) object_use: ObjectUse,
 }
 
 #[derive(Default)]
@@ -80,7 +80,7 @@ pub(super) struct State {
     pub(super) remote: Option<SocketAddr>,
 }
 
-/// What an attempt to connect holds; it is dropped without the lock.
+/// What an attempt to connect has; it is dropped without the lock.
 #[derive(Default)]
 pub(super) struct Attempt {
     pub(super) qp: Option<(Ref<Qp>, ObjectUse)>,
@@ -118,8 +118,8 @@ impl State {
     }
 
     /// What keeps the close waiting until the engine has said that the connection is gone.
-    pub(super) fn hold_link(&mut self) {
-        self.attempt.link = self.pending.as_ref().map(|r| r.hold.again());
+    pub(super) fn use_link(&mut self) {
+        self.attempt.link = self.pending.as_ref().map(|r| r.object_use.again());
     }
 
     /// The attempt has failed: the connector may try again, unless it is over.
@@ -162,7 +162,7 @@ pub(super) fn take_back(request: &ConnectRequest, qp: Option<&Ref<Qp>>) -> bool 
 }
 
 impl ConnectorInner {
-    /// A core in that state. The context is that of the flags.
+    /// One in that state. The context is that of the flags.
     pub(super) fn new(device: &Arc<RdmaDevice>, state: State, flags: Flags) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
@@ -237,8 +237,8 @@ impl LinkEvents {
     fn answered(&self, limits: ReadLimits, private_data: &[u8]) -> Result {
         let mut copy = KVec::new();
         copy.extend_from_slice(private_data, GFP_ATOMIC)?;
-        let core = &self.0;
-        let mut state = core.state.lock();
+        let inner = &self.0;
+        let mut state = inner.state.lock();
         let request = state.attempt.request.clone();
         if state.stage != Stage::Connecting {
             // Closed meanwhile; who closed it could not take back what was not there yet.
@@ -247,18 +247,18 @@ impl LinkEvents {
             if let (Some(request), Some(qp)) = (request, qp) {
                 take_back(&request, Some(&qp));
             }
-            core.fail(NtStatus::CONNECTION_ABORTED, Stage::Over);
+            inner.fail(NtStatus::CONNECTION_ABORTED, Stage::Over);
             return Ok(());
         }
         state.stage = Stage::Answered;
         state.limits = limits;
         state.private_data = copy;
         if request.is_some_and(|r| r.is_connected()) {
-            state.hold_link();
+            state.use_link();
         }
         state.end_call(NtStatus::SUCCESS);
         drop(state);
-        core.notify_later();
+        inner.notify_later();
         Ok(())
     }
 }
@@ -283,7 +283,7 @@ impl ConnectionEvents for LinkEvents {
             let wanted = state.stage == Stage::Accepting;
             if wanted {
                 state.limits = limits;
-                state.hold_link();
+                state.use_link();
             }
             wanted
         });
@@ -294,8 +294,8 @@ impl ConnectionEvents for LinkEvents {
     }
 
     fn closed(&self, by_peer: bool) -> Result {
-        let core = &self.0;
-        let mut state = core.state.lock();
+        let inner = &self.0;
+        let mut state = inner.state.lock();
         let mut link = state.attempt.link.take();
         state.lost = true;
         let qp = state.attempt.qp();
@@ -307,9 +307,9 @@ impl ConnectionEvents for LinkEvents {
             Stage::Connected if by_peer => {
                 state.stage = Stage::Left;
                 state.gone = match (state.attempt.user.take(), link.take()) {
-                    (Some(user), Some(hold)) => Some((user, hold)),
-                    (_, hold) => {
-                        link = hold;
+                    (Some(user), Some(object_use)) => Some((user, object_use)),
+                    (_, object_use) => {
+                        link = object_use;
                         None
                     }
                 };
@@ -335,7 +335,7 @@ impl ConnectionEvents for LinkEvents {
             qp.engine().fail();
         }
         drop(link);
-        core.notify_later();
+        inner.notify_later();
         Ok(())
     }
 }
@@ -352,9 +352,9 @@ impl WorkItem for ConnectorInner {
             consumer(|| call.done.call(status));
             // The callback first, then the use that keeps the close waiting.
             drop(call.done);
-            drop(call.hold);
+            drop(call.object_use);
         }
-        if let Some((mut user, _hold)) = gone {
+        if let Some((mut user, _object_use)) = gone {
             consumer(|| user.call(NO_REASON));
         }
     }

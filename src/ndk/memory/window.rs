@@ -32,7 +32,7 @@ use crate::{
 /// A window's use of the region that it is, or may be, bound to.
 struct BoundRegion {
     region: Ref<Mr>,
-    _hold: ObjectUse,
+    _region_use: ObjectUse,
     /// Whether the region counts it as bound.
     counts: bool,
 }
@@ -42,12 +42,12 @@ impl BoundRegion {
         region.windows.fetch_add(1, Relaxed);
         Self {
             region: region.clone(),
-            _hold: region.hold(),
+            _region_use: region.new_use(),
             counts: true,
         }
     }
 
-    /// Nothing is bound any more, though the region is still held.
+    /// Nothing is bound any more, though the region is still used.
     fn unbind(&mut self) {
         if core::mem::replace(&mut self.counts, false) {
             self.region.windows.fetch_sub(1, Full);
