@@ -131,7 +131,7 @@ impl<T: Operations> CmId<T> {
 
     /// A number for what iw_cm's client keeps with the identifier. One that a request made has its
     /// listener's until the client takes the request on, which it does before its own consumer
-    /// hears of it. Process context, in calls from iw_cm. C: `context`.
+    /// is notified of it. Process context, in calls from iw_cm. C: `context`.
     pub(crate) fn client(&self) -> usize {
         // SAFETY: By the invariant the identifier is live; the client changes it before it calls
         // us.

@@ -46,8 +46,8 @@ pub(crate) trait DeviceOperations: Sized + Send + Sync + 'static {
     /// Fills `values` with the counters, in the order of [`Operations::COUNTERS`].
     fn read_counters(&self, values: &mut [u64]);
 
-    /// Hears of the device's network device, under the RTNL lock. The removal that follows
-    /// `Unregister` is not the provider's business.
+    /// Something happened to the device's network device; under the RTNL lock. The removal that
+    /// follows `Unregister` is not the provider's business.
     fn netdev_event(&self, _event: NetDevEvent) {}
 }
 
@@ -70,7 +70,7 @@ impl<P> Object<bindings::ib_device, P> {
         identity::gid(self.guid())
     }
 
-    /// Notifies consumers that the port's address changed; they hear of it later. Any context.
+    /// Notifies consumers, later, that the port's address changed. Any context.
     /// C: `IB_EVENT_LID_CHANGE`.
     pub(crate) fn address_changed(&self) {
         let mut event = event(self.as_raw(), bindings::ib_event_type_IB_EVENT_LID_CHANGE);

@@ -103,7 +103,7 @@ impl<T: Operations> Drop for AllDevices<T> {
     }
 }
 
-/// Hears of network devices.
+/// Is notified of what happens to network devices.
 struct NetdevNotifier<T: Operations>(PhantomData<T>);
 
 impl<T: Operations> NetDevListener for NetdevNotifier<T> {

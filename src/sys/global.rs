@@ -7,8 +7,8 @@
 //!
 //! The lock is made at compile time, by C. One of the kernel's `global_lock!` has to be initialised
 //! before its first use, which is for unsafe code to promise. `src/rdma/link.rs` can, for nothing
-//! calls it before it has registered; but [`Global::get`] and [`Global::replace`] are for safe code,
-//! and nothing there shows that an initialisation came first.
+//! calls it before it has registered; but [`Global::get`] and [`Global::replace`] are for safe
+//! code, and nothing there shows that an initialisation came first.
 
 use core::cell::UnsafeCell;
 

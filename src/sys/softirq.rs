@@ -245,7 +245,7 @@ impl Share<'_> {
         self.left
     }
 
-    /// Says how much it has used.
+    /// Counts what it has used.
     #[inline]
     pub(crate) fn end(self, n: u64) {
         if let Some(used) = self.used.filter(|_| n > 0) {
