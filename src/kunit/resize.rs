@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_stays_new_and_what_was_notified_stays_told() -> Result {
+    fn what_is_new_stays_new_and_what_was_notified_stays_so() -> Result {
         let (queue, _engine_host) = alone(4)?;
         assert!(push(&queue, 0..2) && queue.cq.resize(9).is_ok());
         queue.cq.arm(Arm::Any, MissedEvents::Report);

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn ndk_face_15_the_mapping_to_verbs_merges_what_ndk_tells_apart() {
+    fn ndk_face_15_the_mapping_to_verbs_merges_what_ndk_distinguishes() {
         // Pairs that are one status in verbs and two here: no way leads back.
         for (one, other) in [
             (Status::LocalLength, Status::ReceiveLength),

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn an_accepted_request_connects_both_sides_and_tells_each_once() -> Result {
+    fn an_accepted_request_connects_both_sides_and_notifies_each_once() -> Result {
         let (active, passive) = (ConnectionLog::new()?, ConnectionLog::new()?);
         let cm_fixture = connected(&active, &passive)?;
         // Each reads no more than it asked for, and no more than the other serves.
@@ -558,7 +558,7 @@ mod tests {
         cm_fixture.accept(&door.request()?, &passive)?;
         assert!(same(active.status(), Some(Err(Status::Aborted))));
         assert!(cm_fixture.active.qp.state() == State::Error);
-        // The passive side was connected, and hears of the end.
+        // The passive side was connected, and is notified of the end.
         assert!(wait_until(|| passive.closed.get() == 1));
         flush_work(cm_fixture.active.device());
         assert!(same((active.closed.get(), passive.closed.get()), (0, 1)));

@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_is_given_up_tells_whoever_armed_it() -> Result {
+    fn a_queue_that_is_given_up_notifies_whoever_armed_it() -> Result {
         for arm in ARMS {
             let (queue, _engine_host) = alone(4)?;
             queue.cq.arm(arm, MissedEvents::Ignore);
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_is_given_up_unarmed_tells_each_later_arm_that_calls() -> Result {
+    fn a_queue_that_is_given_up_unarmed_notifies_each_later_arm_that_calls() -> Result {
         let (queue, _engine_host) = alone(4)?;
         queue.cq.break_down();
         assert!(queue.has_called(0));

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_nobody_uses_is_shut_at_once_and_stays_shut() -> Result {
+    fn a_device_that_nobody_uses_is_shut_at_once_and_stays_shut() -> Result {
         let engine_host = EngineHost::new(RNR_MS)?;
         let device = device(&engine_host, c"ndk0", 1)?;
         let user = User::of(&device, false)?;
@@ -113,15 +113,15 @@ mod tests {
         device.shut();
         assert!(is_shut(&device)?);
         device.shut();
-        // Whoever had left by then hears nothing.
+        // Whoever had left by then is not notified.
         assert!(same(user.gone.get(), 0));
         Ok(())
     }
 
     #[test]
-    fn a_port_that_is_shut_lets_go_of_its_network_device_at_once() -> Result {
+    fn a_device_that_is_shut_lets_go_of_its_network_device_at_once() -> Result {
         let engine_host = EngineHost::new(RNR_MS)?;
-        let queue = ProcessQueue::new(c"ndk_test_port")?;
+        let queue = ProcessQueue::new(c"ndk_test_device")?;
         let device = device(&engine_host, c"ndk0", 1)?;
         let user = User::of(&device, false)?;
         assert!(device.netdev().is_some());
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn shutting_lasts_until_the_last_user_has_left() -> Result {
         let engine_host = EngineHost::new(RNR_MS)?;
-        let queue = ProcessQueue::new(c"ndk_test_port")?;
+        let queue = ProcessQueue::new(c"ndk_test_device")?;
         let device = device(&engine_host, c"ndk0", 1)?;
         let (first, last) = (User::of(&device, false)?, User::of(&device, false)?);
         let done = Arc::new(Tally::new(), GFP_KERNEL)?;
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_use_knows_its_port_and_the_port_forgets_its_user() -> Result {
+    fn a_use_knows_its_device_and_the_device_forgets_its_user() -> Result {
         let engine_host = EngineHost::new(RNR_MS)?;
         let device = device(&engine_host, c"ndk0", 1)?;
         let user = User::of(&device, false)?;
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_is_found_by_its_name_until_it_is_removed() -> Result {
+    fn a_device_is_found_by_its_name_until_it_is_removed() -> Result {
         let engine_host = EngineHost::new(RNR_MS)?;
         let devices = DeviceList::new()?;
         let (first, second) = (
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_is_found_by_an_address_of_its_network_device() -> Result {
+    fn a_device_is_found_by_an_address_of_its_network_device() -> Result {
         let engine_host = EngineHost::new(RNR_MS)?;
         let devices = DeviceList::new()?;
         let device = device(&engine_host, c"ndk0", 7)?;

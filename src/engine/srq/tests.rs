@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_is_given_up_tells_it_once_and_gives_no_receive() -> Result {
+    fn a_queue_that_is_given_up_notifies_once_and_gives_no_receive() -> Result {
         let srq_users = SrqUsers::new(4)?;
         for context in 0..2 {
             srq_users.shared.post(context, &[])?;

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn ndk_arm_08_entries_that_were_told_wait_for_a_new_one() -> Result {
+    fn ndk_arm_08_entries_that_were_reported_wait_for_a_new_one() -> Result {
         let (_site, queue) = alone()?;
         assert!(queue.push_all(RECEIVE, 3));
         queue.cq.arm(notify::ANY);
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn ndk_arm_13_the_status_tells_completion_overrun_or_fatal_failure() -> Result {
+    fn ndk_arm_13_the_status_distinguishes_completion_overrun_and_fatal_failure() -> Result {
         let test_host = TestHost::new()?;
         for entry in [RECEIVE, FAILED, FLUSHED] {
             let queue = Caller::new(&test_host.adapter, 2)?;

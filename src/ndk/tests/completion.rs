@@ -103,7 +103,7 @@ impl<T: Send + 'static> Slot<T> {
 }
 
 impl Slot<NtStatus> {
-    /// Returns true if that status comes; waits for it.
+    /// Waits for the status; an error if none comes, or another one.
     pub(super) fn came(&self, want: NtStatus) -> Result {
         match self.wait() {
             Some(status) if status == want => Ok(()),
@@ -144,7 +144,7 @@ pub(super) fn made<T: ObjectType>(
     create(call)?.map_err(log_status)
 }
 
-/// Says in the log which status came where none was expected.
+/// Logs a status that came where none was expected.
 pub(super) fn log_status(status: NtStatus) -> Error {
     pr_err!("failed with status {:x}\n", status.raw());
     EIO

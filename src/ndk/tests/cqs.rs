@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn ndk_cq_04_what_was_there_stays_and_a_later_arm_tells_of_the_failure() -> Result {
+    fn ndk_cq_04_what_was_there_stays_and_a_later_arm_notifies_of_the_failure() -> Result {
         for kind in [notify::ANY, notify::SOLICITED, notify::ERRORS] {
             let cq_pair = CqPair::new(2)?;
             cq_pair.messages(1..3)?;

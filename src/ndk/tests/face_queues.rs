@@ -248,7 +248,7 @@ mod tests {
         assert!(!qp_pair.b.receives.cq.arm(Arm::Any, MissedEvents::Ignore));
         qp_pair.a.post(1, SEND, &[])?;
         assert!(qp_pair.b.receives.has_called(1));
-        // The entry is there still. Whoever asks for it hears so; nobody is called.
+        // The entry is there still: the arm returns that, and nobody is called.
         assert!(qp_pair.b.receives.cq.arm(Arm::Any, MissedEvents::Ignore));
         assert!(qp_pair.b.receives.has_called(1));
         let pair = Pair::new()?;

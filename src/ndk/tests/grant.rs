@@ -79,8 +79,7 @@ mod tests {
         Ok(())
     }
 
-    /// Returns true if the owner of a region that is registered with these flags may have a receive
-    /// there.
+    /// How a receive ends whose memory is its owner's region, registered with these flags.
     fn receives(flags: u32) -> Result<NtStatus> {
         let pair = Pair::new()?;
         let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;

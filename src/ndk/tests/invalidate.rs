@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn ndk_inv_01_the_object_type_tells_what_it_is() -> Result {
+    fn ndk_inv_01_the_object_type_says_what_it_is() -> Result {
         let pair = Pair::new()?;
         let (other, _there) = beside(&pair)?;
         let memory = opened(&pair.b, 4096)?;

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn ndk_lstn_03_the_address_tells_the_port_that_was_chosen() -> Result {
+    fn ndk_lstn_03_the_address_has_the_port_that_was_chosen() -> Result {
         let test_host = TestHost::new()?;
         for ip in BOTH {
             let test_listener = TestListener::new(&test_host, ip)?;

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn ndk_recv_04_the_result_tells_length_and_kind() -> Result {
+    fn ndk_recv_04_the_result_has_length_and_kind() -> Result {
         let pair = Pair::new()?;
         let from = pair.a.buffer(8192, 0)?;
         let to = pair.b.buffer(8192, 1)?;

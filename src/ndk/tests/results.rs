@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn ndk_comp_03_a_receive_tells_its_bytes_and_an_invalidating_one_the_token() -> Result {
+    fn ndk_comp_03_a_receive_reports_its_bytes_and_an_invalidating_one_the_token() -> Result {
         let pair = Pair::new()?;
         let from = pair.a.buffer(4096, 0)?;
         let to = pair.b.buffer(4096, mr_flags::LOCAL_WRITE)?;

@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn ndk_spi_15_a_receive_tells_how_many_bytes_came_and_not_how_many_fit() -> Result {
+    fn ndk_spi_15_a_receive_reports_how_many_bytes_came_and_not_how_many_fit() -> Result {
         let pair = Pair::new()?;
         let request_set = RequestSet::new(&pair)?;
         for len in [0, 1, 100, 4096] {

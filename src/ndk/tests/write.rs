@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn ndk_writ_03_a_silent_write_tells_its_failure_and_what_follows_is_cancelled() -> Result {
+    fn ndk_writ_03_a_silent_write_reports_its_failure_and_what_follows_is_cancelled() -> Result {
         let pair = Pair::new()?;
         let from = pair.a.buffer(PAGE, 0)?;
         let to = pair.b.buffer(PAGE, 2)?;

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_tells_a_route_that_exists_from_an_address_in_use() -> Result {
+    fn a_pair_distinguishes_a_route_that_exists_from_an_address_in_use() -> Result {
         let cm_fixture = ConnectionFixture::new()?;
         let pair = |local, remote| cm_fixture.cm.reserve_pair(DEVICE, NET, local, remote);
         let route = pair(at(HERE, PORT), at(ELSEWHERE, 1)).map_err(|_| EADDRINUSE)?;
@@ -227,7 +227,7 @@ mod tests {
         assert!(same(twice.err(), Some(AddressError::InUse)));
         drop(held);
         assert!(same(reserve().err(), Some(AddressError::InUse)));
-        // It hears of who asks there.
+        // It is notified of who asks there.
         cm_fixture.connect(&ConnectionLog::new()?)?;
         assert!(same(door.requests.get(), 1));
         door.request()?.abandon();

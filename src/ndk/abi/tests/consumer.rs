@@ -638,12 +638,12 @@ pub(super) fn call(call: impl FnOnce() -> Result<i32>) -> i32 {
     call().unwrap_or_else(|e| e.to_errno())
 }
 
-/// Returns true if the status is that of success; says which it is.
+/// `EIO` for any other status than that of success; it is logged.
 pub(super) fn fine(status: i32) -> Result {
     is(status, SUCCESS)
 }
 
-/// Returns true if the status is that one; says which it is.
+/// `EIO` for any other status than that one; it is logged.
 pub(super) fn is(status: i32, want: i32) -> Result {
     if status == want {
         return Ok(());
