@@ -77,6 +77,7 @@ void ndk_netdev_put(struct net_device *dev);
 void ndk_netdev_name(const struct net_device *dev, char *name);
 bool ndk_netdev_mac(const struct net_device *dev, u8 *mac);
 int ndk_netdev_vlan(const struct net_device *dev);
+bool ndk_netdev_may_share_mac(const struct net_device *dev);
 u32 ndk_netdev_mtu(const struct net_device *dev);
 bool ndk_netdev_is_up(const struct net_device *dev);
 bool ndk_netdev_is_supported(const struct net_device *dev);

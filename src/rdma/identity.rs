@@ -10,8 +10,12 @@
 //! byte                    0       1   2   3     4     5   6   7
 //! with a MAC address      m0 ^ 2  m1  m2  0x6e  0x64  m3  m4  m5
 //! of a VLAN               m0 ^ 2  m1  m2  those ^ id  m3  m4  m5
+//! with a shared one       2       hash    1     hash of name and MAC address
 //! without a MAC address   2       hash    0     hash of name and namespace
 //! ```
+//!
+//! A MAC address may be shared by a bridge, bond or team and its ports, and by what stands on
+//! another device ([`NetDev::may_share_mac`]).
 
 use crate::sys::netdev::NetDev;
 
@@ -19,7 +23,7 @@ use crate::sys::netdev::NetDev;
 const BETWEEN: u16 = 0x6e64;
 
 /// Changes that together with the number of a VLAN, which has 12 bits: a VLAN device has the MAC
-/// address of the device below it.
+/// address of the plain device below it.
 const VLAN: u16 = 1 << 12;
 
 /// The prefix of the GIDs of a subnet that nobody has configured. C: `IB_DEFAULT_GID_PREFIX`.
@@ -28,6 +32,7 @@ const PREFIX: [u8; 8] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0];
 /// The EUI-64 of a device over `netdev`, in network order; never zero.
 pub(super) fn eui64(netdev: &NetDev) -> [u8; 8] {
     match netdev.mac() {
+        Some(mac) if netdev.may_share_mac() => of_shared_mac(mac, &netdev.name()),
         Some(mac) => of_mac(mac, netdev.vlan()),
         None => of_name(&netdev.name(), netdev.lasting_net()),
     }
@@ -48,11 +53,21 @@ fn of_mac(mac: [u8; 6], vlan: Option<u16>) -> [u8; 8] {
     [m0 ^ 2, m1, m2, high, low, m3, m4, m5]
 }
 
+/// For a network device whose MAC address another one may have.
+fn of_shared_mac(mac: [u8; 6], name: &[u8]) -> [u8; 8] {
+    hashed(name, &mac, 1)
+}
+
 /// For a network device without a MAC address; `net` distinguishes namespaces.
 fn of_name(name: &[u8], net: u64) -> [u8; 8] {
-    let mut eui64 = fnv1a(name.iter().chain(&net.to_be_bytes())).to_be_bytes();
+    hashed(name, &net.to_be_bytes(), 0)
+}
+
+/// `kind` is less than what stands in its place with a MAC address of its own.
+fn hashed(name: &[u8], with: &[u8], kind: u8) -> [u8; 8] {
+    let mut eui64 = fnv1a(name.iter().chain(with)).to_be_bytes();
     eui64[0] = 2;
-    eui64[3] = 0;
+    eui64[3] = kind;
     eui64
 }
 
@@ -90,9 +105,22 @@ mod tests {
             let name = of_mac(MAC, Some(vlan));
             assert!(name != plain && name != last && name != as_others_do(MAC));
             // Not what a name makes, either.
-            assert!(name[3] != 0);
+            assert!(name[3] > 1);
             last = name;
         }
+    }
+
+    #[test]
+    fn devices_with_a_shared_mac_address_make_names_of_their_own() {
+        let bridge = of_shared_mac(MAC, b"br0\0");
+        assert_eq!(bridge, of_shared_mac(MAC, b"br0\0"));
+        assert!(bridge != of_shared_mac(MAC, b"bond0\0"));
+        let mut other = MAC;
+        other[5] ^= 1;
+        // The same name on another machine.
+        assert!(bridge != of_shared_mac(other, b"br0\0"));
+        // Not what a MAC address or a name alone makes.
+        assert_eq!((bridge[0], bridge[3]), (2, 1));
     }
 
     #[test]

@@ -97,6 +97,14 @@ impl NetDev {
         u16::try_from(id).ok()
     }
 
+    /// Returns true if another device may have the same MAC address and the same VLAN: for bridges,
+    /// bonds and teams, ports of the latter two, and whatever stands on another device but a VLAN
+    /// over a plain one. Any context.
+    pub(crate) fn may_share_mac(&self) -> bool {
+        // SAFETY: By the invariant the device is live.
+        unsafe { bindings::ndk_netdev_may_share_mac(self.as_raw()) }
+    }
+
     /// The largest payload of a frame in bytes. Any context.
     pub(crate) fn mtu(&self) -> u32 {
         // SAFETY: By the invariant the device is live.
@@ -322,6 +330,7 @@ mod tests {
         assert_eq!(lo.lasting_net(), 0);
         assert!(lo.mac().is_none());
         assert!(lo.vlan().is_none());
+        assert!(!lo.may_share_mac());
         Ok(())
     }
 

@@ -69,6 +69,33 @@ is_eui48() {
 	[[ $(<"/sys/class/infiniband/$DEVICE/node_guid") == "$eui48" ]]
 }
 
+# distinct NETDEV...: they have one MAC address and each a name of its own, which lasts.
+distinct() {
+	local mac netdev
+	local -A names=()
+	mac=$(<"/sys/class/net/$1/address")
+	for netdev; do
+		[[ $(<"/sys/class/net/$netdev/address") == "$mac" ]] || { echo "$netdev has another address"; return 1; }
+		lasting "$netdev" && add_link "$DEVICE" "$netdev" || return
+		names[$(identity)]=$netdev
+		del_link "$DEVICE" || return
+	done
+	((${#names[@]} == $#)) || { echo "$# devices, ${#names[@]} names"; return 1; }
+}
+
+# stack NETDEV: devices with its MAC address: a bridge, a VLAN, and a VLAN of that with the same
+# number.
+stack() {
+	ip link add ndkbr0 address "$(<"/sys/class/net/$1/address")" type bridge || return
+	ip link add link "$1" name ndkvlan0 type vlan id 5 || return
+	ip link add link ndkvlan0 name ndkvlan1 type vlan id 5
+}
+
+unstack() {
+	ip link del ndkbr0 || true
+	ip link del ndkvlan0 || true
+}
+
 # Shared mode, the default: every name space sees the device.
 shared_names() {
 	ip netns exec ndkns rdma dev show "$DEVICE"
@@ -119,6 +146,12 @@ check "several devices at once" several
 if [[ $NDK_TYPE == ndk ]]; then
 	check "the same device again, without a MAC address" lasting lo
 	check "the same device again" lasting ndkdum1
+	# Debian's kernel has them.
+	if modprobe -a bridge 8021q 2>/dev/null; then
+		check "a stack of devices" stack ndkdum1
+		check "one MAC address, several devices" distinct ndkdum1 ndkbr0 ndkvlan0 ndkvlan1
+		unstack
+	fi
 fi
 
 check "add" add_link "$DEVICE" ndkdum1

@@ -42,6 +42,32 @@ int ndk_netdev_vlan(const struct net_device *dev)
 	return is_vlan_dev(dev) ? vlan_dev_vlan_id(dev) : -1;
 }
 
+/*
+ * What stands on other devices may have the MAC address of one of them, and ports
+ * of a bond or team have one in common.  Masters are named, for they may have no
+ * port yet.
+ */
+static bool ndk_netdev_is_stacked(const struct net_device *dev)
+{
+	return netif_is_any_bridge_master(dev) || netif_is_lag_master(dev) ||
+	       netif_is_l3_master(dev) || netif_is_lag_port(dev) ||
+	       !list_empty(&dev->adj_list.lower);
+}
+
+/*
+ * A VLAN over a device that stands on nothing is known by its number.  It keeps
+ * the device below it as long as it is there itself.
+ */
+bool ndk_netdev_may_share_mac(const struct net_device *dev)
+{
+	const struct net_device *real;
+
+	if (!is_vlan_dev(dev))
+		return ndk_netdev_is_stacked(dev);
+	real = vlan_dev_real_dev(dev);
+	return dev_get_iflink(dev) != real->ifindex || ndk_netdev_is_stacked(real);
+}
+
 u32 ndk_netdev_mtu(const struct net_device *dev)
 {
 	return READ_ONCE(dev->mtu);
