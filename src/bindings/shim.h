@@ -50,7 +50,7 @@ void ndk_globals_unlock(void);
 bool ndk_log_allowed(void);
 
 /* sys/span.rs */
-bool ndk_is_direct_mapped(u64 addr, u64 len);
+u64 ndk_direct_mapped_until(u64 addr);
 bool ndk_read_nofault(void *to, u64 addr, u64 len);
 
 /* sys/mdl.rs */
@@ -60,7 +60,7 @@ u64 ndk_page_address(const struct page *page);
 /* ndk/abi */
 struct cpumask;
 u32 ndk_cpumask_first(const struct cpumask *mask);
-u32 ndk_sockaddr_len(const struct sockaddr *address);
+
 u64 ndk_net_cookie(const struct net *net);
 
 /* sys/event.rs, sys/timer.rs */

@@ -173,7 +173,7 @@ fn rights(flags: u32) -> Result<Rights, NtStatus> {
 /// fails in its turn (POST-09). Inline data has no token (SEND-09).
 pub(super) fn checked(sge: Sge, flags: Flags) -> Sge {
     let is_privileged = sge.token() == Token::LOCAL_MEMORY && !flags.has(Flags::INLINE);
-    if is_privileged && !span::is_memory(sge.addr(), sge.len()) {
+    if is_privileged && !span::is_memory(sge.addr(), u64::from(sge.len())) {
         return sge.without_key();
     }
     sge

@@ -64,6 +64,16 @@ pub(crate) fn from_bytes(bytes: &[u8]) -> Option<SocketAddr> {
     read(&unsafe { storage.as_ptr().cast::<Storage>().read_unaligned() })
 }
 
+/// How many bytes an address of that family has in C; for one that is neither IPv4 nor IPv6 those
+/// of the family alone.
+pub(crate) const fn length_of(family: u16) -> u32 {
+    match family {
+        AF_INET => 16,
+        AF_INET6 => 28,
+        _ => 2,
+    }
+}
+
 /// Makes the C form of `addr`.
 pub(crate) fn write(addr: &SocketAddr) -> Storage {
     let mut bytes: Bytes = [0; size_of::<Storage>()];
@@ -96,6 +106,13 @@ mod tests {
         let v6: SocketAddr = SocketAddrV6::new(Ipv6Addr::LOCALHOST, 20049, 5, 3).into();
         assert!(read(&write(&v4)) == Some(v4));
         assert!(read(&write(&v6)) == Some(v6));
+    }
+
+    #[test]
+    fn lengths_are_those_of_the_c_types() {
+        assert_eq!(length_of(AF_INET), 16);
+        assert_eq!(length_of(AF_INET6), 28);
+        assert_eq!(length_of(0), 2);
     }
 
     #[test]

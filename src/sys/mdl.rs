@@ -6,7 +6,10 @@
 
 use kernel::prelude::*;
 
-use super::span::Span;
+use super::span::{
+    is_memory,
+    Span, //
+};
 use crate::bindings;
 
 #[cfg(ndk_kunit)]
@@ -200,9 +203,7 @@ impl<'a> Pages<'a> {
     pub(crate) fn each_span(&self, offset: u64, mut take: impl FnMut(Span) -> bool) -> bool {
         let mut skip = offset;
         for page in self.0 {
-            // SAFETY: The function looks the address up in the memory map and does not follow it.
-            let real = page % PAGE_SIZE == 0
-                && unsafe { bindings::ndk_is_direct_mapped(*page, PAGE_SIZE) };
+            let real = page % PAGE_SIZE == 0 && is_memory(*page, PAGE_SIZE);
             let Some(len) = PAGE_SIZE.checked_sub(skip).filter(|_| real) else {
                 return false;
             };

@@ -204,11 +204,9 @@ impl AllMemory {
 
     /// `len` bytes from `addr` on, if they are memory.
     pub(crate) fn run(&self, addr: u64, len: u64) -> Option<Run<'_>> {
-        // SAFETY: The function looks the address up in the memory map and does not follow it.
-        let mapped = unsafe { bindings::ndk_is_direct_mapped(addr, len) };
         // INVARIANT: memory that is mapped as long as the kernel runs; by the type invariant a
         // consumer answers for what is in it.
-        mapped.then_some(Run {
+        is_memory(addr, len).then_some(Run {
             // CAST: 64-bit kernel addresses.
             addr: addr as usize,
             len: len as usize,
@@ -313,9 +311,27 @@ impl Run<'_> {
 }
 
 /// Returns true if a range is memory that the kernel maps for good. Any context.
-pub(crate) fn is_memory(addr: u64, len: u32) -> bool {
+///
+/// That is looked up for its first byte, its last one and where each step of the memory map begins
+/// in between. On x86 memory comes and goes by steps; arm64 can leave out a page inside of one.
+pub(crate) fn is_memory(addr: u64, len: u64) -> bool {
     // SAFETY: The function looks the address up in the memory map and does not follow it.
-    unsafe { bindings::ndk_is_direct_mapped(addr, u64::from(len)) }
+    let mapped_until = |addr| unsafe { bindings::ndk_direct_mapped_until(addr) };
+    let Some(beyond) = len.checked_sub(1) else {
+        return true;
+    };
+    let Some(last) = addr.checked_add(beyond) else {
+        return false;
+    };
+    let mut next = addr;
+    loop {
+        match mapped_until(next) {
+            0 => return false,
+            // OVERFLOW: less than `last`.
+            until if until < last => next = until + 1,
+            _ => return next == last || mapped_until(last) != 0,
+        }
+    }
 }
 
 #[cfg(ndk_kunit)]

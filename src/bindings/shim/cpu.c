@@ -20,7 +20,10 @@ u32 ndk_cpu_possible(void)
 	return num_possible_cpus();
 }
 
-/* The first processor of each group; a group beyond the last begins anew. */
+/*
+ * The first processor of each group; a group beyond the last begins anew.  Here, not in
+ * Rust, as the array of masks is of elements whose size is the kernel's, and to be freed.
+ */
 int ndk_cpu_spread(u32 *cpus, u32 groups)
 {
 	struct cpumask *masks;
@@ -55,6 +58,7 @@ void ndk_percpu_add(void *counters, const struct ndk_add *adds, u32 n)
 		this_cpu_add(p[adds->index], adds->n);
 }
 
+/* The walk and the address are macros. */
 u64 ndk_percpu_sum(void *counters, u32 index)
 {
 	u64 __percpu *p = NDK_TO_PERCPU(u64, counters);

@@ -29,27 +29,16 @@ u64 ndk_page_address(const struct page *page)
 #define NDK_MAP_STEP	PMD_SIZE
 #endif
 
-/*
- * Whether the range is memory of the direct map, as far as is known for the begin of each
- * step that it touches, and for its last byte.  On x86 memory comes and goes by steps;
- * arm64 can leave out a page in the middle of one.
- */
-bool ndk_is_direct_mapped(u64 addr, u64 len)
+/* The last byte of the step that @addr is in; 0 if @addr is no memory of the direct map. */
+u64 ndk_direct_mapped_until(u64 addr)
 {
-	u64 last = addr + len - 1;
-
-	if (!len || last < addr)
-		return !len;
-	for (; addr <= last; addr = (addr | (NDK_MAP_STEP - 1)) + 1) {
-		if (!virt_addr_valid((void *)addr))
-			return false;
-	}
-	return virt_addr_valid((void *)last);
+	return virt_addr_valid((void *)addr) ? addr | (NDK_MAP_STEP - 1) : 0;
 }
 
 /*
  * User Mode Linux takes a hole in the vmalloc area for a page that it has yet to
- * map, and tries to read it for ever.
+ * map, and tries to read it for ever.  Here, not in Rust, as part of the one function
+ * that reads what may not be there.
  */
 static bool ndk_is_hole(u64 addr, u64 len)
 {

@@ -96,6 +96,7 @@ static const struct in6_addr *ndk_v6(const struct __kernel_sockaddr_storage *add
 	       &((const struct sockaddr_in6 *)addr)->sin6_addr : NULL;
 }
 
+/* Here, not in Rust: the walks over the lists of devices and addresses are macros. */
 static bool ndk_netdev_owns_v4(const struct net_device *dev, __be32 addr)
 {
 	struct in_device *in_dev;
@@ -130,7 +131,7 @@ static bool ndk_is_same_port(const struct net_device *a, const struct net_device
 	       (is_vlan_dev(b) && vlan_dev_real_dev(b) == a);
 }
 
-/* The device that has the address, under RCU. */
+/* The device that has the address, under RCU, without which it may go. */
 static struct net_device *ndk_netdev_with(struct net *net,
 					  const struct __kernel_sockaddr_storage *addr)
 {
@@ -175,18 +176,6 @@ bool ndk_netdev_is_local(struct net_device *dev,
 struct net_device *ndk_netdev_of_notifier(void *info)
 {
 	return netdev_notifier_info_to_dev(info);
-}
-
-u32 ndk_sockaddr_len(const struct sockaddr *address)
-{
-	switch (address->sa_family) {
-	case AF_INET:
-		return sizeof(struct sockaddr_in);
-	case AF_INET6:
-		return sizeof(struct sockaddr_in6);
-	default:
-		return sizeof(address->sa_family);
-	}
 }
 
 /* NULL stands for the first namespace. */

@@ -46,7 +46,10 @@ bool ndk_queue_work_on(struct workqueue_struct *wq, struct work_struct *work,
 {
 	bool queued;
 
-	/* With preemption off no CPU can leave between the test and its use. */
+	/*
+	 * With preemption off no CPU can leave between the test and its use; the
+	 * kernel crate has no guard for that.
+	 */
 	preempt_disable();
 	if (cpu >= nr_cpu_ids || !cpu_online(cpu))
 		cpu = WORK_CPU_UNBOUND;

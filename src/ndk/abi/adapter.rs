@@ -48,7 +48,10 @@ use crate::{
             SrqSizes, //
         }, //
     },
-    sys::global::Global, //
+    sys::{
+        addr,
+        global::Global, //
+    }, //
 };
 
 /// Set as long as adapters can be opened.
@@ -114,7 +117,7 @@ unsafe fn which<'a>(params: &bindings::ndk_open_params) -> Result<OpenBy<'a>, Nt
     }
     // SAFETY: Not null, so it is as long as its family says.
     let at = unsafe {
-        let length = bindings::ndk_sockaddr_len(params.local_address);
+        let length = addr::length_of((*params.local_address).sa_family);
         read_address(params.local_address, length)?
     };
     // SAFETY: A namespace, or null.
