@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The engine: NDKPI and verbs semantics in safe Rust, without a wire and without a consumer.
+//! `docs/architecture.md` has the words that are its own.
 //!
 //! ```text
 //!   verbs face        NDK face            translate calls to and from the engine
 //!        \              /
 //!   QueuePair  CompletionQueue  SharedReceive  ConnectionManager  Domain  RdmaDevice
 //!        |            MemoryTable (Slot, Gate)
-//!   trait Transport                       the seam below
+//!   trait Transport                       what the engine calls below
 //!        |
 //!    direct                               carries requests between two queue pairs
 //! ```

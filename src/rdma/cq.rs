@@ -76,6 +76,10 @@ pub(super) fn create<T: Operations>(
     mut cq: NewObject<bindings::ib_cq, T::Cq>,
     attr: &bindings::ib_cq_init_attr,
 ) -> Result {
+    // The core reads this once more when the queue is there, and moderates it or not by that. After
+    // a change in between (`rdma dev set ... adaptive-moderation`) either two processors may
+    // measure this queue at a time, or its calls go to the vector's processor though they need not;
+    // no completion is lost.
     // SAFETY: The core sets the device of an object before it asks for its creation.
     let adaptive = unsafe { (*cq.device).use_cq_dim() } != 0;
     let polled = match cq.poll_ctx {
