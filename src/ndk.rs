@@ -52,6 +52,6 @@ pub(crate) mod tests;
 
 pub(crate) use abi::adapter::CONTEXT;
 pub(crate) use adapter::{
-    Context,
     Limits, //
+    NdkContext,
 };

@@ -76,7 +76,7 @@ const MAX_RNR_TIMEOUT_MS: u32 = 600_000;
 
 /// The loaded module.
 struct Ndk {
-    registration: Option<Pin<KBox<rdma::Registration<verbs::Verbs>>>>,
+    registration: Option<Pin<KBox<rdma::LinkRegistration<verbs::Verbs>>>>,
     host: Arc<Host>,
 }
 
@@ -95,12 +95,12 @@ impl kernel::Module for Ndk {
         kunit::mark_slow()?;
         let host = Host::new(rnr_timeout_ms)?;
         let devices = DeviceList::new()?;
-        let below = verbs::Context {
+        let below = verbs::VerbsContext {
             host: host.clone(),
             cm: ConnectionManager::new(direct::connect, Timeouts::DEFAULT)?,
             devices: devices.clone(),
         };
-        let ndk = ndk::Context {
+        let ndk = ndk::NdkContext {
             devices,
             limits: ndk::Limits::FULL,
         };

@@ -5,7 +5,7 @@
 //! 1. Choose the types that stand behind each verbs object and implement its
 //!    operations on it ([`CqOperations`], [`QpOperations`] and so on); name them
 //!    in an implementation of [`Operations`] on a type without values.
-//! 2. Embed a [`Registration`] in the module type. `rdma link add` then makes
+//! 2. Embed a [`LinkRegistration`] in the module type. `rdma link add` then makes
 //!    a [`Device`] over a network device, and the core calls the operations.
 //! 3. Store what `post_send` and `post_recv` read from their chains
 //!    ([`SendChain`], [`RecvChain`]), and hand results out of `poll_cq`
@@ -18,7 +18,7 @@
 //! | here                                   | C                                          |
 //! |----------------------------------------|--------------------------------------------|
 //! | [`Operations`], `OperationsVTable`     | `struct ib_device_ops`                     |
-//! | [`Registration`]                       | `struct rdma_link_ops`, netdevice notifier |
+//! | [`LinkRegistration`]                       | `struct rdma_link_ops`, netdevice notifier |
 //! | `Object`: [`Device`], [`Pd`] and so on | `struct ib_device`, `struct ib_pd`         |
 //! | [`SendChain`], [`RecvChain`]           | `struct ib_send_wr`, `struct ib_recv_wr`   |
 //! | [`Wc`], [`WcWriter`]                   | `struct ib_wc`                             |
@@ -83,7 +83,7 @@ pub(crate) use self::{
         Device,
         DeviceOperations, //
     },
-    link::Registration,
+    link::LinkRegistration,
     memory::Extents,
     mr::MrOperations,
     object::{
@@ -103,8 +103,8 @@ pub(crate) use self::{
         SrqOperations, //
     },
     types::{
-        Access,
         AccessFlag,
+        AccessFlags,
         DeviceAttributes,
         QpAttributes,
         QpCaps,

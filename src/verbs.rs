@@ -42,7 +42,7 @@ use crate::{
 };
 
 /// What all devices of this face share.
-pub(crate) struct Context {
+pub(crate) struct VerbsContext {
     pub(crate) host: Arc<Host>,
     pub(crate) cm: Arc<ConnectionManager>,
     /// The devices, for all faces to find.
@@ -50,7 +50,7 @@ pub(crate) struct Context {
 }
 
 /// Set as long as the provider is registered.
-pub(crate) static CONTEXT: Global<Context> = Global::new();
+pub(crate) static CONTEXT: Global<VerbsContext> = Global::new();
 
 /// The provider.
 pub(crate) struct Verbs;
@@ -74,6 +74,6 @@ impl Operations for Verbs {
 }
 
 /// Registers the provider; dropping the result takes everything down. May sleep.
-pub(crate) fn register() -> impl PinInit<rdma::Registration<Verbs>, Error> {
-    rdma::Registration::new()
+pub(crate) fn register() -> impl PinInit<rdma::LinkRegistration<Verbs>, Error> {
+    rdma::LinkRegistration::new()
 }

@@ -246,7 +246,7 @@ pub(crate) struct Manner {
 
 /// What a listener was asked. It keeps the last request until somebody takes it.
 #[pin_data]
-pub(crate) struct Door {
+pub(crate) struct ListenerLog {
     pub(crate) requests: Tally,
     pub(crate) turned_away: Tally,
     manner: Manner,
@@ -257,9 +257,9 @@ pub(crate) struct Door {
 }
 
 /// The user of one listener.
-pub(crate) struct DoorEvents(pub(crate) Arc<Door>);
+pub(crate) struct ListenerLogEvents(pub(crate) Arc<ListenerLog>);
 
-impl ListenerEvents for DoorEvents {
+impl ListenerEvents for ListenerLogEvents {
     fn request(&self, request: Arc<ConnectRequest>) -> Result {
         if self.0.requests.hit() < self.0.manner.full {
             return Err(ENOMEM);
@@ -297,8 +297,8 @@ impl ListenerEvents for DoorEvents {
     }
 }
 
-impl Door {
-    /// A door of a device at `addr`, which may turn everybody away. May sleep.
+impl ListenerLog {
+    /// Of a device at `addr`; the listener may turn everybody away. May sleep.
     pub(crate) fn new(addr: IpAddr, refuses: bool) -> Result<Arc<Self>> {
         let manner = Manner {
             refuses,
@@ -307,7 +307,7 @@ impl Door {
         Self::with(addr, manner)
     }
 
-    /// A door of a device at `addr` with such a listener. May sleep.
+    /// Of a device at `addr`, with such a listener. May sleep.
     pub(crate) fn with(addr: IpAddr, manner: Manner) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
@@ -338,7 +338,7 @@ pub(crate) struct ConnectionFixture {
     pub(crate) cm: Arc<ConnectionManager>,
     pub(crate) active: End,
     pub(crate) passive: End,
-    doors: Pin<KBox<Mutex<KVec<Arc<Door>>>>>,
+    listener_logs: Pin<KBox<Mutex<KVec<Arc<ListenerLog>>>>>,
     // Dropped last.
     _engine_host: EngineHost,
 }
@@ -356,7 +356,7 @@ impl ConnectionFixture {
             cm: ConnectionManager::new(direct::connect, timeouts)?,
             active: engine_host.end(&EndAttr::PLAIN)?,
             passive: engine_host.end(&EndAttr::PLAIN)?,
-            doors: KBox::pin_init(new_mutex!(KVec::new()), GFP_KERNEL)?,
+            listener_logs: KBox::pin_init(new_mutex!(KVec::new()), GFP_KERNEL)?,
             _engine_host: engine_host,
         };
         cm_fixture.active.qp.modify(State::Init)?;
@@ -364,10 +364,16 @@ impl ConnectionFixture {
         Ok(cm_fixture)
     }
 
-    /// Begins to listen for `door`.
-    pub(crate) fn listen(&self, at: SocketAddr, door: &Arc<Door>) -> Result<Arc<Listener>> {
-        self.doors.lock().push(door.clone(), GFP_KERNEL)?;
-        let events = KBox::new(DoorEvents(door.clone()), GFP_KERNEL)?;
+    /// Begins to listen for `listener_log`.
+    pub(crate) fn listen(
+        &self,
+        at: SocketAddr,
+        listener_log: &Arc<ListenerLog>,
+    ) -> Result<Arc<Listener>> {
+        self.listener_logs
+            .lock()
+            .push(listener_log.clone(), GFP_KERNEL)?;
+        let events = KBox::new(ListenerLogEvents(listener_log.clone()), GFP_KERNEL)?;
         let listener = self.cm.listen(NET, at, events);
         listener.map_err(|why| match why {
             AddressError::NoMemory => ENOMEM,
@@ -375,11 +381,11 @@ impl ConnectionFixture {
         })
     }
 
-    /// A door at `HERE`, open.
-    pub(crate) fn open(&self) -> Result<Arc<Door>> {
-        let door = Door::new(HERE, false)?;
-        self.listen(at(HERE, PORT), &door)?;
-        Ok(door)
+    /// Of a listener at `HERE` that listens.
+    pub(crate) fn open(&self) -> Result<Arc<ListenerLog>> {
+        let listener_log = ListenerLog::new(HERE, false)?;
+        self.listen(at(HERE, PORT), &listener_log)?;
+        Ok(listener_log)
     }
 
     /// What the active side asks for.
@@ -450,9 +456,9 @@ impl ConnectionFixture {
 
 impl Drop for ConnectionFixture {
     fn drop(&mut self) {
-        // A request holds its listener, and the listener the door.
-        for door in self.doors.lock().iter() {
-            drop(door.request());
+        // A request holds its listener, and the listener its log.
+        for listener_log in self.listener_logs.lock().iter() {
+            drop(listener_log.request());
         }
     }
 }
@@ -463,8 +469,8 @@ pub(crate) fn connected(
     passive: &Arc<ConnectionLog>,
 ) -> Result<ConnectionFixture> {
     let cm_fixture = ConnectionFixture::new()?;
-    let door = cm_fixture.open()?;
+    let listener_log = cm_fixture.open()?;
     cm_fixture.connect(active)?;
-    cm_fixture.accept(&door.request()?, passive)?;
+    cm_fixture.accept(&listener_log.request()?, passive)?;
     Ok(cm_fixture)
 }

@@ -89,7 +89,7 @@ impl Limits {
 }
 
 /// What all adapters of this face share.
-pub(crate) struct Context {
+pub(crate) struct NdkContext {
     pub(crate) devices: Arc<DeviceList>,
     pub(crate) limits: Limits,
 }
@@ -138,7 +138,7 @@ impl ObjectType for Adapter {
 ///
 /// `BAD_VERSION` for another major version or a minor above [`VERSION`]'s; `ADAPTER_NOT_FOUND`;
 /// `ADAPTER_NOT_READY` while the device goes; `INSUFFICIENT_RESOURCES`.
-pub(crate) fn open(context: &Context, which: &OpenBy<'_>, version: Version) -> Created<Adapter> {
+pub(crate) fn open(context: &NdkContext, which: &OpenBy<'_>, version: Version) -> Created<Adapter> {
     NtStatus::BAD_VERSION.when(version.major != VERSION.major || version.minor > VERSION.minor)?;
     let device = match *which {
         OpenBy::Name(name) => context.devices.by_name(name),

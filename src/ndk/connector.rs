@@ -22,10 +22,10 @@ use core::net::SocketAddr;
 use self::link::{
     take_back,
     ConnectorInner,
+    ConnectorStage,
+    ConnectorState, //
     LinkEvents,
     PendingCall,
-    Stage,
-    State, //
 };
 
 use super::{
@@ -60,26 +60,30 @@ pub(crate) struct Connector {
 impl ObjectType for Connector {
     fn closing(this: &Arc<Object<Self>>) {
         let mut state = this.inner.state.lock();
-        let stage = core::mem::replace(&mut state.stage, Stage::Over);
+        let stage = core::mem::replace(&mut state.stage, ConnectorStage::Over);
         let user = state.attempt.user.take();
         let request = state.attempt.request.clone();
         let qp = state.attempt.qp();
         drop(state);
         drop(user);
         match (stage, request) {
-            (Stage::Connecting | Stage::Answered, Some(request)) => {
+            (ConnectorStage::Connecting | ConnectorStage::Answered, Some(request)) => {
                 take_back(&request, qp.as_ref());
             }
-            (Stage::Incoming, Some(request)) => {
+            (ConnectorStage::Incoming, Some(request)) => {
                 // Who is gone need not be notified.
                 let _ = request.reject(&[]);
             }
-            (Stage::Accepting, Some(request)) => {
+            (ConnectorStage::Accepting, Some(request)) => {
                 request.withdraw();
             }
             _ => (),
         }
-        if let (Stage::Connected | Stage::Disconnecting | Stage::Left, Some(qp)) = (stage, qp) {
+        if let (
+            ConnectorStage::Connected | ConnectorStage::Disconnecting | ConnectorStage::Left,
+            Some(qp),
+        ) = (stage, qp)
+        {
             qp.set_live(false);
             qp.engine().fail();
         }
@@ -90,7 +94,7 @@ impl ObjectType for Connector {
     }
 
     fn put_antecedents(&self) {
-        let rest = self.inner.state.lock().give_up(Stage::Over);
+        let rest = self.inner.state.lock().give_up(ConnectorStage::Over);
         drop(rest);
     }
 }
@@ -98,8 +102,8 @@ impl ObjectType for Connector {
 impl Object<Adapter> {
     /// `CreateConnector`; over at once.
     pub(crate) fn create_connector(self: &Arc<Self>) -> Created<Connector> {
-        let inner =
-            ConnectorInner::new(self.device(), State::default(), GFP_ATOMIC).map_err(no_memory)?;
+        let inner = ConnectorInner::new(self.device(), ConnectorState::default(), GFP_ATOMIC)
+            .map_err(no_memory)?;
         let connector = Connector {
             owner: self.clone(),
             inner,
@@ -118,12 +122,12 @@ impl Object<Adapter> {
             inbound: theirs.outbound,
             outbound: theirs.inbound,
         };
-        let mut state = State {
-            stage: Stage::Incoming,
+        let mut state = ConnectorState {
+            stage: ConnectorStage::Incoming,
             limits: at_most(limits, self.limits().reads),
             local: Some(request.params.remote),
             remote: Some(request.params.local),
-            ..State::default()
+            ..ConnectorState::default()
         };
         state
             .private_data
@@ -187,11 +191,13 @@ impl Connector {
 
     fn address(
         &self,
-        which: impl FnOnce(&State) -> Option<SocketAddr>,
+        which: impl FnOnce(&ConnectorState) -> Option<SocketAddr>,
     ) -> Result<SocketAddr, NtStatus> {
         let state = self.inner.state.lock();
         match state.stage {
-            Stage::Idle | Stage::Connecting | Stage::Over => Err(NtStatus::CONNECTION_INVALID),
+            ConnectorStage::Idle | ConnectorStage::Connecting | ConnectorStage::Over => {
+                Err(NtStatus::CONNECTION_INVALID)
+            }
             _ => which(&state).ok_or(NtStatus::CONNECTION_INVALID),
         }
     }
@@ -212,20 +218,20 @@ impl Connector {
         self.check_data(private_data)?;
         let mut state = self.inner.state.lock();
         let stage = state.stage;
-        let (Stage::Incoming | Stage::Answered, Some(request)) =
+        let (ConnectorStage::Incoming | ConnectorStage::Answered, Some(request)) =
             (stage, state.attempt.request.clone())
         else {
             return Err(NtStatus::CONNECTION_INVALID);
         };
-        state.stage = Stage::Over;
+        state.stage = ConnectorStage::Over;
         let qp = state.attempt.qp();
         let lost = state.lost;
         drop(state);
         let was_there = match stage {
-            Stage::Incoming => request.reject(private_data).is_ok(),
+            ConnectorStage::Incoming => request.reject(private_data).is_ok(),
             _ => take_back(&request, qp.as_ref()) && !lost,
         };
-        let rest = self.inner.state.lock().give_up(Stage::Over);
+        let rest = self.inner.state.lock().give_up(ConnectorStage::Over);
         drop(rest);
         NtStatus::CONNECTION_ABORTED.unless(was_there)
     }
@@ -243,10 +249,15 @@ impl Object<Connector> {
     ) -> Answer {
         self.check_data(&private_data)?;
         let limits = self.limits(limits);
-        self.begin(Stage::Idle, Stage::Connecting, Some(qp), done)?;
+        self.begin(
+            ConnectorStage::Idle,
+            ConnectorStage::Connecting,
+            Some(qp),
+            done,
+        )?;
         self.go_on(move |this| {
             if let Err(status) = this.try_connect(source, remote, limits, private_data) {
-                this.inner.fail(status, Stage::Idle);
+                this.inner.fail(status, ConnectorStage::Idle);
             }
         })
     }
@@ -258,7 +269,12 @@ impl Object<Connector> {
         user: Option<DisconnectUser>,
         done: DoneFn<NtStatus>,
     ) -> Answer {
-        self.begin(Stage::Answered, Stage::Completing, None, done)?;
+        self.begin(
+            ConnectorStage::Answered,
+            ConnectorStage::Completing,
+            None,
+            done,
+        )?;
         self.inner.state.lock().attempt.user = user;
         self.go_on(Self::end_complete)
     }
@@ -274,7 +290,12 @@ impl Object<Connector> {
     ) -> Answer {
         self.check_data(&private_data)?;
         let limits = self.limits(limits);
-        self.begin(Stage::Incoming, Stage::Accepting, Some(qp), done)?;
+        self.begin(
+            ConnectorStage::Incoming,
+            ConnectorStage::Accepting,
+            Some(qp),
+            done,
+        )?;
         self.inner.state.lock().attempt.user = user;
         let qp = qp.clone();
         self.go_on(move |this| this.end_accept(&qp, limits, &private_data))
@@ -286,17 +307,19 @@ impl Object<Connector> {
         let mut state = self.inner.state.lock();
         let stage = state.stage;
         let qp = state.attempt.qp();
-        let (Stage::Connected | Stage::Left, Some(qp), None) = (stage, qp, &state.ended) else {
+        let (ConnectorStage::Connected | ConnectorStage::Left, Some(qp), None) =
+            (stage, qp, &state.ended)
+        else {
             return Err(NtStatus::CONNECTION_INVALID);
         };
         qp.set_live(false);
-        if stage == Stage::Left {
-            state.stage = Stage::Over;
+        if stage == ConnectorStage::Left {
+            state.stage = ConnectorStage::Over;
             drop(state);
             qp.engine().fail();
             return Ok(Progress::Done);
         }
-        state.stage = Stage::Disconnecting;
+        state.stage = ConnectorStage::Disconnecting;
         state.pending = Some(PendingCall {
             done,
             object_use: self.new_use(),
@@ -309,8 +332,8 @@ impl Object<Connector> {
     /// Begins a call that goes from stage `from` to `to`.
     fn begin(
         self: &Arc<Self>,
-        from: Stage,
-        to: Stage,
+        from: ConnectorStage,
+        to: ConnectorStage,
         qp: Option<&Ref<Qp>>,
         done: DoneFn<NtStatus>,
     ) -> Result<(), NtStatus> {
@@ -320,9 +343,12 @@ impl Object<Connector> {
         if state.stage != from || state.ended.is_some() {
             // Who brings a queue pair wants a connection, and not a second one.
             return Err(match (state.stage, qp) {
-                (Stage::Connected | Stage::Disconnecting | Stage::Left, Some(_)) => {
-                    NtStatus::CONNECTION_ACTIVE
-                }
+                (
+                    ConnectorStage::Connected
+                    | ConnectorStage::Disconnecting
+                    | ConnectorStage::Left,
+                    Some(_),
+                ) => NtStatus::CONNECTION_ACTIVE,
                 _ => NtStatus::CONNECTION_INVALID,
             });
         }
@@ -348,9 +374,9 @@ impl Object<Connector> {
         }
         let mut state = self.inner.state.lock();
         let (next, qp) = match state.stage {
-            Stage::Connecting => (Stage::Idle, state.attempt.qp.take()),
-            Stage::Accepting => (Stage::Incoming, state.attempt.qp.take()),
-            Stage::Completing => (Stage::Answered, None),
+            ConnectorStage::Connecting => (ConnectorStage::Idle, state.attempt.qp.take()),
+            ConnectorStage::Accepting => (ConnectorStage::Incoming, state.attempt.qp.take()),
+            ConnectorStage::Completing => (ConnectorStage::Answered, None),
             stage => (stage, None),
         };
         state.stage = next;
@@ -399,7 +425,7 @@ impl Object<Connector> {
         state.remote = Some(remote);
         state.attempt.route = Some(route);
         state.attempt.shared = shared;
-        let over = state.stage == Stage::Over;
+        let over = state.stage == ConnectorStage::Over;
         drop(state);
         match over {
             // Its answer ends the call.
@@ -415,7 +441,9 @@ impl Object<Connector> {
         let mut state = self.inner.state.lock();
         let Some(request) = state.attempt.request.clone() else {
             drop(state);
-            return self.inner.fail(NtStatus::CONNECTION_INVALID, Stage::Idle);
+            return self
+                .inner
+                .fail(NtStatus::CONNECTION_INVALID, ConnectorStage::Idle);
         };
         if state.attempt.link.is_none() && !state.lost {
             state.use_link();
@@ -423,10 +451,10 @@ impl Object<Connector> {
         drop(state);
         match request.confirm() {
             // This side's confirmation was taken.
-            Ok(()) => self
-                .inner
-                .up(|state| state.attempt.link.is_some() && state.stage == Stage::Completing),
-            Err(why) => self.inner.fail(why.into(), Stage::Idle),
+            Ok(()) => self.inner.up(|state| {
+                state.attempt.link.is_some() && state.stage == ConnectorStage::Completing
+            }),
+            Err(why) => self.inner.fail(why.into(), ConnectorStage::Idle),
         }
     }
 
@@ -439,7 +467,7 @@ impl Object<Connector> {
             (Some(request), Ok(side)) => {
                 let accepted = request.accept(qp.engine(), limits, private_data, side);
                 // Closed meanwhile: nobody else takes it back.
-                if accepted.is_ok() && self.inner.state.lock().stage == Stage::Over {
+                if accepted.is_ok() && self.inner.state.lock().stage == ConnectorStage::Over {
                     request.withdraw();
                 }
                 accepted
@@ -451,7 +479,7 @@ impl Object<Connector> {
             (None, _) => Err(ConnectError::Aborted),
         };
         if let Err(why) = accepted {
-            self.inner.fail(why.into(), Stage::Over);
+            self.inner.fail(why.into(), ConnectorStage::Over);
         }
     }
 }

@@ -37,7 +37,7 @@ use crate::engine::{
 /// once if they come so.
 pub(crate) type ConnectUser = KBox<dyn Fn(Ref<Connector>) + Send + Sync>;
 
-enum State {
+enum ListenerState {
     Idle,
     /// A call is pending, and maybe it has an address already.
     Busy(Option<SocketAddr>),
@@ -52,17 +52,17 @@ pub(crate) struct Listener {
     /// Requests are treated as if nobody listened.
     paused: AtomicFlag,
     #[pin]
-    state: SpinLockIrq<State>,
+    state: SpinLockIrq<ListenerState>,
 }
 
 impl ObjectType for Listener {
     fn end_sleeps(&self) -> bool {
-        matches!(*self.state.lock(), State::Listening(..))
+        matches!(*self.state.lock(), ListenerState::Listening(..))
     }
 
     fn end(&self) {
-        let state = core::mem::replace(&mut *self.state.lock(), State::Idle);
-        if let State::Listening(listener, _) = state {
+        let state = core::mem::replace(&mut *self.state.lock(), ListenerState::Idle);
+        if let ListenerState::Listening(listener, _) = state {
             self.owner.device().cm.unlisten(&listener);
         }
     }
@@ -78,8 +78,8 @@ impl Listener {
     /// Any context.
     pub(crate) fn address(&self) -> Result<SocketAddr, NtStatus> {
         match &*self.state.lock() {
-            State::Listening(_, at) | State::Busy(Some(at)) => Ok(*at),
-            State::Idle | State::Busy(None) => Err(NtStatus::INVALID_DEVICE_STATE),
+            ListenerState::Listening(_, at) | ListenerState::Busy(Some(at)) => Ok(*at),
+            ListenerState::Idle | ListenerState::Busy(None) => Err(NtStatus::INVALID_DEVICE_STATE),
         }
     }
 }
@@ -92,7 +92,7 @@ impl Object<Adapter> {
             owner: self.clone(),
             user,
             paused: AtomicFlag::new(false),
-            state <- new_spinlock_irq!(State::Idle),
+            state <- new_spinlock_irq!(ListenerState::Idle),
         });
         self.successor(listener, GFP_ATOMIC)
     }
@@ -103,12 +103,12 @@ impl Object<Listener> {
     /// already.
     pub(crate) fn listen(self: &Arc<Self>, at: SocketAddr, done: DoneFn<NtStatus>) -> Answer {
         let mut state = self.state.lock();
-        NtStatus::INVALID_DEVICE_REQUEST.unless(matches!(*state, State::Idle))?;
-        *state = State::Busy(None);
+        NtStatus::INVALID_DEVICE_REQUEST.unless(matches!(*state, ListenerState::Idle))?;
+        *state = ListenerState::Busy(None);
         drop(state);
         let answer = self.defer(done, move |this| this.end_listen(at));
         if answer.is_err() {
-            *self.state.lock() = State::Idle;
+            *self.state.lock() = ListenerState::Idle;
         }
         answer
     }
@@ -116,20 +116,23 @@ impl Object<Listener> {
     fn end_listen(self: &Arc<Self>, at: SocketAddr) -> NtStatus {
         let (state, ended) = match self.begin(at) {
             Ok(listening) => (listening, NtStatus::SUCCESS),
-            Err(status) => (State::Idle, status),
+            Err(status) => (ListenerState::Idle, status),
         };
         *self.state.lock() = state;
         ended
     }
 
-    fn begin(self: &Arc<Self>, at: SocketAddr) -> Result<State, NtStatus> {
+    fn begin(self: &Arc<Self>, at: SocketAddr) -> Result<ListenerState, NtStatus> {
         let device = self.owner.device();
         let held = reserve(device, at)?;
         let at = held.addr();
         // Events may come before the call has ended.
-        *self.state.lock() = State::Busy(Some(at));
+        *self.state.lock() = ListenerState::Busy(Some(at));
         let events = KBox::new(Requests(self.clone()), GFP_KERNEL)?;
-        Ok(State::Listening(device.cm.listen_on(held, events)?, at))
+        Ok(ListenerState::Listening(
+            device.cm.listen_on(held, events)?,
+            at,
+        ))
     }
 
     /// Gives the consumer a connector for a request. Process context.

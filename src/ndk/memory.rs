@@ -23,7 +23,7 @@ use self::mr_flags::*;
 use super::{
     adapter::Limits,
     prelude::*,
-    qp::Registration, //
+    qp::FastRegistration, //
 };
 use crate::{
     engine::{
@@ -166,7 +166,7 @@ impl Mr {
     pub(super) fn register_by(
         &self,
         domain: &Domain,
-        what: &Registration<'_>,
+        what: &FastRegistration<'_>,
         wanted: Rights,
         post: impl FnOnce(Token, u32) -> Result<(), NtStatus>,
     ) -> Result<(), NtStatus> {

@@ -91,7 +91,7 @@ pub(crate) enum Request<'a> {
     /// `Read` (READ-01 to READ-08).
     Read(Remote),
     /// `FastRegister` (FREG-01 to FREG-12).
-    Register(&'a Mr, &'a Registration<'a>),
+    Register(&'a Mr, &'a FastRegistration<'a>),
     /// `Bind` (BIND-01 to BIND-08) of a window to a part of a region, by address and length.
     Bind(&'a Ref<Mr>, &'a Mw, (u64, u64)),
     /// `Invalidate` of a fast registration (INV-01 to INV-07).
@@ -139,7 +139,7 @@ impl Sizes {
 }
 
 /// The pages and the place of a fast registration.
-pub(crate) struct Registration<'a> {
+pub(crate) struct FastRegistration<'a> {
     pub(crate) pages: Pages<'a>,
     /// Where the region begins in the first page.
     pub(crate) offset: u32,
@@ -147,7 +147,7 @@ pub(crate) struct Registration<'a> {
     pub(crate) base: u64,
 }
 
-impl Registration<'_> {
+impl FastRegistration<'_> {
     /// The number of pages, if place and length fit them (FREG-02 to FREG-05).
     pub(super) fn check(&self) -> Result<u32, NtStatus> {
         let offset = u64::from(self.offset);

@@ -5,7 +5,7 @@
 //!
 //! It goes in this order: no new devices, no more network device events, then
 //! every device. Consumers tear down during the last step, so what they need
-//! for that (queues, sockets, workers) must outlive the [`Registration`].
+//! for that (queues, sockets, workers) must outlive the [`LinkRegistration`].
 //!
 //! C header: [`include/rdma/rdma_netlink.h`](srctree/include/rdma/rdma_netlink.h)
 
@@ -25,11 +25,11 @@ use crate::sys::netdev::{
     NetDev,
     NetDevEvent,
     NetDevListener,
-    Notifier, //
+    NetDevRegistration, //
 };
 
 kernel::sync::global_lock! {
-    // SAFETY: Initialised by `Registration::new` before the link type can be used.
+    // SAFETY: Initialised by `LinkRegistration::new` before the link type can be used.
     unsafe(uninit) static ADDING: Mutex<()> = ();
 }
 
@@ -41,27 +41,27 @@ kernel::sync::global_lock! {
 ///
 /// The link type is registered from the end of initialisation until drop.
 #[pin_data(PinnedDrop)]
-pub(crate) struct Registration<T: Operations> {
+pub(crate) struct LinkRegistration<T: Operations> {
     // Fields go in this order, after `drop`.
     #[pin]
-    notifier: Notifier<NetdevNotifier<T>>,
+    notifier: NetDevRegistration<NetdevNotifier<T>>,
     devices: AllDevices<T>,
     #[pin]
     link: Opaque<bindings::rdma_link_ops>,
 }
 
 // SAFETY: The link operations are the core's to lock, and the rest is `Send`.
-unsafe impl<T: Operations> Send for Registration<T> {}
+unsafe impl<T: Operations> Send for LinkRegistration<T> {}
 // SAFETY: Nothing can be done with a shared registration.
-unsafe impl<T: Operations> Sync for Registration<T> {}
+unsafe impl<T: Operations> Sync for LinkRegistration<T> {}
 
-impl<T: Operations> Registration<T> {
+impl<T: Operations> LinkRegistration<T> {
     /// Registers the provider. Process context, without the RTNL lock.
     pub(crate) fn new() -> impl PinInit<Self, Error> {
         // SAFETY: There is one registration in the life of a module, and this is before it.
         unsafe { ADDING.init() };
         try_pin_init!(Self {
-            notifier <- Notifier::register(NetdevNotifier(PhantomData)),
+            notifier <- NetDevRegistration::register(NetdevNotifier(PhantomData)),
             devices: AllDevices(PhantomData),
             // INVARIANT: Registered when this field, the last, is initialised.
             link <- Opaque::ffi_init(|slot: *mut bindings::rdma_link_ops| {
@@ -86,7 +86,7 @@ impl<T: Operations> Registration<T> {
 }
 
 #[pinned_drop]
-impl<T: Operations> PinnedDrop for Registration<T> {
+impl<T: Operations> PinnedDrop for LinkRegistration<T> {
     fn drop(self: Pin<&mut Self>) {
         // SAFETY: By the invariant the link type is registered.
         unsafe { bindings::rdma_link_unregister(self.link.get()) };

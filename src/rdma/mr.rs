@@ -12,7 +12,7 @@ use super::{
         Rule, //
     },
     prelude::*,
-    types::Access, //
+    types::AccessFlags, //
 };
 use crate::sys::span::AllMemory;
 
@@ -60,7 +60,7 @@ pub(super) enum MrKind {
 pub(crate) trait MrOperations<T: Operations>: Sized + Send + Sync + 'static {
     /// Makes a region of `memory`, all that the kernel has, with the rights of `access`; an
     /// address is its own offset. Returns its key, for local use and for the peer.
-    fn get_dma(pd: &Pd<T>, access: Access, memory: AllMemory) -> Result<(Self, u32)>;
+    fn get_dma(pd: &Pd<T>, access: AccessFlags, memory: AllMemory) -> Result<(Self, u32)>;
 
     /// Makes a region for fast registration of at most `max_entries` pages or ranges, and returns
     /// its key.

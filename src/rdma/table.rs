@@ -52,7 +52,7 @@ use super::{
         IntoC, //
     },
     types::{
-        Access,
+        AccessFlags,
         QpChange, //
     },
     work::Chain, //
@@ -373,7 +373,7 @@ trampolines! {
         // answers for what his peers name by it.
         let memory = unsafe { AllMemory::new() };
         mr::create::<T>(mr::Limit::NOTHING, || {
-            T::Mr::get_dma(pd, Access::from_bits(access), memory)
+            T::Mr::get_dma(pd, AccessFlags::from_bits(access), memory)
         })
     }
 

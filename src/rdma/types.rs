@@ -9,7 +9,7 @@ use super::{
 kernel::impl_flags! {
     /// Access rights. C: `enum ib_access_flags`.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    pub(crate) struct Access(u32);
+    pub(crate) struct AccessFlags(u32);
 
     /// One access right.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ kernel::impl_flags! {
     }
 }
 
-impl Access {
+impl AccessFlags {
     /// Takes the C bits as they are; unknown ones stay.
     pub(crate) fn from_bits(bits: i32) -> Self {
         // CAST: A set of bits, kept bit by bit.
@@ -213,7 +213,7 @@ pub(crate) struct QpChange {
     /// Go to this state.
     pub(crate) state: Option<QpState>,
     /// What the peer may do.
-    pub(crate) access: Option<Access>,
+    pub(crate) access: Option<AccessFlags>,
     /// Reads and atomics to have outstanding (ORD).
     pub(crate) max_rd_atomic: Option<u8>,
     /// Reads and atomics to serve at once (IRD).
@@ -232,7 +232,7 @@ impl QpChange {
         Ok(Self {
             state,
             access: has(bindings::ib_qp_attr_mask_IB_QP_ACCESS_FLAGS)
-                .then(|| Access::from_bits(attr.qp_access_flags)),
+                .then(|| AccessFlags::from_bits(attr.qp_access_flags)),
             max_rd_atomic: has(bindings::ib_qp_attr_mask_IB_QP_MAX_QP_RD_ATOMIC)
                 .then_some(attr.max_rd_atomic),
             max_dest_rd_atomic: has(bindings::ib_qp_attr_mask_IB_QP_MAX_DEST_RD_ATOMIC)
@@ -249,7 +249,7 @@ pub(crate) struct QpAttributes {
     /// The sizes granted.
     pub(crate) caps: QpCaps,
     /// What the peer may do.
-    pub(crate) access: Access,
+    pub(crate) access: AccessFlags,
     /// Reads and atomics to have outstanding (ORD).
     pub(crate) max_rd_atomic: u8,
     /// Reads and atomics to serve at once (IRD).

@@ -19,7 +19,7 @@ use kernel::container_of;
 use super::{
     mr::Mr,
     prelude::*,
-    types::Access, //
+    types::AccessFlags, //
 };
 use crate::sys::span;
 
@@ -94,7 +94,7 @@ pub(crate) struct RegMr<'a, T: Operations> {
     /// The key it is to have.
     pub(crate) key: u32,
     /// The rights it is to give.
-    pub(crate) access: Access,
+    pub(crate) access: AccessFlags,
     /// The address its first byte is to have, as it stands at the post.
     pub(crate) iova: u64,
     /// Its length in bytes.
@@ -308,7 +308,7 @@ unsafe fn reg_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr) -> Result<RegM
     Ok(RegMr {
         mr,
         key: reg.key,
-        access: Access::from_bits(reg.access),
+        access: AccessFlags::from_bits(reg.access),
         iova,
         len,
     })

@@ -230,18 +230,18 @@ pub(crate) trait NetDevListener: Send + Sync + 'static {
 ///
 /// `block` is registered from the end of initialisation until drop.
 #[pin_data(PinnedDrop)]
-pub(crate) struct Notifier<L: NetDevListener> {
+pub(crate) struct NetDevRegistration<L: NetDevListener> {
     #[pin]
     block: Opaque<bindings::notifier_block>,
     listener: L,
 }
 
 // SAFETY: The block is only touched by the notifier chain, which locks; `L` is `Send`.
-unsafe impl<L: NetDevListener> Send for Notifier<L> {}
+unsafe impl<L: NetDevListener> Send for NetDevRegistration<L> {}
 // SAFETY: The block is only touched by the notifier chain, which locks; `L` is `Sync`.
-unsafe impl<L: NetDevListener> Sync for Notifier<L> {}
+unsafe impl<L: NetDevListener> Sync for NetDevRegistration<L> {}
 
-impl<L: NetDevListener> Notifier<L> {
+impl<L: NetDevListener> NetDevRegistration<L> {
     /// Registers `listener`. Process context, without the RTNL lock.
     pub(crate) fn register(listener: L) -> impl PinInit<Self, Error> {
         // The listener comes first: registration calls it for the devices that exist.
@@ -263,14 +263,14 @@ impl<L: NetDevListener> Notifier<L> {
 
     /// # Safety
     ///
-    /// `block` is the field of a `Notifier<L>` whose listener is initialised, and `info` is the
-    /// `netdev_notifier_info` of a device that is valid during the call.
+    /// `block` is the field of a `NetDevRegistration<L>` whose listener is initialised, and `info`
+    /// is the `netdev_notifier_info` of a device that is valid during the call.
     unsafe extern "C" fn call(
         block: *mut bindings::notifier_block,
         event: c_ulong,
         info: *mut c_void,
     ) -> c_int {
-        // SAFETY: The caller says that `block` is the field of a `Notifier<L>`.
+        // SAFETY: The caller says that `block` is the field of a `NetDevRegistration<L>`.
         let this = unsafe { container_of!(Opaque::cast_from(block), Self, block) };
         // SAFETY: The listener was initialised before the block, and nobody changes it.
         let listener = unsafe { &(*this).listener };
@@ -286,7 +286,7 @@ impl<L: NetDevListener> Notifier<L> {
 }
 
 #[pinned_drop]
-impl<L: NetDevListener> PinnedDrop for Notifier<L> {
+impl<L: NetDevListener> PinnedDrop for NetDevRegistration<L> {
     fn drop(self: Pin<&mut Self>) {
         // SAFETY: By the invariant the block is registered; after the call nobody uses it.
         unsafe { bindings::unregister_netdevice_notifier(self.block.get()) };
@@ -370,7 +370,10 @@ mod tests {
     #[test]
     fn new_listener_hears_of_existing_devices() -> Result {
         let count = Arc::new(Atomic::new(0), GFP_KERNEL)?;
-        let notifier = KBox::pin_init(Notifier::register(Count(count.clone())), GFP_KERNEL)?;
+        let notifier = KBox::pin_init(
+            NetDevRegistration::register(Count(count.clone())),
+            GFP_KERNEL,
+        )?;
         assert!(count.load(Relaxed) >= 1);
         drop(notifier);
         assert!(Arc::into_unique_or_drop(count).is_some());

@@ -4,7 +4,7 @@
 
 use super::{
     prelude::*,
-    Context, //
+    VerbsContext, //
 };
 use crate::{
     engine::{
@@ -34,7 +34,7 @@ pub(crate) struct VerbsDevice {
 
 impl DeviceOperations for VerbsDevice {
     fn open(name: &CStr, netdev: &NetDev) -> Result<Self> {
-        let context: Arc<Context> = CONTEXT.get().ok_or(ENODEV)?;
+        let context: Arc<VerbsContext> = CONTEXT.get().ok_or(ENODEV)?;
         let (host, cm) = (context.host.clone(), context.cm.clone());
         let net = netdev.net_cookie();
         let device = RdmaDevice::new(host, cm, name, net, Some(netdev.clone()))?;

@@ -46,7 +46,7 @@ impl PdOperations<Verbs> for Arc<Domain> {
 
 impl MrOperations<Verbs> for Region {
     /// A region of all memory (`IB_PD_UNSAFE_GLOBAL_RKEY`); it grants what `access` says, no more.
-    fn get_dma(pd: &Pd<Verbs>, access: Access, memory: AllMemory) -> Result<(Self, u32)> {
+    fn get_dma(pd: &Pd<Verbs>, access: AccessFlags, memory: AllMemory) -> Result<(Self, u32)> {
         let spans = SpanList::all(memory);
         let attr = RegAttr {
             domain: pd.id(),
@@ -90,7 +90,7 @@ impl MrOperations<Verbs> for Region {
 }
 
 /// The engine's rights for verbs access flags.
-pub(super) fn rights_of(access: Access) -> Rights {
+pub(super) fn rights_of(access: AccessFlags) -> Rights {
     let granted = |flag, right| match access.contains(flag) {
         true => right,
         false => Rights::NONE,
@@ -103,7 +103,7 @@ pub(super) fn rights_of(access: Access) -> Rights {
 
 /// The same for a region; `EINVAL` when the flags contradict each other, or count addresses from
 /// zero, which only memory windows could.
-pub(super) fn rights(access: Access) -> Result<Rights> {
+pub(super) fn rights(access: AccessFlags) -> Result<Rights> {
     let rights = rights_of(access);
     match rights.is_consistent() && !access.contains(AccessFlag::ZeroBased) {
         true => Ok(rights),

@@ -20,7 +20,7 @@ pub(super) use crate::{
     },
     rdma::{
         self,
-        Access,
+        AccessFlags,
         Device,
         Pd,
         RecvChain, //

@@ -61,7 +61,7 @@ pub(crate) struct Qp {
 /// What changes seldom.
 #[derive(Default)]
 struct Control {
-    access: Access,
+    access: AccessFlags,
     /// Reads that this side may serve at once, and have outstanding at once.
     inbound: u8,
     outbound: u8,
@@ -254,7 +254,7 @@ impl QpOperations<Verbs> for Qp {
 }
 
 /// The iWARP connection manager never asks for atomics, and the region's own right decides.
-fn peer_rights(access: Access) -> Rights {
+fn peer_rights(access: AccessFlags) -> Rights {
     rights_of(access).with(Rights::REMOTE_ATOMIC)
 }
 

@@ -49,9 +49,9 @@ mod tests {
     #[test]
     fn a_request_carries_what_the_active_side_said() -> Result {
         let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
-        let door = cm_fixture.open()?;
+        let listener_log = cm_fixture.open()?;
         cm_fixture.connect(&log)?;
-        let request = door.request()?;
+        let request = listener_log.request()?;
         assert!(*request.params.private_data == *b"please");
         assert!(request.params.local == at(ELSEWHERE, 1234));
         assert!(request.params.remote == at(HERE, PORT));
@@ -103,7 +103,7 @@ mod tests {
             ConnectionLog::new()?,
             ConnectionLog::new()?,
         );
-        let door = cm_fixture.open()?;
+        let listener_log = cm_fixture.open()?;
         let mut ask = cm_fixture.ask(&active)?;
         ask.limits = ReadLimits {
             inbound: 0,
@@ -114,7 +114,7 @@ mod tests {
             inbound: 6,
             outbound: 6,
         };
-        let request = door.request()?;
+        let request = listener_log.request()?;
         assert!(request
             .accept(&cm_fixture.passive.qp, limits, &[], passive.clone())
             .is_ok());
@@ -140,9 +140,9 @@ mod tests {
             assert!(same(log.replies.get(), 1));
             assert!(same(cm_fixture.active.counted(Counter::ConnectFailures), 1));
             // It may be tried again.
-            let door = cm_fixture.open()?;
+            let listener_log = cm_fixture.open()?;
             cm_fixture.connect(&log)?;
-            cm_fixture.accept(&door.request()?, &ConnectionLog::new()?)?;
+            cm_fixture.accept(&listener_log.request()?, &ConnectionLog::new()?)?;
             assert!(same(log.status(), Some(Ok((3, 5)))));
         }
         Ok(())
@@ -157,11 +157,11 @@ mod tests {
             (NET, at(ANY6, PORT)),
         ] {
             let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
-            let door = Door::new(HERE, false)?;
-            let events = KBox::new(DoorEvents(door.clone()), GFP_KERNEL)?;
+            let listener_log = ListenerLog::new(HERE, false)?;
+            let events = KBox::new(ListenerLogEvents(listener_log.clone()), GFP_KERNEL)?;
             assert!(cm_fixture.cm.listen(net, to, events).is_ok());
             cm_fixture.connect(&log)?;
-            assert!(same(door.requests.get(), 0));
+            assert!(same(listener_log.requests.get(), 0));
             assert!(same(log.status(), Some(Err(Status::Refused))));
         }
         Ok(())
@@ -180,22 +180,22 @@ mod tests {
         ];
         for order in [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [3, 2, 5, 0, 4, 1]] {
             let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
-            let mut doors = KVec::new();
+            let mut listener_logs = KVec::new();
             for kind in order {
                 let (listen, device) = kinds[kind];
                 let manner = Manner {
                     dual: true,
                     ..Manner::default()
                 };
-                let door = Door::with(device, manner)?;
-                let listener = cm_fixture.listen(at(listen, PORT), &door)?;
-                doors.push((kind, door, listener), GFP_KERNEL)?;
+                let listener_log = ListenerLog::with(device, manner)?;
+                let listener = cm_fixture.listen(at(listen, PORT), &listener_log)?;
+                listener_logs.push((kind, listener_log, listener), GFP_KERNEL)?;
             }
             for best in 0..kinds.len() {
                 cm_fixture.connect(&log)?.abandon();
-                for (kind, door, listener) in &doors {
+                for (kind, listener_log, listener) in &listener_logs {
                     let want = u32::from(*kind <= best);
-                    assert!(same(door.requests.get(), want));
+                    assert!(same(listener_log.requests.get(), want));
                     if *kind == best {
                         cm_fixture.cm.unlisten(listener);
                     }
@@ -222,12 +222,12 @@ mod tests {
                 dual,
                 ..Manner::default()
             };
-            let door = Door::with(to, manner)?;
-            cm_fixture.listen(at(listen, PORT), &door)?;
+            let listener_log = ListenerLog::with(to, manner)?;
+            cm_fixture.listen(at(listen, PORT), &listener_log)?;
             let mut ask = cm_fixture.ask(&log)?;
             ask.remote = at(to, PORT);
             let request = cm_fixture.submit(ask)?;
-            assert!(same(door.requests.get(), asked));
+            assert!(same(listener_log.requests.get(), asked));
             // What it is notified of is the address that was asked for.
             assert!(request.params.remote == at(to, PORT));
             request.abandon();
@@ -238,15 +238,15 @@ mod tests {
     #[test]
     fn an_address_is_listened_at_once_and_a_wildcard_often() -> Result {
         let cm_fixture = ConnectionFixture::new()?;
-        let door = Door::new(HERE, false)?;
-        let first = cm_fixture.listen(at(HERE, PORT), &door)?;
-        let again = cm_fixture.listen(at(HERE, PORT), &door);
+        let listener_log = ListenerLog::new(HERE, false)?;
+        let first = cm_fixture.listen(at(HERE, PORT), &listener_log)?;
+        let again = cm_fixture.listen(at(HERE, PORT), &listener_log);
         assert!(again.err() == Some(EADDRINUSE));
-        cm_fixture.listen(at(HERE, PORT + 1), &door)?;
-        cm_fixture.listen(at(ANY, PORT), &door)?;
-        cm_fixture.listen(at(ANY, PORT), &door)?;
+        cm_fixture.listen(at(HERE, PORT + 1), &listener_log)?;
+        cm_fixture.listen(at(ANY, PORT), &listener_log)?;
+        cm_fixture.listen(at(ANY, PORT), &listener_log)?;
         cm_fixture.cm.unlisten(&first);
-        cm_fixture.listen(at(HERE, PORT), &door)?;
+        cm_fixture.listen(at(HERE, PORT), &listener_log)?;
         Ok(())
     }
 
@@ -254,13 +254,16 @@ mod tests {
     fn of_two_devices_that_listen_at_one_address_its_owner_is_asked() -> Result {
         for owner_first in [true, false] {
             let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
-            let (owner, other) = (Door::new(HERE, false)?, Door::new(ELSEWHERE, false)?);
+            let (owner, other) = (
+                ListenerLog::new(HERE, false)?,
+                ListenerLog::new(ELSEWHERE, false)?,
+            );
             let order = match owner_first {
                 true => [&owner, &other],
                 false => [&other, &owner],
             };
-            for door in order {
-                cm_fixture.listen(at(HERE, PORT), door)?;
+            for listener_log in order {
+                cm_fixture.listen(at(HERE, PORT), listener_log)?;
             }
             cm_fixture.connect(&log)?;
             assert!(other.request().is_err());
@@ -272,16 +275,16 @@ mod tests {
     #[test]
     fn nobody_is_asked_after_the_end_of_listening() -> Result {
         let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
-        let door = Door::new(HERE, false)?;
-        let listener = cm_fixture.listen(at(HERE, PORT), &door)?;
+        let listener_log = ListenerLog::new(HERE, false)?;
+        let listener = cm_fixture.listen(at(HERE, PORT), &listener_log)?;
         cm_fixture.connect(&log)?;
         cm_fixture.cm.unlisten(&listener);
-        assert!(same(door.requests.get(), 1));
+        assert!(same(listener_log.requests.get(), 1));
         // What was asked before may still be accepted.
-        cm_fixture.accept(&door.request()?, &ConnectionLog::new()?)?;
+        cm_fixture.accept(&listener_log.request()?, &ConnectionLog::new()?)?;
         assert!(same(log.status(), Some(Ok((3, 5)))));
         cm_fixture.connect(&log)?;
-        assert!(same(door.requests.get(), 1));
+        assert!(same(listener_log.requests.get(), 1));
         assert!(same(log.status(), Some(Err(Status::Refused))));
         Ok(())
     }
@@ -293,10 +296,13 @@ mod tests {
             ..Timeouts::DEFAULT
         };
         let (cm_fixture, log) = (ConnectionFixture::with(timeouts)?, ConnectionLog::new()?);
-        let door = cm_fixture.open()?;
+        let listener_log = cm_fixture.open()?;
         cm_fixture.connect(&log)?;
         assert!(wait_until(|| log.status() == Some(Err(Status::Timeout))));
-        assert!(cm_fixture.accept(&door.request()?, &ConnectionLog::new()?) == Err(ECONNABORTED));
+        assert!(
+            cm_fixture.accept(&listener_log.request()?, &ConnectionLog::new()?)
+                == Err(ECONNABORTED)
+        );
         assert!(same(log.replies.get(), 1));
         Ok(())
     }
@@ -308,22 +314,25 @@ mod tests {
             ..Timeouts::DEFAULT
         };
         let (cm_fixture, log) = (ConnectionFixture::with(timeouts)?, ConnectionLog::new()?);
-        let door = Door::new(HERE, false)?;
-        let listener = cm_fixture.listen(at(HERE, PORT), &door)?;
+        let listener_log = ListenerLog::new(HERE, false)?;
+        let listener = cm_fixture.listen(at(HERE, PORT), &listener_log)?;
         cm_fixture.connect(&log)?;
         cm_fixture.cm.unlisten(&listener);
         assert!(wait_until(|| log.status() == Some(Err(Status::Timeout))));
-        assert!(cm_fixture.accept(&door.request()?, &ConnectionLog::new()?) == Err(ECONNABORTED));
+        assert!(
+            cm_fixture.accept(&listener_log.request()?, &ConnectionLog::new()?)
+                == Err(ECONNABORTED)
+        );
         Ok(())
     }
 
     #[test]
     fn a_listener_that_fails_turns_the_peer_away() -> Result {
         let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
-        let door = Door::new(HERE, true)?;
-        cm_fixture.listen(at(HERE, PORT), &door)?;
+        let listener_log = ListenerLog::new(HERE, true)?;
+        cm_fixture.listen(at(HERE, PORT), &listener_log)?;
         cm_fixture.connect(&log)?;
-        assert!(same(door.requests.get(), 1));
+        assert!(same(listener_log.requests.get(), 1));
         assert!(same(log.status(), Some(Err(Status::Refused))));
         assert!(cm_fixture.active.qp.state() == State::Init);
         Ok(())
@@ -332,9 +341,9 @@ mod tests {
     #[test]
     fn a_rejected_request_brings_the_reason() -> Result {
         let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
-        let door = cm_fixture.open()?;
+        let listener_log = cm_fixture.open()?;
         cm_fixture.connect(&log)?;
-        assert!(door.request()?.reject(b"go away!").is_ok());
+        assert!(listener_log.request()?.reject(b"go away!").is_ok());
         let answer = Answer {
             status: Err(Status::Refused),
             data: (*b"go away!", 8),
@@ -360,9 +369,9 @@ mod tests {
         ];
         for (first, answer) in firsts {
             let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
-            let door = cm_fixture.open()?;
+            let listener_log = cm_fixture.open()?;
             cm_fixture.connect(&log)?;
-            let request = door.request()?;
+            let request = listener_log.request()?;
             first(&cm_fixture, &request)?;
             assert!(same(log.status(), Some(answer)));
             assert!(reject(&cm_fixture, &request) == Err(ECONNABORTED));
@@ -445,9 +454,9 @@ mod tests {
                 true => passive = ConnectionLog::ending(&cm_fixture.passive.qp)?,
                 false => active = ConnectionLog::ending(&cm_fixture.active.qp)?,
             }
-            let door = cm_fixture.open()?;
+            let listener_log = cm_fixture.open()?;
             cm_fixture.connect(&active)?;
-            cm_fixture.accept(&door.request()?, &passive)?;
+            cm_fixture.accept(&listener_log.request()?, &passive)?;
             for log in [&active, &passive] {
                 assert!(wait_until(|| log.closed.get() == 1));
                 assert!(log.status().is_some_and(|s| s.is_ok()));
@@ -464,10 +473,10 @@ mod tests {
             ConnectionLog::new()?,
             ConnectionLog::new()?,
         );
-        let door = cm_fixture.open()?;
+        let listener_log = cm_fixture.open()?;
         cm_fixture.connect(&active)?;
         cm_fixture.passive.qp.modify(State::Reset)?;
-        assert!(cm_fixture.accept(&door.request()?, &passive) == Err(EINVAL));
+        assert!(cm_fixture.accept(&listener_log.request()?, &passive) == Err(EINVAL));
         assert!(same(active.status(), Some(Err(Status::Refused))));
         flush_work(cm_fixture.active.device());
         assert!(same(active.replies.get(), 1) && same(passive.established.get(), 0));
@@ -482,10 +491,10 @@ mod tests {
             ConnectionLog::new()?,
             ConnectionLog::new()?,
         );
-        let door = cm_fixture.open()?;
+        let listener_log = cm_fixture.open()?;
         cm_fixture.connect(&active)?;
         cm_fixture.active.qp.fail();
-        assert!(cm_fixture.accept(&door.request()?, &passive) == Err(ECONNABORTED));
+        assert!(cm_fixture.accept(&listener_log.request()?, &passive) == Err(ECONNABORTED));
         assert!(active.status().is_some_and(|s| s.is_err()));
         flush_work(cm_fixture.active.device());
         assert!(same(active.replies.get(), 1) && same(passive.established.get(), 0));
@@ -497,11 +506,11 @@ mod tests {
     #[test]
     fn a_connection_that_failed_to_come_up_counts_as_a_failure() -> Result {
         let (cm_fixture, active) = (ConnectionFixture::new()?, ConnectionLog::new()?);
-        let door = cm_fixture.open()?;
+        let listener_log = cm_fixture.open()?;
         cm_fixture.connect(&active)?;
         cm_fixture.active.qp.fail();
         assert!(cm_fixture
-            .accept(&door.request()?, &ConnectionLog::new()?)
+            .accept(&listener_log.request()?, &ConnectionLog::new()?)
             .is_err());
         assert!(same(cm_fixture.active.counted(Counter::ConnectFailures), 1));
         assert!(same(cm_fixture.active.counted(Counter::Connects), 0));
@@ -517,12 +526,12 @@ mod tests {
             (HERE, false, 1),
         ] {
             let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
-            let door = Door::new(device, true)?;
-            cm_fixture.listen(at(ANY, PORT), &door)?;
+            let listener_log = ListenerLog::new(device, true)?;
+            cm_fixture.listen(at(ANY, PORT), &listener_log)?;
             let mut ask = cm_fixture.ask(&log)?;
             ask.remote_is_here = here;
             cm_fixture.submit(ask)?;
-            assert!(same(door.requests.get(), asked));
+            assert!(same(listener_log.requests.get(), asked));
             let status = match asked {
                 0 => Status::Unreachable,
                 _ => Status::Refused,
@@ -535,9 +544,9 @@ mod tests {
     #[test]
     fn a_rejection_that_finds_no_room_is_reported_without_its_data() -> Result {
         let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::deaf(1)?);
-        let door = cm_fixture.open()?;
+        let listener_log = cm_fixture.open()?;
         cm_fixture.connect(&log)?;
-        assert!(door.request()?.reject(b"go away!").is_ok());
+        assert!(listener_log.request()?.reject(b"go away!").is_ok());
         let answer = Answer {
             status: Err(Status::Refused),
             data: ([0; 8], 0),
@@ -553,9 +562,9 @@ mod tests {
             ConnectionLog::deaf(1)?,
             ConnectionLog::new()?,
         );
-        let door = cm_fixture.open()?;
+        let listener_log = cm_fixture.open()?;
         cm_fixture.connect(&active)?;
-        cm_fixture.accept(&door.request()?, &passive)?;
+        cm_fixture.accept(&listener_log.request()?, &passive)?;
         assert!(same(active.status(), Some(Err(Status::Aborted))));
         assert!(cm_fixture.active.qp.state() == State::Error);
         // The passive side was connected, and is notified of the end.
@@ -583,16 +592,16 @@ mod tests {
         ];
         for (way, turned_away) in ways {
             let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
-            let door = cm_fixture.open()?;
+            let listener_log = cm_fixture.open()?;
             cm_fixture.connect(&log)?;
-            way(&cm_fixture, &door.request()?)?;
-            assert!(same(door.turned_away.get(), turned_away));
+            way(&cm_fixture, &listener_log.request()?)?;
+            assert!(same(listener_log.turned_away.get(), turned_away));
         }
         let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
-        let door = Door::new(HERE, true)?;
-        cm_fixture.listen(at(HERE, PORT), &door)?;
+        let listener_log = ListenerLog::new(HERE, true)?;
+        cm_fixture.listen(at(HERE, PORT), &listener_log)?;
         cm_fixture.connect(&log)?;
-        assert!(same(door.turned_away.get(), 1));
+        assert!(same(listener_log.turned_away.get(), 1));
         Ok(())
     }
 

@@ -21,8 +21,8 @@ use crate::{
     ndk::{
         adapter::{
             open as open_adapter,
-            Context,
             Limits,
+            NdkContext,
             OpenBy,
             Version,
             VERSION, //
@@ -55,7 +55,7 @@ use crate::{
 };
 
 /// Set as long as adapters can be opened.
-pub(crate) static CONTEXT: Global<Context> = Global::new();
+pub(crate) static CONTEXT: Global<NdkContext> = Global::new();
 
 /// The body of `ndk_open_adapter()`, which pins the module around it.
 ///
@@ -82,7 +82,7 @@ pub(crate) unsafe extern "C" fn ndk_face_open(
 ///
 /// `params` is null, or its members are as the header wants them; `out` is null or may be written.
 pub(crate) unsafe fn open(
-    context: &Context,
+    context: &NdkContext,
     params: *const bindings::ndk_open_params,
     out: *mut *mut bindings::ndk_adapter,
 ) -> Result<(), NtStatus> {

@@ -17,7 +17,7 @@ use crate::{
     bindings,
     ndk::{
         adapter::{
-            Context,
+            NdkContext,
             VERSION, //
         },
         status::NtStatus, //
@@ -87,7 +87,7 @@ unsafe extern "C" fn never(_context: *mut c_void, _status: i32) {
 
 impl Opened {
     /// May sleep.
-    pub(crate) fn new(context: &Context, name: &CStr) -> Result<Self, NtStatus> {
+    pub(crate) fn new(context: &NdkContext, name: &CStr) -> Result<Self, NtStatus> {
         let params = bindings::ndk_open_params {
             version: bindings::ndk_version {
                 major: VERSION.major,

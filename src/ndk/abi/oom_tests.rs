@@ -31,7 +31,7 @@ use super::{
 use crate::{
     bindings,
     ndk::{
-        adapter::Context,
+        adapter::NdkContext,
         connector::Connector,
         life::Ref,
         status::NtStatus, //
@@ -198,7 +198,7 @@ fn given<C>(create: impl FnOnce(*mut *mut C) -> i32) -> Given {
 }
 
 /// Opens an adapter by its name.
-pub(crate) fn open(context: &Context, name: &CStr) -> Given {
+pub(crate) fn open(context: &NdkContext, name: &CStr) -> Given {
     let params = bindings::ndk_open_params {
         name: name.as_char_ptr().cast(),
         local_address: ptr::null(),

@@ -27,8 +27,8 @@ use crate::{
         },
         prelude::*,
         qp::{
+            FastRegistration,
             Qp,
-            Registration,
             Request, //
         },
         srq::Srq, //
@@ -202,7 +202,7 @@ face! {
         let what = pages.ok().map(|pages| {
             // SAFETY: The consumer keeps the pages until the registration has ended.
             let pages = unsafe { Pages::new(pages) };
-            Registration { pages, offset, len, base }
+            FastRegistration { pages, offset, len, base }
         });
         let request = mr.zip(what.as_ref()).map(|(mr, what)| Request::Register(mr, what));
         post_alone(qp, context, request, flags)

@@ -38,7 +38,7 @@ use crate::{
 
 /// Where a connection is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum ConnectorStage {
     #[default]
     Idle,
     Connecting,
@@ -63,8 +63,8 @@ pub(super) struct PendingCall {
 }
 
 #[derive(Default)]
-pub(super) struct State {
-    pub(super) stage: Stage,
+pub(super) struct ConnectorState {
+    pub(super) stage: ConnectorStage,
     pub(super) attempt: Attempt,
     pub(super) pending: Option<PendingCall>,
     /// The engine has said that the connection is gone.
@@ -100,12 +100,12 @@ impl Attempt {
     }
 }
 
-impl State {
+impl ConnectorState {
     /// Returns true if the peer has said anything.
     pub(super) fn has_heard(&self) -> bool {
         match self.stage {
-            Stage::Idle => self.refused,
-            Stage::Connecting => false,
+            ConnectorStage::Idle => self.refused,
+            ConnectorStage::Connecting => false,
             _ => self.remote.is_some(),
         }
     }
@@ -123,8 +123,8 @@ impl State {
     }
 
     /// The attempt has failed: the connector may try again, unless it is over.
-    pub(super) fn give_up(&mut self, next: Stage) -> Attempt {
-        if self.stage != Stage::Over {
+    pub(super) fn give_up(&mut self, next: ConnectorStage) -> Attempt {
+        if self.stage != ConnectorStage::Over {
             self.stage = next;
         }
         self.lost = false;
@@ -137,7 +137,7 @@ impl State {
 pub(super) struct ConnectorInner {
     pub(super) device: Arc<RdmaDevice>,
     #[pin]
-    pub(super) state: SpinLockIrq<State>,
+    pub(super) state: SpinLockIrq<ConnectorState>,
     #[pin]
     pub(super) work: Work<Self>,
 }
@@ -163,7 +163,11 @@ pub(super) fn take_back(request: &ConnectRequest, qp: Option<&Ref<Qp>>) -> bool 
 
 impl ConnectorInner {
     /// One in that state. The context is that of the flags.
-    pub(super) fn new(device: &Arc<RdmaDevice>, state: State, flags: Flags) -> Result<Arc<Self>> {
+    pub(super) fn new(
+        device: &Arc<RdmaDevice>,
+        state: ConnectorState,
+        flags: Flags,
+    ) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 device: device.clone(),
@@ -180,12 +184,17 @@ impl ConnectorInner {
     }
 
     /// The pending call has failed.
-    pub(super) fn fail(self: &Arc<Self>, status: NtStatus, next: Stage) {
+    pub(super) fn fail(self: &Arc<Self>, status: NtStatus, next: ConnectorStage) {
         self.fail_with(status, next, |state| state.refused = false);
     }
 
     /// As [`ConnectorInner::fail`]; `note` keeps what the next caller is to find.
-    fn fail_with(self: &Arc<Self>, status: NtStatus, next: Stage, note: impl FnOnce(&mut State)) {
+    fn fail_with(
+        self: &Arc<Self>,
+        status: NtStatus,
+        next: ConnectorStage,
+        note: impl FnOnce(&mut ConnectorState),
+    ) {
         let mut state = self.state.lock();
         state.end_call(status);
         note(&mut state);
@@ -196,7 +205,7 @@ impl ConnectorInner {
     }
 
     /// The connection is up, if `still_wanted` says so.
-    pub(super) fn up(self: &Arc<Self>, still_wanted: impl FnOnce(&mut State) -> bool) {
+    pub(super) fn up(self: &Arc<Self>, still_wanted: impl FnOnce(&mut ConnectorState) -> bool) {
         let mut state = self.state.lock();
         let qp = state.attempt.qp();
         if !still_wanted(&mut state) {
@@ -205,9 +214,9 @@ impl ConnectorInner {
             if let Some(qp) = qp {
                 qp.engine().fail();
             }
-            return self.fail(NtStatus::CONNECTION_ABORTED, Stage::Over);
+            return self.fail(NtStatus::CONNECTION_ABORTED, ConnectorStage::Over);
         }
-        state.stage = Stage::Connected;
+        state.stage = ConnectorStage::Connected;
         let request = state.attempt.request.take();
         if let Some(qp) = qp {
             qp.set_live(true);
@@ -227,7 +236,7 @@ impl LinkEvents {
     fn refused(&self, status: NtStatus, private_data: &[u8]) {
         let mut copy = KVec::new();
         let is_reported = copy.extend_from_slice(private_data, GFP_ATOMIC).is_ok();
-        self.0.fail_with(status, Stage::Idle, |state| {
+        self.0.fail_with(status, ConnectorStage::Idle, |state| {
             state.refused = is_reported && !copy.is_empty();
             state.limits = ReadLimits::default();
             state.private_data = copy;
@@ -240,17 +249,17 @@ impl LinkEvents {
         let inner = &self.0;
         let mut state = inner.state.lock();
         let request = state.attempt.request.clone();
-        if state.stage != Stage::Connecting {
+        if state.stage != ConnectorStage::Connecting {
             // Closed meanwhile; who closed it could not take back what was not there yet.
             let qp = state.attempt.qp();
             drop(state);
             if let (Some(request), Some(qp)) = (request, qp) {
                 take_back(&request, Some(&qp));
             }
-            inner.fail(NtStatus::CONNECTION_ABORTED, Stage::Over);
+            inner.fail(NtStatus::CONNECTION_ABORTED, ConnectorStage::Over);
             return Ok(());
         }
-        state.stage = Stage::Answered;
+        state.stage = ConnectorStage::Answered;
         state.limits = limits;
         state.private_data = copy;
         if request.is_some_and(|r| r.is_connected()) {
@@ -280,7 +289,7 @@ impl ConnectionEvents for LinkEvents {
 
     fn established(&self, limits: ReadLimits) {
         self.0.up(|state| {
-            let wanted = state.stage == Stage::Accepting;
+            let wanted = state.stage == ConnectorStage::Accepting;
             if wanted {
                 state.limits = limits;
                 state.use_link();
@@ -290,7 +299,7 @@ impl ConnectionEvents for LinkEvents {
     }
 
     fn not_established(&self, status: Status) {
-        self.0.fail(NtStatus::of(status), Stage::Over);
+        self.0.fail(NtStatus::of(status), ConnectorStage::Over);
     }
 
     fn closed(&self, by_peer: bool) -> Result {
@@ -304,8 +313,8 @@ impl ConnectionEvents for LinkEvents {
         }
         let stage = state.stage;
         match stage {
-            Stage::Connected if by_peer => {
-                state.stage = Stage::Left;
+            ConnectorStage::Connected if by_peer => {
+                state.stage = ConnectorStage::Left;
                 state.gone = match (state.attempt.user.take(), link.take()) {
                     (Some(user), Some(object_use)) => Some((user, object_use)),
                     (_, object_use) => {
@@ -314,9 +323,9 @@ impl ConnectionEvents for LinkEvents {
                     }
                 };
             }
-            Stage::Connected => state.stage = Stage::Over,
-            Stage::Disconnecting => {
-                state.stage = Stage::Over;
+            ConnectorStage::Connected => state.stage = ConnectorStage::Over,
+            ConnectorStage::Disconnecting => {
+                state.stage = ConnectorStage::Over;
                 let graceful = qp.as_ref().is_some_and(|qp| {
                     by_peer || qp.was_flushed() || qp.engine().closed_gracefully()
                 });
@@ -326,11 +335,11 @@ impl ConnectionEvents for LinkEvents {
                 });
             }
             // Closed while it was disconnecting.
-            Stage::Over => state.end_call(NtStatus::SUCCESS),
+            ConnectorStage::Over => state.end_call(NtStatus::SUCCESS),
             _ => (),
         }
         drop(state);
-        if let (Stage::Disconnecting, Some(qp)) = (stage, qp) {
+        if let (ConnectorStage::Disconnecting, Some(qp)) = (stage, qp) {
             // The peer may have come first: then this side's flush is still to come.
             qp.engine().fail();
         }

@@ -53,9 +53,9 @@ mod tests {
                 },
                 pair::{
                     connect,
-                    Door,
+                    OpenListener,
                     Pair,
-                    Party,
+                    TestSide,
                     READS, //
                 }, //
             }, //
@@ -110,13 +110,13 @@ mod tests {
         let pair = Pair::new()?;
         let other =
             open(&pair.test_host.context, &OpenBy::Name(NAME), VERSION).map_err(log_status)?;
-        let mut theirs = Party::new(&other, 3, SIZES)?;
+        let mut theirs = TestSide::new(&other, 3, SIZES)?;
         // Its objects connect to those of the first one, as to those of anybody.
-        let mut ours = Party::new(&pair.test_host.adapter, 4, SIZES)?;
-        let door = Door::new(&other)?;
+        let mut ours = TestSide::new(&pair.test_host.adapter, 4, SIZES)?;
+        let open_listener = OpenListener::new(&other)?;
         let (a, b) = connect(
             &pair.test_host.adapter,
-            &door,
+            &open_listener,
             (&ours, READS),
             (&theirs, READS),
         )?;
@@ -125,7 +125,7 @@ mod tests {
         ours.send(2, &[], 0)?;
         assert!(theirs.receives.brings(1, NtStatus::SUCCESS));
         // It goes with what is its own, and waits for nothing else.
-        drop((theirs, door));
+        drop((theirs, open_listener));
         other.close_and_wait();
         assert!(!pair.test_host.adapter.is_closed());
         pair.b.receive(5, &[])?;
@@ -293,7 +293,7 @@ mod tests {
         let plain = PageBuffer::plain(PAGE)?;
         let page = plain.addr();
         let list = KVVec::from_elem(page, pages, GFP_KERNEL)?;
-        let what = crate::ndk::qp::Registration {
+        let what = crate::ndk::qp::FastRegistration {
             pages: crate::sys::mdl::test_pages(&list),
             offset: 0,
             len: (pages * PAGE) as u64,
@@ -308,9 +308,9 @@ mod tests {
     #[test]
     fn ndk_adpt_04_private_data_of_the_greatest_length_arrives() -> Result {
         let test_host = TestHost::new()?;
-        let (door, party) = (
-            Door::new(&test_host.adapter)?,
-            Party::new(&test_host.adapter, 1, SIZES)?,
+        let (open_listener, test_side) = (
+            OpenListener::new(&test_host.adapter)?,
+            TestSide::new(&test_host.adapter, 1, SIZES)?,
         );
         let ours = test_host
             .adapter
@@ -319,10 +319,10 @@ mod tests {
             .map_err(log_status)?;
         let slot = Slot::new()?;
         let data = KVec::from_elem(7u8, FULL.private_data as usize, GFP_KERNEL)?;
-        let to = (Source::Address(here(0)), door.at);
-        let asking = ours.connect(&party.qp, to, READS, data, slot.callback()?);
+        let to = (Source::Address(here(0)), open_listener.at);
+        let asking = ours.connect(&test_side.qp, to, READS, data, slot.callback()?);
         assert!(asking.is_ok());
-        let theirs = door.incoming()?;
+        let theirs = open_listener.incoming()?;
         let mut got = [0u8; 255];
         let told_len = theirs.connection_data(&mut got).map_err(log_status)?.len;
         assert!(told_len == FULL.private_data as usize && got == [7; 255]);
@@ -405,7 +405,7 @@ mod tests {
         let after = pair.test_host.adapter.performance();
         assert!(after.values[26] == before.values[26] + 1000);
         assert!(after.values[27] == before.values[27] + 1000);
-        // A queue that overflows, which ends the connection; and nobody at the door.
+        // A queue that overflows, which ends the connection; and nobody who listens.
         let one = request(|done| pair.b.receives.cq.resize(1, done))?;
         assert!(one == NtStatus::SUCCESS);
         for context in 0..2 {
@@ -414,7 +414,7 @@ mod tests {
         }
         let lost = || pair.test_host.adapter.performance().values[4] == 0;
         assert!(wait_until(lost));
-        let late = Party::new(&pair.test_host.adapter, 1, SIZES)?;
+        let late = TestSide::new(&pair.test_host.adapter, 1, SIZES)?;
         let ours = pair
             .test_host
             .adapter

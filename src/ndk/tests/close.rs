@@ -42,9 +42,9 @@ mod tests {
                 },
                 memory::PageBuffer,
                 pair::{
-                    Door,
+                    OpenListener,
                     Pair,
-                    Party,
+                    TestSide,
                     READS, //
                 }, //
             }, //
@@ -94,7 +94,10 @@ mod tests {
             created(test_host.adapter.create_connector())?
         )?);
         assert!(closes(&test_host, created(test_host.adapter.create_pd())?)?);
-        assert!(closes(&test_host, Door::new(&test_host.adapter)?.listener)?);
+        assert!(closes(
+            &test_host,
+            OpenListener::new(&test_host.adapter)?.listener
+        )?);
         let user = KBox::new(|_| (), GFP_KERNEL)?;
         assert!(closes(
             &test_host,
@@ -122,12 +125,12 @@ mod tests {
     fn ndk_clos_01_a_close_may_be_made_from_softirq_and_with_softirqs_off() -> Result {
         let test_host = TestHost::new()?;
         let mut queue = test_host.queue(8)?;
-        let mut door = Door::new(&test_host.adapter)?;
-        let party = Party::new(&test_host.adapter, 1, SIZES)?;
+        let mut open_listener = OpenListener::new(&test_host.adapter)?;
+        let test_side = TestSide::new(&test_host.adapter, 1, SIZES)?;
         let mut domain = pd(&test_host.adapter)?;
-        let mut mw = made(|done| party.pd.create_mw(done))?;
+        let mut mw = made(|done| test_side.pd.create_mw(done))?;
         let softirqs = BhQueue::new(c"ndk_test_close")?;
-        let (cq, listener) = (queue.cq.give_up()?, door.listener.give_up()?);
+        let (cq, listener) = (queue.cq.give_up()?, open_listener.listener.give_up()?);
         let (one, two) = (Slot::new()?, Slot::new()?);
         let (first, second) = (one.clone(), two.clone());
         let other_task = OtherContext::new(move || {
@@ -182,15 +185,15 @@ mod tests {
     #[test]
     fn ndk_clos_04_closing_a_connector_that_connects_cancels_that() -> Result {
         let test_host = TestHost::new()?;
-        let door = Door::new(&test_host.adapter)?;
-        let party = Party::new(&test_host.adapter, 1, SIZES)?;
+        let open_listener = OpenListener::new(&test_host.adapter)?;
+        let test_side = TestSide::new(&test_host.adapter, 1, SIZES)?;
         let mut ours = created(test_host.adapter.create_connector())?;
         let slot = Slot::new()?;
-        let to = (Source::Address(here(0)), door.at);
-        let asking = ours.connect(&party.qp, to, READS, KVec::new(), slot.callback()?);
+        let to = (Source::Address(here(0)), open_listener.at);
+        let asking = ours.connect(&test_side.qp, to, READS, KVec::new(), slot.callback()?);
         assert!(matches!(asking, Ok(Progress::Pending)));
         // Nobody answers.
-        let _theirs = door.incoming()?;
+        let _theirs = open_listener.incoming()?;
         assert!(slot.calls.get() == 0);
         assert!(ours.close_and_wait()?);
         // The request has ended before the object did, and badly.
@@ -202,13 +205,13 @@ mod tests {
     #[test]
     fn ndk_clos_04_closing_a_queue_pair_cancels_what_was_posted() -> Result {
         let test_host = TestHost::new()?;
-        let mut party = Party::new(&test_host.adapter, 1, SIZES)?;
-        party.receive(1, &[])?;
-        party.receive(2, &[])?;
-        assert!(party.qp.close_and_wait()?);
+        let mut test_side = TestSide::new(&test_host.adapter, 1, SIZES)?;
+        test_side.receive(1, &[])?;
+        test_side.receive(2, &[])?;
+        assert!(test_side.qp.close_and_wait()?);
         // There before the close was over.
         for context in [1, 2] {
-            let got = party.receives.poll();
+            let got = test_side.receives.poll();
             assert!(
                 got.map(|r| (r.request_context, r.status)) == Some((context, NtStatus::CANCELLED))
             );
@@ -230,7 +233,7 @@ mod tests {
             pair.b.receives.cq.close()?,
             pair.a.qp.close()?,
             pair.b.qp.close()?,
-            pair.door.listener.close()?,
+            pair.open_listener.listener.close()?,
             Own::new(pair.test_host.adapter.clone()).close()?,
         ] {
             assert!(matches!(progress, Progress::Pending));
@@ -247,10 +250,10 @@ mod tests {
         let Pair {
             a,
             b,
-            door,
+            open_listener,
             test_host,
         } = pair;
-        drop((from, to, a, b, door));
+        drop((from, to, a, b, open_listener));
         assert!(slots.iter().all(|slot| slot.wait().is_some()));
         assert!(slots.iter().all(|slot| slot.calls.get() == 1));
         drop(test_host);
@@ -260,18 +263,18 @@ mod tests {
     #[test]
     fn ndk_clos_09_a_closed_listener_refuses_at_once_while_its_close_pends() -> Result {
         let mut pair = Pair::new()?;
-        let (progress, slot) = pair.door.listener.close()?;
+        let (progress, slot) = pair.open_listener.listener.close()?;
         assert!(matches!(progress, Progress::Pending));
-        let late = Party::new(&pair.test_host.adapter, 2, SIZES)?;
+        let late = TestSide::new(&pair.test_host.adapter, 2, SIZES)?;
         let ours = created(pair.test_host.adapter.create_connector())?;
         let refused = Slot::new()?;
-        let to = (Source::Address(here(0)), pair.door.at);
+        let to = (Source::Address(here(0)), pair.open_listener.at);
         let asking = ours.connect(&late.qp, to, READS, KVec::new(), refused.callback()?);
         assert!(matches!(asking, Ok(Progress::Pending)));
         assert!(refused.wait().map(|s| s.raw() as u32) == Some(CONNECTION_REFUSED));
         pair.test_host.flush_work();
         // One arrival, that of the pair; and the accepted connection goes on.
-        assert!(pair.door.arrivals.calls.get() == 1 && slot.calls.get() == 0);
+        assert!(pair.open_listener.arrivals.calls.get() == 1 && slot.calls.get() == 0);
         pair.b.receive(1, &[])?;
         pair.a.send(2, &[], 0)?;
         assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
@@ -283,7 +286,7 @@ mod tests {
     #[test]
     fn ndk_clos_09_requests_that_race_with_the_close_come_before_its_end_or_not_at_all() -> Result {
         let test_host = TestHost::new()?;
-        let party = Party::new(&test_host.adapter, 1, SIZES)?;
+        let test_side = TestSide::new(&test_host.adapter, 1, SIZES)?;
         for round in 0..40u32 {
             let ended = Arc::new(Tally::new(), GFP_KERNEL)?;
             let late = Arc::new(Tally::new(), GFP_KERNEL)?;
@@ -315,7 +318,7 @@ mod tests {
                 end.put(());
             });
             let to = (Source::Address(here(0)), at);
-            let asking = ours.connect(&party.qp, to, READS, KVec::new(), answer.callback()?);
+            let asking = ours.connect(&test_side.qp, to, READS, KVec::new(), answer.callback()?);
             assert!(matches!(asking, Ok(Progress::Pending)));
             for _ in 0..round * 200 {
                 core::hint::spin_loop();

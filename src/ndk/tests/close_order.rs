@@ -58,7 +58,7 @@ mod tests {
                 memory::PageBuffer,
                 pair::{
                     Pair,
-                    Party,
+                    TestSide,
                     READS, //
                 }, //
             }, //
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn ndk_clos_03_a_connect_s_callback_has_returned_when_the_close_ends() -> Result {
         let test_host = TestHost::new()?;
-        let party = Party::new(&test_host.adapter, 1, SIZES)?;
+        let test_side = TestSide::new(&test_host.adapter, 1, SIZES)?;
         let callback = BlockingCallback::new()?;
         let mut connector = test_host
             .adapter
@@ -147,7 +147,13 @@ mod tests {
             .map(Own::new)
             .map_err(log_status)?;
         let nobody = (Source::Address(here(0)), here(1));
-        let answer = connector.connect(&party.qp, nobody, READS, KVec::new(), staying(&callback)?);
+        let answer = connector.connect(
+            &test_side.qp,
+            nobody,
+            READS,
+            KVec::new(),
+            staying(&callback)?,
+        );
         assert!(matches!(answer, Ok(Progress::Pending)));
         assert!(close_waits(&test_host, &mut connector, &callback)?);
         Ok(())
@@ -156,7 +162,7 @@ mod tests {
     #[test]
     fn ndk_clos_03_a_connect_event_has_returned_when_the_listener_s_close_ends() -> Result {
         let test_host = TestHost::new()?;
-        let party = Party::new(&test_host.adapter, 1, SIZES)?;
+        let test_side = TestSide::new(&test_host.adapter, 1, SIZES)?;
         let callback = BlockingCallback::new()?;
         let inside = callback.clone();
         let user = KBox::new(
@@ -184,7 +190,7 @@ mod tests {
             .map_err(log_status)?;
         let slot = Slot::new()?;
         let to = (Source::Address(here(0)), at);
-        let answer = ours.connect(&party.qp, to, READS, KVec::new(), slot.callback()?);
+        let answer = ours.connect(&test_side.qp, to, READS, KVec::new(), slot.callback()?);
         assert!(matches!(answer, Ok(Progress::Pending)));
         assert!(close_waits(&test_host, &mut listener, &callback)?);
         assert!(slot.wait().is_some());
@@ -197,10 +203,10 @@ mod tests {
         let (connected, accepted) = (Slot::new()?, Slot::new()?);
         let ours = pair.test_host.adapter.create_connector();
         let mut ours = ours.map(Own::new).map_err(log_status)?;
-        let to = (Source::Address(here(0)), pair.door.at);
+        let to = (Source::Address(here(0)), pair.open_listener.at);
         let asking = ours.connect(&pair.a.qp, to, READS, KVec::new(), connected.callback()?);
         asking.map_err(log_status)?;
-        let mut theirs = pair.door.incoming()?;
+        let mut theirs = pair.open_listener.incoming()?;
         let inside = callback.clone();
         let user = done(GFP_KERNEL, move |_reason: u32| inside.stay()).map_err(log_status)?;
         let (data, end) = (KVec::new(), accepted.callback()?);

@@ -88,7 +88,7 @@ mod tests {
             assert!(says(&half.ours, (8, 8), b"welcome"));
             assert!(same(half.complete()?, NtStatus::SUCCESS));
             assert!(same(half.accepted.wait(), Some(NtStatus::SUCCESS)));
-            assert!(talks(&half.a, &half.b)? && talks(&half.b, &half.a)?);
+            assert!(message_passes(&half.a, &half.b)? && message_passes(&half.b, &half.a)?);
             half.test_host.flush_work();
             assert!(same(half.connected.calls.get(), 1) && same(half.accepted.calls.get(), 1));
         }
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn ndk_conn_02_a_failed_connect_may_be_tried_again() -> Result {
         let test_host = TestHost::with(&patience(1_000, 60_000))?;
-        let (a, b) = (party(&test_host, 0xA)?, party(&test_host, 0xB)?);
+        let (a, b) = (test_side(&test_host, 0xA)?, test_side(&test_host, 0xB)?);
         let test_listener = TestListener::new(&test_host, HERE)?;
         let ours = connector(&test_host)?;
         let v6 = SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), test_listener.at.port());
@@ -141,14 +141,17 @@ mod tests {
         assert!(same(asked.wait(), Some(NtStatus::SUCCESS)));
         assert!(same(complete(&ours, &a)?, NtStatus::SUCCESS));
         assert!(same(accepted.wait(), Some(NtStatus::SUCCESS)));
-        assert!(talks(&a, &b)? && same(asked.calls.get(), 1));
+        assert!(message_passes(&a, &b)? && same(asked.calls.get(), 1));
         Ok(())
     }
 
     #[test]
     fn ndk_conn_02_a_connect_without_memory_may_be_tried_again() -> Result {
         let half = Half::asked(PLAIN, HERE)?;
-        let (ours, c) = (connector(&half.test_host)?, party(&half.test_host, 0xC)?);
+        let (ours, c) = (
+            connector(&half.test_host)?,
+            test_side(&half.test_host, 0xC)?,
+        );
         for n in 1.. {
             let planned = fault::plan(n);
             let asked = begin(&ours, &c.qp, from(here(0)), half.test_listener.at)?;
@@ -173,7 +176,7 @@ mod tests {
             let half = Half::asked(PLAIN, ip)?;
             let other = TestListener::new(&half.test_host, ip)?;
             let shared = made(|d| half.test_host.adapter.create_shared_endpoint(any(ip), d))?;
-            let c = party(&half.test_host, 0xC)?;
+            let c = test_side(&half.test_host, 0xC)?;
             let ours = connector(&half.test_host)?;
             let used = half.theirs.peer_address();
             assert!(used.is_ok());
@@ -224,7 +227,10 @@ mod tests {
         let mut held = all_ports(&half.test_host, HERE)?;
         // All but the listener's and the one that is connecting.
         assert!(same(held.len(), 16384 - 2));
-        let (ours, c) = (connector(&half.test_host)?, party(&half.test_host, 0xC)?);
+        let (ours, c) = (
+            connector(&half.test_host)?,
+            test_side(&half.test_host, 0xC)?,
+        );
         let none = try_connect(&ours, &c.qp, from(here(0)), half.test_listener.at)?;
         assert!(same(none, NtStatus::TOO_MANY_ADDRESSES));
         let free = held.pop().ok_or(EINVAL)?.addr().port();
@@ -250,8 +256,8 @@ mod tests {
         let mut pair = Pair::unconnected(&attr, SIZES, SIZES)?;
         pair.connect(active, passive)?;
         let mut got = [(0, 0); 2];
-        for (place, party) in got.iter_mut().zip([&pair.a, &pair.b]) {
-            let data = party.connector()?.connection_data(&mut []);
+        for (place, test_side) in got.iter_mut().zip([&pair.a, &pair.b]) {
+            let data = test_side.connector()?.connection_data(&mut []);
             *place = data.map_or((99, 99), |d| (d.limits.inbound, d.limits.outbound));
         }
         Ok((pair, (got[0], got[1])))
@@ -313,8 +319,8 @@ mod tests {
         let test_listener = TestListener::new(&test_host, HERE)?;
         let (ours, a, b) = (
             connector(&test_host)?,
-            party(&test_host, 0xA)?,
-            party(&test_host, 0xB)?,
+            test_side(&test_host, 0xA)?,
+            test_side(&test_host, 0xB)?,
         );
         let too_long = Some(NtStatus::INVALID_BUFFER_SIZE);
         let slot = Slot::new()?;
@@ -351,20 +357,20 @@ mod tests {
             let got = try_connect(with, &half.a.qp, from(here(0)), half.test_listener.at)?;
             assert!(same(got, active));
         }
-        let c = party(&half.test_host, 0xC)?;
+        let c = test_side(&half.test_host, 0xC)?;
         let asked = begin(&ours, &c.qp, from(here(0)), half.test_listener.at)?;
         let theirs = half.test_listener.next()?;
         let mut got = request(|done| theirs.accept(&half.b.qp, READS, KVec::new(), None, done))?;
         assert!(same(got, active));
-        assert!(half.is_pending(&asked) && talks(&half.a, &half.b)?);
+        assert!(half.is_pending(&asked) && message_passes(&half.a, &half.b)?);
         // The request is still there for another queue pair.
-        let d = party(&half.test_host, 0xD)?;
+        let d = test_side(&half.test_host, 0xD)?;
         let accepted = accept(&theirs, &d)?;
         assert!(same(asked.wait(), Some(NtStatus::SUCCESS)));
         got = complete(&ours, &c)?;
         assert!(same(got, NtStatus::SUCCESS));
         assert!(same(accepted.wait(), Some(NtStatus::SUCCESS)));
-        assert!(talks(&c, &d)?);
+        assert!(message_passes(&c, &d)?);
         Ok(())
     }
 
@@ -382,7 +388,7 @@ mod tests {
         assert!(same(half.connected.wait(), Some(NtStatus::SUCCESS)));
         assert!(same(half.complete()?, NtStatus::SUCCESS));
         assert!(same(half.complete()?, invalid));
-        assert!(talks(&half.a, &half.b)?);
+        assert!(message_passes(&half.a, &half.b)?);
         Ok(())
     }
 
@@ -471,7 +477,7 @@ mod tests {
         // What is connected is not rejected.
         let half = Half::up(PLAIN, HERE)?;
         assert!(same(half.ours.reject(&[]), invalid) && same(half.theirs.reject(&[]), invalid));
-        assert!(talks(&half.a, &half.b)?);
+        assert!(message_passes(&half.a, &half.b)?);
         Ok(())
     }
 
@@ -493,8 +499,8 @@ mod tests {
         let test_listener = TestListener::new(&test_host, HERE)?;
         let (ours, a, b) = (
             connector(&test_host)?,
-            party(&test_host, 0xA)?,
-            party(&test_host, 0xB)?,
+            test_side(&test_host, 0xA)?,
+            test_side(&test_host, 0xB)?,
         );
         let invalid = Some(NtStatus::CONNECTION_INVALID);
         assert!(same(data(&ours).err(), invalid));
@@ -560,7 +566,7 @@ mod tests {
             assert!(same(half.ours.peer_address(), invalid));
         }
         let test_host = TestHost::new()?;
-        let (ours, a) = (connector(&test_host)?, party(&test_host, 0xA)?);
+        let (ours, a) = (connector(&test_host)?, test_side(&test_host, 0xA)?);
         assert!(same(ours.local_address(), invalid) && same(ours.peer_address(), invalid));
         assert!(same(
             try_connect(&ours, &a.qp, from(here(0)), here(4000))?,
@@ -601,7 +607,7 @@ mod tests {
         assert!(half.is_pending(&half.accepted));
         assert!(same(half.complete()?, NtStatus::SUCCESS));
         assert!(same(half.accepted.wait(), Some(NtStatus::SUCCESS)));
-        assert!(talks(&half.a, &half.b)? && same(closed.calls.get(), 0));
+        assert!(message_passes(&half.a, &half.b)? && same(closed.calls.get(), 0));
         Ok(())
     }
 }

@@ -44,7 +44,7 @@ impl Steps {
         let connected = Slot::new()?;
         let asking = ours.connect(
             &pair.a.qp,
-            (Source::Address(here(0)), pair.door.at),
+            (Source::Address(here(0)), pair.open_listener.at),
             READS,
             KVec::new(),
             connected.callback()?,
@@ -52,7 +52,7 @@ impl Steps {
         asking.map_err(log_status)?;
         Ok(Self {
             ours,
-            theirs: pair.door.incoming()?,
+            theirs: pair.open_listener.incoming()?,
             connected,
             accepted: Slot::new()?,
             completed: Slot::new()?,

@@ -31,7 +31,7 @@ use super::{
         SIZES, //
     },
     pair::{
-        Party,
+        TestSide,
         READS, //
     }, //
 };
@@ -224,7 +224,7 @@ pub(super) fn try_connect(
 }
 
 /// Accepts a request, with "welcome"; the completion comes to the slot.
-pub(super) fn accept(connector: &Ref<Connector>, with: &Party) -> Result<Arc<Slot<NtStatus>>> {
+pub(super) fn accept(connector: &Ref<Connector>, with: &TestSide) -> Result<Arc<Slot<NtStatus>>> {
     let slot = Slot::new()?;
     let user = with.disconnect_user()?;
     let accepting = connector.accept(&with.qp, READS, bytes(b"welcome")?, user, slot.callback()?);
@@ -233,7 +233,7 @@ pub(super) fn accept(connector: &Ref<Connector>, with: &Party) -> Result<Arc<Slo
 }
 
 /// Has the last word on a connection.
-pub(super) fn complete(connector: &Ref<Connector>, with: &Party) -> Result<NtStatus> {
+pub(super) fn complete(connector: &Ref<Connector>, with: &TestSide) -> Result<NtStatus> {
     let user = with.disconnect_user()?;
     request(|done| connector.complete_connect(user, done))
 }
@@ -242,7 +242,7 @@ pub(super) fn complete(connector: &Ref<Connector>, with: &Party) -> Result<NtSta
 pub(super) fn link(
     test_host: &TestHost,
     test_listener: &TestListener,
-    (a, b): (&Party, &Party),
+    (a, b): (&TestSide, &TestSide),
     from: Source,
 ) -> Result<(Own<Connector>, Own<Connector>)> {
     let ours = connector(test_host)?;
@@ -265,7 +265,7 @@ fn succeeds(slot: &Slot<NtStatus>) -> Result {
 }
 
 /// Returns true if a message goes from one side to the other.
-pub(super) fn talks(from: &Party, to: &Party) -> Result<bool> {
+pub(super) fn message_passes(from: &TestSide, to: &TestSide) -> Result<bool> {
     to.receive(0x70, &[])?;
     from.send(0x71, &[], 0)?;
     Ok(
@@ -275,8 +275,8 @@ pub(super) fn talks(from: &Party, to: &Party) -> Result<bool> {
 }
 
 /// A side as any test can use it.
-pub(super) fn party(test_host: &TestHost, context: usize) -> Result<Party> {
-    Party::new(&test_host.adapter, context, SIZES)
+pub(super) fn test_side(test_host: &TestHost, context: usize) -> Result<TestSide> {
+    TestSide::new(&test_host.adapter, context, SIZES)
 }
 
 /// Every port that can be given out, except those that are in use.
@@ -301,8 +301,8 @@ pub(super) struct Half {
     /// The ends of Connect and Accept.
     pub(super) connected: Arc<Slot<NtStatus>>,
     pub(super) accepted: Arc<Slot<NtStatus>>,
-    pub(super) a: Party,
-    pub(super) b: Party,
+    pub(super) a: TestSide,
+    pub(super) b: TestSide,
     pub(super) test_listener: TestListener,
     // Dropped last.
     pub(super) test_host: TestHost,
@@ -313,7 +313,7 @@ impl Half {
     pub(super) fn asked(attr: &HostAttr, ip: IpAddr) -> Result<Self> {
         let test_host = TestHost::with(attr)?;
         let test_listener = TestListener::new(&test_host, ip)?;
-        let (a, b) = (party(&test_host, 0xA)?, party(&test_host, 0xB)?);
+        let (a, b) = (test_side(&test_host, 0xA)?, test_side(&test_host, 0xB)?);
         let ours = connector(&test_host)?;
         let connected = begin(&ours, &a.qp, Source::Address(any(ip)), test_listener.at)?;
         let theirs = test_listener.next()?;
@@ -372,7 +372,7 @@ impl Half {
         let refused = Some(NtStatus::CONNECTION_INVALID);
         [&self.a, &self.b]
             .into_iter()
-            .all(|party| party.qp.send(1, [].into_iter(), 0).err() == refused)
+            .all(|test_side| test_side.qp.send(1, [].into_iter(), 0).err() == refused)
     }
 }
 

@@ -50,7 +50,7 @@ mod tests {
                 pair::{
                     connect,
                     Pair,
-                    Party,
+                    TestSide,
                     READS, //
                 }, //
             }, //
@@ -185,21 +185,21 @@ mod tests {
     }
 
     /// Returns true if a queue pair takes nothing any more.
-    fn is_dead(party: &Party) -> bool {
-        let send = || party.qp.send(50, [].into_iter(), 0);
+    fn is_dead(test_side: &TestSide) -> bool {
+        let send = || test_side.qp.send(50, [].into_iter(), 0);
         wait_until(|| send() == Err(NtStatus::CONNECTION_INVALID))
     }
 
     /// One pair that receives into the queue, and one that sends by it; then the queue breaks.
-    fn two_users(depth: u32) -> Result<(CqPair, Party, Party)> {
+    fn two_users(depth: u32) -> Result<(CqPair, TestSide, TestSide)> {
         let cq_pair = CqPair::new(depth)?;
         let adapter = &cq_pair.pair.test_host.adapter;
-        let mut sender = Party::new(adapter, 3, SIZES)?;
-        let mut peer = Party::new(adapter, 4, SIZES)?;
+        let mut sender = TestSide::new(adapter, 3, SIZES)?;
+        let mut peer = TestSide::new(adapter, 4, SIZES)?;
         sender.qp = qp(&sender.pd, &sender.receives, &cq_pair.queue, 3, SIZES)?;
         let (c, d) = connect(
             adapter,
-            &cq_pair.pair.door,
+            &cq_pair.pair.open_listener,
             (&sender, READS),
             (&peer, READS),
         )?;

@@ -24,7 +24,7 @@ mod tests {
                 memory::PageBuffer,
                 pair::{
                     Pair,
-                    Party, //
+                    TestSide, //
                 },
                 requests::{
                     deep,
@@ -36,8 +36,8 @@ mod tests {
     };
 
     /// Posts an empty send; what the call says.
-    fn send(party: &Party, context: u64, flags: u32) -> Result<(), NtStatus> {
-        party.qp.send(context, [].into_iter(), flags)
+    fn send(test_side: &TestSide, context: u64, flags: u32) -> Result<(), NtStatus> {
+        test_side.qp.send(context, [].into_iter(), flags)
     }
 
     /// Deferred sends 1 to 3, which nothing has started.

@@ -30,7 +30,7 @@ mod tests {
                     HERE, //
                 },
                 pair::{
-                    Party,
+                    TestSide,
                     READS, //
                 }, //
             }, //
@@ -43,10 +43,10 @@ mod tests {
 
     /// Returns true if the side has been notified that often that its peer has gone, and no more
     /// often.
-    fn notified(half: &Half, party: &Party, times: u32) -> bool {
-        let there = wait_until(|| party.disconnects.get() >= times);
+    fn notified(half: &Half, test_side: &TestSide, times: u32) -> bool {
+        let there = wait_until(|| test_side.disconnects.get() >= times);
         half.test_host.flush_work();
-        there && same(party.disconnects.get(), times)
+        there && same(test_side.disconnects.get(), times)
     }
 
     #[test]
@@ -173,7 +173,10 @@ mod tests {
         assert!(same(disconnect(&half.ours)?, NtStatus::SUCCESS));
         assert!(notified(&half, &half.b, 1));
         let source = || Source::Address(here(0));
-        let (created, c) = (connector(&half.test_host)?, party(&half.test_host, 0xC)?);
+        let (created, c) = (
+            connector(&half.test_host)?,
+            test_side(&half.test_host, 0xC)?,
+        );
         // The peer's has not disconnected itself yet, but its connection is gone as well.
         for qp in [&half.a.qp, &half.b.qp] {
             let got = try_connect(&created, qp, source(), half.test_listener.at)?;

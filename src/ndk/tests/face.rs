@@ -364,11 +364,11 @@ mod tests {
         let callbacks = (connected.callback()?, accepted.callback()?);
         let from = Source::Address(here(0));
         let softirqs_off = BhDisabled::enter();
-        let at = (from, pair.door.at);
+        let at = (from, pair.open_listener.at);
         let answer = ours.connect(&pair.a.qp, at, READS, KVec::new(), callbacks.0);
         drop(softirqs_off);
         assert!(matches!(answer, Ok(Progress::Pending)));
-        let theirs = pair.door.incoming()?;
+        let theirs = pair.open_listener.incoming()?;
         let softirqs_off = BhDisabled::enter();
         let answer = theirs.accept(&pair.b.qp, READS, KVec::new(), None, callbacks.1);
         drop(softirqs_off);

@@ -21,7 +21,7 @@ mod tests {
                 pair::{
                     connect,
                     Pair,
-                    Party,
+                    TestSide,
                     READS, //
                 },
                 remote::{
@@ -151,14 +151,19 @@ mod tests {
         let pair = Pair::new()?;
         let adapter = &pair.test_host.adapter;
         // Two queue pairs on the two completion queues of `a`.
-        let mut second = Party::new(adapter, 0xC, SIZES)?;
-        let peer = Party::new(adapter, 0xD, SIZES)?;
+        let mut second = TestSide::new(adapter, 0xC, SIZES)?;
+        let peer = TestSide::new(adapter, 0xD, SIZES)?;
         second.qp = qp(&second.pd, &pair.a.receives, &pair.a.requests, 0xC, SIZES)?;
-        let (ours, theirs) = connect(adapter, &pair.door, (&second, READS), (&peer, READS))?;
+        let (ours, theirs) = connect(
+            adapter,
+            &pair.open_listener,
+            (&second, READS),
+            (&peer, READS),
+        )?;
         for context in 1..4 {
-            for party in [&pair.a, &second] {
-                party.receive(context, &[])?;
-                party.send(context, &NOTHING, 0)?;
+            for test_side in [&pair.a, &second] {
+                test_side.receive(context, &[])?;
+                test_side.send(context, &NOTHING, 0)?;
             }
         }
         pair.a.qp.flush();

@@ -49,9 +49,9 @@ mod tests {
                 },
                 memory::PageBuffer,
                 pair::{
-                    Door,
+                    OpenListener,
                     Pair,
-                    Party,
+                    TestSide,
                     READS, //
                 }, //
             }, //
@@ -91,10 +91,16 @@ mod tests {
             .create_connector()
             .map(Own::new)
             .map_err(log_status)?;
-        let party = Party::new(&test_host.adapter, 1, SIZES)?;
+        let test_side = TestSide::new(&test_host.adapter, 1, SIZES)?;
         let refused = Slot::new()?;
         let nobody = (Source::Address(here(0)), here(1));
-        let answer = connector.connect(&party.qp, nobody, READS, KVec::new(), refused.callback()?);
+        let answer = connector.connect(
+            &test_side.qp,
+            nobody,
+            READS,
+            KVec::new(),
+            refused.callback()?,
+        );
         assert!(matches!(answer, Ok(Progress::Pending)));
         // STATUS_CONNECTION_REFUSED
         assert!(refused.wait().map(|s| s.raw() as u32) == Some(0xC000_0236));
@@ -107,7 +113,7 @@ mod tests {
     fn ndk_gen_06_a_request_that_ends_inline_never_calls() -> Result {
         let test_host = TestHost::new()?;
         let queue = test_host.queue(8)?;
-        let party = Party::new(&test_host.adapter, 1, SIZES)?;
+        let test_side = TestSide::new(&test_host.adapter, 1, SIZES)?;
         let slot = Slot::new()?;
         let invalid = NtStatus::INVALID_PARAMETER;
         let too_deep = queue.cq.resize(u32::MAX, slot.callback()?);
@@ -119,7 +125,7 @@ mod tests {
             .map_err(log_status)?;
         let unconnected = connector.disconnect(slot.callback()?);
         assert!(unconnected.err() == Some(NtStatus::CONNECTION_INVALID));
-        let mr = party
+        let mr = test_side
             .pd
             .create_mr(false)
             .map(Own::new)
@@ -131,7 +137,7 @@ mod tests {
             sges: 1,
             threshold: 0,
         };
-        let srq = made(|done| party.pd.create_srq(sizes, None, done))?;
+        let srq = made(|done| test_side.pd.create_srq(sizes, None, done))?;
         // One that succeeds at once.
         let kept = srq.modify(0, 0, slot.callback()?);
         assert!(matches!(kept, Ok(Progress::Done)));
@@ -258,7 +264,7 @@ mod tests {
     #[test]
     fn ndk_gen_08_a_connect_s_callback_may_close_the_connector() -> Result {
         let test_host = TestHost::new()?;
-        let party = Party::new(&test_host.adapter, 1, SIZES)?;
+        let test_side = TestSide::new(&test_host.adapter, 1, SIZES)?;
         for _ in 0..50 {
             let closed = Slot::new()?;
             let end = closed.callback()?;
@@ -269,7 +275,7 @@ mod tests {
             });
             let nobody = (Source::Address(here(0)), here(1));
             let answer = connector.connect(
-                &party.qp,
+                &test_side.qp,
                 nobody,
                 READS,
                 KVec::new(),
@@ -290,8 +296,8 @@ mod tests {
         for context in CONTEXTS {
             let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
             // CAST: 64-bit addresses.
-            pair.a = Party::new(&pair.test_host.adapter, context as usize, SIZES)?;
-            pair.b = Party::new(&pair.test_host.adapter, !context as usize, SIZES)?;
+            pair.a = TestSide::new(&pair.test_host.adapter, context as usize, SIZES)?;
+            pair.b = TestSide::new(&pair.test_host.adapter, !context as usize, SIZES)?;
             pair.connect(READS, READS)?;
             for request in CONTEXTS {
                 pair.b.receive(request, &[])?;
@@ -451,28 +457,32 @@ mod tests {
     fn ndk_gen_10_listener_is_antecedent_of_the_connectors_it_gave() -> Result {
         let mut pair = Pair::new()?;
         let theirs = pair.b.connector.as_mut().ok_or(EINVAL)?;
-        assert!(waits(&pair.test_host, &mut pair.door.listener, theirs)?);
+        assert!(waits(
+            &pair.test_host,
+            &mut pair.open_listener.listener,
+            theirs
+        )?);
         Ok(())
     }
 
     #[test]
     fn ndk_gen_10_shared_endpoint_and_queue_pair_are_antecedents_of_a_connector() -> Result {
         let test_host = TestHost::new()?;
-        let door = Door::new(&test_host.adapter)?;
-        let mut party = Party::new(&test_host.adapter, 1, SIZES)?;
+        let open_listener = OpenListener::new(&test_host.adapter)?;
+        let mut test_side = TestSide::new(&test_host.adapter, 1, SIZES)?;
         let mut endpoint = made(|done| test_host.adapter.create_shared_endpoint(here(0), done))?;
         let mut connector = created(test_host.adapter.create_connector())?;
         let slot = Slot::new()?;
         let asking = connector.connect(
-            &party.qp,
-            (Source::shared(&endpoint), door.at),
+            &test_side.qp,
+            (Source::shared(&endpoint), open_listener.at),
             READS,
             KVec::new(),
             slot.callback()?,
         );
         assert!(matches!(asking, Ok(Progress::Pending)));
-        let _theirs = door.incoming()?;
-        let (progress, gone) = party.qp.close()?;
+        let _theirs = open_listener.incoming()?;
+        let (progress, gone) = test_side.qp.close()?;
         assert!(matches!(progress, Progress::Pending));
         assert!(waits(&test_host, &mut endpoint, &mut connector)?);
         assert!(gone.wait().is_some());

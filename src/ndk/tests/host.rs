@@ -44,8 +44,8 @@ use crate::{
         adapter::{
             open,
             Adapter,
-            Context,
             Limits,
+            NdkContext,
             OpenBy,
             VERSION, //
         },
@@ -98,7 +98,7 @@ impl HostAttr {
 /// A host, a device, and one open adapter.
 pub(crate) struct TestHost {
     pub(crate) adapter: Ref<Adapter>,
-    pub(crate) context: Context,
+    pub(crate) context: NdkContext,
     pub(crate) device: Arc<RdmaDevice>,
     host: Arc<Host>,
 }
@@ -118,7 +118,7 @@ impl TestHost {
         let device = RdmaDevice::new(host.clone(), cm, NAME, net, Some(netdev))?;
         let devices = DeviceList::new()?;
         devices.add(device.clone())?;
-        let context = Context {
+        let context = NdkContext {
             devices,
             limits: attr.limits,
         };

@@ -54,8 +54,8 @@ mod tests {
         assert!(can_write(&pair.a, memory.remote(0)?));
         assert!(pair.b.qp.invalidate_mr(1, memory.mr()?, 0).is_ok());
         assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
-        for party in [&pair.a, &other] {
-            assert!(write_one(party, memory.remote(0)?)? == REMOTE_RESOURCES);
+        for test_side in [&pair.a, &other] {
+            assert!(write_one(test_side, memory.remote(0)?)? == REMOTE_RESOURCES);
         }
         Ok(())
     }

@@ -92,14 +92,14 @@ mod tests {
                 let at = SocketAddr::new(other, test_listener.at.port());
                 assert!(same(try_listen(&test_host, at)?, NtStatus::SUCCESS));
             }
-            let (a, b) = (party(&test_host, 0xA)?, party(&test_host, 0xB)?);
+            let (a, b) = (test_side(&test_host, 0xA)?, test_side(&test_host, 0xB)?);
             let _up = link(
                 &test_host,
                 &test_listener,
                 (&a, &b),
                 Source::Address(any(ip)),
             )?;
-            assert!(talks(&a, &b)?);
+            assert!(message_passes(&a, &b)?);
         }
         for ip in FOREIGN {
             let at = SocketAddr::new(ip, 4000);
@@ -142,7 +142,7 @@ mod tests {
         let test_listener = TestListener::new(&test_host, HERE)?;
         let mut requests = KVec::new();
         for context in 1..=3 {
-            let (ours, a) = (connector(&test_host)?, party(&test_host, context)?);
+            let (ours, a) = (connector(&test_host)?, test_side(&test_host, context)?);
             let asked = begin(&ours, &a.qp, Source::Address(here(0)), test_listener.at)?;
             let theirs = test_listener.next()?;
             requests.push((ours, theirs, asked, a), GFP_KERNEL)?;
@@ -160,13 +160,13 @@ mod tests {
         let (_, second, asked, _) = requests.get_mut(1).ok_or(EINVAL)?;
         assert!(second.close_and_wait()?);
         assert!(same(asked.wait(), Some(REFUSED)));
-        let b = party(&test_host, 0xB)?;
+        let b = test_side(&test_host, 0xB)?;
         let (ours, last, asked, a) = requests.get(2).ok_or(EINVAL)?;
         let accepted = accept(last, &b)?;
         assert!(same(asked.wait(), Some(NtStatus::SUCCESS)));
         assert!(same(complete(ours, a)?, NtStatus::SUCCESS));
         assert!(same(accepted.wait(), Some(NtStatus::SUCCESS)));
-        assert!(talks(a, &b)?);
+        assert!(message_passes(a, &b)?);
         test_host.flush_work();
         let first = requests.first().ok_or(EINVAL)?;
         assert!(same(first.2.calls.get(), 0));
@@ -184,7 +184,7 @@ mod tests {
                 assert!(at.ip() == ip && at.port() >= 49152);
             }
             let other = TestListener::new(&test_host, ip)?;
-            let (a, b) = (party(&test_host, 0xA)?, party(&test_host, 0xB)?);
+            let (a, b) = (test_side(&test_host, 0xA)?, test_side(&test_host, 0xB)?);
             let (_ours, theirs) = link(
                 &test_host,
                 &test_listener,
@@ -214,7 +214,7 @@ mod tests {
     fn ndk_lstn_04_a_paused_listener_is_none_and_keeps_nothing() -> Result {
         let half = Half::asked(PLAIN, HERE)?;
         let (test_host, test_listener) = (&half.test_host, &half.test_listener);
-        let (ours, a) = (connector(test_host)?, party(test_host, 0xC)?);
+        let (ours, a) = (connector(test_host)?, test_side(test_host, 0xC)?);
         let source = || Source::Address(here(0));
         test_listener.listener.pause(true);
         for _ in 0..2 {
@@ -233,7 +233,7 @@ mod tests {
         assert!(same(asked.wait(), Some(NtStatus::SUCCESS)));
         assert!(same(complete(&ours, &a)?, NtStatus::SUCCESS));
         assert!(same(accepted.wait(), Some(NtStatus::SUCCESS)));
-        assert!(half.is_pending(&half.connected) && talks(&a, &half.b)?);
+        assert!(half.is_pending(&half.connected) && message_passes(&a, &half.b)?);
         Ok(())
     }
 
@@ -242,7 +242,7 @@ mod tests {
         let mut half = Half::up(PLAIN, HERE)?;
         let at = half.test_listener.at;
         let other = connector(&half.test_host)?;
-        let c = party(&half.test_host, 0xC)?;
+        let c = test_side(&half.test_host, 0xC)?;
         let _asked = begin(&other, &c.qp, Source::Address(here(0)), at)?;
         let mut undecided = half.test_listener.next()?;
         let closing = half.test_listener.listener.close()?;
@@ -252,9 +252,12 @@ mod tests {
             NtStatus::SHARING_VIOLATION
         ));
         // It keeps the address, but does not listen.
-        let (late, d) = (connector(&half.test_host)?, party(&half.test_host, 0xD)?);
+        let (late, d) = (
+            connector(&half.test_host)?,
+            test_side(&half.test_host, 0xD)?,
+        );
         let got = try_connect(&late, &d.qp, Source::Address(here(0)), at)?;
-        assert!(same(got, REFUSED) && talks(&half.a, &half.b)?);
+        assert!(same(got, REFUSED) && message_passes(&half.a, &half.b)?);
         assert!(undecided.close_and_wait()?);
         // A connection that is over is not closed yet.
         assert!(same(disconnect(&half.theirs)?, NtStatus::SUCCESS));
@@ -290,14 +293,17 @@ mod tests {
             let mut up = KVec::new();
             for context in 0..3 {
                 let test_listener = TestListener::new(&test_host, ip)?;
-                let (a, b) = (party(&test_host, context)?, party(&test_host, context)?);
+                let (a, b) = (
+                    test_side(&test_host, context)?,
+                    test_side(&test_host, context)?,
+                );
                 let (ours, theirs) = link(&test_host, &test_listener, (&a, &b), shared(&from))?;
                 assert!(same(ours.local_address(), Ok(from.address())));
                 assert!(same(theirs.peer_address(), Ok(from.address())));
                 up.push((ours, theirs, a, b, test_listener), GFP_KERNEL)?;
             }
             for (_, _, a, b, _) in &up {
-                assert!(talks(a, b)? && talks(b, a)?);
+                assert!(message_passes(a, b)? && message_passes(b, a)?);
             }
         }
         Ok(())
@@ -354,14 +360,14 @@ mod tests {
             endpoint(&test_host, here(0))?,
             TestListener::new(&test_host, HERE)?,
         );
-        let (a, b) = (party(&test_host, 0xA)?, party(&test_host, 0xB)?);
+        let (a, b) = (test_side(&test_host, 0xA)?, test_side(&test_host, 0xB)?);
         let (mut ours, _theirs) = link(&test_host, &test_listener, (&a, &b), shared(&from))?;
-        let (again, c) = (connector(&test_host)?, party(&test_host, 0xC)?);
+        let (again, c) = (connector(&test_host)?, test_side(&test_host, 0xC)?);
         let exists = NtStatus::ADDRESS_ALREADY_EXISTS;
         let got = try_connect(&again, &c.qp, shared(&from), test_listener.at)?;
         assert!(same(got, exists));
         test_host.flush_work();
-        assert!(same(test_listener.arrivals.events.get(), 1) && talks(&a, &b)?);
+        assert!(same(test_listener.arrivals.events.get(), 1) && message_passes(&a, &b)?);
         // From another address it is no matter.
         let asked = begin(&again, &c.qp, Source::Address(here(0)), test_listener.at)?;
         assert!(same(test_listener.next()?.reject(&[]), Ok(())));
@@ -382,23 +388,23 @@ mod tests {
             TestListener::new(&test_host, HERE)?,
             TestListener::new(&test_host, HERE)?,
         ];
-        let parties = [
-            party(&test_host, 1)?,
-            party(&test_host, 2)?,
-            party(&test_host, 3)?,
-            party(&test_host, 4)?,
+        let test_sides = [
+            test_side(&test_host, 1)?,
+            test_side(&test_host, 2)?,
+            test_side(&test_host, 3)?,
+            test_side(&test_host, 4)?,
         ];
-        let [a, b, c, d] = &parties;
+        let [a, b, c, d] = &test_sides;
         let (mut first, _first) = link(&test_host, &test_listeners[0], (a, b), shared(&from))?;
         let (mut second, _second) = link(&test_host, &test_listeners[1], (c, d), shared(&from))?;
         let closing = from.close()?;
-        assert!(is_open(&test_host, &closing) && talks(a, b)?);
+        assert!(is_open(&test_host, &closing) && message_passes(a, b)?);
         assert!(same(
             try_listen(&test_host, at)?,
             NtStatus::SHARING_VIOLATION
         ));
         assert!(first.close_and_wait()?);
-        assert!(is_open(&test_host, &closing) && talks(c, d)?);
+        assert!(is_open(&test_host, &closing) && message_passes(c, d)?);
         assert!(same(disconnect(&second)?, NtStatus::SUCCESS));
         assert!(is_open(&test_host, &closing));
         assert!(same(

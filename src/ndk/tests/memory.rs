@@ -22,8 +22,8 @@ use crate::{
         memory::Mr,
         pd::Pd,
         qp::{
+            FastRegistration, //
             Qp,
-            Registration, //
         },
         status::NtStatus, //
     },
@@ -162,7 +162,7 @@ impl PageBuffer {
         flags: u32,
     ) -> Result<Result<(), NtStatus>> {
         let pages = self.pages()?;
-        let what = Registration {
+        let what = FastRegistration {
             pages: test_pages(&pages),
             offset: 0,
             // CAST: widening.

@@ -31,8 +31,8 @@ use super::{
         Struck, //
     },
     pair::{
-        Door,
-        Party,
+        OpenListener,
+        TestSide,
         READS, //
     }, //
 };
@@ -388,20 +388,20 @@ mod tests {
             return Ok(());
         }
         on_site(|test_host| {
-            let party = Party::new(&test_host.adapter, 1, SIZES)?;
+            let test_side = TestSide::new(&test_host.adapter, 1, SIZES)?;
             let ours = test_host
                 .adapter
                 .create_connector()
                 .map(Own::new)
                 .map_err(log_status)?;
             for n in [1, 2] {
-                let door = Door::new(&test_host.adapter)?;
+                let open_listener = OpenListener::new(&test_host.adapter)?;
                 let arrivals = c::CallbackLog::new()?;
                 let slot = Slot::new()?;
-                let to = (Source::Address(here(0)), door.at);
-                let asking = ours.connect(&party.qp, to, READS, KVec::new(), slot.callback()?);
+                let to = (Source::Address(here(0)), open_listener.at);
+                let asking = ours.connect(&test_side.qp, to, READS, KVec::new(), slot.callback()?);
                 assert!(asking.is_ok());
-                let theirs = door.arrivals.wait().ok_or(ETIMEDOUT)?;
+                let theirs = open_listener.arrivals.wait().ok_or(ETIMEDOUT)?;
                 let mut struck = false;
                 c::notify_request(&arrivals, theirs, |notify| {
                     let guard = FailNth::new(n);

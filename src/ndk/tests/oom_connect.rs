@@ -30,9 +30,9 @@ use super::{
         Strike, //
     },
     pair::{
-        Door,
+        OpenListener,
         Pair,
-        Party,
+        TestSide,
         READS, //
     }, //
 };
@@ -140,22 +140,22 @@ fn step(
 fn attempt(
     strike: &mut Strike<'_>,
     ours: &Own<Connector>,
-    (active, passive): (&Party, &Party),
+    (active, passive): (&TestSide, &TestSide),
     source: impl Fn() -> Source,
 ) -> Result<Attempt> {
     let test_host = strike.test_host;
-    let door = Door::new(&test_host.adapter)?;
+    let open_listener = OpenListener::new(&test_host.adapter)?;
     let (connected, accepted, completed) = (Slot::new()?, Slot::new()?, Slot::new()?);
     strike.begin();
     step(strike, &connected, |bytes, done| {
-        ours.connect(&active.qp, (source(), door.at), READS, bytes, done)
+        ours.connect(&active.qp, (source(), open_listener.at), READS, bytes, done)
     })?;
-    wait_until(|| connected.calls.get() + door.arrivals.calls.get() > 0);
+    wait_until(|| connected.calls.get() + open_listener.arrivals.calls.get() > 0);
     // The work of one step ends before the next one begins: the fault is in the one or the other.
     test_host.flush_work();
-    let theirs = match door.arrivals.calls.get() {
+    let theirs = match open_listener.arrivals.calls.get() {
         0 => None,
-        _ => Some(door.incoming()?),
+        _ => Some(open_listener.incoming()?),
     };
     if let Some(theirs) = &theirs {
         step(strike, &accepted, |bytes, done| {
@@ -187,7 +187,7 @@ fn attempt(
 }
 
 /// Returns true if a message goes from one side to the other.
-fn works(active: &Party, passive: &Party) -> Result<bool> {
+fn works(active: &TestSide, passive: &TestSide) -> Result<bool> {
     passive.receive(1, &[])?;
     active.send(2, &[], 0)?;
     Ok(active.requests.brings(2, NtStatus::SUCCESS)
@@ -197,17 +197,17 @@ fn works(active: &Party, passive: &Party) -> Result<bool> {
 /// Connects with a fault, and if that failed without one. False when a fault did no harm.
 fn connects(strike: &mut Strike<'_>, source: impl Fn() -> Source) -> Result<bool> {
     let test_host = strike.test_host;
-    let parties = (
-        Party::new(&test_host.adapter, 1, SIZES)?,
-        Party::new(&test_host.adapter, 2, SIZES)?,
+    let test_sides = (
+        TestSide::new(&test_host.adapter, 1, SIZES)?,
+        TestSide::new(&test_host.adapter, 2, SIZES)?,
     );
-    let parties = (&parties.0, &parties.1);
+    let test_sides = (&test_sides.0, &test_sides.1);
     let mut ours = test_host
         .adapter
         .create_connector()
         .map(Own::new)
         .map_err(log_status)?;
-    let mut tried = attempt(strike, &ours, parties, &source)?;
+    let mut tried = attempt(strike, &ours, test_sides, &source)?;
     // A step that was refused was made again: that attempt goes through.
     let failed = !tried.is_up();
     if failed {
@@ -218,13 +218,13 @@ fn connects(strike: &mut Strike<'_>, source: impl Fn() -> Source) -> Result<bool
             return Err(EPROTO);
         }
         tried.close()?;
-        tried = attempt(&mut Strike::none(test_host), &ours, parties, &source)?;
+        tried = attempt(&mut Strike::none(test_host), &ours, test_sides, &source)?;
         if !tried.is_up() {
             pr_err!("not up after {:?}\n", outcome);
             return Err(EPROTO);
         }
     }
-    if !works(parties.0, parties.1)? || !ours.close_and_wait()? {
+    if !works(test_sides.0, test_sides.1)? || !ours.close_and_wait()? {
         return Err(EPROTO);
     }
     tried.close()?;
@@ -285,19 +285,19 @@ mod tests {
             assert!(wait_until(|| pair.b.disconnects.get() == 1));
             Ok(())
         })?;
-        let party = Party::new(&test_host.adapter, 1, SIZES)?;
+        let test_side = TestSide::new(&test_host.adapter, 1, SIZES)?;
         let ours = test_host
             .adapter
             .create_connector()
             .map(Own::new)
             .map_err(log_status)?;
         let slot = Slot::new()?;
-        let to = (Source::Address(here(0)), pair.door.at);
-        let asked = ours.connect(&party.qp, to, READS, data()?, slot.callback()?);
+        let to = (Source::Address(here(0)), pair.open_listener.at);
+        let asked = ours.connect(&test_side.qp, to, READS, data()?, slot.callback()?);
         assert!(matches!(asked, Ok(Progress::Pending)));
         // The first request was that of the pair, and its event stays.
-        assert!(wait_until(|| pair.door.arrivals.calls.get() == 2));
-        let theirs = pair.door.incoming()?;
+        assert!(wait_until(|| pair.open_listener.arrivals.calls.get() == 2));
+        let theirs = pair.open_listener.incoming()?;
         never(test_host, || {
             theirs.reject(&[]).map_err(log_status)?;
             let status = slot.wait().ok_or(ETIMEDOUT)?;

@@ -322,17 +322,17 @@ mod tests {
         let test_host = &pair.test_host;
         close_without(test_host, pair.a.connector.as_mut())?;
         close_without(test_host, pair.b.connector.as_mut())?;
-        close_without(test_host, Some(&mut pair.door.listener))?;
+        close_without(test_host, Some(&mut pair.open_listener.listener))?;
         close_without(test_host, others.0.as_mut().ok())?;
         close_without(test_host, others.1.as_mut().ok())?;
         close_without(test_host, others.2.as_mut().ok())?;
         close_without(test_host, others.3.as_mut())?;
         close_without(test_host, others.4.as_mut())?;
-        for party in [&mut pair.a, &mut pair.b] {
-            close_without(test_host, Some(&mut party.qp))?;
-            close_without(test_host, Some(&mut party.requests.cq))?;
-            close_without(test_host, Some(&mut party.receives.cq))?;
-            close_without(test_host, Some(&mut party.pd))?;
+        for test_side in [&mut pair.a, &mut pair.b] {
+            close_without(test_host, Some(&mut test_side.qp))?;
+            close_without(test_host, Some(&mut test_side.requests.cq))?;
+            close_without(test_host, Some(&mut test_side.receives.cq))?;
+            close_without(test_host, Some(&mut test_side.pd))?;
         }
         never(test_host, || {
             test_host.adapter.close_and_wait();
@@ -347,14 +347,20 @@ mod tests {
             return Ok(());
         }
         let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
-        let (test_host, door) = (&pair.test_host, &pair.door);
+        let (test_host, open_listener) = (&pair.test_host, &pair.open_listener);
         let mut ours = Own::new(test_host.adapter.create_connector().map_err(|_| EIO)?);
         let slot = Slot::new()?;
         let from = Source::Address(here(0));
         let done = slot.callback()?;
-        let asked = ours.connect(&pair.a.qp, (from, door.at), READS, KVec::new(), done);
+        let asked = ours.connect(
+            &pair.a.qp,
+            (from, open_listener.at),
+            READS,
+            KVec::new(),
+            done,
+        );
         assert!(asked.is_ok());
-        let mut theirs = door.incoming()?;
+        let mut theirs = open_listener.incoming()?;
         close_without(test_host, Some(&mut theirs))?;
         // Refused, for who would have accepted is gone.
         assert!(slot

@@ -30,7 +30,7 @@ use crate::{
         memory::mr_flags,
         qp::{
             op_flags,
-            Registration, //
+            FastRegistration, //
         },
         srq::SrqSizes,
         status::NtStatus, //
@@ -193,7 +193,7 @@ mod tests {
             let buffer = PageBuffer::fast(&pair.a.pd, 2 * PAGE, false)?;
             let mr = buffer.mr()?;
             let pages = buffer.pages()?;
-            let what = Registration {
+            let what = FastRegistration {
                 pages: test_pages(&pages),
                 offset: 0,
                 // CAST: widening.

@@ -59,14 +59,14 @@ pub(super) const READS: ReadLimits = ReadLimits {
 };
 
 /// A listener that keeps the connectors that it is given.
-pub(super) struct Door {
+pub(super) struct OpenListener {
     pub(super) listener: Own<Listener>,
     pub(super) at: SocketAddr,
     pub(super) arrivals: Arc<Slot<Ref<Connector>>>,
 }
 
-impl Door {
-    /// A door at any port of the device.
+impl OpenListener {
+    /// At any port of the device.
     pub(super) fn new(adapter: &Ref<Adapter>) -> Result<Self> {
         Self::at(adapter, here(0))
     }
@@ -98,7 +98,7 @@ impl Door {
 }
 
 /// One side: its own domain, queues and queue pair, and a connector once there is one.
-pub(super) struct Party {
+pub(super) struct TestSide {
     pub(super) connector: Option<Own<Connector>>,
     pub(super) disconnects: Arc<Tally>,
     pub(super) qp: Own<Qp>,
@@ -107,7 +107,7 @@ pub(super) struct Party {
     pub(super) pd: Own<Pd>,
 }
 
-impl Party {
+impl TestSide {
     /// A side that is not connected. `context` is the context of its queue pair.
     pub(super) fn new(adapter: &Ref<Adapter>, context: usize, sizes: Sizes) -> Result<Self> {
         Self::within(adapter, pd(adapter)?, context, sizes)
@@ -169,9 +169,9 @@ impl Party {
 
 /// Two connected sides on one host. `a` is the active side.
 pub(super) struct Pair {
-    pub(super) a: Party,
-    pub(super) b: Party,
-    pub(super) door: Door,
+    pub(super) a: TestSide,
+    pub(super) b: TestSide,
+    pub(super) open_listener: OpenListener,
     // Dropped last.
     pub(super) test_host: TestHost,
 }
@@ -192,22 +192,22 @@ impl Pair {
     /// Two sides that are not connected.
     pub(super) fn unconnected(attr: &HostAttr, a: Sizes, b: Sizes) -> Result<Self> {
         let test_host = TestHost::with(attr)?;
-        let door = Door::new(&test_host.adapter)?;
+        let open_listener = OpenListener::new(&test_host.adapter)?;
         Ok(Self {
-            a: Party::new(&test_host.adapter, 0xA, a)?,
-            b: Party::new(&test_host.adapter, 0xB, b)?,
-            door,
+            a: TestSide::new(&test_host.adapter, 0xA, a)?,
+            b: TestSide::new(&test_host.adapter, 0xB, b)?,
+            open_listener,
             test_host,
         })
     }
 
     /// Two more sides, in the domains of `a` and `b`, that are connected like these. The contexts
     /// of their queue pairs are 0xA2 and 0xB2.
-    pub(super) fn second(&self) -> Result<(Party, Party)> {
+    pub(super) fn second(&self) -> Result<(TestSide, TestSide)> {
         let adapter = &self.test_host.adapter;
-        let mut a = Party::within(adapter, self.a.pd.lent(), 0xA2, SIZES)?;
-        let mut b = Party::within(adapter, self.b.pd.lent(), 0xB2, SIZES)?;
-        let (active, passive) = connect(adapter, &self.door, (&a, READS), (&b, READS))?;
+        let mut a = TestSide::within(adapter, self.a.pd.lent(), 0xA2, SIZES)?;
+        let mut b = TestSide::within(adapter, self.b.pd.lent(), 0xB2, SIZES)?;
+        let (active, passive) = connect(adapter, &self.open_listener, (&a, READS), (&b, READS))?;
         a.connector = Some(active);
         b.connector = Some(passive);
         Ok((a, b))
@@ -217,7 +217,7 @@ impl Pair {
     pub(super) fn connect(&mut self, active: ReadLimits, passive: ReadLimits) -> Result {
         let (a, b) = connect(
             &self.test_host.adapter,
-            &self.door,
+            &self.open_listener,
             (&self.a, active),
             (&self.b, passive),
         )?;
@@ -227,12 +227,12 @@ impl Pair {
     }
 }
 
-/// Connects two sides through a door: Connect, Accept, CompleteConnect.
+/// Connects two sides by a listener: Connect, Accept, CompleteConnect.
 pub(super) fn connect(
     adapter: &Ref<Adapter>,
-    door: &Door,
-    (active, asked): (&Party, ReadLimits),
-    (passive, served): (&Party, ReadLimits),
+    open_listener: &OpenListener,
+    (active, asked): (&TestSide, ReadLimits),
+    (passive, served): (&TestSide, ReadLimits),
 ) -> Result<(Own<Connector>, Own<Connector>)> {
     let ours = adapter
         .create_connector()
@@ -244,13 +244,13 @@ pub(super) fn connect(
     hello.extend_from_slice(b"hello", GFP_KERNEL)?;
     let asking = ours.connect(
         &active.qp,
-        (from, door.at),
+        (from, open_listener.at),
         asked,
         hello,
         connected.callback()?,
     );
     asking.map_err(log_status)?;
-    let theirs = door.incoming()?;
+    let theirs = open_listener.incoming()?;
     let mut welcome = KVec::new();
     welcome.extend_from_slice(b"welcome", GFP_KERNEL)?;
     let user = passive.disconnect_user()?;

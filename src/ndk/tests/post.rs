@@ -33,7 +33,7 @@ mod tests {
                 memory::PageBuffer,
                 pair::{
                     Pair,
-                    Party, //
+                    TestSide, //
                 },
                 requests::{
                     deep,
@@ -47,8 +47,8 @@ mod tests {
     const REFUSED: Result<(), NtStatus> = Err(NtStatus::CONNECTION_INVALID);
 
     /// Posts an empty send; what the call says.
-    fn send(party: &Party, context: u64, flags: u32) -> Result<(), NtStatus> {
-        party.qp.send(context, [].into_iter(), flags)
+    fn send(test_side: &TestSide, context: u64, flags: u32) -> Result<(), NtStatus> {
+        test_side.qp.send(context, [].into_iter(), flags)
     }
 
     #[test]
@@ -310,8 +310,8 @@ mod tests {
         assert!(refuses(&pair));
         steps.complete(&pair)?;
         steps.finish(&mut pair);
-        for party in [&pair.a, &pair.b] {
-            party.receive(2, &[])?;
+        for test_side in [&pair.a, &pair.b] {
+            test_side.receive(2, &[])?;
         }
         assert!(send(&pair.a, 3, 0) == Ok(()) && send(&pair.b, 4, 0) == Ok(()));
         assert!(pair.a.requests.brings(3, NtStatus::SUCCESS));

@@ -28,9 +28,9 @@ use super::{
     },
     pair::{
         connect,
-        Door,
+        OpenListener,
         Pair,
-        Party,
+        TestSide,
         READS, //
     }, //
 };
@@ -153,11 +153,11 @@ struct Queues {
 }
 
 impl Queues {
-    fn of(party: &Party) -> Result<Arc<Self>> {
+    fn of(test_side: &TestSide) -> Result<Arc<Self>> {
         let queues = Self {
-            qp: (*party.qp).clone(),
-            requests: Ledger::new(&party.requests.cq),
-            receives: Ledger::new(&party.receives.cq),
+            qp: (*test_side.qp).clone(),
+            requests: Ledger::new(&test_side.requests.cq),
+            receives: Ledger::new(&test_side.receives.cq),
         };
         Ok(Arc::new(queues, GFP_KERNEL)?)
     }
@@ -239,11 +239,16 @@ enum End {
 
 /// One side posts to both of its queues from two processors until the end comes, and goes on
 /// after that. Returns true if each request was refused or has completed once.
-fn end_meets_posts(test_host: &TestHost, door: &Door, end: End, round: u64) -> Result<bool> {
-    let mut a = Party::new(&test_host.adapter, 0xA, SIZES)?;
-    let mut b = Party::new(&test_host.adapter, 0xB, SIZES)?;
+fn end_meets_posts(
+    test_host: &TestHost,
+    open_listener: &OpenListener,
+    end: End,
+    round: u64,
+) -> Result<bool> {
+    let mut a = TestSide::new(&test_host.adapter, 0xA, SIZES)?;
+    let mut b = TestSide::new(&test_host.adapter, 0xB, SIZES)?;
     let (from, to) = (a.buffer(4096, 0)?, b.buffer(4096, 5)?);
-    let (ours, theirs) = connect(&test_host.adapter, door, (&a, READS), (&b, READS))?;
+    let (ours, theirs) = connect(&test_host.adapter, open_listener, (&a, READS), (&b, READS))?;
     a.connector = Some(ours);
     b.connector = Some(theirs);
     let side = Queues::of(&a)?;
@@ -293,9 +298,9 @@ fn end_meets_posts(test_host: &TestHost, door: &Door, end: End, round: u64) -> R
 
 fn rounds(end: End) -> Result<bool> {
     let test_host = TestHost::new()?;
-    let door = Door::new(&test_host.adapter)?;
+    let open_listener = OpenListener::new(&test_host.adapter)?;
     for round in 0..12 {
-        if !end_meets_posts(&test_host, &door, end, round)? {
+        if !end_meets_posts(&test_host, &open_listener, end, round)? {
             return Ok(false);
         }
     }

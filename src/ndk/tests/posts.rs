@@ -19,8 +19,8 @@ use crate::{
             Mw, //
         },
         qp::{
+            FastRegistration,
             Qp,
-            Registration,
             Request, //
         },
         status::NtStatus, //
@@ -77,7 +77,7 @@ impl Qp {
         &self,
         context: u64,
         mr: &Mr,
-        what: &Registration<'_>,
+        what: &FastRegistration<'_>,
         flags: u32,
     ) -> Posted {
         self.alone(context, Request::Register(mr, what), flags)

@@ -17,7 +17,7 @@ mod tests {
                 },
                 pair::{
                     Pair,
-                    Party, //
+                    TestSide, //
                 },
                 remote_access::{
                     hold,
@@ -204,14 +204,14 @@ mod tests {
         buffer.paint(0x61, 0, PAGE);
         buffer.paint(0x71, PAGE, PAGE);
         let mr = buffer.mr()?;
-        let register = |party: &Party, context, page| {
+        let register = |test_side: &TestSide, context, page| {
             let what = RegRequest {
                 pages: &[buffer.page(page)],
                 offset: 0,
                 base: buffer.page(page),
                 len: PAGE_SIZE,
             };
-            what.register(party, mr, context, REMOTE_READ)
+            what.register(test_side, mr, context, REMOTE_READ)
         };
         hold(&pair.b)?;
         assert!(register(&pair.b, 1, 0) == Ok(()));

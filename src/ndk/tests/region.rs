@@ -33,7 +33,7 @@ mod tests {
                 },
                 pair::{
                     Pair,
-                    Party, //
+                    TestSide, //
                 },
                 remote_access::{
                     bound,
@@ -57,8 +57,12 @@ mod tests {
     const REFUSED: NtStatus = NtStatus::INVALID_DEVICE_REQUEST;
     const INVALID: NtStatus = NtStatus::INVALID_PARAMETER;
 
-    fn mr(party: &Party, fast: bool) -> Result<Own<Mr>> {
-        party.pd.create_mr(fast).map(Own::new).map_err(log_status)
+    fn mr(test_side: &TestSide, fast: bool) -> Result<Own<Mr>> {
+        test_side
+            .pd
+            .create_mr(fast)
+            .map(Own::new)
+            .map_err(log_status)
     }
 
     fn register(mr: &Ref<Mr>, chain: &Described, len: usize, flags: u32) -> Result<NtStatus> {

@@ -18,7 +18,7 @@ use super::{
     pair::{
         connect,
         Pair,
-        Party,
+        TestSide,
         READS, //
     }, //
 };
@@ -54,40 +54,40 @@ pub(super) fn combinations(of: &[u32]) -> impl Iterator<Item = u32> + '_ {
     })
 }
 
-/// Registers `buffer` for the peers of `party`, by a request of its queue pair.
-pub(super) fn open(party: &Party, buffer: &PageBuffer) -> Result {
+/// Registers `buffer` for the peers of `test_side`, by a request of its queue pair.
+pub(super) fn open(test_side: &TestSide, buffer: &PageBuffer) -> Result {
     let rights = ALLOW_REMOTE_READ | ALLOW_REMOTE_WRITE;
-    let posted = buffer.fast_register(&party.qp, 0xF0, rights)?;
+    let posted = buffer.fast_register(&test_side.qp, 0xF0, rights)?;
     posted.map_err(log_status)?;
-    match party.requests.brings(0xF0, NtStatus::SUCCESS) {
+    match test_side.requests.brings(0xF0, NtStatus::SUCCESS) {
         true => Ok(()),
         false => Err(EIO),
     }
 }
 
-/// Bytes of `party` that its peers may read and write.
-pub(super) fn opened(party: &Party, len: usize) -> Result<PageBuffer> {
-    let buffer = PageBuffer::fast(&party.pd, len, true)?;
-    open(party, &buffer)?;
+/// Bytes of `test_side` that its peers may read and write.
+pub(super) fn opened(test_side: &TestSide, len: usize) -> Result<PageBuffer> {
+    let buffer = PageBuffer::fast(&test_side.pd, len, true)?;
+    open(test_side, &buffer)?;
     Ok(buffer)
 }
 
-/// Binds `window` to all of `buffer`, for the peer of `party`; waits until it is bound.
-pub(super) fn bind(party: &Party, buffer: &PageBuffer, window: &Own<Mw>) -> Result {
+/// Binds `window` to all of `buffer`, for the peer of `test_side`; waits until it is bound.
+pub(super) fn bind(test_side: &TestSide, buffer: &PageBuffer, window: &Own<Mw>) -> Result {
     let rights = ALLOW_REMOTE_READ | ALLOW_REMOTE_WRITE;
     // CAST: widening.
     let range = (buffer.addr(), buffer.bytes.len() as u64);
-    let posted = party.qp.bind(0xF1, buffer.mr()?, window, range, rights);
+    let posted = test_side.qp.bind(0xF1, buffer.mr()?, window, range, rights);
     posted.map_err(log_status)?;
-    match party.requests.brings(0xF1, NtStatus::SUCCESS) {
+    match test_side.requests.brings(0xF1, NtStatus::SUCCESS) {
         true => Ok(()),
         false => Err(EIO),
     }
 }
 
-/// A window of the domain of `party`.
-pub(super) fn window(party: &Party) -> Result<Own<Mw>> {
-    made(|done| party.pd.create_mw(done))
+/// A window of the domain of `test_side`.
+pub(super) fn window(test_side: &TestSide) -> Result<Own<Mw>> {
+    made(|done| test_side.pd.create_mw(done))
 }
 
 /// The first byte of `buffer` under the token of `window`.
@@ -98,22 +98,22 @@ pub(super) fn through(window: &Own<Mw>, buffer: &PageBuffer) -> Remote {
     }
 }
 
-/// How a write of one byte by `party` ends.
-pub(super) fn write_one(party: &Party, to: Remote) -> Result<NtStatus> {
-    let source = party.buffer(1, 0)?;
+/// How a write of one byte by `test_side` ends.
+pub(super) fn write_one(test_side: &TestSide, to: Remote) -> Result<NtStatus> {
+    let source = test_side.buffer(1, 0)?;
     let sges = [source.sge(0, 1)?];
-    let posted = party.qp.write(0xF2, sges.into_iter(), to, 0);
+    let posted = test_side.qp.write(0xF2, sges.into_iter(), to, 0);
     posted.map_err(log_status)?;
-    let result = party.requests.next()?;
+    let result = test_side.requests.next()?;
     match result.request_context {
         0xF2 => Ok(result.status),
         _ => Err(EIO),
     }
 }
 
-/// Returns true if `party` can write one byte there.
-pub(super) fn can_write(party: &Party, to: Remote) -> bool {
-    let status = write_one(party, to);
+/// Returns true if `test_side` can write one byte there.
+pub(super) fn can_write(test_side: &TestSide, to: Remote) -> bool {
+    let status = write_one(test_side, to);
     if status != Ok(NtStatus::SUCCESS) {
         pr_err!("write ended with {:?}\n", status);
     }
@@ -122,29 +122,29 @@ pub(super) fn can_write(party: &Party, to: Remote) -> bool {
 
 /// Another connection, whose passive side is in the domain of `pair.b`. The contexts of the queue
 /// pairs are 0xC and 0xD.
-pub(super) fn beside(pair: &Pair) -> Result<(Party, Party)> {
+pub(super) fn beside(pair: &Pair) -> Result<(TestSide, TestSide)> {
     let adapter = &pair.test_host.adapter;
-    let mut a = Party::new(adapter, 0xC, SIZES)?;
-    let mut b = Party::new(adapter, 0xD, SIZES)?;
+    let mut a = TestSide::new(adapter, 0xC, SIZES)?;
+    let mut b = TestSide::new(adapter, 0xD, SIZES)?;
     b.qp = qp(&pair.b.pd, &b.receives, &b.requests, 0xD, SIZES)?;
-    let (ours, theirs) = connect(adapter, &pair.door, (&a, READS), (&b, READS))?;
+    let (ours, theirs) = connect(adapter, &pair.open_listener, (&a, READS), (&b, READS))?;
     a.connector = Some(ours);
     b.connector = Some(theirs);
     Ok((a, b))
 }
 
-/// Returns true if the connection of `party` has ended, as its posts see it; waits for it.
-pub(super) fn has_ended(party: &Party) -> bool {
-    wait_until(|| refusal(party) == Err(NtStatus::CONNECTION_INVALID))
+/// Returns true if the connection of `test_side` has ended, as its posts see it; waits for it.
+pub(super) fn has_ended(test_side: &TestSide) -> bool {
+    wait_until(|| refusal(test_side) == Err(NtStatus::CONNECTION_INVALID))
 }
 
-/// Returns true if `party` is connected still.
-pub(super) fn is_up(party: &Party) -> bool {
-    refusal(party) == Err(NtStatus::INVALID_PARAMETER)
+/// Returns true if `test_side` is connected still.
+pub(super) fn is_up(test_side: &TestSide) -> bool {
+    refusal(test_side) == Err(NtStatus::INVALID_PARAMETER)
 }
 
 /// What becomes of a request that is wrong in itself: the state is looked at first (POST-14).
-fn refusal(party: &Party) -> Result<(), NtStatus> {
+fn refusal(test_side: &TestSide) -> Result<(), NtStatus> {
     let flags = SILENT_SUCCESS | ALLOW_REMOTE_READ;
-    party.qp.send(0, NOTHING.into_iter(), flags)
+    test_side.qp.send(0, NOTHING.into_iter(), flags)
 }

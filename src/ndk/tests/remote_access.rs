@@ -13,7 +13,7 @@ use super::{
     memory::PageBuffer,
     pair::{
         Pair,
-        Party, //
+        TestSide, //
     }, //
 };
 use crate::{
@@ -28,7 +28,7 @@ use crate::{
             Mr,
             Mw, //
         },
-        qp::Registration,
+        qp::FastRegistration,
         status::NtStatus, //
     },
     sys::mdl::test_pages, //
@@ -59,22 +59,22 @@ const HOLD: u64 = 0x401D;
 
 /// A peer, with bytes of its own from and into which it moves what it asks for.
 pub(super) struct RemotePeer<'p> {
-    party: &'p Party,
+    test_side: &'p TestSide,
     pub(super) own: PageBuffer,
 }
 
 impl<'p> RemotePeer<'p> {
     /// With room for `len` bytes. May sleep.
-    pub(super) fn new(party: &'p Party, len: usize) -> Result<Self> {
-        let own = party.buffer(len, 1)?;
-        Ok(Self { party, own })
+    pub(super) fn new(test_side: &'p TestSide, len: usize) -> Result<Self> {
+        let own = test_side.buffer(len, 1)?;
+        Ok(Self { test_side, own })
     }
 
     /// How a read of `len` bytes under a token ends.
     pub(super) fn read(&self, addr: u64, token: Token, len: u32) -> Result<NtStatus> {
         let list = [self.own.sge(0, len)?];
         let from = Remote { addr, token };
-        let posted = self.party.qp.read(CONTEXT, list.into_iter(), from, 0);
+        let posted = self.test_side.qp.read(CONTEXT, list.into_iter(), from, 0);
         posted.map_err(log_status)?;
         self.end()
     }
@@ -83,13 +83,13 @@ impl<'p> RemotePeer<'p> {
     pub(super) fn write(&self, addr: u64, token: Token, len: u32) -> Result<NtStatus> {
         let list = [self.own.sge(0, len)?];
         let to = Remote { addr, token };
-        let posted = self.party.qp.write(CONTEXT, list.into_iter(), to, 0);
+        let posted = self.test_side.qp.write(CONTEXT, list.into_iter(), to, 0);
         posted.map_err(log_status)?;
         self.end()
     }
 
     fn end(&self) -> Result<NtStatus> {
-        let result = self.party.requests.next()?;
+        let result = self.test_side.requests.next()?;
         if result.request_context != CONTEXT {
             pr_err!("another request ended: {:?}\n", result);
             return Err(EINVAL);
@@ -98,14 +98,14 @@ impl<'p> RemotePeer<'p> {
     }
 }
 
-/// Holds the queue of `party` back: what is posted behind this is not carried out before
+/// Holds the queue of `test_side` back: what is posted behind this is not carried out before
 /// [`release`].
-pub(super) fn hold(party: &Party) -> Result {
-    party.send(HOLD, &[], SILENT)
+pub(super) fn hold(test_side: &TestSide) -> Result {
+    test_side.send(HOLD, &[], SILENT)
 }
 
 /// Lets a queue that `peer`'s side holds go on, and waits until the held send has arrived.
-pub(super) fn release(peer: &Party) -> Result {
+pub(super) fn release(peer: &TestSide) -> Result {
     peer.receive(HOLD, &[])?;
     match peer.receives.brings(HOLD, NtStatus::SUCCESS) {
         true => Ok(()),
@@ -114,13 +114,15 @@ pub(super) fn release(peer: &Party) -> Result {
 }
 
 /// Returns true if a side takes requests. What is posted to find out is refused in any case.
-pub(super) fn takes_requests(party: &Party) -> bool {
-    party.qp.invalidate_other(0, 0) == Err(NtStatus::INVALID_PARAMETER)
+pub(super) fn takes_requests(test_side: &TestSide) -> bool {
+    test_side.qp.invalidate_other(0, 0) == Err(NtStatus::INVALID_PARAMETER)
 }
 
 /// Returns true if the connection has ended for both sides; waits for it.
 pub(super) fn is_over(pair: &Pair) -> bool {
-    let gone = |party: &Party| party.qp.invalidate_other(0, 0) == Err(NtStatus::CONNECTION_INVALID);
+    let gone = |test_side: &TestSide| {
+        test_side.qp.invalidate_other(0, 0) == Err(NtStatus::CONNECTION_INVALID)
+    };
     wait_until(|| gone(&pair.a) && gone(&pair.b))
 }
 
@@ -137,58 +139,63 @@ impl RegRequest<'_> {
     /// Posts the registration.
     pub(super) fn register(
         &self,
-        party: &Party,
+        test_side: &TestSide,
         mr: &Mr,
         context: u64,
         flags: u32,
     ) -> Result<(), NtStatus> {
-        let what = Registration {
+        let what = FastRegistration {
             pages: test_pages(self.pages),
             offset: self.offset,
             len: self.len,
             base: self.base,
         };
-        party.qp.fast_register(context, mr, &what, flags)
+        test_side.qp.fast_register(context, mr, &what, flags)
     }
 }
 
 /// Registers all of a buffer, addressed as it is, and waits for that.
-pub(super) fn registered(party: &Party, buffer: &PageBuffer, flags: u32) -> Result<Token> {
+pub(super) fn registered(test_side: &TestSide, buffer: &PageBuffer, flags: u32) -> Result<Token> {
     buffer
-        .fast_register(&party.qp, CONTEXT, flags)?
+        .fast_register(&test_side.qp, CONTEXT, flags)?
         .map_err(log_status)?;
-    match party.requests.brings(CONTEXT, NtStatus::SUCCESS) {
+    match test_side.requests.brings(CONTEXT, NtStatus::SUCCESS) {
         true => Ok(buffer.mr()?.remote_token()),
         false => Err(EIO),
     }
 }
 
 /// Ends what a fast registration began, and waits for that.
-pub(super) fn invalidated(party: &Party, mr: &Mr) -> Result {
-    party.qp.invalidate_mr(CONTEXT, mr, 0).map_err(log_status)?;
-    match party.requests.brings(CONTEXT, NtStatus::SUCCESS) {
+pub(super) fn invalidated(test_side: &TestSide, mr: &Mr) -> Result {
+    test_side
+        .qp
+        .invalidate_mr(CONTEXT, mr, 0)
+        .map_err(log_status)?;
+    match test_side.requests.brings(CONTEXT, NtStatus::SUCCESS) {
         true => Ok(()),
         false => Err(EIO),
     }
 }
 
 /// A window of a side.
-pub(super) fn window(party: &Party) -> Result<Own<Mw>> {
-    made(|done| party.pd.create_mw(done))
+pub(super) fn window(test_side: &TestSide) -> Result<Own<Mw>> {
+    made(|done| test_side.pd.create_mw(done))
 }
 
 /// Binds a window to a range and waits for that.
 pub(super) fn bound(
-    party: &Party,
+    test_side: &TestSide,
     buffer: &PageBuffer,
     window: &Mw,
     (at, len): (u64, u64),
     flags: u32,
 ) -> Result<Token> {
     let range = (at, len);
-    let posted = party.qp.bind(CONTEXT, buffer.mr()?, window, range, flags);
+    let posted = test_side
+        .qp
+        .bind(CONTEXT, buffer.mr()?, window, range, flags);
     posted.map_err(log_status)?;
-    match party.requests.brings(CONTEXT, NtStatus::SUCCESS) {
+    match test_side.requests.brings(CONTEXT, NtStatus::SUCCESS) {
         true => Ok(window.remote_token()),
         false => Err(EIO),
     }

@@ -13,7 +13,7 @@ use super::{
     memory::PageBuffer,
     pair::{
         Pair,
-        Party, //
+        TestSide, //
     }, //
 };
 use crate::{
@@ -119,7 +119,7 @@ impl RequestSet {
     /// Posts a request of that kind from `a`, valid but for whatever `flags` say.
     pub(super) fn post(
         &self,
-        a: &Party,
+        a: &TestSide,
         kind: Kind,
         context: u64,
         flags: u32,

@@ -37,7 +37,7 @@ mod tests {
                 pair::{
                     connect,
                     Pair,
-                    Party,
+                    TestSide,
                     READS, //
                 }, //
             }, //
@@ -141,20 +141,25 @@ mod tests {
         let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
         let queue = pair.test_host.queue(64)?;
         let mut others = (
-            Party::new(&pair.test_host.adapter, 0, SIZES)?,
-            Party::new(&pair.test_host.adapter, 0, SIZES)?,
+            TestSide::new(&pair.test_host.adapter, 0, SIZES)?,
+            TestSide::new(&pair.test_host.adapter, 0, SIZES)?,
         );
-        for (party, context) in [
+        for (test_side, context) in [
             (&mut pair.a, 0xA),
             (&mut pair.b, 0xB),
             (&mut others.0, 0xC),
             (&mut others.1, 0xD),
         ] {
-            party.qp = qp(&party.pd, &queue, &queue, context, SIZES)?;
+            test_side.qp = qp(&test_side.pd, &queue, &queue, context, SIZES)?;
         }
         pair.connect(READS, READS)?;
         let adapter = &pair.test_host.adapter;
-        let (c, d) = connect(adapter, &pair.door, (&others.0, READS), (&others.1, READS))?;
+        let (c, d) = connect(
+            adapter,
+            &pair.open_listener,
+            (&others.0, READS),
+            (&others.1, READS),
+        )?;
         (others.0.connector, others.1.connector) = (Some(c), Some(d));
         for (from, to) in [(&pair.a, &pair.b), (&others.0, &others.1)] {
             to.receive(7, &[])?;
@@ -322,7 +327,7 @@ mod tests {
     const MESSAGES: u64 = 400;
 
     /// Posts receive and send, again and again, as far as there is room.
-    fn stream(from: &Party, to: &Party) -> bool {
+    fn stream(from: &TestSide, to: &TestSide) -> bool {
         let end = time::now_ms() + u64::from(WAIT_MS);
         let (mut sent, mut taken) = (0, 0);
         while taken < MESSAGES && time::now_ms() < end {
@@ -367,19 +372,24 @@ mod tests {
         // Room for all: the producers do not wait for this side.
         let queue = pair.test_host.queue(1024)?;
         let mut others = (
-            Party::new(&pair.test_host.adapter, 0xC, SIZES)?,
-            Party::new(&pair.test_host.adapter, 0xD, SIZES)?,
+            TestSide::new(&pair.test_host.adapter, 0xC, SIZES)?,
+            TestSide::new(&pair.test_host.adapter, 0xD, SIZES)?,
         );
         pair.b.qp = qp(&pair.b.pd, &queue, &pair.b.requests, 0, SIZES)?;
         others.1.qp = qp(&others.1.pd, &queue, &others.1.requests, 1, SIZES)?;
         pair.connect(READS, READS)?;
         let adapter = &pair.test_host.adapter;
-        let (c, d) = connect(adapter, &pair.door, (&others.0, READS), (&others.1, READS))?;
+        let (c, d) = connect(
+            adapter,
+            &pair.open_listener,
+            (&others.0, READS),
+            (&others.1, READS),
+        )?;
         (others.0.connector, others.1.connector) = (Some(c), Some(d));
         let Pair {
             a,
             b,
-            door,
+            open_listener,
             test_host,
         } = pair;
         let one = Arc::new((a, b), GFP_KERNEL)?;
@@ -387,10 +397,10 @@ mod tests {
         let fine = Arc::new(crate::kunit::log::Tally::new(), GFP_KERNEL)?;
         let threads = ProcessQueue::new(c"ndk_test_producers")?;
         let mut other_tasks = KVec::new();
-        for parties in [&one, &two] {
-            let (parties, fine) = (parties.clone(), fine.clone());
+        for test_sides in [&one, &two] {
+            let (test_sides, fine) = (test_sides.clone(), fine.clone());
             let other_task = OtherContext::new(move || {
-                if stream(&parties.0, &parties.1) {
+                if stream(&test_sides.0, &test_sides.1) {
                     fine.hit();
                 }
             })?;
@@ -404,7 +414,7 @@ mod tests {
         assert!(ordered && next == [MESSAGES; 2] && fine.get() == 2);
         assert!(queue.poll().is_none() && queue.calls.get() == armed);
         drop(other_tasks);
-        drop((one, two, queue, door));
+        drop((one, two, queue, open_listener));
         drop(test_host);
         Ok(())
     }
@@ -415,12 +425,12 @@ mod tests {
         let Pair {
             a,
             b,
-            door,
+            open_listener,
             test_host,
         } = pair;
-        let parties = Arc::new((a, b), GFP_KERNEL)?;
+        let test_sides = Arc::new((a, b), GFP_KERNEL)?;
         let threads = ProcessQueue::new(c"ndk_test_poster")?;
-        let poster = parties.clone();
+        let poster = test_sides.clone();
         let other_task = OtherContext::new(move || {
             for context in 0..20 {
                 let posted = poster.1.receive(context, &[]);
@@ -432,12 +442,12 @@ mod tests {
         })?;
         assert!(other_task.begin(&threads));
         for context in 0..20 {
-            assert!(parties.1.receives.brings(context, NtStatus::SUCCESS));
-            assert!(parties.0.requests.brings(context, NtStatus::SUCCESS));
+            assert!(test_sides.1.receives.brings(context, NtStatus::SUCCESS));
+            assert!(test_sides.0.requests.brings(context, NtStatus::SUCCESS));
         }
         assert!(other_task.is_done());
         drop(other_task);
-        drop((parties, door));
+        drop((test_sides, open_listener));
         drop(test_host);
         Ok(())
     }

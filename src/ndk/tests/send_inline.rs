@@ -20,7 +20,7 @@ mod tests {
                 memory::PAGE,
                 pair::{
                     Pair,
-                    Party, //
+                    TestSide, //
                 },
                 remote::{
                     has_ended,
@@ -41,8 +41,8 @@ mod tests {
         Sge::of(addr, bytes.len() as u32, token)
     }
 
-    fn post(party: &Party, context: u64, sges: &[Sge], flags: u32) -> Result<(), NtStatus> {
-        party.qp.send(context, sges.iter().copied(), flags)
+    fn post(test_side: &TestSide, context: u64, sges: &[Sge], flags: u32) -> Result<(), NtStatus> {
+        test_side.qp.send(context, sges.iter().copied(), flags)
     }
 
     #[test]

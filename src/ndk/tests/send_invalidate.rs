@@ -34,7 +34,7 @@ mod tests {
                 memory::PageBuffer,
                 pair::{
                     Pair,
-                    Party, //
+                    TestSide, //
                 },
                 remote::{
                     beside,
@@ -54,13 +54,13 @@ mod tests {
     };
 
     fn post(
-        party: &Party,
+        test_side: &TestSide,
         context: u64,
         sges: &[Sge],
         flags: u32,
         token: Token,
     ) -> Result<(), NtStatus> {
-        party
+        test_side
             .qp
             .send_and_invalidate(context, sges.iter().copied(), flags, token)
     }

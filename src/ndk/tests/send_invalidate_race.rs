@@ -45,7 +45,7 @@ use super::{
     pair::{
         connect,
         Pair,
-        Party,
+        TestSide,
         READS, //
     },
     remote::{
@@ -83,8 +83,8 @@ use crate::{
         memory::Mr,
         qp::{
             op_flags::*,
+            FastRegistration, //
             Qp,
-            Registration, //
         },
         status::NtStatus, //
     },
@@ -174,8 +174,8 @@ struct Score {
 /// Everything that takes part, but for the worker.
 struct Scene {
     stream: Arc<Stream>,
-    active: Party,
-    passive: Party,
+    active: TestSide,
+    passive: TestSide,
     mr: Own<Mr>,
     _ink: PageBuffer,
     pair: Pair,
@@ -186,8 +186,8 @@ struct Scene {
 impl Scene {
     fn new() -> Result<Self> {
         let pair = Pair::new()?;
-        let active = Party::new(&pair.test_host.adapter, 0xC, SIZES)?;
-        let passive = Party::new(&pair.test_host.adapter, 0xD, SIZES)?;
+        let active = TestSide::new(&pair.test_host.adapter, 0xC, SIZES)?;
+        let passive = TestSide::new(&pair.test_host.adapter, 0xD, SIZES)?;
         let mut ink = active.buffer(SIZE, 0)?;
         ink.bytes.fill(INK);
         let mr = pair
@@ -233,7 +233,7 @@ impl Scene {
         for at in 0..SIZE / PAGE {
             pages.push(self.memory.addr(at * PAGE), GFP_KERNEL)?;
         }
-        let what = Registration {
+        let what = FastRegistration {
             pages: test_pages(&pages),
             offset: 0,
             // CAST: widening.
@@ -263,7 +263,12 @@ impl Scene {
             0xD,
             SIZES,
         )?;
-        let (ours, theirs) = connect(adapter, &self.pair.door, (active, READS), (passive, READS))?;
+        let (ours, theirs) = connect(
+            adapter,
+            &self.pair.open_listener,
+            (active, READS),
+            (passive, READS),
+        )?;
         active.connector = Some(ours);
         passive.connector = Some(theirs);
         *self.stream.feed.lock() = Some(Feed {

@@ -17,7 +17,7 @@ mod tests {
                 memory::PageBuffer,
                 pair::{
                     Pair,
-                    Party, //
+                    TestSide, //
                 },
                 remote::{
                     beside,
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn ndk_sinv_09_a_window_of_another_queue_pair_may_not_be() -> Result {
         let pair = Pair::new()?;
-        let (other, there): (Party, Party) = beside(&pair)?;
+        let (other, there): (TestSide, TestSide) = beside(&pair)?;
         let region = pair.b.buffer(4096, 5)?;
         let opening = window(&pair.b)?;
         bind(&there, &region, &opening)?;

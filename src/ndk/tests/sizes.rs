@@ -27,7 +27,7 @@ mod tests {
             },
             pair::{
                 Pair,
-                Party,
+                TestSide,
                 READS, //
             },
             remote::NOTHING, //
@@ -54,10 +54,10 @@ mod tests {
         inline: 96,
     };
 
-    fn attempt(party: &Party, sizes: Sizes) -> Result<Result<Own<Qp>, NtStatus>> {
+    fn attempt(test_side: &TestSide, sizes: Sizes) -> Result<Result<Own<Qp>, NtStatus>> {
         create(|done| {
-            let queues = (&*party.receives.cq, &*party.requests.cq);
-            party.pd.create_qp(queues, None, 0xA, sizes, done)
+            let queues = (&*test_side.receives.cq, &*test_side.requests.cq);
+            test_side.pd.create_qp(queues, None, 0xA, sizes, done)
         })
     }
 

@@ -361,8 +361,8 @@ mod tests {
         assert!(pair.b.receives.brings(1, NtStatus::BUFFER_OVERFLOW));
         assert!(pair.b.receives.brings(2, NtStatus::CANCELLED));
         assert!(pair.a.receives.brings(3, NtStatus::CANCELLED));
-        for party in [&pair.a, &pair.b] {
-            let refused = party.qp.send(5, [].into_iter(), 0);
+        for test_side in [&pair.a, &pair.b] {
+            let refused = test_side.qp.send(5, [].into_iter(), 0);
             assert!(refusal(refused) == ND_CONNECTION_INVALID);
         }
         Ok(())

@@ -26,8 +26,8 @@ use super::{
     memory::PageBuffer,
     pair::{
         connect,
-        Door,
-        Party,
+        OpenListener,
+        TestSide,
         READS, //
     }, //
 };
@@ -119,13 +119,13 @@ impl Shared {
     }
 
     /// A side that takes its receives from here.
-    fn user(&self, context: usize) -> Result<Party> {
+    fn user(&self, context: usize) -> Result<TestSide> {
         let receives = Queue::new(&self.adapter, 128)?;
         let requests = Queue::new(&self.adapter, 128)?;
         let cqs = (&*receives.cq, &*requests.cq);
         let srq = Some(&*self.srq);
         let qp = made(|done| self.pd.create_qp(cqs, srq, context, SIZES, done))?;
-        Ok(Party {
+        Ok(TestSide {
             connector: None,
             disconnects: Arc::new(Tally::new(), GFP_KERNEL)?,
             qp,
@@ -145,10 +145,10 @@ impl Drop for Shared {
 
 /// Two users of a shared queue, each with a peer that sends to it.
 pub(super) struct SrqUsers {
-    pub(super) senders: [Party; 2],
-    pub(super) users: [Party; 2],
+    pub(super) senders: [TestSide; 2],
+    pub(super) users: [TestSide; 2],
     pub(super) shared: Shared,
-    pub(super) door: Door,
+    pub(super) open_listener: OpenListener,
     // Dropped last.
     pub(super) test_host: TestHost,
 }
@@ -164,19 +164,19 @@ impl SrqUsers {
         let shared = Shared::new(&test_host.adapter, depth, threshold)?;
         let mut srq_users = Self {
             senders: [
-                Party::new(&test_host.adapter, 0xA0, SIZES)?,
-                Party::new(&test_host.adapter, 0xA1, SIZES)?,
+                TestSide::new(&test_host.adapter, 0xA0, SIZES)?,
+                TestSide::new(&test_host.adapter, 0xA1, SIZES)?,
             ],
             users: [shared.user(0xB0)?, shared.user(0xB1)?],
             shared,
-            door: Door::new(&test_host.adapter)?,
+            open_listener: OpenListener::new(&test_host.adapter)?,
             test_host,
         };
         for (sender, user) in srq_users.senders.iter_mut().zip(&mut srq_users.users) {
             let ends = ((&*sender, READS), (&*user, READS));
             let (ours, theirs) = connect(
                 &srq_users.test_host.adapter,
-                &srq_users.door,
+                &srq_users.open_listener,
                 ends.0,
                 ends.1,
             )?;

@@ -30,8 +30,8 @@ use super::{
     },
     pair::{
         connect,
-        Door,
-        Party,
+        OpenListener,
+        TestSide,
         READS, //
     }, //
 };
@@ -139,11 +139,11 @@ struct Poster {
 }
 
 impl Poster {
-    fn new(party: &Party) -> Result<Arc<Self>> {
+    fn new(test_side: &TestSide) -> Result<Arc<Self>> {
         let poster = Self {
-            qp: (*party.qp).clone(),
-            requests: (*party.requests.cq).clone(),
-            receives: (*party.receives.cq).clone(),
+            qp: (*test_side.qp).clone(),
+            requests: (*test_side.requests.cq).clone(),
+            receives: (*test_side.receives.cq).clone(),
             sends: Ledger::new(),
             takes: Ledger::new(),
         };
@@ -202,13 +202,13 @@ struct Breaker {
 }
 
 impl Breaker {
-    fn new(party: &mut Party, ending: Ending) -> Result<Arc<Self>> {
+    fn new(test_side: &mut TestSide, ending: Ending) -> Result<Arc<Self>> {
         let connector = match ending {
             Ending::Flush => None,
-            Ending::Close => party.connector.as_mut().and_then(|c| c.give_up().ok()),
+            Ending::Close => test_side.connector.as_mut().and_then(|c| c.give_up().ok()),
         };
         let breaker = Self {
-            qp: (*party.qp).clone(),
+            qp: (*test_side.qp).clone(),
             connector,
             ending,
             now: AtomicFlag::new(false),
@@ -262,23 +262,28 @@ impl Score {
 }
 
 /// One round: both sides post, one of them ends.
-fn end_once(test_host: &TestHost, door: &Door, ending: Ending, score: &mut Score) -> Result {
-    let mut parties = [
-        Party::new(&test_host.adapter, 0xA, SIZES)?,
-        Party::new(&test_host.adapter, 0xB, SIZES)?,
+fn end_once(
+    test_host: &TestHost,
+    open_listener: &OpenListener,
+    ending: Ending,
+    score: &mut Score,
+) -> Result {
+    let mut test_sides = [
+        TestSide::new(&test_host.adapter, 0xA, SIZES)?,
+        TestSide::new(&test_host.adapter, 0xB, SIZES)?,
     ];
     let (a, b) = connect(
         &test_host.adapter,
-        door,
-        (&parties[0], READS),
-        (&parties[1], READS),
+        open_listener,
+        (&test_sides[0], READS),
+        (&test_sides[1], READS),
     )?;
-    parties[0].connector = Some(a);
-    parties[1].connector = Some(b);
+    test_sides[0].connector = Some(a);
+    test_sides[1].connector = Some(b);
     // CAST: zero or one.
     let who = (score.rounds % 2) as usize;
-    let posters = [Poster::new(&parties[0])?, Poster::new(&parties[1])?];
-    let breaker = Breaker::new(&mut parties[who], ending)?;
+    let posters = [Poster::new(&test_sides[0])?, Poster::new(&test_sides[1])?];
+    let breaker = Breaker::new(&mut test_sides[who], ending)?;
     let [here, there] = two_cpus();
     let mut crew = Threads::new()?;
     let (ends, other) = (posters[who].clone(), posters[1 - who].clone());
@@ -300,8 +305,8 @@ fn end_once(test_host: &TestHost, door: &Door, ending: Ending, score: &mut Score
     wait_for(|| posters.iter().all(|p| p.sends.refused.get() > 8))?;
     crew.dismiss();
     // What the other side has posted waits for its own flush.
-    for party in &parties {
-        party.qp.flush();
+    for test_side in &test_sides {
+        test_side.qp.flush();
     }
     if matches!(ending, Ending::Close) && breaker.closed.wait().is_none() {
         score.wrong += 1;
@@ -322,11 +327,11 @@ fn end_once(test_host: &TestHost, door: &Door, ending: Ending, score: &mut Score
 
 fn end_in_full_flight(ending: Ending) -> Result<Score> {
     let test_host = TestHost::new()?;
-    let door = Door::new(&test_host.adapter)?;
+    let open_listener = OpenListener::new(&test_host.adapter)?;
     let deadline = Deadline::in_ms(RACE_MS);
     let mut score = Score::default();
     while score.rounds < 500 && !deadline.is_over() {
-        end_once(&test_host, &door, ending, &mut score)?;
+        end_once(&test_host, &open_listener, ending, &mut score)?;
     }
     pr_info!("race: {:?}\n", score);
     Ok(score)

@@ -92,7 +92,7 @@ impl QpOperations<Stub> for () {
         QpAttributes {
             state: QpState::Reset,
             caps: QpCaps::default(),
-            access: Access::default(),
+            access: AccessFlags::default(),
             max_rd_atomic: 0,
             max_dest_rd_atomic: 0,
             signal_all: false,
@@ -131,7 +131,7 @@ impl SrqOperations<Stub> for () {
 }
 
 impl MrOperations<Stub> for () {
-    fn get_dma(_pd: &Pd<Stub>, _access: Access, _memory: AllMemory) -> Result<((), u32)> {
+    fn get_dma(_pd: &Pd<Stub>, _access: AccessFlags, _memory: AllMemory) -> Result<((), u32)> {
         Err(EOPNOTSUPP)
     }
 

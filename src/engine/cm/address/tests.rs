@@ -122,13 +122,13 @@ mod tests {
     #[test]
     fn a_port_where_the_device_listens_is_not_given_out() -> Result {
         let cm_fixture = ConnectionFixture::new()?;
-        let door = Door::new(HERE, false)?;
-        let device = Arc::as_ptr(&door).addr();
+        let listener_log = ListenerLog::new(HERE, false)?;
+        let device = Arc::as_ptr(&listener_log).addr();
         let mut held = KVVec::new();
         for port in FIRST + 1..=u16::MAX {
             held.push(take(&cm_fixture, at(HERE, port))?, GFP_KERNEL)?;
         }
-        let listener = cm_fixture.listen(at(HERE, FIRST), &door)?;
+        let listener = cm_fixture.listen(at(HERE, FIRST), &listener_log)?;
         let full = cm_fixture.cm.reserve(device, NET, at(HERE, 0));
         assert!(same(full.err(), Some(AddressError::NoPort)));
         cm_fixture.cm.unlisten(&listener);
@@ -183,22 +183,28 @@ mod tests {
         Ok(())
     }
 
-    /// Listens for `door`, with what keeps the address.
+    /// Listens for `listener_log`, with what keeps the address.
     fn listen_on(
         cm: &ConnectionManager,
         held: &Arc<Reservation>,
-        door: &Arc<Door>,
+        listener_log: &Arc<ListenerLog>,
     ) -> Result<Result<Arc<Listener>, AddressError>> {
-        let events = KBox::new(DoorEvents(door.clone()), GFP_KERNEL)?;
+        let events = KBox::new(ListenerLogEvents(listener_log.clone()), GFP_KERNEL)?;
         Ok(cm.listen_on(held.clone(), events))
     }
 
     #[test]
     fn listeners_and_reservations_of_one_device_keep_apart() -> Result {
         let cm_fixture = ConnectionFixture::new()?;
-        let (door, other) = (Door::new(HERE, false)?, Door::new(ELSEWHERE, false)?);
-        let (device, elsewhere) = (Arc::as_ptr(&door).addr(), Arc::as_ptr(&other).addr());
-        let listener = cm_fixture.listen(at(HERE, PORT), &door)?;
+        let (listener_log, other) = (
+            ListenerLog::new(HERE, false)?,
+            ListenerLog::new(ELSEWHERE, false)?,
+        );
+        let (device, elsewhere) = (
+            Arc::as_ptr(&listener_log).addr(),
+            Arc::as_ptr(&other).addr(),
+        );
+        let listener = cm_fixture.listen(at(HERE, PORT), &listener_log)?;
         let busy = cm_fixture.cm.reserve(device, NET, at(HERE, PORT));
         assert!(same(busy.err(), Some(AddressError::InUse)));
         assert!(cm_fixture
@@ -209,28 +215,28 @@ mod tests {
 
         let held = cm_fixture.cm.reserve(device, NET, at(HERE, PORT));
         let _held = held.map_err(|_| EADDRINUSE)?;
-        assert!(cm_fixture.listen(at(HERE, PORT), &door).err() == Some(EADDRINUSE));
+        assert!(cm_fixture.listen(at(HERE, PORT), &listener_log).err() == Some(EADDRINUSE));
         cm_fixture.listen(at(HERE, PORT), &other)?;
-        cm_fixture.listen(at(ANY, PORT), &door)?;
+        cm_fixture.listen(at(ANY, PORT), &listener_log)?;
         Ok(())
     }
 
     #[test]
     fn a_listener_holds_the_address_that_was_reserved_for_it() -> Result {
         let cm_fixture = ConnectionFixture::new()?;
-        let door = Door::new(HERE, false)?;
-        let device = Arc::as_ptr(&door).addr();
+        let listener_log = ListenerLog::new(HERE, false)?;
+        let device = Arc::as_ptr(&listener_log).addr();
         let reserve = || cm_fixture.cm.reserve(device, NET, at(HERE, PORT));
         let held = reserve().map_err(|_| EADDRINUSE)?;
-        let listener = listen_on(&cm_fixture.cm, &held, &door)?.map_err(|_| EADDRINUSE)?;
-        let twice = listen_on(&cm_fixture.cm, &held, &door)?;
+        let listener = listen_on(&cm_fixture.cm, &held, &listener_log)?.map_err(|_| EADDRINUSE)?;
+        let twice = listen_on(&cm_fixture.cm, &held, &listener_log)?;
         assert!(same(twice.err(), Some(AddressError::InUse)));
         drop(held);
         assert!(same(reserve().err(), Some(AddressError::InUse)));
         // It is notified of who asks there.
         cm_fixture.connect(&ConnectionLog::new()?)?;
-        assert!(same(door.requests.get(), 1));
-        door.request()?.abandon();
+        assert!(same(listener_log.requests.get(), 1));
+        listener_log.request()?.abandon();
         cm_fixture.cm.unlisten(&listener);
         drop(listener);
         assert!(reserve().is_ok());

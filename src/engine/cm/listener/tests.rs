@@ -41,19 +41,22 @@ mod tests {
     /// An address that each network namespace has.
     const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-    /// Doors of devices at `HERE`, where each listens.
-    fn doors(cm_fixture: &ConnectionFixture, listen: &[IpAddr]) -> Result<KVec<Arc<Door>>> {
-        let mut doors = KVec::new();
+    /// Logs of listeners, each of a device at `HERE` and listening there.
+    fn listener_logs(
+        cm_fixture: &ConnectionFixture,
+        listen: &[IpAddr],
+    ) -> Result<KVec<Arc<ListenerLog>>> {
+        let mut listener_logs = KVec::new();
         for ip in listen {
             let manner = Manner {
                 dual: true,
                 ..Manner::default()
             };
-            let door = Door::with(HERE, manner)?;
-            cm_fixture.listen(at(*ip, PORT), &door)?;
-            doors.push(door, GFP_KERNEL)?;
+            let listener_log = ListenerLog::with(HERE, manner)?;
+            cm_fixture.listen(at(*ip, PORT), &listener_log)?;
+            listener_logs.push(listener_log, GFP_KERNEL)?;
         }
-        Ok(doors)
+        Ok(listener_logs)
     }
 
     /// The listener that was notified last passes the request on.
@@ -65,9 +68,9 @@ mod tests {
         cm_fixture.cm.pass_on(request, number, Status::Refused)
     }
 
-    /// How many requests each door has seen.
-    fn asked<const N: usize>(doors: &[Arc<Door>]) -> [u32; N] {
-        core::array::from_fn(|i| doors[i].requests.get())
+    /// How many requests each listener has seen.
+    fn asked<const N: usize>(listener_logs: &[Arc<ListenerLog>]) -> [u32; N] {
+        core::array::from_fn(|i| listener_logs[i].requests.get())
     }
 
     #[test]
@@ -78,9 +81,9 @@ mod tests {
             ([ANY6, ANY6, ANY], [0, 0, 1]),
         ] {
             let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
-            let doors = doors(&cm_fixture, &listen)?;
+            let listener_logs = listener_logs(&cm_fixture, &listen)?;
             let request = cm_fixture.connect(&log)?;
-            assert!(same(asked(&doors), want));
+            assert!(same(asked(&listener_logs), want));
             request.abandon();
         }
         Ok(())
@@ -89,17 +92,17 @@ mod tests {
     #[test]
     fn a_request_is_passed_on_from_the_best_to_the_worst() -> Result {
         let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
-        let doors = doors(&cm_fixture, &[ANY6, HERE, ANY, ANY])?;
+        let listener_logs = listener_logs(&cm_fixture, &[ANY6, HERE, ANY, ANY])?;
         let request = cm_fixture.connect(&log)?;
         for want in [[0, 1, 0, 0], [0, 1, 1, 0], [0, 1, 1, 1], [1, 1, 1, 1]] {
-            assert!(same(asked(&doors), want));
+            assert!(same(asked(&listener_logs), want));
             assert!(same(log.replies.get(), 0));
             assert!(pass_on(&cm_fixture, &request).is_ok());
         }
         // Nobody is left.
         assert!(same(log.status(), Some(Err(Status::Refused))));
         assert!(same(log.replies.get(), 1));
-        let turned_away: [u32; 4] = core::array::from_fn(|i| doors[i].turned_away.get());
+        let turned_away: [u32; 4] = core::array::from_fn(|i| listener_logs[i].turned_away.get());
         assert!(same(turned_away, [1, 0, 0, 0]));
         Ok(())
     }
@@ -111,10 +114,10 @@ mod tests {
             ConnectionLog::new()?,
             ConnectionLog::new()?,
         );
-        let doors = doors(&cm_fixture, &[HERE, ANY])?;
+        let listener_logs = listener_logs(&cm_fixture, &[HERE, ANY])?;
         let request = cm_fixture.connect(&active)?;
         assert!(pass_on(&cm_fixture, &request).is_ok());
-        let asked = doors[1].request()?;
+        let asked = listener_logs[1].request()?;
         assert!(Arc::ptr_eq(&asked, &request) && *asked.params.private_data == *b"please");
         cm_fixture.accept(&asked, &passive)?;
         assert!(same(active.status(), Some(Ok((3, 5)))));
@@ -125,18 +128,18 @@ mod tests {
     #[test]
     fn a_listener_that_has_passed_a_request_on_has_no_say_in_it() -> Result {
         let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
-        let doors = doors(&cm_fixture, &[HERE, ANY, ANY])?;
+        let listener_logs = listener_logs(&cm_fixture, &[HERE, ANY, ANY])?;
         let request = cm_fixture.connect(&log)?;
         let first = request.listener_number().ok_or(ENOENT)?;
         assert!(cm_fixture.cm.request_at_listener(first).is_some());
-        let consumer = Arc::as_ptr(&doors[0]).addr();
+        let consumer = Arc::as_ptr(&listener_logs[0]).addr();
         assert!(same(request.consumer(first), Some(consumer)));
         assert!(pass_on(&cm_fixture, &request).is_ok());
         let second = request.listener_number().ok_or(ENOENT)?;
         assert!(cm_fixture.cm.request_at_listener(first).is_none());
         assert!(same(request.consumer(first), None));
         assert!(cm_fixture.cm.pass_on(&request, first, Status::Refused) == Err(ConnectionGone));
-        assert!(same(asked(&doors), [1, 1, 0]));
+        assert!(same(asked(&listener_logs), [1, 1, 0]));
         let found = cm_fixture.cm.request_at_listener(second);
         assert!(found.is_some_and(|o| Arc::ptr_eq(&o, &request)));
         // The active side's own number stays.
@@ -149,12 +152,12 @@ mod tests {
     #[test]
     fn a_request_that_was_decided_is_not_passed_on() -> Result {
         let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
-        let doors = doors(&cm_fixture, &[HERE, ANY])?;
+        let listener_logs = listener_logs(&cm_fixture, &[HERE, ANY])?;
         let request = cm_fixture.connect(&log)?;
         request.abandon();
         let _ = pass_on(&cm_fixture, &request);
-        assert!(same(asked(&doors), [1, 0]));
-        assert!(same(doors[0].turned_away.get(), 0));
+        assert!(same(asked(&listener_logs), [1, 0]));
+        assert!(same(listener_logs[0].turned_away.get(), 0));
         assert!(same(log.status(), Some(Err(Status::Aborted))));
         assert!(same(log.replies.get(), 1));
         Ok(())
@@ -173,10 +176,10 @@ mod tests {
                 own_only: true,
                 ..Manner::default()
             };
-            let door = Door::with(device, manner)?;
-            cm_fixture.listen(at(listen, PORT), &door)?;
+            let listener_log = ListenerLog::with(device, manner)?;
+            cm_fixture.listen(at(listen, PORT), &listener_log)?;
             let request = cm_fixture.connect(&log)?;
-            assert!(same(door.requests.get(), want));
+            assert!(same(listener_log.requests.get(), want));
             match want {
                 0 => assert!(same(log.status(), Some(Err(Status::Refused)))),
                 _ => assert!(request.abandon()),
@@ -185,15 +188,18 @@ mod tests {
         Ok(())
     }
 
-    /// A door at `HERE` that has no room for so many of the first requests.
-    fn full(cm_fixture: &ConnectionFixture, requests: u32) -> Result<(Arc<Door>, Arc<Listener>)> {
+    /// A listener at `HERE` that has no room for so many of the first requests.
+    fn full(
+        cm_fixture: &ConnectionFixture,
+        requests: u32,
+    ) -> Result<(Arc<ListenerLog>, Arc<Listener>)> {
         let manner = Manner {
             full: requests,
             ..Manner::default()
         };
-        let door = Door::with(HERE, manner)?;
-        let listener = cm_fixture.listen(at(HERE, PORT), &door)?;
-        Ok((door, listener))
+        let listener_log = ListenerLog::with(HERE, manner)?;
+        let listener = cm_fixture.listen(at(HERE, PORT), &listener_log)?;
+        Ok((listener_log, listener))
     }
 
     /// The active side asks, and waits for room.
@@ -209,14 +215,14 @@ mod tests {
     #[test]
     fn a_listener_without_room_is_asked_until_it_has_some() -> Result {
         let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
-        let (door, _) = full(&cm_fixture, 3)?;
+        let (listener_log, _) = full(&cm_fixture, 3)?;
         connect(&cm_fixture, &log)?;
-        assert!(wait_until(|| door.requests.get() == 4));
-        assert!(wait_until(|| door.has_request()));
-        assert!(same(log.replies.get(), 0) && same(door.turned_away.get(), 0));
-        cm_fixture.accept(&door.request()?, &ConnectionLog::new()?)?;
+        assert!(wait_until(|| listener_log.requests.get() == 4));
+        assert!(wait_until(|| listener_log.has_request()));
+        assert!(same(log.replies.get(), 0) && same(listener_log.turned_away.get(), 0));
+        cm_fixture.accept(&listener_log.request()?, &ConnectionLog::new()?)?;
         assert!(same(log.status(), Some(Ok((3, 5)))));
-        assert!(same(door.requests.get(), 4));
+        assert!(same(listener_log.requests.get(), 4));
         Ok(())
     }
 
@@ -227,35 +233,38 @@ mod tests {
             ..Timeouts::DEFAULT
         };
         let (cm_fixture, log) = (ConnectionFixture::with(timeouts)?, ConnectionLog::new()?);
-        let (door, _) = full(&cm_fixture, u32::MAX)?;
+        let (listener_log, _) = full(&cm_fixture, u32::MAX)?;
         connect(&cm_fixture, &log)?;
         assert!(wait_until(|| log.status() == Some(Err(Status::Timeout))));
         cm_fixture.active.device().host.threads.flush();
-        let requests = door.requests.get();
+        let requests = listener_log.requests.get();
         assert!(requests > 1);
         sleep(50);
-        assert!(same(door.requests.get(), requests) && same(log.replies.get(), 1));
+        assert!(same(listener_log.requests.get(), requests) && same(log.replies.get(), 1));
         Ok(())
     }
 
     #[test]
     fn who_does_not_wait_for_room_is_refused() -> Result {
         let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
-        let (door, _) = full(&cm_fixture, 1)?;
+        let (listener_log, _) = full(&cm_fixture, 1)?;
         cm_fixture.connect(&log)?;
         assert!(same(log.status(), Some(Err(Status::Refused))));
-        assert!(same((door.requests.get(), door.turned_away.get()), (1, 1)));
+        assert!(same(
+            (listener_log.requests.get(), listener_log.turned_away.get()),
+            (1, 1)
+        ));
         Ok(())
     }
 
     #[test]
     fn who_gives_up_waiting_for_room_is_not_heard_of_again() -> Result {
         let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
-        let (door, _) = full(&cm_fixture, 1)?;
+        let (listener_log, _) = full(&cm_fixture, 1)?;
         let request = connect(&cm_fixture, &log)?;
         assert!(request.abandon());
         sleep(50);
-        assert!(same(door.requests.get(), 1));
+        assert!(same(listener_log.requests.get(), 1));
         assert!(same(log.status(), Some(Err(Status::Aborted))));
         Ok(())
     }
@@ -264,7 +273,7 @@ mod tests {
     fn where_a_listener_without_room_ends_the_next_one_is_reported() -> Result {
         let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
         let (_, listener) = full(&cm_fixture, u32::MAX)?;
-        let next = doors(&cm_fixture, &[ANY])?;
+        let next = listener_logs(&cm_fixture, &[ANY])?;
         let request = connect(&cm_fixture, &log)?;
         assert!(same(asked(&next), [0]));
         cm_fixture.cm.unlisten(&listener);
@@ -281,9 +290,9 @@ mod tests {
             ..Timeouts::DEFAULT
         };
         let (cm_fixture, log) = (ConnectionFixture::with(timeouts)?, ConnectionLog::new()?);
-        let first = Door::new(HERE, false)?;
+        let first = ListenerLog::new(HERE, false)?;
         let listener = cm_fixture.listen(at(HERE, PORT), &first)?;
-        let next = doors(&cm_fixture, &[ANY])?;
+        let next = listener_logs(&cm_fixture, &[ANY])?;
         let request = cm_fixture.connect(&log)?;
         let number = request.listener_number().ok_or(ENOENT)?;
         cm_fixture.cm.unlisten(&listener);
@@ -298,15 +307,15 @@ mod tests {
     #[test]
     fn listeners_of_several_namespaces_share_a_loopback_address() -> Result {
         let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
-        let door = Door::new(LOCALHOST, false)?;
-        let first = cm_fixture.listen(at(LOCALHOST, PORT), &door)?;
-        let second = cm_fixture.listen(at(LOCALHOST, PORT), &door)?;
+        let listener_log = ListenerLog::new(LOCALHOST, false)?;
+        let first = cm_fixture.listen(at(LOCALHOST, PORT), &listener_log)?;
+        let second = cm_fixture.listen(at(LOCALHOST, PORT), &listener_log)?;
         let mut ask = cm_fixture.ask(&log)?;
         ask.remote = at(LOCALHOST, PORT);
         let request = cm_fixture.submit(ask)?;
-        assert!(same(door.requests.get(), 1));
+        assert!(same(listener_log.requests.get(), 1));
         assert!(pass_on(&cm_fixture, &request).is_ok());
-        assert!(same(door.requests.get(), 2));
+        assert!(same(listener_log.requests.get(), 2));
         request.abandon();
         cm_fixture.cm.unlisten(&first);
         cm_fixture.cm.unlisten(&second);
@@ -316,15 +325,15 @@ mod tests {
     #[test]
     fn a_listener_at_a_loopback_address_keeps_no_port_from_its_device() -> Result {
         let cm_fixture = ConnectionFixture::new()?;
-        let door = Door::new(LOCALHOST, false)?;
-        let device = Arc::as_ptr(&door).addr();
-        cm_fixture.listen(at(LOCALHOST, PORT), &door)?;
+        let listener_log = ListenerLog::new(LOCALHOST, false)?;
+        let device = Arc::as_ptr(&listener_log).addr();
+        cm_fixture.listen(at(LOCALHOST, PORT), &listener_log)?;
         let held = cm_fixture.cm.reserve(device, NET, at(LOCALHOST, PORT));
         let held = held.map_err(|_| EADDRINUSE)?;
         // What is reserved is.
-        assert!(cm_fixture.listen(at(LOCALHOST, PORT), &door).err() == Some(EADDRINUSE));
+        assert!(cm_fixture.listen(at(LOCALHOST, PORT), &listener_log).err() == Some(EADDRINUSE));
         let listen_on = || -> Result<_> {
-            let events = KBox::new(DoorEvents(door.clone()), GFP_KERNEL)?;
+            let events = KBox::new(ListenerLogEvents(listener_log.clone()), GFP_KERNEL)?;
             Ok(cm_fixture.cm.listen_on(held.clone(), events))
         };
         assert!(listen_on()?.is_ok());
@@ -335,11 +344,11 @@ mod tests {
     #[test]
     fn the_last_port_of_a_loopback_address_is_one_where_somebody_listens() -> Result {
         let cm_fixture = ConnectionFixture::new()?;
-        let door = Door::new(LOCALHOST, false)?;
-        let device = Arc::as_ptr(&door).addr();
+        let listener_log = ListenerLog::new(LOCALHOST, false)?;
+        let device = Arc::as_ptr(&listener_log).addr();
         let reserve = |port| cm_fixture.cm.reserve(device, NET, at(LOCALHOST, port));
         let listened = FIRST_PORT + 7;
-        cm_fixture.listen(at(LOCALHOST, listened), &door)?;
+        cm_fixture.listen(at(LOCALHOST, listened), &listener_log)?;
         let mut held = KVVec::new();
         for port in FIRST_PORT + 1..=u16::MAX {
             if port != listened {

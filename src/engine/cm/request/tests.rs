@@ -38,9 +38,9 @@ mod tests {
         active: &Arc<ConnectionLog>,
         passive: &Arc<ConnectionLog>,
     ) -> Result<Arc<ConnectRequest>> {
-        let door = cm_fixture.open()?;
+        let listener_log = cm_fixture.open()?;
         let request = cm_fixture.connect_in_two_steps(active)?;
-        cm_fixture.accept(&door.request()?, passive)?;
+        cm_fixture.accept(&listener_log.request()?, passive)?;
         Ok(request)
     }
 
@@ -117,12 +117,12 @@ mod tests {
                 confirms: waits,
                 ..Habits::default()
             })?;
-            let door = cm_fixture.open()?;
+            let listener_log = cm_fixture.open()?;
             let request = match asks {
                 true => cm_fixture.connect_in_two_steps(&active)?,
                 false => cm_fixture.connect(&active)?,
             };
-            cm_fixture.accept(&door.request()?, &passive)?;
+            cm_fixture.accept(&listener_log.request()?, &passive)?;
             assert!(same(states(&cm_fixture), CONNECTED));
             assert!(same(active.status(), Some(Ok((3, 5)))));
             assert!(same(passive.established.get(), 1));
@@ -180,12 +180,12 @@ mod tests {
             assert!(same(states(&cm_fixture), UNCONNECTED));
             // A side that does not wait, so that the quick timer has no say.
             let passive = ConnectionLog::new()?;
-            let door = Door::new(HERE, false)?;
-            cm_fixture.listen(at(HERE, PORT + 1), &door)?;
+            let listener_log = ListenerLog::new(HERE, false)?;
+            cm_fixture.listen(at(HERE, PORT + 1), &listener_log)?;
             let mut ask = cm_fixture.ask(&active)?;
             ask.remote = at(HERE, PORT + 1);
             cm_fixture.submit(ask)?;
-            cm_fixture.accept(&door.request()?, &passive)?;
+            cm_fixture.accept(&listener_log.request()?, &passive)?;
             assert!(same(states(&cm_fixture), CONNECTED));
         }
         Ok(())
@@ -198,17 +198,17 @@ mod tests {
             ConnectionLog::new()?,
             ConnectionLog::patient()?,
         );
-        let door = cm_fixture.open()?;
+        let listener_log = cm_fixture.open()?;
         let request = cm_fixture.connect_in_two_steps(&active)?;
         assert!(same(request.confirm(), Err(ConnectError::NotReady)));
         assert!(!request.withdraw());
-        cm_fixture.accept(&door.request()?, &passive)?;
+        cm_fixture.accept(&listener_log.request()?, &passive)?;
         assert!(same(request.confirm(), Ok(())));
 
         let (cm_fixture, active) = (ConnectionFixture::new()?, ConnectionLog::new()?);
-        let door = cm_fixture.open()?;
+        let listener_log = cm_fixture.open()?;
         let request = cm_fixture.connect_in_two_steps(&active)?;
-        assert!(door.request()?.reject(&[]).is_ok());
+        assert!(listener_log.request()?.reject(&[]).is_ok());
         assert!(same(request.confirm(), Err(ConnectError::NotReady)));
         assert!(same(states(&cm_fixture), UNCONNECTED));
         Ok(())
@@ -221,10 +221,10 @@ mod tests {
             ConnectionLog::new()?,
             ConnectionLog::patient()?,
         );
-        let door = cm_fixture.open()?;
+        let listener_log = cm_fixture.open()?;
         let request = cm_fixture.connect_in_two_steps(&active)?;
         cm_fixture.passive.qp.modify(State::Reset)?;
-        let result = cm_fixture.try_accept(&door.request()?, &passive);
+        let result = cm_fixture.try_accept(&listener_log.request()?, &passive);
         assert!(same(result, Err(ConnectError::NotReady)));
         assert!(same(active.status(), Some(Err(Status::Refused))));
         assert!(same(active.replies.get(), 1) && same(passive.status(), None));
@@ -284,14 +284,14 @@ mod tests {
     #[test]
     fn an_active_side_that_gives_up_while_it_is_accepted_is_not_waited_for() -> Result {
         let (cm_fixture, active) = (ConnectionFixture::new()?, ConnectionLog::new()?);
-        let door = cm_fixture.open()?;
+        let listener_log = cm_fixture.open()?;
         let request = cm_fixture.connect_in_two_steps(&active)?;
         let passive = ConnectionLog::with(Habits {
             confirms: true,
             abandons: Some(request.clone()),
             ..Habits::default()
         })?;
-        let result = cm_fixture.try_accept(&door.request()?, &passive);
+        let result = cm_fixture.try_accept(&listener_log.request()?, &passive);
         assert!(same(result, Err(ConnectError::Aborted)));
         assert!(same(active.replies.get(), 1));
         assert!(active.status().is_some_and(|s| s.is_err()));
