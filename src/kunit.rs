@@ -7,7 +7,7 @@
 //!
 //! | what they stand on     | what it is                                                     |
 //! |------------------------|----------------------------------------------------------------|
-//! | [`harness`]            | a host, two connected ends, bounded waits, telling checks      |
+//! | [`harness`]            | a host, two connected ends, bounded waits, checks that log      |
 //! | [`queues`]             | completion and shared receive queues that record their events  |
 //! | [`log`]                | recorders of everything that the engine notifies               |
 //! | [`buffer`]             | registered memory with known contents                          |

@@ -2,7 +2,7 @@
 
 //! [`MrBuffer`]: registered memory with known contents.
 //!
-//! Byte `i` of pattern `seed` tells where it belongs and to which message, so a test sees bytes
+//! Byte `i` of pattern `seed` shows where it belongs and to which message, so a test sees bytes
 //! that are missing, moved or of another message. What nobody wrote holds [`BLANK`].
 
 use kernel::{

@@ -15,7 +15,7 @@
 //! somewhere.
 //!
 //! A failed check of the test framework ends the thread without cleaning up. So a race is run to
-//! its end in a function, which dismisses its crew, and only its score is judged in the test.
+//! its end in a function, which dismisses its threads, and only its score is judged in the test.
 
 mod peers;
 mod queues;

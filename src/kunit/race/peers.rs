@@ -293,15 +293,15 @@ impl Scene {
 
     /// Lets the first stream work in softirq on another processor, the second in a thread.
     fn start(&self) -> Result<Threads> {
-        let mut crew = Threads::new()?;
+        let mut threads = Threads::new()?;
         for (n, stream) in self.streams.iter().enumerate() {
             let stream = stream.clone();
             match n {
-                0 => crew.on(two_cpus()[1], move || stream.turn())?,
-                _ => crew.thread(move || stream.turn())?,
+                0 => threads.on(two_cpus()[1], move || stream.turn())?,
+                _ => threads.thread(move || stream.turn())?,
             }
         }
-        Ok(crew)
+        Ok(threads)
     }
 
     /// Makes the streams anew.
@@ -530,7 +530,7 @@ fn succeeded(entry: Completion) -> Result {
 /// Lets streams and an owner race for the memory of a region.
 fn race(ending: Ending) -> Result<Score> {
     let mut scene = Scene::new(ending)?;
-    let mut crew = scene.start()?;
+    let mut threads = scene.start()?;
     let (mut rounds, mut completed, mut changed) = (0, 0, 0);
     let deadline = Deadline::in_ms(RACE_MS);
     while rounds < ROUNDS && !deadline.is_over() {
@@ -546,7 +546,7 @@ fn race(ending: Ending) -> Result<Score> {
         scene.renew(ending)?;
         rounds += 1;
     }
-    crew.dismiss();
+    threads.dismiss();
     let score = Score {
         rounds,
         completed,
@@ -565,7 +565,7 @@ fn race(ending: Ending) -> Result<Score> {
 /// Returns the rounds, and how often the sink of its reads changed afterwards.
 fn drained_initiator() -> Result<(u64, u64)> {
     let mut scene = Scene::new(Ending::Drain)?;
-    let mut crew = scene.start()?;
+    let mut threads = scene.start()?;
     scene.memory.fill(PUBLIC);
     scene.open()?;
     let (mut rounds, mut changed) = (0, 0);
@@ -601,7 +601,7 @@ fn drained_initiator() -> Result<(u64, u64)> {
         scene.drop_streams();
         rounds += 1;
     }
-    crew.dismiss();
+    threads.dismiss();
     pr_info!("race: drained initiator, {} rounds\n", rounds);
     Ok((rounds, changed))
 }

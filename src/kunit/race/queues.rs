@@ -289,10 +289,10 @@ fn post_and_fail() -> Result<(u64, u64, u64)> {
         let (a, b) = (engine_host.end(&attr)?, engine_host.end(&attr)?);
         connect(direct::connect, &a, &b)?;
         let pushers = [Pusher::new(&a)?, Pusher::new(&b)?];
-        let mut crew = Threads::new()?;
+        let mut threads = Threads::new()?;
         let [first, second] = pushers.each_ref().map(|p| (*p).clone());
-        crew.on(two_cpus()[1], move || first.turn())?;
-        crew.thread(move || second.turn())?;
+        threads.on(two_cpus()[1], move || first.turn())?;
+        threads.thread(move || second.turn())?;
         wait_for(|| pushers.iter().all(|p| p.sends.seen.get() > 32))?;
         linger(rounds);
         match rounds % 3 {
@@ -306,7 +306,7 @@ fn post_and_fail() -> Result<(u64, u64, u64)> {
         // What is posted from now on is flushed, behind everything before it.
         let seen = pushers.each_ref().map(|p| p.sends.seen.get());
         wait_for(|| (0..2).all(|i| pushers[i].sends.seen.get() > seen[i] + 8))?;
-        crew.dismiss();
+        threads.dismiss();
         a.qp.destroy();
         b.qp.destroy();
         for pusher in &pushers {
@@ -355,10 +355,10 @@ fn arm_and_push(
     queue.log.set_hook(Some(hook));
     queue.cq.arm(Arm::Any, missed);
     let made = Arc::new(Tally::new(), GFP_KERNEL)?;
-    let mut crew = Threads::new()?;
+    let mut threads = Threads::new()?;
     {
         let (cq, made, taken) = (queue.cq.clone(), made.clone(), taken.clone());
-        crew.on(there, move || {
+        threads.on(there, move || {
             for _ in 0..8 {
                 let n = made.get();
                 if n >= rounds || n - taken.get() >= ahead {
@@ -371,7 +371,7 @@ fn arm_and_push(
     }
     if let Some(fidget) = fidget {
         let (cq, turn) = (queue.cq.clone(), Tally::new());
-        crew.thread(move || fidget(&cq, turn.hit()))?;
+        threads.thread(move || fidget(&cq, turn.hit()))?;
     }
     let deadline = Deadline::in_ms(RACE_MS);
     let mut before = taken.get();
@@ -380,7 +380,7 @@ fn arm_and_push(
         wait_for(|| taken.get() > before)?;
         before = taken.get();
     }
-    crew.dismiss();
+    threads.dismiss();
     wait_for(|| taken.get() == made.get())?;
     let score = (made.get(), taken.get());
     pr_info!("race: arm and push {} ahead: {:?}\n", ahead, score);
@@ -395,10 +395,10 @@ fn two_flows(most: u64, long: bool) -> Result<([u64; 2], bool)> {
     let (a, b) = (engine_host.end(&attr)?, engine_host.end(&attr)?);
     connect(direct::connect, &a, &b)?;
     let ends = [RaceEnd::new(&a, most, long)?, RaceEnd::new(&b, most, long)?];
-    let mut crew = Threads::new()?;
+    let mut threads = Threads::new()?;
     for (end, cpu) in ends.iter().zip(two_cpus()) {
         let end = end.clone();
-        crew.on(cpu, move || end.turn())?;
+        threads.on(cpu, move || end.turn())?;
     }
     let got = || ends.each_ref().map(|s| s.receives.seen.get());
     let deadline = Deadline::in_ms(RACE_MS);
@@ -410,7 +410,7 @@ fn two_flows(most: u64, long: bool) -> Result<([u64; 2], bool)> {
             (0..2).all(|i| now[i] > before[i] || now[i] == most)
         })?;
     }
-    crew.dismiss();
+    threads.dismiss();
     let counts = got();
     a.qp.destroy();
     b.qp.destroy();
@@ -475,10 +475,10 @@ fn destroy_in_flight() -> Result<(u64, u64, u64)> {
     // CAST: widening.
     let memory = RawBuffer::new(SLOTS as usize * SLOT as usize)?;
     let target = Target::new()?;
-    let mut crew = Threads::new()?;
+    let mut threads = Threads::new()?;
     {
         let target = target.clone();
-        crew.on(two_cpus()[1], move || target.turn())?;
+        threads.on(two_cpus()[1], move || target.turn())?;
     }
     let (mut rounds, mut wrong, mut changed) = (0, 0, 0);
     let deadline = Deadline::in_ms(RACE_MS);
@@ -516,7 +516,7 @@ fn destroy_in_flight() -> Result<(u64, u64, u64)> {
         drop(pusher);
         rounds += 1;
     }
-    crew.dismiss();
+    threads.dismiss();
     pr_info!(
         "race: destroyed {} times, {} sends\n",
         rounds,

@@ -190,7 +190,7 @@ impl WorkItem for Worker {
     }
 }
 
-/// Workers that race until the crew is dismissed or dropped.
+/// Workers that race until they are dismissed or dropped.
 pub(crate) struct Threads {
     queues: Arc<Queues>,
     workers: KVec<Arc<Worker>>,

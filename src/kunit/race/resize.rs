@@ -82,14 +82,14 @@ impl Order {
 
 /// Resizes from two threads until the time is up; returns how often that went well.
 fn resize(
-    crew: &mut Threads,
+    threads: &mut Threads,
     order: &Order,
     resize: impl Fn(u32) -> Result<(), ResizeError> + Send + Sync + Clone + 'static,
 ) -> Result<u64> {
     let (other, turn) = (resize.clone(), Tally::new());
     // CAST: below the number of depths.
     let depth = |n: u64| DEPTHS[(n % DEPTHS.len() as u64) as usize];
-    crew.thread(move || {
+    threads.thread(move || {
         let _ = other(depth(turn.hit() * 3));
     })?;
     let deadline = Deadline::in_ms(RACE_MS);
@@ -104,7 +104,7 @@ fn resize(
             wait_for(|| order.taken.get() > before)?;
         }
     }
-    crew.dismiss();
+    threads.dismiss();
     Ok(rounds)
 }
 
@@ -115,11 +115,11 @@ fn completions() -> Result<(u64, u64, u64, u64)> {
     let queue = Queue::new(&engine_host.device()?, DEPTHS[0], u32::MAX)?;
     let order = Order::new()?;
     let [here, there] = two_cpus();
-    let mut crew = Threads::new()?;
+    let mut threads = Threads::new()?;
     let cq = || -> (Arc<CompletionQueue>, Arc<Order>) { (queue.cq.clone(), order.clone()) };
     {
         let (cq, order) = cq();
-        crew.on(there, move || {
+        threads.on(there, move || {
             let push = |context| {
                 let entry = Completion {
                     context,
@@ -134,14 +134,14 @@ fn completions() -> Result<(u64, u64, u64, u64)> {
     }
     {
         let (cq, order) = cq();
-        crew.on(here, move || {
+        threads.on(here, move || {
             // CAST: below 64.
             let most = (order.taken.get() % 61) as usize + 1;
             cq.poll(most, |entry| order.enter(&entry));
         })?;
     }
     let cq = queue.cq.clone();
-    let rounds = resize(&mut crew, &order, move |depth| cq.resize(depth))?;
+    let rounds = resize(&mut threads, &order, move |depth| cq.resize(depth))?;
     queue.cq.poll(usize::MAX, |entry| order.enter(&entry));
     let score = (
         order.made.get(),
@@ -168,11 +168,11 @@ fn receives() -> Result<(u64, u64, u64, u64)> {
     };
     let order = Order::new()?;
     let [here, there] = two_cpus();
-    let mut crew = Threads::new()?;
+    let mut threads = Threads::new()?;
     let srq = shared.srq.clone();
     {
         let (srq, order): (Arc<SharedReceive>, _) = (srq.clone(), order.clone());
-        crew.on(there, move || {
+        threads.on(there, move || {
             let most = 1 + order.made.get() % 97;
             let post = |context| srq.post(context, [].into_iter()).is_ok();
             let _ = (0..most).all(|_| order.make(post));
@@ -180,7 +180,7 @@ fn receives() -> Result<(u64, u64, u64, u64)> {
     }
     {
         let (a, cq, order) = (a.qp.clone(), receives.cq.clone(), order.clone());
-        crew.on(here, move || {
+        threads.on(here, move || {
             let work = Work::Send {
                 extra: Extra::Nothing,
             };
@@ -192,7 +192,7 @@ fn receives() -> Result<(u64, u64, u64, u64)> {
             cq.poll(usize::MAX, |entry| order.enter(&entry));
         })?;
     }
-    let rounds = resize(&mut crew, &order, move |depth| srq.resize(depth))?;
+    let rounds = resize(&mut threads, &order, move |depth| srq.resize(depth))?;
     // What is still in flight, and what is left in the queue.
     a.qp.fail();
     drop(b);

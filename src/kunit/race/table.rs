@@ -208,12 +208,12 @@ impl Arena {
 
     /// Peers on two processors and in a thread.
     fn open(self: &Arc<Self>) -> Result<Threads> {
-        let mut crew = Threads::new()?;
+        let mut threads = Threads::new()?;
         let [here, there] = two_cpus();
-        crew.on(there, self.turn()?)?;
-        crew.at_call(here, self.turn()?)?;
-        crew.thread(self.turn()?)?;
-        Ok(crew)
+        threads.on(there, self.turn()?)?;
+        threads.at_call(here, self.turn()?)?;
+        threads.thread(self.turn()?)?;
+        Ok(threads)
     }
 
     fn attr(&self) -> RegAttr {
@@ -348,7 +348,7 @@ fn renew(arena: &Arena, owned: Owned, ending: Ending) -> Result<Owned> {
 /// Lets peers and an owner race for the memory behind a token.
 fn race(ending: Ending) -> Result<Score> {
     let arena = Arena::new()?;
-    let mut crew = arena.open()?;
+    let mut threads = arena.open()?;
     let deadline = Deadline::in_ms(RACE_MS);
     let (mut rounds, mut contended, mut changed) = (0, None, 0);
     arena.memory.fill(PUBLIC);
@@ -357,7 +357,7 @@ fn race(ending: Ending) -> Result<Score> {
         let (writes, reads) = (arena.writes.get(), arena.reads.get());
         arena.token.store(owned.token.raw(), Release);
         wait_for(|| arena.writes.get() > writes && arena.reads.get() > reads)?;
-        crew.nudge();
+        threads.nudge();
         linger(rounds);
         if let Some(waited) = end(&arena, &owned, ending)? {
             contended = Some(contended.unwrap_or(0) + u64::from(waited));
@@ -370,7 +370,7 @@ fn race(ending: Ending) -> Result<Score> {
         owned = renew(&arena, owned, ending)?;
         rounds += 1;
     }
-    crew.dismiss();
+    threads.dismiss();
     let score = Score {
         rounds,
         contended,
@@ -392,10 +392,10 @@ fn late_registration() -> Result<(u64, u64, u64)> {
     const HEIR: DomainId = 4;
     let arena = Arena::new()?;
     let made = Arc::new(Tally::new(), GFP_KERNEL)?;
-    let mut crew = Threads::new()?;
+    let mut threads = Threads::new()?;
     {
         let (arena, made) = (arena.clone(), made.clone());
-        crew.on(two_cpus()[1], move || {
+        threads.on(two_cpus()[1], move || {
             for _ in 0..BURST {
                 let token = Token::from_raw(arena.token.load(Acquire));
                 let registered = arena.table.register(token, arena.attr());
@@ -437,7 +437,7 @@ fn late_registration() -> Result<(u64, u64, u64)> {
         arena.table.remove(heirs.index());
         rounds += 1;
     }
-    crew.dismiss();
+    threads.dismiss();
     let made = made.get();
     pr_info!(
         "race: slot handed on {} times, {} late registrations\n",

@@ -53,14 +53,14 @@ fn two_post_to_one_queue() -> Result<(u32, u32, u32)> {
     let marks = Arc::new(marks, GFP_KERNEL)?;
     let new = || Arc::new(Tally::new(), GFP_KERNEL);
     let (next, accepted, seen, wrong) = (new()?, new()?, new()?, new()?);
-    let mut crew = Threads::new()?;
+    let mut threads = Threads::new()?;
     for cpu in two_cpus() {
         let (qp, cq) = (qp_pair.a.qp.clone(), qp_pair.a.sends.cq.clone());
         let marks = marks.clone();
         let (next, accepted) = (next.clone(), accepted.clone());
         let (seen, wrong) = (seen.clone(), wrong.clone());
         let (sge, work) = (from.whole(), write(to.remote(0)));
-        crew.on(cpu, move || {
+        threads.on(cpu, move || {
             cq.arm(Arm::Any, MissedEvents::Ignore);
             for _ in 0..8 {
                 if accepted.get() >= seen.get() + OUT || next.get() >= REQUESTS {
@@ -89,7 +89,7 @@ fn two_post_to_one_queue() -> Result<(u32, u32, u32)> {
         })?;
     }
     let ended = wait_for(|| next.get() >= REQUESTS && seen.get() >= accepted.get());
-    crew.dismiss();
+    threads.dismiss();
     let silent = qp_pair.a.sends.is_silent();
     ended?;
     if !silent {

@@ -182,10 +182,10 @@ fn both_queues_at_once() -> Result<(bool, u32)> {
     );
     let sides = [Queues::of(&pair.a)?, Queues::of(&pair.b)?];
     let [first, second] = two_cpus();
-    let mut crew = Threads::new()?;
+    let mut threads = Threads::new()?;
     for (side, buffer) in sides.iter().zip(&from) {
         let (side, sge) = (side.clone(), buffer.sge(0, 0)?);
-        crew.on(first, move || {
+        threads.on(first, move || {
             let ledger = &side.requests;
             ledger.collect(|_| true);
             while ledger.accepted.get() < MESSAGES && ledger.has_room() {
@@ -201,7 +201,7 @@ fn both_queues_at_once() -> Result<(bool, u32)> {
     }
     for (side, buffer) in sides.iter().zip(&to) {
         let (side, sge) = (side.clone(), buffer.sge(0, 4096)?);
-        crew.on(second, move || {
+        threads.on(second, move || {
             let ledger = &side.receives;
             ledger.collect(|got| got.bytes == length(got.request_context));
             while ledger.accepted.get() < MESSAGES && ledger.has_room() {
@@ -217,7 +217,7 @@ fn both_queues_at_once() -> Result<(bool, u32)> {
             all.iter().all(|l| l.seen.get() >= MESSAGES)
         })
     });
-    crew.dismiss();
+    threads.dismiss();
     ended?;
     let balanced = sides.iter().all(|side| {
         let all = [&side.requests, &side.receives];
@@ -252,18 +252,18 @@ fn end_meets_posts(
     a.connector = Some(ours);
     b.connector = Some(theirs);
     let side = Queues::of(&a)?;
-    let mut crew = Threads::new()?;
+    let mut threads = Threads::new()?;
     let [first, second] = two_cpus();
     let poster = side.clone();
     let (sge, there): (Sge, Remote) = (from.sge(0, 64)?, to.remote(0)?);
-    crew.on(first, move || {
+    threads.on(first, move || {
         let ledger = &poster.requests;
         let post = |n| poster.qp.write(n, [sge].into_iter(), there, 0);
         while ledger.has_room() && ledger.post(post, Some(NtStatus::CONNECTION_INVALID)) {}
         ledger.collect(|_| true);
     })?;
     let poster = side.clone();
-    crew.on(second, move || {
+    threads.on(second, move || {
         let ledger = &poster.receives;
         let post = |n| poster.qp.receive(n, [].into_iter());
         while ledger.has_room() && ledger.post(post, None) {}
@@ -278,7 +278,7 @@ fn end_meets_posts(
         End::CloseConnector => drop(closer.take()),
     }
     let refused = wait_for(|| side.requests.refused.get() > 0);
-    crew.dismiss();
+    threads.dismiss();
     test_host.flush_work();
     let all = [&side.requests, &side.receives];
     let emptied = wait_for(|| {
@@ -369,12 +369,12 @@ fn posts_do_not_wait_for_each_other() -> Result<bool> {
     if first == second {
         return Ok(true);
     }
-    let mut crew = Threads::new()?;
+    let mut threads = Threads::new()?;
     let (sender, receiver) = (meeting.clone(), meeting.clone());
-    crew.on(second, move || receiver.post_receive())?;
-    crew.at_call(first, move || sender.post_send())?;
+    threads.on(second, move || receiver.post_receive())?;
+    threads.at_call(first, move || sender.post_send())?;
     let ended = wait_for(|| meeting.over.load(Acquire));
-    crew.dismiss();
+    threads.dismiss();
     ended?;
     Ok(meeting.met.load(Acquire))
 }

@@ -326,9 +326,9 @@ impl Scene {
 
 fn race() -> Result<Score> {
     let mut scene = Scene::new()?;
-    let mut crew = Threads::new()?;
+    let mut threads = Threads::new()?;
     let stream = scene.stream.clone();
-    crew.on(two_cpus()[1], move || stream.turn())?;
+    threads.on(two_cpus()[1], move || stream.turn())?;
     let (mut rounds, mut changed) = (0, 0);
     let deadline = Deadline::in_ms(RACE_MS);
     while rounds < ROUNDS && !deadline.is_over() {
@@ -346,7 +346,7 @@ fn race() -> Result<Score> {
         changed += u64::from(!scene.memory.is(0, SIZE, SECRET));
         rounds += 1;
     }
-    crew.dismiss();
+    threads.dismiss();
     let stream = &scene.stream;
     let score = Score {
         rounds,

@@ -285,25 +285,25 @@ fn end_once(
     let posters = [Poster::new(&test_sides[0])?, Poster::new(&test_sides[1])?];
     let breaker = Breaker::new(&mut test_sides[who], ending)?;
     let [here, there] = two_cpus();
-    let mut crew = Threads::new()?;
+    let mut threads = Threads::new()?;
     let (ends, other) = (posters[who].clone(), posters[1 - who].clone());
-    crew.on(there, move || ends.turn())?;
-    crew.thread(move || {
+    threads.on(there, move || ends.turn())?;
+    threads.thread(move || {
         let _softirqs_off = BhDisabled::enter();
         other.turn();
     })?;
     {
         let breaker = breaker.clone();
-        crew.at_call(here, move || breaker.turn())?;
+        threads.at_call(here, move || breaker.turn())?;
     }
     wait_for(|| posters.iter().all(|p| p.sends.seen.get() > 8))?;
     linger(score.rounds);
     breaker.now.xchg(true, Full);
-    crew.nudge();
+    threads.nudge();
     wait_for(|| breaker.over.get() == 1)?;
     // Both sides find out, and post on.
     wait_for(|| posters.iter().all(|p| p.sends.refused.get() > 8))?;
-    crew.dismiss();
+    threads.dismiss();
     // What the other side has posted waits for its own flush.
     for test_side in &test_sides {
         test_side.qp.flush();
@@ -428,10 +428,10 @@ fn relay(rounds: u64, most_ms: Option<u64>) -> Result<Relayed> {
     queue.log.set_hook(move |_| called.called())?;
     queue.cq.arm(notify::ANY);
     let claimed = Arc::new(Tally::new(), GFP_KERNEL)?;
-    let mut crew = Threads::new()?;
+    let mut threads = Threads::new()?;
     for _ in two_cpus() {
         let (relay, claimed) = (relay.clone(), claimed.clone());
-        crew.thread(move || relay.produce(&claimed, rounds))?;
+        threads.thread(move || relay.produce(&claimed, rounds))?;
     }
     let begin = now_ms();
     let (mut before, mut patience) = (0, Deadline::in_ms(PATIENCE_MS));
@@ -447,7 +447,7 @@ fn relay(rounds: u64, most_ms: Option<u64>) -> Result<Relayed> {
         }
     }
     let ms = now_ms() - begin;
-    crew.dismiss();
+    threads.dismiss();
     test_host.flush_work();
     let score = Relayed {
         calls: u64::from(queue.log.calls.get()),
@@ -477,10 +477,10 @@ fn call_from_everywhere() -> Result<(u64, bool)> {
             linger(taken.get());
         })?;
     }
-    let mut crew = Threads::new()?;
+    let mut threads = Threads::new()?;
     for at in two_cpus() {
         let (cq, taken, made) = ((*queue.cq).clone(), taken.clone(), made.clone());
-        crew.on(at, move || {
+        threads.on(at, move || {
             for _ in 0..4 {
                 if made.get() < taken.get() + 512 {
                     made.hit();
@@ -494,7 +494,7 @@ fn call_from_everywhere() -> Result<(u64, bool)> {
     while queue.log.calls.get() < 20_000 && !deadline.is_over() {
         sleep(20);
     }
-    crew.dismiss();
+    threads.dismiss();
     queue.cq.arm(notify::ANY);
     let all = wait_for(|| taken.get() == made.get()).is_ok();
     test_host.flush_work();

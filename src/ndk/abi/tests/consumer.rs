@@ -313,7 +313,7 @@ macro_rules! entry {
 pub(super) use entry;
 
 /// The objects of a consumer, one of each type, and a second queue pair.
-pub(super) struct World {
+pub(super) struct Consumer {
     /// Closed from the end.
     pub(super) things: KVec<Thing>,
     pub(super) adapter: *mut bindings::ndk_adapter,
@@ -355,7 +355,7 @@ pub(super) fn open_adapter(test_host: &TestHost) -> Result<*mut bindings::ndk_ad
     opened.map(|()| out).map_err(|_| EIO)
 }
 
-impl World {
+impl Consumer {
     /// May sleep.
     pub(super) fn new() -> Result<Self> {
         Self::with(&HostAttr::PLAIN)
@@ -363,7 +363,7 @@ impl World {
 
     /// May sleep.
     pub(super) fn with(attr: &HostAttr) -> Result<Self> {
-        let mut world = Self {
+        let mut consumer = Self {
             things: KVec::new(),
             adapter: ptr::null_mut(),
             pd: ptr::null_mut(),
@@ -380,11 +380,11 @@ impl World {
             notified: Heard::new()?,
             test_host: TestHost::with(attr)?,
         };
-        world.of_adapter()?;
-        world.of_addresses()?;
-        world.of_domain()?;
-        world.of_connections()?;
-        Ok(world)
+        consumer.of_adapter()?;
+        consumer.of_addresses()?;
+        consumer.of_domain()?;
+        consumer.of_connections()?;
+        Ok(consumer)
     }
 
     /// Takes an object into the list of those to be closed.
@@ -652,7 +652,7 @@ pub(super) fn is(status: i32, want: i32) -> Result {
     Err(EIO)
 }
 
-impl Drop for World {
+impl Drop for Consumer {
     fn drop(&mut self) {
         while let Some(thing) = self.things.pop() {
             if !thing.close() {

@@ -111,9 +111,9 @@ mod tests {
 
     #[test]
     fn ndk_adpt_03_a_short_buffer_learns_the_size_and_a_long_one_what_was_written() -> Result {
-        let world = World::new()?;
-        let adapter = world.adapter;
-        let table = world.table::<_, bindings::ndk_adapter_dispatch>(adapter)?;
+        let consumer = Consumer::new()?;
+        let adapter = consumer.adapter;
+        let table = consumer.table::<_, bindings::ndk_adapter_dispatch>(adapter)?;
         let small = NtStatus::BUFFER_TOO_SMALL.raw();
         let mut info = MaybeUninit::<[bindings::ndk_adapter_info; 2]>::uninit();
         let first = info.as_mut_ptr().cast::<bindings::ndk_adapter_info>();
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn ndk_adpt_04_a_region_of_the_longest_length_can_be_registered() -> Result {
-        let world = World::new()?;
+        let consumer = Consumer::new()?;
         let page = KVec::<u8>::from_elem(0, 2 * PAGE_SIZE as usize, GFP_KERNEL)?;
         let inside = (page.as_ptr().addr() as u64).next_multiple_of(PAGE_SIZE);
         // One page of memory, again and again: addresses are only indices.
@@ -180,13 +180,13 @@ mod tests {
             byte_count: longest as u32 + 1,
             pages: pages.as_mut_ptr(),
         };
-        let table = world.table::<_, bindings::ndk_mr_dispatch>(world.mr)?;
+        let table = consumer.table::<_, bindings::ndk_mr_dispatch>(consumer.mr)?;
         let register = |mdl: *mut bindings::ndk_mdl, len| {
-            request(|f, c| call(|| Ok(entry!(table, register_mr, world.mr, mdl, len, 0, f, c))))
+            request(|f, c| call(|| Ok(entry!(table, register_mr, consumer.mr, mdl, len, 0, f, c))))
         };
         let above = register(&raw mut mdl, longest + 1)?;
         let equal = register(&raw mut mdl, longest)?;
-        let end = || request(|f, c| call(|| Ok(entry!(table, deregister_mr, world.mr, f, c))));
+        let end = || request(|f, c| call(|| Ok(entry!(table, deregister_mr, consumer.mr, f, c))));
         let ended = end()?;
         assert!(above == NtStatus::INVALID_PARAMETER.raw());
         assert!(equal == SUCCESS && ended == SUCCESS);
@@ -234,10 +234,10 @@ mod tests {
 
     #[test]
     fn ndk_adpt_06_every_extension_of_every_object_is_refused() -> Result {
-        let mut world = World::new()?;
-        world.connect()?;
+        let mut consumer = Consumer::new()?;
+        consumer.connect()?;
         let ids: [[u8; 16]; 3] = [[0; 16], [0xFF; 16], *b"an NDK extension"];
-        for thing in &world.things {
+        for thing in &consumer.things {
             // The adapter's table has no close before it.
             let is_adapter = thing.kind == bindings::NDK_OBJECT_TYPE_ADAPTER;
             let header = thing.header();
@@ -263,13 +263,13 @@ mod tests {
     }
 
     /// One message of eight bytes from the queue pair to its peer; request contexts 1 and 2.
-    fn send_eight(world: &World, bytes: &[u8; 16]) -> Result {
-        let pds = world.table::<_, bindings::ndk_pd_dispatch>(world.pd)?;
+    fn send_eight(consumer: &Consumer, bytes: &[u8; 16]) -> Result {
+        let pds = consumer.table::<_, bindings::ndk_pd_dispatch>(consumer.pd)?;
         let mut token = 0;
         entry!(
             pds,
             get_privileged_memory_region_token,
-            world.pd,
+            consumer.pd,
             &raw mut token
         );
         let sge = |at: usize| {
@@ -281,25 +281,25 @@ mod tests {
             }
         };
         let (from, to) = (sge(0), sge(8));
-        let srqs = world.table::<_, bindings::ndk_srq_dispatch>(world.srq)?;
+        let srqs = consumer.table::<_, bindings::ndk_srq_dispatch>(consumer.srq)?;
         let (one, two) = (
             ptr::without_provenance_mut(1),
             ptr::without_provenance_mut(2),
         );
-        fine(entry!(srqs, srq_receive, world.srq, one, &to, 1))?;
-        let qps = world.table::<_, bindings::ndk_qp_dispatch>(world.qp)?;
-        fine(entry!(qps, send, world.qp, two, &from, 1, 0))
+        fine(entry!(srqs, srq_receive, consumer.srq, one, &to, 1))?;
+        let qps = consumer.table::<_, bindings::ndk_qp_dispatch>(consumer.qp)?;
+        fine(entry!(qps, send, consumer.qp, two, &from, 1, 0))
     }
 
     /// The next result, with this pattern in all that is not written.
-    fn next_ex(world: &World) -> Result<bindings::ndk_result_ex> {
-        let cqs = world.table::<_, bindings::ndk_cq_dispatch>(world.cq)?;
+    fn next_ex(consumer: &Consumer) -> Result<bindings::ndk_result_ex> {
+        let cqs = consumer.table::<_, bindings::ndk_cq_dispatch>(consumer.cq)?;
         let mut result = MaybeUninit::<bindings::ndk_result_ex>::uninit();
         let place = result.as_mut_ptr();
         // SAFETY: The structure is written, byte by byte.
         unsafe { ptr::write_bytes(place, 0xEE, 1) };
         let came = wait_until(|| {
-            call(|| Ok(entry!(cqs, get_cq_results_ex, world.cq, place, 1) as i32)) == 1
+            call(|| Ok(entry!(cqs, get_cq_results_ex, consumer.cq, place, 1) as i32)) == 1
         });
         match came {
             // SAFETY: All bytes were written, and all of its members are numbers.
@@ -308,12 +308,13 @@ mod tests {
         }
     }
 
-    fn next_plain(world: &World) -> Result<bindings::ndk_result> {
-        let cqs = world.table::<_, bindings::ndk_cq_dispatch>(world.cq)?;
+    fn next_plain(consumer: &Consumer) -> Result<bindings::ndk_result> {
+        let cqs = consumer.table::<_, bindings::ndk_cq_dispatch>(consumer.cq)?;
         let mut result = MaybeUninit::<bindings::ndk_result>::zeroed();
         let place = result.as_mut_ptr();
-        let came =
-            wait_until(|| call(|| Ok(entry!(cqs, get_cq_results, world.cq, place, 1) as i32)) == 1);
+        let came = wait_until(|| {
+            call(|| Ok(entry!(cqs, get_cq_results, consumer.cq, place, 1) as i32)) == 1
+        });
         match came {
             // SAFETY: All bytes were written, and all of its members are numbers.
             true => Ok(unsafe { result.assume_init() }),
@@ -323,26 +324,26 @@ mod tests {
 
     #[test]
     fn ndk_comp_02_both_records_tell_the_same_of_one_queue() -> Result {
-        let mut world = World::new()?;
-        world.connect()?;
+        let mut consumer = Consumer::new()?;
+        consumer.connect()?;
         let bytes = KBox::new(*b"from herto there", GFP_KERNEL)?;
-        send_eight(&world, &bytes)?;
-        send_eight(&world, &bytes)?;
+        send_eight(&consumer, &bytes)?;
+        send_eight(&consumer, &bytes)?;
         // What one call takes the other one does not see: four results, no matter who asks.
         let mut plain = [(0, 0); 2];
         let mut more = [(0, 0); 2];
         for turn in 0..2 {
-            let got = next_ex(&world)?;
+            let got = next_ex(&consumer)?;
             fine(got.status)?;
             more[turn] = (got.request_context.addr(), got.bytes_transferred);
-            let got = next_plain(&world)?;
+            let got = next_plain(&consumer)?;
             fine(got.status)?;
             plain[turn] = (got.request_context.addr(), got.bytes_transferred);
         }
-        let cqs = world.table::<_, bindings::ndk_cq_dispatch>(world.cq)?;
+        let cqs = consumer.table::<_, bindings::ndk_cq_dispatch>(consumer.cq)?;
         let mut last = MaybeUninit::<bindings::ndk_result>::zeroed();
-        world.test_host.flush_work();
-        assert!(entry!(cqs, get_cq_results, world.cq, last.as_mut_ptr(), 1) == 0);
+        consumer.test_host.flush_work();
+        assert!(entry!(cqs, get_cq_results, consumer.cq, last.as_mut_ptr(), 1) == 0);
         let all = [more[0], plain[0], more[1], plain[1]];
         let receives = all.iter().filter(|r| **r == (1, 8)).count();
         let sends = all.iter().filter(|(context, _)| *context == 2).count();
@@ -357,12 +358,12 @@ mod tests {
         assert!(offset_of!(Ex, provider_error_code) == 28);
         assert!(offset_of!(Ex, type_specific_completion_output) == 32);
         assert!(size_of::<Ex>() == 40);
-        let mut world = World::new()?;
-        world.connect()?;
+        let mut consumer = Consumer::new()?;
+        consumer.connect()?;
         let bytes = KBox::new(*b"from herto there", GFP_KERNEL)?;
-        send_eight(&world, &bytes)?;
+        send_eight(&consumer, &bytes)?;
         for _ in 0..2 {
-            let got = next_ex(&world)?;
+            let got = next_ex(&consumer)?;
             assert!(got.status == SUCCESS && got.provider_error_code == 0);
             // Nothing was invalidated, and the old contents are gone.
             assert!(got.type_specific_completion_output == 0);

@@ -38,11 +38,11 @@ mod tests {
 
     #[test]
     fn ndk_gen_01_no_entry_of_any_table_is_null() -> Result {
-        let mut world = World::new()?;
-        world.connect()?;
+        let mut consumer = Consumer::new()?;
+        consumer.connect()?;
         let mut kinds = 0u32;
         let mut entries = 0;
-        for thing in &world.things {
+        for thing in &consumer.things {
             for at in 0..thing.entries {
                 assert!(thing.entry(at) != 0);
             }
@@ -65,17 +65,17 @@ mod tests {
             moderation: false,
             ..Limits::FULL
         };
-        let world = World::with(&attr)?;
+        let consumer = Consumer::with(&attr)?;
         let heard = Heard::new()?;
-        let table = world.table::<_, bindings::ndk_cq_dispatch>(world.cq)?;
+        let table = consumer.table::<_, bindings::ndk_cq_dispatch>(consumer.cq)?;
         let context = heard.context();
-        let status = entry!(table, resize_cq, world.cq, 32, Some(requested), context);
+        let status = entry!(table, resize_cq, consumer.cq, 32, Some(requested), context);
         assert!(status == NOT_SUPPORTED);
-        let status = entry!(table, control_cq_interrupt_moderation, world.cq, 10, 10);
+        let status = entry!(table, control_cq_interrupt_moderation, consumer.cq, 10, 10);
         assert!(status == NOT_SUPPORTED);
-        world.test_host.flush_work();
+        consumer.test_host.flush_work();
         assert!(heard.calls.get() == 0);
-        drop(world);
+        drop(consumer);
 
         attr.limits = Limits {
             srq: 0,
@@ -111,8 +111,8 @@ mod tests {
 
     #[test]
     fn ndk_gen_02_headers_tell_version_and_type_and_reserved_is_left_alone() -> Result {
-        let mut world = World::new()?;
-        for thing in &world.things {
+        let mut consumer = Consumer::new()?;
+        for thing in &consumer.things {
             // SAFETY: A live object.
             let header = unsafe { &mut *thing.header() };
             // The highest version, not the 1.0 that was asked for.
@@ -121,10 +121,10 @@ mod tests {
             assert!(header.reserved == [0; 4]);
             header.reserved = MARKS;
         }
-        let known = world.things.len();
-        world.connect()?;
-        use_queues(&world)?;
-        for (at, thing) in world.things.iter().enumerate() {
+        let known = consumer.things.len();
+        consumer.connect()?;
+        use_queues(&consumer)?;
+        for (at, thing) in consumer.things.iter().enumerate() {
             // SAFETY: A live object.
             let header = unsafe { &*thing.header() };
             let expected = if at < known { MARKS } else { [0; 4] };
@@ -136,17 +136,17 @@ mod tests {
     }
 
     /// A send without bytes from the queue pair to its peer, and both results.
-    fn use_queues(world: &World) -> Result {
+    fn use_queues(consumer: &Consumer) -> Result {
         let none = ptr::null();
         let nobody = ptr::null_mut();
-        let srqs = world.table::<_, bindings::ndk_srq_dispatch>(world.srq)?;
-        fine(entry!(srqs, srq_receive, world.srq, nobody, none, 0))?;
-        let cqs = world.table::<_, bindings::ndk_cq_dispatch>(world.cq)?;
+        let srqs = consumer.table::<_, bindings::ndk_srq_dispatch>(consumer.srq)?;
+        fine(entry!(srqs, srq_receive, consumer.srq, nobody, none, 0))?;
+        let cqs = consumer.table::<_, bindings::ndk_cq_dispatch>(consumer.cq)?;
         let any = bindings::NDK_CQ_NOTIFY_ANY;
-        entry!(cqs, arm_cq, world.cq, any);
-        let qps = world.table::<_, bindings::ndk_qp_dispatch>(world.qp)?;
-        fine(entry!(qps, send, world.qp, nobody, none, 0, 0))?;
-        fine(world.notified.wait::<c_void>()?.0)?;
+        entry!(cqs, arm_cq, consumer.cq, any);
+        let qps = consumer.table::<_, bindings::ndk_qp_dispatch>(consumer.qp)?;
+        fine(entry!(qps, send, consumer.qp, nobody, none, 0, 0))?;
+        fine(consumer.notified.wait::<c_void>()?.0)?;
         let blank = || bindings::ndk_result {
             status: -1,
             bytes_transferred: 9,
@@ -157,7 +157,7 @@ mod tests {
         let mut got = 0;
         while got < 2 {
             let left = results.as_mut_ptr().wrapping_add(got as usize);
-            let more = entry!(cqs, get_cq_results, world.cq, left, 2 - got);
+            let more = entry!(cqs, get_cq_results, consumer.cq, left, 2 - got);
             got += more;
             if more == 0 {
                 crate::kunit::harness::sleep(1);
@@ -169,21 +169,21 @@ mod tests {
 
     #[test]
     fn ndk_gen_03_dispatch_is_set_at_once_and_never_read_again() -> Result {
-        let mut world = World::new()?;
+        let mut consumer = Consumer::new()?;
         let poison: *const c_void = ptr::without_provenance(0x10);
-        for thing in &world.things {
+        for thing in &consumer.things {
             assert!(!thing.table.is_null());
             // SAFETY: A live object, whose table its consumer may replace.
             unsafe { (*thing.head).dispatch = poison };
         }
         // Everything works, by the tables that are known: through arguments, too.
-        world.connect()?;
-        use_queues(&world)?;
-        let cqs = world.table::<_, bindings::ndk_cq_dispatch>(world.cq)?;
-        let resized = request(|f, c| call(|| Ok(entry!(cqs, resize_cq, world.cq, 99, f, c))))?;
+        consumer.connect()?;
+        use_queues(&consumer)?;
+        let cqs = consumer.table::<_, bindings::ndk_cq_dispatch>(consumer.cq)?;
+        let resized = request(|f, c| call(|| Ok(entry!(cqs, resize_cq, consumer.cq, 99, f, c))))?;
         fine(resized)?;
         let mut closed = 0;
-        while let Some(thing) = world.things.pop() {
+        while let Some(thing) = consumer.things.pop() {
             // SAFETY: A live object.
             let now = unsafe { (*thing.head).dispatch };
             // The incoming connector came later.
@@ -197,10 +197,10 @@ mod tests {
 
     #[test]
     fn ndk_gen_04_pending_calls_once_and_leaves_the_output_alone() -> Result {
-        let mut world = World::new()?;
-        let (adapter, pd) = (world.adapter, world.pd);
-        let adapters = world.table::<_, bindings::ndk_adapter_dispatch>(adapter)?;
-        let pds = world.table::<_, bindings::ndk_pd_dispatch>(pd)?;
+        let mut consumer = Consumer::new()?;
+        let (adapter, pd) = (consumer.adapter, consumer.pd);
+        let adapters = consumer.table::<_, bindings::ndk_adapter_dispatch>(adapter)?;
+        let pds = consumer.table::<_, bindings::ndk_pd_dispatch>(pd)?;
         let (none, mask) = (ptr::null_mut(), ptr::null());
         let cq = create(|f, c, out| {
             call(|| {
@@ -211,41 +211,41 @@ mod tests {
         })?;
         let mw = create(|f, c, out| call(|| Ok(entry!(pds, create_mw, pd, f, c, out))))?;
         // Nothing comes later, either.
-        world.test_host.flush_work();
+        consumer.test_host.flush_work();
         assert!(cq.inline == PENDING && cq.end == SUCCESS && cq.is_in_order());
         assert!(mw.inline == PENDING && mw.end == SUCCESS && mw.is_in_order());
         let kind = bindings::NDK_OBJECT_TYPE_CQ;
-        world.keep::<_, bindings::ndk_cq_dispatch>(cq.object()?, kind)?;
+        consumer.keep::<_, bindings::ndk_cq_dispatch>(cq.object()?, kind)?;
         let kind = bindings::NDK_OBJECT_TYPE_MW;
-        world.keep::<_, bindings::ndk_mw_dispatch>(mw.object()?, kind)?;
+        consumer.keep::<_, bindings::ndk_mw_dispatch>(mw.object()?, kind)?;
         Ok(())
     }
 
     #[test]
     fn ndk_gen_04_success_fills_the_output_and_never_calls() -> Result {
-        let mut world = World::new()?;
-        let (adapter, pd) = (world.adapter, world.pd);
-        let adapters = world.table::<_, bindings::ndk_adapter_dispatch>(adapter)?;
-        let pds = world.table::<_, bindings::ndk_pd_dispatch>(pd)?;
+        let mut consumer = Consumer::new()?;
+        let (adapter, pd) = (consumer.adapter, consumer.pd);
+        let adapters = consumer.table::<_, bindings::ndk_adapter_dispatch>(adapter)?;
+        let pds = consumer.table::<_, bindings::ndk_pd_dispatch>(pd)?;
         let other =
             create(|f, c, out| call(|| Ok(entry!(adapters, create_pd, adapter, f, c, out))))?;
         let mr = create(|f, c, out| call(|| Ok(entry!(pds, create_mr, pd, true, f, c, out))))?;
-        world.test_host.flush_work();
+        consumer.test_host.flush_work();
         assert!(other.inline == SUCCESS && other.is_in_order());
         assert!(mr.inline == SUCCESS && mr.is_in_order());
         let kind = bindings::NDK_OBJECT_TYPE_PD;
-        world.keep::<_, bindings::ndk_pd_dispatch>(other.object()?, kind)?;
+        consumer.keep::<_, bindings::ndk_pd_dispatch>(other.object()?, kind)?;
         let kind = bindings::NDK_OBJECT_TYPE_MR;
-        world.keep::<_, bindings::ndk_mr_dispatch>(mr.object()?, kind)?;
+        consumer.keep::<_, bindings::ndk_mr_dispatch>(mr.object()?, kind)?;
         Ok(())
     }
 
     #[test]
     fn ndk_gen_04_an_inline_failure_neither_calls_nor_writes() -> Result {
-        let world = World::new()?;
-        let (adapter, pd, cq) = (world.adapter, world.pd, world.cq);
-        let adapters = world.table::<_, bindings::ndk_adapter_dispatch>(adapter)?;
-        let pds = world.table::<_, bindings::ndk_pd_dispatch>(pd)?;
+        let consumer = Consumer::new()?;
+        let (adapter, pd, cq) = (consumer.adapter, consumer.pd, consumer.cq);
+        let adapters = consumer.table::<_, bindings::ndk_adapter_dispatch>(adapter)?;
+        let pds = consumer.table::<_, bindings::ndk_pd_dispatch>(pd)?;
         let (none, mask) = (ptr::null_mut(), ptr::null());
         let too_deep: Creation<bindings::ndk_cq> = create(|f, c, out| {
             let depth = Limits::FULL.cq + 1;
@@ -263,7 +263,7 @@ mod tests {
                 ))
             })
         })?;
-        world.test_host.flush_work();
+        consumer.test_host.flush_work();
         let invalid = NtStatus::INVALID_PARAMETER.raw();
         assert!(too_deep.inline == invalid && too_deep.is_in_order());
         assert!(too_many.inline == invalid && too_many.is_in_order());
@@ -272,9 +272,9 @@ mod tests {
 
     #[test]
     fn ndk_gen_05_a_failed_creation_brings_its_status_and_no_object() -> Result {
-        let world = World::new()?;
-        let adapter = world.adapter;
-        let table = world.table::<_, bindings::ndk_adapter_dispatch>(adapter)?;
+        let consumer = Consumer::new()?;
+        let adapter = consumer.adapter;
+        let table = consumer.table::<_, bindings::ndk_adapter_dispatch>(adapter)?;
         // An address that is not the adapter's: found out later.
         let foreign = core::net::SocketAddr::from(([192, 0, 2, 99], 0));
         let (at, len) = raw_address(foreign);
@@ -293,7 +293,7 @@ mod tests {
                 ))
             })
         })?;
-        world.test_host.flush_work();
+        consumer.test_host.flush_work();
         assert!(made.inline == PENDING);
         assert!(made.end == NtStatus::INVALID_ADDRESS.raw());
         assert!(made.called_with.is_null() && made.is_in_order());
@@ -349,12 +349,12 @@ mod tests {
 
     #[test]
     fn ndk_gen_09_contexts_of_completions_come_back_as_they_were() -> Result {
-        let world = World::new()?;
+        let consumer = Consumer::new()?;
         CALLS.store(0, Relaxed);
-        let cqs = world.table::<_, bindings::ndk_cq_dispatch>(world.cq)?;
-        let adapters = world.table::<_, bindings::ndk_adapter_dispatch>(world.adapter)?;
+        let cqs = consumer.table::<_, bindings::ndk_cq_dispatch>(consumer.cq)?;
+        let adapters = consumer.table::<_, bindings::ndk_adapter_dispatch>(consumer.adapter)?;
         for context in CONTEXTS {
-            let status = entry!(cqs, resize_cq, world.cq, 32, Some(note_status), context);
+            let status = entry!(cqs, resize_cq, consumer.cq, 32, Some(note_status), context);
             assert!(status == PENDING && noted(context));
             // One that fails, so that no object has to be closed.
             let (at, len) = raw_address(core::net::SocketAddr::from(([192, 0, 2, 99], 0)));
@@ -362,7 +362,7 @@ mod tests {
             let status = entry!(
                 adapters,
                 create_shared_endpoint,
-                world.adapter,
+                consumer.adapter,
                 (&raw const at).cast(),
                 len,
                 Some(note_object),
@@ -376,11 +376,11 @@ mod tests {
 
     #[test]
     fn ndk_gen_09_contexts_of_events_and_closes_come_back_as_they_were() -> Result {
-        let mut world = World::new()?;
-        world.connect()?;
+        let mut consumer = Consumer::new()?;
+        consumer.connect()?;
         CALLS.store(0, Relaxed);
-        let adapters = world.table::<_, bindings::ndk_adapter_dispatch>(world.adapter)?;
-        let pds = world.table::<_, bindings::ndk_pd_dispatch>(world.pd)?;
+        let adapters = consumer.table::<_, bindings::ndk_adapter_dispatch>(consumer.adapter)?;
+        let pds = consumer.table::<_, bindings::ndk_pd_dispatch>(consumer.pd)?;
         let mask = ptr::null();
         for context in CONTEXTS {
             let made = create(|f, c, out| {
@@ -388,7 +388,7 @@ mod tests {
                     Ok(entry!(
                         adapters,
                         create_cq,
-                        world.adapter,
+                        consumer.adapter,
                         4,
                         Some(note_status),
                         context,
@@ -405,7 +405,20 @@ mod tests {
             let made = create(|f, c, out| {
                 call(|| {
                     Ok(entry!(
-                        pds, create_qp, world.pd, cq, cq, context, 4, 4, 1, 1, 0, f, c, out
+                        pds,
+                        create_qp,
+                        consumer.pd,
+                        cq,
+                        cq,
+                        context,
+                        4,
+                        4,
+                        1,
+                        1,
+                        0,
+                        f,
+                        c,
+                        out
                     ))
                 })
             })?;
@@ -417,7 +430,7 @@ mod tests {
             assert!(got == (context.addr(), context.addr()));
             // The close of the queue waits for the queue pair's.
             assert!(entry!(cqs, close, cq.cast(), Some(note_end), context) == PENDING);
-            world.test_host.flush_work();
+            consumer.test_host.flush_work();
             assert!(CALLS.load(Relaxed) == 0);
             let closed = Heard::new()?;
             let status = entry!(qps, close, qp.cast(), Some(notified), closed.context());
@@ -456,8 +469,8 @@ mod tests {
 
     #[test]
     fn ndk_gen_09_contexts_of_connect_and_disconnect_events_come_back_as_they_were() -> Result {
-        let world = World::new()?;
-        let adapters = world.table::<_, bindings::ndk_adapter_dispatch>(world.adapter)?;
+        let consumer = Consumer::new()?;
+        let adapters = consumer.table::<_, bindings::ndk_adapter_dispatch>(consumer.adapter)?;
         for context in CONTEXTS {
             CALLS.store(0, Relaxed);
             let made = create(|f, c, out| {
@@ -465,7 +478,7 @@ mod tests {
                     Ok(entry!(
                         adapters,
                         create_listener,
-                        world.adapter,
+                        consumer.adapter,
                         Some(note_connector),
                         context,
                         f,
@@ -495,7 +508,7 @@ mod tests {
                 address,
                 &raw mut len
             ))?;
-            let seen = ask_and_hang_up(&world, address, len, context);
+            let seen = ask_and_hang_up(&consumer, address, len, context);
             assert!(thing.close());
             assert!(seen == Ok((true, true)));
         }
@@ -515,17 +528,30 @@ mod tests {
         note(context);
     }
 
-    fn two_queue_pairs(world: &World) -> Result<([*mut bindings::ndk_qp; 2], KVec<Thing>)> {
-        let pds = world.table::<_, bindings::ndk_pd_dispatch>(world.pd)?;
+    fn two_queue_pairs(consumer: &Consumer) -> Result<([*mut bindings::ndk_qp; 2], KVec<Thing>)> {
+        let pds = consumer.table::<_, bindings::ndk_pd_dispatch>(consumer.pd)?;
         let mut things = KVec::new();
         let mut qps = [ptr::null_mut(); 2];
         for qp in &mut qps {
             let made = create(|f, c, out| {
-                let cq = world.cq;
+                let cq = consumer.cq;
                 let none = ptr::null_mut();
                 call(|| {
                     Ok(entry!(
-                        pds, create_qp, world.pd, cq, cq, none, 4, 4, 1, 1, 0, f, c, out
+                        pds,
+                        create_qp,
+                        consumer.pd,
+                        cq,
+                        cq,
+                        none,
+                        4,
+                        4,
+                        1,
+                        1,
+                        0,
+                        f,
+                        c,
+                        out
                     ))
                 })
             })?;
@@ -597,17 +623,26 @@ mod tests {
 
     /// Connects to an address and hangs up; whether both events came with that context.
     fn ask_and_hang_up(
-        world: &World,
+        consumer: &Consumer,
         address: *mut bindings::sockaddr,
         len: u32,
         context: *mut c_void,
     ) -> Result<(bool, bool)> {
-        let adapters = world.table::<_, bindings::ndk_adapter_dispatch>(world.adapter)?;
+        let adapters = consumer.table::<_, bindings::ndk_adapter_dispatch>(consumer.adapter)?;
         let made = create(|f, c, out| {
-            call(|| Ok(entry!(adapters, create_connector, world.adapter, f, c, out)))
+            call(|| {
+                Ok(entry!(
+                    adapters,
+                    create_connector,
+                    consumer.adapter,
+                    f,
+                    c,
+                    out
+                ))
+            })
         })?;
         let ours: Connector = made.object()?;
-        let (qps, things) = two_queue_pairs(world)?;
+        let (qps, things) = two_queue_pairs(consumer)?;
         let kind = bindings::NDK_OBJECT_TYPE_CONNECTOR;
         // SAFETY: A live connector.
         let (table, thing) = unsafe {
