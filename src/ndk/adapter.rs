@@ -111,11 +111,11 @@ pub(crate) struct Adapter {
     limits: Limits,
     closed: Arc<Event>,
     #[pin]
-    state: SpinLockIrq<State>,
+    state: SpinLockIrq<AdapterState>,
 }
 
 /// The use of the device, and what is notified when that goes.
-pub(super) struct State {
+pub(super) struct AdapterState {
     client: Option<ClientUse>,
     gone: bool,
     pub(super) cqs: KVec<Arc<CompletionQueue>>,
@@ -125,7 +125,7 @@ pub(super) struct State {
 }
 
 /// One of the lists of queues.
-type QueueList<T> = fn(&mut State) -> &mut KVec<Arc<T>>;
+type QueueList<T> = fn(&mut AdapterState) -> &mut KVec<Arc<T>>;
 
 impl ObjectType for Adapter {
     fn end(&self) {
@@ -151,7 +151,7 @@ pub(crate) fn open(context: &NdkContext, which: &OpenBy<'_>, version: Version) -
     let device = device.ok_or(NtStatus::ADAPTER_NOT_FOUND)?;
     let closed = Arc::pin_init(Event::new(), GFP_KERNEL).map_err(no_memory)?;
     let signal = closed.clone();
-    let state = State {
+    let state = AdapterState {
         client: None,
         gone: false,
         cqs: KVec::new(),

@@ -46,12 +46,12 @@ pub(crate) type CqUser = KBox<dyn Fn(NtStatus) + Send + Sync>;
 
 /// The queue pairs that use a queue, and go when it does.
 #[pin_data]
-pub(super) struct Users {
+pub(super) struct CqUsers {
     #[pin]
     list: SpinLockIrq<KVec<Arc<QueuePair>>>,
 }
 
-impl Users {
+impl CqUsers {
     pub(super) fn add(&self, qp: &Arc<QueuePair>) -> Result {
         Ok(self.list.lock().push(qp.clone(), GFP_ATOMIC)?)
     }
@@ -85,19 +85,19 @@ pub(crate) struct Cq {
     owner: Ref<Adapter>,
     engine: Arc<CompletionQueue>,
     /// The queue pairs that use it.
-    pub(super) users: Arc<Users>,
+    pub(super) users: Arc<CqUsers>,
 }
 
 /// Who is notified of what happens to a queue: the consumer, and the queue pairs that use it.
 pub(super) struct QueueEvents<U> {
     pub(super) user: U,
-    pub(super) users: Arc<Users>,
+    pub(super) users: Arc<CqUsers>,
 }
 
 impl<U> QueueEvents<U> {
     /// No queue pair uses it yet. May sleep.
     pub(super) fn new(user: U) -> Result<KBox<Self>, NtStatus> {
-        let users = pin_init!(Users {
+        let users = pin_init!(CqUsers {
             list <- new_spinlock_irq!(KVec::new()),
         });
         let users = Arc::pin_init(users, GFP_KERNEL).map_err(no_memory)?;

@@ -22,7 +22,7 @@ use super::{
     adapter::Limits,
     cq::{
         Cq,
-        Users, //
+        CqUsers, //
     },
     life::Antecedents,
     memory::{
@@ -184,7 +184,7 @@ pub(crate) struct Qp {
     pd: Ref<Pd>,
     engine: Arc<QueuePair>,
     /// Those of the two completion queues and of the shared queue.
-    users: [Option<Arc<Users>>; 3],
+    users: [Option<Arc<CqUsers>>; 3],
     /// Connected, as this face means it.
     live: AtomicFlag,
     flushed: AtomicFlag,

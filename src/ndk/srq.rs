@@ -6,8 +6,8 @@ use super::{
     adapter::Limits,
     cq::{
         CqUser,
+        CqUsers, //
         QueueEvents,
-        Users, //
     },
     pd::Pd,
     prelude::*,
@@ -56,7 +56,7 @@ pub(crate) struct Srq {
     pd: Ref<Pd>,
     engine: Arc<SharedReceive>,
     /// The queue pairs that use it.
-    pub(super) users: Arc<Users>,
+    pub(super) users: Arc<CqUsers>,
     has_user: bool,
 }
 
