@@ -227,10 +227,22 @@ impl ConnectionManager {
         listeners.retain(|l| !Arc::ptr_eq(l, listener));
         drop(listeners);
         listener.end();
-        let open = self.open.lock();
-        for request in open.requests.values().filter(|r| r.was_notified(listener)) {
-            request.answer_within(self.timeouts.orphan_ms);
+        // No later request was notified.
+        let end = self.open.lock().next;
+        let mut from = NonZeroUsize::MIN;
+        while let Some(request) = self.first_open(from).filter(|r| r.number < end) {
+            if request.was_notified(listener) {
+                request.answer_within(self.timeouts.orphan_ms);
+            }
+            from = request.number.saturating_add(1);
         }
+    }
+
+    /// The request with that number or the next higher one that nobody has decided on.
+    fn first_open(&self, from: NonZeroUsize) -> Option<Arc<ConnectRequest>> {
+        let open = self.open.lock();
+        let found = open.requests.cursor_lower_bound(&from)?;
+        Some(found.current().1.clone())
     }
 
     /// Makes a request, to be submitted, that can be found by its number until it is decided. May

@@ -4,6 +4,11 @@
 
 use core::net::IpAddr;
 
+use kernel::rbtree::{
+    RBTree,
+    RBTreeNode, //
+};
+
 use super::{
     call::done,
     prelude::*, //
@@ -118,14 +123,17 @@ pub(crate) struct Adapter {
 pub(super) struct AdapterState {
     client: Option<ClientUse>,
     gone: bool,
-    pub(super) cqs: KVec<Arc<CompletionQueue>>,
-    pub(super) srqs: KVec<Arc<SharedReceive>>,
+    pub(super) cqs: Queues<CompletionQueue>,
+    pub(super) srqs: Queues<SharedReceive>,
     /// Made when there is memory: closing does not fail.
     waiter: Option<DoneFn<()>>,
 }
 
-/// One of the lists of queues.
-type QueueList<T> = fn(&mut AdapterState) -> &mut KVec<Arc<T>>;
+/// Queues by their addresses.
+type Queues<T> = RBTree<usize, Arc<T>>;
+
+/// Those of one kind.
+type QueuesOf<T> = fn(&mut AdapterState) -> &mut Queues<T>;
 
 impl ObjectType for Adapter {
     fn end(&self) {
@@ -154,8 +162,8 @@ pub(crate) fn open(context: &NdkContext, which: &OpenBy<'_>, version: Version) -
     let state = AdapterState {
         client: None,
         gone: false,
-        cqs: KVec::new(),
-        srqs: KVec::new(),
+        cqs: RBTree::new(),
+        srqs: RBTree::new(),
         waiter: Some(done(GFP_KERNEL, move |()| signal.signal())?),
     };
     let used = device.clone();
@@ -181,10 +189,10 @@ impl Client for Object<Adapter> {
         let cqs = core::mem::take(&mut state.cqs);
         let srqs = core::mem::take(&mut state.srqs);
         drop(state);
-        for srq in &srqs {
+        for srq in srqs.values() {
             srq.break_down();
         }
-        for cq in &cqs {
+        for cq in cqs.values() {
             cq.break_down();
         }
     }
@@ -201,18 +209,23 @@ impl Adapter {
         NtStatus::ADAPTER_NOT_READY.when(self.state.lock().gone)
     }
 
-    /// The queue is to be notified when the device goes. Any context.
-    pub(super) fn add<T>(&self, list: QueueList<T>, queue: &Arc<T>) -> Result {
+    /// The queue is to be notified when the device goes. May sleep.
+    pub(super) fn add<T>(&self, queues: QueuesOf<T>, queue: &Arc<T>) -> Result {
+        let node = RBTreeNode::new(Arc::as_ptr(queue).addr(), queue.clone(), GFP_KERNEL)?;
         let mut state = self.state.lock();
         if state.gone {
+            drop(state);
             return Err(ENODEV);
         }
-        Ok(list(&mut state).push(queue.clone(), GFP_ATOMIC)?)
+        // Nothing else is at that address.
+        let _ = queues(&mut state).insert(node);
+        Ok(())
     }
 
     /// The queue is not to be notified any more. Any context.
-    pub(super) fn remove<T>(&self, list: QueueList<T>, queue: &Arc<T>) {
-        list(&mut self.state.lock()).retain(|q| !Arc::ptr_eq(q, queue));
+    pub(super) fn remove<T>(&self, queues: QueuesOf<T>, queue: &Arc<T>) {
+        let gone = queues(&mut self.state.lock()).remove_node(&Arc::as_ptr(queue).addr());
+        drop(gone);
     }
 }
 

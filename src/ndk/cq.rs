@@ -2,6 +2,11 @@
 
 //! [`Cq`]: a completion queue, its arms, its results.
 
+use kernel::rbtree::{
+    RBTree,
+    RBTreeNode, //
+};
+
 use super::prelude::*;
 use crate::{
     engine::{
@@ -47,36 +52,41 @@ pub(crate) type CqUser = KBox<dyn Fn(NtStatus) + Send + Sync>;
 /// The queue pairs that use a queue, and go when it does.
 #[pin_data]
 pub(super) struct CqUsers {
+    /// By their addresses.
     #[pin]
-    list: SpinLockIrq<KVec<Arc<QueuePair>>>,
+    tree: SpinLockIrq<RBTree<usize, Arc<QueuePair>>>,
 }
 
 impl CqUsers {
+    /// `qp` uses the queue from now on, however many of its own queues report to it. May sleep.
     pub(super) fn add(&self, qp: &Arc<QueuePair>) -> Result {
-        Ok(self.list.lock().push(qp.clone(), GFP_ATOMIC)?)
+        let node = RBTreeNode::new(Arc::as_ptr(qp).addr(), qp.clone(), GFP_KERNEL)?;
+        let known = self.tree.lock().insert(node);
+        drop(known);
+        Ok(())
     }
 
-    /// Takes one use of the queue by `qp` back.
+    /// `qp` does not use the queue any more, if it did.
     pub(super) fn remove(&self, qp: &Arc<QueuePair>) {
-        let mut list = self.list.lock();
-        let at = list.iter().position(|q| Arc::ptr_eq(q, qp));
-        let gone = at.and_then(|at| list.remove(at).ok());
-        drop(list);
+        let gone = self.tree.lock().remove_node(&Arc::as_ptr(qp).addr());
         drop(gone);
     }
 
-    /// Every queue pair fails, by `fail`.
+    /// Every queue pair fails, by `fail`, one after another and without the lock.
     pub(super) fn fail(&self, fail: impl Fn(&Arc<QueuePair>)) {
-        let mut next = self.list.lock().len();
-        // One after another, failed without the lock; from the end, so that none is passed over
-        // when another one goes meanwhile.
-        while let Some(at) = next.checked_sub(1) {
-            let qp = self.list.lock().get(at).cloned();
-            if let Some(qp) = qp {
-                fail(&qp);
-            }
-            next = at;
+        let mut from = 0;
+        while let Some((at, qp)) = self.first(from) {
+            fail(&qp);
+            from = at + 1;
         }
+    }
+
+    /// The first queue pair at that address or behind it.
+    fn first(&self, from: usize) -> Option<(usize, Arc<QueuePair>)> {
+        let tree = self.tree.lock();
+        let found = tree.cursor_lower_bound(&from)?;
+        let (at, qp) = found.current();
+        Some((*at, qp.clone()))
     }
 }
 
@@ -98,7 +108,7 @@ impl<U> QueueEvents<U> {
     /// No queue pair uses it yet. May sleep.
     pub(super) fn new(user: U) -> Result<KBox<Self>, NtStatus> {
         let users = pin_init!(CqUsers {
-            list <- new_spinlock_irq!(KVec::new()),
+            tree <- new_spinlock_irq!(RBTree::new()),
         });
         let users = Arc::pin_init(users, GFP_KERNEL).map_err(no_memory)?;
         Ok(KBox::new(Self { user, users }, GFP_KERNEL)?)

@@ -11,6 +11,11 @@
 //!
 //! Tests: `engine/device/tests.rs`.
 
+use kernel::rbtree::{
+    RBTree,
+    RBTreeNodeReservation, //
+};
+
 use crate::{
     engine::prelude::*,
     sys::event::Event, //
@@ -41,8 +46,10 @@ pub(crate) enum OpenError {
 
 struct Inner {
     shut: bool,
-    /// With whether it was notified that the device goes.
-    users: KVec<(Arc<dyn Client>, bool)>,
+    /// By the numbers of their uses.
+    users: RBTree<u64, Arc<dyn Client>>,
+    /// The number of the next use.
+    next: u64,
 }
 
 /// The uses of one device.
@@ -61,37 +68,43 @@ impl Users {
         pin_init!(Self {
             inner <- new_spinlock_irq!(Inner {
                 shut: false,
-                users: KVec::new(),
+                users: RBTree::new(),
+                next: 0,
             }),
             unused <- Event::new(),
         })
     }
 
-    /// A user that has not been notified yet that the device goes; now it is.
-    fn next_unnotified(&self) -> Option<Arc<dyn Client>> {
-        let mut inner = self.inner.lock();
-        let (user, notified) = inner.users.iter_mut().find(|(_, notified)| !notified)?;
-        *notified = true;
-        Some(user.clone())
+    /// The first use of that number or a higher one.
+    fn first(&self, from: u64) -> Option<(u64, Arc<dyn Client>)> {
+        let inner = self.inner.lock();
+        let found = inner.users.cursor_lower_bound(&from)?;
+        let (number, user) = found.current();
+        Some((*number, user.clone()))
     }
 }
 
 impl RdmaDevice {
-    /// Begins a use of the device, which ends when the result is dropped. Any context.
+    /// Begins a use of the device, which ends when the result is dropped. May sleep.
     ///
     /// The use keeps `user` until then: a user that owns its use has to drop it of its own accord,
     /// not when it is dropped itself.
     pub(crate) fn open(self: &Arc<Self>, user: Arc<dyn Client>) -> Result<ClientUse, OpenError> {
+        let room = RBTreeNodeReservation::new(GFP_KERNEL).map_err(|_| OpenError::NoMemory)?;
         let mut inner = self.users.inner.lock();
         if inner.shut {
+            drop(inner);
             return Err(OpenError::Closed);
         }
-        let pushed = inner.users.push((user.clone(), false), GFP_ATOMIC);
-        pushed.map_err(|_| OpenError::NoMemory)?;
+        let number = inner.next;
+        // OVERFLOW: 2^64 uses.
+        inner.next = number.wrapping_add(1);
+        // Nothing has that number.
+        let _ = inner.users.insert(room.into_node(number, user));
         drop(inner);
         Ok(ClientUse {
             device: self.clone(),
-            user,
+            number,
         })
     }
 
@@ -101,18 +114,17 @@ impl RdmaDevice {
     /// Requests that nobody has decided on keep a device for longer; the network device may go.
     pub(crate) fn shut(&self) {
         self.put_netdev();
-        self.users.inner.lock().shut = true;
-        while let Some(user) = self.users.next_unnotified() {
+        let was_shut = core::mem::replace(&mut self.users.inner.lock().shut, true);
+        // No use begins any more, so there is an end of the numbers.
+        let mut from = 0;
+        while let Some((number, user)) = self.users.first(from).filter(|_| !was_shut) {
             user.device_gone();
+            from = number + 1;
         }
         let mut waits: u32 = 0;
-        loop {
-            let left = self.users.inner.lock().users.len();
-            if left == 0 {
-                return;
-            }
+        while !self.users.inner.lock().users.is_empty() {
             if waits % SAY_EVERY == 1 {
-                pr_warn!("{}: waits for {} users to close it\n", self.name(), left);
+                pr_warn!("{}: waits for its users to close it\n", self.name());
             }
             waits = waits.saturating_add(1);
             self.users.unused.wait_timeout(PATIENCE_MS);
@@ -122,7 +134,7 @@ impl RdmaDevice {
 
 /// A face's use of a device; dropping it ends the use. Any context that may drop the user.
 pub(crate) struct ClientUse {
-    user: Arc<dyn Client>,
+    number: u64,
     device: Arc<RdmaDevice>,
 }
 
@@ -138,9 +150,7 @@ impl Drop for ClientUse {
     fn drop(&mut self) {
         let users = &self.device.users;
         let mut inner = users.inner.lock();
-        let mut all = inner.users.iter();
-        let at = all.position(|(user, _)| Arc::ptr_eq(user, &self.user));
-        let gone = at.and_then(|at| inner.users.remove(at).ok());
+        let gone = inner.users.remove_node(&self.number);
         if inner.shut && inner.users.is_empty() {
             users.unused.signal();
         }

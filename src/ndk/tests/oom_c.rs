@@ -262,10 +262,11 @@ mod tests {
             })?;
             assert!(struck.is_by(3, 3, 0));
             // And the event.
-            assert!(creates(test_host, |t| c::create_cq(adapter, 16, t))?.is_by(4, 5, 1));
-            assert!(creates(test_host, |t| c::create_srq(pd, t))?.is_by(4, 6, 2));
-            assert!(creates(test_host, |t| c::create_qp(pd, cq, None, t))?.is_by(3, 7, 5));
-            assert!(creates(test_host, |t| c::create_qp(pd, cq, Some(srq), t))?.is_by(3, 6, 4));
+            assert!(creates(test_host, |t| c::create_cq(adapter, 16, t))?.is_by(4, 6, 1));
+            assert!(creates(test_host, |t| c::create_srq(pd, t))?.is_by(4, 7, 2));
+            assert!(creates(test_host, |t| c::create_qp(pd, cq, None, t))?.is_by(3, 9, 5));
+            let struck = creates(test_host, |t| c::create_qp(pd, cq, Some(srq), t))?;
+            assert!(struck.is_by(3, 10, 4));
             for object in [srq, cq, first, pd] {
                 close(test_host, object)?;
             }

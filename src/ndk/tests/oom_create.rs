@@ -171,9 +171,9 @@ mod tests {
                     strike.create(|done| test_host.adapter.create_cq(depth, None, user, done))?;
                 closed(made)
             })?;
-            // The work; those who use it, who is notified, the ring, the queue, the object. (The
-            // adapter has room for it in its list.)
-            assert!(struck.is_by(1, 5, 1));
+            // The work; those who use it, who is notified, the ring, the queue, its place in the
+            // adapter, the object.
+            assert!(struck.is_by(1, 6, 1));
         }
         Ok(())
     }
@@ -195,7 +195,7 @@ mod tests {
                 let user: SrqUser = Some(KBox::new(|_: NtStatus| (), GFP_KERNEL)?);
                 closed(strike.create(|done| domain.create_srq(sizes, user, done))?)
             })?;
-            assert!(struck.is_by(1, 6, 2));
+            assert!(struck.is_by(1, 7, 2));
         }
         Ok(())
     }
@@ -218,17 +218,17 @@ mod tests {
         for sizes in [SMALL, LARGE] {
             for srq in [None, Some(&*srq)] {
                 let struck = everywhere(&test_host, |strike| {
-                    // New ones: their lists of users grow.
                     let (receives, requests) = (test_host.queue(16)?, test_host.queue(16)?);
                     let cqs = (&*receives.cq, &*requests.cq);
                     let made = strike.create(|done| domain.create_qp(cqs, srq, 0, sizes, done))?;
                     closed(made)
                 })?;
-                // The rings and their elements; the queue pair, who is notified, two lists of
-                // users, the object; with a shared queue its list, and no ring of receives.
+                // The rings and their elements; the queue pair, its places among the users of its
+                // completion queues, the object. With a shared queue no elements of receives, a
+                // place among its users, and one among those who wait there.
                 assert!(match srq {
                     None => struck.is_by(1, 9, 5),
-                    Some(_) => struck.is_by(1, 8, 4),
+                    Some(_) => struck.is_by(1, 10, 4),
                 });
             }
         }
