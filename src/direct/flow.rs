@@ -43,7 +43,10 @@ use kernel::{
 
 use crate::{
     engine::{
-        memory::token::Token,
+        memory::{
+            slot::DrainWaiter,
+            token::Token, //
+        },
         prelude::*,
         qp::{
             Next,
@@ -114,10 +117,12 @@ impl Phase {
 
 /// Why the runner pauses.
 pub(super) enum Pause {
-    /// A kick will come: a post, a receive, a timer.
+    /// A kick will come: a post, a receive, a timer, the end of an access.
     Wait,
     /// Go on later: in a thread if the bytes of this run are used up, else from softirq work.
     Yield,
+    /// Look again later, in a thread.
+    Retry,
 }
 
 /// What a step did to the request.
@@ -244,24 +249,24 @@ impl Flow {
         exec.bytes_left = bytes;
         exec.requests_left = REQUESTS_PER_RUN;
         self.from.device().count(Counter::Passes, 1);
-        let yields = loop {
+        let in_thread = loop {
             let seen = self.kicks.load(Acquire);
             match self.advance(&mut exec) {
-                Pause::Wait if self.kicks.cmpxchg(seen, 0, Full).is_ok() => break false,
+                Pause::Wait if self.kicks.cmpxchg(seen, 0, Full).is_ok() => break None,
                 Pause::Wait => continue,
-                Pause::Yield => break true,
+                Pause::Yield => break Some(exec.bytes_left == 0),
+                Pause::Retry => break Some(true),
             }
         };
         share.end(bytes - exec.bytes_left);
-        let is_long = exec.bytes_left == 0;
         drop(exec);
-        if !yields {
+        let Some(in_thread) = in_thread else {
             return;
-        }
+        };
         // Those that came meanwhile are looked after by the next run; the number must not grow
         // for ever.
         self.kicks.store(1, Release);
-        match is_long {
+        match in_thread {
             true => self.defer_to_thread(),
             false => self.defer(),
         }
@@ -412,5 +417,11 @@ impl WorkItem<1> for Flow {
 impl Expires for Flow {
     fn expired(this: Arc<Self>) {
         this.kick();
+    }
+}
+
+impl DrainWaiter for Flow {
+    fn drained(self: Arc<Self>) {
+        self.kick();
     }
 }

@@ -67,7 +67,7 @@ impl Flow {
             return match local::execute(&self.from, &exec.wqe.work) {
                 Local::Done(status) => Ok(self.end(exec, status, Status::Flushed)),
                 Local::Draining(token) => Ok(Phase::RevokeLocal(token)),
-                Local::Again => Err(Pause::Yield),
+                Local::Again(token) => Err(self.wait_for_drain(&self.from, token)),
             };
         }
         let len = u64::from(exec.wqe.length);
@@ -365,8 +365,7 @@ impl Flow {
         }
     }
 
-    /// Success once the last access to what `token` named at `at` is gone; until then the flow asks
-    /// again from softirq work.
+    /// Success once the last access to what `token` named at `at` is gone; that one kicks the flow.
     pub(super) fn revoked(self: &Arc<Self>, exec: &mut Exec, at: &QueuePair, token: Token) -> Step {
         if at.device().regions.is_drained(token) {
             return Ok(self.succeed(exec));
@@ -375,7 +374,18 @@ impl Flow {
             let device = self.from.device();
             device.count(Counter::InvalidationsDelayed, 1);
         }
-        Err(Pause::Yield)
+        Err(self.wait_for_drain(at, token))
+    }
+
+    /// What `token` named at `at` is in use: the last access kicks this flow. Where another flow
+    /// waits for the same one already, as when owner and peer revoke a region at once, or the access
+    /// has gone meanwhile, this one looks again from a thread: softirq would keep the access from
+    /// going on, should it be one of this processor.
+    fn wait_for_drain(self: &Arc<Self>, at: &QueuePair, token: Token) -> Pause {
+        match at.device().regions.when_drained(token, self.clone()) {
+            true => Pause::Wait,
+            false => Pause::Retry,
+        }
     }
 
     fn succeed(self: &Arc<Self>, exec: &mut Exec) -> Phase {

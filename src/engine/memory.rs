@@ -37,10 +37,10 @@ use self::{
     },
     slot::{
         DomainId,
+        Entry,
         Kind,
         RegAttr,
         RegisterError,
-        Registration,
         Slot, //
     },
     spans::SpanList,
@@ -50,10 +50,7 @@ use super::prelude::*;
 pub(crate) use revoke::RevokeError;
 
 use crate::sys::{
-    gate::{
-        GateGuard,
-        Refused, //
-    },
+    gate::Refused,
     span::Run, //
 };
 
@@ -113,8 +110,8 @@ pub(crate) struct User {
 
 /// The right to touch a range of a registration, as long as it exists.
 pub(crate) struct Access<'t> {
-    _window: Option<GateGuard<'t, Registration>>,
-    region: GateGuard<'t, Registration>,
+    _window: Option<Entry<'t>>,
+    region: Entry<'t>,
     offset: u64,
     len: u64,
 }

@@ -5,8 +5,8 @@
 //! This is the one mechanism behind every revocation of the project: local and remote
 //! invalidation, deregistration, unbinding a window. Whoever wants to use the value enters with a
 //! key and leaves when done; the owner closes, which stops new entries at once, and then asks
-//! [`Gate::is_drained`] until the last one has left. One atomic word holds everything, so an entry
-//! costs one atomic operation and so does leaving.
+//! [`Gate::is_drained`] until the last one has left, waits for that, or has a [`Watcher`] called.
+//! One atomic word holds everything, so an entry costs one atomic operation and so does leaving.
 //!
 //! ```text
 //!            Opening::open(key)                 close(key)
@@ -44,10 +44,24 @@ const ENTRIES: u64 = 0xFFFF_FFFF;
 const KEY_SHIFT: u32 = 32;
 const OPEN: u64 = 1 << 40;
 const BUSY: u64 = 1 << 41;
-/// Somebody waits for the last entry to leave.
+/// Somebody waits until nobody is inside and nobody changes the value.
 const WAITED: u64 = 1 << 42;
+/// The watcher is to be called then.
+const WATCHED: u64 = 1 << 43;
 
-/// A value that is shared while open and exclusive while closed and quiet.
+/// Who is called when nobody is inside a gate any more, and nobody changes the value: once for each
+/// [`Gate::watch`], or more often.
+pub(crate) trait Watcher {
+    /// That has come to pass, though it may be over again. Any context, under the locks of who left.
+    fn left(&self);
+}
+
+/// Nobody.
+impl Watcher for () {
+    fn left(&self) {}
+}
+
+/// A value that is shared while open and exclusive while closed and drained.
 ///
 /// # Invariants
 ///
@@ -55,16 +69,19 @@ const WAITED: u64 = 1 << 42;
 /// - `OPEN` and `BUSY` are never set together.
 /// - `BUSY` is set exactly while an [`Opening`] exists; it is set only when no entry exists.
 /// - `&T` exists only under an [`GateGuard`], `&mut T` only under the [`Opening`].
-pub(crate) struct Gate<T> {
+#[pin_data]
+pub(crate) struct Gate<T, W: Watcher = ()> {
     word: Atomic<u64>,
     value: UnsafeCell<T>,
+    #[pin]
+    watcher: W,
 }
 
-// SAFETY: `Gate` owns its `T`; sending the gate sends it.
-unsafe impl<T: Send> Send for Gate<T> {}
+// SAFETY: `Gate` owns its `T` and its `W`; sending the gate sends them.
+unsafe impl<T: Send, W: Watcher + Send> Send for Gate<T, W> {}
 // SAFETY: By the invariants `&T` is shared between threads (needs `Sync`) and `&mut T` moves
-// between them (needs `Send`), and the two never exist at once.
-unsafe impl<T: Send + Sync> Sync for Gate<T> {}
+// between them (needs `Send`), and the two never exist at once. `&W` is shared.
+unsafe impl<T: Send + Sync, W: Watcher + Sync> Sync for Gate<T, W> {}
 
 /// Why an entry or a closing was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,23 +99,67 @@ impl<T> Gate<T> {
         Self {
             word: Atomic::new(0),
             value: UnsafeCell::new(value),
+            watcher: (),
+        }
+    }
+}
+
+impl<T, W: Watcher> Gate<T, W> {
+    /// A closed gate around `value` that `watcher` may watch.
+    pub(crate) fn watched(value: T, watcher: impl PinInit<W>) -> impl PinInit<Self> {
+        // INVARIANT: no entry, neither open nor busy.
+        pin_init!(Self {
+            word: Atomic::new(0),
+            value: UnsafeCell::new(value),
+            watcher <- watcher,
+        })
+    }
+
+    /// Who may watch.
+    pub(crate) fn watcher(&self) -> &W {
+        &self.watcher
+    }
+
+    /// Has the watcher called, unless it is not to be waited for: the gate is open, or nobody is
+    /// inside and nobody changes the value. Returns true if it will be called, or has been by now.
+    /// What the entries did is visible then.
+    pub(crate) fn watch(&self) -> bool {
+        let asked = self.update(|word| match word & (OPEN | BUSY | ENTRIES) {
+            busy if busy & OPEN == 0 && busy != 0 => Ok(word | WATCHED),
+            _ => Err(()),
+        });
+        asked.is_ok()
+    }
+
+    /// Nobody is inside any more, or nobody changes the value: notifies those that had asked for
+    /// that when the word was `old`.
+    #[cold]
+    fn notify(&self, old: u64) {
+        if old & WAITED != 0 {
+            // SAFETY: The function compares the address and does not follow it.
+            unsafe { bindings::ndk_wake_waiters(self.word.as_ptr()) };
+        }
+        if old & WATCHED != 0 {
+            // First: who asks from here on is called once more.
+            let Ok(_) = self.update(|word| Ok::<_, Infallible>(word & !WATCHED));
+            self.watcher.left();
         }
     }
 
     /// Enters, if the gate is open under `key`. The gate is not drained until the result drops.
     #[inline]
-    pub(crate) fn enter(&self, key: u8) -> Result<GateGuard<'_, T>, Refused> {
+    pub(crate) fn enter(&self, key: u8) -> Result<GateGuard<'_, T, W>, Refused> {
         self.enter_under(Some(key))
     }
 
     /// Enters, if the gate is open, whatever its key is.
     #[inline]
-    pub(crate) fn enter_any(&self) -> Result<GateGuard<'_, T>, Refused> {
+    pub(crate) fn enter_any(&self) -> Result<GateGuard<'_, T, W>, Refused> {
         self.enter_under(None)
     }
 
     #[inline]
-    fn enter_under(&self, key: Option<u8>) -> Result<GateGuard<'_, T>, Refused> {
+    fn enter_under(&self, key: Option<u8>) -> Result<GateGuard<'_, T, W>, Refused> {
         // `Acquire`, so that who is refused sees why the gate was closed.
         let mut word = self.word.load(Acquire);
         loop {
@@ -149,17 +210,17 @@ impl<T> Gate<T> {
         self.word.load(Acquire) & (OPEN | ENTRIES) == 0
     }
 
-    /// Waits until there is no entry, or the gate was opened again. What the entries did is visible
-    /// then. One at a time: for the one who closes it. May sleep.
+    /// Waits until there is no entry and nobody changes the value, or the gate was opened again.
+    /// What the entries did is visible then. One at a time: for the one who closes it. May sleep.
     pub(crate) fn wait_until_left(&self) {
         // Before it is looked whether one is left: the last one that leaves sees this.
-        let waits = self.update(|word| match word & ENTRIES {
+        let waits = self.update(|word| match word & (ENTRIES | BUSY) {
             0 => Err(()),
             _ => Ok(word | WAITED),
         });
         if waits.is_ok() {
             // SAFETY: The word is there as long as `self` is; the function reads it only.
-            unsafe { bindings::ndk_wait_for(self.word.as_ptr(), ENTRIES, OPEN) };
+            unsafe { bindings::ndk_wait_for(self.word.as_ptr(), ENTRIES | BUSY, OPEN) };
         }
         // An error means that nobody waited.
         let _ = self.update(|word| match word & WAITED {
@@ -173,17 +234,12 @@ impl<T> Gate<T> {
         self.word.load(Acquire) & OPEN != 0
     }
 
-    /// Returns true if the gate is open, or else quiet, and the key of the last opening; all at one
+    /// Whether the gate is open, whether it is drained, and the key of the last opening; all at one
     /// time.
     pub(crate) fn snapshot(&self) -> (bool, bool, u8) {
         let word = self.word.load(Acquire);
-        let quiet = word & (OPEN | ENTRIES) == 0;
-        (word & OPEN != 0, quiet, key_of(word))
-    }
-
-    /// Returns true if somebody changes the value now.
-    pub(crate) fn is_held(&self) -> bool {
-        self.word.load(Relaxed) & BUSY != 0
+        let drained = word & (OPEN | ENTRIES) == 0;
+        (word & OPEN != 0, drained, key_of(word))
     }
 
     /// The key of the last opening.
@@ -191,10 +247,10 @@ impl<T> Gate<T> {
         key_of(self.word.load(Relaxed))
     }
 
-    /// Takes a closed and quiet gate, to change the value and open it again.
+    /// Takes a closed and drained gate, to change the value and open it again.
     ///
     /// `None` while it is open, has entries left, or somebody else holds it.
-    pub(crate) fn begin(&self) -> Option<Opening<'_, T>> {
+    pub(crate) fn begin(&self) -> Option<Opening<'_, T, W>> {
         // INVARIANT: `BUSY` is set when neither `OPEN` nor an entry is there; this pairs with the
         // last leave.
         let taken = self.update(|word| match word & (OPEN | BUSY | ENTRIES) {
@@ -224,11 +280,11 @@ fn check(word: u64, key: Option<u8>) -> Result<(), Refused> {
 }
 
 /// The right to use the value of an open gate; leaves on drop.
-pub(crate) struct GateGuard<'a, T> {
-    gate: &'a Gate<T>,
+pub(crate) struct GateGuard<'a, T, W: Watcher = ()> {
+    gate: &'a Gate<T, W>,
 }
 
-impl<T> Deref for GateGuard<'_, T> {
+impl<T, W: Watcher> Deref for GateGuard<'_, T, W> {
     type Target = T;
 
     #[inline]
@@ -239,46 +295,45 @@ impl<T> Deref for GateGuard<'_, T> {
     }
 }
 
-impl<T> Drop for GateGuard<'_, T> {
+impl<T, W: Watcher> Drop for GateGuard<'_, T, W> {
     #[inline]
     fn drop(&mut self) {
-        let word: *const u64 = self.gate.word.as_ptr();
-        // INVARIANT: one `GateGuard` less. `Full` hands what it did to whoever sees quiet, and
-        // orders the leave before what comes next: who leaves looks then whether somebody waits for
-        // that, and who waits has said so before it looks whether all have left. One of the two
-        // sees the other.
+        // INVARIANT: one `GateGuard` less. `Full` hands what it did to whoever sees the gate
+        // drained, and orders the leave before what comes next: who leaves looks then whether
+        // somebody waits for that, and who waits has said so before it looks whether all have left.
+        // One of the two sees the other.
         let old = self.gate.word.fetch_sub(1, Full);
-        if old & WAITED != 0 && old & ENTRIES == 1 {
-            // SAFETY: The function compares the address, which may be one of the past by now, and
-            // does not follow it.
-            unsafe { bindings::ndk_wake_waiters(word) };
+        if old & (WAITED | WATCHED) != 0 && old & ENTRIES == 1 {
+            self.gate.notify(old);
         }
     }
 }
 
-/// The exclusive right to change the value of a closed, quiet gate.
-pub(crate) struct Opening<'a, T> {
-    gate: &'a Gate<T>,
+/// The exclusive right to change the value of a closed, drained gate.
+pub(crate) struct Opening<'a, T, W: Watcher = ()> {
+    gate: &'a Gate<T, W>,
 }
 
-impl<T> Opening<'_, T> {
+impl<T, W: Watcher> Opening<'_, T, W> {
     /// Opens the gate under `key`.
     pub(crate) fn open(self, key: u8) {
-        // INVARIANT: `BUSY` goes as the `Opening` goes, and `OPEN` comes: nobody else changes the
-        // word while `BUSY` is set, but for who has waited.
         let key = u64::from(key) << KEY_SHIFT;
-        let Ok(old) = self
-            .gate
-            .update(|old| Ok::<_, Infallible>(OPEN | key | old & WAITED));
-        if old & WAITED != 0 {
-            // SAFETY: The function compares the address and does not follow it.
-            unsafe { bindings::ndk_wake_waiters(self.gate.word.as_ptr()) };
-        }
+        // INVARIANT: `BUSY` goes as the `Opening` goes, and `OPEN` comes: nobody else changes the
+        // word while `BUSY` is set, but for who waits.
+        self.end(|word| OPEN | key | word & (WAITED | WATCHED));
         core::mem::forget(self);
+    }
+
+    /// Makes of the word what `change` says, and notifies those that wait for that.
+    fn end(&self, change: impl Fn(u64) -> u64) {
+        let Ok(old) = self.gate.update(|word| Ok::<_, Infallible>(change(word)));
+        if old & (WAITED | WATCHED) != 0 {
+            self.gate.notify(old);
+        }
     }
 }
 
-impl<T> Deref for Opening<'_, T> {
+impl<T, W: Watcher> Deref for Opening<'_, T, W> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -287,17 +342,17 @@ impl<T> Deref for Opening<'_, T> {
     }
 }
 
-impl<T> DerefMut for Opening<'_, T> {
+impl<T, W: Watcher> DerefMut for Opening<'_, T, W> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: There is one `Opening` and no `GateGuard` (type invariants of `Gate`).
         unsafe { &mut *self.gate.value.get() }
     }
 }
 
-impl<T> Drop for Opening<'_, T> {
+impl<T, W: Watcher> Drop for Opening<'_, T, W> {
     fn drop(&mut self) {
         // INVARIANT: `BUSY` goes as the `Opening` goes.
-        let Ok(_) = self.gate.update(|word| Ok::<_, Infallible>(word & !BUSY));
+        self.end(|word| word & !BUSY);
     }
 }
 
@@ -329,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_gate_is_closed_and_quiet() {
+    fn a_new_gate_is_closed_and_drained() {
         let gate = Gate::new(1u32);
         assert!(gate.enter(0).is_err());
         assert!(gate.is_drained());
@@ -346,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn closing_stops_new_entries_and_quiet_waits_for_the_old_ones() {
+    fn closing_stops_new_entries_and_lasts_until_the_old_ones_have_left() {
         let gate = open_gate(5, 3);
         let inside = gate.enter(3);
         assert!(inside.is_ok());
@@ -399,6 +454,61 @@ mod tests {
         // With nobody inside there is nothing to wait for.
         gate.wait_until_left();
         assert!(gate.is_open());
+        Ok(())
+    }
+
+    /// Counts its calls.
+    struct Calls(Atomic<u32>);
+
+    impl Watcher for Calls {
+        fn left(&self) {
+            self.0.add(1, Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_watcher_is_called_once_when_the_last_has_left_or_an_opening_ends() -> Result {
+        let gate = Gate::watched(5, Calls(Atomic::new(0)));
+        let gate: Pin<KBox<Gate<u32, Calls>>> = KBox::pin_init(gate, GFP_KERNEL)?;
+        let calls = || gate.watcher().0.load(Relaxed);
+        // Nobody is there, or the gate is open: nothing to wait for.
+        assert!(!gate.watch());
+        let opening = gate.begin();
+        assert!(gate.watch() && calls() == 0);
+        drop(opening);
+        assert!(calls() == 1 && !gate.watch());
+        let opening = gate.begin();
+        assert!(gate.watch() && opening.is_some());
+        if let Some(opening) = opening {
+            opening.open(3);
+        }
+        assert!(calls() == 2);
+        let (first, last) = (gate.enter(3), gate.enter(3));
+        assert!(first.is_ok() && last.is_ok() && !gate.watch());
+        assert!(gate.close(None) == Ok(()) && gate.watch() && gate.watch());
+        drop(first);
+        assert!(calls() == 2);
+        drop(last);
+        assert!(calls() == 3 && gate.is_drained() && !gate.watch());
+        Ok(())
+    }
+
+    #[test]
+    fn who_waits_goes_on_when_an_opening_is_given_up() -> Result {
+        let gate = Arc::new(open_gate(5, 3), GFP_KERNEL)?;
+        let threads = ProcessQueue::new(c"ndk_test_gate")?;
+        let begun = Arc::pin_init(Event::new(), GFP_KERNEL)?;
+        assert!(gate.close(None) == Ok(()));
+        let (theirs, held) = (gate.clone(), begun.clone());
+        threads.spawn(GFP_KERNEL, move || {
+            let opening = theirs.begin();
+            held.signal();
+            fsleep(Delta::from_micros(100));
+            drop(opening);
+        })?;
+        begun.wait();
+        gate.wait_until_left();
+        assert!(gate.begin().is_some());
         Ok(())
     }
 

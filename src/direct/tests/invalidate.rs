@@ -124,6 +124,7 @@ mod tests {
             harness::{
                 flush_work,
                 same,
+                sleep,
                 wait_until, //
             },
             requests::*, //
@@ -225,6 +226,63 @@ mod tests {
         let delayed = qp_pair.a.counted(Counter::InvalidationsDelayed)
             + qp_pair.b.counted(Counter::InvalidationsDelayed);
         assert!(delayed >= 1);
+        Ok(())
+    }
+
+    /// Nobody looks again and again: the number of passes stands still.
+    #[test]
+    fn what_waits_for_an_access_goes_on_when_that_is_gone_and_not_before() -> Result {
+        let qp_pair = QpPair::new()?;
+        let memory = registered(&qp_pair.b)?;
+        let (token, user) = (memory.token(), qp_pair.b.qp.peer_user());
+        let regions = &qp_pair.b.device().regions;
+        let stands_still = |end: &End| {
+            flush_work(end.device());
+            let passes = end.counted(Counter::Passes);
+            flush_work(end.device());
+            sleep(20);
+            flush_work(end.device());
+            same(end.counted(Counter::Passes), passes)
+        };
+        // The peer's invalidation, and after that a registration of the owner's.
+        let access = regions.access(token, user, Rights::REMOTE_READ, BASE, 1);
+        qp_pair.b.receive(2, &[])?;
+        qp_pair.a.post(1, send_invalidate(token), &[])?;
+        assert!(access.is_ok() && stands_still(&qp_pair.a));
+        assert!(qp_pair.a.sends.is_silent() && qp_pair.b.receives.is_silent());
+        drop(access);
+        assert!(qp_pair.b.receives.brings(2, Status::Success));
+        assert!(qp_pair.a.sends.brings(1, Status::Success));
+        register_again(&qp_pair.b, &memory)?;
+        let access = regions.access(token, user, Rights::REMOTE_READ, BASE, 1);
+        assert!(regions.revoke(token, user.domain).is_ok());
+        qp_pair.b.post(3, register(token, LEN as u64, ALL), &[])?;
+        assert!(access.is_ok() && stands_still(&qp_pair.b));
+        assert!(qp_pair.b.sends.is_silent() && !is_open(&qp_pair.b, token));
+        drop(access);
+        assert!(qp_pair.b.sends.brings(3, Status::Success) && is_open(&qp_pair.b, token));
+        Ok(())
+    }
+
+    #[test]
+    fn owner_and_peer_may_wait_for_the_same_access() -> Result {
+        let qp_pair = QpPair::new()?;
+        let memory = registered(&qp_pair.b)?;
+        let (token, user) = (memory.token(), qp_pair.b.qp.peer_user());
+        let access = (qp_pair.b.device().regions).access(token, user, Rights::REMOTE_READ, BASE, 1);
+        qp_pair.b.receive(2, &[])?;
+        qp_pair.a.post(1, send_invalidate(token), &[])?;
+        let lenient = Work::Invalidate {
+            token,
+            must_be_valid: false,
+        };
+        qp_pair.b.post(3, lenient, &[])?;
+        flush_work(qp_pair.b.device());
+        assert!(access.is_ok() && qp_pair.b.sends.is_silent() && qp_pair.b.receives.is_silent());
+        drop(access);
+        assert!(qp_pair.b.sends.brings(3, Status::Success));
+        assert!(qp_pair.b.receives.brings(2, Status::Success));
+        assert!(qp_pair.a.sends.brings(1, Status::Success));
         Ok(())
     }
 

@@ -7,6 +7,7 @@
 use super::{
     slot::{
         DomainId,
+        DrainWaiter,
         Kind,
         Slot, //
     },
@@ -14,7 +15,10 @@ use super::{
     MemoryTable,
     User, //
 };
-use crate::sys::gate::Refused;
+use crate::{
+    engine::prelude::*,
+    sys::gate::Refused, //
+};
 
 /// Why an invalidation was refused. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,5 +80,15 @@ impl MemoryTable {
     pub(crate) fn is_drained(&self, token: Token) -> bool {
         let slot = self.slot(token.index());
         slot.is_none_or(Slot::is_drained)
+    }
+
+    /// Has `waiter` notified once when it is time to ask [`MemoryTable::is_drained`] again, or to
+    /// execute a registration again that found the old one in use. Any context.
+    ///
+    /// Returns false if it is not notified: it is time now, or somebody else waits for the same, and
+    /// there is one place. Then it is to be asked again later.
+    pub(crate) fn when_drained(&self, token: Token, waiter: Arc<dyn DrainWaiter>) -> bool {
+        let slot = self.slot(token.index());
+        slot.is_some_and(|slot| slot.when_drained(waiter))
     }
 }

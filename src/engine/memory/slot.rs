@@ -18,18 +18,12 @@
 //!
 //! Tests: `engine/memory/tests/staging.rs`.
 
-use kernel::{
-    sync::atomic::{
-        ordering::{
-            Acquire,
-            Release, //
-        },
-        Atomic, //
+use kernel::sync::atomic::{
+    ordering::{
+        Acquire,
+        Release, //
     },
-    time::{
-        delay::fsleep,
-        Delta, //
-    }, //
+    Atomic, //
 };
 
 use super::{
@@ -41,7 +35,9 @@ use crate::{
     engine::prelude::*,
     sys::gate::{
         Gate,
-        Opening, //
+        GateGuard,
+        Opening,
+        Watcher, //
     }, //
 };
 
@@ -105,10 +101,36 @@ impl Registration {
     };
 }
 
+/// Who waits until nothing uses any more what a revocation ended.
+pub(crate) trait DrainWaiter: Send + Sync {
+    /// It is time to look. Any context, under a transport's lock.
+    fn drained(self: Arc<Self>);
+}
+
+/// The place for one of them.
+#[pin_data]
+pub(crate) struct Waiting {
+    #[pin]
+    waiter: SpinLockIrq<Option<Arc<dyn DrainWaiter>>>,
+}
+
+impl Watcher for Waiting {
+    fn left(&self) {
+        let waiter = self.waiter.lock().take();
+        if let Some(waiter) = waiter {
+            waiter.drained();
+        }
+    }
+}
+
+/// The right to use a registration.
+pub(super) type Entry<'t> = GateGuard<'t, Registration, Waiting>;
+
 /// One place of the memory table.
 #[pin_data]
 pub(crate) struct Slot {
-    pub(crate) gate: Gate<Registration>,
+    #[pin]
+    pub(crate) gate: Gate<Registration, Waiting>,
     /// Domain and kind of the present owner; 0 while the slot is free.
     assignment: Atomic<u64>,
     /// With `STEADY`: the key under which the owner itself always finds the registration.
@@ -143,7 +165,12 @@ const fn assignment(domain: DomainId, kind: Kind) -> u64 {
 impl Slot {
     pub(super) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
-            gate: Gate::new(Registration::NOTHING),
+            gate <- Gate::watched(
+                Registration::NOTHING,
+                pin_init!(Waiting {
+                    waiter <- new_spinlock_irq!(None),
+                }),
+            ),
             assignment: Atomic::new(0),
             own_key: Atomic::new(0),
             next_free: Atomic::new(0),
@@ -169,8 +196,8 @@ impl Slot {
 
     /// Returns true if nothing uses what a revocation ended; the owner of a window is notified.
     pub(super) fn is_drained(&self) -> bool {
-        let (bound, quiet, key) = self.gate.snapshot();
-        let drained = bound || quiet;
+        let (bound, unused, key) = self.gate.snapshot();
+        let drained = bound || unused;
         // CAST: the number of the kind; the owner does not matter.
         if drained && self.assignment.load(Acquire) & 0xFF == Kind::Window as u64 {
             let owner = self.staging.lock().owner.clone();
@@ -181,6 +208,24 @@ impl Slot {
         drained
     }
 
+    /// Has `waiter` notified once when it is time to call [`Slot::is_drained`] again, or to register
+    /// again. Returns false if that is now, or there is no place: then nobody is notified.
+    pub(super) fn when_drained(&self, waiter: Arc<dyn DrainWaiter>) -> bool {
+        let mut place = self.gate.watcher().waiter.lock();
+        let at = Arc::as_ptr(&waiter).addr();
+        if place.as_ref().is_some_and(|w| Arc::as_ptr(w).addr() != at) {
+            drop(place);
+            return false;
+        }
+        // Before the gate knows of it, and under the lock: whoever is to notify it finds it.
+        let same = place.replace(waiter);
+        let waits = self.gate.watch();
+        let early = if waits { None } else { place.take() };
+        drop(place);
+        drop((same, early));
+        waits
+    }
+
     /// Gives the slot to a new owner. The slot must be free: the table gives it out once.
     pub(super) fn assign(&self, domain: DomainId, kind: Kind) {
         self.assignment.store(assignment(domain, kind), Release);
@@ -189,14 +234,14 @@ impl Slot {
     /// The gate of a slot that was free. May sleep.
     ///
     /// A registration that comes too late may hold it for the moment in which it notices.
-    fn claim(&self) -> Opening<'_, Registration> {
+    fn claim(&self) -> Opening<'_, Registration, Waiting> {
         loop {
             // Late as it is, it may even have opened the gate, on no bytes at all.
             let _ = self.gate.close(None);
             if let Some(opening) = self.gate.begin() {
                 return opening;
             }
-            fsleep(Delta::from_micros(20));
+            self.gate.wait_until_left();
         }
     }
 
@@ -216,10 +261,6 @@ impl Slot {
     /// Waits for the accesses that run, and for a registration that comes too late. May sleep.
     pub(super) fn wait_for_access(&self) {
         self.gate.wait_until_left();
-        if self.gate.is_held() {
-            // For the moment in which it notices.
-            fsleep(Delta::from_micros(20));
-        }
     }
 
     /// Ends the owner's time, if nothing uses the registration any more.
@@ -291,20 +332,27 @@ impl Slot {
             staging.keep(old);
         }
         drop(staging);
-        opening.serial = opening.serial.wrapping_add(1);
-        opening.attr = attr;
-        opening.open(key);
+        go_live(opening, key, attr);
         Ok(())
     }
 
     /// Makes a region that is valid from now on, until [`Slot::release`]. May sleep.
+    ///
+    /// `EINVAL` for more bytes than the pieces have.
     pub(super) fn register_fixed(&self, key: u8, spans: SpanList, attr: RegAttr) -> Result {
-        self.claim().spans = spans;
-        loop {
-            match self.register(Kind::Fixed, key, attr, None) {
-                Err(RegisterError::Busy) => fsleep(Delta::from_micros(20)),
-                registered => return registered.map_err(|_| EINVAL),
-            }
+        if attr.len > spans.len() {
+            return Err(EINVAL);
         }
+        let mut opening = self.claim();
+        opening.spans = spans;
+        go_live(opening, key, attr);
+        Ok(())
     }
+}
+
+/// Makes the pieces of a slot valid, under `key` and with these attributes.
+fn go_live(mut opening: Opening<'_, Registration, Waiting>, key: u8, attr: RegAttr) {
+    opening.serial = opening.serial.wrapping_add(1);
+    opening.attr = attr;
+    opening.open(key);
 }

@@ -15,10 +15,10 @@ use super::{
     slot::{
         Binding,
         DomainId,
+        Entry,
         Kind,
         RegAttr,
-        RegisterError,
-        Registration, //
+        RegisterError, //
     },
     token::Token,
     Access,
@@ -26,10 +26,7 @@ use super::{
     MemoryTable,
     User, //
 };
-use crate::{
-    engine::prelude::*,
-    sys::gate::GateGuard, //
-};
+use crate::engine::prelude::*;
 
 /// Who made a window.
 pub(crate) trait WindowOwner: Send + Sync {
@@ -63,7 +60,7 @@ impl MemoryTable {
     /// The part of a region that a window opens.
     pub(super) fn through<'t>(
         &'t self,
-        window: GateGuard<'t, Registration>,
+        window: Entry<'t>,
         binding: Binding,
         user: User,
         offset: u64,

@@ -27,8 +27,8 @@ pub(crate) enum Local {
     Done(Status),
     /// An access is still running: wait for [`crate::engine::memory::MemoryTable::is_drained`].
     Draining(Token),
-    /// An access is still running: try the same request again soon.
-    Again,
+    /// An access is still running: wait until it is gone, and try the same request again.
+    Again(Token),
 }
 
 /// Executes `work` of `qp`, which is a local request. Any context.
@@ -54,7 +54,7 @@ pub(crate) fn execute(qp: &QueuePair, work: &Work) -> Local {
             if made.is_ok() {
                 qp.device().count(Counter::Registrations, 1);
             }
-            registered(made, Status::LocalOperation)
+            registered(made, token, Status::LocalOperation)
         }
         Work::Invalidate {
             token,
@@ -69,7 +69,7 @@ pub(crate) fn execute(qp: &QueuePair, work: &Work) -> Local {
         } => {
             let regions = &qp.device().regions;
             let made = regions.bind(window, region, user, rights, addr, len);
-            registered(made, Status::Bind)
+            registered(made, window, Status::Bind)
         }
         Work::Send { .. }
         | Work::Write { .. }
@@ -98,10 +98,10 @@ pub(crate) fn execute_at_once(qp: &QueuePair, work: &Work) -> bool {
     }
 }
 
-fn registered(made: Result<(), RegisterError>, failure: Status) -> Local {
+fn registered(made: Result<(), RegisterError>, token: Token, failure: Status) -> Local {
     match made {
         Ok(()) => Local::Done(Status::Success),
-        Err(RegisterError::Busy) => Local::Again,
+        Err(RegisterError::Busy) => Local::Again(token),
         Err(RegisterError::Valid | RegisterError::TooLong | RegisterError::NotAllowed) => {
             Local::Done(failure)
         }
