@@ -261,7 +261,7 @@ impl MemoryTable {
             return;
         };
         while !slot.release() {
-            slot.wait_for_access();
+            slot.gate.wait_until_left();
         }
         self.put(index);
     }

@@ -16,6 +16,8 @@
 //!
 //! Context: everything here may be called from any context and never sleeps or spins unboundedly,
 //! but for [`Gate::wait_until_left`].
+//!
+//! Tests: `sys/tests/gate.rs`.
 
 use core::{
     cell::UnsafeCell,
@@ -73,8 +75,9 @@ impl Watcher for () {
 pub(crate) struct Gate<T, W: Watcher = ()> {
     word: Atomic<u64>,
     value: UnsafeCell<T>,
+    /// Who may watch.
     #[pin]
-    watcher: W,
+    pub(crate) watcher: W,
 }
 
 // SAFETY: `Gate` owns its `T` and its `W`; sending the gate sends them.
@@ -113,11 +116,6 @@ impl<T, W: Watcher> Gate<T, W> {
             value: UnsafeCell::new(value),
             watcher <- watcher,
         })
-    }
-
-    /// Who may watch.
-    pub(crate) fn watcher(&self) -> &W {
-        &self.watcher
     }
 
     /// Has the watcher called, unless it is not to be waited for: the gate is open, or nobody is
@@ -353,178 +351,5 @@ impl<T, W: Watcher> Drop for Opening<'_, T, W> {
     fn drop(&mut self) {
         // INVARIANT: `BUSY` goes as the `Opening` goes.
         self.end(|word| word & !BUSY);
-    }
-}
-
-#[cfg(ndk_kunit)]
-#[kernel::macros::kunit_tests(ndk_sys_gate)]
-mod tests {
-    use super::*;
-    use crate::sys::{
-        event::Event,
-        softirq::ProcessQueue, //
-    };
-    use kernel::{
-        sync::{
-            atomic::AtomicFlag,
-            Arc, //
-        },
-        time::{
-            delay::fsleep,
-            Delta, //
-        }, //
-    };
-
-    fn open_gate(value: u32, key: u8) -> Gate<u32> {
-        let gate = Gate::new(value);
-        if let Some(opening) = gate.begin() {
-            opening.open(key);
-        }
-        gate
-    }
-
-    #[test]
-    fn a_new_gate_is_closed_and_drained() {
-        let gate = Gate::new(1u32);
-        assert!(gate.enter(0).is_err());
-        assert!(gate.is_drained());
-    }
-
-    #[test]
-    fn the_key_is_compared() {
-        let gate = open_gate(5, 3);
-        assert!(gate.enter(3).is_ok_and(|v| *v == 5));
-        assert!(matches!(gate.enter(4), Err(Refused::WrongKey)));
-        assert!(gate.close(Some(4)) == Err(Refused::WrongKey));
-        assert!(gate.close(Some(3)) == Ok(()));
-        assert!(gate.close(Some(3)) == Err(Refused::NotOpen));
-    }
-
-    #[test]
-    fn closing_stops_new_entries_and_lasts_until_the_old_ones_have_left() {
-        let gate = open_gate(5, 3);
-        let inside = gate.enter(3);
-        assert!(inside.is_ok());
-        assert!(gate.close(None) == Ok(()));
-        assert!(gate.enter(3).is_err());
-        assert!(!gate.is_drained());
-        assert!(gate.begin().is_none());
-        drop(inside);
-        assert!(gate.is_drained());
-        assert!(gate.begin().is_some());
-    }
-
-    #[test]
-    fn a_gate_that_somebody_uses_is_not_closed_as_unused() {
-        let gate = open_gate(5, 3);
-        let inside = gate.enter(3);
-        assert!(!gate.close_unused(Some(3)) && gate.is_open());
-        drop(inside);
-        assert!(!gate.close_unused(Some(4)) && gate.is_open());
-        assert!(gate.close_unused(Some(3)) && gate.is_drained());
-        assert!(!gate.close_unused(Some(3)) && !gate.close_unused(None));
-    }
-
-    #[test]
-    fn who_waits_goes_on_when_the_last_has_left() -> Result {
-        let gate = Arc::new(open_gate(5, 3), GFP_KERNEL)?;
-        let threads = ProcessQueue::new(c"ndk_test_gate")?;
-        let begun = Arc::pin_init(Event::new(), GFP_KERNEL)?;
-        for _ in 0..100 {
-            let (theirs, entered) = (gate.clone(), begun.clone());
-            let seen = Arc::new(AtomicFlag::new(false), GFP_KERNEL)?;
-            let left = seen.clone();
-            threads.spawn(GFP_KERNEL, move || {
-                let inside = theirs.enter(3);
-                entered.signal();
-                fsleep(Delta::from_micros(100));
-                left.store(inside.as_ref().is_ok_and(|value| **value == 5), Relaxed);
-                drop(inside);
-            })?;
-            begun.wait();
-            begun.reset();
-            let closed = gate.close(None);
-            gate.wait_until_left();
-            // What was done inside is seen.
-            assert!(closed == Ok(()) && seen.load(Relaxed) && gate.is_drained());
-            if let Some(opening) = gate.begin() {
-                opening.open(3);
-            }
-        }
-        // With nobody inside there is nothing to wait for.
-        gate.wait_until_left();
-        assert!(gate.is_open());
-        Ok(())
-    }
-
-    /// Counts its calls.
-    struct Calls(Atomic<u32>);
-
-    impl Watcher for Calls {
-        fn left(&self) {
-            self.0.add(1, Relaxed);
-        }
-    }
-
-    #[test]
-    fn a_watcher_is_called_once_when_the_last_has_left_or_an_opening_ends() -> Result {
-        let gate = Gate::watched(5, Calls(Atomic::new(0)));
-        let gate: Pin<KBox<Gate<u32, Calls>>> = KBox::pin_init(gate, GFP_KERNEL)?;
-        let calls = || gate.watcher().0.load(Relaxed);
-        // Nobody is there, or the gate is open: nothing to wait for.
-        assert!(!gate.watch());
-        let opening = gate.begin();
-        assert!(gate.watch() && calls() == 0);
-        drop(opening);
-        assert!(calls() == 1 && !gate.watch());
-        let opening = gate.begin();
-        assert!(gate.watch() && opening.is_some());
-        if let Some(opening) = opening {
-            opening.open(3);
-        }
-        assert!(calls() == 2);
-        let (first, last) = (gate.enter(3), gate.enter(3));
-        assert!(first.is_ok() && last.is_ok() && !gate.watch());
-        assert!(gate.close(None) == Ok(()) && gate.watch() && gate.watch());
-        drop(first);
-        assert!(calls() == 2);
-        drop(last);
-        assert!(calls() == 3 && gate.is_drained() && !gate.watch());
-        Ok(())
-    }
-
-    #[test]
-    fn who_waits_goes_on_when_an_opening_is_given_up() -> Result {
-        let gate = Arc::new(open_gate(5, 3), GFP_KERNEL)?;
-        let threads = ProcessQueue::new(c"ndk_test_gate")?;
-        let begun = Arc::pin_init(Event::new(), GFP_KERNEL)?;
-        assert!(gate.close(None) == Ok(()));
-        let (theirs, held) = (gate.clone(), begun.clone());
-        threads.spawn(GFP_KERNEL, move || {
-            let opening = theirs.begin();
-            held.signal();
-            fsleep(Delta::from_micros(100));
-            drop(opening);
-        })?;
-        begun.wait();
-        gate.wait_until_left();
-        assert!(gate.begin().is_some());
-        Ok(())
-    }
-
-    #[test]
-    fn an_opening_is_exclusive_and_may_be_given_up() {
-        let gate = Gate::new(1u32);
-        let first = gate.begin();
-        assert!(first.is_some());
-        assert!(gate.begin().is_none());
-        drop(first);
-        assert!(gate.is_drained() && !gate.is_open());
-        if let Some(mut second) = gate.begin() {
-            *second = 2;
-            second.open(9);
-        }
-        assert!(gate.key() == 9);
-        assert!(gate.enter(9).is_ok_and(|v| *v == 2));
     }
 }

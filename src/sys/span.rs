@@ -11,7 +11,8 @@
 //!
 //! - [`Span`]: memory that is registered, until the registration has ended. It cannot be copied or
 //!   cut: it stays where the registration keeps it.
-//! - [`Sge`]: memory that a request names, until the request has ended.
+//! - [`Sge`]: memory that a request names, until the request has ended. It is copied on the way to
+//!   whoever carries the request out, which forgets its copies before the request ends.
 //! - [`AllMemory`]: all of it, to be named by a peer; what the kernel does not map is refused.
 //!
 //! What touches the bytes is a [`Run`], which borrows one of these, so nobody keeps one beyond the

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the tests beside [`Gate`] and [`Global`] leave open.
+//! What the tests beside [`Global`] leave open.
 
 pub(crate) mod fault;
+mod gate;
 pub(crate) mod memory;
 pub(crate) mod speed;
 pub(crate) mod warning;
@@ -26,19 +27,9 @@ use kernel::{
 
 use crate::sys::{
     event::Event,
-    gate::{
-        Gate,
-        Refused, //
-    },
     global::Global,
     softirq::ProcessQueue, //
 };
-
-fn open<T>(gate: &Gate<T>, key: u8) {
-    if let Some(opening) = gate.begin() {
-        opening.open(key);
-    }
-}
 
 /// Counts itself.
 struct Counted(Arc<Atomic<u64>>);
@@ -103,94 +94,6 @@ impl WorkItem for Exchanger {
 #[kernel::macros::kunit_tests(ndk_sys)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_gate_is_quiet_when_the_last_of_many_has_left() -> Result {
-        let gate = Gate::new(3u32);
-        open(&gate, 9);
-        let mut inside = KVec::new();
-        for _ in 0..100 {
-            inside.push(gate.enter(9).map_err(|_| EINVAL)?, GFP_KERNEL)?;
-        }
-        assert!(gate.close(None) == Ok(()));
-        while let Some(entered) = inside.pop() {
-            assert!(*entered == 3);
-            assert!(!gate.is_drained() && gate.begin().is_none());
-        }
-        assert!(gate.is_drained() && gate.begin().is_some());
-        Ok(())
-    }
-
-    #[test]
-    fn an_open_gate_is_not_quiet_even_when_nobody_is_inside() {
-        let gate = Gate::new(());
-        open(&gate, 0);
-        assert!(gate.is_open() && !gate.is_drained());
-        assert!(gate.begin().is_none());
-        drop(gate.enter(0));
-        assert!(gate.is_open() && !gate.is_drained());
-    }
-
-    #[test]
-    fn every_key_opens_to_itself_alone() {
-        let gate = Gate::new(());
-        for key in 0..=255 {
-            open(&gate, key);
-            assert_eq!(gate.key(), key);
-            for other in 0..=255 {
-                assert!(gate.enter(other).is_ok() == (other == key));
-            }
-            assert!(gate.close(Some(key.wrapping_add(1))) == Err(Refused::WrongKey));
-            assert!(gate.close(Some(key)) == Ok(()));
-            // The key stays readable, and opens nothing.
-            assert_eq!(gate.key(), key);
-            assert!(matches!(gate.enter(key), Err(Refused::NotOpen)));
-        }
-    }
-
-    #[test]
-    fn closing_without_a_key_closes_under_any() {
-        let gate = Gate::new(());
-        for key in [0, 1, 255] {
-            open(&gate, key);
-            assert!(gate.close(None) == Ok(()));
-            assert!(gate.close(None) == Err(Refused::NotOpen));
-            assert!(gate.close(Some(key)) == Err(Refused::NotOpen));
-        }
-    }
-
-    #[test]
-    fn while_somebody_opens_nobody_else_gets_in_or_closes() {
-        let gate = Gate::new(1u32);
-        open(&gate, 4);
-        assert!(gate.close(None) == Ok(()));
-        let opening = gate.begin();
-        assert!(opening.is_some());
-        assert!(gate.begin().is_none());
-        assert!(matches!(gate.enter(4), Err(Refused::NotOpen)));
-        assert!(gate.close(None) == Err(Refused::NotOpen));
-        assert!(!gate.is_open() && gate.is_drained());
-        if let Some(mut opening) = opening {
-            assert!(*opening == 1);
-            *opening = 2;
-            opening.open(5);
-        }
-        assert!(gate.enter(5).is_ok_and(|v| *v == 2));
-        assert!(matches!(gate.enter(4), Err(Refused::WrongKey)));
-    }
-
-    #[test]
-    fn an_opening_that_is_given_up_keeps_key_and_value() {
-        let gate = Gate::new(1u32);
-        open(&gate, 200);
-        assert!(gate.close(Some(200)) == Ok(()));
-        if let Some(mut opening) = gate.begin() {
-            *opening = 7;
-        }
-        assert!(gate.key() == 200 && !gate.is_open());
-        let opening = gate.begin();
-        assert!(opening.is_some_and(|o| *o == 7));
-    }
 
     #[test]
     fn a_value_replaced_in_a_global_lives_as_long_as_somebody_has_it() -> Result {

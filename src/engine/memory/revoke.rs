@@ -88,7 +88,19 @@ impl MemoryTable {
     /// Returns false if it is not notified: it is time now, or somebody else waits for the same, and
     /// there is one place. Then it is to be asked again later.
     pub(crate) fn when_drained(&self, token: Token, waiter: Arc<dyn DrainWaiter>) -> bool {
-        let slot = self.slot(token.index());
-        slot.is_some_and(|slot| slot.when_drained(waiter))
+        let Some(slot) = self.slot(token.index()) else {
+            return false;
+        };
+        let mut place = slot.gate.watcher.waiter.lock();
+        if place.as_ref().is_some_and(|w| !Arc::ptr_eq(w, &waiter)) {
+            return false;
+        }
+        // Before the gate knows of it, and under the lock: whoever is to notify it finds it.
+        let same = place.replace(waiter);
+        let waits = slot.gate.watch();
+        let early = place.take_if(|_| !waits);
+        drop(place);
+        drop((same, early));
+        waits
     }
 }

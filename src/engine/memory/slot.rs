@@ -9,7 +9,7 @@
 //! - what is **staged**: the pieces that the last mapping named. Consumers map the next buffer
 //!   while the old registration is still in use by the peer (iSER), or register again without a
 //!   new mapping (RTRS), so staging touches nothing that is live;
-//! - what is **live**: the [`Registration`] behind the gate. It takes the staged pieces over when
+//! - what is **live**: the [`Registered`] behind the gate. It takes the staged pieces over when
 //!   the registration executes in its queue, and ends when it is invalidated.
 //!
 //! Each slot has two lists of pieces: one in the gate, one staged. They change places.
@@ -80,14 +80,14 @@ pub(crate) struct RegAttr {
 }
 
 /// What a token stands for while it is valid.
-pub(crate) struct Registration {
+pub(crate) struct Registered {
     /// Counts the registrations of the slot, whoever owns it.
     pub(crate) serial: u64,
     pub(crate) attr: RegAttr,
     pub(crate) spans: SpanList,
 }
 
-impl Registration {
+impl Registered {
     const NOTHING: Self = Self {
         serial: 0,
         attr: RegAttr {
@@ -111,7 +111,7 @@ pub(crate) trait DrainWaiter: Send + Sync {
 #[pin_data]
 pub(crate) struct Waiting {
     #[pin]
-    waiter: SpinLockIrq<Option<Arc<dyn DrainWaiter>>>,
+    pub(super) waiter: SpinLockIrq<Option<Arc<dyn DrainWaiter>>>,
 }
 
 impl Watcher for Waiting {
@@ -124,13 +124,13 @@ impl Watcher for Waiting {
 }
 
 /// The right to use a registration.
-pub(super) type Entry<'t> = GateGuard<'t, Registration, Waiting>;
+pub(super) type Entry<'t> = GateGuard<'t, Registered, Waiting>;
 
 /// One place of the memory table.
 #[pin_data]
 pub(crate) struct Slot {
     #[pin]
-    pub(crate) gate: Gate<Registration, Waiting>,
+    pub(crate) gate: Gate<Registered, Waiting>,
     /// Domain and kind of the present owner; 0 while the slot is free.
     assignment: Atomic<u64>,
     /// With `STEADY`: the key under which the owner itself always finds the registration.
@@ -166,7 +166,7 @@ impl Slot {
     pub(super) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             gate <- Gate::watched(
-                Registration::NOTHING,
+                Registered::NOTHING,
                 pin_init!(Waiting {
                     waiter <- new_spinlock_irq!(None),
                 }),
@@ -208,24 +208,6 @@ impl Slot {
         drained
     }
 
-    /// Has `waiter` notified once when it is time to call [`Slot::is_drained`] again, or to register
-    /// again. Returns false if that is now, or there is no place: then nobody is notified.
-    pub(super) fn when_drained(&self, waiter: Arc<dyn DrainWaiter>) -> bool {
-        let mut place = self.gate.watcher().waiter.lock();
-        let at = Arc::as_ptr(&waiter).addr();
-        if place.as_ref().is_some_and(|w| Arc::as_ptr(w).addr() != at) {
-            drop(place);
-            return false;
-        }
-        // Before the gate knows of it, and under the lock: whoever is to notify it finds it.
-        let same = place.replace(waiter);
-        let waits = self.gate.watch();
-        let early = if waits { None } else { place.take() };
-        drop(place);
-        drop((same, early));
-        waits
-    }
-
     /// Gives the slot to a new owner. The slot must be free: the table gives it out once.
     pub(super) fn assign(&self, domain: DomainId, kind: Kind) {
         self.assignment.store(assignment(domain, kind), Release);
@@ -234,7 +216,7 @@ impl Slot {
     /// The gate of a slot that was free. May sleep.
     ///
     /// A registration that comes too late may hold it for the moment in which it notices.
-    fn claim(&self) -> Opening<'_, Registration, Waiting> {
+    fn claim(&self) -> Opening<'_, Registered, Waiting> {
         loop {
             // Late as it is, it may even have opened the gate, on no bytes at all.
             let _ = self.gate.close(None);
@@ -258,11 +240,6 @@ impl Slot {
         Ok(())
     }
 
-    /// Waits for the accesses that run, and for a registration that comes too late. May sleep.
-    pub(super) fn wait_for_access(&self) {
-        self.gate.wait_until_left();
-    }
-
     /// Ends the owner's time, if nothing uses the registration any more.
     ///
     /// Returns true if it did. When it did not, the gate is closed and the call is to be repeated;
@@ -274,9 +251,9 @@ impl Slot {
         };
         self.assignment.store(0, Release);
         self.own_key.store(0, Release);
-        let nothing = Registration {
+        let nothing = Registered {
             serial: opening.serial,
-            ..Registration::NOTHING
+            ..Registered::NOTHING
         };
         let old = core::mem::replace(&mut *opening, nothing);
         drop(opening);
@@ -332,27 +309,20 @@ impl Slot {
             staging.keep(old);
         }
         drop(staging);
-        go_live(opening, key, attr);
+        opening.serial = opening.serial.wrapping_add(1);
+        opening.attr = attr;
+        opening.open(key);
         Ok(())
     }
 
     /// Makes a region that is valid from now on, until [`Slot::release`]. May sleep.
-    ///
-    /// `EINVAL` for more bytes than the pieces have.
     pub(super) fn register_fixed(&self, key: u8, spans: SpanList, attr: RegAttr) -> Result {
-        if attr.len > spans.len() {
-            return Err(EINVAL);
+        self.claim().spans = spans;
+        loop {
+            match self.register(Kind::Fixed, key, attr, None) {
+                Err(RegisterError::Busy) => self.gate.wait_until_left(),
+                registered => return registered.map_err(|_| EINVAL),
+            }
         }
-        let mut opening = self.claim();
-        opening.spans = spans;
-        go_live(opening, key, attr);
-        Ok(())
     }
-}
-
-/// Makes the pieces of a slot valid, under `key` and with these attributes.
-fn go_live(mut opening: Opening<'_, Registration, Waiting>, key: u8, attr: RegAttr) {
-    opening.serial = opening.serial.wrapping_add(1);
-    opening.attr = attr;
-    opening.open(key);
 }
