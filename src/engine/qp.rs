@@ -264,7 +264,7 @@ impl QueuePair {
             return Err(PostError::State);
         }
         rq.ring.post(context, sges)?;
-        if core::mem::take(&mut rq.waiting) {
+        if rq.stop_waiting() {
             // Under the lock: the one who knows of the wait must not be preempted with it.
             self.receive_arrived();
         }
@@ -291,7 +291,7 @@ impl QueuePair {
         }
     }
 
-    /// Says in the kernel log what failed, unless it was only cancelled.
+    /// Warns in the kernel log of what failed, unless it was only cancelled.
     fn warn_failed(&self, what: &str, status: Status) {
         if !matches!(status, Status::Success | Status::Flushed) {
             self.device()

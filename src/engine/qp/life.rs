@@ -13,7 +13,11 @@ use kernel::sync::atomic::ordering::{
 };
 
 use super::{
-    receive::ReceiveQueue,
+    receive::{
+        Message,
+        Mode,
+        ReceiveQueue, //
+    },
     state::State,
     QueuePair,
     ReceiveRing, //
@@ -126,9 +130,8 @@ impl QueuePair {
         if self.state() == State::Reset {
             while rq.ring.pop().is_some() {}
             rq.aborted = None;
-            rq.flushing = false;
-            rq.waiting = false;
-            rq.ended = false;
+            rq.mode = Mode::Open;
+            rq.stop_waiting();
             self.give_up_receives(rq);
         }
     }
@@ -200,7 +203,9 @@ impl QueuePair {
     fn end_receives(&self) {
         let mut rq = self.rq.lock();
         let state = self.state();
-        rq.flushing |= state == State::Error;
+        if state == State::Error && rq.mode == Mode::Open {
+            rq.mode = Mode::Flushing;
+        }
         if matches!(state, State::Error | State::Lost) {
             self.give_up_receives(rq);
         }
@@ -288,7 +293,7 @@ impl QueuePair {
         let sends = self.sq.lock().is_empty();
         let rq = self.rq.lock();
         sends
-            && !rq.taken
+            && rq.message != Message::Taken
             && rq.aborted.is_none()
             && rq.ring.is_empty()
             && self.inbound.is_drained()

@@ -110,21 +110,38 @@ pub(crate) enum Taken {
     Closed,
 }
 
+/// The present message, of which there is one at a time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Message {
+    /// There is none that needs a receive.
+    None,
+    /// It found none and waits.
+    Waiting,
+    /// It has taken a receive and not finished it.
+    Taken,
+}
+
+/// What becomes of receives.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Messages take them.
+    Open,
+    /// They are cancelled.
+    Flushing,
+    /// They were, and the end of a shared queue's use was reported; what comes is cancelled, too.
+    Ended,
+}
+
 /// The receive side of one queue pair.
 pub(super) struct ReceiveQueue {
     /// Its own receives; without room when it shares a queue.
     pub(super) ring: ReceiveRing,
-    /// A message has taken a receive and not finished it.
-    pub(super) taken: bool,
+    pub(super) message: Message,
+    pub(super) mode: Mode,
     /// The receive of a message that broke off; the first to be cancelled.
     pub(super) aborted: Option<u64>,
-    /// A message found none and waits.
-    pub(super) waiting: bool,
-    pub(super) flushing: bool,
     /// Nothing is reported any more.
     pub(super) silent: bool,
-    /// The end of a shared queue's use was reported.
-    pub(super) ended: bool,
 }
 
 impl ReceiveQueue {
@@ -132,13 +149,20 @@ impl ReceiveQueue {
     pub(super) fn new(depth: u32, max_sge: u32) -> Result<Self> {
         Ok(Self {
             ring: ReceiveRing::of_receives(depth, max_sge)?,
-            taken: false,
+            message: Message::None,
+            mode: Mode::Open,
             aborted: None,
-            waiting: false,
-            flushing: false,
             silent: false,
-            ended: false,
         })
+    }
+
+    /// Takes back that a message waits; returns true if one did.
+    pub(super) fn stop_waiting(&mut self) -> bool {
+        let waited = self.message == Message::Waiting;
+        if waited {
+            self.message = Message::None;
+        }
+        waited
     }
 
     /// Reports the end of a receive, unless nothing is reported any more.

@@ -8,6 +8,8 @@
 
 use super::{
     receive::{
+        Message,
+        Mode,
         RecvWqe,
         Taken, //
     },
@@ -126,19 +128,20 @@ impl QueuePair {
         receive: &mut RecvWqe,
     ) -> Taken {
         let mut rq = self.rq.lock();
-        if rq.flushing || rq.taken || !self.is_connected_by(connection) {
+        let is_free = rq.mode == Mode::Open && rq.message != Message::Taken;
+        if !is_free || !self.is_connected_by(connection) {
             return Taken::Closed;
         }
         let found = match &self.params.shared {
             Some(shared) => shared.take(self, receive),
             None => rq.ring.take(receive),
         };
-        rq.taken = found;
-        rq.waiting = !found;
-        match found {
-            true => Taken::Ready,
-            false => Taken::Empty,
-        }
+        let (message, taken) = match found {
+            true => (Message::Taken, Taken::Ready),
+            false => (Message::Waiting, Taken::Empty),
+        };
+        rq.message = message;
+        taken
     }
 
     /// For a transport: finishes the receive that was taken. A failure breaks the queue pair.
@@ -148,7 +151,7 @@ impl QueuePair {
         // As long as the receive is taken nobody resets it.
         let resets = self.resets();
         let mut rq = self.rq.lock();
-        rq.taken = false;
+        rq.message = Message::None;
         if completion.status == Status::Flushed {
             // The message ended in the middle: its receive is cancelled with the others.
             rq.aborted = Some(receive.context);
@@ -164,7 +167,7 @@ impl QueuePair {
             ..completion
         };
         let pushed = rq.push_cqe(&self.params.receive_cq, entry);
-        let flush = rq.flushing;
+        let flush = rq.mode != Mode::Open;
         drop(rq);
         if pushed.is_err() {
             self.break_down();
@@ -185,14 +188,17 @@ impl QueuePair {
         let mut events = RETIRE;
         for _ in 0..BATCH {
             let mut rq = self.rq.lock();
-            if !rq.flushing || rq.taken || !self.inbound.is_drained() {
+            let is_held = rq.mode == Mode::Open || rq.message == Message::Taken;
+            if is_held || !self.inbound.is_drained() {
                 events = 0;
                 break;
             }
             let Some(context) = rq.aborted.take().or_else(|| Some(rq.ring.pop()?.context)) else {
-                let ended =
-                    self.params.shared.is_some() && !core::mem::replace(&mut rq.ended, true);
-                events = if ended { LAST_RECEIVE } else { 0 };
+                let ends = self.params.shared.is_some() && rq.mode == Mode::Flushing;
+                if ends {
+                    rq.mode = Mode::Ended;
+                }
+                events = if ends { LAST_RECEIVE } else { 0 };
                 break;
             };
             let entry = Completion {
