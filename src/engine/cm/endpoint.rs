@@ -29,7 +29,7 @@ const GONE: u32 = 1;
 
 /// `closed` is due when both are set; each is set once.
 #[derive(Default)]
-struct Stage {
+struct EndpointState {
     is_up: bool,
     /// The connection is gone, or never was; `Some(true)` when the peer ended it.
     gone: Option<bool>,
@@ -44,7 +44,7 @@ pub(super) struct EndpointInner {
     pub(super) qp: Arc<QueuePair>,
     pub(super) events: Arc<dyn ConnectionEvents>,
     #[pin]
-    stage: SpinLockIrq<Stage>,
+    state: SpinLockIrq<EndpointState>,
     #[pin]
     retry: Timer<Endpoint>,
 }
@@ -54,22 +54,22 @@ impl Endpoint {
         Notified::alloc(pin_init!(EndpointInner {
             qp,
             events,
-            stage <- new_spinlock_irq!(Stage::default()),
+            state <- new_spinlock_irq!(EndpointState::default()),
             retry <- Timer::new(),
         }))
     }
 
     /// Returns true if the connection is there no more, or never was.
     pub(super) fn is_gone(&self) -> bool {
-        self.stage.lock().gone.is_some()
+        self.state.lock().gone.is_some()
     }
 
     /// The connection was reported up: its end may be reported from now on.
     pub(super) fn up(self: &Arc<Self>) {
-        let mut stage = self.stage.lock();
-        stage.is_up = true;
-        let is_due = stage.gone.is_some();
-        drop(stage);
+        let mut state = self.state.lock();
+        state.is_up = true;
+        let is_due = state.gone.is_some();
+        drop(state);
         if is_due {
             self.raise(GONE);
         }
@@ -77,16 +77,16 @@ impl Endpoint {
 
     /// The connection never came up, and [`Endpoint::up`] is not called: nothing is reported.
     pub(super) fn detach(&self) {
-        self.stage.lock().gone = Some(false);
+        self.state.lock().gone = Some(false);
     }
 }
 
 impl LinkOwner for Endpoint {
     fn disconnected(self: Arc<Self>, by_peer: bool) {
-        let mut stage = self.stage.lock();
-        let is_due = stage.is_up && stage.gone.is_none();
-        stage.gone.get_or_insert(by_peer);
-        drop(stage);
+        let mut state = self.state.lock();
+        let is_due = state.is_up && state.gone.is_none();
+        state.gone.get_or_insert(by_peer);
+        drop(state);
         if is_due {
             self.raise(GONE);
         }
@@ -99,7 +99,7 @@ impl Notifies for EndpointInner {
     }
 
     fn call(this: &Arc<Endpoint>, _events: u32) {
-        let by_peer = this.stage.lock().gone == Some(true);
+        let by_peer = this.state.lock().gone == Some(true);
         if this.events.closed(by_peer).is_err() {
             this.retry.arm(this, RETRY_MS);
         }

@@ -194,8 +194,7 @@ impl ConnectRequest {
         found.unwrap_or(false)
     }
 
-    /// Returns true if the listener that was notified last has ended without an answer; its number
-    /// then.
+    /// The number of the listener that was notified last, if that has ended without an answer.
     pub(super) fn orphaned(&self) -> Option<NonZeroUsize> {
         self.with_asked(|asked| asked.listener.is_over.load(Acquire).then_some(asked.number))
     }

@@ -3,23 +3,12 @@
 //! [`ConnectRequest`]: a connection that one side asked for, decided once.
 //!
 //! ```text
-//! Open --> Decided --------------------------> Connected    accepted, and nobody is waited for
-//!   |         \--> Accepted ---> Decided ----> Connected    confirmed
-//!   |                  \            \--------> Over         could not be connected
-//!   |                   \--------------------> Over         abandoned, withdrawn, timed out
-//!   \----> Decided                                          rejected, abandoned, timed out
-//! ```
-//!
-//! `Accepted`: the passive side has accepted and the active side has not confirmed (NDKPI):
-//!
-//! ```text
-//! connect ---------------------->  request
-//!                                  accept / reject
-//! reply(Ok)  <------------------
-//! confirm / abandon ------------>                       (or withdraw, or nothing in time)
-//!            <- both attached ->   established / not_established
+//! Open --> Decided --> Connected    accepted
+//!   |         \-----> Accepted     accepted, and to be confirmed (NDKPI): `request/confirm.rs`
+//!   \----> Decided                 rejected, abandoned, timed out
 //! ```
 
+mod confirm;
 #[cfg(ndk_kunit)]
 mod tests;
 
@@ -91,7 +80,7 @@ struct Acceptance {
     theirs: ReadLimits,
 }
 
-enum Stage {
+enum RequestState {
     /// Nobody has decided.
     Open,
     /// Somebody has, against the connection or for it, and sees to what follows; the active side
@@ -105,8 +94,8 @@ enum Stage {
     Over(ConnectError),
 }
 
-struct State {
-    stage: Stage,
+struct Pending {
+    state: RequestState,
     /// While it is open or accepted: by when somebody should have answered.
     until_ms: u64,
 }
@@ -123,7 +112,7 @@ pub(crate) struct ConnectRequest {
     #[pin]
     pub(super) asking: SpinLockIrq<Asking>,
     #[pin]
-    state: SpinLockIrq<State>,
+    pending: SpinLockIrq<Pending>,
     #[pin]
     timer: Timer<Self>,
     #[pin]
@@ -148,8 +137,8 @@ impl ConnectRequest {
                 number,
                 active,
                 asking <- new_spinlock_irq!(Asking::default()),
-                state <- new_spinlock_irq!(State {
-                    stage: Stage::Open,
+                pending <- new_spinlock_irq!(Pending {
+                    state: RequestState::Open,
                     until_ms: 0,
                 }),
                 timer <- Timer::new(),
@@ -161,22 +150,22 @@ impl ConnectRequest {
 
     /// Sees to it that somebody decides within that time, in milliseconds.
     pub(super) fn answer_within(self: &Arc<Self>, ms: u32) {
-        let mut state = self.state.lock();
-        if matches!(state.stage, Stage::Open) {
-            self.set_deadline(&mut state, ms);
+        let mut pending = self.pending.lock();
+        if matches!(pending.state, RequestState::Open) {
+            self.set_deadline(&mut pending, ms);
         }
     }
 
     /// Under the lock: a timer armed after the decision would have nobody to cancel it.
-    fn set_deadline(self: &Arc<Self>, state: &mut State, ms: u32) {
-        state.until_ms = time::now_ms().saturating_add(ms.into());
+    fn set_deadline(self: &Arc<Self>, pending: &mut Pending, ms: u32) {
+        pending.until_ms = time::now_ms().saturating_add(ms.into());
         self.timer.arm(self, ms);
     }
 
     /// Sees to it that a listener is asked again soon.
     pub(super) fn ask_again(self: &Arc<Self>) {
-        let state = self.state.lock();
-        if matches!(state.stage, Stage::Open) {
+        let pending = self.pending.lock();
+        if matches!(pending.state, RequestState::Open) {
             // Under the lock, as in `set_deadline`.
             self.timer.arm(self, RETRY_MS);
         }
@@ -184,23 +173,23 @@ impl ConnectRequest {
 
     /// Returns true if nobody has decided.
     pub(super) fn is_open(&self) -> bool {
-        matches!(self.state.lock().stage, Stage::Open)
+        matches!(self.pending.lock().state, RequestState::Open)
     }
 
     /// Returns true if nobody has decided, and the time for the answer is over.
     pub(super) fn is_late(&self) -> bool {
-        let state = self.state.lock();
-        matches!(state.stage, Stage::Open) && state.until_ms <= time::now_ms()
+        let pending = self.pending.lock();
+        matches!(pending.state, RequestState::Open) && pending.until_ms <= time::now_ms()
     }
 
     /// Takes the right to decide; there is one.
     fn take_decision(&self) -> bool {
-        let mut state = self.state.lock();
-        if !matches!(state.stage, Stage::Open) {
+        let mut pending = self.pending.lock();
+        if !matches!(pending.state, RequestState::Open) {
             return false;
         }
-        state.stage = Stage::Decided { abandoned: false };
-        drop(state);
+        pending.state = RequestState::Decided { abandoned: false };
+        drop(pending);
         self.timer.cancel();
         self.cm.remove_request(self.number);
         true
@@ -243,7 +232,7 @@ impl ConnectRequest {
         Ok(())
     }
 
-    /// The active side gives up; false when there was nothing left to give up.
+    /// The active side gives up. Returns false if there was nothing left to give up.
     ///
     /// Before the answer this is the answer. After it a passive side that waits is notified. An
     /// answer that is on its way still comes, and is a failure if the passive side would have
@@ -252,7 +241,7 @@ impl ConnectRequest {
         if self.decide(Status::Aborted, &[]) {
             return true;
         }
-        if let Stage::Decided { abandoned } = &mut self.state.lock().stage {
+        if let RequestState::Decided { abandoned } = &mut self.pending.lock().state {
             *abandoned = true;
             return false;
         }
@@ -283,7 +272,7 @@ impl ConnectRequest {
                 theirs: negotiate(self.params.limits, limits),
             };
             match waits {
-                true => self.wait(acceptance, private_data),
+                true => self.wait_for_confirmation(acceptance, private_data),
                 false => self.connect_now(&acceptance, private_data),
             }
         });
@@ -313,102 +302,9 @@ impl ConnectRequest {
         Ok(())
     }
 
-    /// The passive side takes back what it accepted; false when it does not wait any more. It is
-    /// notified as if the active side had given up, and the active side learns it when it confirms.
-    /// Not before the accept has returned.
-    pub(crate) fn withdraw(&self) -> bool {
-        self.fail_pending(ConnectError::Aborted, Status::Aborted)
-    }
-
-    /// Notifies the active side, whose confirmation is waited for.
-    fn wait(
-        self: &Arc<Self>,
-        acceptance: Acceptance,
-        private_data: &[u8],
-    ) -> Result<(), ConnectError> {
-        if !may_connect(&acceptance.endpoint.qp) {
-            return Err(ConnectError::NotReady);
-        }
-        let theirs = acceptance.theirs;
-        let mut state = self.state.lock();
-        if matches!(state.stage, Stage::Decided { abandoned: true }) {
-            drop(state);
-            return Err(ConnectError::Aborted);
-        }
-        state.stage = Stage::Accepted(acceptance);
-        self.set_deadline(&mut state, self.cm.timeouts.confirm_ms);
-        drop(state);
-        if self.params.events.reply(Ok(theirs), private_data).is_err() {
-            // The active side never hears that there is something to confirm.
-            self.withdraw();
-            self.answer_no(Status::Aborted, &[]);
-        }
-        Ok(())
-    }
-
-    /// The active side says that it wants the connection that it was notified of: both are
-    /// connected, and the passive side is notified so before this returns. May sleep.
-    ///
-    /// Where the passive side was connected when it accepted, this only returns true if the
-    /// connection is still there. After an error nothing comes of the request any more, but for
-    /// [`ConnectError::NotReady`] where there was nothing to confirm.
-    pub(crate) fn confirm(&self) -> Result<(), ConnectError> {
-        let Some(acceptance) = self.take_acceptance(Stage::Decided { abandoned: false }) else {
-            let is_gone = self.active.is_gone();
-            return match self.state.lock().stage {
-                Stage::Open | Stage::Decided { .. } | Stage::Accepted(_) => {
-                    Err(ConnectError::NotReady)
-                }
-                Stage::Over(why) => Err(why),
-                Stage::Connected if is_gone => Err(ConnectError::Aborted),
-                Stage::Connected => Ok(()),
-            };
-        };
-        let attached = match may_connect(&self.params.qp) {
-            true => self.attach(&acceptance, ConnectError::Aborted, ConnectError::NotReady),
-            false => Err(ConnectError::NotReady),
-        };
-        match attached {
-            Ok(()) => self.active.up(),
-            Err(why) => {
-                self.state.lock().stage = Stage::Over(why);
-                self.count_failure();
-                acceptance.endpoint.events.not_established(Status::Aborted);
-            }
-        }
-        attached
-    }
-
-    /// Takes what the passive side accepted with, for who sees to what follows; there is one.
-    fn take_acceptance(&self, next: Stage) -> Option<Acceptance> {
-        let mut state = self.state.lock();
-        match core::mem::replace(&mut state.stage, next) {
-            Stage::Accepted(acceptance) => {
-                drop(state);
-                self.timer.cancel();
-                Some(acceptance)
-            }
-            other => {
-                state.stage = other;
-                None
-            }
-        }
-    }
-
-    /// Ends the wait for the active side and notifies the passive one; whoever comes second ends
-    /// nothing.
-    fn fail_pending(&self, why: ConnectError, status: Status) -> bool {
-        let Some(acceptance) = self.take_acceptance(Stage::Over(why)) else {
-            return false;
-        };
-        self.count_failure();
-        acceptance.endpoint.events.not_established(status);
-        true
-    }
-
     /// Returns true if both sides were connected, whatever came after.
     pub(crate) fn is_connected(&self) -> bool {
-        matches!(self.state.lock().stage, Stage::Connected)
+        matches!(self.pending.lock().state, RequestState::Connected)
     }
 
     /// Connects the queue pairs, and notifies the passive side. The errors are those for a queue
@@ -436,7 +332,7 @@ impl ConnectRequest {
             passive.peer_gone(transport.id());
             return Err(active_error);
         }
-        self.state.lock().stage = Stage::Connected;
+        self.pending.lock().state = RequestState::Connected;
         // What one side posted before the other was connected waits for this.
         passive.ring_doorbell();
         active.ring_doorbell();
@@ -451,19 +347,19 @@ impl ConnectRequest {
 impl Expires for ConnectRequest {
     /// It is time to ask again, or to give up.
     fn expired(this: Arc<Self>) {
-        let state = this.state.lock();
-        let is_open = matches!(state.stage, Stage::Open);
-        if !is_open && !matches!(state.stage, Stage::Accepted(_)) {
+        let pending = this.pending.lock();
+        let is_open = matches!(pending.state, RequestState::Open);
+        if !is_open && !matches!(pending.state, RequestState::Accepted(_)) {
             return;
         }
         // One that was cancelled too late, or that is to ask again, comes before its time.
-        let left = state.until_ms.saturating_sub(time::now_ms());
+        let left = pending.until_ms.saturating_sub(time::now_ms());
         if left > 0 {
             // Under the lock, as in `set_deadline`.
             let ms = u32::try_from(left).unwrap_or(u32::MAX);
             this.timer.arm(&this, ms);
         }
-        drop(state);
+        drop(pending);
         if !is_open {
             if left == 0 {
                 this.fail_pending(ConnectError::TimedOut, Status::Timeout);
