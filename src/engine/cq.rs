@@ -24,6 +24,7 @@
 
 mod moderation;
 mod notify;
+mod resize;
 #[cfg(ndk_kunit)]
 pub(crate) mod tests;
 
@@ -149,7 +150,7 @@ pub(crate) struct Cq {
     events: KBox<dyn CqEvents>,
     /// See [`CqEvents::only_schedules`].
     only_schedules: bool,
-    /// Held by the one who changes the depth.
+    /// Held by the one who changes the depth: `cq/resize.rs`.
     #[pin]
     resizing: Mutex<()>,
     #[pin]
@@ -266,30 +267,6 @@ impl CompletionQueue {
     /// The number of entries that the queue takes.
     pub(crate) fn depth(&self) -> u32 {
         self.inner.lock().ring.limit()
-    }
-
-    /// Changes the number of entries that the queue takes, and nothing else.
-    ///
-    /// Entries may come and go meanwhile; until the return the smaller of the two depths may be
-    /// the one in force. May sleep.
-    pub(crate) fn resize(self: &Arc<Self>, depth: u32) -> Result<(), ResizeError> {
-        let _one_at_a_time = self.resizing.lock();
-        let ring = Ring::new(depth, Completion::BLANK).map_err(|_| ResizeError::NoMemory)?;
-        // Rings go where no lock is held but the one that may be held asleep.
-        let begun = self.inner.lock().ring.begin(ring);
-        begun.map_err(|_| ResizeError::TooMany)?;
-        loop {
-            let mut inner = self.inner.lock();
-            let old = inner.ring.step();
-            // A held call may wait for more than there is room for now.
-            match old.is_some() && self.should_notify(&mut inner, false) {
-                true => self.notify(inner),
-                false => drop(inner),
-            }
-            if old.is_some() {
-                return Ok(());
-            }
-        }
     }
 
     /// Lets the call for a satisfied arm wait `interval_us` microseconds or for `count`

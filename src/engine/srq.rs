@@ -10,6 +10,7 @@
 //! Context: any, but for making, resizing and closing. Lock order: `resizing`; the lock of a queue
 //! pair's receive queue, then `inner`, then the lock of a queue pair's link.
 
+mod resize;
 #[cfg(ndk_kunit)]
 mod tests;
 
@@ -89,7 +90,7 @@ pub(crate) struct Srq {
     /// The most elements that a receive has.
     pub(crate) max_sge: u32,
     events: KBox<dyn SrqEvents>,
-    /// Held by the one who changes the depth.
+    /// Held by the one who changes the depth: `srq/resize.rs`.
     #[pin]
     resizing: Mutex<()>,
     #[pin]
@@ -161,25 +162,6 @@ impl SharedReceive {
         inner.limit = limit;
         inner.primed = false;
         inner.prime();
-    }
-
-    /// Changes the number of receives that the queue takes, and nothing else.
-    ///
-    /// Receives may come and go meanwhile; until the return the smaller of the two depths may be
-    /// the one in force. May sleep.
-    pub(crate) fn resize(self: &Arc<Self>, depth: u32) -> Result<(), ResizeError> {
-        let _one_at_a_time = self.resizing.lock();
-        let ring = ReceiveRing::of_receives(depth, self.max_sge);
-        let ring = ring.map_err(|_| ResizeError::NoMemory)?;
-        // Rings go where no lock is held but the one that may be held asleep.
-        let begun = self.inner.lock().ring.begin(ring);
-        begun.map_err(|_| ResizeError::TooMany)?;
-        loop {
-            let old = self.inner.lock().ring.step();
-            if old.is_some() {
-                return Ok(());
-            }
-        }
     }
 
     /// Fails the queue for good: nobody gets a receive any more, and none is posted. Any context.

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Changing the depth of a completion queue while it is used, as NDKPI has it (CQ-06 to CQ-09).
+//!
+//! Tests: `engine/cq/tests.rs`.
+
+use super::{
+    Completion,
+    CompletionQueue,
+    ResizeError,
+    Ring, //
+};
+use crate::engine::prelude::*;
+
+impl CompletionQueue {
+    /// Changes the number of entries that the queue takes, and nothing else.
+    ///
+    /// Entries may come and go meanwhile; until the return the smaller of the two depths may be
+    /// the one in force. May sleep.
+    pub(crate) fn resize(self: &Arc<Self>, depth: u32) -> Result<(), ResizeError> {
+        let _one_at_a_time = self.resizing.lock();
+        let ring = Ring::new(depth, Completion::BLANK).map_err(|_| ResizeError::NoMemory)?;
+        // Rings go where no lock is held but the one that may be held asleep.
+        let begun = self.inner.lock().ring.begin(ring);
+        begun.map_err(|_| ResizeError::TooMany)?;
+        loop {
+            let mut inner = self.inner.lock();
+            let old = inner.ring.step();
+            // A held call may wait for more than there is room for now.
+            match old.is_some() && self.should_notify(&mut inner, false) {
+                true => self.notify(inner),
+                false => drop(inner),
+            }
+            if old.is_some() {
+                return Ok(());
+            }
+        }
+    }
+}

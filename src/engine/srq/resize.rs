@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Changing the depth of a shared receive queue while it is used, as NDKPI has it (SRQ-06, SRQ-08).
+//!
+//! Tests: `engine/srq/tests.rs`.
+
+use super::{
+    ReceiveRing,
+    ResizeError,
+    SharedReceive, //
+};
+use crate::engine::prelude::*;
+
+impl SharedReceive {
+    /// Changes the number of receives that the queue takes, and nothing else.
+    ///
+    /// Receives may come and go meanwhile; until the return the smaller of the two depths may be
+    /// the one in force. May sleep.
+    pub(crate) fn resize(self: &Arc<Self>, depth: u32) -> Result<(), ResizeError> {
+        let _one_at_a_time = self.resizing.lock();
+        let ring = ReceiveRing::of_receives(depth, self.max_sge);
+        let ring = ring.map_err(|_| ResizeError::NoMemory)?;
+        // Rings go where no lock is held but the one that may be held asleep.
+        let begun = self.inner.lock().ring.begin(ring);
+        begun.map_err(|_| ResizeError::TooMany)?;
+        loop {
+            let old = self.inner.lock().ring.step();
+            if old.is_some() {
+                return Ok(());
+            }
+        }
+    }
+}
