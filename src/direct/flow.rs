@@ -341,6 +341,9 @@ impl Flow {
     ) -> Phase {
         self.cancel_rnr_timer(exec);
         exec.delayed = false;
+        // The consumer's promise for them ends with the request.
+        exec.wqe.sges.clear();
+        exec.receive.sges.clear();
         if core::mem::take(&mut exec.taken) {
             let completion = match receive {
                 Status::Success => exec.receive_completion(),
