@@ -8,7 +8,7 @@
 //!        \              /
 //!   QueuePair  CompletionQueue  SharedReceive  ConnectionManager  Domain  RdmaDevice
 //!        |            MemoryTable (Slot, Gate)
-//!   trait Transport                       what the engine calls below
+//!   trait Transport                       below a connected queue pair
 //!        |
 //!    direct                               carries requests between two queue pairs
 //! ```
@@ -19,7 +19,8 @@
 //! - a transport's own lock, then any of the locks below
 //! - receive queue of a queue pair, shared receive queue, link of a queue pair, its send queue,
 //!   completion queue
-//! - leaves: staging of a region, free list of the memory table, timer of a completion queue
+//! - leaves: staging of a region, who waits for its last access, free list of the memory table,
+//!   timer of a completion queue
 //! - for set-up, in process context: listeners, reserved addresses; list of devices, users of a
 //!   device
 //!
@@ -27,8 +28,9 @@
 //! context: posting, polling, arming, staging a mapping. (`direct` runs with softirqs off, and not
 //! where interrupts are off.) Creating and destroying sleeps.
 //!
-//! **Calls to consumers** are made from softirq work alone, under no lock (see [`notifier`]); but a
-//! call that only schedules the consumer's work, as ib_core's polling, is made where it falls due.
+//! **Calls to consumers** are made from softirq work, under no lock (see [`notifier`]); but a call
+//! that only schedules the consumer's work, as ib_core's polling, is made where it falls due. What
+//! the NDK face does in process context it reports from there, with softirqs off.
 //!
 //! **Bounded work**: a hold of a lock completes a bounded number of requests; a transport moves a
 //! bounded number of bytes per run and goes on in a thread, as it does when all its runs in softirq

@@ -147,7 +147,7 @@ impl Flow {
 
     fn write_from(&self, source: &Memory<'_>, to: Remote, len: u64) -> Result<(), Fault> {
         let _inside = self.enter(Rights::REMOTE_WRITE).map_err(Fault::Sink)?;
-        // Left before the queue pair is: who finds that quiet finds the region unused.
+        // Left before the queue pair is: who finds that drained finds the region unused.
         let sink = Memory::named(self.to.peer_usage(Rights::REMOTE_WRITE), to, len);
         let sink = sink.map_err(Fault::Sink)?;
         transfer::copy_whole(source, &sink, len)

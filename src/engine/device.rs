@@ -97,7 +97,7 @@ impl RdmaDevice {
         core::ptr::from_ref(self).addr()
     }
 
-    /// Says in the kernel log that something went wrong with a queue pair. Any context.
+    /// Warns in the kernel log of something that went wrong with a queue pair. Any context.
     ///
     /// The messages of the module are rate limited together.
     pub(crate) fn warn(&self, qp: u32, what: fmt::Arguments<'_>) {

@@ -9,7 +9,9 @@
 //! - One call at a time per object: events that come while a call runs are reported by the one who
 //!   makes it, in a next call. So at any time either the work item is queued, or a call runs, or
 //!   there are no events.
-//! - None after [`Notified::end_calls`] returned.
+//! - None after [`Notified::end_calls`] returned. That holds for calls that come through here; the
+//!   verbs face has a gate of its own behind it (`rdma/upcall.rs`), for calls that are made in
+//!   place, from a post or a timer, and know nothing of this word.
 //!
 //! Nothing here takes a lock.
 
@@ -132,14 +134,14 @@ impl<T: Notifies> WorkItem for Notified<T> {
 struct Notifier {
     state: Atomic<u32>,
     #[pin]
-    quiet: Event,
+    ended: Event,
 }
 
 impl Notifier {
     fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             state: Atomic::new(0),
-            quiet <- Event::new(),
+            ended <- Event::new(),
         })
     }
 
@@ -189,7 +191,7 @@ impl Notifier {
             again = !closed && old & EVENTS != 0;
         }
         if closed {
-            self.quiet.signal();
+            self.ended.signal();
         }
         again
     }
@@ -197,7 +199,7 @@ impl Notifier {
     /// No call begins from now on; returns when the one that runs, if any, has returned.
     fn close(&self) {
         if self.begin_close() {
-            self.quiet.wait();
+            self.ended.wait();
         }
     }
 

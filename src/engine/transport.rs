@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The seams of the engine: [`Transport`] below a connected queue pair, [`LinkOwner`] above it.
+//! What is next to a connected queue pair: [`Transport`] below, [`LinkOwner`] above.
 //!
 //! Tests: `direct/tests/message.rs`.
 

@@ -130,7 +130,7 @@ impl<'a> Payload<'a> {
         })
     }
 
-    /// Returns true if the first `len` bytes may be used now, all of them.
+    /// Checks that the first `len` bytes may be used now, all of them.
     #[inline]
     pub(crate) fn check(&self, len: u64) -> Result<(), Denied> {
         let Self::List(usage, sges) = *self else {

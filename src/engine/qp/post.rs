@@ -49,7 +49,7 @@ pub(crate) enum PostError {
 /// The send queue of a queue pair, while requests are put in.
 ///
 /// Interrupts are off as long as this exists: a long chain is posted in parts. It is ended by
-/// [`Posting::ring_doorbell`], or by [`Posting::leave`] where what was posted is to wait.
+/// [`Posting::ring_doorbell`], or by [`Posting::leave`] where what was posted is to wait (NDKPI).
 #[must_use = "what is posted has to be started"]
 pub(crate) struct Posting<'a> {
     qp: &'a Arc<QueuePair>,
@@ -196,9 +196,9 @@ impl QueuePair {
         }
     }
 
-    /// Posts one request; [`QueuePair::ring`] starts it. Any context.
+    /// Posts one request; [`QueuePair::ring_doorbell`] starts it. Any context.
     ///
-    /// A refusal releases what was deferred before: then, too, the caller rings.
+    /// A refusal releases what was deferred before, and that has to be started, too.
     #[cfg(ndk_kunit)]
     pub(crate) fn post(
         self: &Arc<Self>,

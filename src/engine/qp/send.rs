@@ -392,7 +392,7 @@ impl SendQueue {
         }
     }
 
-    /// Nothing that is posted from now on is carried out. Returns true if nothing is left to be.
+    /// Nothing that is posted from now on is carried out.
     pub(super) fn stop_here(&mut self) {
         if self.mode == Mode::Open {
             self.mode = Mode::Closing {
