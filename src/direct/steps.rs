@@ -378,9 +378,8 @@ impl Flow {
     }
 
     /// What `token` named at `at` is in use: the last access kicks this flow. Where another flow
-    /// waits for the same one already, as when owner and peer revoke a region at once, or the access
-    /// has gone meanwhile, this one looks again from a thread: softirq would keep the access from
-    /// going on, should it be one of this processor.
+    /// waits there already, as when owner and peer revoke a region at once, or the access has gone
+    /// meanwhile, this one looks again from a thread, which keeps nobody from its processor.
     fn wait_for_drain(self: &Arc<Self>, at: &QueuePair, token: Token) -> Pause {
         match at.device().regions.when_drained(token, self.clone()) {
             true => Pause::Wait,

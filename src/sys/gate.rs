@@ -54,7 +54,7 @@ const WATCHED: u64 = 1 << 43;
 /// Who is called when nobody is inside a gate any more, and nobody changes the value: once for each
 /// [`Gate::watch`], or more often.
 pub(crate) trait Watcher {
-    /// That has come to pass, though it may be over again. Any context, under the locks of who left.
+    /// It is so, or was a moment ago. Any context, under the locks of who left.
     fn left(&self);
 }
 

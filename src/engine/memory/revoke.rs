@@ -85,8 +85,8 @@ impl MemoryTable {
     /// Has `waiter` notified once when it is time to ask [`MemoryTable::is_drained`] again, or to
     /// execute a registration again that found the old one in use. Any context.
     ///
-    /// Returns false if it is not notified: it is time now, or somebody else waits for the same, and
-    /// there is one place. Then it is to be asked again later.
+    /// Returns false if it is not notified: it is time now, or somebody else has the one place.
+    /// Then it is to be asked again later.
     pub(crate) fn when_drained(&self, token: Token, waiter: Arc<dyn DrainWaiter>) -> bool {
         let Some(slot) = self.slot(token.index()) else {
             return false;
