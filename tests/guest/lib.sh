@@ -236,14 +236,14 @@ target_down() {
 
 # --- the NVMe host
 
-# nvme_connect [OPTION]...: one controller; what fails here gives up soon.
-nvme_connect() {
+# host_connect [OPTION]...: one controller; what fails here gives up soon.
+host_connect() {
 	limit 60 nvme connect -t rdma -a "$ADDRESS" -s "$PORT" -n "$NQN" \
 		--hostnqn "$HOSTNQN" --hostid "$HOSTID" \
 		--reconnect-delay 1 --ctrl-loss-tmo 3 "$@"
 }
 
-nvme_disconnect() {
+host_disconnect() {
 	limit 60 nvme disconnect -n "$NQN"
 }
 
@@ -273,7 +273,7 @@ namespace() {
 }
 
 host_down() {
-	no_controllers || nvme_disconnect || true
+	no_controllers || host_disconnect || true
 	wait_for 30 no_controllers
 }
 

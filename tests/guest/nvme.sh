@@ -36,7 +36,7 @@ expect_count() {
 
 device_up
 target_up 64
-check "connect" nvme_connect -i 2
+check "connect" host_connect -i 2
 defer host_down
 wait_for 20 namespace
 DISK=$(namespace)
@@ -78,7 +78,7 @@ make_tree /tmp/ndktree
 defer rm -rf /tmp/ndktree
 check "file system, copy, compare" same_tree /tmp/ndktree "$DISK"
 
-check "disconnect" nvme_disconnect
+check "disconnect" host_disconnect
 check "controllers gone" wait_for 30 no_controllers
 check "target removed" port_down
 check "no resources left" wait_for 20 no_resources

@@ -40,7 +40,7 @@ at_once() {
 	local i status=0
 	local -a pids=()
 	for i in 1 2 3 4; do
-		nvme_connect -i 2 --duplicate-connect >/dev/null &
+		host_connect -i 2 --duplicate-connect >/dev/null &
 		pids+=($!)
 	done
 	for i in "${pids[@]}"; do
@@ -78,19 +78,19 @@ defer host_down
 
 check "$CYCLES connects and disconnects" cycles
 
-check "a queue for each processor" nvme_connect -i 16
-check "disconnect those" nvme_disconnect
+check "a queue for each processor" host_connect -i 16
+check "disconnect those" host_disconnect
 wait_for 30 no_controllers || true
 
 check "four controllers at once" at_once
-check "disconnect them" nvme_disconnect
+check "disconnect them" host_disconnect
 wait_for 30 no_controllers || true
 
 # The target goes while the host is busy, and comes back: the host finds it
 # again, and what it had under way is carried out after all.
 target_comes_back() {
 	local status=0
-	nvme_connect -i 2 --ctrl-loss-tmo 120 >/dev/null || { echo "no connect"; return 1; }
+	host_connect -i 2 --ctrl-loss-tmo 120 >/dev/null || { echo "no connect"; return 1; }
 	wait_for 30 namespace || { echo "no disk"; return 1; }
 	fio_background "$(namespace)" 15
 	sleep 3
@@ -100,7 +100,7 @@ target_comes_back() {
 	wait_for 60 state_is live || { echo "not connected again"; return 1; }
 	wait_pid 90 "$FIO_PID" || status=$?
 	((status == 0)) || { echo "fio ended with status $status"; return 1; }
-	nvme_disconnect
+	host_disconnect
 	wait_for 30 no_controllers
 }
 
@@ -116,7 +116,7 @@ refused_soon "no such subsystem" 10 limit 60 nvme connect -t rdma -a "$ADDRESS" 
 # Documentation addresses: nobody is there, and no device leads there.
 refused_soon "address without the device" 15 to_address 192.0.2.77 "$PORT"
 deny_host
-refused_soon "host not allowed" 10 nvme_connect -i 1
+refused_soon "host not allowed" 10 host_connect -i 1
 check "target removed" port_down
 check "no resources left" wait_for 20 no_resources
 finish

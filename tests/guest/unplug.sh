@@ -47,7 +47,7 @@ set_up() {
 	modprobe "$MODULE"
 	add_link "$DEVICE" "$1" || return
 	target_up 32 "$ADDRESS" || return
-	nvme_connect -i 2 >/dev/null || return
+	host_connect -i 2 >/dev/null || return
 	wait_for 20 namespace || return
 	DISK=$(namespace)
 }

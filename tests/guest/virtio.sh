@@ -40,11 +40,11 @@ check "state active" wait_for 5 link_is "$DEVICE" ACTIVE
 
 target_up 32
 defer host_down
-check "connect" nvme_connect -i 2
+check "connect" host_connect -i 2
 check "find the disk" wait_for 30 namespace
 DISK=$(namespace || true)
 [[ -z $DISK ]] || check "verified I/O" fio_verify virtio "$DISK" randwrite 16k 1m
-check "disconnect" nvme_disconnect
+check "disconnect" host_disconnect
 check "target removed" port_down
 check "no resources left" wait_for 30 no_resources
 finish

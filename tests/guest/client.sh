@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash disable=SC2153
+#
+# The kernel's storage clients behind one set of functions, so that the demo, the
+# scenarios and the soak test treat them alike. Source it after lib.sh, and name the
+# client by use_client().
+#
+# clients/NAME.sh defines, each with the prefix `NAME_`; what fails prints why:
+#
+#   kind                   a variable: `disk`, or `folder` for a file system
+#   recovers               a variable: `yes` where I/O goes on when the device is there
+#                          again, `no` where it ends with errors, as the client's rules say
+#   serve ADDRESS MIB      load what is needed, make a store in memory, export it there
+#   unserve                take it all down, the modules too; may be called twice
+#   stop, start ADDRESS    the service goes and comes back; the store stays
+#   revive ADDRESS         what the service needs to listen on a device that was gone
+#   connect ADDRESS        one client, until its disk or folder is there
+#   disconnect             may be called twice, and when the device is gone
+#   remount                for a folder: the same again, with nothing cached
+#   place                  print the disk, or the folder
+#   attempt ADDRESS PORT   connect where nobody serves: has to fail, in bounded time
+#   crowd ADDRESS N        N connections at once, verified to be there
+#   uncrowd                all of them gone
+#
+# A line `# packages: COMMAND-OR-FILE PACKAGE` in it names what its programs are in
+# (scripts/setup), and `# kernel:` the groups of the kernel (scripts/kernel/groups).
+
+CLIENTS_DIR=$(dirname "${BASH_SOURCE[0]}")/clients
+
+# use_client NAME: from now on `client VERB` is of that one.
+use_client() {
+	CLIENT=$1
+	# shellcheck disable=SC1090
+	. "$CLIENTS_DIR/$CLIENT.sh"
+}
+
+client() {
+	local verb=$1
+	shift
+	"${CLIENT}_$verb" "$@"
+}
+
+client_is() {
+	local name=${CLIENT}_$1
+	[[ ${!name} == "$2" ]]
+}
+
+# client_up ADDRESS MIB: server and client.  The caller defers client_down.
+client_up() {
+	client serve "$1" "$2" || { echo "the server does not start"; return 1; }
+	client connect "$1"
+}
+
+client_down() {
+	client disconnect || true
+	client unserve
+}
+
+# client_data: the file that fio writes to.
+client_data() {
+	local place
+	place=$(client place) || return
+	if client_is kind folder; then
+		echo "$place/ndk-fio"
+	else
+		echo "$place"
+	fi
+}
+
+# client_verify NAME RW BLOCKSIZE SIZE [OPTION]...
+client_verify() {
+	local data name=$1
+	shift
+	data=$(client_data) || return
+	fio_verify "$name" "$data" "$@"
+}
+
+# client_tree TREE: copied there, and compared when nothing of it is cached.
+client_tree() {
+	local place status=0
+	place=$(client place) || return
+	if client_is kind disk; then
+		same_tree "$1" "$place"
+		return
+	fi
+	cp -r --preserve=mode,timestamps,links "$1" "$place/ndk-tree" || return
+	sync -f "$place" || return
+	client remount || return
+	diff -r --no-dereference "$1" "$place/ndk-tree" || status=$?
+	rm -rf "$place/ndk-tree"
+	return "$status"
+}
+
+# client_load SECONDS: verified I/O in the background, its pid in FIO_PID.
+client_load() {
+	local data
+	data=$(client_data) || return
+	if client_is kind folder; then
+		limit 60 fio --name=lay --filename="$data" --rw=write --bs=1m --size=16m --output=/dev/null >/dev/null || return
+	fi
+	fio_background "$data" "$1"
+}
+
+# --- scenarios, of which every client has the same
+
+# client_tree_source DIR: a small tree with all that a copy can get wrong.
+client_tree_source() {
+	mkdir -p "$1/a/b/c" &&
+		cp -r "$(dirname "${BASH_SOURCE[0]}")" "$1/scripts" &&
+		head -c 3000001 /dev/urandom >"$1/random" &&
+		head -c 100000 /dev/zero >"$1/zeroes" &&
+		ln -s random "$1/link" &&
+		seq 20000 >"$1/a/b/c/numbers"
+}
+
+# ended_in SECONDS: the load has ended; with success, if this client recovers.
+ended_in() {
+	local status=0
+	wait_pid "$1" "$FIO_PID" || status=$?
+	if ((status == 124 || status == 137)); then
+		echo "the load still runs after $1 s"
+		return 1
+	fi
+	if client_is recovers yes && ((status)); then
+		echo "the load ended with status $status"
+		return 1
+	fi
+}
+
+scenario_data() {
+	check "$CLIENT: verify 4 KiB random" client_verify r4k randwrite 4k 1m
+	check "$CLIENT: verify 64 KiB sequential" client_verify s64k write 64k 4m
+	check "$CLIENT: verify 1 MiB sequential" client_verify s1m write 1m 8m
+	check "$CLIENT: verify mixed" client_verify mixed randrw 4k 1m --bsrange=4k-64k --blockalign=4k
+	[[ -d /tmp/ndk-tree ]] || client_tree_source /tmp/ndk-tree
+	check "$CLIENT: tree, copy, compare" client_tree /tmp/ndk-tree
+}
+
+# The server goes while the client is busy, and comes back.
+scenario_restart() {
+	client_load 10 || { echo "no load"; return 1; }
+	sleep 2
+	client stop || { echo "the service does not stop"; return 1; }
+	sleep 2
+	client start "$1" || { echo "the service does not start"; return 1; }
+	ended_in 120 || return
+	client_verify again randwrite 4k 512k
+}
+
+# scenario_unplug NETDEV ADDRESS COMMAND...: the device goes under load; when it is
+# there again the client works again, by itself or after a new connect.
+scenario_unplug() {
+	local netdev=$1 address=$2
+	shift 2
+	client_load 10 || { echo "no load"; return 1; }
+	sleep 2
+	limit 60 "$@" || { echo "$* failed"; return 1; }
+	add_again "$netdev" "$address" || { echo "the device does not come back"; return 1; }
+	client revive "$address" || { echo "the service does not come back"; return 1; }
+	ended_in 120 || return
+	if client_is recovers no; then
+		client disconnect || { echo "no disconnect"; return 1; }
+		client connect "$address" || { echo "no new connect"; return 1; }
+	fi
+	client_verify after randwrite 4k 512k
+}
+
+# add_again NETDEV ADDRESS: whatever of it is gone.
+add_again() {
+	[[ -e /sys/module/$MODULE ]] || modprobe "$MODULE" || return
+	[[ -e /sys/class/net/$1 ]] || make_dummy "$1" "$2" || return
+	has_link "$DEVICE" || add_link "$DEVICE" "$1" || return
+	wait_for 5 link_is "$DEVICE" ACTIVE
+}
+
+scenario_refused() {
+	refuse "$CLIENT: nobody listens" client attempt "$1" 4999
+	refuse "$CLIENT: an address without a device" client attempt 192.0.2.77 "${2:-4999}"
+}
+
+# client_scenarios: what each client has to survive. The device is up.
+# check() calls in a subshell, whose variables and deferred calls are lost.
+client_scenarios() {
+	defer client_down
+	check "$CLIENT: connect" client_up "$ADDRESS" 64
+	scenario_data
+	check "$CLIENT: the server goes and comes back" scenario_restart "$ADDRESS"
+	check "$CLIENT: rdma link delete under load" scenario_unplug "$NETDEV" "$ADDRESS" rdma link delete "$DEVICE"
+	check "$CLIENT: modprobe -r under load" scenario_unplug "$NETDEV" "$ADDRESS" modprobe -r "$MODULE"
+	scenario_refused "$ADDRESS"
+	check "$CLIENT: disconnect" client disconnect
+	check "$CLIENT: many at once" client crowd "$ADDRESS" 8
+	check "$CLIENT: those gone" client uncrowd
+	check "$CLIENT: server down" client unserve
+	check "$CLIENT: no resources left" wait_for 30 no_resources
+	scenario_on_dummy
+}
+
+# On a device that is taken away with its network device.
+scenario_on_dummy() {
+	check "$CLIENT: delete the device" del_link "$DEVICE"
+	make_dummy ndkdum 10.80.0.1
+	add_link "$DEVICE" ndkdum
+	check "$CLIENT: connect over a dummy" client_up 10.80.0.1 64
+	check "$CLIENT: ip link del under load" scenario_unplug ndkdum 10.80.0.1 ip link del ndkdum
+	check "$CLIENT: disconnect from that" client disconnect
+	check "$CLIENT: server down again" client unserve
+	check "$CLIENT: no resources left again" wait_for 30 no_resources
+	del_link "$DEVICE"
+	drop_dummy ndkdum
+}
