@@ -2,12 +2,13 @@
 #
 # The way in: every target does its own set-up.  Kbuild holds what is built.
 
-KERNEL_TARGETS := all run test update bench check kunit conformance cross newest shell rust-analyzer \
+KERNEL_TARGETS := all run test soak update bench check kunit conformance cross newest shell rust-analyzer \
 	deb test-package intree-check
 
 .PHONY: help headers intree clean distclean $(KERNEL_TARGETS)
 
 # What is given on the command line reaches the scripts through the environment.
+RUN_KERNEL := $(or $(KERNEL),$(if $(KDIR),kdir))
 KERNEL ?= $(if $(KDIR),kdir,stock)
 export KERNEL KDIR FILTER QUICK MODE ONLY MAINTAINER
 
@@ -15,12 +16,14 @@ all: ## build ndk.ko for Debian's kernel, or KDIR=/a/built/7.3/tree, or KERNEL=l
 	@scripts/module-build $(KERNEL)
 	@echo "build/$(KERNEL)/ndk.ko"
 
-run: ## boot a guest with Debian's kernel (or KERNEL=lean), NVMe over ndk0, verify, report
-	@scripts/module-build $(KERNEL) quiet
-	@scripts/vm --kernel $(KERNEL) -- scripts/demo
+run: ## boot a guest, NVMe over ndk0, verify, report; CLIENT=nfs|iser|srp|rnbd|smb|nvme|all
+	@KERNEL=$(RUN_KERNEL) scripts/run $(CLIENT)
 
 test: ## all tests: host, KUnit in User Mode Linux and the debug kernel, guest scenarios
 	@scripts/test
+
+soak: ## all clients at once on the debug kernel, verified, with link flaps; MINUTES=10
+	@scripts/soak $(MINUTES)
 
 bench: ## ndk beside siw, rxe, nvme loop and tcp; QUICK=1: in minutes; MODE=native, MODE=icount
 	@scripts/bench

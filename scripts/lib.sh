@@ -236,6 +236,26 @@ groups_needed() {
 	(($# == 0)) || sed -n 's/^# kernel: *//p' "$@" | tr ' ' '\n' | sort -u
 }
 
+# The kernel's storage clients that can be run, nvme first.
+all_clients() {
+	local file
+	echo nvme
+	for file in "$NDK_TOP"/tests/guest/clients/*.sh; do
+		basename "$file" .sh
+	done | grep -vx nvme
+}
+
+# clients_needed FILE...: the clients that the scenarios' lines `# clients:` name.
+clients_needed() {
+	local name
+	(($# == 0)) || sed -n 's/^# clients: *//p' "$@" | tr ' ' '\n' | sort -u |
+		while read -r name; do
+			if [[ $name == all ]]; then all_clients; else echo "$name"; fi
+		done | sort -u
+}
+
+client_file() { echo "$NDK_TOP/tests/guest/clients/$1.sh"; }
+
 # All that a test kernel is made from but its groups, as a short hash: its
 # directory's name.  Groups are added to the tree that is there.
 kernel_key() {
