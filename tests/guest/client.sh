@@ -23,7 +23,8 @@
 #   uncrowd                all of them gone
 #
 # A line `# packages: COMMAND-OR-FILE PACKAGE` in it names what its programs are in
-# (scripts/setup), and `# kernel:` the groups of the kernel (scripts/kernel/groups).
+# (scripts/setup), `# kernel:` the groups of the kernel that it needs
+# (scripts/kernel/groups), and `# also: stock` that Debian's kernel has it.
 
 CLIENTS_DIR=$(dirname "${BASH_SOURCE[0]}")/clients
 

@@ -3,6 +3,8 @@
 #
 # NVMe over Fabrics: nvmet with a null_blk disk, and nvme-cli.
 #
+# kernel: nvme
+# also: stock
 # packages: nvme nvme-cli
 
 nvme_kind=disk

@@ -1,0 +1,16 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# NVMe as one of the storage clients: what each of them has to survive.
+#
+# kernel: nvme
+# also: stock
+# clients: nvme
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/client.sh"
+
+use_client nvme
+device_up
+client_scenarios
+finish
