@@ -9,7 +9,8 @@
 #
 #   kind                   a variable: `disk`, or `folder` for a file system
 #   recovers               a variable: `yes` where I/O goes on when the device is there
-#                          again, `no` where it ends with errors, as the client's rules say
+#                          again, `service` where it does so only when the service is,
+#                          `no` where it ends with errors, as the client's rules say
 #   serve ADDRESS MIB      load what is needed, make a store in memory, export it there
 #   unserve                take it all down, the modules too; may be called twice
 #   stop, start ADDRESS    the service goes and comes back; the store stays
@@ -92,7 +93,7 @@ client_tree() {
 	return "$status"
 }
 
-# client_load SECONDS: verified I/O in the background, its pid in FIO_PID.
+# client_load SECONDS: I/O in the background, its pid in FIO_PID.
 client_load() {
 	local data
 	data=$(client_data) || return
@@ -114,18 +115,29 @@ client_tree_source() {
 		seq 20000 >"$1/a/b/c/numbers"
 }
 
-# ended_in SECONDS: the load has ended; with success, if this client recovers.
+# under_load: ten seconds of it, the first two of which have passed.
+under_load() {
+	client_load 10 || { echo "no load"; return 1; }
+	sleep 2
+	! ended "$FIO_PID" || { echo "the load ends by itself"; return 1; }
+}
+
+# ended_in SECONDS RECOVERS...: the load has ended; with success, if this client recovers
+# so.
 ended_in() {
-	local status=0
+	local status=0 recovers
 	wait_pid "$1" "$FIO_PID" || status=$?
 	if ((status == 124 || status == 137)); then
 		echo "the load still runs after $1 s"
 		return 1
 	fi
-	if client_is recovers yes && ((status)); then
-		echo "the load ended with status $status"
-		return 1
-	fi
+	shift
+	for recovers; do
+		if client_is recovers "$recovers" && ((status)); then
+			echo "the load ended with status $status"
+			return 1
+		fi
+	done
 }
 
 scenario_data() {
@@ -139,12 +151,11 @@ scenario_data() {
 
 # The server goes while the client is busy, and comes back.
 scenario_restart() {
-	client_load 10 || { echo "no load"; return 1; }
-	sleep 2
+	under_load || return
 	client stop || { echo "the service does not stop"; return 1; }
 	sleep 2
 	client start "$1" || { echo "the service does not start"; return 1; }
-	ended_in 120 || return
+	ended_in 120 yes service || return
 	client_verify again randwrite 4k 512k
 }
 
@@ -153,13 +164,12 @@ scenario_restart() {
 scenario_unplug() {
 	local netdev=$1 address=$2
 	shift 2
-	client_load 10 || { echo "no load"; return 1; }
-	sleep 2
+	under_load || return
 	limit 60 "$@" || { echo "$* failed"; return 1; }
 	add_again "$netdev" "$address" || { echo "the device does not come back"; return 1; }
 	client revive "$address" || { echo "the service does not come back"; return 1; }
-	ended_in 120 || return
-	if client_is recovers no; then
+	ended_in 120 yes || return
+	if ! client_is recovers yes; then
 		client disconnect || { echo "no disconnect"; return 1; }
 		client connect "$address" || { echo "no new connect"; return 1; }
 	fi
@@ -174,9 +184,20 @@ add_again() {
 	wait_for 5 link_is "$DEVICE" ACTIVE
 }
 
+# refused ADDRESS PORT: the attempt fails of its own accord, and soon.
+refused() {
+	local status=0 start=$SECONDS
+	client attempt "$@" || status=$?
+	case $status in
+	0) echo "was accepted" && return 1 ;;
+	124 | 137) echo "no answer" && return 1 ;;
+	esac
+	((SECONDS - start <= 20)) || { echo "refused after $((SECONDS - start)) s"; return 1; }
+}
+
 scenario_refused() {
-	refuse "$CLIENT: nobody listens" client attempt "$1" 4999
-	refuse "$CLIENT: an address without a device" client attempt 192.0.2.77 "${2:-4999}"
+	check "$CLIENT: nobody listens" refused "$1" 4999
+	check "$CLIENT: an address without a device" refused 192.0.2.77 "${2:-4999}"
 }
 
 # client_scenarios: what each client has to survive. The device is up.
