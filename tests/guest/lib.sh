@@ -57,7 +57,7 @@ check() {
 	fi
 }
 
-# refuse NAME COMMAND...: ok if the command fails of its own accord.
+# refuse NAME COMMAND...: ok if the command, no function, fails of its own accord.
 refuse() {
 	local name=$1 status=0
 	shift
@@ -65,6 +65,7 @@ refuse() {
 	case $status in
 	0) not_ok "$name" "was accepted" ;;
 	124 | 137) not_ok "$name" "no answer within 20 s" ;;
+	126 | 127) not_ok "$name" "cannot be run" ;;
 	*) ok "$name" ;;
 	esac
 }

@@ -8,7 +8,7 @@
 # packages: nvme nvme-cli
 
 nvme_kind=disk
-nvme_recovers=no
+nvme_recovers=service
 
 nvme_serve() { target_up "$2" "$1"; }
 
@@ -22,7 +22,7 @@ nvme_start() { port_up "$1"; }
 nvme_revive() { port_down && port_up "$1"; }
 
 nvme_connect() {
-	ADDRESS=$1 host_connect -i 2 >/dev/null || return
+	ADDRESS=$1 host_connect -i 2 --ctrl-loss-tmo 60 >/dev/null || return
 	wait_for 20 namespace
 }
 
