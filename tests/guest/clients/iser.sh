@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash disable=SC2034 # variables are read by their name
+#
+# iSCSI over RDMA: the kernel's target (isert) and open-iscsi.
+#
+# packages: iscsid open-iscsi
+# kernel: iser
+
+. "$(dirname "${BASH_SOURCE[0]}")/../lio.sh"
+
+iser_kind=disk
+iser_recovers=yes
+
+ISER_STORE=ndk-iser
+ISER_IQN=iqn.2003-01.org.linux-iscsi:ndk-test
+ISER_INITIATOR=iqn.1993-08.org.debian:01:ndk-test
+ISER_TARGET=$TARGET/iscsi/$ISER_IQN
+ISER_TPG=$ISER_TARGET/tpgt_1
+ISER_PORT=3260
+
+# iser_portal ADDRESS [PORT]: as configfs and open-iscsi write it.
+iser_portal() {
+	if [[ $1 == *:* ]]; then
+		echo "[$1]:${2:-$ISER_PORT}"
+	else
+		echo "$1:${2:-$ISER_PORT}"
+	fi
+}
+
+iser_serve() {
+	modprobe -a ib_iser iscsi_target_mod ib_isert &&
+		lio_store_up "$ISER_STORE" "$2" &&
+		mkdir -p "$ISER_TPG/lun/lun_0" &&
+		ln -s "$HBA/$ISER_STORE" "$ISER_TPG/lun/lun_0/store" &&
+		put 0 "$ISER_TPG/attrib/authentication" &&
+		put 1 "$ISER_TPG/attrib/generate_node_acls" &&
+		put 0 "$ISER_TPG/attrib/demo_mode_write_protect" &&
+		iser_start "$1" &&
+		iscsid_up
+}
+
+iser_unserve() {
+	iscsid_down
+	iser_stop
+	if [[ -d $ISER_TPG ]]; then
+		unlink_all "$ISER_TPG/lun/lun_0"
+		remove "$ISER_TPG/lun/lun_0" "$ISER_TPG" "$ISER_TARGET" "$TARGET/iscsi"
+	fi
+	lio_store_down "$ISER_STORE"
+	limit 60 modprobe -r ib_iser || true
+	limit 60 modprobe -r ib_isert || true
+	limit 60 modprobe -r iscsi_target_mod || true
+	limit 60 modprobe -r target_core_iblock || true
+	limit 60 modprobe -r null_blk || true
+}
+
+# The portal first: what is enabled without one cannot be logged in to.
+iser_start() {
+	iser_listen "$1" && put 1 "$ISER_TPG/enable"
+}
+
+# A portal of configfs listens on TCP; the switch adds a listener on RDMA.
+iser_listen() {
+	local portal
+	portal=$ISER_TPG/np/$(iser_portal "$1")
+	mkdir "$portal" && put 1 "$portal/iser"
+}
+
+# The target ends the sessions itself.
+iser_stop() {
+	local portal
+	[[ -d $ISER_TPG ]] || return 0
+	put 0 "$ISER_TPG/enable" || return
+	for portal in "$ISER_TPG"/np/*; do
+		remove "$portal" || return
+	done
+}
+
+# The listener of an address goes with the device.
+iser_revive() {
+	local portal
+	portal=$ISER_TPG/np/$(iser_portal "$1")
+	put 0 "$portal/iser" && put 1 "$portal/iser"
+}
+
+# --- the initiator
+
+# What its daemon keeps on disk begins anew.  A login that fails is tried once; what
+# was logged in is tried again until the replacement time-out.
+iscsid_up() {
+	rm -rf /etc/iscsi/nodes /etc/iscsi/send_targets /etc/iscsi/ifaces
+	mkdir -p /etc/iscsi /run/lock/iscsi
+	echo "InitiatorName=$ISER_INITIATOR" >/etc/iscsi/initiatorname.iscsi
+	cat >/etc/iscsi/iscsid.conf <<-END
+		node.startup = manual
+		node.leading_login = No
+		node.session.initial_login_retry_max = 1
+		node.session.timeo.replacement_timeout = 120
+		node.conn[0].timeo.login_timeout = 15
+		node.conn[0].timeo.logout_timeout = 15
+		node.conn[0].timeo.noop_out_interval = 5
+		node.conn[0].timeo.noop_out_timeout = 30
+		node.session.queue_depth = 32
+		node.session.scan = auto
+	END
+	limit 20 iscsid </dev/null >/dev/null 2>&1 && wait_for 10 test -s /run/iscsid.pid
+}
+
+iscsid_down() {
+	local pid
+	[[ -e /run/iscsid.pid ]] || return 0
+	pid=$(</run/iscsid.pid)
+	kill "$pid" 2>/dev/null || true
+	wait_for 10 ended "$pid" || kill -9 "$pid"
+	rm -f /run/iscsid.pid
+}
+
+# iser_record ADDRESS [PORT [SESSIONS]]: what the initiator knows of the target.
+iser_record() {
+	local -a node
+	node=(-m node -T "$ISER_IQN" -p "$(iser_portal "$1" "${2:-}")" -I iser)
+	limit 20 iscsiadm "${node[@]}" -o new &&
+		limit 20 iscsiadm "${node[@]}" -o update -n node.session.nr_sessions -v "${3:-1}"
+}
+
+iser_login() {
+	limit 60 iscsiadm -m node -T "$ISER_IQN" -p "$(iser_portal "$1" "${2:-}")" -I iser --login
+}
+
+iser_sessions() {
+	local dir
+	for dir in /sys/class/iscsi_session/session*; do
+		if [[ -e $dir/targetname && $(<"$dir/targetname") == "$ISER_IQN" ]]; then
+			echo "${dir##*/}"
+		fi
+	done
+}
+
+# A session logs in again: it is not replaced by a new one.
+iser_identity() {
+	local session
+	for session in $(iser_sessions); do
+		echo "$session $(<"/sys/class/iscsi_session/$session/state")"
+	done
+}
+
+iser_sessions_are() { [[ $(iser_sessions | wc -l) == "$1" ]]; }
+
+iser_connect() {
+	iser_record "$1" && iser_login "$1" && wait_for 20 iser_place
+}
+
+iser_disconnect() {
+	iser_sessions_are 0 || limit 60 iscsiadm -m node -T "$ISER_IQN" --logout || return
+	wait_for 30 iser_sessions_are 0 || { echo "sessions stay"; return 1; }
+	wait_for 30 scsi_disks_are "$ISER_STORE" 0 || { echo "disks stay"; return 1; }
+	iser_forget
+}
+
+iser_forget() {
+	[[ ! -d /etc/iscsi/nodes/$ISER_IQN ]] || limit 20 iscsiadm -m node -T "$ISER_IQN" -o delete
+}
+
+iser_place() { first_disk "$ISER_STORE"; }
+
+# The daemon tries for as long as a login may take.
+iser_attempt() {
+	local status=0
+	iser_record "$1" "$2" && limit 20 iscsiadm -m node -T "$ISER_IQN" -o update \
+		-n "node.conn[0].timeo.login_timeout" -v 4 || return 0
+	iser_login "$1" "$2" || status=$?
+	iser_forget
+	return "$status"
+}
+
+iser_crowd() {
+	iser_record "$1" "" "$2" && iser_login "$1" || return
+	iser_sessions_are "$2" || { echo "$(iser_sessions | wc -l) sessions"; return 1; }
+	wait_for 30 scsi_disks_are "$ISER_STORE" "$2" || { echo "$(scsi_disks "$ISER_STORE" | wc -l) disks"; return 1; }
+}
+
+iser_uncrowd() { iser_disconnect; }
