@@ -308,9 +308,9 @@ fn work(request: &SendRequest<'_, Verbs>) -> Result<Work> {
             from: remote(from),
             invalidate: None,
         },
-        SendOp::ReadInv(from, invalidate) => Work::Read {
+        SendOp::ReadInv(from) => Work::Read {
             from: remote(from),
-            invalidate: Some(sink_token(request, Token::from_raw(invalidate))?),
+            invalidate: Some(sink_token(request)?),
         },
         SendOp::LocalInv(rkey) => Work::Invalidate {
             token: Token::from_raw(rkey),
@@ -330,16 +330,9 @@ fn work(request: &SendRequest<'_, Verbs>) -> Result<Work> {
 }
 
 /// The token that a read with invalidate ends: that of its sink.
-///
-/// The core's `rdma_rw` names the region by the key that it had before the registration that is
-/// posted together with the read, so `named` has to be right in its index alone.
-fn sink_token(request: &SendRequest<'_, Verbs>, named: Token) -> Result<Token> {
+fn sink_token(request: &SendRequest<'_, Verbs>) -> Result<Token> {
     let sink = request.sges.first().ok_or(EINVAL)?;
-    let sink = Token::from_raw(sink.lkey());
-    match sink.index() == named.index() {
-        true => Ok(sink),
-        false => Err(EINVAL),
-    }
+    Ok(Token::from_raw(sink.lkey()))
 }
 
 /// A registration with the address, length, key and rights as they stand at the time of posting.

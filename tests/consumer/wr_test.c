@@ -177,7 +177,11 @@ static void read_fetches_the_data(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, ndkc_is_filled(dst->va, 5, 0));
 }
 
-static void read_with_invalidate_revokes_its_sink(struct kunit *test)
+/*
+ * The sink is the key of the local element, whatever ex.invalidate_rkey says: rdma_rw
+ * puts a key of the sink there, others leave it unset.
+ */
+static void read_with_invalidate(struct kunit *test, u32 (*named)(u32 sink))
 {
 	struct ndkc_pair *p = ndkc_pair(test);
 	struct ndkc_buf *src = ndkc_buf(test, PAGE_SIZE);
@@ -201,7 +205,7 @@ static void read_with_invalidate_revokes_its_sink(struct kunit *test)
 						 IB_SEND_SIGNALED, &sge, 1,
 						 remote->mr->iova,
 						 remote->mr->rkey,
-						 sink->mr->lkey), 0);
+						 named(sink->mr->lkey)), 0);
 	expect_wc(test, read, p->a, IB_WC_RDMA_READ);
 	KUNIT_EXPECT_TRUE(test, ndkc_matches(dst, 0, dst->len, 8, 0));
 
@@ -210,8 +214,79 @@ static void read_with_invalidate_revokes_its_sink(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, ndkc_post_rdma(p->b, late, IB_WR_RDMA_WRITE, src,
 					     0, 64, sink->mr->iova,
 					     sink->mr->rkey), 0);
-	ndkc_wait(late);
+	NDKC_ASSERT_WC(test, late, IB_WC_REM_ACCESS_ERR);
 	KUNIT_EXPECT_TRUE(test, ndkc_is_filled(dst->va, dst->len, 0));
+}
+
+static u32 sink_named(u32 sink)
+{
+	return sink;
+}
+
+static u32 nothing_named(u32 sink)
+{
+	return 0;
+}
+
+static void read_with_invalidate_revokes_its_sink(struct kunit *test)
+{
+	read_with_invalidate(test, sink_named);
+}
+
+static void read_with_invalidate_needs_no_rkey(struct kunit *test)
+{
+	read_with_invalidate(test, nothing_named);
+}
+
+/* Another region of the same domain, named by mistake, stays as it is. */
+static void read_with_invalidate_spares_what_rkey_names(struct kunit *test)
+{
+	struct ndkc_pair *p = ndkc_pair(test);
+	struct ndkc_buf *src = ndkc_buf(test, PAGE_SIZE);
+	struct ndkc_buf *dst = ndkc_buf(test, PAGE_SIZE);
+	struct ndkc_buf *third = ndkc_buf(test, PAGE_SIZE);
+	struct ndkc_mr *remote = ndkc_registered(test, p->b, src,
+						 IB_ACCESS_REMOTE_READ);
+	struct ndkc_mr *sink = ndkc_registered(test, p->a, dst,
+					       NDKC_REMOTE_ALL);
+	struct ndkc_mr *other = ndkc_registered(test, p->a, third,
+						NDKC_REMOTE_ALL);
+	struct ndkc_op *read = ndkc_op(test);
+	struct ndkc_op *write = ndkc_op(test);
+	struct ib_sge sge = {
+		.addr = sink->mr->iova,
+		.length = dst->len,
+		.lkey = sink->mr->lkey,
+	};
+
+	ndkc_fill(src, 9);
+	KUNIT_ASSERT_EQ(test, ndkc_post_rdma_sge(p->a, read,
+						 IB_WR_RDMA_READ_WITH_INV,
+						 IB_SEND_SIGNALED, &sge, 1,
+						 remote->mr->iova,
+						 remote->mr->rkey,
+						 other->mr->lkey), 0);
+	expect_wc(test, read, p->a, IB_WC_RDMA_READ);
+	KUNIT_ASSERT_EQ(test, ndkc_post_rdma(p->b, write, IB_WR_RDMA_WRITE, src,
+					     0, 64, other->mr->iova,
+					     other->mr->rkey), 0);
+	expect_wc(test, write, p->b, IB_WC_RDMA_WRITE);
+	KUNIT_EXPECT_TRUE(test, ndkc_matches(third, 0, 64, 9, 0));
+}
+
+/* Without a sink there is nothing to invalidate. */
+static void read_with_invalidate_needs_a_sink(struct kunit *test)
+{
+	struct ndkc_pair *p = ndkc_pair(test);
+	struct ndkc_buf *src = ndkc_buf(test, PAGE_SIZE);
+	struct ndkc_mr *remote = ndkc_registered(test, p->b, src,
+						 IB_ACCESS_REMOTE_READ);
+
+	KUNIT_EXPECT_EQ(test, ndkc_post_rdma_sge(p->a, ndkc_op(test),
+						 IB_WR_RDMA_READ_WITH_INV,
+						 IB_SEND_SIGNALED, NULL, 0,
+						 remote->mr->iova,
+						 remote->mr->rkey, 0), -EINVAL);
 }
 
 static void many_reads_queue_behind_the_limit(struct kunit *test)
@@ -805,6 +880,9 @@ static struct kunit_case wr_cases[] = {
 	KUNIT_CASE(empty_write_with_immediate),
 	KUNIT_CASE(read_fetches_the_data),
 	KUNIT_CASE(read_with_invalidate_revokes_its_sink),
+	KUNIT_CASE(read_with_invalidate_needs_no_rkey),
+	KUNIT_CASE(read_with_invalidate_spares_what_rkey_names),
+	KUNIT_CASE(read_with_invalidate_needs_a_sink),
 	KUNIT_CASE(many_reads_queue_behind_the_limit),
 	KUNIT_CASE(fetch_and_add),
 	KUNIT_CASE(compare_and_swap),
