@@ -63,6 +63,7 @@ module! {
     description: "Software RDMA provider",
     license: "GPL",
     alias: ["rdma-link-ndk"],
+    // The parameter link_type is in bindings/export.c: the macro knows numbers only.
     params: {
         rnr_timeout_ms: u32 {
             default: 30000,
@@ -91,6 +92,7 @@ impl kernel::Module for Ndk {
             );
             return Err(EINVAL);
         }
+        let link_type = verbs::link_type()?;
         #[cfg(ndk_kunit)]
         kunit::mark_slow()?;
         let host = Host::new(rnr_timeout_ms)?;
@@ -112,7 +114,7 @@ impl kernel::Module for Ndk {
             registration: None,
             host,
         };
-        module.registration = Some(KBox::pin_init(verbs::register(), GFP_KERNEL)?);
+        module.registration = Some(KBox::pin_init(verbs::register(link_type), GFP_KERNEL)?);
         Ok(module)
     }
 }

@@ -39,6 +39,7 @@ mod cq;
 mod device;
 mod identity;
 mod link;
+mod link_type;
 mod memory;
 mod mr;
 mod object;
@@ -84,6 +85,7 @@ pub(crate) use self::{
         DeviceOperations, //
     },
     link::LinkRegistration,
+    link_type::LinkType,
     memory::Extents,
     mr::MrOperations,
     object::{

@@ -36,6 +36,7 @@ use crate::{
     },
     rdma::{
         self,
+        LinkType,
         Operations, //
     },
     sys::global::Global, //
@@ -73,7 +74,12 @@ impl Operations for Verbs {
     type Listener = cm::Listening;
 }
 
+/// What `rdma link add` is to call the provider, by the module parameter. An error is in the log.
+pub(crate) fn link_type() -> Result<LinkType> {
+    LinkType::wanted::<Verbs>()
+}
+
 /// Registers the provider; dropping the result takes everything down. May sleep.
-pub(crate) fn register() -> impl PinInit<rdma::LinkRegistration<Verbs>, Error> {
-    rdma::LinkRegistration::new()
+pub(crate) fn register(name: LinkType) -> impl PinInit<rdma::LinkRegistration<Verbs>, Error> {
+    rdma::LinkRegistration::new(name)
 }

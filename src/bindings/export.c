@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The two functions that the NDK face exports. A consumer that found them by
- * name holds the module as long as an adapter is open, too.
+ * name holds the module as long as an adapter is open, too.  And the module
+ * parameter that is text.
  */
 #include <linux/export.h>
 #include <linux/module.h>
+#include <linux/moduleparam.h>
 #include <ndk/ndk.h>
 
 #include "export.h"
@@ -29,6 +31,10 @@ void ndk_close_adapter(struct ndk_adapter *adapter)
 	module_put(THIS_MODULE);
 }
 EXPORT_SYMBOL_NS_GPL(ndk_close_adapter, "NDK");
+
+module_param_named(link_type, ndk_link_type, charp, 0444);
+MODULE_PARM_DESC(link_type,
+		 "The type of rdma link add: ndk; or siw or rxe, for scripts that were written for those");
 
 #ifdef NDK_VERSION
 MODULE_VERSION(NDK_VERSION);

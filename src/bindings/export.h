@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The functions of src/ndk/abi/adapter.rs behind the exported ones. */
+/*
+ * The functions of src/ndk/abi/adapter.rs behind the exported ones, and the
+ * variable of src/rdma/link_type.rs behind a parameter.
+ */
 #ifndef NDK_EXPORT_H
 #define NDK_EXPORT_H
 
@@ -8,5 +11,7 @@
 s32 ndk_face_open(const struct ndk_open_params *params,
 		  struct ndk_adapter **adapter);
 void ndk_face_close(struct ndk_adapter *adapter);
+
+extern char *ndk_link_type;
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include "shim/cpu.c"
 #include "shim/mm.c"
+#include "shim/module.c"
 #include "shim/netdev.c"
 #include "shim/qpn.c"
 #include "shim/sync.c"

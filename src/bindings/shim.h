@@ -100,6 +100,9 @@ void ndk_qpn_publish(u32 qpn, void *qp);
 void *ndk_qpn_find(u32 qpn);
 void ndk_qpn_free(u32 qpn);
 
+/* rdma/link_type.rs */
+bool ndk_module_is_loaded(const char *name);
+
 /* rdma/memory.rs */
 struct scatterlist *ndk_sg_entry(struct scatterlist *sg, u64 *addr, u32 *len);
 

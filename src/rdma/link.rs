@@ -19,6 +19,7 @@ use super::{
         self,
         DeviceOperations, //
     },
+    link_type::LinkType,
     prelude::*, //
 };
 use crate::sys::netdev::{
@@ -56,30 +57,40 @@ unsafe impl<T: Operations> Send for LinkRegistration<T> {}
 unsafe impl<T: Operations> Sync for LinkRegistration<T> {}
 
 impl<T: Operations> LinkRegistration<T> {
-    /// Registers the provider. Process context, without the RTNL lock.
-    pub(crate) fn new() -> impl PinInit<Self, Error> {
+    /// Registers the provider under that name. Process context, without the RTNL lock.
+    ///
+    /// `EBUSY` if another provider has the name.
+    pub(crate) fn new(name: LinkType) -> impl PinInit<Self, Error> {
         // SAFETY: There is one registration in the life of a module, and this is before it.
         unsafe { ADDING.init() };
         try_pin_init!(Self {
             notifier <- NetDevRegistration::register(NetdevNotifier(PhantomData)),
             devices: AllDevices(PhantomData),
             // INVARIANT: Registered when this field, the last, is initialised.
-            link <- Opaque::ffi_init(|slot: *mut bindings::rdma_link_ops| {
+            link <- Opaque::try_ffi_init(move |slot: *mut bindings::rdma_link_ops| {
                 let ops = bindings::rdma_link_ops {
-                    type_: T::LINK_TYPE.as_char_ptr(),
+                    type_: name.name().as_char_ptr(),
                     newlink: Some(newlink::<T>),
                     ..pin_init::zeroed()
                 };
-                // SAFETY: `slot` is writable. The list is a valid empty one, so that removing the
-                // operations is harmless if the core did not take them (a name in use).
-                unsafe {
+                // SAFETY: `slot` is writable. The list is a valid empty one.
+                let list = unsafe {
                     slot.write(ops);
                     let list = &raw mut (*slot).list;
                     (*list).next = list;
                     (*list).prev = list;
-                }
+                    list
+                };
                 // SAFETY: The operations stay where they are until they are unregistered.
                 unsafe { bindings::rdma_link_register(slot) };
+                // The core says nothing, but in its log. What it took is never alone in its list:
+                // the head is there.
+                // SAFETY: Only the core's lock protects the pointer, which is not followed.
+                if unsafe { (&raw const (*list).next).read_volatile() } == list {
+                    pr_err!("another module has the link type {}\n", name.name());
+                    return Err(EBUSY);
+                }
+                Ok(())
             }),
         }? Error)
     }

@@ -124,6 +124,63 @@ by_alias() {
 	[[ -d /sys/module/$MODULE ]]
 }
 
+# --- the name of the type
+
+# under_name TYPE: a link of that type, and none of its own.
+under_name() {
+	modprobe ndk "link_type=$1" || return
+	[[ $(</sys/module/ndk/parameters/link_type) == "$1" ]] || { echo "not in sysfs"; return 1; }
+	limit 20 rdma link add named0 type "$1" netdev lo || return
+	wait_for 5 link_is named0 ACTIVE || { echo "not active"; return 1; }
+	! limit 20 rdma link add named1 type ndk netdev ndkdum2 2>/dev/null ||
+		{ echo "the type ndk is there, too"; return 1; }
+	del_link named0 && limit 60 modprobe -r ndk
+}
+
+# not_loaded ERROR LOG OPTION: modprobe fails with that error, and the kernel log says why.
+not_loaded() {
+	local said
+	! said=$(limit 60 modprobe ndk "$3" 2>&1) || { echo "$3 is accepted"; return 1; }
+	[[ $said == *"$1"* ]] || { echo "modprobe says: $said"; return 1; }
+	[[ ! -e /sys/module/ndk ]] || { echo "it is loaded all the same"; return 1; }
+	dmesg | tail -n 20 | grep -F "$2" || { echo "no word of it in the log"; return 1; }
+}
+
+beside() {
+	local status=0
+	modprobe "$2" || return
+	not_loaded "Device or resource busy" "link_type=$1: the module $2 is loaded" "link_type=$1" || status=$?
+	limit 60 modprobe -r "$2" && return "$status"
+}
+
+# What a script does that knows of siw alone, with a few lines of configuration.
+instead_of_siw() {
+	modprobe siw || { echo "modprobe siw fails"; return 1; }
+	[[ -e /sys/module/ndk && ! -e /sys/module/siw ]] || { echo "that did not load ndk"; return 1; }
+	limit 20 rdma link add siw0 type siw netdev lo || return
+	wait_for 5 link_is siw0 ACTIVE || return
+	limit 60 modprobe -r siw || { echo "modprobe -r siw fails"; return 1; }
+	[[ ! -e /sys/module/ndk ]] || { echo "modprobe -r siw leaves ndk"; return 1; }
+	limit 20 rdma link add siw0 type siw netdev lo || { echo "not loaded by rdma link add"; return 1; }
+	[[ -e /sys/module/ndk ]] || return
+	del_link siw0 && limit 60 modprobe -r siw
+}
+
+names_of_others() {
+	local pair
+	check "named siw" under_name siw
+	check "named rxe" under_name rxe
+	check "no such name" not_loaded "Invalid argument" "link_type=nosuch is none of ndk, siw, rxe" link_type=nosuch
+	check "an empty name" not_loaded "Invalid argument" "link_type= is none of" link_type=
+	for pair in "siw siw" "rxe rdma_rxe"; do
+		# shellcheck disable=SC2086
+		! modinfo -n "${pair#* }" >/dev/null 2>&1 || check "beside ${pair#* }" beside $pair
+	done
+	cp "$(dirname "$0")/siw-is-ndk.conf" /etc/modprobe.d/
+	defer rm -f /etc/modprobe.d/siw-is-ndk.conf
+	check "a script for siw" instead_of_siw
+}
+
 load_modules
 defer unload_modules
 modprobe veth
@@ -186,4 +243,5 @@ check "no device is left behind" wait_for 5 eval "! has_link $DEVICE"
 check "loaded by alias" by_alias
 check "delete" del_link "$DEVICE"
 check "unload" unload_modules
+[[ $NDK_TYPE != ndk ]] || names_of_others
 finish
