@@ -4,6 +4,7 @@
  * what is shorter in C: walks over lists of the kernel's.  One file a subject.
  */
 #include "shim/cpu.c"
+#include "shim/gid.c"
 #include "shim/mm.c"
 #include "shim/module.c"
 #include "shim/netdev.c"

@@ -103,6 +103,9 @@ void ndk_qpn_free(u32 qpn);
 /* rdma/link_type.rs */
 bool ndk_module_is_loaded(const char *name);
 
+/* rdma/table.rs */
+void ndk_gid_work_wait(void);
+
 /* rdma/memory.rs */
 struct scatterlist *ndk_sg_entry(struct scatterlist *sg, u64 *addr, u32 *len);
 

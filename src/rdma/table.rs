@@ -188,6 +188,8 @@ trampolines! {
 
     fn dealloc_driver(device: OwnedObject<bindings::ib_device, T::Device>) -> () {
         drop(device);
+        // SAFETY: The core calls this in process context, and not from the queue of that work.
+        unsafe { bindings::ndk_gid_work_wait() };
     }
 
     /// There are no user contexts, so nothing is to be done. Having the operation lets a device
