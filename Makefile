@@ -2,7 +2,7 @@
 #
 # The way in: every target does its own set-up.  Kbuild holds what is built.
 
-KERNEL_TARGETS := all run test soak update bench check kunit conformance cross newest shell rust-analyzer \
+KERNEL_TARGETS := all run test soak update bench blktests check kunit conformance cross newest shell rust-analyzer \
 	deb test-package intree-check
 
 .PHONY: help headers intree clean distclean $(KERNEL_TARGETS)
@@ -10,7 +10,7 @@ KERNEL_TARGETS := all run test soak update bench check kunit conformance cross n
 # What is given on the command line reaches the scripts through the environment.
 RUN_KERNEL := $(or $(KERNEL),$(if $(KDIR),kdir))
 KERNEL ?= $(if $(KDIR),kdir,stock)
-export KERNEL KDIR FILTER QUICK MODE ONLY MAINTAINER
+export KERNEL KDIR FILTER QUICK MODE ONLY MAINTAINER BLKTESTS
 
 all: ## build ndk.ko for Debian's kernel, or KDIR=/a/built/7.3/tree, or KERNEL=lean
 	@scripts/module-build $(KERNEL)
@@ -27,6 +27,9 @@ soak: ## all clients at once on the debug kernel, verified, with link flaps; MIN
 
 bench: ## ndk beside siw, rxe, nvme loop and tcp; QUICK=1: in minutes; MODE=native, MODE=icount
 	@scripts/bench
+
+blktests: ## BLKTESTS=/a/checkout: its groups nvme, srp and rnbd on ndk; ONLY='nvme/003 srp'
+	@scripts/blktests $(ONLY)
 
 check: ## rustfmt, clippy, layering rules, shellcheck, checkpatch, kernel-doc, requirements
 	@scripts/check
