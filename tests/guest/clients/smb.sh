@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash disable=SC2034 # variables are read by their name
+#
+# SMB Direct: ksmbd with a tmpfs, and cifs, set up with ksmbd-tools and cifs-utils. Both
+# take port 5445 for iWARP by themselves.
+#
+# SMB_GLOBAL has further lines of ksmbd.conf, SMB_OPTIONS further options of the mount.
+#
+# kernel: smb
+# packages: ksmbd.mountd ksmbd-tools
+# packages: mount.cifs cifs-utils
+
+SMB_GLOBAL=
+SMB_OPTIONS=
+SMB_PORT=5445
+SMB_EXPORT=/tmp/ndk-smb-export
+SMB_MOUNT=/tmp/ndk-smb
+SMB_RUN=/run/ndk-smb
+SMB_USER=ndk
+SMB_PASSWORD=ndk-password
+
+smb_kind=folder
+smb_recovers=yes
+
+smb_serve() {
+	modprobe -a ksmbd cifs || { echo "no modules"; return 1; }
+	mkdir -p "$SMB_EXPORT" "$SMB_RUN"
+	mount -t tmpfs -o "size=$(($2 + 16))m" ndk-smb "$SMB_EXPORT" || return
+	smb_configure || return
+	smb_start
+}
+
+smb_configure() {
+	cat >"$SMB_RUN/ksmbd.conf" <<-END
+		[global]
+			netbios name = NDK
+			guest account = root
+			map to guest = never
+			server min protocol = SMB3_00
+			$SMB_GLOBAL
+
+		[ndk]
+			path = $SMB_EXPORT
+			read only = no
+			force user = root
+			force group = root
+	END
+	rm -f "$SMB_RUN/users"
+	limit 20 ksmbd.adduser -c "$SMB_RUN/ksmbd.conf" -i "$SMB_RUN/users" -a "$SMB_USER" -p "$SMB_PASSWORD"
+}
+
+smb_mounted() { mountpoint -q "$1"; }
+
+smb_unserve() {
+	local status=0
+	smb_stop || status=1
+	! smb_mounted "$SMB_EXPORT" || umount "$SMB_EXPORT" || status=1
+	limit 60 modprobe -r cifs ksmbd || status=1
+	((status == 0)) || echo "the server is not wholly gone"
+	return "$status"
+}
+
+# The daemon ends with what it started; the kernel's part is told apart.
+smb_stop() {
+	[[ ! -e $SMB_RUN/pid ]] || limit 60 ksmbd.control -s || return
+	[[ ! -e $SMB_RUN/pid ]] || wait_for 20 ended "$(<"$SMB_RUN/pid")" || return
+	rm -f "$SMB_RUN/pid"
+}
+
+smb_start() {
+	setsid ksmbd.mountd -n -c "$SMB_RUN/ksmbd.conf" -u "$SMB_RUN/users" \
+		</dev/null >"$SMB_RUN/log" 2>&1 &
+	echo $! >"$SMB_RUN/pid"
+	wait_for 30 smb_listens || { echo "no listener"; return 1; }
+}
+
+smb_listens() {
+	rdma -j resource show cm_id | jq -e --arg d "$DEVICE" --arg p ":$SMB_PORT" \
+		'any(.[]; .ifname == $d and .state == "LISTEN" and (."src-addr" | endswith($p)))'
+}
+
+smb_revive() { wait_for 20 smb_listens; }
+
+# smb_mount ADDRESS FOLDER [OPTIONS]: symbolic links are files of their own form on the
+# server.
+smb_mount() {
+	local options=rdma,vers=3.1.1,hard,mfsymlinks,username=$SMB_USER,password=$SMB_PASSWORD
+	mkdir -p "$2"
+	limit 60 mount -t cifs -o "$options${3:+,$3}" "//$1/ndk" "$2" || return
+	grep -q " $2 cifs.*,rdma" /proc/mounts || { echo "$2 is not mounted over RDMA"; return 1; }
+}
+
+smb_unmount() {
+	smb_mounted "$1" || return 0
+	limit 60 umount "$1" || { limit 20 umount -f -l "$1" && return 1; }
+}
+
+smb_connect() {
+	echo "$1" >"$SMB_RUN/address"
+	smb_mount "$1" "$SMB_MOUNT" "$SMB_OPTIONS"
+}
+
+smb_disconnect() { smb_unmount "$SMB_MOUNT"; }
+
+smb_remount() {
+	smb_disconnect && smb_connect "$(<"$SMB_RUN/address")"
+}
+
+smb_place() { echo "$SMB_MOUNT"; }
+
+# The client tries 5445 and 445, whatever its option says, and the server listens on each
+# IPv4 address of this host: nobody serves on an IPv6 address.
+smb_attempt() {
+	local status=0 address=$1
+	[[ $(ip route get "$1" 2>/dev/null) != local* ]] || address=::1
+	smb_mount "$address" "$SMB_MOUNT.none" "$SMB_OPTIONS" || status=$?
+	! smb_mounted "$SMB_MOUNT.none" || umount "$SMB_MOUNT.none"
+	return "$status"
+}
+
+# smb_crowd ADDRESS N: as many mounts at once, each with a connection of its own.  Client
+# and server give a connection five seconds, which many at once may need on a slow kernel:
+# a mount has a second try.
+smb_crowd() {
+	local i status=0
+	local -a pids=()
+	for ((i = 0; i < $2; i++)); do
+		{ smb_mount "$1" "$SMB_MOUNT.$i" nosharesock || smb_mount "$1" "$SMB_MOUNT.$i" nosharesock; } &
+		pids+=($!)
+	done
+	for i in "${pids[@]}"; do
+		wait "$i" || status=1
+	done
+	((status == 0)) || { echo "not all are mounted"; return 1; }
+	wait_for 20 smb_connections "$2" || { echo "$(resources qp) queue pairs, not $((2 * $2))"; return 1; }
+}
+
+smb_connections() { (($(resources qp) == 2 * $1)); }
+
+smb_uncrowd() {
+	local folder
+	for folder in "$SMB_MOUNT".*; do
+		smb_unmount "$folder" || return
+	done
+	wait_for 20 smb_connections 0
+}
