@@ -2,7 +2,7 @@
 #
 # The way in: every target does its own set-up.  Kbuild holds what is built.
 
-KERNEL_TARGETS := all run test soak update bench blktests check kunit conformance cross newest shell rust-analyzer \
+KERNEL_TARGETS := all run test test-clients soak update bench blktests check kunit conformance cross newest shell rust-analyzer \
 	deb test-package intree-check
 
 .PHONY: help headers intree clean distclean $(KERNEL_TARGETS)
@@ -21,6 +21,9 @@ run: ## boot a guest, NVMe over ndk0, verify, report; CLIENT=nfs|iser|srp|rnbd|s
 
 test: ## all tests: host, KUnit in User Mode Linux and the debug kernel, guest scenarios
 	@scripts/test
+
+test-clients: ## the scenarios of the kernel's storage clients; CLIENT=nfs for one, KERNEL=debug
+	@KERNEL=$(RUN_KERNEL) scripts/test-clients $(CLIENT)
 
 soak: ## all clients at once on the debug kernel, verified, with link flaps; MINUTES=10
 	@scripts/soak $(MINUTES)

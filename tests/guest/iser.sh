@@ -7,6 +7,7 @@
 #
 # kernel: iser
 # also: stock
+# clients: iser
 #
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail

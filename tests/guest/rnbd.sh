@@ -6,6 +6,7 @@
 # access, sessions of several paths, and how a session recovers.
 #
 # kernel: rtrs
+# clients: rnbd
 #
 # RTRS' client keeps a device that goes for 30 s: it waits for each of its connections to
 # be disconnected, of which rdma_cm does not tell it once the device is being removed

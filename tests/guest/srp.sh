@@ -7,6 +7,7 @@
 #
 # kernel: srp
 # also: stock
+# clients: srp
 #
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail
