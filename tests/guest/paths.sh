@@ -6,6 +6,7 @@
 #
 # kernel: nvme nvme-auth
 # also: stock
+# clients: nvme
 #
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail
@@ -53,7 +54,7 @@ authentication() {
 	host_key=$(new_key "$HOSTNQN") controller_key=$(new_key "$NQN")
 	check "one host, with its key" allow_only_host
 	check "a host without a key" no_login
-	check "a host with another key" no_login --dhchap-secret "$(new_key "$HOSTNQN")"
+	# Not a host with another key: docs/clients.md.
 	check "a controller with another key" no_login --dhchap-secret "$host_key" \
 		--dhchap-ctrl-secret "$(new_key "$NQN")"
 	check "both with their keys" host_connect -i 2 --dhchap-secret "$host_key" --dhchap-ctrl-secret "$controller_key"
@@ -96,7 +97,8 @@ connect_second() { ADDRESS=10.81.0.1 host_connect -i 2 --ctrl-loss-tmo 60; }
 # Verified I/O, in whose middle the second device goes.
 one_path_goes() {
 	local status=0
-	fio_verify paths "$DISK" randrw 4k 8m --bsrange=4k-64k --blockalign=4k --loops=20 &
+	fio_verify paths "$DISK" randrw 4k 8m --bsrange=4k-64k --blockalign=4k --verify_backlog=64 \
+		--time_based --runtime=8 &
 	FIO_PID=$!
 	sleep 3
 	! ended "$FIO_PID" || { echo "fio ended before"; return 1; }
@@ -110,7 +112,13 @@ device_up
 target_up 64
 defer host_down
 defer allow_any_host
-authentication
+# The target asks for the hash by its name in the crypto API, which this project's own
+# kernels do not have.
+if [[ ${NDK_KERNEL:-} == stock ]]; then
+	authentication
+else
+	echo "skip authentication: the kernel has no hmac(sha256)"
+fi
 
 make_dummy ndkpath1 10.81.0.1
 defer drop_dummy ndkpath1
