@@ -44,11 +44,11 @@ static void loopback_without_a_source_resolves(struct kunit *test)
 						(struct sockaddr *)&dst, 2000),
 			0);
 	KUNIT_ASSERT_NOT_NULL(test,
-			      ndkc_wait_for_event(cm, RDMA_CM_EVENT_ADDR_RESOLVED));
+			      ndkc_await(cm, RDMA_CM_EVENT_ADDR_RESOLVED));
 	KUNIT_ASSERT_PTR_EQ(test, cm->id->device, ndkc_dev);
 	KUNIT_ASSERT_EQ(test, rdma_resolve_route(cm->id, 2000), 0);
 	KUNIT_ASSERT_NOT_NULL(test,
-			      ndkc_wait_for_event(cm, RDMA_CM_EVENT_ROUTE_RESOLVED));
+			      ndkc_await(cm, RDMA_CM_EVENT_ROUTE_RESOLVED));
 	a = ndkc_ep(test, cm, NULL);
 	KUNIT_ASSERT_EQ(test, ndkc_connect(a, NULL, 0), 0);
 	cm = ndkc_take_child(listener);
@@ -56,7 +56,7 @@ static void loopback_without_a_source_resolves(struct kunit *test)
 	b = ndkc_ep(test, cm, NULL);
 	KUNIT_ASSERT_EQ(test, ndkc_accept(b, NULL, 0), 0);
 	KUNIT_ASSERT_NOT_NULL(test,
-			      ndkc_wait_for_event(a->cm, RDMA_CM_EVENT_ESTABLISHED));
+			      ndkc_await(a->cm, RDMA_CM_EVENT_ESTABLISHED));
 	ping(test, a, b);
 }
 
@@ -96,11 +96,11 @@ static void private_data_arrives_both_ways(struct kunit *test)
 
 	b = ndkc_ep(test, child, NULL);
 	KUNIT_ASSERT_EQ(test, ndkc_accept(b, back, len), 0);
-	e = ndkc_wait_for_event(a->cm, RDMA_CM_EVENT_ESTABLISHED);
+	e = ndkc_await(a->cm, RDMA_CM_EVENT_ESTABLISHED);
 	KUNIT_ASSERT_NOT_NULL(test, e);
 	KUNIT_ASSERT_EQ(test, e->priv_len, len);
 	KUNIT_EXPECT_MEMEQ(test, e->priv, back, len);
-	KUNIT_ASSERT_NOT_NULL(test, ndkc_wait_for_event(b->cm,
+	KUNIT_ASSERT_NOT_NULL(test, ndkc_await(b->cm,
 					       RDMA_CM_EVENT_ESTABLISHED));
 }
 
@@ -133,13 +133,13 @@ static void read_depths_are_negotiated(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, ret, 0);
 
 	/* In these two events initiator_depth carries IRD. */
-	act = ndkc_wait_for_event(a->cm, RDMA_CM_EVENT_ESTABLISHED);
+	act = ndkc_await(a->cm, RDMA_CM_EVENT_ESTABLISHED);
 	KUNIT_ASSERT_NOT_NULL(test, act);
 	KUNIT_EXPECT_GE(test, act->initiator_depth, 2);
 	KUNIT_EXPECT_LE(test, act->initiator_depth, 4);
 	KUNIT_EXPECT_GE(test, act->responder_resources, 1);
 	KUNIT_EXPECT_LE(test, act->responder_resources, 6);
-	pas = ndkc_wait_for_event(b->cm, RDMA_CM_EVENT_ESTABLISHED);
+	pas = ndkc_await(b->cm, RDMA_CM_EVENT_ESTABLISHED);
 	KUNIT_ASSERT_NOT_NULL(test, pas);
 	KUNIT_EXPECT_GE(test, pas->initiator_depth, 6);
 	KUNIT_EXPECT_LE(test, pas->initiator_depth, 8);
@@ -177,9 +177,9 @@ static void accept_inside_the_handler(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, ndkc_connect(a, NULL, 0), 0);
 	KUNIT_ASSERT_NOT_NULL(test, ndkc_take_child(listener));
 	KUNIT_ASSERT_NOT_NULL(test,
-			      ndkc_wait_for_event(a->cm, RDMA_CM_EVENT_ESTABLISHED));
+			      ndkc_await(a->cm, RDMA_CM_EVENT_ESTABLISHED));
 	KUNIT_ASSERT_NOT_NULL(test,
-			      ndkc_wait_for_event(b->cm, RDMA_CM_EVENT_ESTABLISHED));
+			      ndkc_await(b->cm, RDMA_CM_EVENT_ESTABLISHED));
 	ping(test, a, b);
 }
 
@@ -197,7 +197,7 @@ static void accept_may_take_its_time(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, ndkc_accept(ndkc_ep(test, child, NULL), NULL, 0),
 			0);
 	KUNIT_EXPECT_NOT_NULL(test,
-			      ndkc_wait_for_event(a->cm, RDMA_CM_EVENT_ESTABLISHED));
+			      ndkc_await(a->cm, RDMA_CM_EVENT_ESTABLISHED));
 }
 
 static void reject_carries_the_consumers_data(struct kunit *test)
@@ -213,7 +213,7 @@ static void reject_carries_the_consumers_data(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, child);
 	KUNIT_EXPECT_EQ(test, rdma_reject(child->id, why, sizeof(why),
 					  IB_CM_REJ_CONSUMER_DEFINED), 0);
-	e = ndkc_wait_for_event(a->cm, RDMA_CM_EVENT_REJECTED);
+	e = ndkc_await(a->cm, RDMA_CM_EVENT_REJECTED);
 	KUNIT_ASSERT_NOT_NULL(test, e);
 	/* The status rdma_consumer_reject_data() asks for on iWARP. */
 	KUNIT_EXPECT_EQ(test, e->status, -ECONNREFUSED);
@@ -235,7 +235,7 @@ static void connect_to_nobody_is_refused(struct kunit *test)
 	/* The call itself may know it already. */
 	ret = ndkc_connect(a, NULL, 0);
 	if (!ret) {
-		e = ndkc_wait_for_event(a->cm, RDMA_CM_EVENT_REJECTED);
+		e = ndkc_await(a->cm, RDMA_CM_EVENT_REJECTED);
 		KUNIT_ASSERT_NOT_NULL(test, e);
 		ret = e->status;
 	}
@@ -295,7 +295,7 @@ static void neighbour_of_another_host_is_unreachable(struct kunit *test)
 		kunit_skip(test, "no device of another net, at 192.0.2.1");
 	KUNIT_ASSERT_EQ(test, ret, 0);
 	KUNIT_ASSERT_EQ(test, rdma_resolve_route(cm->id, 1000), 0);
-	KUNIT_ASSERT_NOT_NULL(test, ndkc_wait_for_event(cm, RDMA_CM_EVENT_ROUTE_RESOLVED));
+	KUNIT_ASSERT_NOT_NULL(test, ndkc_await(cm, RDMA_CM_EVENT_ROUTE_RESOLVED));
 	env->dev = cm->id->device;
 	ep = ndkc_ep(test, cm, NULL);
 	next = cm->nr;
@@ -327,9 +327,9 @@ static void sixteen_connect_at_once(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, ndkc_accept(b[i], NULL, 0), 0);
 	}
 	for (i = 0; i < MANY; i++) {
-		KUNIT_EXPECT_NOT_NULL(test, ndkc_wait_for_event(a[i]->cm,
+		KUNIT_EXPECT_NOT_NULL(test, ndkc_await(a[i]->cm,
 						       RDMA_CM_EVENT_ESTABLISHED));
-		KUNIT_EXPECT_NOT_NULL(test, ndkc_wait_for_event(b[i]->cm,
+		KUNIT_EXPECT_NOT_NULL(test, ndkc_await(b[i]->cm,
 						       RDMA_CM_EVENT_ESTABLISHED));
 	}
 	for (i = 0; i < MANY; i++)
@@ -370,7 +370,7 @@ static void more_than_the_backlog_connect_at_once(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, ndkc_accept(ndkc_ep(test, child, NULL), NULL, 0), 0);
 	}
 	for (i = 0; i < MANY; i++)
-		KUNIT_EXPECT_NOT_NULL(test, ndkc_wait_for_event(a[i]->cm,
+		KUNIT_EXPECT_NOT_NULL(test, ndkc_await(a[i]->cm,
 						       RDMA_CM_EVENT_ESTABLISHED));
 }
 
@@ -378,10 +378,10 @@ static void expect_one_disconnect(struct kunit *test, struct ndkc_ep *first,
 				  struct ndkc_ep *second)
 {
 	KUNIT_EXPECT_EQ(test, rdma_disconnect(first->cm->id), 0);
-	KUNIT_EXPECT_NOT_NULL(test, ndkc_wait_for_event(second->cm,
+	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(second->cm,
 					       RDMA_CM_EVENT_DISCONNECTED));
 	KUNIT_EXPECT_EQ(test, rdma_disconnect(second->cm->id), 0);
-	KUNIT_EXPECT_NOT_NULL(test, ndkc_wait_for_event(first->cm,
+	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(first->cm,
 					       RDMA_CM_EVENT_DISCONNECTED));
 	msleep(100);
 	KUNIT_EXPECT_EQ(test, ndkc_count(first->cm,
@@ -410,9 +410,9 @@ static void both_sides_disconnect_at_once(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, rdma_disconnect(p->a->cm->id), 0);
 	KUNIT_EXPECT_EQ(test, rdma_disconnect(p->b->cm->id), 0);
-	KUNIT_EXPECT_NOT_NULL(test, ndkc_wait_for_event(p->a->cm,
+	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(p->a->cm,
 					       RDMA_CM_EVENT_DISCONNECTED));
-	KUNIT_EXPECT_NOT_NULL(test, ndkc_wait_for_event(p->b->cm,
+	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(p->b->cm,
 					       RDMA_CM_EVENT_DISCONNECTED));
 	msleep(100);
 	KUNIT_EXPECT_EQ(test, ndkc_count(p->a->cm, RDMA_CM_EVENT_DISCONNECTED),
@@ -427,9 +427,9 @@ static void error_state_disconnects_both_sides(struct kunit *test)
 	struct ndkc_pair *p = ndkc_pair(test);
 
 	KUNIT_EXPECT_EQ(test, ndkc_set_state(p->a, IB_QPS_ERR), 0);
-	KUNIT_EXPECT_NOT_NULL(test, ndkc_wait_for_event(p->b->cm,
+	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(p->b->cm,
 					       RDMA_CM_EVENT_DISCONNECTED));
-	KUNIT_EXPECT_NOT_NULL(test, ndkc_wait_for_event(p->a->cm,
+	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(p->a->cm,
 					       RDMA_CM_EVENT_DISCONNECTED));
 }
 
@@ -444,7 +444,7 @@ static void qp_destroyed_before_the_id(struct kunit *test)
 	struct ndkc_pair *p = ndkc_pair(test);
 
 	KUNIT_ASSERT_EQ(test, ndkc_destroy_qp(p->a), 0);
-	KUNIT_EXPECT_NOT_NULL(test, ndkc_wait_for_event(p->b->cm,
+	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(p->b->cm,
 					       RDMA_CM_EVENT_DISCONNECTED));
 	KUNIT_ASSERT_EQ(test, ndkc_bounded("rdma_destroy_id", destroy_id,
 					   p->a->cm), 0);
@@ -457,7 +457,7 @@ static void id_destroyed_before_the_qp(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, ndkc_bounded("rdma_destroy_id", destroy_id,
 					   p->b->cm), 0);
-	KUNIT_EXPECT_NOT_NULL(test, ndkc_wait_for_event(p->a->cm,
+	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(p->a->cm,
 					       RDMA_CM_EVENT_DISCONNECTED));
 	KUNIT_ASSERT_EQ(test, ndkc_destroy_qp(p->b), 0);
 }
@@ -492,15 +492,15 @@ static void listener_destroyed_while_requests_wait(struct kunit *test)
 	/* One is rejected, one dropped; the last may still be accepted. */
 	KUNIT_EXPECT_EQ(test, rdma_reject(child[0]->id, NULL, 0, 0), 0);
 	KUNIT_EXPECT_NOT_NULL(test,
-			      ndkc_wait_for_event(a[0]->cm, RDMA_CM_EVENT_REJECTED));
+			      ndkc_await(a[0]->cm, RDMA_CM_EVENT_REJECTED));
 	KUNIT_ASSERT_EQ(test, ndkc_bounded("rdma_destroy_id", destroy_id,
 					   child[1]), 0);
 	KUNIT_EXPECT_NOT_NULL(test,
-			      ndkc_wait_for_event(a[1]->cm, RDMA_CM_EVENT_REJECTED));
+			      ndkc_await(a[1]->cm, RDMA_CM_EVENT_REJECTED));
 	KUNIT_ASSERT_EQ(test, ndkc_accept(ndkc_ep(test, child[2], NULL), NULL,
 					  0), 0);
 	KUNIT_EXPECT_NOT_NULL(test,
-			      ndkc_wait_for_event(a[2]->cm, RDMA_CM_EVENT_ESTABLISHED));
+			      ndkc_await(a[2]->cm, RDMA_CM_EVENT_ESTABLISHED));
 }
 
 static void id_destroyed_instead_of_accepted(struct kunit *test)
@@ -514,7 +514,7 @@ static void id_destroyed_instead_of_accepted(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, child);
 	KUNIT_ASSERT_EQ(test, ndkc_bounded("rdma_destroy_id", destroy_id,
 					   child), 0);
-	KUNIT_EXPECT_NOT_NULL(test, ndkc_wait_for_event(a->cm, RDMA_CM_EVENT_REJECTED));
+	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(a->cm, RDMA_CM_EVENT_REJECTED));
 }
 
 static int refuse_hook(struct ndkc_cm *cm, struct rdma_cm_event *event)
@@ -530,7 +530,7 @@ static void handler_refuses_the_request(struct kunit *test)
 
 	listener->hook = refuse_hook;
 	KUNIT_ASSERT_EQ(test, ndkc_connect(a, NULL, 0), 0);
-	KUNIT_EXPECT_NOT_NULL(test, ndkc_wait_for_event(a->cm, RDMA_CM_EVENT_REJECTED));
+	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(a->cm, RDMA_CM_EVENT_REJECTED));
 }
 
 /* The peer gives up between request and accept. */
@@ -558,9 +558,9 @@ static void accept_after_the_peer_has_gone(struct kunit *test)
 	}
 	/* Accepted: then ESTABLISHED must come, and DISCONNECTED after it. */
 	KUNIT_EXPECT_NOT_NULL(test,
-			      ndkc_wait_for_event(b->cm, RDMA_CM_EVENT_ESTABLISHED));
+			      ndkc_await(b->cm, RDMA_CM_EVENT_ESTABLISHED));
 	KUNIT_EXPECT_NOT_NULL(test,
-			      ndkc_wait_for_event(b->cm, RDMA_CM_EVENT_DISCONNECTED));
+			      ndkc_await(b->cm, RDMA_CM_EVENT_DISCONNECTED));
 }
 
 /* NFS server, SMB server: one listener for all addresses. */
@@ -582,7 +582,7 @@ static void wildcard_listener_is_reached(struct kunit *test)
 	b = ndkc_ep(test, child, NULL);
 	KUNIT_ASSERT_EQ(test, ndkc_accept(b, NULL, 0), 0);
 	KUNIT_ASSERT_NOT_NULL(test,
-			      ndkc_wait_for_event(a->cm, RDMA_CM_EVENT_ESTABLISHED));
+			      ndkc_await(a->cm, RDMA_CM_EVENT_ESTABLISHED));
 	ping(test, a, b);
 }
 
@@ -619,7 +619,7 @@ static void ipv6_wildcard_is_reached_over_ipv4(struct kunit *test)
 	b = ndkc_ep(test, child, NULL);
 	KUNIT_ASSERT_EQ(test, ndkc_accept(b, NULL, 0), 0);
 	KUNIT_ASSERT_NOT_NULL(test,
-			      ndkc_wait_for_event(a->cm, RDMA_CM_EVENT_ESTABLISHED));
+			      ndkc_await(a->cm, RDMA_CM_EVENT_ESTABLISHED));
 	ping(test, a, b);
 }
 
@@ -629,7 +629,7 @@ static void ipv6_wildcard_may_want_ipv6_only(struct kunit *test)
 	struct ndkc_ep *a = ndkc_active(test, ndkc_port(listener), NULL);
 
 	KUNIT_ASSERT_EQ(test, ndkc_connect(a, NULL, 0), 0);
-	KUNIT_EXPECT_NOT_NULL(test, ndkc_wait_for_event(a->cm, RDMA_CM_EVENT_REJECTED));
+	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(a->cm, RDMA_CM_EVENT_REJECTED));
 	KUNIT_EXPECT_EQ(test, listener->nr, 0);
 }
 
@@ -721,9 +721,9 @@ static void receives_are_taken_before_the_connection(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ndkc_post_recv(b, recv[1], buf, 64, 64), 0);
 	KUNIT_ASSERT_EQ(test, ndkc_accept(b, NULL, 0), 0);
 	KUNIT_ASSERT_NOT_NULL(test,
-			      ndkc_wait_for_event(a->cm, RDMA_CM_EVENT_ESTABLISHED));
+			      ndkc_await(a->cm, RDMA_CM_EVENT_ESTABLISHED));
 	KUNIT_ASSERT_NOT_NULL(test,
-			      ndkc_wait_for_event(b->cm, RDMA_CM_EVENT_ESTABLISHED));
+			      ndkc_await(b->cm, RDMA_CM_EVENT_ESTABLISHED));
 	KUNIT_EXPECT_EQ(test, ndkc_post_send(a, send[0], IB_SEND_SIGNALED, buf,
 					     128, 64), 0);
 	KUNIT_EXPECT_EQ(test, ndkc_post_send(b, send[1], IB_SEND_SIGNALED, buf,
@@ -765,10 +765,10 @@ static void many_short_connections(struct kunit *test)
 		KUNIT_ASSERT_NOT_NULL(test, child);
 		b = ndkc_ep(test, child, NULL);
 		KUNIT_ASSERT_EQ(test, ndkc_accept(b, NULL, 0), 0);
-		KUNIT_ASSERT_NOT_NULL(test, ndkc_wait_for_event(a->cm,
+		KUNIT_ASSERT_NOT_NULL(test, ndkc_await(a->cm,
 						       RDMA_CM_EVENT_ESTABLISHED));
 		rdma_disconnect(a->cm->id);
-		KUNIT_ASSERT_NOT_NULL(test, ndkc_wait_for_event(b->cm,
+		KUNIT_ASSERT_NOT_NULL(test, ndkc_await(b->cm,
 						       RDMA_CM_EVENT_DISCONNECTED));
 		KUNIT_ASSERT_EQ(test, ndkc_destroy_qp(a), 0);
 		KUNIT_ASSERT_EQ(test, ndkc_destroy_qp(b), 0);

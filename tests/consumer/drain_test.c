@@ -97,7 +97,7 @@ static void drain_after_the_peer_has_disconnected(struct kunit *test)
 	struct outstanding o = post_both(test, p->a);
 
 	KUNIT_EXPECT_EQ(test, rdma_disconnect(p->b->cm->id), 0);
-	KUNIT_EXPECT_NOT_NULL(test, ndkc_wait_for_event(p->a->cm,
+	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(p->a->cm,
 					       RDMA_CM_EVENT_DISCONNECTED));
 	KUNIT_ASSERT_EQ(test, ndkc_drain(p->a), 0);
 	expect_flushed(test, o.recv);
@@ -227,7 +227,7 @@ static void drain_under_load(struct kunit *test)
 	KUNIT_ASSERT_FALSE(test, IS_ERR(task));
 	schedule_timeout_interruptible(msecs_to_jiffies(50));
 	KUNIT_EXPECT_EQ(test, ndkc_drain(t->p->b), 0);
-	KUNIT_EXPECT_NOT_NULL(test, ndkc_wait_for_event(t->p->a->cm,
+	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(t->p->a->cm,
 					       RDMA_CM_EVENT_DISCONNECTED));
 	WRITE_ONCE(t->stop, true);
 	status = kthread_stop(task);

@@ -31,9 +31,9 @@ static void expect_connection_lost(struct kunit *test, struct ndkc_pair *p)
 {
 	struct ndkc_op *late = ndkc_op(test);
 
-	KUNIT_EXPECT_NOT_NULL(test, ndkc_wait_for_event(p->b->cm,
+	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(p->b->cm,
 					       RDMA_CM_EVENT_DISCONNECTED));
-	KUNIT_EXPECT_NOT_NULL(test, ndkc_wait_for_event(p->a->cm,
+	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(p->a->cm,
 					       RDMA_CM_EVENT_DISCONNECTED));
 	KUNIT_EXPECT_EQ(test, ndkc_post_send_sge(p->a, late, IB_SEND_SIGNALED,
 						 NULL, 0), 0);

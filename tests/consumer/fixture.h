@@ -311,7 +311,7 @@ u16 ndkc_port(struct ndkc_cm *cm);
 struct ndkc_cm *ndkc_listener(struct kunit *test, int backlog);
 int ndkc_resolve(struct ndkc_cm *cm, u16 port);
 struct ndkc_cm *ndkc_take_child(struct ndkc_cm *listener);
-const struct ndkc_event *ndkc_wait_for_event(struct ndkc_cm *cm,
+const struct ndkc_event *ndkc_await(struct ndkc_cm *cm,
 				    enum rdma_cm_event_type type);
 const struct ndkc_event *ndkc_wait_index(struct ndkc_cm *cm, unsigned int n);
 unsigned int ndkc_count(struct ndkc_cm *cm, enum rdma_cm_event_type type);

@@ -207,12 +207,12 @@ int ndkc_resolve(struct ndkc_cm *cm, u16 port)
 				(struct sockaddr *)&dst, ms);
 	if (ret)
 		return ret;
-	if (!ndkc_wait_for_event(cm, RDMA_CM_EVENT_ADDR_RESOLVED))
+	if (!ndkc_await(cm, RDMA_CM_EVENT_ADDR_RESOLVED))
 		return -EHOSTUNREACH;
 	ret = rdma_resolve_route(cm->id, ms);
 	if (ret)
 		return ret;
-	if (!ndkc_wait_for_event(cm, RDMA_CM_EVENT_ROUTE_RESOLVED))
+	if (!ndkc_await(cm, RDMA_CM_EVENT_ROUTE_RESOLVED))
 		return -EHOSTUNREACH;
 	return 0;
 }
@@ -279,14 +279,14 @@ static const struct ndkc_event *find_event(struct ndkc_cm *cm,
 }
 
 /**
- * ndkc_wait_for_event - wait for an event
+ * ndkc_await - wait for an event
  * @cm: the id
  * @type: the event
  *
  * Return: the first event of this type, or NULL when time is up or an event
  * came after which this one cannot come any more.
  */
-const struct ndkc_event *ndkc_wait_for_event(struct ndkc_cm *cm,
+const struct ndkc_event *ndkc_await(struct ndkc_cm *cm,
 				    enum rdma_cm_event_type type)
 {
 	const struct ndkc_event *e = NULL;
@@ -480,9 +480,9 @@ struct ndkc_pair *ndkc_pair_attr(struct kunit *test,
 	KUNIT_ASSERT_NOT_NULL_MSG(test, child, "no connection request");
 	pair->b = ndkc_ep(test, child, b);
 	KUNIT_ASSERT_EQ(test, ndkc_accept(pair->b, NULL, 0), 0);
-	KUNIT_ASSERT_NOT_NULL(test, ndkc_wait_for_event(pair->a->cm,
+	KUNIT_ASSERT_NOT_NULL(test, ndkc_await(pair->a->cm,
 					       RDMA_CM_EVENT_ESTABLISHED));
-	KUNIT_ASSERT_NOT_NULL(test, ndkc_wait_for_event(pair->b->cm,
+	KUNIT_ASSERT_NOT_NULL(test, ndkc_await(pair->b->cm,
 					       RDMA_CM_EVENT_ESTABLISHED));
 	return pair;
 }

@@ -103,14 +103,14 @@ static struct mixed *mixed_attr(struct kunit *test, const struct ndkc_ep_attr *a
 		KUNIT_ASSERT_EQ(test, ndkc_nd_connected(m->nd), NDK_STATUS_SUCCESS);
 		expect_words(test, m->nd, "from verbs", 11);
 		KUNIT_ASSERT_EQ(test, complete_connect(m->nd), NDK_STATUS_SUCCESS);
-		KUNIT_ASSERT_NOT_NULL(test, ndkc_wait_for_event(m->ep->cm, RDMA_CM_EVENT_ESTABLISHED));
+		KUNIT_ASSERT_NOT_NULL(test, ndkc_await(m->ep->cm, RDMA_CM_EVENT_ESTABLISHED));
 		return m;
 	}
 	m = verbs_asks(test, "from verbs", 10, attr);
 	expect_words(test, m->nd, "from verbs", 11);
 	ndkc_nd_accept(m->nd, "from ndk", 8);
 	KUNIT_ASSERT_EQ(test, ndkc_nd_connected(m->nd), NDK_STATUS_SUCCESS);
-	e = ndkc_wait_for_event(m->ep->cm, RDMA_CM_EVENT_ESTABLISHED);
+	e = ndkc_await(m->ep->cm, RDMA_CM_EVENT_ESTABLISHED);
 	KUNIT_ASSERT_NOT_NULL(test, e);
 	KUNIT_EXPECT_EQ(test, e->priv_len, 8);
 	KUNIT_EXPECT_MEMEQ(test, e->priv, "from ndk", 8);
@@ -344,7 +344,7 @@ static void ndk_end_disconnects(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, disconnect(nd), NDK_STATUS_SUCCESS);
 	KUNIT_EXPECT_EQ(test, ndkc_nd_result(nd, &result), NDK_STATUS_CANCELLED);
 	/* Verbs flush a queue pair whose peer has gone. */
-	KUNIT_EXPECT_NOT_NULL(test, ndkc_wait_for_event(m->ep->cm, RDMA_CM_EVENT_DISCONNECTED));
+	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(m->ep->cm, RDMA_CM_EVENT_DISCONNECTED));
 	NDKC_EXPECT_WC(test, recv, IB_WC_WR_FLUSH_ERR);
 	KUNIT_EXPECT_EQ(test, rdma_disconnect(m->ep->cm->id), 0);
 	KUNIT_EXPECT_EQ(test, disconnect(nd), NDK_STATUS_CONNECTION_INVALID);
@@ -363,7 +363,7 @@ static void verbs_end_disconnects(struct kunit *test)
 			NDK_STATUS_SUCCESS);
 	KUNIT_EXPECT_EQ(test, rdma_disconnect(m->ep->cm->id), 0);
 	KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&nd->gone, ndkc_timeout()), 0);
-	KUNIT_EXPECT_NOT_NULL(test, ndkc_wait_for_event(m->ep->cm, RDMA_CM_EVENT_DISCONNECTED));
+	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(m->ep->cm, RDMA_CM_EVENT_DISCONNECTED));
 	/* What was posted stays until this end asks for its flush. */
 	KUNIT_EXPECT_TRUE(test, ndkc_nd_is_idle(nd));
 	KUNIT_EXPECT_EQ(test, nd->qp->dispatch->send(nd->qp, NULL, NULL, 0, 0),
@@ -398,7 +398,7 @@ static void ndk_end_rejects(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, nd->connector->dispatch->reject(nd->connector, "no", 2),
 			NDK_STATUS_SUCCESS);
-	e = ndkc_wait_for_event(m->ep->cm, RDMA_CM_EVENT_REJECTED);
+	e = ndkc_await(m->ep->cm, RDMA_CM_EVENT_REJECTED);
 	KUNIT_ASSERT_NOT_NULL(test, e);
 	KUNIT_EXPECT_TRUE(test, e->reject_data);
 	KUNIT_EXPECT_EQ(test, e->priv_len, 2);
@@ -413,10 +413,10 @@ static void ndk_end_rejects_what_verbs_accepted(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, ndkc_accept(m->ep, NULL, 0), 0);
 	KUNIT_EXPECT_EQ(test, ndkc_nd_connected(nd), NDK_STATUS_SUCCESS);
-	KUNIT_EXPECT_NOT_NULL(test, ndkc_wait_for_event(m->ep->cm, RDMA_CM_EVENT_ESTABLISHED));
+	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(m->ep->cm, RDMA_CM_EVENT_ESTABLISHED));
 	KUNIT_EXPECT_EQ(test, nd->connector->dispatch->reject(nd->connector, "no", 2),
 			NDK_STATUS_SUCCESS);
-	KUNIT_EXPECT_NOT_NULL(test, ndkc_wait_for_event(m->ep->cm, RDMA_CM_EVENT_DISCONNECTED));
+	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(m->ep->cm, RDMA_CM_EVENT_DISCONNECTED));
 	KUNIT_EXPECT_EQ(test, complete_connect(nd), NDK_STATUS_CONNECTION_INVALID);
 }
 
@@ -426,9 +426,9 @@ static void verbs_end_goes_before_the_last_word(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, ndkc_accept(m->ep, NULL, 0), 0);
 	KUNIT_EXPECT_EQ(test, ndkc_nd_connected(m->nd), NDK_STATUS_SUCCESS);
-	KUNIT_EXPECT_NOT_NULL(test, ndkc_wait_for_event(m->ep->cm, RDMA_CM_EVENT_ESTABLISHED));
+	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(m->ep->cm, RDMA_CM_EVENT_ESTABLISHED));
 	KUNIT_EXPECT_EQ(test, rdma_disconnect(m->ep->cm->id), 0);
-	KUNIT_EXPECT_NOT_NULL(test, ndkc_wait_for_event(m->ep->cm, RDMA_CM_EVENT_DISCONNECTED));
+	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(m->ep->cm, RDMA_CM_EVENT_DISCONNECTED));
 	KUNIT_EXPECT_EQ(test, complete_connect(m->nd), NDK_STATUS_CONNECTION_ABORTED);
 	KUNIT_EXPECT_EQ(test, atomic_read(&m->nd->nr_gone), 0);
 }
@@ -438,7 +438,7 @@ static void connector_closed_undecided_rejects(struct kunit *test)
 	struct mixed *m = verbs_asks(test, NULL, 0, NULL);
 
 	KUNIT_EXPECT_EQ(test, NDKC_ND_CLOSE(m->nd, m->nd->connector), NDK_STATUS_SUCCESS);
-	KUNIT_EXPECT_NOT_NULL(test, ndkc_wait_for_event(m->ep->cm, RDMA_CM_EVENT_REJECTED));
+	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(m->ep->cm, RDMA_CM_EVENT_REJECTED));
 }
 
 static int wait_hook(struct ndkc_cm *cm, struct rdma_cm_event *event)
@@ -652,7 +652,7 @@ static void ndk_conn_19_the_disconnect_event_carries_no_reason(struct kunit *tes
 		KUNIT_EXPECT_EQ(test, accept_ex(nd, 256), NDK_STATUS_INVALID_BUFFER_SIZE);
 		KUNIT_ASSERT_EQ(test, accept_ex(nd, 100), NDK_STATUS_SUCCESS);
 	}
-	KUNIT_ASSERT_NOT_NULL(test, ndkc_wait_for_event(m->ep->cm, RDMA_CM_EVENT_ESTABLISHED));
+	KUNIT_ASSERT_NOT_NULL(test, ndkc_await(m->ep->cm, RDMA_CM_EVENT_ESTABLISHED));
 	KUNIT_EXPECT_EQ(test, nd->reason, U32_MAX);
 	KUNIT_EXPECT_EQ(test, rdma_disconnect(m->ep->cm->id), 0);
 	KUNIT_EXPECT_NE(test, wait_for_completion_timeout(&nd->gone, ndkc_timeout()), 0);

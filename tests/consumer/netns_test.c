@@ -69,7 +69,7 @@ static void expect_reached(struct kunit *test, struct ndkc_cm *listener, struct 
 	KUNIT_ASSERT_NOT_NULL(test, child);
 	KUNIT_ASSERT_PTR_EQ(test, child->id->device, ndkc_dev);
 	KUNIT_ASSERT_EQ(test, ndkc_accept(ndkc_ep(test, child, NULL), "yes", 3), 0);
-	KUNIT_EXPECT_NOT_NULL(test, ndkc_wait_for_event(a->cm, RDMA_CM_EVENT_ESTABLISHED));
+	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(a->cm, RDMA_CM_EVENT_ESTABLISHED));
 }
 
 struct order {
@@ -120,7 +120,7 @@ static void listener_of_another_namespace_is_not_reached(struct kunit *test)
 	struct ndkc_ep *a = ndkc_active(test, ndkc_port(other), NULL);
 
 	KUNIT_ASSERT_EQ(test, ndkc_connect(a, NULL, 0), 0);
-	KUNIT_EXPECT_NOT_NULL(test, ndkc_wait_for_event(a->cm, RDMA_CM_EVENT_REJECTED));
+	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(a->cm, RDMA_CM_EVENT_REJECTED));
 	KUNIT_EXPECT_EQ(test, other->nr, 0);
 }
 

@@ -212,7 +212,7 @@ static void peer_disconnect_raises_last_wqe_too(struct kunit *test)
 
 	post(test, &s);
 	KUNIT_EXPECT_EQ(test, rdma_disconnect(s.p[0]->a->cm->id), 0);
-	KUNIT_EXPECT_NOT_NULL(test, ndkc_wait_for_event(s.p[0]->b->cm,
+	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(s.p[0]->b->cm,
 					       RDMA_CM_EVENT_DISCONNECTED));
 	KUNIT_ASSERT_EQ(test, ndkc_set_state(s.p[0]->b, IB_QPS_ERR), 0);
 	KUNIT_EXPECT_NE(test,
