@@ -19,7 +19,9 @@ const OTHERS: [(&CStr, &CStr); 2] = [(c"siw", c"siw"), (c"rxe", c"rdma_rxe")];
 /// initialised, and never after.
 #[no_mangle]
 #[allow(non_upper_case_globals)]
-static ndk_link_type: Atomic<*mut c_char> = Atomic::new(b"ndk\0".as_ptr().cast_mut().cast());
+// `CStrExt::as_char_ptr()` is no const function.
+#[allow(clippy::disallowed_methods)]
+static ndk_link_type: Atomic<*mut c_char> = Atomic::new(c"ndk".as_ptr().cast_mut().cast());
 
 /// The name of a link type that may be registered.
 pub(crate) struct LinkType(&'static CStr);
