@@ -5,6 +5,7 @@
 #
 # packages: iscsid open-iscsi
 # kernel: iser
+# also: stock
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lio.sh"
 

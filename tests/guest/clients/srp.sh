@@ -5,6 +5,7 @@
 # target (ib_srpt) and its initiator (ib_srp).
 #
 # kernel: srp
+# also: stock
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lio.sh"
 
