@@ -22,6 +22,8 @@
 #   attempt ADDRESS PORT   connect where nobody serves: has to fail, in bounded time
 #   crowd ADDRESS N        N connections at once, verified to be there
 #   uncrowd                all of them gone
+#   identity               may be missing: print what has to be the same after an outage
+#                          that the client recovers from
 #
 # A line `# packages: COMMAND-OR-FILE PACKAGE` in it names what its programs are in
 # (scripts/setup), `# kernel:` the groups of the kernel that it needs
@@ -105,19 +107,9 @@ client_load() {
 
 # --- scenarios, of which every client has the same
 
-# client_tree_source DIR: a small tree with all that a copy can get wrong.
-client_tree_source() {
-	mkdir -p "$1/a/b/c" &&
-		cp -r "$(dirname "${BASH_SOURCE[0]}")" "$1/scripts" &&
-		head -c 3000001 /dev/urandom >"$1/random" &&
-		head -c 100000 /dev/zero >"$1/zeroes" &&
-		ln -s random "$1/link" &&
-		seq 20000 >"$1/a/b/c/numbers"
-}
-
-# under_load: ten seconds of it, the first two of which have passed.
+# under_load: six seconds of it, the first two of which have passed.
 under_load() {
-	client_load 10 || { echo "no load"; return 1; }
+	client_load 6 || { echo "no load"; return 1; }
 	sleep 2
 	! ended "$FIO_PID" || { echo "the load ends by itself"; return 1; }
 }
@@ -145,31 +137,48 @@ scenario_data() {
 	check "$CLIENT: verify 64 KiB sequential" client_verify s64k write 64k 4m
 	check "$CLIENT: verify 1 MiB sequential" client_verify s1m write 1m 8m
 	check "$CLIENT: verify mixed" client_verify mixed randrw 4k 1m --bsrange=4k-64k --blockalign=4k
-	[[ -d /tmp/ndk-tree ]] || client_tree_source /tmp/ndk-tree
+	[[ -d /tmp/ndk-tree ]] || make_tree /tmp/ndk-tree
 	check "$CLIENT: tree, copy, compare" client_tree /tmp/ndk-tree
+}
+
+client_identity() {
+	! declare -F "${CLIENT}_identity" >/dev/null || client identity
+}
+
+# still_is IDENTITY
+still_is() {
+	local now
+	now=$(client_identity)
+	[[ $now == "$1" ]] || { echo "$1 has become $now"; return 1; }
 }
 
 # The server goes while the client is busy, and comes back.
 scenario_restart() {
+	local identity
+	identity=$(client_identity)
 	under_load || return
 	client stop || { echo "the service does not stop"; return 1; }
 	sleep 2
 	client start "$1" || { echo "the service does not start"; return 1; }
 	ended_in 120 yes service || return
+	client_is recovers no || still_is "$identity" || return
 	client_verify again randwrite 4k 512k
 }
 
 # scenario_unplug NETDEV ADDRESS COMMAND...: the device goes under load; when it is
 # there again the client works again, by itself or after a new connect.
 scenario_unplug() {
-	local netdev=$1 address=$2
+	local netdev=$1 address=$2 identity
 	shift 2
+	identity=$(client_identity)
 	under_load || return
 	limit 60 "$@" || { echo "$* failed"; return 1; }
 	add_again "$netdev" "$address" || { echo "the device does not come back"; return 1; }
 	client revive "$address" || { echo "the service does not come back"; return 1; }
 	ended_in 120 yes || return
-	if ! client_is recovers yes; then
+	if client_is recovers yes; then
+		still_is "$identity" || return
+	else
 		client disconnect || { echo "no disconnect"; return 1; }
 		client connect "$address" || { echo "no new connect"; return 1; }
 	fi
@@ -192,7 +201,7 @@ refused() {
 	0) echo "was accepted" && return 1 ;;
 	124 | 137) echo "no answer" && return 1 ;;
 	esac
-	((SECONDS - start <= 20)) || { echo "refused after $((SECONDS - start)) s"; return 1; }
+	((SECONDS - start <= 30)) || { echo "refused after $((SECONDS - start)) s"; return 1; }
 }
 
 scenario_refused() {
@@ -200,7 +209,9 @@ scenario_refused() {
 	check "$CLIENT: an address without a device" refused 192.0.2.77 "${2:-4999}"
 }
 
-# client_scenarios: what each client has to survive. The device is up.
+# client_scenarios: what each client has to survive. The device is up. What a client has
+# of its own is looked at by own_scenarios, if there is one: it finds the client connected,
+# and leaves it so.
 # check() calls in a subshell, whose variables and deferred calls are lost.
 client_scenarios() {
 	defer client_down
@@ -210,6 +221,7 @@ client_scenarios() {
 	check "$CLIENT: rdma link delete under load" scenario_unplug "$NETDEV" "$ADDRESS" rdma link delete "$DEVICE"
 	check "$CLIENT: modprobe -r under load" scenario_unplug "$NETDEV" "$ADDRESS" modprobe -r "$MODULE"
 	scenario_refused "$ADDRESS"
+	! declare -F own_scenarios >/dev/null || own_scenarios
 	check "$CLIENT: disconnect" client disconnect
 	check "$CLIENT: many at once" client crowd "$ADDRESS" 8
 	check "$CLIENT: those gone" client uncrowd

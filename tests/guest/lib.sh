@@ -303,6 +303,16 @@ fio_background() {
 	FIO_PID=$!
 }
 
+# make_tree DIR: a small tree with all that a copy can get wrong.
+make_tree() {
+	mkdir -p "$1/a/b/c" &&
+		cp -r "$(dirname "${BASH_SOURCE[0]}")" "$1/scripts" &&
+		head -c 3000001 /dev/urandom >"$1/random" &&
+		head -c 100000 /dev/zero >"$1/zeroes" &&
+		ln -s random "$1/link" &&
+		seq 20000 >"$1/a/b/c/numbers"
+}
+
 # same_tree SOURCE DISK: make a file system, copy a tree, compare after a
 # fresh mount, so that every byte has crossed the wire twice.
 same_tree() {

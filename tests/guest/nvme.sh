@@ -10,16 +10,6 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-make_tree() {
-	mkdir "$1"
-	cp -a "$(dirname "$0")" "$1/scripts"
-	head -c 3000001 /dev/urandom >"$1/random"
-	head -c 100000 /dev/zero >"$1/zeroes"
-	ln -s random "$1/link"
-	mkdir -p "$1/a/b/c"
-	seq 20000 >"$1/a/b/c/numbers"
-}
-
 # expect_resource KIND LEAST
 expect_resource() {
 	local n

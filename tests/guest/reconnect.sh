@@ -10,6 +10,7 @@
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/clients/nvme.sh"
 
 # Most of a cycle on the debug kernel is its checkers' time.
 CYCLES=${CYCLES:-$([[ ${NDK_KERNEL:-} == debug ]] && echo 20 || echo 50)}
@@ -35,20 +36,6 @@ disconnect_all() {
 	((count == 1))
 }
 
-# Four controllers of one host at once.
-at_once() {
-	local i status=0
-	local -a pids=()
-	for i in 1 2 3 4; do
-		host_connect -i 2 --duplicate-connect >/dev/null &
-		pids+=($!)
-	done
-	for i in "${pids[@]}"; do
-		wait "$i" || status=1
-	done
-	((status == 0)) && [[ $(controllers | wc -l) == 4 ]]
-}
-
 # refused_soon NAME SECONDS COMMAND...: it must fail, and within that time.
 refused_soon() {
 	local name=$1 most=$2 start=$SECONDS status=0
@@ -61,11 +48,6 @@ refused_soon() {
 	else
 		ok "$name"
 	fi
-}
-
-to_address() {
-	limit 60 nvme connect -t rdma -a "$1" -s "$2" -n "$NQN" \
-		--hostnqn "$HOSTNQN" --hostid "$HOSTID" --ctrl-loss-tmo 0 -i 1
 }
 
 deny_host() {
@@ -82,7 +64,7 @@ check "a queue for each processor" host_connect -i 16
 check "disconnect those" host_disconnect
 wait_for 30 no_controllers || true
 
-check "four controllers at once" at_once
+check "four controllers at once" nvme_crowd "$ADDRESS" 4
 check "disconnect them" host_disconnect
 wait_for 30 no_controllers || true
 
@@ -110,11 +92,11 @@ state_is() {
 
 check "the target goes and comes back" target_comes_back
 
-refused_soon "nobody listens" 10 to_address "$ADDRESS" 4421
+refused_soon "nobody listens" 10 nvme_attempt "$ADDRESS" 4421
 refused_soon "no such subsystem" 10 limit 60 nvme connect -t rdma -a "$ADDRESS" \
 	-s "$PORT" -n "$NQN-other" --hostnqn "$HOSTNQN" --hostid "$HOSTID" --ctrl-loss-tmo 0
 # Documentation addresses: nobody is there, and no device leads there.
-refused_soon "address without the device" 15 to_address 192.0.2.77 "$PORT"
+refused_soon "address without the device" 15 nvme_attempt 192.0.2.77 "$PORT"
 deny_host
 refused_soon "host not allowed" 10 host_connect -i 1
 check "target removed" port_down
