@@ -10,6 +10,8 @@
 //! each other.
 
 mod flow;
+mod inject;
+mod invalidate;
 mod steps;
 #[cfg(ndk_kunit)]
 mod tests;
@@ -19,6 +21,7 @@ use crate::engine::{
     qp::QueuePair,
     transport::{
         ConnectionId,
+        Peer,
         Transport, //
     }, //
 };
@@ -49,6 +52,15 @@ impl Transport for Direct {
 
     fn receive_posted(&self, end: usize) {
         self.flow(end ^ 1).kick();
+    }
+
+    fn peer(&self, end: usize) -> Option<Peer> {
+        let (own, other) = (self.flow(end), self.flow(end ^ 1));
+        Some(Peer {
+            number: own.to.params.number,
+            awaited_since_ms: own.waits_since_ms(),
+            awaits_since_ms: other.waits_since_ms(),
+        })
     }
 
     fn stop(&self, end: usize) {

@@ -9,6 +9,7 @@
 //! |------------------------|----------------------------------------------------------------|
 //! | [`harness`]            | a host, two connected ends, bounded waits, checks that log      |
 //! | [`queues`]             | completion and shared receive queues that record their events  |
+//! | [`inject`]             | faults that a test orders                                      |
 //! | [`log`]                | recorders of everything that the engine notifies               |
 //! | [`buffer`]             | registered memory with known contents                          |
 //! | [`requests`]           | short ways to write requests                                   |
@@ -29,6 +30,7 @@ mod context;
 mod counting;
 pub(crate) mod fake;
 pub(crate) mod harness;
+pub(crate) mod inject;
 pub(crate) mod log;
 pub(crate) mod other_context;
 pub(crate) mod queues;

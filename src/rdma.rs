@@ -25,8 +25,8 @@
 //! | [`Extents`]                            | `struct scatterlist` in `map_mr_sg`        |
 //! | [`CmId`]                               | `struct iw_cm_id`                          |
 //!
-//! Not supported: user space verbs, port types other than iWARP, queue pair
-//! types other than RC, memory windows, resizing.
+//! User space: `user.rs`. Not supported: port types other than iWARP, queue pair
+//! types other than RC, memory windows.
 //!
 //! C headers: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h),
 //! [`include/rdma/iw_cm.h`](srctree/include/rdma/iw_cm.h),
@@ -36,6 +36,7 @@ mod cm;
 mod cm_ops;
 mod completion;
 mod cq;
+mod details;
 mod device;
 mod identity;
 mod link;
@@ -55,6 +56,7 @@ mod tests;
 mod trampoline;
 mod types;
 mod upcall;
+mod user;
 mod work;
 
 pub(crate) use self::{
@@ -71,8 +73,6 @@ pub(crate) use self::{
     completion::{
         Wc,
         WcExtra,
-        WcOpcode,
-        WcStatus,
         WcWriter, //
     },
     cq::{
@@ -80,6 +80,7 @@ pub(crate) use self::{
         CqOperations,
         Notify, //
     },
+    details::Details,
     device::{
         Device,
         DeviceOperations, //
@@ -115,9 +116,11 @@ pub(crate) use self::{
     },
     upcall::{
         CqUpcall,
+        PortUpcall,
         QpUpcall,
         SrqUpcall, //
     },
+    user::memory::Pieces,
     work::{
         RegMr,
         RemoteAddr,

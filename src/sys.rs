@@ -16,6 +16,8 @@
 //! | [`gate`]      | access that ends before its object goes                         |
 //! | [`global`]    | the one value of its kind in the module                         |
 //! | [`hrtimer`]   | the same as [`timer`], of fine resolution                       |
+//! | [`inject`]    | the faults that a device was told to make                       |
+//! | `jump_label`  | static branches                                                 |
 //! | [`log`]       | the rate limit of kernel log messages                           |
 //! | [`mdl`]       | memory by descriptor chains and by pages                        |
 //! | [`netdev`]    | network devices held by reference, and their events             |
@@ -24,6 +26,7 @@
 //! | [`span`]      | checked ranges of kernel memory                                 |
 //! | [`time`]      | the monotonic clock                                             |
 //! | `tests`       | memory, faults and warnings of tests                            |
+//! | [`trace`]     | tracepoints                                                     |
 //! | [`timer`]     | timers that hold a reference to what they are embedded in       |
 
 // Addresses and lengths of memory are `u64` to the consumer and `usize` to the machine.
@@ -35,6 +38,9 @@ pub(crate) mod event;
 pub(crate) mod gate;
 pub(crate) mod global;
 pub(crate) mod hrtimer;
+pub(crate) mod inject;
+#[cfg(any(CONFIG_TRACEPOINTS, CONFIG_FAULT_INJECTION_DEBUG_FS))]
+mod jump_label;
 pub(crate) mod log;
 pub(crate) mod mdl;
 pub(crate) mod netdev;
@@ -45,6 +51,8 @@ pub(crate) mod span;
 pub(crate) mod tests;
 pub(crate) mod time;
 pub(crate) mod timer;
+pub(crate) mod trace;
+pub(crate) mod wc;
 
 #[cfg(ndk_kunit)]
 pub(crate) use self::tests::{

@@ -2,7 +2,7 @@
 /*
  * The two functions that the NDK face exports. A consumer that found them by
  * name holds the module as long as an adapter is open, too.  And the module
- * parameter that is text.
+ * parameters that are not numbers.
  */
 #include <linux/export.h>
 #include <linux/module.h>
@@ -35,6 +35,10 @@ EXPORT_SYMBOL_NS_GPL(ndk_close_adapter, "NDK");
 module_param_named(link_type, ndk_link_type, charp, 0444);
 MODULE_PARM_DESC(link_type,
 		 "The type of rdma link add: ndk; or siw or rxe, for scripts that were written for those");
+
+module_param_named(user_verbs, ndk_user_verbs, bool, 0644);
+MODULE_PARM_DESC(user_verbs,
+		 "Devices made from now on serve programs, too, by rdma-core's libhfi1verbs (off)");
 
 #ifdef NDK_VERSION
 MODULE_VERSION(NDK_VERSION);

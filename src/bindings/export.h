@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The functions of src/ndk/abi/adapter.rs behind the exported ones, and the
- * variable of src/rdma/link_type.rs behind a parameter.
+ * variables of src/rdma/link_type.rs and src/rdma/user.rs behind parameters.
  */
 #ifndef NDK_EXPORT_H
 #define NDK_EXPORT_H
@@ -13,5 +13,6 @@ s32 ndk_face_open(const struct ndk_open_params *params,
 void ndk_face_close(struct ndk_adapter *adapter);
 
 extern char *ndk_link_type;
+extern bool ndk_user_verbs;
 
 #endif

@@ -7,8 +7,11 @@
 #include <linux/inetdevice.h>
 #include <net/net_namespace.h>
 #include <ndk/ndk.h>
+#include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/iw_cm.h>
+#include <rdma/rdma_cm.h>
 #include <rdma/rdma_netlink.h>
 
 #include "shim.h"
+#include "trace.h"

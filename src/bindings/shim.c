@@ -4,10 +4,14 @@
  * what is shorter in C: walks over lists of the kernel's.  One file a subject.
  */
 #include "shim/cpu.c"
+#include "shim/device.c"
 #include "shim/gid.c"
+#include "shim/inject.c"
 #include "shim/mm.c"
 #include "shim/module.c"
 #include "shim/netdev.c"
 #include "shim/qpn.c"
 #include "shim/sync.c"
+#include "shim/trace.c"
+#include "shim/user.c"
 #include "shim/workqueue.c"

@@ -8,6 +8,7 @@
 
 #include <linux/hrtimer.h>
 #include <linux/in6.h>
+#include <linux/jump_label.h>
 #include <linux/socket.h>
 #include <linux/netdevice.h>
 #include <linux/scatterlist.h>
@@ -97,21 +98,141 @@ struct net_device *ndk_netdev_of_notifier(void *info);
 #define NDK_QPN_LAST	0xffffff
 int ndk_qpn_reserve(u32 *qpn);
 void ndk_qpn_publish(u32 qpn, void *qp);
+void ndk_qpn_unpublish(u32 qpn);
 void *ndk_qpn_find(u32 qpn);
+void *ndk_qpn_get(u32 qpn, void (*get)(void *qp));
 void ndk_qpn_free(u32 qpn);
 
-/* rdma/link_type.rs */
+/* rdma/user/ */
+struct ib_device;
+struct ib_umem;
+
+struct ib_umem *ndk_umem_get(struct ib_device *device, u64 addr, u64 len,
+			     int access);
+void ndk_umem_release(struct ib_umem *umem);
+struct pid *ndk_get_current_process(void);
+void ndk_put_process(struct pid *process);
+
+/* rdma/link_type.rs, rdma/user.rs */
 bool ndk_module_is_loaded(const char *name);
 
 /* rdma/table.rs */
 void ndk_gid_work_wait(void);
 
+/* rdma/upcall.rs */
+struct ib_device;
+bool ndk_device_try_get(struct ib_device *device);
+
+/* rdma/details.rs */
+struct sk_buff;
+void *ndk_details_begin(struct sk_buff *msg);
+void ndk_details_end(struct sk_buff *msg, void *begin, bool complete);
+
 /* rdma/memory.rs */
 struct scatterlist *ndk_sg_entry(struct scatterlist *sg, u64 *addr, u32 *len);
 
+/*
+ * sys/inject.rs: faults of a device, in the order of its enum. With
+ * CONFIG_FAULT_INJECTION_DEBUG_FS only.
+ */
+enum ndk_fault_kind {
+	NDK_FAULT_DROP_CONNECTION,
+	NDK_FAULT_COMPLETE_WITH,
+	NDK_FAULT_DELAY_COMPLETION,
+	NDK_FAULT_DELAY_MESSAGE,
+	NDK_FAULT_RNR,
+	NDK_FAULT_REFUSE_INVALIDATION,
+	NDK_FAULT_REFUSE_ACCESS,
+	NDK_FAULT_CORRUPT,
+	NDK_FAULT_PORT_DOWN,
+	NDK_FAULT_REJECT_CONNECT,
+	NDK_FAULT_DELAY_CONNECT,
+	NDK_FAULT_DROP_EVENT,
+	NDK_FAULT_NO_MEMORY,
+	NDK_FAULT_COUNT
+};
+
+/* what a fault meets, as bits: a request, an object to be made, an event */
+enum ndk_fault_what {
+	NDK_WHAT_SEND = 1 << 0,
+	NDK_WHAT_WRITE = 1 << 1,
+	NDK_WHAT_READ = 1 << 2,
+	NDK_WHAT_ATOMIC = 1 << 3,
+	NDK_WHAT_REG_MR = 1 << 4,
+	NDK_WHAT_LOCAL_INV = 1 << 5,
+	NDK_WHAT_BIND_MW = 1 << 6,
+	NDK_WHAT_RECV = 1 << 7,
+	NDK_WHAT_PD = 1 << 8,
+	NDK_WHAT_CQ = 1 << 9,
+	NDK_WHAT_QP = 1 << 10,
+	NDK_WHAT_SRQ = 1 << 11,
+	NDK_WHAT_MR = 1 << 12,
+	NDK_WHAT_LISTENER = 1 << 13,
+	NDK_WHAT_CONNECTION = 1 << 14,
+	NDK_WHAT_REQUEST = 1 << 15,
+	NDK_WHAT_REPLY = 1 << 16,
+	NDK_WHAT_DISCONNECT = 1 << 17,
+};
+
+/* what a fault is set to: 0 stands for any, but for the first two */
+struct ndk_fault_settings {
+	u32 probability;
+	/* not 0 */
+	u32 interval;
+	u32 qp;
+	u32 nth;
+	u32 usec;
+	u32 seed;
+	/* enum ib_wc_status */
+	u32 status;
+	/* bits of enum ndk_fault_what */
+	u32 what;
+};
+
+/* what a fault has met since its probability was set, under its device's lock */
+struct ndk_fault_counts {
+	/* which setting of the probability this is */
+	u16 run;
+	/* queue pairs that it has met */
+	u16 users;
+	u32 seen;
+	u32 hits;
+};
+
+/* The longest delay: what waits for it can end in reasonable time. */
+#define NDK_FAULT_USEC_MAX	60000000
+
+struct ndk_switch {
+	struct static_key_false key;
+};
+
+extern struct ndk_switch ndk_faults_on;
+struct ndk_faults;
+struct ndk_faults *ndk_faults_new(void);
+void ndk_faults_show(struct ndk_faults *faults, const char *device);
+void ndk_faults_hide(struct ndk_faults *faults);
+void ndk_faults_free(struct ndk_faults *faults);
+struct ndk_fault_settings *ndk_fault_settings(struct ndk_faults *faults, u32 kind);
+struct ndk_fault_counts *ndk_fault_lock(struct ndk_faults *faults, u32 kind,
+					unsigned long *flags);
+void ndk_fault_unlock(struct ndk_faults *faults, unsigned long flags);
+bool ndk_fault_should_fail(struct ndk_faults *faults, u32 kind, u64 size);
+u32 ndk_fault_draw(u32 seed, u32 user, u32 number, u32 kind);
+const char *ndk_fault_name(u32 kind);
+
+/* the same with the unit tests only: what the files of a fault say */
+struct ndk_fault_order {
+	s32 times;
+	s32 space;
+	struct ndk_fault_settings settings;
+};
+
+void ndk_fault_set(struct ndk_faults *faults, u32 kind,
+		   const struct ndk_fault_order *order);
+
 /* sys/tests/fault.rs: with the unit tests only, from shim_kunit.c */
 bool ndk_fault_is_available(void);
-void ndk_fault_skip(void);
+void ndk_kunit_skip(const char *why);
 bool ndk_fault_arm(u32 n, bool rest);
 u32 ndk_fault_left(void);
 void ndk_fault_disarm(void);

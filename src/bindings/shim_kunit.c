@@ -63,13 +63,13 @@ bool ndk_fault_is_available(void)
 	return NDK_FAULTS;
 }
 
-/* The test that runs in this task is one that needs faults. */
-void ndk_fault_skip(void)
+/* The test that runs in this task is one that needs what is not there. */
+void ndk_kunit_skip(const char *why)
 {
 	struct kunit *test = kunit_get_current_test();
 
 	if (test)
-		kunit_mark_skipped(test, "no CONFIG_FAILSLAB, or built in");
+		kunit_mark_skipped(test, "%s", why);
 }
 
 #if NDK_FAULTS
@@ -111,6 +111,23 @@ void ndk_fault_disarm(void)
 {
 }
 
+#endif
+
+#ifdef CONFIG_FAULT_INJECTION_DEBUG_FS
+void ndk_fault_set(struct ndk_faults *faults, u32 kind,
+		   const struct ndk_fault_order *order)
+{
+	struct ndk_fault_settings settings = order->settings;
+	struct ndk_fault *f = &faults->fault[kind];
+
+	guard(mutex)(&ndk_faults_mutex);
+	atomic_set(&f->attr.times, order->times);
+	atomic_set(&f->attr.space, order->space);
+	settings.probability = f->settings.probability;
+	scoped_guard(spinlock_irqsave, &faults->lock)
+		f->settings = settings;
+	ndk_fault_arm_locked(f, order->settings.probability);
+}
 #endif
 
 /* Of the test that runs in this task; NULL if none does. */

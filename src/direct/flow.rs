@@ -13,7 +13,8 @@
 //!                                                                                    \-> Empty
 //! ```
 //!
-//! A request that fits into one hold of the gates and waits for nothing is executed in one step.
+//! A request that fits into one hold of the gates is executed in one step, if the receive that it
+//! needs, if any, is posted.
 //!
 //! Context: [`Flow::run`] runs with softirqs off, in softirq or in the posting context; it never
 //! sleeps. Lock order: `exec` is the outermost lock of the engine's order.
@@ -29,6 +30,7 @@ use kernel::{
             ordering::{
                 Acquire,
                 Full,
+                Relaxed,
                 Release, //
             },
             Atomic, //
@@ -41,8 +43,10 @@ use kernel::{
     }, //
 };
 
+use super::inject::Injected;
 use crate::{
     engine::{
+        inject,
         memory::{
             slot::DrainWaiter,
             token::Token, //
@@ -54,6 +58,7 @@ use crate::{
             RecvWqe,
             SendWqe, //
         },
+        trace,
         transport::ConnectionId,
         work::{
             Completion,
@@ -64,6 +69,7 @@ use crate::{
         }, //
     },
     sys::{
+        hrtimer::HrTimer,
         softirq::BhDisabled,
         timer::{
             Expires,
@@ -96,6 +102,8 @@ pub(super) enum Phase {
     Receive,
     /// Its bytes are being copied; those before this number are done.
     Copy(u64),
+    /// Its bytes have arrived; it ends when the delay of a fault is over.
+    Late,
     /// It ends when nothing uses this token of the peer any more.
     RevokeRemote(Token),
     /// It ends when nothing uses this token of its own side any more.
@@ -109,7 +117,7 @@ impl Phase {
     /// revoked anything (SINV-13).
     const fn needs_connection(self) -> bool {
         match self {
-            Self::Begin | Self::Receive | Self::Copy(_) => true,
+            Self::Begin | Self::Receive | Self::Copy(_) | Self::Late => true,
             Self::Idle | Self::Empty | Self::RevokeRemote(_) | Self::RevokeLocal(_) => false,
         }
     }
@@ -121,8 +129,6 @@ pub(super) enum Pause {
     Wait,
     /// Go on later: in a thread if the bytes of this run are used up, else from softirq work.
     Yield,
-    /// Look again later, in a thread.
-    Retry,
 }
 
 /// What a step did to the request.
@@ -141,6 +147,10 @@ pub(super) struct Exec {
     pub(super) deadline: Option<u64>,
     pub(super) bytes_left: u64,
     pub(super) requests_left: u32,
+    /// What injected faults do to the request.
+    pub(super) injected: Injected,
+    /// A timer was armed for the request.
+    pub(super) is_timed: bool,
 }
 
 /// One direction of a connection.
@@ -152,6 +162,9 @@ pub(super) struct Flow {
     pub(super) from: Arc<QueuePair>,
     pub(super) to: Arc<QueuePair>,
     kicks: Atomic<u32>,
+    /// Since when its request has waited for a receive, in milliseconds of monotonic time; 0 when
+    /// it does not.
+    waits_since_ms: Atomic<u64>,
     #[pin]
     exec: SpinLock<Exec>,
     #[pin]
@@ -161,6 +174,10 @@ pub(super) struct Flow {
     in_thread: WorkStruct<Self, 1>,
     #[pin]
     pub(super) timer: Timer<Self>,
+    /// Runs out when it is time to look again: at memory in use, or when the delay of a fault is
+    /// over.
+    #[pin]
+    delay: HrTimer<Self>,
 }
 
 impl_has_work! {
@@ -184,6 +201,8 @@ impl Flow {
             deadline: None,
             bytes_left: 0,
             requests_left: 0,
+            injected: Injected::default(),
+            is_timed: false,
         };
         Arc::pin_init(
             pin_init!(Self {
@@ -191,10 +210,12 @@ impl Flow {
                 from,
                 to,
                 kicks: Atomic::new(0),
+                waits_since_ms: Atomic::new(0),
                 exec <- new_spinlock!(exec),
                 work <- new_work!("ndk_flow"),
                 in_thread <- new_work!("ndk_flow_thread"),
                 timer <- Timer::new(),
+                delay <- HrTimer::new(),
             }),
             GFP_KERNEL,
         )
@@ -255,7 +276,6 @@ impl Flow {
                 Pause::Wait if self.kicks.cmpxchg(seen, 0, Full).is_ok() => break None,
                 Pause::Wait => continue,
                 Pause::Yield => break Some(exec.bytes_left == 0),
-                Pause::Retry => break Some(true),
             }
         };
         share.end(bytes - exec.bytes_left);
@@ -299,6 +319,7 @@ impl Flow {
             Phase::Begin => self.begin(exec),
             Phase::Receive => self.take_receive(exec),
             Phase::Copy(at) => self.copy(exec, at),
+            Phase::Late => self.late(exec),
             Phase::RevokeRemote(token) => self.revoked(exec, &self.to, token),
             Phase::RevokeLocal(token) => self.revoked(exec, &self.from, token),
         }
@@ -339,7 +360,9 @@ impl Flow {
         request: Status,
         receive: Status,
     ) -> Phase {
-        self.cancel_rnr_timer(exec);
+        if core::mem::take(&mut exec.is_timed) {
+            self.disarm(exec);
+        }
         exec.delayed = false;
         // The consumer's promise for them ends with the request.
         exec.wqe.sges.clear();
@@ -355,10 +378,13 @@ impl Flow {
             };
             self.to.finish_receive(&exec.receive, completion);
         }
+        if inject::is_on() && exec.take_loss_of_connection() {
+            let phase = self.complete(exec, request);
+            self.lose_connection();
+            return phase;
+        }
         if !request.is_success() || exec.requests_left == 0 || !self.is_up() {
-            self.from.complete(exec.wqe.seq, request, exec.wqe.length);
-            self.to.reap();
-            return Phase::Idle;
+            return self.complete(exec, request);
         }
         let next = self.from.complete_and_start(self.connection, &mut exec.wqe);
         self.to.reap();
@@ -371,10 +397,47 @@ impl Flow {
         }
     }
 
+    /// Ends the request, and begins no other.
+    fn complete(&self, exec: &Exec, request: Status) -> Phase {
+        self.from.complete(exec.wqe.seq, request, exec.wqe.length);
+        self.to.reap();
+        Phase::Idle
+    }
+
+    /// Has the request looked at again in so many nanoseconds, if not before. Its end disarms that.
+    pub(super) fn look_again_in(self: &Arc<Self>, exec: &mut Exec, ns: u64) {
+        exec.is_timed = true;
+        self.delay.arm(self, ns);
+    }
+
+    /// A wait for a receive begins.
+    pub(super) fn begin_rnr_wait(&self, now_ms: u64) {
+        self.from.device().count(Counter::RnrWaits, 1);
+        self.waits_since_ms.store(now_ms, Relaxed);
+        trace::rnr_wait(|| {
+            let (number, peer) = (self.from.params.number, self.to.params.number);
+            (self.from.device().name(), number, peer)
+        });
+    }
+
+    /// The request is over: what a timer keeps must not be kept any longer, nor the module.
+    #[cold]
+    fn disarm(&self, exec: &mut Exec) {
+        self.cancel_rnr_timer(exec);
+        self.delay.cancel();
+    }
+
     pub(super) fn cancel_rnr_timer(&self, exec: &mut Exec) {
         if exec.deadline.take().is_some() {
             self.timer.cancel();
+            self.waits_since_ms.store(0, Relaxed);
         }
+    }
+
+    /// Since when its request has waited for a receive, in milliseconds of monotonic time. Any
+    /// context.
+    pub(super) fn waits_since_ms(&self) -> Option<u64> {
+        Some(self.waits_since_ms.load(Relaxed)).filter(|since| *since > 0)
     }
 }
 

@@ -17,12 +17,12 @@ use super::flow::{
 };
 use crate::{
     engine::{
+        inject,
         memory::{
             rights::Rights,
-            token::Token,
             transfer::{
                 self,
-                Fault,
+                AccessError,
                 Memory,
                 Payload, //
             },
@@ -34,11 +34,11 @@ use crate::{
                 self,
                 Local, //
             },
-            QueuePair,
             RecvWqe,
             SendWqe,
             Taken, //
         },
+        trace,
         work::{
             Extra,
             Flags,
@@ -60,25 +60,42 @@ fn is_one_piece(wqe: &SendWqe) -> bool {
 impl Flow {
     /// Checks a new request against everything that can be known now, and carries out what it may.
     pub(super) fn begin(self: &Arc<Self>, exec: &mut Exec) -> Step {
-        if exec.wqe.forbidden {
-            return Ok(self.refuse(exec, Status::LocalOperation));
+        if inject::is_on() {
+            return self.begin_with_faults(exec);
         }
-        if exec.wqe.work.is_local() {
-            return match local::execute(&self.from, &exec.wqe.work) {
-                Local::Done(status) => Ok(self.end(exec, status, Status::Flushed)),
-                Local::Draining(token) => Ok(Phase::RevokeLocal(token)),
-                Local::Again(token) => Err(self.wait_for_drain(&self.from, token)),
-            };
+        if let Some(step) = self.begin_without_peer(exec) {
+            return step;
         }
         let len = u64::from(exec.wqe.length);
         let most = exec.bytes_left.min(BYTES_PER_HOLD);
         match exec.wqe.work {
-            Work::Send { .. } if is_one_piece(&exec.wqe) => return self.send(exec, len, most),
+            Work::Send { .. } if is_one_piece(&exec.wqe) => self.send(exec, len, most),
             Work::Write { to, .. } if is_one_piece(&exec.wqe) && len <= most => {
-                return self.write(exec, to, len)
+                self.write(exec, to, len)
             }
-            _ => (),
+            _ => self.begin_message(exec),
         }
+    }
+
+    /// Ends a request that is not allowed, and carries out one of this side's memory table alone.
+    #[inline]
+    pub(super) fn begin_without_peer(self: &Arc<Self>, exec: &mut Exec) -> Option<Step> {
+        if exec.wqe.forbidden {
+            return Some(Ok(self.refuse(exec, Status::LocalOperation)));
+        }
+        if !exec.wqe.work.is_local() {
+            return None;
+        }
+        Some(match local::execute(&self.from, &exec.wqe.work) {
+            Local::Done(status) => Ok(self.end(exec, status, Status::Flushed)),
+            Local::Draining(token) => Ok(Phase::RevokeLocal(token)),
+            Local::Again(token) => Err(self.wait_for_drain(exec, &self.from, token)),
+        })
+    }
+
+    /// Begins a message of any size and any number of pieces.
+    pub(super) fn begin_message(self: &Arc<Self>, exec: &mut Exec) -> Step {
+        let len = u64::from(exec.wqe.length);
         if self.local(&exec.wqe).check(len).is_err() {
             return Ok(self.refuse(exec, Status::LocalAccess));
         }
@@ -109,7 +126,7 @@ impl Flow {
             let sink = receive.sges.first().filter(|_| *taken);
             if let Some(sink) = sink.filter(|s| u64::from(s.len()) >= len && len <= most) {
                 let sink = Memory::local(self.to.local_usage(Rights::LOCAL_WRITE), sink);
-                let sink = sink.map_err(Fault::Sink);
+                let sink = sink.map_err(AccessError::Sink);
                 moved = Some(sink.and_then(|sink| transfer::copy_whole(&source, &sink, len)));
             }
             found
@@ -119,7 +136,7 @@ impl Flow {
                 exec.bytes_left -= len;
                 return Ok(self.finish(exec));
             }
-            Some(Err(fault)) => return Ok(self.end_fault(exec, fault)),
+            Some(Err(error)) => return Ok(self.end_refused(exec, error)),
             None => (),
         }
         self.took(exec, found)
@@ -135,21 +152,29 @@ impl Flow {
     /// Carries a write of one piece out.
     fn write(self: &Arc<Self>, exec: &mut Exec, to: Remote, len: u64) -> Step {
         let source = self.gather_one(&exec.wqe);
-        match source.map(|source| self.write_from(&source, to, len)) {
+        match source.map(|source| self.write_from(exec, &source, to, len)) {
             Ok(Ok(())) => {
                 exec.bytes_left -= len;
                 self.copy(exec, len)
             }
-            Ok(Err(fault)) => Ok(self.end_fault(exec, fault)),
+            Ok(Err(error)) => Ok(self.end_refused(exec, error)),
             Err(_) => Ok(self.refuse(exec, Status::LocalAccess)),
         }
     }
 
-    fn write_from(&self, source: &Memory<'_>, to: Remote, len: u64) -> Result<(), Fault> {
-        let _inside = self.enter(Rights::REMOTE_WRITE).map_err(Fault::Sink)?;
+    fn write_from(
+        &self,
+        exec: &Exec,
+        source: &Memory<'_>,
+        to: Remote,
+        len: u64,
+    ) -> Result<(), AccessError> {
+        let _inside = self
+            .enter(exec, Rights::REMOTE_WRITE)
+            .map_err(AccessError::Sink)?;
         // Left before the queue pair is: who finds that drained finds the region unused.
         let sink = Memory::named(self.to.peer_usage(Rights::REMOTE_WRITE), to, len);
-        let sink = sink.map_err(Fault::Sink)?;
+        let sink = sink.map_err(AccessError::Sink)?;
         transfer::copy_whole(source, &sink, len)
     }
 
@@ -159,7 +184,7 @@ impl Flow {
     }
 
     /// The gather or scatter list of the request, or its inline bytes.
-    fn local<'a>(&'a self, wqe: &'a SendWqe) -> Payload<'a> {
+    pub(super) fn local<'a>(&'a self, wqe: &'a SendWqe) -> Payload<'a> {
         if wqe.flags.has(Flags::INLINE) {
             return Payload::Inline(&wqe.inline);
         }
@@ -171,11 +196,16 @@ impl Flow {
     }
 
     /// The receive that the request took.
-    fn received<'a>(&'a self, receive: &'a RecvWqe) -> Payload<'a> {
+    pub(super) fn received<'a>(&'a self, receive: &'a RecvWqe) -> Payload<'a> {
         Payload::List(self.to.local_usage(Rights::LOCAL_WRITE), &receive.sges)
     }
 
     pub(super) fn take_receive(self: &Arc<Self>, exec: &mut Exec) -> Step {
+        if inject::is_on() {
+            if let Some(step) = self.finds_no_receive(exec) {
+                return step;
+            }
+        }
         let found = (self.to).take_receive(self.connection, &mut exec.receive);
         self.took(exec, found)
     }
@@ -190,6 +220,11 @@ impl Flow {
         }
         self.cancel_rnr_timer(exec);
         exec.taken = true;
+        if inject::is_on() {
+            if let Some(status) = self.receive_failure(exec) {
+                return Ok(self.end(exec, Status::RemoteOperation, status));
+            }
+        }
         if !matches!(exec.wqe.work, Work::Send { .. }) {
             return Ok(self.finish(exec));
         }
@@ -205,20 +240,21 @@ impl Flow {
     }
 
     /// No receive is there: its post kicks this flow, or the timer does.
-    fn wait_for_receive(self: &Arc<Self>, exec: &mut Exec) -> Step {
+    pub(super) fn wait_for_receive(self: &Arc<Self>, exec: &mut Exec) -> Step {
         let now = time::now_ms();
         let timeout = self.from.device().host.rnr_timeout_ms;
         let mut deadline = match exec.deadline {
             Some(deadline) => deadline,
             None => {
-                self.from.device().count(Counter::RnrWaits, 1);
+                self.begin_rnr_wait(now);
                 now.saturating_add(u64::from(timeout))
             }
         };
-        if now >= deadline && self.may_wait_on() {
+        if now >= deadline && self.may_wait_on(exec) {
             deadline = now.saturating_add(u64::from(timeout.max(1)));
         }
         exec.deadline = Some(deadline);
+        exec.is_timed = true;
         if now >= deadline {
             self.from.device().count(Counter::RnrTimeouts, 1);
             return Ok(self.refuse(exec, Status::ReceiverNotReady));
@@ -230,8 +266,9 @@ impl Flow {
 
     /// Returns true if a message may wait for a receive longer than the host says: a shared queue
     /// that ran empty breaks no connection (SRQ-10), but it holds up no close either.
-    fn may_wait_on(&self) -> bool {
-        self.to.params.shared.is_some() && !self.from.is_closing()
+    fn may_wait_on(&self, exec: &Exec) -> bool {
+        let never = inject::is_on() && exec.never_finds_receive();
+        self.to.params.shared.is_some() && !self.from.is_closing() && !never
     }
 
     /// Copies a part of the message from byte `at` on, and ends the request after the last.
@@ -246,7 +283,7 @@ impl Flow {
             let most = exec.bytes_left.min(BYTES_PER_HOLD);
             let done = match self.copy_part(exec, at, len.min(at.saturating_add(most))) {
                 Ok(done) => done,
-                Err(fault) => return Ok(self.end_fault(exec, fault)),
+                Err(error) => return Ok(self.end_refused(exec, error)),
             };
             exec.bytes_left -= done - at;
             if done < len {
@@ -261,18 +298,22 @@ impl Flow {
         }
     }
 
-    fn copy_part(&self, exec: &Exec, at: u64, until: u64) -> Result<u64, Fault> {
+    fn copy_part(&self, exec: &Exec, at: u64, until: u64) -> Result<u64, AccessError> {
         let len = u64::from(exec.wqe.length);
         let local = self.local(&exec.wqe);
         match exec.wqe.work {
             Work::Write { to, .. } => {
                 let sink = Payload::Named(self.to.peer_usage(Rights::REMOTE_WRITE), to, len);
-                let _inside = self.enter(Rights::REMOTE_WRITE).map_err(Fault::Sink)?;
+                let _inside = self
+                    .enter(exec, Rights::REMOTE_WRITE)
+                    .map_err(AccessError::Sink)?;
                 transfer::copy(&local, &sink, at, until)
             }
             Work::Read { from, .. } => {
                 let source = Payload::Named(self.to.peer_usage(Rights::REMOTE_READ), from, len);
-                let _inside = self.enter(Rights::REMOTE_READ).map_err(Fault::Source)?;
+                let _inside = self
+                    .enter(exec, Rights::REMOTE_READ)
+                    .map_err(AccessError::Source)?;
                 transfer::copy(&source, &local, at, until)
             }
             _ => transfer::copy(&local, &self.received(&exec.receive), at, until),
@@ -280,7 +321,10 @@ impl Flow {
     }
 
     /// Goes in through the peer's queue pair, if that lets this side do `wanted` at all.
-    fn enter(&self, wanted: Rights) -> Result<GateGuard<'_, ()>, Denied> {
+    pub(super) fn enter(&self, exec: &Exec, wanted: Rights) -> Result<GateGuard<'_, ()>, Denied> {
+        if inject::is_on() && exec.is_refused_access() {
+            return Err(Denied::Token);
+        }
         if !self.to.peer_may(wanted) {
             return Err(Denied::Rights);
         }
@@ -288,20 +332,44 @@ impl Flow {
     }
 
     /// Ends a request whose bytes could not be moved.
-    fn end_fault(self: &Arc<Self>, exec: &mut Exec, fault: Fault) -> Phase {
+    fn end_refused(self: &Arc<Self>, exec: &mut Exec, error: AccessError) -> Phase {
         if !self.is_up() {
             return self.refuse(exec, Status::Flushed);
         }
         let local_is_source = exec.wqe.work.is_outbound();
-        let local_fault = matches!(fault, Fault::Source(_)) == local_is_source;
-        if local_fault {
+        let is_local = matches!(error, AccessError::Source(_)) == local_is_source;
+        if is_local {
             return self.refuse(exec, Status::LocalAccess);
         }
         if exec.taken {
             return self.end(exec, Status::RemoteOperation, Status::LocalAccess);
         }
         self.to.device().count(Counter::AccessRefused, 1);
+        self.trace_refused(exec);
         self.refuse(exec, Status::RemoteAccess)
+    }
+
+    fn trace_refused(&self, exec: &Exec) {
+        let wqe = &exec.wqe;
+        let at = match wqe.work {
+            Work::Write { to: at, .. } | Work::Read { from: at, .. } => at,
+            Work::FetchAdd { at, .. } | Work::CompareSwap { at, .. } => at,
+            _ => return,
+        };
+        trace::access_refused(|| {
+            let (number, peer) = (self.to.params.number, self.from.params.number);
+            let opcode = wqe.work.operation().into();
+            let name = self.to.device().name();
+            (
+                name,
+                number,
+                peer,
+                at.token.raw(),
+                at.addr,
+                wqe.length,
+                opcode,
+            )
+        });
     }
 
     /// Executes an RDMA atomic and puts the old value where the request wants it.
@@ -310,7 +378,7 @@ impl Flow {
             return Ok(self.refuse(exec, Status::LocalLength));
         }
         let payload = Payload::Named(self.to.peer_usage(Rights::REMOTE_ATOMIC), at, 8);
-        let old = self.enter(Rights::REMOTE_ATOMIC).and_then(|_inside| {
+        let old = self.enter(exec, Rights::REMOTE_ATOMIC).and_then(|_inside| {
             transfer::atomic(&payload, |word| match exec.wqe.work {
                 Work::FetchAdd { add, .. } => word.fetch_add(add),
                 Work::CompareSwap { compare, swap, .. } => word.compare_swap(compare, swap),
@@ -320,17 +388,22 @@ impl Flow {
         let old = match old {
             Ok(Some(old)) => old.to_ne_bytes(),
             Ok(None) => return Ok(self.refuse(exec, Status::RemoteInvalidRequest)),
-            Err(denied) => return Ok(self.end_fault(exec, Fault::Source(denied))),
+            Err(denied) => return Ok(self.end_refused(exec, AccessError::Source(denied))),
         };
         let copied = transfer::copy(&Payload::Inline(&old), &self.local(&exec.wqe), 0, 8);
         Ok(match copied {
             Ok(_) => self.finish(exec),
-            Err(fault) => self.end_fault(exec, fault),
+            Err(error) => self.end_refused(exec, error),
         })
     }
 
     /// The bytes are there: does what the request asks for at its end.
-    fn finish(self: &Arc<Self>, exec: &mut Exec) -> Phase {
+    pub(super) fn finish(self: &Arc<Self>, exec: &mut Exec) -> Phase {
+        if inject::is_on() {
+            if let Some(phase) = self.finish_as_injected(exec) {
+                return phase;
+            }
+        }
         match exec.wqe.work {
             Work::Send {
                 extra: Extra::Invalidate(token),
@@ -346,48 +419,7 @@ impl Flow {
         }
     }
 
-    fn begin_remote_revocation(self: &Arc<Self>, exec: &mut Exec, token: Token) -> Phase {
-        let device = self.to.device();
-        let regions = &device.regions;
-        match regions.revoke_remote(token, self.to.peer_user()) {
-            Ok(()) => {
-                device.count(Counter::InvalidationsRemote, 1);
-                Phase::RevokeRemote(token)
-            }
-            Err(_) => {
-                device.count(Counter::InvalidationsRefused, 1);
-                self.end(
-                    exec,
-                    Status::RemoteInvalidRequest,
-                    Status::ReceiveInvalidation,
-                )
-            }
-        }
-    }
-
-    /// Success once the last access to what `token` named at `at` is gone; that one kicks the flow.
-    pub(super) fn revoked(self: &Arc<Self>, exec: &mut Exec, at: &QueuePair, token: Token) -> Step {
-        if at.device().regions.is_drained(token) {
-            return Ok(self.succeed(exec));
-        }
-        if !core::mem::replace(&mut exec.delayed, true) {
-            let device = self.from.device();
-            device.count(Counter::InvalidationsDelayed, 1);
-        }
-        Err(self.wait_for_drain(at, token))
-    }
-
-    /// What `token` named at `at` is in use: the last access kicks this flow. Where another flow
-    /// waits there already, as when owner and peer revoke a region at once, or the access has gone
-    /// meanwhile, this one looks again from a thread, which keeps nobody from its processor.
-    fn wait_for_drain(self: &Arc<Self>, at: &QueuePair, token: Token) -> Pause {
-        match at.device().regions.when_drained(token, self.clone()) {
-            true => Pause::Wait,
-            false => Pause::Retry,
-        }
-    }
-
-    fn succeed(self: &Arc<Self>, exec: &mut Exec) -> Phase {
+    pub(super) fn succeed(self: &Arc<Self>, exec: &mut Exec) -> Phase {
         self.count(&exec.wqe);
         self.end(exec, Status::Success, Status::Success)
     }

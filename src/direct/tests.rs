@@ -2,6 +2,7 @@
 
 //! What two queue pairs of one host do to each other, through this transport.
 
+mod inject;
 mod invalidate;
 mod message;
 mod refuse;

@@ -26,6 +26,7 @@
 
 mod address;
 mod endpoint;
+mod inject;
 mod listener;
 mod request;
 #[cfg(ndk_kunit)]
@@ -59,6 +60,7 @@ pub(crate) use self::{
     }, //
 };
 use super::{
+    inject::What,
     prelude::*,
     qp::QueuePair,
     transport::{
@@ -254,6 +256,7 @@ impl ConnectionManager {
         self: &Arc<Self>,
         params: ConnectParams,
     ) -> Result<Arc<ConnectRequest>> {
+        params.qp.device().may_make(What::Connection)?;
         let request = ConnectRequest::new(params, self.clone(), self.next_number())?;
         let node = RBTreeNode::new(request.number, request.clone(), GFP_KERNEL)?;
         // Nothing has that number.

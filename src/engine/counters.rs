@@ -74,10 +74,12 @@ counters! {
     Rejects = c"rejects",
     /// Connections that ended.
     Disconnects = c"disconnects",
+    /// Faults that were injected (docs/faults.md).
+    FaultsInjected = c"faults_injected",
 }
 
 /// How many counters there are.
-pub(crate) const COUNT: usize = Counter::Disconnects as usize + 1;
+pub(crate) const COUNT: usize = Counter::FaultsInjected as usize + 1;
 
 #[cfg(ndk_kunit)]
 #[kernel::macros::kunit_tests(ndk_engine_counters)]

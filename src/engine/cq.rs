@@ -29,6 +29,11 @@ mod resize;
 pub(crate) mod tests;
 
 use super::{
+    device::{
+        self,
+        Share, //
+    },
+    inject::What,
     notifier::Notified,
     prelude::*,
     ring::{
@@ -66,6 +71,15 @@ impl Arm {
             Self::Any => true,
             Self::Solicited => entry.solicited || !entry.status.is_success(),
             Self::Errors => false,
+        }
+    }
+
+    /// What it is called.
+    pub(crate) const fn name(self) -> &'static CStr {
+        match self {
+            Self::Any => c"any",
+            Self::Solicited => c"solicited",
+            Self::Errors => c"errors",
         }
     }
 
@@ -138,6 +152,19 @@ impl Inner {
     }
 }
 
+/// What a queue is doing, for whoever looks why it hangs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CqDetails {
+    /// What tracepoints call it.
+    pub(crate) number: u32,
+    /// How many entries it takes, and has.
+    pub(crate) depth: u32,
+    pub(crate) used: u32,
+    /// What it is armed for.
+    pub(crate) arm: Option<Arm>,
+    pub(crate) failed: bool,
+}
+
 /// A completion queue.
 pub(crate) type CompletionQueue = Notified<Cq>;
 
@@ -145,6 +172,10 @@ pub(crate) type CompletionQueue = Notified<Cq>;
 #[pin_data]
 pub(crate) struct Cq {
     device: Arc<RdmaDevice>,
+    /// Of a program's.
+    share: Option<Share>,
+    /// What tracepoints call it; no other queue of this host has it for long.
+    pub(crate) number: u32,
     /// The CPU on which the consumer is called from softirq, if it is online.
     cpu: u32,
     events: KBox<dyn CqEvents>,
@@ -162,7 +193,7 @@ pub(crate) struct Cq {
 
 impl CompletionQueue {
     /// A queue for `depth` entries whose consumer is called on `cpu`, if that is online and
-    /// a call does more than to schedule something.
+    /// a call does more than to schedule something. One of a program has a `share`.
     ///
     /// May sleep. Overflow is judged by `depth` itself. [`CompletionQueue::close`] ends it.
     pub(crate) fn new(
@@ -170,17 +201,23 @@ impl CompletionQueue {
         depth: u32,
         cpu: u32,
         events: KBox<dyn CqEvents>,
+        share: Option<Share>,
     ) -> Result<Arc<Self>> {
+        device.may_make(What::CompletionQueue)?;
+        let gfp = device::gfp(share.is_some());
         let inner = Inner {
-            ring: ResizableRing::new(Ring::new(depth, Completion::BLANK)?),
+            ring: ResizableRing::new(Ring::new(depth, Completion::BLANK, gfp)?),
             arm: None,
             unreported: 0,
             urgent: false,
             failure: None,
             moderator: Moderator::OFF,
         };
+        let number = device.host.next_cq_number();
         Notified::alloc(pin_init!(Cq {
             device,
+            share,
+            number,
             cpu,
             only_schedules: events.only_schedules(),
             events,
@@ -195,12 +232,12 @@ impl CompletionQueue {
     ///
     /// The entry that does not fit breaks the queue; the caller then breaks its queue pair.
     #[inline]
-    pub(crate) fn push(self: &Arc<Self>, entry: Completion) -> Result<(), Failed> {
+    pub(crate) fn push(self: &Arc<Self>, entry: &Completion) -> Result<(), Failed> {
         let mut inner = self.inner.lock();
         if inner.failure.is_some() {
             return Err(Failed);
         }
-        if inner.ring.room().is_none_or(|r| r.push(entry).is_err()) {
+        if inner.ring.room().is_none_or(|r| r.push(*entry).is_err()) {
             let events = self.fail(&mut inner, Failure::Overrun);
             drop(inner);
             self.device.count(Counter::CqOverflows, 1);
@@ -209,7 +246,7 @@ impl CompletionQueue {
         }
         inner.unreported += 1;
         inner.urgent |= !entry.status.is_success();
-        let arm = inner.arm.filter(|arm| arm.is_satisfied_by(&entry));
+        let arm = inner.arm.filter(|arm| arm.is_satisfied_by(entry));
         if arm.is_some() {
             inner.arm = None;
         }
@@ -317,6 +354,18 @@ impl CompletionQueue {
         drop(inner);
         drop(ring);
         self.timer.stop();
+    }
+
+    /// What the queue is doing. Any context.
+    pub(crate) fn details(&self) -> CqDetails {
+        let inner = self.inner.lock();
+        CqDetails {
+            number: self.number,
+            depth: inner.ring.limit(),
+            used: inner.ring.len(),
+            arm: inner.arm,
+            failed: inner.failure.is_some(),
+        }
     }
 
     /// Returns true if the queue has failed. Any context.

@@ -6,6 +6,8 @@
 //!
 //! Lock order: the list of the devices, then the state of one; users are called under none.
 
+mod port;
+mod quota;
 #[cfg(ndk_kunit)]
 mod tests;
 mod users;
@@ -21,6 +23,7 @@ use super::{
     cm::ConnectionManager,
     counters,
     host::Host,
+    inject::Faults,
     memory::MemoryTable,
     prelude::*, //
 };
@@ -30,12 +33,20 @@ use crate::sys::{
     netdev::NetDev, //
 };
 
+pub(crate) use port::PortEvents;
+pub(super) use quota::gfp;
+pub(crate) use quota::{
+    Quota,
+    Share, //
+};
 pub(crate) use users::{
     Client,
     ClientUse,
     OpenError, //
 };
 
+use port::Port;
+use quota::Quotas;
 use users::Users;
 
 /// One device as all faces see it: what it counts and registers, where it connects, and the network
@@ -59,6 +70,12 @@ pub(crate) struct RdmaDevice {
     netdev: SpinLockIrq<Option<NetDev>>,
     #[pin]
     users: Users,
+    /// What programs have of it.
+    quotas: Quotas,
+    /// The faults that it was told to make.
+    pub(crate) faults: Faults,
+    #[pin]
+    port: Port,
 }
 
 impl RdmaDevice {
@@ -82,6 +99,9 @@ impl RdmaDevice {
                 cm,
                 netdev <- new_spinlock_irq!(netdev),
                 users <- Users::new(),
+                quotas: Quotas::new(),
+                faults: Faults::new()?,
+                port <- Port::new(),
             }? Error),
             GFP_KERNEL,
         )

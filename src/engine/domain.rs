@@ -7,21 +7,67 @@
 use kernel::alloc::Flags;
 
 use super::{
+    device::{
+        self,
+        Quota,
+        Share, //
+    },
+    inject::What,
     memory::slot::DomainId,
     prelude::*, //
 };
 
-/// A protection domain: an identity that queue pairs and regions share, nothing else.
+/// A protection domain: an identity that queue pairs and regions share, and whether who has it may
+/// be trusted with the kernel's memory.
 pub(crate) struct Domain {
     device: Arc<RdmaDevice>,
     id: DomainId,
+    is_trusted: bool,
+    _share: Option<Share>,
 }
 
 impl Domain {
     /// A domain with no objects. May sleep if `flags` say so. `ENOMEM` when there is no memory.
     pub(crate) fn new(device: Arc<RdmaDevice>, flags: Flags) -> Result<Arc<Self>> {
-        let id = device.host.next_domain();
-        Ok(Arc::new(Self { device, id }, flags)?)
+        Self::make(device, true, flags)
+    }
+
+    /// One of a program: its queue pairs know no key of the kernel's memory, and register nothing.
+    /// May sleep. `ENOMEM` when there is no memory, or programs have too many.
+    pub(crate) fn untrusted(device: Arc<RdmaDevice>) -> Result<Arc<Self>> {
+        Self::make(device, false, GFP_KERNEL)
+    }
+
+    fn make(device: Arc<RdmaDevice>, is_trusted: bool, flags: Flags) -> Result<Arc<Self>> {
+        device.may_make(What::Domain)?;
+        let share = (!is_trusted)
+            .then(|| device.share(Quota::Domains))
+            .transpose()?;
+        let domain = Self {
+            id: device.host.next_domain(),
+            device,
+            is_trusted,
+            _share: share,
+        };
+        Ok(Arc::new(domain, flags)?)
+    }
+
+    /// Returns true if the kernel's own memory and registrations by request are for it.
+    #[inline]
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.is_trusted
+    }
+
+    /// How the memory of its queues is allocated.
+    pub(super) fn gfp(&self) -> Flags {
+        device::gfp(!self.is_trusted)
+    }
+
+    /// A place for an object in it, which is counted if it is a program's. `ENOMEM` when a program
+    /// has too many.
+    pub(crate) fn share(&self, quota: Quota) -> Result<Option<Share>> {
+        let share = (!self.is_trusted).then(|| self.device.share(quota));
+        share.transpose()
     }
 
     /// The device that the domain is on.

@@ -6,12 +6,21 @@
 
 use core::num::NonZero;
 
-use kernel::sync::{
-    atomic::{
-        ordering::Relaxed,
-        Atomic, //
+use kernel::{
+    sync::{
+        atomic::{
+            ordering::{
+                Acquire,
+                Relaxed, //
+            },
+            Atomic, //
+        },
+        rcu, //
     },
-    rcu, //
+    time::{
+        delay::fsleep,
+        Delta, //
+    }, //
 };
 
 use super::{
@@ -46,6 +55,9 @@ pub(crate) struct Host {
     next_domain: Atomic<u64>,
     next_qp: Atomic<u32>,
     next_connection: Atomic<u64>,
+    next_cq: Atomic<u32>,
+    /// Timers that may outlive what they were armed for, and are armed.
+    pub(super) late_timers: Atomic<u32>,
     /// How long a message waits for a receive, in milliseconds.
     pub(crate) rnr_timeout_ms: u32,
 }
@@ -61,6 +73,8 @@ impl Host {
             next_domain: Atomic::new(1),
             next_qp: Atomic::new(FIRST_QP),
             next_connection: Atomic::new(1),
+            next_cq: Atomic::new(1),
+            late_timers: Atomic::new(0),
             rnr_timeout_ms,
         };
         Ok(Arc::new(host, GFP_KERNEL)?)
@@ -79,16 +93,32 @@ impl Host {
         ConnectionId::new(NonZero::new(number).unwrap_or(NonZero::<u64>::MAX))
     }
 
+    /// A number for a completion queue. Any context.
+    pub(super) fn next_cq_number(&self) -> u32 {
+        // OVERFLOW: comes round after 2^32.
+        self.next_cq.fetch_add(1, Relaxed)
+    }
+
     /// The identity of a new protection domain. Any context.
     pub(super) fn next_domain(&self) -> DomainId {
         // OVERFLOW: comes round after 2^64 domains.
         self.next_domain.fetch_add(1, Relaxed)
     }
 
+    /// Waits until none of those timers is armed, and what they have queued is done.
+    fn wait_for_timers(&self) {
+        while self.late_timers.load(Acquire) > 0 {
+            fsleep(Delta::from_millis(1));
+        }
+    }
+
     /// Waits until no timer of the module runs and no work is left, so that its code may go.
     ///
-    /// All devices are gone by then, and nothing arms a timer any more. May sleep.
+    /// All devices are gone by then, and nothing arms a timer any more. May sleep; as long as a
+    /// disconnect is late that somebody has delayed (a minute at most).
     pub(crate) fn quiesce(&self) {
+        self.softirqs.flush();
+        self.wait_for_timers();
         self.threads.flush();
         // Timers run in softirq, which is a read-side critical section.
         rcu::synchronize_rcu();

@@ -4,6 +4,8 @@
 //!
 //! Tests: `ndk/tests/sizes.rs`.
 
+use super::memory::MAX_REGIONS;
+
 /// The most pages or pieces of a fast registration: what SMB Direct caps at.
 pub(crate) const MAX_PIECES: u32 = 2048;
 /// The most requests in one queue.
@@ -18,5 +20,11 @@ pub(crate) const MAX_INLINE: u32 = 512;
 pub(crate) const MAX_CQ_ENTRIES: u32 = 1 << 20;
 /// Reads at once, in either direction of a connection.
 pub(crate) const MAX_READS: u32 = 128;
+/// The most domains, completion queues and shared receive queues that programs have on one device,
+/// and the most queue pairs.
+pub(crate) const MAX_OBJECTS: u32 = 1 << 16;
+/// The most regions that programs have on one device: the rest of the table is the kernel's.
+// CAST: far below 2^32.
+pub(crate) const MAX_PROGRAM_REGIONS: u32 = (MAX_REGIONS / 4 * 3) as u32;
 /// The longest message, in bytes: what fits a completion's length and RFC 5040's 32-bit offsets.
 pub(crate) const MAX_MESSAGE: u64 = 1 << 31;

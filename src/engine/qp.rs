@@ -16,6 +16,7 @@
 //!
 //! Context: any, but for making and [`QueuePair::destroy`].
 
+mod details;
 mod life;
 pub(crate) mod local;
 mod post;
@@ -35,6 +36,8 @@ use kernel::sync::atomic::{
     AtomicFlag, //
 };
 
+#[cfg(ndk_kunit)]
+pub(crate) use details::QpDetails;
 pub(crate) use post::{
     PostError,
     Posting, //
@@ -61,6 +64,10 @@ use self::{
 use super::{
     cq::CompletionQueue,
     domain::Domain,
+    inject::{
+        Counts,
+        What, //
+    },
     memory::{
         rights::Rights,
         transfer::Usage,
@@ -75,6 +82,7 @@ use super::{
         SharedReceive,
         NOT_WAITING, //
     },
+    trace,
     transport::Link,
     work::Sge, //
 };
@@ -145,6 +153,8 @@ pub(crate) struct Qp {
     resets: Atomic<u32>,
     /// A completion queue of it is broken.
     broken: AtomicFlag,
+    /// What it has met of the faults of its device.
+    pub(super) met: Counts,
     /// Open while connected; the peer's accesses to memory enter through it.
     inbound: Gate<()>,
     #[pin]
@@ -161,6 +171,7 @@ pub(crate) struct Qp {
 impl QueuePair {
     /// A queue pair in the state `Reset`. May sleep.
     pub(crate) fn new(params: QpParams, mut caps: Caps) -> Result<Arc<Self>> {
+        params.domain.device().may_make(What::QueuePair)?;
         if let Some(shared) = &params.shared {
             caps.receives = 0;
             caps.receive_sges = shared.max_sge;
@@ -170,8 +181,9 @@ impl QueuePair {
         } else {
             caps.receive_sges
         };
-        let sends = SendQueue::new(&caps)?;
-        let receives = ReceiveQueue::new(caps.receives, own_sges)?;
+        let gfp = params.domain.gfp();
+        let sends = SendQueue::new(&caps, gfp)?;
+        let receives = ReceiveQueue::new(caps.receives, own_sges, gfp)?;
         let qp = Notified::alloc(pin_init!(Qp {
             params,
             caps,
@@ -181,6 +193,7 @@ impl QueuePair {
             peer_rights: Atomic::new(0),
             resets: Atomic::new(0),
             broken: AtomicFlag::new(false),
+            met: Counts::new(),
             inbound: Gate::new(()),
             sq <- new_spinlock_irq!(sends),
             rq <- new_spinlock_irq!(receives),
@@ -220,6 +233,7 @@ impl QueuePair {
         Usage {
             device: self.device(),
             user: self.local_user(),
+            is_trusted: self.params.domain.is_trusted(),
             wanted,
         }
     }
@@ -263,7 +277,13 @@ impl QueuePair {
         if admission == Admission::Refuse {
             return Err(PostError::State);
         }
+        // CAST: at most the width of the queue, or it is refused.
+        let num_sge = sges.len() as u32;
         rq.ring.post(context, sges)?;
+        trace::post_recv(|| {
+            let name = self.device().name();
+            (name, self.params.number, context, num_sge)
+        });
         if rq.stop_waiting() {
             // Under the lock: the one who knows of the wait must not be preempted with it.
             self.receive_arrived();

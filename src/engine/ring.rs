@@ -6,7 +6,10 @@
 
 mod resizable;
 
-use kernel::prelude::*;
+use kernel::{
+    alloc::Flags as Gfp,
+    prelude::*, //
+};
 
 pub(super) use resizable::ResizableRing;
 pub(crate) use resizable::ResizeError;
@@ -45,13 +48,13 @@ impl<T: Clone + Copy> Ring<T> {
 
     /// An empty ring for `limit` entries; `blank` fills the places before their first use.
     ///
-    /// May sleep. `EINVAL` for more than 2^30 entries.
-    pub(crate) fn new(limit: u32, blank: T) -> Result<Self> {
-        Self::with_sges(limit, 0, blank)
+    /// May sleep; `gfp` says whom the memory is charged to. `EINVAL` for more than 2^30 entries.
+    pub(crate) fn new(limit: u32, blank: T, gfp: Gfp) -> Result<Self> {
+        Self::with_sges(limit, 0, blank, gfp)
     }
 
     /// The same for entries of up to `width` elements each.
-    pub(super) fn with_sges(limit: u32, width: u32, blank: T) -> Result<Self> {
+    pub(super) fn with_sges(limit: u32, width: u32, blank: T, gfp: Gfp) -> Result<Self> {
         let places = limit.max(1).checked_next_power_of_two().ok_or(EINVAL)?;
         if places > 1 << 30 {
             return Err(EINVAL);
@@ -60,8 +63,8 @@ impl<T: Clone + Copy> Ring<T> {
         let (places, width) = (places as usize, width as usize);
         let sges = places.checked_mul(width).ok_or(EINVAL)?;
         Ok(Self {
-            slots: KVVec::from_elem(blank, places, GFP_KERNEL)?,
-            sges: KVVec::from_elem(Sge::EMPTY, sges, GFP_KERNEL)?,
+            slots: KVVec::from_elem(blank, places, gfp)?,
+            sges: KVVec::from_elem(Sge::EMPTY, sges, gfp)?,
             width,
             limit,
             ..Self::EMPTY
@@ -187,7 +190,7 @@ mod tests {
 
     #[test]
     fn entries_leave_in_the_order_they_came() -> Result {
-        let mut ring = Ring::new(3, 0u32)?;
+        let mut ring = Ring::new(3, 0u32, GFP_KERNEL)?;
         for round in 0..10 {
             assert!(ring.push(round * 2).is_ok());
             assert!(ring.push(round * 2 + 1).is_ok());
@@ -201,7 +204,7 @@ mod tests {
     #[test]
     fn the_limit_is_the_one_asked_for_and_not_the_rounded_size() -> Result {
         for limit in [1, 2, 3, 5, 8] {
-            let mut ring = Ring::new(limit, 0u32)?;
+            let mut ring = Ring::new(limit, 0u32, GFP_KERNEL)?;
             for i in 0..limit {
                 assert!(ring.push(i).is_ok());
             }
@@ -214,7 +217,7 @@ mod tests {
 
     #[test]
     fn numbers_name_entries_only_while_they_are_inside() -> Result {
-        let mut ring = Ring::new(2, 0u32)?;
+        let mut ring = Ring::new(2, 0u32, GFP_KERNEL)?;
         let first = ring.push(7);
         assert!(first.is_ok_and(|seq| ring.get_mut(seq).is_some_and(|v| *v == 7)));
         assert!(ring.pop() == Some(7));
@@ -224,7 +227,7 @@ mod tests {
 
     #[test]
     fn numbers_wrap_around_without_a_gap() -> Result {
-        let mut ring = Ring::new(4, 0u32)?;
+        let mut ring = Ring::new(4, 0u32, GFP_KERNEL)?;
         ring.head = u32::MAX - 1;
         ring.tail = u32::MAX - 1;
         for i in 0..4 {
@@ -240,6 +243,6 @@ mod tests {
 
     #[test]
     fn absurd_sizes_are_refused() {
-        assert!(Ring::new(u32::MAX, 0u8).is_err());
+        assert!(Ring::new(u32::MAX, 0u8, GFP_KERNEL).is_err());
     }
 }

@@ -15,6 +15,7 @@ mod resize;
 mod tests;
 
 use kernel::{
+    alloc::flags::__GFP_NOWARN,
     rbtree::{
         RBTree,
         RBTreeNodeReservation, //
@@ -23,7 +24,12 @@ use kernel::{
 };
 
 use super::{
+    device::{
+        Quota,
+        Share, //
+    },
     domain::Domain,
+    inject::What,
     notifier::{
         Notified,
         Notifies, //
@@ -40,6 +46,7 @@ use super::{
         ResizableRing,
         ResizeError, //
     },
+    trace,
     work::Sge, //
 };
 
@@ -80,6 +87,9 @@ const CALLED: u64 = 1;
 /// This and those after it are places of those who wait.
 const FIRST_PLACE: u64 = 2;
 
+/// How many rooms are made place for at first.
+const FEWEST_ROOMS: usize = 8;
+
 /// A shared receive queue.
 pub(crate) type SharedReceive = Notified<Srq>;
 
@@ -87,6 +97,7 @@ pub(crate) type SharedReceive = Notified<Srq>;
 #[pin_data]
 pub(crate) struct Srq {
     domain: Arc<Domain>,
+    _share: Option<Share>,
     /// The most elements that a receive has.
     pub(crate) max_sge: u32,
     events: KBox<dyn SrqEvents>,
@@ -105,8 +116,10 @@ impl SharedReceive {
         max_sge: u32,
         events: KBox<dyn SrqEvents>,
     ) -> Result<Arc<Self>> {
+        domain.device().may_make(What::SharedReceive)?;
+        let share = domain.share(Quota::SharedReceives)?;
         let inner = Inner {
-            ring: ResizableRing::new(ReceiveRing::of_receives(depth, max_sge)?),
+            ring: ResizableRing::new(ReceiveRing::of_receives(depth, max_sge, domain.gfp())?),
             limit: 0,
             primed: false,
             failed: false,
@@ -118,6 +131,7 @@ impl SharedReceive {
         };
         Notified::alloc(pin_init!(Srq {
             domain,
+            _share: share,
             max_sge,
             events,
             resizing <- new_mutex!(()),
@@ -128,6 +142,11 @@ impl SharedReceive {
     /// The number of receives that the queue takes.
     pub(crate) fn depth(&self) -> u32 {
         self.inner.lock().ring.limit()
+    }
+
+    /// The number of receives that are posted.
+    pub(crate) fn posted(&self) -> u32 {
+        self.inner.lock().ring.len()
     }
 
     /// The limit in force; 0 when it is off.
@@ -194,7 +213,10 @@ impl SharedReceive {
             return Err(PostError::State);
         }
         let room = inner.ring.room().ok_or(PostError::Full)?;
+        // CAST: at most `max_sge`.
+        let num_sge = sges.len() as u32;
         room.post(context, sges)?;
+        trace::post_recv(|| (self.domain.device().name(), 0, context, num_sge));
         inner.prime();
         let called = inner.call_next();
         drop(inner);
@@ -204,14 +226,28 @@ impl SharedReceive {
 
     /// A queue pair begins to use the queue. May sleep.
     pub(super) fn add_user(&self) -> Result {
-        let room = RBTreeNodeReservation::new(GFP_KERNEL)?;
-        let mut inner = self.inner.lock();
-        // The rooms of those that wait come back.
-        let more = inner.users + 1 - inner.rooms.len();
-        inner.rooms.reserve(more, GFP_ATOMIC)?;
-        let _ = inner.rooms.push_within_capacity(room);
-        inner.users += 1;
-        Ok(())
+        let gfp = self.domain.gfp();
+        let room = RBTreeNodeReservation::new(gfp)?;
+        let mut larger = KVec::new();
+        loop {
+            let mut inner = self.inner.lock();
+            // The rooms of those that wait come back.
+            let users = inner.users + 1;
+            if inner.rooms.capacity() >= users {
+                let _ = inner.rooms.push_within_capacity(room);
+                inner.users = users;
+                return Ok(());
+            }
+            if larger.capacity() >= users {
+                // What was there goes after the lock.
+                inner.move_rooms(&mut larger);
+                continue;
+            }
+            drop(inner);
+            // There may be more users by now, so that it is seen again.
+            let many = users.checked_next_power_of_two().ok_or(ENOMEM)?;
+            larger = KVec::with_capacity(many.max(FEWEST_ROOMS), gfp | __GFP_NOWARN)?;
+        }
     }
 
     /// A queue pair ends its use.
@@ -274,6 +310,14 @@ impl SharedReceive {
 }
 
 impl Inner {
+    /// Moves the rooms to where there is place for more of them, which becomes theirs.
+    fn move_rooms(&mut self, larger: &mut KVec<RBTreeNodeReservation<u64, Arc<QueuePair>>>) {
+        while let Some(room) = self.rooms.pop() {
+            let _ = larger.push_within_capacity(room);
+        }
+        core::mem::swap(&mut self.rooms, larger);
+    }
+
     /// Notes that a queue pair waits.
     fn wait(&mut self, qp: &Arc<QueuePair>) {
         // `add_user` made the room.

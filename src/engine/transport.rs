@@ -44,9 +44,26 @@ pub(crate) trait Transport: Send + Sync {
     /// of the queue pair: whatever there is to do is done later, from softirq.
     fn receive_posted(&self, end: usize);
 
+    /// What the other end looks like from this one, for those who look into the device.
+    fn peer(&self, _end: usize) -> Option<Peer> {
+        None
+    }
+
     /// The queue pair at this end is in error: every request that was started ends soon, and the
     /// other end learns that the connection is gone. Any context; called once at most.
     fn stop(&self, end: usize);
+}
+
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Peer {
+    /// The number of its queue pair.
+    pub(crate) number: u32,
+    /// Since when a message of this end has waited for a receive there, in milliseconds of
+    /// monotonic time.
+    pub(crate) awaited_since_ms: Option<u64>,
+    /// Since when a message from there has waited for a receive of this end.
+    pub(crate) awaits_since_ms: Option<u64>,
 }
 
 /// Who set the connection up and is notified, once, that it is gone.

@@ -46,7 +46,7 @@ impl Queue {
         let log = CqLog::new()?;
         let events = KBox::new(CqUser(log.clone()), GFP_KERNEL)?;
         let queue = Self {
-            cq: CompletionQueue::new(device.clone(), depth, cpu, events)?,
+            cq: CompletionQueue::new(device.clone(), depth, cpu, events, None)?,
             log,
             device: device.clone(),
         };

@@ -11,7 +11,7 @@ use crate::engine::{
 /// Pushes completions with these contexts; whether all were taken.
 fn push(queue: &Queue, contexts: core::ops::Range<u64>) -> bool {
     let mut all = contexts;
-    all.all(|context| queue.cq.push(Completion { context, ..SENT }).is_ok())
+    all.all(|context| queue.cq.push(&Completion { context, ..SENT }).is_ok())
 }
 
 #[kernel::macros::kunit_tests(ndk_kunit_resize)]
@@ -110,7 +110,7 @@ mod tests {
             let (queue, _engine_host) = alone(4)?;
             queue.cq.arm(arm, MissedEvents::Ignore);
             assert!(queue.cq.resize(9).is_ok() && queue.has_called(0));
-            assert!(queue.cq.push(RECEIVE).is_ok());
+            assert!(queue.cq.push(&RECEIVE).is_ok());
             assert!(queue.has_called(u32::from(arm == Arm::Any)));
             queue.cq.break_down();
             assert!(queue.has_called(1));
@@ -170,7 +170,7 @@ mod tests {
     fn a_resize_heals_no_failure() -> Result {
         let (queue, _engine_host) = alone(2)?;
         assert!(overflow(&queue, 2) && queue.cq.resize(8).is_ok());
-        assert!(queue.cq.push(RECEIVE).is_err());
+        assert!(queue.cq.push(&RECEIVE).is_err());
         assert!(queue.poll().is_some() && queue.poll().is_some() && queue.is_silent());
         Ok(())
     }

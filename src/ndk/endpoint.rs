@@ -30,7 +30,8 @@ use crate::engine::{
         Route, //
     },
     counters::Counter,
-    device::RdmaDevice, //
+    device::RdmaDevice,
+    inject::What, //
 };
 
 /// Who is given a connector for each request. Called with softirqs off, for several requests at
@@ -124,6 +125,7 @@ impl Object<Listener> {
 
     fn begin(self: &Arc<Self>, at: SocketAddr) -> Result<ListenerState, NtStatus> {
         let device = self.owner.device();
+        device.may_make(What::Listener).map_err(no_memory)?;
         let held = reserve(device, at)?;
         let at = held.addr();
         // Events may come before the call has ended.

@@ -28,6 +28,7 @@ use super::{
 use crate::{
     engine::{
         domain::Domain,
+        inject::What,
         memory::{
             rights::Rights,
             slot::RegAttr,
@@ -235,7 +236,9 @@ impl Object<Mr> {
             len,
             binding: None,
         };
-        self.domain.device().regions.add_fixed(spans, attr)
+        let device = self.domain.device();
+        device.may_make(What::Region)?;
+        device.regions.add_fixed(spans, attr)
     }
 
     fn begin(&self, fast: bool) -> Result<(), NtStatus> {
@@ -292,7 +295,9 @@ impl Object<Mr> {
         NtStatus::IMPLEMENTATION_LIMIT.when(pages > self.limits.pages)?;
         self.begin(true)?;
         self.change(MrState::Idle, done, move |this| {
-            let regions = &this.domain.device().regions;
+            let device = this.domain.device();
+            device.may_make(What::Region)?;
+            let regions = &device.regions;
             // CAST: widening.
             let own = regions.add_fast_steady(this.domain.id(), pages as usize)?;
             Ok(MrState::Fast(Fast {

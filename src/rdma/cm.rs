@@ -192,6 +192,11 @@ impl<T: Operations> CmId<T> {
         to_result(unsafe { handler(id, event) })
     }
 
+    /// The C identifier.
+    pub(super) fn as_raw(&self) -> *mut bindings::iw_cm_id {
+        self.id.as_ptr()
+    }
+
     /// The word that the provider may keep in the identifier.
     pub(super) fn provider_data(&self) -> *mut *mut c_void {
         // SAFETY: By the invariant the identifier is live.

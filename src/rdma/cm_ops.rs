@@ -106,6 +106,22 @@ pub(super) unsafe fn id<T: Operations>(id: *mut bindings::iw_cm_id) -> Result<Cm
     Ok(unsafe { CmId::get(id) })
 }
 
+/// Refuses a connect in a network namespace that is not that of the device: nobody listens there.
+///
+/// # Safety
+///
+/// `id` is used in a call of its client, and the queue pair is one of a live device of `T`.
+pub(super) unsafe fn check_net<T: Operations>(qp: &Qp<T>, id: &CmId<T>) -> Result {
+    // SAFETY: The caller says that the device is live and of `T`.
+    let device = unsafe { Device::<T>::from_raw((*qp.as_raw()).device) };
+    let net = device.netdev().ok_or(ENETDOWN)?.net_cookie();
+    // SAFETY: The caller says that this is a call of the client.
+    match unsafe { qp.private().owner().is_in(net, id.as_raw()) } {
+        true => Ok(()),
+        false => Err(ECONNREFUSED),
+    }
+}
+
 /// Views what names one side of a connection.
 ///
 /// # Safety
@@ -124,8 +140,14 @@ pub(super) unsafe fn conn_args<'a, T: Operations>(
         // SAFETY: The caller says that the data is valid, too.
         private_data: unsafe { private_data(param.private_data, param.private_data_len.into()) },
     };
-    // SAFETY: The caller says that the identifier is valid, and that the queue pair is held.
-    unsafe { Ok((self::id(id)?, qp::by_number::<T>(param.qpn)?, params)) }
+    // SAFETY: The caller says that the queue pair is held.
+    let qp = unsafe { qp::by_number::<T>(param.qpn) }?;
+    // SAFETY: The caller says that the identifier is iw_cm's, in a call of its client.
+    if !unsafe { qp.private().owner().may_connect(qp.as_raw(), id) } {
+        return Err(EINVAL);
+    }
+    // SAFETY: The caller says that the identifier is valid.
+    Ok((unsafe { self::id(id) }?, qp, params))
 }
 
 #[cfg(ndk_kunit)]

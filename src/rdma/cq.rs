@@ -4,6 +4,7 @@
 
 use super::{
     completion::WcWriter,
+    details::Details,
     prelude::*,
     upcall::CqUpcall, //
 };
@@ -24,6 +25,8 @@ pub(crate) struct CqInit {
     /// The core polls it, from softirq or a work queue: the upcall for a completion only schedules
     /// that, and may be made in any context, under any lock. C: `ib_alloc_cq()`.
     pub(crate) polled: bool,
+    /// A program makes it.
+    pub(crate) is_of_program: bool,
 }
 
 /// What to arm a queue for. C: `enum ib_cq_notify_flags`.
@@ -55,12 +58,21 @@ pub(crate) trait CqOperations<T: Operations>: Sized + Send + Sync + 'static {
     /// microseconds, whichever is first; if either is zero no upcall waits. May sleep.
     fn modify(&self, count: u16, period_us: u16) -> Result;
 
+    /// Changes the number of entries, and returns it. Completions come and go meanwhile. May
+    /// sleep. `EINVAL` if there are more entries, or it is beyond the limits.
+    fn resize(&self, entries: u32) -> Result<u32>;
+
     /// Ends the upcalls of a completion queue that no queue pair uses: no one runs when this
     /// returns, and none begins. The queue may still be polled and armed.
     fn pre_destroy(&self) {}
 
     /// Ends a completion queue, after [`CqOperations::pre_destroy`].
     fn destroy(&self) {}
+
+    /// Says what the queue is doing. May sleep.
+    fn describe(&self, _details: &mut Details) -> Result {
+        Ok(())
+    }
 
     /// Hands out completions, as far as there are some and room for them. Any context.
     fn poll(&self, out: &mut WcWriter<'_>);
@@ -95,6 +107,7 @@ pub(super) fn create<T: Operations>(
         entries: attr.cqe,
         comp_vector: attr.comp_vector,
         polled,
+        is_of_program: !cq.uobject.is_null(),
     };
     // SAFETY: The core sets the device of an object before it asks for its creation.
     let device = unsafe { Device::<T>::from_raw(cq.device) };

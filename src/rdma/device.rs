@@ -8,16 +8,27 @@
 //!        \--- registration failed ------------/
 //! ```
 
-use core::ptr;
+use core::ptr::{
+    self,
+    NonNull, //
+};
 
-use kernel::error::to_result;
+use kernel::{
+    error::to_result,
+    module::this_module,
+    types::ScopeGuard, //
+};
 
 use super::{
     identity,
     prelude::*,
     table::OperationsVTable,
     types::DeviceAttributes,
-    upcall::event, //
+    upcall::{
+        event,
+        PortUpcall, //
+    },
+    user, //
 };
 use crate::sys::netdev::{
     NetDev,
@@ -27,9 +38,21 @@ use crate::sys::netdev::{
 /// The only port of a device.
 pub(super) const PORT: u32 = 1;
 
+/// What this layer keeps with a device.
+pub(crate) struct Private {
+    eui64: [u8; 8],
+    target: Arc<UpcallTarget<bindings::ib_device>>,
+}
+
+impl Private {
+    /// Ends the upcalls. Process context.
+    pub(super) fn end(&self) {
+        self.target.close();
+    }
+}
+
 impl IbObject for bindings::ib_device {
-    /// The device's EUI-64.
-    type Private = [u8; 8];
+    type Private = Private;
 }
 
 /// A device with the provider's payload.
@@ -45,6 +68,14 @@ pub(crate) trait DeviceOperations: Sized + Send + Sync + 'static {
 
     /// Fills `values` with the counters, in the order of [`Operations::COUNTERS`].
     fn read_counters(&self, values: &mut [u64]);
+
+    /// Returns true if the port is down, though the network device is up.
+    fn is_port_down(&self) -> bool {
+        false
+    }
+
+    /// Hands over what the consumers are notified of the port through, before anything else.
+    fn set_port(&self, port: PortUpcall) -> Result;
 
     /// Something happened to the device's network device; under the RTNL lock. The removal that
     /// follows `Unregister` is not the provider's business.
@@ -62,7 +93,7 @@ impl<P> Object<bindings::ib_device, P> {
 
     /// The node's name for itself, in network order: that of the network device when it was made.
     pub(super) fn guid(&self) -> [u8; 8] {
-        *self.private()
+        self.private().eui64
     }
 
     /// The address by which the core knows the port.
@@ -90,9 +121,14 @@ impl<P> Object<bindings::ib_device, P> {
 ///
 /// Process context, without the RTNL lock.
 pub(super) fn create<T: Operations>(name: &CStr, netdev: &NetDev) -> Result {
+    let is_user = user::is_wanted()?;
     let payload = T::Device::open(name, netdev)?;
-    let ib = allocate::<T>(payload, netdev)?;
-    let result = register(ib, name, netdev);
+    let ib = allocate::<T>(payload, netdev, is_user)?;
+    let listed = match NonNull::new(ib).filter(|_| is_user) {
+        Some(device) => user::remember(device),
+        None => Ok(()),
+    };
+    let result = listed.and_then(|()| register(ib, name, netdev));
     if result.is_err() {
         // SAFETY: The device is not registered; the core calls `dealloc_driver` and frees it.
         unsafe { bindings::ib_dealloc_device(ib) };
@@ -107,6 +143,7 @@ pub(super) fn create<T: Operations>(name: &CStr, netdev: &NetDev) -> Result {
 fn allocate<T: Operations>(
     payload: T::Device,
     netdev: &NetDev,
+    is_user: bool,
 ) -> Result<*mut bindings::ib_device> {
     // SAFETY: The network device keeps its namespace until the device is registered; a
     // namespace that goes moves its devices to the initial one.
@@ -132,10 +169,28 @@ fn allocate<T: Operations>(
     device.iw_ifname.copy_from_slice(&netdev.name());
     device.name_assign_type = bindings::rdma_nl_name_assign_type_RDMA_NAME_ASSIGN_TYPE_USER;
     copy_text(&mut device.node_desc, T::NODE_DESC);
-    device.init(eui64, payload);
-    // SAFETY: The device is new and the table is right for it; the core copies the table.
-    unsafe { bindings::ib_set_device_ops(ib, &OperationsVTable::<T>::TABLE) };
-    Ok(ib)
+    if is_user {
+        device.uverbs_cmd_mask |= user::COMMANDS;
+    }
+    // SAFETY: `dealloc_driver` closes it; on an error it is closed below.
+    let prepared = unsafe { UpcallTarget::open(ib) }.and_then(|target| {
+        let port = payload.set_port(PortUpcall(target.clone()));
+        port.map(|()| target.clone())
+            .inspect_err(|_| target.close())
+    });
+    match prepared {
+        Ok(target) => {
+            device.init(Private { eui64, target }, payload);
+            // SAFETY: The device is new and the table is right for it; the core copies the table.
+            unsafe { bindings::ib_set_device_ops(ib, OperationsVTable::<T>::table(is_user)) };
+            Ok(ib)
+        }
+        Err(error) => {
+            // SAFETY: The core knows no operation of the device, and frees it.
+            unsafe { bindings::ib_dealloc_device(ib) };
+            Err(error)
+        }
+    }
 }
 
 fn register(ib: *mut bindings::ib_device, name: &CStr, netdev: &NetDev) -> Result {
@@ -150,17 +205,23 @@ pub(super) fn with_netdev<T: Operations, R>(
     netdev: &NetDev,
     f: impl FnOnce(&Device<T>) -> R,
 ) -> Option<R> {
-    // SAFETY: The network device is live.
-    let ib = unsafe { bindings::ib_device_get_by_netdev(netdev.as_raw(), T::DRIVER_ID) };
-    if ib.is_null() {
-        return None;
+    for driver_id in [T::DRIVER_ID, user::DRIVER_ID] {
+        // SAFETY: The network device is live.
+        let ib = unsafe { bindings::ib_device_get_by_netdev(netdev.as_raw(), driver_id) };
+        if ib.is_null() {
+            continue;
+        }
+        // SAFETY: Gives up the reference that was just taken, when the device is not used any more.
+        let _held = ScopeGuard::new(|| unsafe { bindings::ib_device_put(ib) });
+        // SAFETY: The reference keeps the device.
+        let owner = unsafe { (*ib).ops.owner };
+        if owner == this_module::<crate::LocalModule>().as_ptr() {
+            // SAFETY: Only this provider has devices of this module, so this is a `Device<T>`, and
+            // the reference keeps it registered.
+            return Some(f(unsafe { Device::<T>::from_raw(ib) }));
+        }
     }
-    // SAFETY: Only this provider uses its driver number, so this is a `Device<T>`, and the
-    // reference just taken keeps it registered.
-    let result = f(unsafe { Device::<T>::from_raw(ib) });
-    // SAFETY: Gives up that reference.
-    unsafe { bindings::ib_device_put(ib) };
-    Some(result)
+    None
 }
 
 /// Copies `text` into a field that is zeroed, leaving a zero at its end.

@@ -20,7 +20,8 @@ use super::{
         DeviceOperations, //
     },
     link_type::LinkType,
-    prelude::*, //
+    prelude::*,
+    user, //
 };
 use crate::sys::netdev::{
     NetDev,
@@ -65,7 +66,7 @@ impl<T: Operations> LinkRegistration<T> {
         unsafe { ADDING.init() };
         try_pin_init!(Self {
             notifier <- NetDevRegistration::register(NetdevNotifier(PhantomData)),
-            devices: AllDevices(PhantomData),
+            devices: AllDevices::new()?,
             // INVARIANT: Registered when this field, the last, is initialised.
             link <- Opaque::try_ffi_init(move |slot: *mut bindings::rdma_link_ops| {
                 let ops = bindings::rdma_link_ops {
@@ -107,10 +108,20 @@ impl<T: Operations> PinnedDrop for LinkRegistration<T> {
 /// All devices of a provider; dropping it takes them down.
 struct AllDevices<T: Operations>(PhantomData<T>);
 
+impl<T: Operations> AllDevices<T> {
+    /// Before the first one.
+    fn new() -> Result<Self> {
+        user::begin()?;
+        Ok(Self(PhantomData))
+    }
+}
+
 impl<T: Operations> Drop for AllDevices<T> {
     fn drop(&mut self) {
+        user::reclaim(T::DRIVER_ID);
         // SAFETY: The number is this provider's alone, and no device can come any more.
         unsafe { bindings::ib_unregister_driver(T::DRIVER_ID) };
+        user::end();
     }
 }
 

@@ -126,10 +126,10 @@ pub(super) struct Mapped {
 }
 
 /// One entry of a scatter list, and the one after it.
-struct Entry {
-    addr: u64,
-    len: u32,
-    next: *mut bindings::scatterlist,
+pub(super) struct Entry {
+    pub(super) addr: u64,
+    pub(super) len: u32,
+    pub(super) next: *mut bindings::scatterlist,
 }
 
 impl Entry {
@@ -137,7 +137,7 @@ impl Entry {
     ///
     /// `entry` is a mapped entry of a list.
     #[inline]
-    unsafe fn read(entry: *mut bindings::scatterlist) -> Self {
+    pub(super) unsafe fn read(entry: *mut bindings::scatterlist) -> Self {
         let (mut addr, mut len) = (0, 0);
         // SAFETY: The caller says that there is an entry.
         let next = unsafe { bindings::ndk_sg_entry(entry, &mut addr, &mut len) };

@@ -12,7 +12,11 @@ use super::{
         Rule, //
     },
     prelude::*,
-    types::AccessFlags, //
+    types::AccessFlags,
+    user::memory::{
+        Pieces,
+        Umem, //
+    }, //
 };
 use crate::sys::span::AllMemory;
 
@@ -20,6 +24,8 @@ use crate::sys::span::AllMemory;
 pub(crate) struct Limit {
     kind: MrKind,
     max_entries: u32,
+    /// Of a program's region: its memory, which goes after the region.
+    _umem: Option<Umem>,
 }
 
 impl Limit {
@@ -27,6 +33,7 @@ impl Limit {
     pub(super) const NOTHING: Self = Self {
         kind: MrKind::PageList,
         max_entries: 0,
+        _umem: None,
     };
 
     /// From C. `EOPNOTSUPP` for a kind that is not known here.
@@ -36,7 +43,11 @@ impl Limit {
             bindings::ib_mr_type_IB_MR_TYPE_SG_GAPS => MrKind::SgGaps,
             _ => return Err(EOPNOTSUPP),
         };
-        Ok(Self { kind, max_entries })
+        Ok(Self {
+            kind,
+            max_entries,
+            _umem: None,
+        })
     }
 }
 
@@ -66,6 +77,15 @@ pub(crate) trait MrOperations<T: Operations>: Sized + Send + Sync + 'static {
     /// its key.
     fn alloc(pd: &Pd<T>, max_entries: u32) -> Result<(Self, u32)>;
 
+    /// Makes a region of a program's memory, in force as long as it is there, whose first byte has
+    /// the address `iova`. Returns its key.
+    fn reg_user(
+        pd: &Pd<T>,
+        access: AccessFlags,
+        iova: u64,
+        pieces: Pieces<'_>,
+    ) -> Result<(Self, u32)>;
+
     /// Stages the ranges for the next registration. Any context.
     ///
     /// A registration that is in force stays as it is. `extents` must be taken to its end.
@@ -84,13 +104,38 @@ pub(super) fn create<T: Operations>(
     // First the memory: what was created is taken back by `dereg_mr` alone.
     let memory = KBox::<Mr<T>>::new_uninit(GFP_KERNEL | __GFP_ZERO)?;
     let (payload, key) = make()?;
+    Ok(place::<T>(memory, limit, payload, key))
+}
+
+/// Puts a region into its memory, which is zeroed.
+fn place<T: Operations>(
+    memory: KBox<MaybeUninit<Mr<T>>>,
+    limit: Limit,
+    payload: T::Mr,
+    key: u32,
+) -> *mut bindings::ib_mr {
     let raw = KBox::into_raw(memory).cast::<bindings::ib_mr>();
     // SAFETY: The memory is new, writable and zeroed, which an `ib_mr` may be.
     let mut mr = unsafe { NewObject::<_, T::Mr>::from_raw(raw) };
     mr.lkey = key;
     mr.rkey = key;
     mr.init(limit, payload);
-    Ok(raw)
+    raw
+}
+
+/// Makes a region of `umem` with what `make` returns behind it; the memory stays pinned as long.
+pub(super) fn create_user<T: Operations>(
+    umem: Umem,
+    make: impl FnOnce(Pieces<'_>) -> Result<(T::Mr, u32)>,
+) -> Result<*mut bindings::ib_mr> {
+    // First the memory, as in `create`.
+    let memory = KBox::<Mr<T>>::new_uninit(GFP_KERNEL | __GFP_ZERO)?;
+    let (payload, key) = make(umem.pieces())?;
+    let limit = Limit {
+        _umem: Some(umem),
+        ..Limit::NOTHING
+    };
+    Ok(place::<T>(memory, limit, payload, key))
 }
 
 /// Drops what is behind a region that [`create`] made, and frees it.

@@ -40,10 +40,31 @@ impl IbObject for bindings::ib_pd {
 /// A protection domain with the provider's payload.
 pub(crate) type Pd<T> = Object<bindings::ib_pd, <T as Operations>::Pd>;
 
+/// C objects that uverbs may make for a program.
+pub(super) trait OfProgram {
+    /// Returns true if a program made the object.
+    fn is_of_program(&self) -> bool;
+}
+
+macro_rules! of_program {
+    ($($type:ident),*) => {$(
+        impl<P> OfProgram for Object<bindings::$type, P> {
+            #[inline]
+            fn is_of_program(&self) -> bool {
+                // SAFETY: The core sets the pointer before it asks for the object's creation, and
+                // does not change it.
+                !unsafe { (*self.as_raw()).uobject }.is_null()
+            }
+        }
+    )*};
+}
+
+of_program!(ib_qp, ib_srq);
+
 /// What stands behind a protection domain.
 pub(crate) trait PdOperations<T: Operations>: Sized + Send + Sync + 'static {
-    /// Makes a protection domain.
-    fn alloc(device: &Device<T>) -> Result<Self>;
+    /// Makes a protection domain; one that is not trusted is a program's.
+    fn alloc(device: &Device<T>, is_trusted: bool) -> Result<Self>;
 }
 
 /// A C object `C` with the provider's payload `P`, to which it dereferences.

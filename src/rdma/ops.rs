@@ -26,7 +26,7 @@ use super::{
 /// is said: those may be called with interrupts disabled, and by many
 /// processors at once for the same object.
 pub(crate) trait Operations: Sized + Send + Sync + 'static {
-    /// What `rdma link add ... type` calls this provider, unless it is told otherwise.
+    /// The name of the `rdma link add ... type` of this provider, unless a parameter gives another.
     const LINK_TYPE: &'static CStr;
     /// Distinguishes this provider's devices from all others; not zero. C: `enum rdma_driver_id`.
     const DRIVER_ID: u32;

@@ -42,8 +42,13 @@ fn mtu(bytes: u32) -> bindings::ib_mtu {
 }
 
 /// Describes the port over `netdev`; `attr` is zeroed but for what the core filled in.
-pub(super) fn describe(attr: &mut bindings::ib_port_attr, netdev: &NetDev, max_message: u32) {
-    (attr.state, attr.phys_state) = match netdev.is_up() {
+pub(super) fn describe(
+    attr: &mut bindings::ib_port_attr,
+    netdev: &NetDev,
+    is_down: bool,
+    max_message: u32,
+) {
+    (attr.state, attr.phys_state) = match netdev.is_up() && !is_down {
         true => (bindings::ib_port_state_IB_PORT_ACTIVE, PHYS_UP),
         false => (bindings::ib_port_state_IB_PORT_DOWN, PHYS_DOWN),
     };
@@ -133,10 +138,12 @@ mod tests {
     fn port_of_a_running_device_is_active() -> Result {
         let mut attr: bindings::ib_port_attr = pin_init::zeroed();
         let lo = NetDev::loopback()?;
-        describe(&mut attr, &lo, 1 << 30);
+        describe(&mut attr, &lo, false, 1 << 30);
         let active = attr.state == bindings::ib_port_state_IB_PORT_ACTIVE;
         assert_eq!(active, lo.is_up());
         assert_eq!(attr.pkey_tbl_len, 1);
+        describe(&mut attr, &lo, true, 1 << 30);
+        assert_eq!(attr.state, bindings::ib_port_state_IB_PORT_DOWN);
         Ok(())
     }
 }

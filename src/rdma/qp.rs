@@ -19,6 +19,7 @@ use kernel::{
 
 use super::{
     cq::Cq,
+    details::Details,
     prelude::*,
     recv::RecvChain,
     srq::Srq,
@@ -28,6 +29,11 @@ use super::{
         QpChange, //
     },
     upcall::QpUpcall,
+    user::{
+        self,
+        number::UserQpn,
+        owner::Owner, //
+    },
     work::SendChain, //
 };
 use crate::sys::event::Event;
@@ -37,11 +43,54 @@ pub(crate) struct Private {
     target: Arc<UpcallTarget<bindings::ib_qp>>,
     /// The references of iw_cm.
     pub(super) cm: Arc<CmRefs>,
-    _number: Qpn,
+    owner: Owner,
+    number: Number,
+}
+
+/// The number of a queue pair, which ends with it.
+enum Number {
+    Kernel(Qpn),
+    User(UserQpn),
+}
+
+impl Number {
+    fn take(owner: &Owner) -> Result<Self> {
+        Ok(match owner {
+            Owner::Kernel => Self::Kernel(Qpn::take()?),
+            Owner::Program(_) => Self::User(UserQpn::take(&user::numbers()?)?),
+        })
+    }
+
+    fn qpn(&self) -> Option<&Qpn> {
+        match self {
+            Self::Kernel(qpn) => Some(qpn),
+            Self::User(qpn) => qpn.qpn(),
+        }
+    }
+
+    /// What completions of `qp` point at.
+    fn cookie(&self, qp: *mut bindings::ib_qp) -> QpCookie {
+        match self {
+            Self::Kernel(_) => QpCookie(qp.addr()),
+            Self::User(qpn) => qpn.cookie(),
+        }
+    }
 }
 
 impl Private {
-    /// Waits for iw_cm, and ends the upcalls. Process context.
+    /// Nobody finds the queue pair by its number any more. Process context.
+    pub(super) fn hide(&self) {
+        if let Some(qpn) = self.number.qpn() {
+            qpn.unpublish();
+        }
+    }
+
+    /// Who may connect it.
+    pub(super) fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    /// Waits for iw_cm, and ends the upcalls. Process context, after [`Private::hide`].
     pub(super) fn end(&self) {
         self.cm.finish();
         self.target.close();
@@ -55,7 +104,8 @@ impl IbObject for bindings::ib_qp {
 /// A queue pair with the provider's payload.
 pub(crate) type Qp<T> = Object<bindings::ib_qp, <T as Operations>::Qp>;
 
-/// Names a queue pair in its completions; only the consumer can do something with it.
+/// Names a queue pair in its completions; only the consumer can do something with it. For a
+/// program's it is that of a stand-in: [`UserQpn`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QpCookie(usize);
 
@@ -121,31 +171,57 @@ impl CmRefs {
 }
 
 /// A number in the module-wide space, given back on drop.
-struct Qpn(u32);
+pub(super) struct Qpn(u32);
 
 impl Qpn {
     /// Takes a number under which nothing is found yet. Process context.
     ///
     /// `EBUSY` when all are taken.
-    fn take() -> Result<Self> {
+    pub(super) fn take() -> Result<Self> {
         let mut number = 0;
         // SAFETY: `number` is writable.
         to_result(unsafe { bindings::ndk_qpn_reserve(&mut number) })?;
         Ok(Self(number))
     }
 
-    /// Lets `qp` be found under a number that was taken. Process context.
-    fn publish(number: u32, qp: *mut bindings::ib_qp) {
+    /// The number.
+    pub(super) fn number(&self) -> u32 {
+        self.0
+    }
+
+    /// Lets `qp` be found under the number. Process context.
+    fn publish(&self, qp: *mut bindings::ib_qp) {
         // SAFETY: `qp` is stored, not followed.
-        unsafe { bindings::ndk_qpn_publish(number, qp.cast()) };
+        unsafe { bindings::ndk_qpn_publish(self.0, qp.cast()) };
+    }
+
+    /// Lets nothing be found under the number, and keeps it. Process context.
+    pub(super) fn unpublish(&self) {
+        // SAFETY: The number was taken, so it has a place in the table.
+        unsafe { bindings::ndk_qpn_unpublish(self.0) };
     }
 }
 
 /// The queue pair of `number`, or null. Any context.
-pub(super) fn find(number: c_int) -> *mut bindings::ib_qp {
-    // CAST: Numbers have 24 bits; a negative one becomes one that is not there.
+fn find(number: u32) -> *mut bindings::ib_qp {
     // SAFETY: Looks into a table that has its own lock.
-    unsafe { bindings::ndk_qpn_find(number as u32).cast() }
+    unsafe { bindings::ndk_qpn_find(number).cast() }
+}
+
+/// The queue pair of `number`, with a reference as iw_cm holds them, or null. Any context.
+pub(super) fn get<T: Operations>(number: c_int) -> *mut bindings::ib_qp {
+    /// # Safety
+    ///
+    /// `qp` is a queue pair of `T` that was published.
+    unsafe extern "C" fn hold<T: Operations>(qp: *mut c_void) {
+        // SAFETY: By the contract; who destroys it unpublishes it first, and then waits for
+        // references.
+        unsafe { Qp::<T>::from_raw(qp.cast()) }.private().cm.get();
+    }
+    // CAST: Numbers have 24 bits; a negative one becomes one that is not there.
+    // SAFETY: Only initialised queue pairs of `T` are published, and `hold` is called under the
+    // lock that unpublishing takes.
+    unsafe { bindings::ndk_qpn_get(number as u32, Some(hold::<T>)).cast() }
 }
 
 impl Drop for Qpn {
@@ -188,6 +264,11 @@ pub(crate) trait QpOperations<T: Operations>: Sized + Send + Sync + 'static {
     /// Returns the present attributes.
     fn query(&self) -> QpAttributes;
 
+    /// Says what the queue pair is doing. May sleep.
+    fn describe(&self, _details: &mut Details) -> Result {
+        Ok(())
+    }
+
     /// Ends a queue pair: everything outstanding is flushed, and a connection gets its last
     /// event. Then references of iw_cm are waited for, and upcalls end.
     fn destroy(&self);
@@ -217,8 +298,7 @@ impl<P> Object<bindings::ib_qp, P> {
 ///
 /// During `'a` the queue pair with this number, if there is one, is not destroyed.
 pub(super) unsafe fn by_number<'a, T: Operations>(number: u32) -> Result<&'a Qp<T>> {
-    // CAST: Numbers have 24 bits.
-    let qp = find(number as c_int);
+    let qp = find(number);
     if qp.is_null() {
         return Err(EINVAL);
     }
@@ -240,7 +320,9 @@ pub(super) unsafe fn create<T: Operations>(
     if attr.send_cq.is_null() || attr.recv_cq.is_null() {
         return Err(EINVAL);
     }
-    let number = Qpn::take()?;
+    let owner = Owner::of_caller(!qp.uobject.is_null())?;
+    let number = Number::take(&owner)?;
+    let qpn = number.qpn().ok_or(EINVAL)?.number();
     let cm = CmRefs::new()?;
     // SAFETY: `destroy_qp` closes it; on an error it is closed below.
     let target = unsafe { UpcallTarget::open(qp.as_raw()) }?;
@@ -254,23 +336,27 @@ pub(super) unsafe fn create<T: Operations>(
             srq: (!attr.srq.is_null()).then(|| Srq::<T>::from_raw(attr.srq)),
             caps: QpCaps::from_c(&attr.cap),
             signal_all: attr.sq_sig_type == bindings::ib_sig_type_IB_SIGNAL_ALL_WR,
-            qpn: number.0,
-            cookie: QpCookie(qp.as_raw().addr()),
+            qpn,
+            cookie: number.cookie(qp.as_raw()),
             upcall: QpUpcall(target.clone()),
         };
         (Device::<T>::from_raw(qp.device), init)
     };
     let (payload, caps) = T::Qp::create(device, &init).inspect_err(|_| target.close())?;
     caps.fill(&mut attr.cap);
-    let (qpn, raw) = (number.0, qp.as_raw());
+    let raw = qp.as_raw();
     qp.qp_num = qpn;
     let private = Private {
         target,
         cm,
-        _number: number,
+        owner,
+        number,
     };
     qp.init(private, payload);
-    Qpn::publish(qpn, raw);
+    // SAFETY: It was initialised just now.
+    if let Some(qpn) = unsafe { Qp::<T>::from_raw(raw) }.private().number.qpn() {
+        qpn.publish(raw);
+    }
     Ok(())
 }
 
@@ -288,12 +374,18 @@ mod tests {
         assert!(number != two.0);
         // Other providers count up from one; restrack wants 24 bits.
         assert!((1 << 23..1 << 24).contains(&number));
-        assert!(find(number as c_int).is_null());
-        Qpn::publish(number, qp);
-        assert!(find(number as c_int) == qp);
+        assert!(find(number).is_null());
+        one.publish(qp);
+        assert!(find(number) == qp);
+        one.unpublish();
+        assert!(find(number).is_null());
+        // It is nobody else's meanwhile.
+        let three = Qpn::take()?;
+        assert!(three.0 != number);
+        one.publish(qp);
         drop(one);
-        assert!(find(number as c_int).is_null());
-        assert!(find(-1).is_null());
+        assert!(find(number).is_null());
+        assert!(find(u32::MAX).is_null());
         Ok(())
     }
 

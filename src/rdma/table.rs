@@ -22,6 +22,7 @@ use super::{
         CqOperations,
         Notify, //
     },
+    details::Details,
     device::{
         copy_text,
         DeviceOperations,
@@ -32,7 +33,10 @@ use super::{
         Mr,
         MrOperations, //
     },
-    object::PdOperations,
+    object::{
+        OfProgram,
+        PdOperations, //
+    },
     port,
     prelude::*,
     qp::{
@@ -47,13 +51,20 @@ use super::{
         SrqOperations, //
     },
     trampoline::{
-        kernel_only,
+        trampolines,
         FromC,
         IntoC, //
     },
     types::{
         AccessFlags,
         QpChange, //
+    },
+    user::{
+        self,
+        memory::{
+            self,
+            Umem, //
+        }, //
     },
     work::Chain, //
 };
@@ -71,55 +82,12 @@ use crate::sys::span::AllMemory;
 /// parameters are valid during the call, in which nobody else changes what they point at.
 pub(super) struct OperationsVTable<T: Operations>(PhantomData<T>);
 
-/// Makes the trampolines of the operations, and the table of them.
-macro_rules! trampolines {
-    ($(
-        $(#[$doc:meta])*
-        fn $name:ident($($arg:ident: $from:ty),* $(,)?) -> $into:ty $body:block
-    )*) => {
-        impl<T: Operations> OperationsVTable<T> {
-            $(
-                #[doc = concat!("C: `ib_device_ops.", stringify!($name), "`.")]
-                $(#[$doc])*
-                ///
-                /// # Safety
-                ///
-                /// See [`OperationsVTable`].
-                pub(super) unsafe extern "C" fn $name(
-                    $($arg: <$from as FromC>::C),*
-                ) -> <$into as IntoC>::C {
-                    $(
-                        // SAFETY: The caller keeps to the contract of `OperationsVTable`.
-                        let $arg = unsafe { <$from as FromC>::from_c($arg) };
-                    )*
-                    #[allow(clippy::redundant_closure_call)]
-                    let result = (move || -> $into { $body })();
-                    result.into_c()
-                }
-            )*
-
-            /// The table; ib_core copies it into each device.
-            pub(super) const TABLE: bindings::ib_device_ops = bindings::ib_device_ops {
-                owner: this_module::<crate::LocalModule>().as_ptr(),
-                driver_id: T::DRIVER_ID,
-                $($name: Some(Self::$name),)*
-                size_ib_pd: Pd::<T>::SIZE,
-                size_ib_cq: Cq::<T>::SIZE,
-                size_ib_qp: Qp::<T>::SIZE,
-                size_ib_srq: Srq::<T>::SIZE,
-                ..pin_init::zeroed()
-            };
-        }
-    };
-}
-
 trampolines! {
     fn query_device(
         device: &Device<T>,
         attr: &mut bindings::ib_device_attr,
-        udata: *mut bindings::ib_udata,
+        _udata: *mut bindings::ib_udata,
     ) -> Result {
-        kernel_only(udata)?;
         device.attributes().fill(attr);
         attr.sys_image_guid = u64::from_ne_bytes(device.guid());
         Ok(())
@@ -133,7 +101,8 @@ trampolines! {
     }
 
     fn query_port(device: &Device<T>, _port: u32, attr: &mut bindings::ib_port_attr) -> Result {
-        port::describe(attr, &device.netdev().ok_or(ENODEV)?, T::MAX_MESSAGE);
+        let netdev = device.netdev().ok_or(ENODEV)?;
+        port::describe(attr, &netdev, device.is_port_down(), T::MAX_MESSAGE);
         Ok(())
     }
 
@@ -187,22 +156,34 @@ trampolines! {
     }
 
     fn dealloc_driver(device: OwnedObject<bindings::ib_device, T::Device>) -> () {
+        device.private().end();
+        user::forget(device.as_raw(), T::DRIVER_ID);
         drop(device);
         // SAFETY: The core calls this in process context, and not from the queue of that work.
         unsafe { bindings::ndk_gid_work_wait() };
     }
 
-    /// There are no user contexts, so nothing is to be done. Having the operation lets a device
-    /// move between network namespaces.
+    /// There is nothing behind a context.
+    fn alloc_ucontext(
+        _context: *mut bindings::ib_ucontext,
+        _udata: *mut bindings::ib_udata,
+    ) -> Result {
+        Ok(())
+    }
+
+    fn dealloc_ucontext(_context: *mut bindings::ib_ucontext) -> () {}
+
+    /// Nothing is to be done. Having the operation lets a device move between network namespaces,
+    /// and go while programs have it open.
     fn disassociate_ucontext(_context: *mut bindings::ib_ucontext) -> () {}
 
     fn alloc_pd(
         pd: NewObject<bindings::ib_pd, T::Pd>,
-        udata: *mut bindings::ib_udata,
+        _udata: *mut bindings::ib_udata,
     ) -> Result {
-        kernel_only(udata)?;
         // SAFETY: The core sets the device of an object before it asks for its creation.
-        let payload = T::Pd::alloc(unsafe { Device::<T>::from_raw(pd.device) })?;
+        let device = unsafe { Device::<T>::from_raw(pd.device) };
+        let payload = T::Pd::alloc(device, pd.uobject.is_null())?;
         pd.init((), payload);
         Ok(())
     }
@@ -218,11 +199,11 @@ trampolines! {
     fn create_cq(
         cq: NewObject<bindings::ib_cq, T::Cq>,
         attr: *const bindings::ib_cq_init_attr,
-        attrs: *mut bindings::uverbs_attr_bundle,
+        _attrs: *mut bindings::uverbs_attr_bundle,
     ) -> Result {
         // SAFETY: The core passes valid attributes.
         let attr = unsafe { &*attr };
-        match attrs.is_null() && attr.flags == 0 {
+        match attr.flags == 0 {
             true => cq::create::<T>(cq, attr),
             false => Err(EOPNOTSUPP),
         }
@@ -230,6 +211,18 @@ trampolines! {
 
     fn modify_cq(cq: &Cq<T>, count: u16, period_us: u16) -> Result {
         cq.modify(count, period_us)
+    }
+
+    fn resize_user_cq(
+        cq: &Cq<T>,
+        entries: c_uint,
+        _udata: *mut bindings::ib_udata,
+    ) -> Result {
+        let entries = cq.resize(entries)?;
+        // CAST: A number of entries, below `i32::MAX` by the provider's own limit.
+        // SAFETY: A number that others read at any time, either one.
+        unsafe { (&raw mut (*cq.as_raw()).cqe).write_volatile(entries as c_int) };
+        Ok(())
     }
 
     /// `ib_free_cq()` ends its own polling next, which a call to the handler would start again.
@@ -267,9 +260,8 @@ trampolines! {
     fn create_qp(
         qp: NewObject<bindings::ib_qp, T::Qp>,
         attr: &mut bindings::ib_qp_init_attr,
-        udata: *mut bindings::ib_udata,
+        _udata: *mut bindings::ib_udata,
     ) -> Result {
-        kernel_only(udata)?;
         if attr.qp_type != bindings::ib_qp_type_IB_QPT_RC || attr.create_flags != 0 {
             return Err(EOPNOTSUPP);
         }
@@ -282,9 +274,8 @@ trampolines! {
         qp: &Qp<T>,
         attr: &mut bindings::ib_qp_attr,
         mask: c_int,
-        udata: *mut bindings::ib_udata,
+        _udata: *mut bindings::ib_udata,
     ) -> Result {
-        kernel_only(udata)?;
         qp.modify(&QpChange::from_c(attr, mask)?)
     }
 
@@ -302,9 +293,20 @@ trampolines! {
         qp: OwnedObject<bindings::ib_qp, T::Qp>,
         _udata: *mut bindings::ib_udata,
     ) -> Result {
+        qp.private().hide();
         qp.destroy();
         qp.private().end();
         Ok(())
+    }
+
+    fn fill_res_qp_entry(msg: *mut bindings::sk_buff, qp: &Qp<T>) -> Result {
+        // SAFETY: The core passes the message that it writes.
+        unsafe { Details::fill(msg, |details| qp.describe(details)) }
+    }
+
+    fn fill_res_cq_entry(msg: *mut bindings::sk_buff, cq: &Cq<T>) -> Result {
+        // SAFETY: The core passes the message that it writes.
+        unsafe { Details::fill(msg, |details| cq.describe(details)) }
     }
 
     fn post_send(
@@ -313,7 +315,7 @@ trampolines! {
         bad_wr: *mut *const bindings::ib_send_wr,
     ) -> c_int {
         // SAFETY: The consumer passes a chain of valid requests and a place to write to.
-        unsafe { Chain::post(wr, bad_wr, |chain| qp.post_send(chain)) }
+        unsafe { Chain::post_from(qp.is_of_program(), wr, bad_wr, |chain| qp.post_send(chain)) }
     }
 
     fn post_recv(
@@ -322,15 +324,14 @@ trampolines! {
         bad_wr: *mut *const bindings::ib_recv_wr,
     ) -> c_int {
         // SAFETY: The consumer passes a chain of valid requests and a place to write to.
-        unsafe { Chain::post(wr, bad_wr, |chain| qp.post_recv(chain)) }
+        unsafe { Chain::post_from(qp.is_of_program(), wr, bad_wr, |chain| qp.post_recv(chain)) }
     }
 
     fn create_srq(
         srq: NewObject<bindings::ib_srq, T::Srq>,
         init: &mut bindings::ib_srq_init_attr,
-        udata: *mut bindings::ib_udata,
+        _udata: *mut bindings::ib_udata,
     ) -> Result {
-        kernel_only(udata)?;
         match init.srq_type {
             bindings::ib_srq_type_IB_SRQT_BASIC => srq::create::<T>(srq, &mut init.attr),
             _ => Err(EOPNOTSUPP),
@@ -341,9 +342,8 @@ trampolines! {
         srq: &Srq<T>,
         attr: &mut bindings::ib_srq_attr,
         mask: bindings::ib_srq_attr_mask,
-        udata: *mut bindings::ib_udata,
+        _udata: *mut bindings::ib_udata,
     ) -> Result {
-        kernel_only(udata)?;
         srq.modify(&SrqChange::from_c(attr, mask))
     }
 
@@ -367,7 +367,7 @@ trampolines! {
         bad_wr: *mut *const bindings::ib_recv_wr,
     ) -> c_int {
         // SAFETY: The consumer passes a chain of valid requests and a place to write to.
-        unsafe { Chain::post(wr, bad_wr, |chain| srq.post_recv(chain)) }
+        unsafe { Chain::post_from(srq.is_of_program(), wr, bad_wr, |chain| srq.post_recv(chain)) }
     }
 
     fn get_dma_mr(pd: &Pd<T>, access: c_int) -> Result<*mut bindings::ib_mr> {
@@ -388,17 +388,22 @@ trampolines! {
         mr::create::<T>(limit, || T::Mr::alloc(pd, max_entries))
     }
 
-    /// Mandatory for the core, but not supported.
     fn reg_user_mr(
-        _pd: &Pd<T>,
-        _start: u64,
-        _length: u64,
-        _virt_addr: u64,
-        _access: c_int,
-        _dmah: *mut bindings::ib_dmah,
+        pd: &Pd<T>,
+        start: u64,
+        length: u64,
+        iova: u64,
+        access: c_int,
+        dmah: *mut bindings::ib_dmah,
         _udata: *mut bindings::ib_udata,
     ) -> Result<*mut bindings::ib_mr> {
-        Err(EOPNOTSUPP)
+        if !dmah.is_null() {
+            return Err(EOPNOTSUPP);
+        }
+        let access = memory::checked_access(access)?;
+        // SAFETY: The device of a domain is live, and has no DMA.
+        let umem = unsafe { Umem::pin((*pd.as_raw()).device, start, length, access) }?;
+        mr::create_user::<T>(umem, |pieces| T::Mr::reg_user(pd, access, iova, pieces))
     }
 
     fn map_mr_sg(
@@ -421,10 +426,8 @@ trampolines! {
         Ok(())
     }
 
-    /// Interrupts are off.
-    fn iw_add_ref(qp: &Qp<T>) -> () {
-        qp.private().cm.get();
-    }
+    /// `iw_get_qp` has added it.
+    fn iw_add_ref(_qp: *mut bindings::ib_qp) -> () {}
 
     fn iw_rem_ref(qp: *mut bindings::ib_qp) -> () {
         // SAFETY: The reference that is given up here keeps the queue pair until it is.
@@ -432,9 +435,10 @@ trampolines! {
         cm.put();
     }
 
-    /// Interrupts are off.
+    /// Interrupts are off. The reference that iw_cm asks for next is added here already: a program
+    /// may name any number, also of a queue pair that is about to go.
     fn iw_get_qp(_device: &Device<T>, number: c_int) -> *mut bindings::ib_qp {
-        qp::find(number)
+        qp::get::<T>(number)
     }
 
     fn iw_connect(
@@ -445,6 +449,8 @@ trampolines! {
         let (id, qp, params) = unsafe { cm_ops::conn_args::<T>(id, param) }?;
         // The answer may come, and iw_cm give its reference up, before this returns.
         let _held = qp.hold();
+        // SAFETY: iw_cm passes the identifier, and the device of a queue pair is there as long.
+        unsafe { cm_ops::check_net(qp, &id) }?;
         qp.connect(id, &params)
     }
 
@@ -453,9 +459,21 @@ trampolines! {
         param: *mut bindings::iw_cm_conn_param,
     ) -> Result {
         // SAFETY: iw_cm passes its identifier and valid parameters, and holds the queue pair.
-        let (id, qp, params) = unsafe { cm_ops::conn_args::<T>(id, param) }?;
-        let request = cm_ops::take_request(&id)?;
-        qp.accept(id, request, &params)
+        match unsafe { cm_ops::conn_args::<T>(id, param) } {
+            Ok((id, qp, params)) => {
+                // As in `iw_connect`: the connection may come and go before this returns.
+                let _held = qp.hold();
+                let request = cm_ops::take_request(&id)?;
+                qp.accept(id, request, &params)
+            }
+            Err(error) => {
+                // iw_cm forgets the request now, and nobody else would answer it.
+                // SAFETY: iw_cm passes its identifier.
+                let id = unsafe { cm_ops::id::<T>(id) }?;
+                T::Listener::reject(&id, cm_ops::take_request(&id)?, &[])?;
+                Err(error)
+            }
+        }
     }
 
     fn iw_reject(id: *mut bindings::iw_cm_id, data: *const c_void, len: u8) -> Result {

@@ -130,10 +130,63 @@ impl<A> IntoC for Result<*mut A> {
     }
 }
 
-/// Refuses callers from user space. `EOPNOTSUPP`.
-pub(super) fn kernel_only(udata: *mut bindings::ib_udata) -> Result {
-    match udata.is_null() {
-        true => Ok(()),
-        false => Err(EOPNOTSUPP),
-    }
+/// Makes the trampolines of the operations, and the table of them.
+macro_rules! trampolines {
+    ($(
+        $(#[$doc:meta])*
+        fn $name:ident($($arg:ident: $from:ty),* $(,)?) -> $into:ty $body:block
+    )*) => {
+        impl<T: Operations> OperationsVTable<T> {
+            $(
+                #[doc = concat!("C: `ib_device_ops.", stringify!($name), "`.")]
+                $(#[$doc])*
+                ///
+                /// # Safety
+                ///
+                /// See [`OperationsVTable`].
+                pub(super) unsafe extern "C" fn $name(
+                    $($arg: <$from as FromC>::C),*
+                ) -> <$into as IntoC>::C {
+                    $(
+                        // SAFETY: The caller keeps to the contract of `OperationsVTable`.
+                        let $arg = unsafe { <$from as FromC>::from_c($arg) };
+                    )*
+                    #[allow(clippy::redundant_closure_call)]
+                    let result = (move || -> $into { $body })();
+                    result.into_c()
+                }
+            )*
+
+            /// The table of devices that serve programs; ib_core copies it into each.
+            const USER_TABLE: bindings::ib_device_ops = bindings::ib_device_ops {
+                owner: this_module::<crate::LocalModule>().as_ptr(),
+                driver_id: user::DRIVER_ID,
+                uverbs_abi_ver: user::ABI_VERSION,
+                $($name: Some(Self::$name),)*
+                size_ib_ucontext: size_of::<bindings::ib_ucontext>(),
+                size_ib_pd: Pd::<T>::SIZE,
+                size_ib_cq: Cq::<T>::SIZE,
+                size_ib_qp: Qp::<T>::SIZE,
+                size_ib_srq: Srq::<T>::SIZE,
+                ..pin_init::zeroed()
+            };
+
+            /// That of all others: without contexts uverbs leaves a device alone.
+            const TABLE: bindings::ib_device_ops = bindings::ib_device_ops {
+                driver_id: T::DRIVER_ID,
+                uverbs_abi_ver: 0,
+                alloc_ucontext: None,
+                ..Self::USER_TABLE
+            };
+
+            /// The table of a device that serves programs, or not.
+            pub(super) const fn table(serves_programs: bool) -> &'static bindings::ib_device_ops {
+                match serves_programs {
+                    true => &Self::USER_TABLE,
+                    false => &Self::TABLE,
+                }
+            }
+        }
+    };
 }
+pub(super) use trampolines;

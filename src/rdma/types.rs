@@ -40,6 +40,8 @@ impl AccessFlags {
 pub(crate) struct DeviceAttributes {
     /// Firmware version.
     pub(crate) fw_ver: u64,
+    /// Whose device it is, 24 bits: an OUI where there is one.
+    pub(crate) vendor_id: u32,
     /// Bytes of the largest memory region.
     pub(crate) max_mr_size: u64,
     /// Page sizes of memory regions, one bit for each.
@@ -100,6 +102,7 @@ impl DeviceAttributes {
     pub(super) fn fill(&self, out: &mut bindings::ib_device_attr) {
         out.fw_ver = self.fw_ver;
         out.max_pkeys = 1;
+        out.vendor_id = self.vendor_id;
         out.device_cap_flags = bindings::ib_device_cap_flags_IB_DEVICE_MEM_MGT_EXTENSIONS as u64;
         out.kernel_cap_flags = self.kernel_caps();
         out.atomic_cap = match self.atomic {
@@ -259,12 +262,14 @@ pub(crate) struct QpAttributes {
 }
 
 impl QpAttributes {
-    /// Writes the C forms.
+    /// Writes the C forms, all of them: uverbs hands what it did not clear to programs.
     pub(super) fn fill(
         &self,
         attr: &mut bindings::ib_qp_attr,
         init: &mut bindings::ib_qp_init_attr,
     ) {
+        *attr = bindings::ib_qp_attr::default();
+        *init = bindings::ib_qp_init_attr::default();
         attr.qp_state = self.state.to_c();
         attr.cur_qp_state = attr.qp_state;
         attr.path_mtu = bindings::ib_mtu_IB_MTU_4096;

@@ -12,7 +12,10 @@
 
 use core::ptr::NonNull;
 
-use super::prelude::*;
+use super::{
+    device::PORT,
+    prelude::*, //
+};
 use crate::sys::gate::Gate;
 
 /// The only key; the gate opens once.
@@ -171,6 +174,34 @@ impl SrqUpcall {
     pub(crate) fn limit_reached(&self) {
         self.0
             .raise(bindings::ib_event_type_IB_EVENT_SRQ_LIMIT_REACHED);
+    }
+}
+
+/// Notifies the consumers of a device of its port.
+pub(crate) struct PortUpcall(pub(super) Arc<UpcallTarget<bindings::ib_device>>);
+
+impl PortUpcall {
+    /// Reports, later, that the port went down or came up; of a device that is not registered, or
+    /// not any more, nobody hears. Any context. C: `IB_EVENT_PORT_ERR`, `IB_EVENT_PORT_ACTIVE`.
+    pub(crate) fn changed(&self, is_up: bool) {
+        let kind = match is_up {
+            true => bindings::ib_event_type_IB_EVENT_PORT_ACTIVE,
+            false => bindings::ib_event_type_IB_EVENT_PORT_ERR,
+        };
+        self.0.with(|device| {
+            // SAFETY: By the type invariant of the target the device is live.
+            if !unsafe { bindings::ndk_device_try_get(device) } {
+                return;
+            }
+            let mut event = event(device, kind);
+            event.element.port_num = PORT;
+            // SAFETY: The reference just taken keeps the device registered; the core copies the
+            // event, and has forgotten it before the device is gone.
+            unsafe {
+                bindings::ib_dispatch_event(&event);
+                bindings::ib_device_put(device);
+            }
+        });
     }
 }
 

@@ -10,6 +10,10 @@
 //! C: `struct ib_send_wr` and what it is embedded in, `struct ib_sge`.
 
 use core::{
+    mem::{
+        offset_of,
+        size_of, //
+    },
     ptr,
     slice, //
 };
@@ -19,23 +23,41 @@ use kernel::container_of;
 use super::{
     mr::Mr,
     prelude::*,
-    types::AccessFlags, //
+    types::AccessFlags,
+    user::post::{
+        self,
+        UserRequest, //
+    }, //
 };
 use crate::sys::span;
 
 /// A range of memory under a key. C: `struct ib_sge`.
 ///
+/// Packed, for not all of them are aligned: iSER's are in packed structures.
+///
 /// # Invariants
 ///
-/// Part of a work request that a consumer of the kernel posts.
-#[repr(transparent)]
-pub(crate) struct Sge(bindings::ib_sge);
+/// Part of a work request that a consumer of the kernel posts, or a program by way of
+/// [`Chain::post_from`], which lets no key of the kernel's memory through.
+#[repr(C, packed)]
+pub(crate) struct Sge {
+    addr: u64,
+    length: u32,
+    lkey: u32,
+}
+
+const _: () = {
+    assert!(size_of::<Sge>() == size_of::<bindings::ib_sge>());
+    assert!(offset_of!(Sge, addr) == offset_of!(bindings::ib_sge, addr));
+    assert!(offset_of!(Sge, length) == offset_of!(bindings::ib_sge, length));
+    assert!(offset_of!(Sge, lkey) == offset_of!(bindings::ib_sge, lkey));
+};
 
 impl Sge {
     /// The same in a form that stays when the consumer's own list is gone.
     #[inline]
     pub(crate) fn posted(&self) -> span::Sge {
-        let bindings::ib_sge { addr, length, lkey } = self.0;
+        let Self { addr, length, lkey } = *self;
         // SAFETY: By the type invariant a consumer posts it, who thereby promises that memory under
         // the device's `local_dma_lkey` is his until the request has completed.
         unsafe { span::Sge::new(addr, length, lkey) }
@@ -44,7 +66,7 @@ impl Sge {
     /// The local key.
     #[inline]
     pub(crate) fn lkey(&self) -> u32 {
-        self.0.lkey
+        self.lkey
     }
 }
 
@@ -63,7 +85,7 @@ pub(super) unsafe fn sges<'a>(list: *const bindings::ib_sge, count: c_int) -> Re
         return Err(EINVAL);
     }
     // INVARIANT: by the safety requirements.
-    // SAFETY: The caller says that the entries are there; `Sge` is a transparent `ib_sge`.
+    // SAFETY: The caller says that the entries are there; `Sge` is an `ib_sge` of any alignment.
     Ok(unsafe { slice::from_raw_parts(list.cast::<Sge>(), count) })
 }
 
@@ -214,6 +236,56 @@ impl<'a, W: WorkRequest, T> Chain<'a, W, T> {
         self.current = self.next;
         self.next = wr.next();
         Some(wr)
+    }
+}
+
+impl<W: UserRequest, T> Chain<'_, W, T> {
+    /// As [`Chain::post`], of a queue that may be a program's: then the chain is made one that the kernel
+    /// may post, or refused as a whole. Process context for those.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Chain::post`]; of a program's queue the chain is uverbs' copy.
+    #[inline]
+    pub(super) unsafe fn post_from(
+        is_of_program: bool,
+        first: *const W,
+        bad_wr: *mut *const W,
+        post: impl FnOnce(&mut Chain<'_, W, T>) -> Result,
+    ) -> c_int {
+        if is_of_program {
+            // SAFETY: The caller keeps to the same contract.
+            return unsafe { Self::post_checked(first, bad_wr, post) };
+        }
+        // SAFETY: The caller keeps to the same contract.
+        unsafe { Self::post(first, bad_wr, post) }
+    }
+
+    /// The chain of a program.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Chain::post_from`].
+    #[inline(never)]
+    unsafe fn post_checked(
+        first: *const W,
+        bad_wr: *mut *const W,
+        post: impl FnOnce(&mut Chain<'_, W, T>) -> Result,
+    ) -> c_int {
+        // SAFETY: The caller says that the chain is valid, and uverbs leaves it to us.
+        let (fetched, error) = match unsafe { post::check(first) } {
+            Ok(data) => (Some(data), None),
+            Err(error) => (None, Some(error)),
+        };
+        // SAFETY: The caller keeps to the contract; what was fetched is kept.
+        let posted = unsafe {
+            Self::post(first, bad_wr, |chain| match error {
+                Some(error) => Err(error),
+                None => post(chain),
+            })
+        };
+        drop(fetched);
+        posted
     }
 }
 
@@ -456,6 +528,21 @@ mod tests {
         };
         // SAFETY: The request is embedded in what its opcode says.
         assert!(unsafe { send_op::<Stub>(&reg.wr) }.is_err());
+    }
+
+    #[test]
+    fn scatter_lists_need_no_alignment() -> Result {
+        let mut bytes = [0u8; 40];
+        for at in 0..8 {
+            bytes[at..at + 8].copy_from_slice(&1u64.to_ne_bytes());
+            bytes[at + 8..at + 12].copy_from_slice(&2u32.to_ne_bytes());
+            bytes[at + 12..at + 16].copy_from_slice(&3u32.to_ne_bytes());
+            let list = bytes[at..].as_ptr();
+            // SAFETY: One entry is there.
+            let one = unsafe { sges(list.cast(), 1) }?[0].posted();
+            assert!((one.addr(), one.len(), one.key()) == (1, 2, 3));
+        }
+        Ok(())
     }
 
     #[test]

@@ -6,9 +6,9 @@
 //! is where they find what belongs to the whole module.
 //!
 //! The lock is made at compile time, by C. One of the kernel's `global_lock!` has to be initialised
-//! before its first use, which is for unsafe code to promise. `src/rdma/link.rs` can, for nothing
-//! calls it before it has registered; but [`Global::get`] and [`Global::replace`] are for safe
-//! code, and nothing there shows that an initialisation came first.
+//! before its first use, and that promise is unsafe. `src/rdma/link.rs` could give it: its
+//! operations are called only after it has registered them. [`Global::get`] and
+//! [`Global::replace`] could not: they are safe, and may be called before any initialisation.
 
 use core::cell::UnsafeCell;
 

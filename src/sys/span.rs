@@ -286,6 +286,16 @@ impl Run<'_> {
         len
     }
 
+    /// Inverts every bit of the first byte, if there is one.
+    pub(crate) fn invert_first(&self) {
+        if self.len == 0 {
+            return;
+        }
+        let byte = self.addr as *mut u8;
+        // SAFETY: The range is valid for a byte (type invariants).
+        unsafe { byte.write_volatile(!byte.read_volatile()) };
+    }
+
     /// The eight aligned bytes as an atomic word; `None` for any other range.
     fn word(&self) -> Option<&Atomic<u64>> {
         let ptr = self.addr as *mut u64;

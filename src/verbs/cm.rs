@@ -24,6 +24,7 @@ use crate::{
             Listener,
             ListenerEvents, //
         },
+        inject::What,
         transport::ReadLimits, //
     },
     rdma::{
@@ -97,9 +98,6 @@ impl CmOperations<Verbs> for Qp {
     fn connect(&self, id: CmId<Verbs>, params: &ConnParams<'_>) -> Result {
         let (local, remote) = (id.local()?, id.remote()?);
         let device = self.device();
-        if self.pending().is_some() {
-            return Err(EINVAL);
-        }
         let netdev = device.netdev().ok_or(ENETDOWN)?;
         let mut private_data = KVec::new();
         private_data.extend_from_slice(params.private_data, GFP_KERNEL)?;
@@ -111,7 +109,8 @@ impl CmOperations<Verbs> for Qp {
             inbound: limits.inbound,
         };
         let events = Arc::new(events, GFP_KERNEL)?;
-        let pending = device.cm.make_request(ConnectParams {
+        self.begin_connect()?;
+        let made = device.cm.make_request(ConnectParams {
             net: device.net,
             local,
             remote,
@@ -122,10 +121,17 @@ impl CmOperations<Verbs> for Qp {
             events,
             confirms: false,
             waits: true,
-        })?;
+        });
         // The queue pair can take it back from here on, and so before it can be answered.
-        self.set_pending(pending.number);
-        device.cm.submit(&pending);
+        let is_wanted = self.end_connect(made.as_ref().ok().map(|pending| pending.number));
+        let pending = made?;
+        match is_wanted {
+            true => device.cm.submit(&pending),
+            // The answer that was promised.
+            false => {
+                pending.abandon();
+            }
+        }
         Ok(())
     }
 
@@ -221,6 +227,7 @@ impl ListenerOperations<Verbs> for Listening {
     fn create(device: &Device<Verbs>, id: CmId<Verbs>, _backlog: u32) -> Result<Arc<Self>> {
         let at = id.local()?;
         let device = device.device().clone();
+        device.may_make(What::Listener)?;
         let cm = device.cm.clone();
         let net = device.net;
         let events = KBox::new(Requests { id, device }, GFP_KERNEL)?;

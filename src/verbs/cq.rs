@@ -13,22 +13,23 @@ use crate::{
             InvalidModeration,
             MissedEvents, //
         },
+        device::Quota,
+        ring::ResizeError,
+        wc::status,
         work::{
             Completion,
-            Extra,
-            Operation, //
+            Extra, //
         }, //
     },
     rdma::{
         CqInit,
         CqOperations,
         CqUpcall,
+        Details,
         Notify,
         QpCookie,
         Wc,
         WcExtra,
-        WcOpcode,
-        WcStatus,
         WcWriter, //
     }, //
 };
@@ -63,7 +64,11 @@ impl CqOperations<Verbs> for Arc<CompletionQueue> {
         let events = KBox::new(Handler { upcall, polled }, GFP_KERNEL)?;
         let engine = device.device().clone();
         let cpu = device.processor_of(init.comp_vector);
-        let queue = CompletionQueue::new(engine, init.entries, cpu, events)?;
+        let share = init
+            .is_of_program
+            .then(|| engine.share(Quota::CompletionQueues))
+            .transpose()?;
+        let queue = CompletionQueue::new(engine, init.entries, cpu, events, share)?;
         let depth = queue.depth();
         Ok((queue, depth))
     }
@@ -73,12 +78,35 @@ impl CqOperations<Verbs> for Arc<CompletionQueue> {
         moderated.map_err(|InvalidModeration| EINVAL)
     }
 
+    fn resize(&self, entries: u32) -> Result<u32> {
+        if entries == 0 || entries > MAX_CQ_ENTRIES {
+            return Err(EINVAL);
+        }
+        CompletionQueue::resize(self, entries).map_err(|why| match why {
+            ResizeError::TooMany => EINVAL,
+            ResizeError::NoMemory => ENOMEM,
+        })?;
+        Ok(self.depth())
+    }
+
     fn pre_destroy(&self) {
         self.end_calls();
     }
 
     fn destroy(&self) {
         self.close();
+    }
+
+    fn describe(&self, details: &mut Details) -> Result {
+        let now = self.details();
+        details.number(c"number", now.number.into())?;
+        details.number(c"depth", now.depth.into())?;
+        details.number(c"used", now.used.into())?;
+        details.word(c"armed", now.arm.map_or(c"no", Arm::name))?;
+        match now.failed {
+            true => details.word(c"failed", c"yes"),
+            false => Ok(()),
+        }
     }
 
     fn poll(&self, out: &mut WcWriter<'_>) {
@@ -101,7 +129,7 @@ fn wc(entry: &Completion) -> Wc {
     Wc {
         wr_id: entry.context,
         status: status(entry.status, entry.operation),
-        opcode: opcode(entry.operation),
+        opcode: entry.operation.into(),
         byte_len: entry.length,
         qp: QpCookie::from_raw(entry.qp),
         extra: match entry.extra {
@@ -116,48 +144,27 @@ fn wc(entry: &Completion) -> Wc {
     }
 }
 
-const fn status(status: Status, operation: Operation) -> WcStatus {
-    match status {
-        Status::Success => WcStatus::Success,
-        Status::Flushed | Status::Aborted => WcStatus::WrFlush,
-        Status::LocalLength | Status::ReceiveLength => WcStatus::LocLen,
-        Status::LocalOperation | Status::ReceiveInvalidation => WcStatus::LocQpOp,
-        Status::LocalAccess => WcStatus::LocProt,
-        Status::Bind => WcStatus::MwBind,
-        Status::RemoteAccess => WcStatus::RemAccess,
-        Status::RemoteInvalidRequest => WcStatus::RemInvReq,
-        Status::RemoteOperation => WcStatus::RemOp,
-        Status::ReceiverNotReady => WcStatus::RnrRetryExc,
-        Status::Timeout | Status::Refused | Status::Unreachable => match operation {
-            Operation::Receive | Operation::ReceiveWrite => WcStatus::RespTimeout,
-            _ => WcStatus::RetryExc,
-        },
-        Status::Fatal => WcStatus::Fatal,
-    }
-}
-
-const fn opcode(operation: Operation) -> WcOpcode {
-    match operation {
-        Operation::Send => WcOpcode::Send,
-        Operation::Write => WcOpcode::Write,
-        Operation::Read => WcOpcode::Read,
-        Operation::FetchAdd => WcOpcode::FetchAdd,
-        Operation::CompareSwap => WcOpcode::CompSwap,
-        Operation::Register => WcOpcode::RegMr,
-        Operation::Invalidate => WcOpcode::LocalInv,
-        // The verbs face binds no windows; the engine's other faces do.
-        Operation::Bind => WcOpcode::LocalInv,
-        Operation::Receive => WcOpcode::Recv,
-        Operation::ReceiveWrite => WcOpcode::RecvWithImm,
-    }
-}
-
 #[cfg(ndk_kunit)]
 #[kernel::macros::kunit_tests(ndk_verbs_cq)]
 mod tests {
     use super::*;
 
-    use crate::ndk::status::NtStatus;
+    use crate::{
+        engine::{
+            wc::WcStatus,
+            work::Operation, //
+        },
+        ndk::status::NtStatus, //
+    };
+
+    #[test]
+    fn a_receive_that_gets_no_answer_is_not_one_that_was_repeated() {
+        for receive in [Operation::Receive, Operation::ReceiveWrite] {
+            assert!(status(Status::Timeout, receive) == WcStatus::RespTimeout);
+            assert!(status(Status::Flushed, receive) == WcStatus::WrFlush);
+        }
+        assert!(status(Status::Timeout, Operation::Send) == WcStatus::RetryExc);
+    }
 
     #[test]
     fn ndk_face_01_what_is_cancelled_is_a_flush_error_of_verbs() {

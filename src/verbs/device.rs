@@ -8,12 +8,17 @@ use super::{
 };
 use crate::{
     engine::{
-        device::DeviceList,
+        device::{
+            DeviceList,
+            PortEvents, //
+        },
         memory::MAX_REGIONS, //
     },
     rdma::{
         DeviceAttributes,
-        DeviceOperations, //
+        DeviceOperations,
+        Operations,
+        PortUpcall, //
     },
     sys::{
         cpu,
@@ -41,6 +46,7 @@ impl DeviceOperations for VerbsDevice {
         let devices = context.devices.clone();
         let vectors = cpu::spread(cpu::count_possible())?;
         devices.add(device.clone())?;
+        device.faults.show(name);
         Ok(Self {
             device,
             devices,
@@ -54,21 +60,22 @@ impl DeviceOperations for VerbsDevice {
         let regions = MAX_REGIONS as u32;
         DeviceAttributes {
             fw_ver: 1,
+            vendor_id: <Verbs as Operations>::DRIVER_ID,
             max_mr_size: u64::MAX,
             page_size_cap: !0xFFF,
-            max_qp: 1 << 16,
+            max_qp: MAX_OBJECTS,
             max_qp_wr: MAX_REQUESTS,
             max_send_sge: MAX_SGES,
             max_recv_sge: MAX_SGES,
             max_sge_rd: MAX_READ_SGES,
-            max_cq: 1 << 16,
+            max_cq: MAX_OBJECTS,
             max_cqe: MAX_CQ_ENTRIES,
             max_mr: regions,
-            max_pd: 1 << 16,
+            max_pd: MAX_OBJECTS,
             max_rd_atomic: MAX_READS,
             max_init_rd_atomic: MAX_READS,
             atomic: true,
-            max_srq: 1 << 16,
+            max_srq: MAX_OBJECTS,
             max_srq_wr: MAX_REQUESTS,
             max_srq_sge: MAX_SGES,
             max_fast_reg_pages: MAX_PIECES,
@@ -85,10 +92,26 @@ impl DeviceOperations for VerbsDevice {
         }
     }
 
+    fn is_port_down(&self) -> bool {
+        self.device.is_port_down()
+    }
+
+    fn set_port(&self, port: PortUpcall) -> Result {
+        let port = Arc::new(port, GFP_KERNEL)?;
+        self.device.set_port_events(Some(port));
+        Ok(())
+    }
+
     fn netdev_event(&self, event: NetDevEvent) {
         if event == NetDevEvent::Unregister {
             self.device.put_netdev();
         }
+    }
+}
+
+impl PortEvents for PortUpcall {
+    fn port_changed(&self, is_up: bool) {
+        self.changed(is_up);
     }
 }
 

@@ -4,15 +4,23 @@
 
 use super::prelude::*;
 use crate::{
-    engine::memory::{
-        slot::RegAttr,
-        spans::SpanList, //
+    engine::{
+        device::{
+            Quota,
+            Share, //
+        },
+        inject::What,
+        memory::{
+            slot::RegAttr,
+            spans::SpanList, //
+        }, //
     },
     rdma::{
         AccessFlag,
         Extents,
         MrOperations,
-        PdOperations, //
+        PdOperations,
+        Pieces, //
     },
     sys::span::AllMemory, //
 };
@@ -21,13 +29,16 @@ use crate::{
 pub(crate) struct Region {
     domain: Arc<Domain>,
     index: u32,
+    /// Of a program's.
+    _share: Option<Share>,
 }
 
 impl Region {
-    fn new(domain: &Arc<Domain>, token: Token) -> (Self, u32) {
+    fn new(domain: &Arc<Domain>, token: Token, share: Option<Share>) -> (Self, u32) {
         let region = Self {
             domain: domain.clone(),
             index: token.index(),
+            _share: share,
         };
         (region, token.raw())
     }
@@ -39,8 +50,12 @@ impl Region {
 }
 
 impl PdOperations<Verbs> for Arc<Domain> {
-    fn alloc(device: &Device<Verbs>) -> Result<Self> {
-        Domain::new(device.device().clone(), GFP_KERNEL)
+    fn alloc(device: &Device<Verbs>, is_trusted: bool) -> Result<Self> {
+        let device = device.device().clone();
+        match is_trusted {
+            true => Domain::new(device, GFP_KERNEL),
+            false => Domain::untrusted(device),
+        }
     }
 }
 
@@ -57,8 +72,9 @@ impl MrOperations<Verbs> for Region {
             len: spans.len(),
             binding: None,
         };
+        pd.device().may_make(What::Region)?;
         let token = pd.device().regions.add_fixed(spans, attr)?;
-        Ok(Self::new(pd, token))
+        Ok(Self::new(pd, token, None))
     }
 
     /// Gaps between the pieces are no matter to the engine.
@@ -66,9 +82,33 @@ impl MrOperations<Verbs> for Region {
         if pieces == 0 || pieces > MAX_PIECES {
             return Err(EINVAL);
         }
+        pd.device().may_make(What::Region)?;
         // CAST: widening.
         let token = pd.device().regions.add_fast(pd.id(), pieces as usize)?;
-        Ok(Self::new(pd, token))
+        Ok(Self::new(pd, token, None))
+    }
+
+    fn reg_user(
+        pd: &Pd<Verbs>,
+        access: AccessFlags,
+        iova: u64,
+        pieces: Pieces<'_>,
+    ) -> Result<(Self, u32)> {
+        let share = pd.share(Quota::Regions)?;
+        let mut spans = SpanList::with_capacity(pieces.most())?;
+        for piece in pieces {
+            spans.push(piece).map_err(|_| EINVAL)?;
+        }
+        let attr = RegAttr {
+            domain: pd.id(),
+            rights: rights(access)?,
+            base: iova,
+            len: spans.len(),
+            binding: None,
+        };
+        pd.device().may_make(What::Region)?;
+        let token = pd.device().regions.add_fixed(spans, attr)?;
+        Ok(Self::new(pd, token, share))
     }
 
     fn map_sg(&self, extents: &mut Extents<'_>) -> Result {

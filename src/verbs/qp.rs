@@ -31,6 +31,8 @@ use crate::{
         }, //
     },
     rdma::{
+        AccessFlag,
+        Details,
         QpAttributes,
         QpCaps,
         QpChange,
@@ -45,7 +47,8 @@ use crate::{
         SendFlags,
         SendOp,
         SendRequest, //
-    }, //
+    },
+    sys::time, //
 };
 
 /// Requests of a chain that are posted under one hold of the queue's lock, interrupts off.
@@ -67,6 +70,10 @@ struct Control {
     outbound: u8,
     /// The number of the connection that this side asked for last.
     pending: Option<NonZeroUsize>,
+    /// One is being asked for, and has no number yet.
+    is_connecting: bool,
+    /// The queue pair is being destroyed.
+    is_closed: bool,
 }
 
 impl QpEvents for QpUpcall {
@@ -120,9 +127,40 @@ impl Qp {
         self.device().cm.request(number)
     }
 
-    /// Remembers what this side has asked for, so that destroying can take it back.
-    pub(super) fn set_pending(&self, number: NonZeroUsize) {
-        self.control.lock().pending = Some(number);
+    /// This side is about to ask for a connection: one at a time. Ended by [`Qp::end_connect`].
+    pub(super) fn begin_connect(&self) -> Result {
+        let mut control = self.control.lock();
+        if control.is_connecting || control.is_closed {
+            return Err(EINVAL);
+        }
+        control.is_connecting = true;
+        drop(control);
+        if self.pending().is_some() {
+            self.end_connect(None);
+            return Err(EINVAL);
+        }
+        Ok(())
+    }
+
+    /// Remembers what this side has asked for, so that destroying can take it back. Returns false
+    /// if that was too late.
+    pub(super) fn end_connect(&self, number: Option<NonZeroUsize>) -> bool {
+        let mut control = self.control.lock();
+        control.is_connecting = false;
+        control.pending = number.or(control.pending);
+        !control.is_closed
+    }
+
+    /// What a peer may do by the queue pair from a change on that asks for `access` and goes to
+    /// `state`.
+    fn peer_access(&self, access: AccessFlags, state: Option<QpState>) -> AccessFlags {
+        match self.engine.params.domain.is_trusted() {
+            true => access | AccessFlag::RemoteAtomic,
+            false => {
+                let is_first = state == Some(QpState::Init) && self.engine.state() == State::Reset;
+                program_access(access, is_first)
+            }
+        }
     }
 
     /// Posts so much of a chain as may be posted without a break; returns true if that was the
@@ -177,7 +215,8 @@ impl QpOperations<Verbs> for Qp {
     /// `ib_modify_qp` as the iWARP connection manager and `ib_drain_qp` use it.
     fn modify(&self, change: &QpChange) -> Result {
         if let Some(access) = change.access {
-            self.engine.set_peer_rights(peer_rights(access));
+            let access = self.peer_access(access, change.state);
+            self.engine.set_peer_rights(rights_of(access));
             self.control.lock().access = access;
         }
         let reads = [change.max_rd_atomic, change.max_dest_rd_atomic];
@@ -206,6 +245,8 @@ impl QpOperations<Verbs> for Qp {
 
     fn query(&self) -> QpAttributes {
         let state = match self.engine.state() {
+            // RNICs have one state where others have two, and programs expect this name of it.
+            State::Reset if !self.engine.params.domain.is_trusted() => QpState::Init,
             State::Reset => QpState::Reset,
             State::Init => QpState::Init,
             State::Ready => QpState::Rtr,
@@ -223,8 +264,33 @@ impl QpOperations<Verbs> for Qp {
         }
     }
 
+    /// Says what the engine knows of it, times as milliseconds until now.
+    fn describe(&self, details: &mut Details) -> Result {
+        let now = self.engine.details();
+        details.word(c"state", now.state.name())?;
+        details.number(c"sq_posted", now.sends_posted.into())?;
+        details.number(c"sq_outstanding", now.sends_outstanding.into())?;
+        match &self.engine.params.shared {
+            Some(shared) => details.number(c"srq_posted", shared.posted().into())?,
+            None => details.number(c"rq_posted", now.receives_posted.into())?,
+        }
+        let Some(peer) = now.peer else {
+            return Ok(());
+        };
+        details.number(c"peer_qpn", peer.number.into())?;
+        let ago = |since_ms: u64| time::now_ms().saturating_sub(since_ms);
+        if let Some(since_ms) = peer.awaited_since_ms {
+            details.number(c"waits_for_peer_receive_ms", ago(since_ms))?;
+        }
+        if let Some(since_ms) = peer.awaits_since_ms {
+            details.number(c"peer_waits_for_receive_ms", ago(since_ms))?;
+        }
+        Ok(())
+    }
+
     /// Ends everything; the connection manager is notified before this returns.
     fn destroy(&self) {
+        self.control.lock().is_closed = true;
         if let Some(pending) = self.pending() {
             pending.abandon();
         }
@@ -253,9 +319,21 @@ impl QpOperations<Verbs> for Qp {
     }
 }
 
-/// The iWARP connection manager never asks for atomics, and the region's own right decides.
-fn peer_rights(access: AccessFlags) -> Rights {
-    rights_of(access).with(Rights::REMOTE_ATOMIC)
+/// What a peer may do by the queue pair of a program that asks for `access`; a region's own rights
+/// decide besides.
+///
+/// The iWARP connection manager asks for reads and writes and never for atomics, so those come with
+/// both. For a program that connects it asks for nothing: its rights are settled with the
+/// connection, and librdmacm does not ask again. So a queue pair that leaves RESET without rights has
+/// all; what is asked for later, holds.
+fn program_access(access: AccessFlags, is_first: bool) -> AccessFlags {
+    let both = AccessFlag::RemoteRead | AccessFlag::RemoteWrite;
+    let all = both | AccessFlag::RemoteAtomic;
+    match access {
+        _ if is_first && rights_of(access) == Rights::NONE => all,
+        _ if access.contains_all(both) => access | all,
+        _ => access,
+    }
 }
 
 pub(super) fn errno(refused: PostError) -> Error {
@@ -386,6 +464,20 @@ mod tests {
         }
         assert!(errno(PostError::Full) == ENOMEM);
         assert!(NtStatus::from(PostError::Full) == NtStatus::NO_MORE_ENTRIES);
+    }
+
+    #[test]
+    fn nobody_asks_for_the_rights_of_a_program_that_connects() {
+        let both = AccessFlag::RemoteRead | AccessFlag::RemoteWrite;
+        let all = both | AccessFlag::RemoteAtomic;
+        let none = AccessFlags::default();
+        assert!(program_access(none, true) == all);
+        // What the connection manager asks for on the other side.
+        assert!(program_access(both, true) == all && program_access(both, false) == all);
+        // What a program asks for itself holds.
+        assert!(program_access(none, false) == none);
+        let read = AccessFlags::from(AccessFlag::RemoteRead);
+        assert!(program_access(read, true) == read && program_access(read, false) == read);
     }
 
     #[test]

@@ -7,7 +7,10 @@ use super::{
     qp::errno, //
 };
 use crate::{
-    engine::srq::SrqEvents,
+    engine::{
+        ring::ResizeError,
+        srq::SrqEvents, //
+    },
     rdma::{
         SrqAttributes,
         SrqChange,
@@ -35,10 +38,16 @@ impl SrqOperations<Verbs> for Arc<SharedReceive> {
         Ok(srq)
     }
 
-    /// Arms the limit. Resizing is not supported (`EOPNOTSUPP`).
+    /// Changes the size, then arms the limit.
     fn modify(&self, change: &SrqChange) -> Result {
-        if change.max_wr.is_some() {
-            return Err(EOPNOTSUPP);
+        if let Some(depth) = change.max_wr {
+            if !(1..=MAX_REQUESTS).contains(&depth) {
+                return Err(EINVAL);
+            }
+            self.resize(depth).map_err(|why| match why {
+                ResizeError::TooMany => EINVAL,
+                ResizeError::NoMemory => ENOMEM,
+            })?;
         }
         change.limit.map_or(Ok(()), |limit| self.set_limit(limit))
     }

@@ -240,7 +240,7 @@ static void connect_to_nobody_is_refused(struct kunit *test)
 		ret = e->status;
 	}
 	KUNIT_EXPECT_EQ(test, ret, -ECONNREFUSED);
-	KUNIT_EXPECT_LT(test, jiffies_to_msecs(jiffies - start), 5000);
+	KUNIT_EXPECT_LT(test, jiffies_to_msecs(jiffies - start), 20000);
 }
 
 /* Resolves an address that is not the one under test: 0 or an error. */
@@ -272,7 +272,7 @@ static void foreign_address_fails_in_bounded_time(struct kunit *test)
 	unsigned long start = jiffies;
 
 	KUNIT_EXPECT_EQ(test, resolve(test, cm, "198.51.100.77"), -ENETUNREACH);
-	KUNIT_EXPECT_LT(test, jiffies_to_msecs(jiffies - start), 5000);
+	KUNIT_EXPECT_LT(test, jiffies_to_msecs(jiffies - start), 20000);
 }
 
 /*
@@ -304,7 +304,7 @@ static void neighbour_of_another_host_is_unreachable(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, e);
 	KUNIT_EXPECT_EQ(test, (int)e->type, RDMA_CM_EVENT_UNREACHABLE);
 	KUNIT_EXPECT_EQ(test, e->status, -ETIMEDOUT);
-	KUNIT_EXPECT_LT(test, jiffies_to_msecs(jiffies - start), 5000);
+	KUNIT_EXPECT_LT(test, jiffies_to_msecs(jiffies - start), 20000);
 }
 
 #define MANY 16

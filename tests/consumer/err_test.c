@@ -458,6 +458,7 @@ static void full_receive_queue_refuses(struct kunit *test)
 {
 	const struct ndkc_ep_attr attr = { .recv_wr = 8 };
 	struct ndkc_pair *p = ndkc_pair_attr(test, NULL, &attr);
+	struct ndkc_op *send;
 	u32 n, depth = 0;
 	int ret = 0;
 
@@ -470,9 +471,9 @@ static void full_receive_queue_refuses(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ret, -ENOMEM);
 	KUNIT_EXPECT_GE(test, n, 8);
 	/* The teardown needs a slot to drain the queue. */
-	KUNIT_EXPECT_EQ(test, ndkc_post_send_sge(p->a, ndkc_op(test), 0, NULL,
-						 0), 0);
-	msleep(50);
+	send = ndkc_op(test);
+	KUNIT_ASSERT_EQ(test, ndkc_post_send_sge(p->a, send, IB_SEND_SIGNALED, NULL, 0), 0);
+	NDKC_EXPECT_WC(test, send, IB_WC_SUCCESS);
 }
 
 static void too_many_sges_are_refused(struct kunit *test)

@@ -23,7 +23,7 @@ static char *netdev = "lo";
 module_param(netdev, charp, 0444);
 MODULE_PARM_DESC(netdev, "where to add the device if nothing serves the address (empty: nowhere)");
 
-static unsigned int timeout_ms = 5000;
+static unsigned int timeout_ms = 20000;
 module_param(timeout_ms, uint, 0644);
 MODULE_PARM_DESC(timeout_ms, "limit of each wait");
 

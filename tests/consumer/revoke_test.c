@@ -98,7 +98,7 @@ static struct scene begin(struct kunit *test, struct ib_pd *pd,
 	KUNIT_ASSERT_FALSE(test, IS_ERR(s.task));
 	get_task_struct(s.task);
 	/* Let it get going; a different phase in every round. */
-	for (i = 0; i < 2000 && !READ_ONCE(s.t->done); i++)
+	for (i = 0; i < 20000 && !READ_ONCE(s.t->done); i++)
 		usleep_range(1000, 2000);
 	KUNIT_EXPECT_GT(test, READ_ONCE(s.t->done), 0);
 	usleep_range(100, 20000);
@@ -113,7 +113,7 @@ static void end(struct kunit *test, struct scene *s)
 	memset(s->buf->va, OWNER, s->buf->len);
 	msleep(30);
 	/* On a busy machine it has not run since. */
-	for (i = 0; i < 2000 && !READ_ONCE(s->t->over); i++)
+	for (i = 0; i < 20000 && !READ_ONCE(s->t->over); i++)
 		usleep_range(1000, 2000);
 	KUNIT_EXPECT_TRUE(test, ndkc_is_filled(s->buf->va, s->buf->len, OWNER));
 	status = kthread_stop(s->task);

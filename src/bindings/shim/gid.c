@@ -8,11 +8,15 @@
 
 /*
  * Wait for work that puts an entry of the device's GID table.  cma_release_dev()
- * lets the device go before it puts the GID, and when that was the last reference
- * (the device had an event, and with that a new entry) the work comes too late for
- * ib_cache_cleanup_one(), which waits for it: it would find the table freed.  Where
- * a hypervisor runs the woken processor in place of the one that wakes it, that is
- * every second time.
+ * puts the device before it puts the GID.  When that was the GID's last reference
+ * (an event of the device has made a new entry), the work is queued too late for
+ * ib_cache_cleanup_one(), which flushes the queue and frees the table, and the work
+ * runs on freed memory.  Under virtualisation, where the woken CPU often runs before
+ * the one that woke it goes on, that happened in half of the tries.
+ *
+ * This makes the window small and does not close it: a task that is preempted in
+ * cma_release_dev() between the two puts can still be late.  A provider cannot wait
+ * for that task.
  */
 void ndk_gid_work_wait(void)
 {

@@ -22,9 +22,29 @@ void ndk_qpn_publish(u32 qpn, void *qp)
 	xa_store_irq(&ndk_qpns, qpn, qp, GFP_KERNEL);
 }
 
+/* Not found any more, and nobody gets the number, either. */
+void ndk_qpn_unpublish(u32 qpn)
+{
+	xa_store_irq(&ndk_qpns, qpn, XA_ZERO_ENTRY, GFP_KERNEL);
+}
+
 void *ndk_qpn_find(u32 qpn)
 {
 	return xa_load(&ndk_qpns, qpn);
+}
+
+/* @get is called before the number can be unpublished. */
+void *ndk_qpn_get(u32 qpn, void (*get)(void *qp))
+{
+	unsigned long flags;
+	void *qp;
+
+	xa_lock_irqsave(&ndk_qpns, flags);
+	qp = xa_load(&ndk_qpns, qpn);
+	if (qp)
+		get(qp);
+	xa_unlock_irqrestore(&ndk_qpns, flags);
+	return qp;
 }
 
 void ndk_qpn_free(u32 qpn)

@@ -60,8 +60,8 @@ mod tests {
         qp_pair.a.post(1, SEND, &[])?;
         qp_pair.a.post(2, write(sink.remote(0)), &[])?;
         assert!(qp_pair.a.sends.brings(1, Status::ReceiverNotReady));
-        // Later where the machine is slow, and not by orders.
-        assert!((200..5000).contains(&(now_ms() - begin)));
+        // Not before; how long after, the next but one says.
+        assert!(now_ms() - begin >= 200);
         assert!(qp_pair.a.sends.brings(2, Status::Flushed));
         assert!(qp_pair.is_down() && qp_pair.b.receives.is_silent());
         // Too late.
@@ -93,12 +93,19 @@ mod tests {
 
     #[test]
     fn a_wait_ends_when_its_time_is_over_and_not_long_after() -> Result {
-        let qp_pair = impatient(1000)?;
-        qp_pair.a.post(1, SEND, &[])?;
-        // By another clock than the transport's: what holds that up makes this sleep longer, too.
-        sleep(1700);
-        assert!(same(qp_pair.a.counted(Counter::RnrTimeouts), 1));
-        assert!(qp_pair.a.sends.brings(1, Status::ReceiverNotReady));
+        let mut was_over = false;
+        // A machine that did other things at the end of one wait hardly does so at each.
+        for _ in 0..5 {
+            let qp_pair = impatient(1000)?;
+            qp_pair.a.post(1, SEND, &[])?;
+            sleep(1700);
+            was_over |= qp_pair.a.counted(Counter::RnrTimeouts) == 1;
+            assert!(qp_pair.a.sends.brings(1, Status::ReceiverNotReady));
+            if was_over {
+                break;
+            }
+        }
+        assert!(was_over);
         Ok(())
     }
 

@@ -4,9 +4,18 @@
 //!
 //! Tests: `engine/cm/tests.rs`.
 
+use kernel::sync::atomic::{
+    ordering::{
+        Relaxed,
+        Release, //
+    },
+    Atomic, //
+};
+
 use super::ConnectionEvents;
 use crate::{
     engine::{
+        inject,
         notifier::{
             Notified,
             Notifies, //
@@ -27,12 +36,16 @@ const RETRY_MS: u32 = 20;
 /// The only event: the connection is gone.
 const GONE: u32 = 1;
 
-/// `closed` is due when both are set; each is set once.
+/// `closed` is due when the first two are set; each is set once.
 #[derive(Default)]
 struct EndpointState {
     is_up: bool,
     /// The connection is gone, or never was; `Some(true)` when the peer ended it.
     gone: Option<bool>,
+    /// It was due once: later calls come from the timer.
+    was_called: bool,
+    /// The answer to its connect got lost, and it has not given up yet.
+    is_unanswered: bool,
 }
 
 /// One side of a connection: reports its end once.
@@ -75,6 +88,44 @@ impl Endpoint {
         }
     }
 
+    /// The answer to its connect got lost: this side hears so much later, or when the connection
+    /// ends before that, that there is none. In between its queue pair is connected, as the peer
+    /// takes it to be.
+    pub(super) fn lose_reply(self: &Arc<Self>, ms: u32) {
+        let mut state = self.state.lock();
+        state.is_unanswered = true;
+        if state.gone.is_some() {
+            drop(state);
+            self.raise(GONE);
+            return;
+        }
+        self.late_timers().add(1, Relaxed);
+        // Under the lock: a timer armed after the call would have nobody to cancel it.
+        self.retry.arm(self, ms);
+    }
+
+    /// What whoever waits for the end of the module looks at: the queue pair may be gone by the
+    /// time that the timer expires.
+    fn late_timers(&self) -> &Atomic<u32> {
+        &self.qp.device().host.late_timers
+    }
+
+    /// Nobody has answered, so the connect has failed.
+    fn give_up(&self, gone: Option<bool>) {
+        if self.retry.cancel() {
+            self.late_timers().fetch_sub(1, Release);
+        }
+        self.qp.fail();
+        let status = match gone {
+            Some(_) => Status::Aborted,
+            None => Status::Timeout,
+        };
+        if self.events.reply(Err(status), &[]).is_err() {
+            let lost = fmt!("the answer to its connect was lost");
+            self.qp.device().warn(self.qp.params.number, lost);
+        }
+    }
+
     /// The connection never came up, and [`Endpoint::up`] is not called: nothing is reported.
     pub(super) fn detach(&self) {
         self.state.lock().gone = Some(false);
@@ -84,7 +135,7 @@ impl Endpoint {
 impl LinkOwner for Endpoint {
     fn disconnected(self: Arc<Self>, by_peer: bool) {
         let mut state = self.state.lock();
-        let is_due = state.is_up && state.gone.is_none();
+        let is_due = (state.is_up || state.is_unanswered) && state.gone.is_none();
         state.gone.get_or_insert(by_peer);
         drop(state);
         if is_due {
@@ -99,9 +150,31 @@ impl Notifies for EndpointInner {
     }
 
     fn call(this: &Arc<Endpoint>, _events: u32) {
-        let by_peer = this.state.lock().gone == Some(true);
-        if this.events.closed(by_peer).is_err() {
-            this.retry.arm(this, RETRY_MS);
+        let mut state = this.state.lock();
+        if !state.is_up {
+            let (is_unanswered, gone) = (core::mem::take(&mut state.is_unanswered), state.gone);
+            drop(state);
+            if is_unanswered {
+                this.give_up(gone);
+            }
+            return;
+        }
+        let by_peer = state.gone == Some(true);
+        let is_first = !core::mem::replace(&mut state.was_called, true);
+        drop(state);
+        let late = match inject::is_on() && is_first {
+            true => this.close_is_late(),
+            false => None,
+        };
+        let again = late.or_else(|| this.events.closed(by_peer).err().map(|_| RETRY_MS));
+        let timers = this.late_timers();
+        if is_first && again.is_some() {
+            timers.add(1, Relaxed);
+        }
+        if let Some(ms) = again {
+            this.retry.arm(this, ms);
+        } else if !is_first {
+            timers.fetch_sub(1, Release);
         }
     }
 }
@@ -109,5 +182,9 @@ impl Notifies for EndpointInner {
 impl Expires for Endpoint {
     fn expired(this: Arc<Self>) {
         this.raise(GONE);
+        // The call for a connection that was up may arm the timer again, and counts itself.
+        if !this.state.lock().is_up {
+            this.late_timers().fetch_sub(1, Release);
+        }
     }
 }

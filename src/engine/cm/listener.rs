@@ -34,7 +34,10 @@ use super::{
     Reservation,
     NUMBERS, //
 };
-use crate::engine::prelude::*;
+use crate::engine::{
+    inject,
+    prelude::*, //
+};
 
 /// What a listener is notified of.
 pub(crate) trait ListenerEvents: Send + Sync {
@@ -226,6 +229,12 @@ impl ConnectRequest {
         self.ask_again();
     }
 
+    /// The first listener is to be asked only then, in milliseconds.
+    pub(super) fn ask_first_in(self: &Arc<Self>, ms: u32) {
+        self.asking.lock().is_waiting = true;
+        self.ask_again_in(ms);
+    }
+
     /// The listener that was notified with that number will not answer.
     fn take_asked(&self, number: NonZeroUsize) -> Option<Asked> {
         let mut asking = self.asking.lock();
@@ -239,6 +248,9 @@ impl ConnectionManager {
     /// Takes a request to a listener, or answers it.
     pub(crate) fn submit(&self, request: &Arc<ConnectRequest>) {
         request.answer_within(self.timeouts.answer_ms);
+        if inject::is_on() && self.submit_to_faults(request) {
+            return;
+        }
         let nobody = match request.params.remote_is_here {
             true => Status::Refused,
             false => Status::Unreachable,

@@ -32,11 +32,13 @@ use super::{
 };
 use crate::{
     engine::{
+        inject,
         prelude::*,
         qp::{
             state::State as QpState,
             QueuePair, //
         },
+        trace,
         transport::{
             Link,
             ReadLimits, //
@@ -105,10 +107,10 @@ struct Pending {
 pub(crate) struct ConnectRequest {
     /// What the active side asked for.
     pub(crate) params: ConnectParams,
-    cm: Arc<ConnectionManager>,
+    pub(super) cm: Arc<ConnectionManager>,
     /// Names the request for the active side as long as it is not decided.
     pub(crate) number: NonZeroUsize,
-    active: Arc<Endpoint>,
+    pub(super) active: Arc<Endpoint>,
     #[pin]
     pub(super) asking: SpinLockIrq<Asking>,
     #[pin]
@@ -164,10 +166,18 @@ impl ConnectRequest {
 
     /// Sees to it that a listener is asked again soon.
     pub(super) fn ask_again(self: &Arc<Self>) {
+        self.ask_again_in(RETRY_MS);
+    }
+
+    /// The same, in so many milliseconds.
+    pub(super) fn ask_again_in(self: &Arc<Self>, ms: u32) {
         let pending = self.pending.lock();
         if matches!(pending.state, RequestState::Open) {
+            // The time for the answer goes by all the same.
+            let left = pending.until_ms.saturating_sub(time::now_ms());
+            let left = u32::try_from(left).unwrap_or(u32::MAX);
             // Under the lock, as in `set_deadline`.
-            self.timer.arm(self, RETRY_MS);
+            self.timer.arm(self, ms.min(left));
         }
     }
 
@@ -290,6 +300,9 @@ impl ConnectRequest {
         private_data: &[u8],
     ) -> Result<(), ConnectError> {
         self.attach(acceptance, ConnectError::NotReady, ConnectError::Aborted)?;
+        if inject::is_on() && self.drops_reply() {
+            return Ok(());
+        }
         let reply = Ok(acceptance.theirs);
         if self.params.events.reply(reply, private_data).is_err() {
             // The active side never hears that it was connected, so it must not be.
@@ -333,6 +346,17 @@ impl ConnectRequest {
             return Err(active_error);
         }
         self.pending.lock().state = RequestState::Connected;
+        for (qp, peer, is_active) in [(active, passive, true), (passive, active, false)] {
+            trace::connect(|| {
+                let (local, remote) = (self.params.local, self.params.remote);
+                let (src, dst) = match is_active {
+                    true => (local, remote),
+                    false => (remote, local),
+                };
+                let (number, peer) = (qp.params.number, peer.params.number);
+                (qp.device().name(), number, peer, src, dst)
+            });
+        }
         // What one side posted before the other was connected waits for this.
         passive.ring_doorbell();
         active.ring_doorbell();

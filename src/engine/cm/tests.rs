@@ -2,6 +2,8 @@
 
 //! Connections on one host: who is asked, what is agreed on, who is notified of what, how often.
 
+mod inject;
+
 #[kernel::macros::kunit_tests(ndk_engine_cm)]
 mod tests {
     use core::net::{

@@ -15,7 +15,8 @@ use super::{
 use crate::{
     engine::{
         notifier::Notifies,
-        prelude::*, //
+        prelude::*,
+        trace, //
     },
     sys::{
         time,
@@ -71,9 +72,18 @@ impl CompletionQueue {
             return self.raise(NOTIFY);
         }
         inner.notified();
+        self.trace_notify(&inner);
         let failure = inner.failure;
         drop(inner);
         self.events.notify(failure);
+    }
+
+    #[inline(always)]
+    fn trace_notify(&self, inner: &Inner) {
+        trace::notify(|| {
+            let failed = inner.failure.is_some();
+            (self.device.name(), self.number, inner.ring.len(), failed)
+        });
     }
 }
 
@@ -103,6 +113,7 @@ impl Notifies for Cq {
             // Its arm was satisfied before this call, which notifies of that too.
             this.cancel_held(&mut inner);
             inner.notified();
+            this.trace_notify(&inner);
         }
         drop(inner);
         if let Some(failure) = failure.filter(|_| events & FAILED != 0) {

@@ -10,7 +10,10 @@ use super::{
     ResizeError,
     Ring, //
 };
-use crate::engine::prelude::*;
+use crate::engine::{
+    device,
+    prelude::*, //
+};
 
 impl CompletionQueue {
     /// Changes the number of entries that the queue takes, and nothing else.
@@ -19,7 +22,8 @@ impl CompletionQueue {
     /// the one in force. May sleep.
     pub(crate) fn resize(self: &Arc<Self>, depth: u32) -> Result<(), ResizeError> {
         let _one_at_a_time = self.resizing.lock();
-        let ring = Ring::new(depth, Completion::BLANK).map_err(|_| ResizeError::NoMemory)?;
+        let ring = Ring::new(depth, Completion::BLANK, device::gfp(self.share.is_some()))
+            .map_err(|_| ResizeError::NoMemory)?;
         // Rings go where no lock is held but the one that may be held asleep.
         let begun = self.inner.lock().ring.begin(ring);
         begun.map_err(|_| ResizeError::TooMany)?;

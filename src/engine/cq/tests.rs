@@ -75,7 +75,7 @@ pub(crate) fn empty(queue: &Queue) -> usize {
 
 /// Fills the queue and pushes one entry more; whether it took exactly `room`.
 pub(crate) fn overflow(queue: &Queue, room: u32) -> bool {
-    (0..room).all(|_| queue.cq.push(RECEIVE).is_ok()) && queue.cq.push(RECEIVE).is_err()
+    (0..room).all(|_| queue.cq.push(&RECEIVE).is_ok()) && queue.cq.push(&RECEIVE).is_err()
 }
 
 #[kernel::macros::kunit_tests(ndk_engine_cq)]
@@ -126,7 +126,7 @@ mod tests {
             for (arm, calls) in ARMS.into_iter().zip(calls) {
                 let (queue, _engine_host) = alone(8)?;
                 queue.cq.arm(arm, MissedEvents::Ignore);
-                assert!(queue.cq.push(entry).is_ok());
+                assert!(queue.cq.push(&entry).is_ok());
                 assert!(queue.has_called(calls));
                 assert!(queue.log.calls_failed.get() == 0 && queue.log.failures.get() == 0);
             }
@@ -149,11 +149,11 @@ mod tests {
                     let (queue, _engine_host) = alone(2)?;
                     queue.cq.arm(outstanding, missed);
                     queue.cq.arm(new, missed);
-                    assert!(queue.cq.push(RECEIVE).is_ok());
+                    assert!(queue.cq.push(&RECEIVE).is_ok());
                     assert!(queue.has_called(u32::from(result == Any)));
-                    assert!(queue.cq.push(SOLICITED).is_ok());
+                    assert!(queue.cq.push(&SOLICITED).is_ok());
                     assert!(queue.has_called(u32::from(result != Errors)));
-                    assert!(queue.cq.push(RECEIVE).is_err());
+                    assert!(queue.cq.push(&RECEIVE).is_err());
                     assert!(queue.has_called(1));
                 }
             }
@@ -169,7 +169,7 @@ mod tests {
             queue.cq.arm(Arm::Any, MissedEvents::Ignore);
             queue.cq.arm(Arm::Any, MissedEvents::Ignore);
             for _ in 0..5 {
-                assert!(queue.cq.push(RECEIVE).is_ok());
+                assert!(queue.cq.push(&RECEIVE).is_ok());
             }
             assert!(queue.has_called(calls));
         }
@@ -195,7 +195,7 @@ mod tests {
         ];
         for (entries, calls) in cases.iter().cycle().take(70).zip(1..) {
             queue.cq.arm(Arm::Any, MissedEvents::Ignore);
-            assert!(entries.iter().all(|entry| queue.cq.push(*entry).is_ok()));
+            assert!(entries.iter().all(|entry| queue.cq.push(entry).is_ok()));
             assert!(queue.has_called(calls) && same(empty(&queue), entries.len()));
         }
         Ok(())
@@ -205,7 +205,7 @@ mod tests {
     fn a_queue_that_is_not_armed_never_calls() -> Result {
         let (queue, _engine_host) = alone(8)?;
         for entry in [RECEIVE, SOLICITED, FAILED] {
-            assert!(queue.cq.push(entry).is_ok());
+            assert!(queue.cq.push(&entry).is_ok());
         }
         assert!(queue.has_called(0));
         Ok(())
@@ -215,9 +215,9 @@ mod tests {
     fn an_arm_that_waits_only_reports_the_entries_present() -> Result {
         let (queue, _engine_host) = alone(8)?;
         assert!(!queue.cq.arm(Arm::Any, MissedEvents::Ignore));
-        assert!(queue.cq.push(RECEIVE).is_ok());
+        assert!(queue.cq.push(&RECEIVE).is_ok());
         assert!(queue.has_called(1));
-        assert!(queue.cq.push(RECEIVE).is_ok());
+        assert!(queue.cq.push(&RECEIVE).is_ok());
         for arm in ARMS {
             assert!(queue.cq.arm(arm, MissedEvents::Ignore));
         }
@@ -226,7 +226,7 @@ mod tests {
         assert!(!queue.cq.arm(Arm::Any, MissedEvents::Ignore));
         assert!(queue.has_called(1));
         // The arm was there all the time.
-        assert!(queue.cq.push(RECEIVE).is_ok());
+        assert!(queue.cq.push(&RECEIVE).is_ok());
         assert!(queue.has_called(2));
         Ok(())
     }
@@ -235,7 +235,7 @@ mod tests {
     fn an_arm_that_calls_is_satisfied_at_once_by_entries_not_reported_yet() -> Result {
         for (arm, calls) in ARMS.into_iter().zip([1, 1, 0]) {
             let (queue, _engine_host) = alone(8)?;
-            assert!(queue.cq.push(RECEIVE).is_ok());
+            assert!(queue.cq.push(&RECEIVE).is_ok());
             queue.cq.arm(arm, MissedEvents::Report);
             assert!(queue.has_called(calls));
         }
@@ -245,16 +245,16 @@ mod tests {
     #[test]
     fn entries_that_were_reported_or_taken_do_not_satisfy_a_later_arm() -> Result {
         let (queue, _engine_host) = alone(8)?;
-        assert!(queue.cq.push(RECEIVE).is_ok());
+        assert!(queue.cq.push(&RECEIVE).is_ok());
         queue.cq.arm(Arm::Any, MissedEvents::Report);
         assert!(queue.has_called(1));
         // Still there, but old.
         assert!(queue.cq.arm(Arm::Any, MissedEvents::Report));
         assert!(queue.has_called(1));
-        assert!(queue.cq.push(RECEIVE).is_ok());
+        assert!(queue.cq.push(&RECEIVE).is_ok());
         assert!(queue.has_called(2));
         // Another one, taken before anybody armed.
-        assert!(queue.cq.push(RECEIVE).is_ok());
+        assert!(queue.cq.push(&RECEIVE).is_ok());
         assert!(empty(&queue) == 3);
         assert!(!queue.cq.arm(Arm::Any, MissedEvents::Report));
         assert!(queue.has_called(2));
@@ -267,12 +267,12 @@ mod tests {
             let (queue, _engine_host) = alone(depth)?;
             assert!(queue.cq.depth() == depth);
             for context in 0..u64::from(depth) {
-                assert!(queue.cq.push(Completion { context, ..SENT }).is_ok());
+                assert!(queue.cq.push(&Completion { context, ..SENT }).is_ok());
             }
-            assert!(queue.cq.push(SENT).is_err());
+            assert!(queue.cq.push(&SENT).is_err());
             assert!(queue.brings_all(0..u64::from(depth), Status::Success));
             // It has failed for good.
-            assert!(queue.cq.push(SENT).is_err() && queue.is_silent());
+            assert!(queue.cq.push(&SENT).is_err() && queue.is_silent());
         }
         Ok(())
     }
@@ -286,15 +286,15 @@ mod tests {
             Some(Arm::Errors),
         ] {
             let (queue, _engine_host) = alone(2)?;
-            assert!(queue.cq.push(RECEIVE).is_ok());
+            assert!(queue.cq.push(&RECEIVE).is_ok());
             if let Some(arm) = arm {
                 queue.cq.arm(arm, MissedEvents::Ignore);
             }
             // The second entry satisfies an arm for anything.
             let early = u32::from(arm == Some(Arm::Any));
-            assert!(queue.cq.push(RECEIVE).is_ok());
+            assert!(queue.cq.push(&RECEIVE).is_ok());
             assert!(queue.has_called(early));
-            assert!(queue.cq.push(RECEIVE).is_err() && queue.cq.push(RECEIVE).is_err());
+            assert!(queue.cq.push(&RECEIVE).is_err() && queue.cq.push(&RECEIVE).is_err());
             assert!(queue.has_called(u32::from(arm.is_some())));
             assert!(same(queue.log.failures.get(), 1));
             let notified = u32::from(arm.is_some()) - early;
@@ -319,7 +319,7 @@ mod tests {
     fn an_arm_for_errors_is_not_satisfied_by_entries_whatever_it_joins() -> Result {
         let (queue, _engine_host) = alone(4)?;
         queue.cq.arm(Arm::Solicited, MissedEvents::Report);
-        assert!(queue.cq.push(RECEIVE).is_ok());
+        assert!(queue.cq.push(&RECEIVE).is_ok());
         queue.cq.arm(Arm::Errors, MissedEvents::Report);
         assert!(queue.has_called(0));
         // The first arm is still there, and asking for it anew finds the entry.
@@ -367,12 +367,12 @@ mod tests {
     fn a_queue_that_is_given_up_stays_readable_and_takes_no_more() -> Result {
         let (queue, _engine_host) = alone(4)?;
         for context in 0..3 {
-            assert!(queue.cq.push(Completion { context, ..SENT }).is_ok());
+            assert!(queue.cq.push(&Completion { context, ..SENT }).is_ok());
         }
         queue.cq.break_down();
-        assert!(queue.cq.push(SENT).is_err());
+        assert!(queue.cq.push(&SENT).is_err());
         assert!(queue.brings_all(0..3, Status::Success));
-        assert!(queue.cq.push(SENT).is_err() && queue.is_silent());
+        assert!(queue.cq.push(&SENT).is_err() && queue.is_silent());
         Ok(())
     }
 
@@ -412,7 +412,7 @@ mod tests {
         let (queue, _engine_host) = alone(8)?;
         let softirqs_off = BhDisabled::enter();
         queue.cq.arm(Arm::Any, MissedEvents::Report);
-        let pushed = queue.cq.push(RECEIVE).is_ok();
+        let pushed = queue.cq.push(&RECEIVE).is_ok();
         let during = queue.log.calls.get();
         // Nothing but a softirq runs as this section ends.
         drop(softirqs_off);
@@ -451,7 +451,7 @@ mod tests {
         let hook = Arc::new(
             move |_| {
                 if rounds.hit() < 50 {
-                    let _ = cq.push(RECEIVE);
+                    let _ = cq.push(&RECEIVE);
                     cq.arm(Arm::Any, MissedEvents::Report);
                 }
             },
@@ -459,7 +459,7 @@ mod tests {
         )?;
         queue.log.set_hook(Some(hook));
         queue.cq.arm(Arm::Any, MissedEvents::Report);
-        assert!(queue.cq.push(RECEIVE).is_ok());
+        assert!(queue.cq.push(&RECEIVE).is_ok());
         assert!(wait_until(|| queue.log.calls.get() == 51));
         assert!(queue.has_called(51) && queue.log.overlaps.get() == 0);
         assert!(empty(&queue) == 51);
@@ -471,11 +471,11 @@ mod tests {
         for _ in 0..queues {
             let (queue, _engine_host) = alone(4)?;
             queue.cq.arm(Arm::Any, MissedEvents::Ignore);
-            let pushed = queue.cq.push(RECEIVE).is_ok();
+            let pushed = queue.cq.push(&RECEIVE).is_ok();
             queue.cq.close();
             let calls = queue.log.calls.get();
             queue.cq.arm(Arm::Any, MissedEvents::Report);
-            let refused = queue.cq.push(RECEIVE).is_err();
+            let refused = queue.cq.push(&RECEIVE).is_err();
             if !(pushed && refused && queue.has_called(calls)) || queue.log.failures.get() != 0 {
                 return Ok(false);
             }
@@ -502,7 +502,7 @@ mod tests {
         for number in (0..cpu::count_ids()).filter(|n| cpu::is_online(*n)) {
             let queue = Queue::new(&device, 4, number)?;
             queue.cq.arm(Arm::Any, MissedEvents::Ignore);
-            assert!(queue.cq.push(RECEIVE).is_ok());
+            assert!(queue.cq.push(&RECEIVE).is_ok());
             assert!(wait_until(|| queue.log.calls.get() == 1));
             assert!(same(queue.log.cpu(), number));
         }
@@ -531,11 +531,11 @@ mod tests {
         for number in 0..cpu::count_ids() {
             let log = CqLog::new()?;
             let events = KBox::new(Scheduler(log.clone()), GFP_KERNEL)?;
-            let queue = CompletionQueue::new(device.clone(), 4, number, events)?;
-            assert!(queue.push(RECEIVE).is_ok() && log.calls.get() == 0);
+            let queue = CompletionQueue::new(device.clone(), 4, number, events, None)?;
+            assert!(queue.push(&RECEIVE).is_ok() && log.calls.get() == 0);
             queue.arm(Arm::Any, MissedEvents::Ignore);
-            assert!(queue.push(RECEIVE).is_ok() && log.calls.get() == 1);
-            assert!(queue.push(RECEIVE).is_ok() && log.calls.get() == 1);
+            assert!(queue.push(&RECEIVE).is_ok() && log.calls.get() == 1);
+            assert!(queue.push(&RECEIVE).is_ok() && log.calls.get() == 1);
             queue.close();
         }
         Ok(())
@@ -545,7 +545,7 @@ mod tests {
     fn a_poll_takes_no_more_than_it_asks_for_and_the_oldest_first() -> Result {
         let (queue, _engine_host) = alone(8)?;
         for context in 0..5 {
-            assert!(queue.cq.push(Completion { context, ..SENT }).is_ok());
+            assert!(queue.cq.push(&Completion { context, ..SENT }).is_ok());
         }
         let mut sum = 0;
         let mut add = |e: Completion| sum = sum * 10 + e.context;

@@ -114,6 +114,8 @@ impl RdmaDevice {
     /// Requests that nobody has decided on keep a device for longer; the network device may go.
     pub(crate) fn shut(&self) {
         self.put_netdev();
+        self.faults.hide();
+        self.end_port();
         let was_shut = core::mem::replace(&mut self.users.inner.lock().shut, true);
         // No use begins any more, so there is an end of the numbers.
         let mut from = 0;

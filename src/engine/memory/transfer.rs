@@ -32,6 +32,8 @@ use crate::{
 pub(crate) struct Usage<'a> {
     pub(crate) device: &'a RdmaDevice,
     pub(crate) user: User,
+    /// The kernel's own memory is for that user, too: `Domain::is_trusted`.
+    pub(crate) is_trusted: bool,
     pub(crate) wanted: Rights,
 }
 
@@ -66,7 +68,7 @@ pub(crate) struct Segment<'a> {
 
 /// Which side refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum AccessError {
     Source(Denied),
     Sink(Denied),
 }
@@ -75,7 +77,7 @@ impl<'a> Memory<'a> {
     /// The memory of an element of a local list.
     #[inline]
     pub(crate) fn local(usage: Usage<'a>, sge: &'a Sge) -> Result<Self, Denied> {
-        if sge.token() == Token::LOCAL_MEMORY {
+        if sge.token() == Token::LOCAL_MEMORY && usage.is_trusted {
             return Ok(Self::Whole(sge.memory().ok_or(Denied::Bounds)?));
         }
         let at = Remote {
@@ -232,25 +234,25 @@ pub(crate) fn copy(
     sink: &Payload<'_>,
     from: u64,
     until: u64,
-) -> Result<u64, Fault> {
+) -> Result<u64, AccessError> {
     let mut at = from;
     let (mut read, mut write) = (Segment::NOTHING, Segment::NOTHING);
     while at < until {
         if at >= read.end {
             read = source
                 .open_from(read.next, read.end, at)
-                .map_err(Fault::Source)?;
+                .map_err(AccessError::Source)?;
         }
         if at >= write.end {
             write = sink
                 .open_from(write.next, write.end, at)
-                .map_err(Fault::Sink)?;
+                .map_err(AccessError::Sink)?;
         }
         let most = usize::try_from(until - at).unwrap_or(usize::MAX);
         // CAST: widening.
         let moved = read.read(at, write.run(at).part(0, most)) as u64;
         if moved == 0 {
-            return Err(Fault::Sink(Denied::Bounds));
+            return Err(AccessError::Sink(Denied::Bounds));
         }
         at += moved;
     }
@@ -259,7 +261,7 @@ pub(crate) fn copy(
 
 /// Copies the first `len` bytes, which both have. The caller bounds `len`.
 #[inline]
-pub(crate) fn copy_whole(from: &Memory<'_>, to: &Memory<'_>, len: u64) -> Result<(), Fault> {
+pub(crate) fn copy_whole(from: &Memory<'_>, to: &Memory<'_>, len: u64) -> Result<(), AccessError> {
     let (mut at, mut read, mut write) = (0, 0, 0);
     if let (Memory::Whole(from), Memory::Whole(to)) = (from, to) {
         // The way of most messages: nothing is looked for.
@@ -272,11 +274,18 @@ pub(crate) fn copy_whole(from: &Memory<'_>, to: &Memory<'_>, len: u64) -> Result
         let sink = to.run(at, &mut write).part(0, most);
         // CAST: widening.
         match sink.copy_from(from.run(at, &mut read)) as u64 {
-            0 => return Err(Fault::Sink(Denied::Bounds)),
+            0 => return Err(AccessError::Sink(Denied::Bounds)),
             moved => at += moved,
         }
     }
     Ok(())
+}
+
+/// Inverts byte `at` of a message where that has arrived, if it may still be touched.
+pub(crate) fn corrupt(sink: &Payload<'_>, at: u64) {
+    if let Ok(mut segment) = sink.open(at) {
+        segment.run(at).invert_first();
+    }
 }
 
 /// Executes an RDMA atomic on the eight bytes of `payload`, and returns the old value.

@@ -25,6 +25,7 @@ use super::{
 use crate::{
     engine::{
         prelude::*,
+        trace,
         transport::{
             ConnectionId,
             Link,
@@ -221,6 +222,7 @@ impl QueuePair {
     }
 
     fn unlink(&self, link: Link, by_peer: bool) {
+        trace::disconnect(|| (self.device().name(), self.params.number, by_peer));
         link.transport.stop(link.end);
         self.device().count(Counter::Disconnects, 1);
         link.owner.disconnected(by_peer);

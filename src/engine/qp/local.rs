@@ -17,6 +17,7 @@ use crate::engine::{
         RevokeError, //
     },
     prelude::*,
+    trace,
     work::Work, //
 };
 
@@ -91,11 +92,21 @@ pub(crate) fn execute_at_once(qp: &QueuePair, work: &Work) -> bool {
             let done = device.regions.revoke_unused(token, qp.local_user().domain);
             if done {
                 device.count(Counter::InvalidationsLocal, 1);
+                traced(qp, token, false);
             }
             done
         }
         _ => false,
     }
+}
+
+/// Tells the tracepoint of an invalidation by the owner.
+#[inline(always)]
+pub(crate) fn traced(qp: &QueuePair, token: Token, refused: bool) {
+    trace::invalidate(|| {
+        let (name, number) = (qp.device().name(), qp.params.number);
+        (name, number, token.raw(), false, refused)
+    });
 }
 
 fn registered(made: Result<(), RegisterError>, token: Token, failure: Status) -> Local {
@@ -111,13 +122,18 @@ fn registered(made: Result<(), RegisterError>, token: Token, failure: Status) ->
 /// Ends the validity of `token` for its owner; also at the end of a read that asks for it.
 pub(crate) fn invalidate(qp: &QueuePair, token: Token, must_be_valid: bool) -> Local {
     let device = qp.device();
-    match device.regions.revoke(token, qp.local_user().domain) {
-        Ok(()) => device.count(Counter::InvalidationsLocal, 1),
-        Err(RevokeError::AlreadyInvalid) if !must_be_valid => (),
-        Err(RevokeError::AlreadyInvalid | RevokeError::NotAllowed) => {
-            device.count(Counter::InvalidationsRefused, 1);
-            return Local::Done(Status::LocalOperation);
+    let is_refused = match device.regions.revoke(token, qp.local_user().domain) {
+        Ok(()) => {
+            device.count(Counter::InvalidationsLocal, 1);
+            false
         }
+        Err(RevokeError::AlreadyInvalid) => must_be_valid,
+        Err(RevokeError::NotAllowed) => true,
+    };
+    traced(qp, token, is_refused);
+    if is_refused {
+        device.count(Counter::InvalidationsRefused, 1);
+        return Local::Done(Status::LocalOperation);
     }
     Local::Draining(token)
 }

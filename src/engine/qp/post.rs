@@ -9,6 +9,8 @@
 #[cfg(ndk_kunit)]
 mod tests;
 
+use core::iter;
+
 use super::{
     local,
     send::SendQueue,
@@ -18,8 +20,10 @@ use super::{
 };
 use crate::{
     engine::{
+        inject,
         limits::MAX_MESSAGE,
         prelude::*,
+        trace,
         work::{
             Flags,
             Sge,
@@ -45,6 +49,9 @@ pub(crate) enum PostError {
     /// No room.
     Full,
 }
+
+/// A request as it is posted: its context, what it does and how, and its length.
+pub(super) type Request = (u64, Work, Flags, u32);
 
 /// The send queue of a queue pair, while requests are put in.
 ///
@@ -80,10 +87,11 @@ impl Posting<'_> {
         let caps = &self.qp.caps;
         let posted = match caps.check(&work, flags.has(Flags::INLINE), sges.clone()) {
             Err(refused) => Err(refused),
+            Ok(length) if work.is_local() => self.post_local((context, work, flags, length)),
             Ok(_) if self.sq.is_full() => Err(PostError::Full),
-            Ok(_) if work.is_local() && self.is_done_at_once(context, &work, flags) => Ok(()),
             Ok(length) => {
                 let request = (context, work, flags, length);
+                self.traced(&request);
                 self.sq.push(self.qp.device(), request, sges)
             }
         };
@@ -99,16 +107,41 @@ impl Posting<'_> {
         self.sq.release();
     }
 
+    /// Queues a local request, or carries it out.
+    fn post_local(&mut self, request: Request) -> Result<(), PostError> {
+        if !self.qp.params.domain.is_trusted() {
+            return Err(PostError::Invalid);
+        }
+        if self.sq.is_full() {
+            return Err(PostError::Full);
+        }
+        self.traced(&request);
+        if self.is_done_at_once(&request) {
+            return Ok(());
+        }
+        self.sq.push(self.qp.device(), request, iter::empty())
+    }
+
+    /// Traces a request that is accepted.
+    #[inline(always)]
+    fn traced(&self, (context, work, _, length): &Request) {
+        trace::post_send(|| {
+            let (name, qp) = (self.qp.device().name(), self.qp.params.number);
+            (name, qp, *context, work.operation().into(), *length)
+        });
+    }
+
     /// Carries a local request out, if that can be done now and with success.
-    fn is_done_at_once(&mut self, context: u64, work: &Work, flags: Flags) -> bool {
+    fn is_done_at_once(&mut self, (context, work, flags, _): &Request) -> bool {
         let now = self.admission == Admission::Queue
             && !flags.has(Flags::DEFERRED)
             && self.sq.is_idle()
+            // A fault may hit it on the way of all requests.
+            && !inject::is_on()
             && local::execute_at_once(self.qp, work);
         if now {
-            let notified = (context, work.operation(), flags);
-            let params = &self.qp.params;
-            self.lost |= self.sq.push_cqe(notified, params.cookie, &params.send_cq);
+            let notified = (*context, work.operation(), *flags);
+            self.lost |= self.sq.push_cqe(notified, &self.qp.params);
         }
         now
     }

@@ -11,20 +11,23 @@
 //!
 //! Tests: `engine/qp/tests.rs`.
 
+use kernel::alloc::Flags as Gfp;
+
 use crate::engine::{
-    cq::{
-        CompletionQueue,
-        Failed, //
-    },
+    cq::Failed,
     prelude::*,
     ring::Ring,
+    trace,
     work::{
         Completion,
         Sge, //
     }, //
 };
 
-use super::PostError;
+use super::{
+    PostError,
+    QpParams, //
+};
 
 /// A posted receive; its elements are beside it in the ring.
 #[derive(Clone, Copy)]
@@ -56,12 +59,12 @@ pub(crate) type ReceiveRing = Ring<Posted>;
 
 impl ReceiveRing {
     /// A ring for `depth` receives of up to `max_sge` elements. May sleep.
-    pub(crate) fn of_receives(depth: u32, max_sge: u32) -> Result<Self> {
+    pub(crate) fn of_receives(depth: u32, max_sge: u32, gfp: Gfp) -> Result<Self> {
         let blank = Posted {
             context: 0,
             count: 0,
         };
-        Self::with_sges(depth, max_sge, blank)
+        Self::with_sges(depth, max_sge, blank, gfp)
     }
 
     /// Appends a receive of not more than the elements that it was made for.
@@ -146,9 +149,9 @@ pub(super) struct ReceiveQueue {
 
 impl ReceiveQueue {
     /// May sleep.
-    pub(super) fn new(depth: u32, max_sge: u32) -> Result<Self> {
+    pub(super) fn new(depth: u32, max_sge: u32, gfp: Gfp) -> Result<Self> {
         Ok(Self {
-            ring: ReceiveRing::of_receives(depth, max_sge)?,
+            ring: ReceiveRing::of_receives(depth, max_sge, gfp)?,
             message: Message::None,
             mode: Mode::Open,
             aborted: None,
@@ -166,14 +169,12 @@ impl ReceiveQueue {
     }
 
     /// Reports the end of a receive, unless nothing is reported any more.
-    pub(super) fn push_cqe(
-        &self,
-        cq: &Arc<CompletionQueue>,
-        entry: Completion,
-    ) -> Result<(), Failed> {
-        match self.silent {
-            true => Ok(()),
-            false => cq.push(entry),
+    #[inline]
+    pub(super) fn push_cqe(&self, params: &QpParams, entry: &Completion) -> Result<(), Failed> {
+        if self.silent {
+            return Ok(());
         }
+        trace::complete(params, &params.receive_cq, entry);
+        params.receive_cq.push(entry)
     }
 }

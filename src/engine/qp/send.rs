@@ -15,10 +15,12 @@
 #[cfg(ndk_kunit)]
 mod tests;
 
+use kernel::alloc::Flags as Gfp;
+
 use crate::engine::{
-    cq::CompletionQueue,
     prelude::*,
     ring::Ring,
+    trace,
     transport::Transport,
     work::{
         Completion,
@@ -32,7 +34,8 @@ use crate::engine::{
 
 use super::{
     Caps,
-    PostError, //
+    PostError,
+    QpParams, //
 };
 
 /// How many requests one call completes or cancels.
@@ -166,15 +169,15 @@ pub(super) struct SendQueue {
 
 impl SendQueue {
     /// May sleep.
-    pub(super) fn new(caps: &Caps) -> Result<Self> {
+    pub(super) fn new(caps: &Caps, gfp: Gfp) -> Result<Self> {
         let width = caps.send_sges.max(caps.read_sges);
-        let ring = Ring::with_sges(caps.sends, width, BLANK)?;
+        let ring = Ring::with_sges(caps.sends, width, BLANK, gfp)?;
         // CAST: widening.
         let max_inline = caps.inline as usize;
         let inline = ring.places().checked_mul(max_inline).ok_or(EINVAL)?;
         Ok(Self {
             ring,
-            inline: KVVec::from_elem(0, inline, GFP_KERNEL)?,
+            inline: KVVec::from_elem(0, inline, gfp)?,
             max_inline,
             next: 0,
             ready: 0,
@@ -198,7 +201,7 @@ impl SendQueue {
     pub(super) fn push(
         &mut self,
         device: &RdmaDevice,
-        (context, work, flags, length): (u64, Work, Flags, u32),
+        (context, work, flags, length): super::post::Request,
         sges: impl ExactSizeIterator<Item = Sge>,
     ) -> Result<(), PostError> {
         let count = match flags.has(Flags::INLINE) {
@@ -253,20 +256,23 @@ impl SendQueue {
 
     /// Reports a request that succeeded without a place in the queue; returns true if the
     /// completion queue did not take it.
+    #[inline]
     pub(super) fn push_cqe(
         &self,
         (context, operation, flags): (u64, Operation, Flags),
-        qp: usize,
-        cq: &Arc<CompletionQueue>,
+        params: &QpParams,
     ) -> bool {
-        let notified = flags.has(Flags::SIGNALED) && !self.silent;
+        if self.silent || !flags.has(Flags::SIGNALED) {
+            return false;
+        }
         let entry = Completion {
             context,
-            qp,
+            qp: params.cookie,
             operation,
             ..Completion::BLANK
         };
-        notified && cq.push(entry).is_err()
+        trace::complete(params, &params.send_cq, &entry);
+        params.send_cq.push(&entry).is_err()
     }
 
     /// Whom to notify, if a request waits that may be started.
@@ -325,6 +331,11 @@ impl SendQueue {
         Next::Ready
     }
 
+    /// What the consumer calls a request that is in the queue.
+    pub(super) fn context(&mut self, seq: u32) -> u64 {
+        self.ring.get_mut(seq).map_or(0, |entry| entry.context)
+    }
+
     /// Notes that a started request is done.
     pub(super) fn done(&mut self, seq: u32, status: Status, length: u32) {
         let Some(entry) = self.ring.get_mut(seq) else {
@@ -343,13 +354,8 @@ impl SendQueue {
     /// `drained` returns true if the peer touches nothing any more: only then is anything
     /// cancelled.
     #[inline]
-    pub(super) fn retire(
-        &mut self,
-        drained: impl FnOnce() -> bool,
-        qp: usize,
-        cq: &Arc<CompletionQueue>,
-        device: &RdmaDevice,
-    ) -> Retired {
+    pub(super) fn retire(&mut self, drained: impl FnOnce() -> bool, params: &QpParams) -> Retired {
+        let (device, cq): (&RdmaDevice, _) = (params.domain.device(), &params.send_cq);
         let flushing = self.is_flushing();
         let drained = flushing && drained();
         let mut lost = false;
@@ -369,7 +375,9 @@ impl SendQueue {
                 entry.unstage(device);
             }
             if (failed || entry.flags.has(Flags::SIGNALED)) && !self.silent {
-                lost |= cq.push(entry.completion(qp, status)).is_err();
+                let entry = entry.completion(params.cookie, status);
+                trace::complete(params, cq, &entry);
+                lost |= cq.push(&entry).is_err();
             }
             self.failed |= failed;
             if status == Status::Flushed {
@@ -442,6 +450,14 @@ impl SendQueue {
 
     pub(super) fn is_empty(&self) -> bool {
         self.ring.is_empty()
+    }
+
+    /// How many requests were posted and not started, and started and not completed.
+    pub(super) fn in_use(&self) -> (u32, u32) {
+        // What is flushed leaves without having been started.
+        let (next, tail) = (self.next, self.ring.tail());
+        let posted = tail.wrapping_sub(next).min(self.ring.len());
+        (posted, self.ring.len() - posted)
     }
 }
 

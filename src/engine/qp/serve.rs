@@ -26,6 +26,7 @@ use super::{
 };
 use crate::engine::{
     prelude::*,
+    trace,
     transport::ConnectionId,
     work::{
         Completion,
@@ -42,10 +43,18 @@ impl QueuePair {
     #[inline]
     fn start_next(&self, connection: ConnectionId, sq: &mut SendQueue, wqe: &mut SendWqe) -> Next {
         // Under the lock: what is posted after a reset is another connection's.
-        match self.is_connected_by(connection) {
-            true => sq.start(wqe),
-            false => Next::Nothing,
+        if !self.is_connected_by(connection) {
+            return Next::Nothing;
         }
+        let next = sq.start(wqe);
+        if next == Next::Ready {
+            trace::start(|| {
+                let opcode = wqe.work.operation().into();
+                let (qp, wr_id) = (self.params.number, sq.context(wqe.seq));
+                (self.device().name(), qp, wr_id, opcode, wqe.length)
+            });
+        }
+        next
     }
 
     /// For a transport: ends a started request. A failure breaks the queue pair.
@@ -104,8 +113,7 @@ impl QueuePair {
     #[inline]
     fn retire(&self, sq: &mut SendQueue) -> Retired {
         let drained = || self.inbound.is_drained();
-        let params = &self.params;
-        sq.retire(drained, params.cookie, &params.send_cq, self.device())
+        sq.retire(drained, &self.params)
     }
 
     /// What follows a batch, without the lock.
@@ -136,12 +144,17 @@ impl QueuePair {
             Some(shared) => shared.take(self, receive),
             None => rq.ring.take(receive),
         };
-        let (message, taken) = match found {
-            true => (Message::Taken, Taken::Ready),
-            false => (Message::Waiting, Taken::Empty),
-        };
-        rq.message = message;
-        taken
+        if !found {
+            rq.message = Message::Waiting;
+            return Taken::Empty;
+        }
+        trace::receive(|| {
+            let (qp, wr_id) = (self.params.number, receive.context);
+            // CAST: at most the width of the queue.
+            (self.device().name(), qp, wr_id, receive.sges.len() as u32)
+        });
+        rq.message = Message::Taken;
+        Taken::Ready
     }
 
     /// For a transport: finishes the receive that was taken. A failure breaks the queue pair.
@@ -166,7 +179,7 @@ impl QueuePair {
             qp: self.params.cookie,
             ..completion
         };
-        let pushed = rq.push_cqe(&self.params.receive_cq, entry);
+        let pushed = rq.push_cqe(&self.params, &entry);
         let flush = rq.mode != Mode::Open;
         drop(rq);
         if pushed.is_err() {
@@ -209,7 +222,7 @@ impl QueuePair {
                 ..Completion::BLANK
             };
             // A broken queue takes no entry; the receive is gone all the same.
-            let _ = rq.push_cqe(&self.params.receive_cq, entry);
+            let _ = rq.push_cqe(&self.params, &entry);
             self.device().count(Counter::Flushes, 1);
         }
         self.raise(events);

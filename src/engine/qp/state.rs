@@ -73,6 +73,18 @@ impl State {
         }
     }
 
+    /// The state in a word.
+    pub(crate) const fn name(self) -> &'static core::ffi::CStr {
+        match self {
+            Self::Reset => c"reset",
+            Self::Init => c"init",
+            Self::Ready => c"ready",
+            Self::Connected => c"connected",
+            Self::Error => c"error",
+            Self::Lost => c"lost",
+        }
+    }
+
     /// Returns true if the queue pair may go from this state to `next`.
     pub(crate) const fn may_become(self, next: Self) -> bool {
         use State::*;

@@ -151,9 +151,9 @@ mod tests {
     fn a_resizable_ring_keeps_order_while_entries_come_and_go_between_the_steps() -> Result {
         let old = 3 * STEP;
         for new in [old + 1, 10 * STEP] {
-            let mut ring = ResizableRing::new(Ring::new(old, 0u32)?);
+            let mut ring = ResizableRing::new(Ring::new(old, 0u32, GFP_KERNEL)?);
             assert!(fill(&mut ring, 0) == old && ring.is_full());
-            assert!(ring.begin(Ring::new(new, 0)?).is_ok());
+            assert!(ring.begin(Ring::new(new, 0, GFP_KERNEL)?).is_ok());
             let (mut next, mut last, mut steps) = (0, old, 0);
             while ring.step().is_none() {
                 // The old depth holds until the end.
@@ -175,9 +175,11 @@ mod tests {
     fn a_step_moves_as_many_elements_as_it_moves_entries_without() -> Result {
         let width = 16;
         let entries = STEP / width;
-        let mut ring = ResizableRing::new(Ring::with_sges(2 * entries, width, 0u32)?);
+        let mut ring = ResizableRing::new(Ring::with_sges(2 * entries, width, 0u32, GFP_KERNEL)?);
         assert!(fill(&mut ring, 0) == 2 * entries);
-        assert!(ring.begin(Ring::with_sges(4 * entries, width, 0)?).is_ok());
+        assert!(ring
+            .begin(Ring::with_sges(4 * entries, width, 0, GFP_KERNEL)?)
+            .is_ok());
         assert!(ring.step().is_none() && ring.front.len() == entries);
         assert!(ring.step().is_some_and(|old| old.is_empty()));
         assert!(leave(&mut ring, 0, 2 * entries));
@@ -186,11 +188,11 @@ mod tests {
 
     #[test]
     fn a_resizable_ring_shrinks_to_what_is_inside_and_no_further() -> Result {
-        let mut ring = ResizableRing::new(Ring::new(8, 0u32)?);
+        let mut ring = ResizableRing::new(Ring::new(8, 0u32, GFP_KERNEL)?);
         assert!(fill(&mut ring, 0) == 8 && leave(&mut ring, 0, 3));
-        let refused = ring.begin(Ring::new(4, 0)?).is_err();
+        let refused = ring.begin(Ring::new(4, 0, GFP_KERNEL)?).is_err();
         assert!(refused && ring.limit() == 8 && ring.len() == 5);
-        assert!(ring.begin(Ring::new(5, 0)?).is_ok());
+        assert!(ring.begin(Ring::new(5, 0, GFP_KERNEL)?).is_ok());
         // From the beginning on, not only at the end.
         assert!(ring.is_full() && ring.room().is_none());
         assert!(ring

@@ -18,7 +18,7 @@ impl SharedReceive {
     /// the one in force. May sleep.
     pub(crate) fn resize(self: &Arc<Self>, depth: u32) -> Result<(), ResizeError> {
         let _one_at_a_time = self.resizing.lock();
-        let ring = ReceiveRing::of_receives(depth, self.max_sge);
+        let ring = ReceiveRing::of_receives(depth, self.max_sge, self.domain.gfp());
         let ring = ring.map_err(|_| ResizeError::NoMemory)?;
         // Rings go where no lock is held but the one that may be held asleep.
         let begun = self.inner.lock().ring.begin(ring);

@@ -13,6 +13,7 @@ use crate::{
     kunit::{
         harness::{
             connect,
+            wait_until,
             End,
             EndAttr,
             EngineHost,
@@ -50,6 +51,13 @@ impl SrqUsers {
         Ok(srq_users)
     }
 
+    /// Returns true if there are so many that wait for a receive, at last.
+    fn waits(&self, users: u64) -> bool {
+        // CAST: widening.
+        let waiting = || self.shared.srq.inner.lock().waiting.iter().count() as u64;
+        wait_until(|| waiting() == users)
+    }
+
     /// How often the limit was notified, once nothing more is about to come.
     fn limits(&self) -> u32 {
         crate::kunit::harness::flush_work(self.users[0].device());
@@ -77,12 +85,24 @@ mod tests {
             },
             harness::{
                 flush_work,
-                same,
-                wait_until, //
+                same, //
             },
             requests::*, //
         }, //
     };
+
+    #[test]
+    fn there_is_a_room_for_every_user() -> Result {
+        let engine_host = EngineHost::new(RNR_MS)?;
+        let domain = Domain::new(engine_host.device()?, GFP_KERNEL)?;
+        let shared = Shared::new(&domain, 1, 1)?;
+        for users in 1..=100 {
+            shared.srq.add_user()?;
+            let inner = shared.srq.inner.lock();
+            assert!(inner.users == users && inner.rooms.len() == users);
+        }
+        Ok(())
+    }
 
     #[test]
     fn a_receive_completes_in_the_queue_of_whoever_took_it() -> Result {
@@ -107,12 +127,15 @@ mod tests {
     fn who_waits_is_served_in_turn() -> Result {
         const EACH: u64 = 4;
         let srq_users = SrqUsers::new(8)?;
-        for sender in &srq_users.senders {
+        for (sender, waits) in srq_users.senders.iter().zip(1..) {
             for n in 0..EACH {
                 sender.post(n, SEND, &[])?;
             }
+            assert!(srq_users.waits(waits));
         }
         for n in 0..EACH * 3 {
+            // Who was served is behind the others again, if he has something left.
+            assert!(srq_users.waits((EACH * 3 - n).min(3)));
             srq_users.shared.post(n, &[])?;
             // CAST: below three.
             let user = &srq_users.users[(n % 3) as usize];

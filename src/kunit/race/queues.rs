@@ -365,7 +365,7 @@ fn arm_and_push(
                     return;
                 }
                 made.hit();
-                let _ = cq.push(Completion::BLANK);
+                let _ = cq.push(&Completion::BLANK);
             }
         })?;
     }

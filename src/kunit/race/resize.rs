@@ -125,7 +125,7 @@ fn completions() -> Result<(u64, u64, u64, u64)> {
                     context,
                     ..Completion::BLANK
                 };
-                cq.push(entry).is_ok()
+                cq.push(&entry).is_ok()
             };
             // Sometimes few are there, sometimes all.
             let most = 1 + order.made.get() % 97;

@@ -193,9 +193,9 @@ pub(super) unsafe fn slice<'a, T>(first: *const T, count: u32) -> Result<&'a [T]
     if count == 0 {
         return Ok(&[]);
     }
-    NtStatus::INVALID_PARAMETER.when(first.is_null())?;
+    NtStatus::INVALID_PARAMETER.when(first.is_null() || !first.is_aligned())?;
     // CAST: widening.
-    // SAFETY: Not null, so it has `count` elements.
+    // SAFETY: Aligned and not null, so it has `count` elements.
     Ok(unsafe { core::slice::from_raw_parts(first, count as usize) })
 }
 
@@ -209,9 +209,9 @@ pub(super) unsafe fn slice_mut<'a, T>(first: *mut T, count: u32) -> Result<&'a m
     if count == 0 {
         return Ok(&mut []);
     }
-    NtStatus::INVALID_PARAMETER.when(first.is_null())?;
+    NtStatus::INVALID_PARAMETER.when(first.is_null() || !first.is_aligned())?;
     // CAST: widening.
-    // SAFETY: Not null, so it has `count` elements.
+    // SAFETY: Aligned and not null, so it has `count` elements.
     Ok(unsafe { core::slice::from_raw_parts_mut(first, count as usize) })
 }
 

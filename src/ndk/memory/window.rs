@@ -17,6 +17,7 @@ use super::{
 use crate::{
     engine::{
         domain::Domain,
+        inject::What,
         memory::{
             rights::{
                 offset_in,
@@ -125,6 +126,7 @@ impl Mw {
             bound: KVec::new(),
         };
         let bound = Arc::pin_init(new_spinlock_irq!(list), GFP_KERNEL)?;
+        domain.device().may_make(What::Region)?;
         let regions = &domain.device().regions;
         let own = regions.add_window(domain.id(), Some(bound.clone()))?;
         bound.lock().key = own.key();

@@ -79,7 +79,7 @@ mod tests {
         let cq = (*queue.cq).clone();
         queue.log.set_hook(move |_| {
             // Nobody is armed now.
-            let _ = cq.engine().push(RECEIVE);
+            let _ = cq.engine().push(&RECEIVE);
         })?;
         queue.cq.arm(notify::ANY);
         assert!(queue.push(RECEIVE) && queue.has_called(1));
@@ -315,7 +315,7 @@ mod tests {
         let (_site, queue) = alone()?;
         let cq = (*queue.cq).clone();
         queue.log.set_hook(move |_| {
-            let _ = cq.engine().push(RECEIVE);
+            let _ = cq.engine().push(&RECEIVE);
         })?;
         queue.cq.arm(notify::ANY);
         assert!(queue.push(RECEIVE) && queue.has_called(1));
@@ -404,7 +404,7 @@ mod tests {
         queue.log.set_hook(move |_| {
             let calls = log.calls.get();
             if calls < 4 {
-                let _ = cq.engine().push(RECEIVE);
+                let _ = cq.engine().push(&RECEIVE);
                 cq.arm(notify::ANY);
             }
             if log.calls.get() != calls {

@@ -153,7 +153,7 @@ impl Caller {
 
     /// Completes something; whether the queue took it.
     pub(super) fn push(&self, entry: Completion) -> bool {
-        self.cq.engine().push(entry).is_ok()
+        self.cq.engine().push(&entry).is_ok()
     }
 
     /// Completes the same `count` times; whether the queue took all.

@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn ndk_conn_02_a_failed_connect_may_be_tried_again() -> Result {
-        let test_host = TestHost::with(&patience(1_000, 60_000))?;
+        let test_host = TestHost::with(&patience(3_000, 60_000))?;
         let (a, b) = (test_side(&test_host, 0xA)?, test_side(&test_host, 0xB)?);
         let test_listener = TestListener::new(&test_host, HERE)?;
         let ours = connector(&test_host)?;

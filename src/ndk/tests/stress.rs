@@ -168,6 +168,14 @@ impl Poster {
         self.collect();
     }
 
+    /// Returns true if everything that was accepted has come back.
+    fn is_drained(&self) -> bool {
+        self.collect();
+        [&self.sends, &self.takes]
+            .iter()
+            .all(|ledger| ledger.accepted.get() <= ledger.seen.get())
+    }
+
     /// What is left when nothing comes any more.
     fn is_balanced(&self) -> bool {
         self.collect();
@@ -251,6 +259,26 @@ struct Score {
 }
 
 impl Score {
+    /// Waits until everything that a round has posted is back, and counts it.
+    fn add_round(
+        &mut self,
+        test_host: &TestHost,
+        posters: &[Arc<Poster>; 2],
+        breaker: &Breaker,
+    ) -> Result {
+        if matches!(breaker.ending, Ending::Close) && breaker.closed.wait().is_none() {
+            self.wrong += 1;
+        }
+        wait_for(|| posters.iter().all(|p| p.is_drained()))?;
+        test_host.flush_work();
+        for poster in posters {
+            self.add(poster);
+        }
+        self.wrong += u64::from(breaker.closed.calls.get() > 1);
+        self.rounds += 1;
+        Ok(())
+    }
+
     fn add(&mut self, poster: &Poster) {
         self.wrong += u64::from(!poster.is_balanced());
         self.accepted += poster.sends.accepted.get() + poster.takes.accepted.get();
@@ -308,21 +336,7 @@ fn end_once(
     for test_side in &test_sides {
         test_side.qp.flush();
     }
-    if matches!(ending, Ending::Close) && breaker.closed.wait().is_none() {
-        score.wrong += 1;
-    }
-    let is_drained = |p: &Arc<Poster>| {
-        p.collect();
-        p.sends.accepted.get() <= p.sends.seen.get() && p.takes.accepted.get() <= p.takes.seen.get()
-    };
-    wait_for(|| posters.iter().all(is_drained))?;
-    test_host.flush_work();
-    for poster in &posters {
-        score.add(poster);
-    }
-    score.wrong += u64::from(breaker.closed.calls.get() > 1);
-    score.rounds += 1;
-    Ok(())
+    score.add_round(test_host, &posters, &breaker)
 }
 
 fn end_in_full_flight(ending: Ending) -> Result<Score> {
@@ -394,7 +408,7 @@ impl Relay {
                 self.crossed.hit();
             }
             self.made.hit();
-            let _ = self.cq.engine().push(RECEIVE);
+            let _ = self.cq.engine().push(&RECEIVE);
         }
     }
 }
@@ -484,7 +498,7 @@ fn call_from_everywhere() -> Result<(u64, bool)> {
             for _ in 0..4 {
                 if made.get() < taken.get() + 512 {
                     made.hit();
-                    let _ = cq.engine().push(RECEIVE);
+                    let _ = cq.engine().push(&RECEIVE);
                 }
                 cq.arm(notify::ANY);
             }

@@ -55,10 +55,14 @@ impl DeviceOperations for () {
     fn read_counters(&self, values: &mut [u64]) {
         values.fill(7);
     }
+
+    fn set_port(&self, _port: PortUpcall) -> Result {
+        Ok(())
+    }
 }
 
 impl PdOperations<Stub> for () {
-    fn alloc(_device: &Device<Stub>) -> Result {
+    fn alloc(_device: &Device<Stub>, _is_trusted: bool) -> Result {
         Ok(())
     }
 }
@@ -72,6 +76,10 @@ impl CqOperations<Stub> for () {
 
     fn modify(&self, _count: u16, _period_us: u16) -> Result {
         Ok(())
+    }
+
+    fn resize(&self, entries: u32) -> Result<u32> {
+        Ok(entries)
     }
 
     fn req_notify(&self, _notify: Notify) -> bool {
@@ -136,6 +144,15 @@ impl MrOperations<Stub> for () {
     }
 
     fn alloc(_pd: &Pd<Stub>, _max_entries: u32) -> Result<((), u32)> {
+        Err(EOPNOTSUPP)
+    }
+
+    fn reg_user(
+        _pd: &Pd<Stub>,
+        _access: AccessFlags,
+        _iova: u64,
+        _pieces: Pieces<'_>,
+    ) -> Result<((), u32)> {
         Err(EOPNOTSUPP)
     }
 

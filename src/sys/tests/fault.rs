@@ -24,6 +24,7 @@
 
 use kernel::{
     page::PAGE_SIZE,
+    str::CStrExt,
     sync::atomic::{
         ordering::{
             Acquire,
@@ -141,8 +142,8 @@ pub(crate) fn is_available() -> bool {
 pub(crate) fn needed() -> bool {
     let available = is_available();
     if !available {
-        // SAFETY: Changes what belongs to the test of the current task.
-        unsafe { bindings::ndk_fault_skip() };
+        // SAFETY: Changes what belongs to the test of the current task; the text is NUL-terminated.
+        unsafe { bindings::ndk_kunit_skip(c"no CONFIG_FAILSLAB, or built in".as_char_ptr()) };
     }
     available
 }

@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn a_listener_that_never_has_room_is_asked_until_the_time_is_over() -> Result {
         let timeouts = Timeouts {
-            answer_ms: 100,
+            answer_ms: 2_000,
             ..Timeouts::DEFAULT
         };
         let (cm_fixture, log) = (ConnectionFixture::with(timeouts)?, ConnectionLog::new()?);

@@ -56,9 +56,9 @@ impl ConnectRequest {
     /// The active side says that it wants the connection that it was notified of: both are
     /// connected, and the passive side is notified so before this returns. May sleep.
     ///
-    /// Where the passive side was connected when it accepted, this only says whether the connection
-    /// is still there. After an error nothing comes of the request any more, but for
-    /// [`ConnectError::NotReady`] where there was nothing to confirm.
+    /// Where the passive side was connected when it accepted, nothing changes: this is an error if
+    /// the connection has ended since. After an error the request is over, except after
+    /// [`ConnectError::NotReady`]: there was nothing to confirm.
     pub(crate) fn confirm(&self) -> Result<(), ConnectError> {
         let Some(acceptance) = self.take_acceptance(RequestState::Decided { abandoned: false })
         else {

@@ -50,7 +50,7 @@ fn set(queue: &Queue, interval_us: u32, count: u32) -> Result {
 
 /// Pushes as many receives; whether they were taken.
 fn push(queue: &Queue, count: u32) -> bool {
-    (0..count).all(|_| queue.cq.push(RECEIVE).is_ok())
+    (0..count).all(|_| queue.cq.push(&RECEIVE).is_ok())
 }
 
 /// Arms for anything and pushes as many receives.
@@ -144,12 +144,12 @@ mod tests {
                 let (queue, _engine_host) = moderated(LONG, NONE)?;
                 // It satisfies the arm itself.
                 queue.cq.arm(arm, MissedEvents::Report);
-                assert!(queue.cq.push(entry).is_ok() && queue.has_called(1));
+                assert!(queue.cq.push(&entry).is_ok() && queue.has_called(1));
                 // It comes while a call is held.
                 assert!(arm_and_push(&queue, 2) && queue.has_called(1));
-                assert!(queue.cq.push(entry).is_ok() && queue.has_called(2));
+                assert!(queue.cq.push(&entry).is_ok() && queue.has_called(2));
                 // It was there before the arm.
-                assert!(queue.cq.push(entry).is_ok() && push(&queue, 1));
+                assert!(queue.cq.push(&entry).is_ok() && push(&queue, 1));
                 queue.cq.arm(arm, MissedEvents::Report);
                 assert!(queue.has_called(3));
                 // It was notified, and the next call waits again.
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn a_failed_request_that_was_taken_hurries_nobody() -> Result {
         let (queue, _engine_host) = moderated(NONE, 3)?;
-        assert!(queue.cq.push(FAILED).is_ok() && same(empty(&queue), 1));
+        assert!(queue.cq.push(&FAILED).is_ok() && same(empty(&queue), 1));
         assert!(arm_and_push(&queue, 2) && queue.has_called(0));
         assert!(push(&queue, 1) && queue.has_called(1));
         Ok(())
@@ -248,9 +248,9 @@ mod tests {
         let solicited = crate::engine::cq::tests::SOLICITED;
         queue.cq.arm(Arm::Solicited, MissedEvents::Ignore);
         assert!(push(&queue, 5) && queue.has_called(0));
-        assert!(queue.cq.push(solicited).is_ok() && queue.has_called(1));
+        assert!(queue.cq.push(&solicited).is_ok() && queue.has_called(1));
         queue.cq.arm(Arm::Solicited, MissedEvents::Ignore);
-        assert!(queue.cq.push(solicited).is_ok() && push(&queue, 1) && queue.has_called(1));
+        assert!(queue.cq.push(&solicited).is_ok() && push(&queue, 1) && queue.has_called(1));
         assert!(push(&queue, 1) && queue.has_called(2));
         Ok(())
     }

@@ -11,7 +11,7 @@ use crate::{
             slot::RegisterError,
             transfer::{
                 self,
-                Fault,
+                AccessError,
                 Payload,
                 Usage, //
             },
@@ -290,6 +290,7 @@ mod tests {
         let usage = Usage {
             device: &device,
             user: OWNER,
+            is_trusted: true,
             wanted: Rights::LOCAL_WRITE,
         };
         let sink = Payload::List(usage, &sges);
@@ -301,6 +302,7 @@ mod tests {
         let usage = Usage {
             device: &device,
             user: PEER,
+            is_trusted: true,
             wanted: Rights::REMOTE_WRITE,
         };
         let at = Remote {
@@ -309,7 +311,7 @@ mod tests {
         };
         let named = Payload::Named(usage, at, 8);
         let copied = transfer::copy(&Payload::Inline(&[4; 8]), &named, 0, 8);
-        assert!(copied == Err(Fault::Sink(Denied::Token)));
+        assert!(copied == Err(AccessError::Sink(Denied::Token)));
         assert!(buffer.count(0, 64, |b| b == 4) == 0);
         Ok(())
     }
@@ -329,18 +331,19 @@ mod tests {
             let usage = Usage {
                 device: &device,
                 user: OWNER,
+                is_trusted: true,
                 wanted: Rights::LOCAL_WRITE,
             };
             let sink = Payload::List(usage, sges);
             transfer::copy(&Payload::Inline(&[6; 16]), &sink, 0, 16)
         };
-        let bad = Err(Fault::Sink(Denied::Rights));
+        let bad = Err(AccessError::Sink(Denied::Rights));
         assert!(copy(&[sge(constant, 0, 8), sge(writable, 8, 8)]) == bad);
         assert!(buffer.is(0, 64, 0));
         // The first element is filled before the second is refused.
         assert!(copy(&[sge(writable, 0, 8), sge(constant, 8, 8)]) == bad);
         assert!(buffer.is(0, 8, 6) && buffer.is(8, 56, 0));
-        let bad = Err(Fault::Sink(Denied::Bounds));
+        let bad = Err(AccessError::Sink(Denied::Bounds));
         assert!(copy(&[sge(writable, 57, 8), sge(writable, 8, 8)]) == bad);
         assert!(buffer.is(8, 56, 0));
         assert!(copy(&[sge(writable, 56, 8), sge(writable, 40, 8)]) == Ok(16));

@@ -271,6 +271,17 @@ mod tests {
     }
 
     #[test]
+    fn ndk_gen_05_a_list_that_is_not_aligned_is_refused() -> Result {
+        let consumer = Consumer::new()?;
+        let qps = consumer.table::<_, bindings::ndk_qp_dispatch>(consumer.qp)?;
+        let list = [0u64; 4];
+        let askew = list.as_ptr().cast::<u8>().wrapping_add(1).cast();
+        let status = entry!(qps, receive, consumer.qp, ptr::null_mut(), askew, 1);
+        assert!(status == NtStatus::INVALID_PARAMETER.raw());
+        Ok(())
+    }
+
+    #[test]
     fn ndk_gen_05_a_failed_creation_brings_its_status_and_no_object() -> Result {
         let consumer = Consumer::new()?;
         let adapter = consumer.adapter;
@@ -381,49 +392,12 @@ mod tests {
         CALLS.store(0, Relaxed);
         let adapters = consumer.table::<_, bindings::ndk_adapter_dispatch>(consumer.adapter)?;
         let pds = consumer.table::<_, bindings::ndk_pd_dispatch>(consumer.pd)?;
-        let mask = ptr::null();
         for context in CONTEXTS {
-            let made = create(|f, c, out| {
-                call(|| {
-                    Ok(entry!(
-                        adapters,
-                        create_cq,
-                        consumer.adapter,
-                        4,
-                        Some(note_status),
-                        context,
-                        mask,
-                        f,
-                        c,
-                        out
-                    ))
-                })
-            })?;
-            let cq: *mut bindings::ndk_cq = made.object()?;
-            // SAFETY: A live queue.
+            let cq = cq_with_context(adapters, consumer.adapter, context)?;
+            let qp = qp_with_context(pds, consumer.pd, cq, context)?;
+            // SAFETY: `cq` was created above and is closed below: a live queue.
             let cqs = unsafe { (*cq).dispatch };
-            let made = create(|f, c, out| {
-                call(|| {
-                    Ok(entry!(
-                        pds,
-                        create_qp,
-                        consumer.pd,
-                        cq,
-                        cq,
-                        context,
-                        4,
-                        4,
-                        1,
-                        1,
-                        0,
-                        f,
-                        c,
-                        out
-                    ))
-                })
-            })?;
-            let qp: *mut bindings::ndk_qp = made.object()?;
-            // SAFETY: A live queue pair.
+            // SAFETY: As above, for the queue pair.
             let qps = unsafe { (*qp).dispatch };
             let got = cancelled(cqs, cq, qps, qp, context)?;
             assert!(noted(context));
@@ -438,6 +412,47 @@ mod tests {
             assert!(noted(context));
         }
         Ok(())
+    }
+
+    fn cq_with_context(
+        adapters: *const bindings::ndk_adapter_dispatch,
+        adapter: *mut bindings::ndk_adapter,
+        context: *mut c_void,
+    ) -> Result<*mut bindings::ndk_cq> {
+        let mask = ptr::null();
+        let made = create(|f, c, out| {
+            call(|| {
+                Ok(entry!(
+                    adapters,
+                    create_cq,
+                    adapter,
+                    4,
+                    Some(note_status),
+                    context,
+                    mask,
+                    f,
+                    c,
+                    out
+                ))
+            })
+        })?;
+        made.object()
+    }
+
+    fn qp_with_context(
+        pds: *const bindings::ndk_pd_dispatch,
+        pd: *mut bindings::ndk_pd,
+        cq: *mut bindings::ndk_cq,
+        context: *mut c_void,
+    ) -> Result<*mut bindings::ndk_qp> {
+        let made = create(|f, c, out| {
+            call(|| {
+                Ok(entry!(
+                    pds, create_qp, pd, cq, cq, context, 4, 4, 1, 1, 0, f, c, out
+                ))
+            })
+        })?;
+        made.object()
     }
 
     /// Posts a receive to an armed queue, cancels it, and gives the contexts of its result.

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Registered devices, and what is said of their objects. */
+#include <net/netlink.h>
+#include <rdma/ib_verbs.h>
+#include <uapi/rdma/rdma_netlink.h>
+
+#include "../shim.h"
+
+bool ndk_device_try_get(struct ib_device *device)
+{
+	return ib_device_try_get(device);
+}
+
+/* Begins what a driver says of an object; NULL without room. */
+void *ndk_details_begin(struct sk_buff *msg)
+{
+	return nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
+}
+
+/* Ends it, or takes it back. */
+void ndk_details_end(struct sk_buff *msg, void *begin, bool complete)
+{
+	if (complete)
+		nla_nest_end(msg, begin);
+	else
+		nla_nest_cancel(msg, begin);
+}

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Injected`]: what faults do to one request.
+//!
+//! It is drawn when the request begins, and met on the way: before the request does anything, where
+//! it looks for a receive, where it enters the peer's memory, before it ends and when it has ended.
+//! All of these ask `inject::is_on()` first. What was drawn stays with the request when that fault is
+//! turned off, and has no effect any more when all are. A request that waits goes on when its time
+//! is over.
+//!
+//! Whose faults: those of the requester's device, for its queue pair; but what a receive meets is
+//! the fault of its own device and queue pair, and is drawn when a message takes it.
+//!
+//! Tests: `direct/tests/inject.rs`.
+
+use super::flow::{
+    Exec,
+    Flow,
+    Pause,
+    Phase,
+    Step, //
+};
+use crate::{
+    engine::{
+        inject::{
+            Fault,
+            What, //
+        },
+        memory::{
+            rights::Rights,
+            transfer::{
+                self,
+                Payload, //
+            }, //
+        },
+        prelude::*,
+        qp::{
+            local,
+            QueuePair, //
+        },
+        wc::WcStatus,
+        work::{
+            Extra,
+            Work, //
+        }, //
+    },
+    sys::time, //
+};
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Injected {
+    /// The request that this was drawn for.
+    seq: Option<u32>,
+    /// It begins not before this, in nanoseconds of monotonic time.
+    begins_at: u64,
+    /// What it fails with.
+    status: Option<Status>,
+    /// It finds no receive for so many microseconds; 0 is for ever.
+    rnr: Option<u32>,
+    /// It finds one not before this, once it has looked.
+    ready_at: Option<u64>,
+    refuse_access: bool,
+    refuse_invalidation: bool,
+    /// A byte of it arrives wrong: which one, by chance.
+    corrupt: Option<u32>,
+    /// It ends so many microseconds late.
+    late: Option<u32>,
+    ends_at: Option<u64>,
+    drop_connection: bool,
+}
+
+fn after(usec: u32) -> u64 {
+    time::now_ns().saturating_add(u64::from(usec) * 1000)
+}
+
+impl Exec {
+    /// What becomes of the present request; nothing unless it was drawn for that.
+    fn injected(&self) -> Option<&Injected> {
+        (self.injected.seq == Some(self.wqe.seq)).then_some(&self.injected)
+    }
+
+    /// The same, to be changed on the way.
+    fn injected_mut(&mut self) -> Option<&mut Injected> {
+        (self.injected.seq == Some(self.wqe.seq)).then_some(&mut self.injected)
+    }
+
+    /// Returns true, once, if the request is to lose the connection when it has ended.
+    #[cold]
+    pub(super) fn take_loss_of_connection(&mut self) -> bool {
+        self.injected_mut()
+            .is_some_and(|injected| core::mem::take(&mut injected.drop_connection))
+    }
+
+    /// Returns true if the peer is to refuse the memory that the request names.
+    #[cold]
+    pub(super) fn is_refused_access(&self) -> bool {
+        self.injected()
+            .is_some_and(|injected| injected.refuse_access)
+    }
+
+    /// Returns true if the token that the request invalidates is to be refused.
+    fn is_refused_invalidation(&self) -> bool {
+        self.injected()
+            .is_some_and(|injected| injected.refuse_invalidation)
+    }
+
+    /// Returns true if the request is to wait for a receive in vain, though there is one.
+    #[cold]
+    pub(super) fn never_finds_receive(&self) -> bool {
+        self.injected()
+            .is_some_and(|injected| injected.rnr == Some(0))
+    }
+}
+
+impl Flow {
+    /// As [`Flow::begin`], for a request that faults may hit: on the way of all requests.
+    #[cold]
+    pub(super) fn begin_with_faults(self: &Arc<Self>, exec: &mut Exec) -> Step {
+        if let Some(step) = self.begin_as_injected(exec) {
+            return step;
+        }
+        match self.begin_without_peer(exec) {
+            Some(step) => step,
+            None => self.begin_message(exec),
+        }
+    }
+
+    /// Draws what hits a request that begins, and does what of it comes first; `None` when the
+    /// request is to go on.
+    fn begin_as_injected(self: &Arc<Self>, exec: &mut Exec) -> Option<Step> {
+        if exec.injected().is_none() {
+            exec.injected = self.draw(exec);
+        }
+        let left = exec.injected.begins_at.checked_sub(time::now_ns());
+        if let Some(left) = left.or_else(|| self.look_at_ports_in(exec)) {
+            self.look_again_in(exec, left);
+            return Some(Err(Pause::Wait));
+        }
+        if let Some(status) = exec.injected.status {
+            return Some(Ok(self.end(exec, status, Status::Flushed)));
+        }
+        let refuses = exec.injected.refuse_invalidation && exec.wqe.work.is_local();
+        refuses.then(|| Ok(self.refuse_invalidation(exec)))
+    }
+
+    /// In how many nanoseconds to look again at a message that waits for the port of either side.
+    fn look_at_ports_in(&self, exec: &Exec) -> Option<u64> {
+        if exec.wqe.work.is_local() {
+            return None;
+        }
+        let wait = |qp: &QueuePair| qp.device().look_at_port_in();
+        wait(&self.from).or_else(|| wait(&self.to))
+    }
+
+    /// Ends a request whose own side does not let it invalidate its token.
+    fn refuse_invalidation(self: &Arc<Self>, exec: &mut Exec) -> Phase {
+        self.from.device().count(Counter::InvalidationsRefused, 1);
+        let token = match exec.wqe.work {
+            Work::Invalidate { token, .. } => Some(token),
+            Work::Read { invalidate, .. } => invalidate,
+            _ => None,
+        };
+        if let Some(token) = token {
+            local::traced(&self.from, token, true);
+        }
+        self.end(exec, Status::LocalOperation, Status::Flushed)
+    }
+
+    fn draw(&self, exec: &Exec) -> Injected {
+        let (work, length) = (&exec.wqe.work, u64::from(exec.wqe.length));
+        let device = self.from.device();
+        let hit = |fault| device.inject(fault, work.what(), Some(&self.from), length);
+        let is_message = !work.is_local();
+        let mut injected = Injected {
+            seq: Some(exec.wqe.seq),
+            ..Injected::default()
+        };
+        if let Some(hit) = hit(Fault::CompleteWith) {
+            // Nothing else can happen to it.
+            injected.status = Some(hit.status.into());
+            // A queue pair of NDKPI outlives a flush, and its connection must not.
+            injected.drop_connection = hit.status == WcStatus::WrFlush;
+            return injected;
+        }
+        if is_message {
+            if let Some(hit) = hit(Fault::PortDown) {
+                self.from.params.domain.device().port_down(hit.usec);
+            }
+            injected.begins_at = hit(Fault::DelayMessage).map_or(0, |hit| after(hit.usec));
+            injected.drop_connection = hit(Fault::DropConnection).is_some();
+        }
+        if length > 0 && names_memory(work) {
+            injected.refuse_access = hit(Fault::RefuseAccess).is_some();
+        }
+        if length > 0 && is_message && !is_atomic(work) {
+            injected.corrupt = hit(Fault::Corrupt).map(|hit| hit.draw);
+        }
+        if takes_receive(work) {
+            injected.rnr = hit(Fault::Rnr).map(|hit| hit.usec);
+        }
+        if let Some(hit) = hit(Fault::DelayCompletion) {
+            match is_message {
+                true => injected.late = Some(hit.usec),
+                // What it does and its end are one step.
+                false => injected.begins_at = after(hit.usec),
+            }
+        }
+        injected.refuse_invalidation =
+            invalidates(work) && hit(Fault::RefuseInvalidation).is_some();
+        injected
+    }
+
+    /// What the receive that the request just took is to fail with.
+    #[cold]
+    pub(super) fn receive_failure(&self, exec: &Exec) -> Option<Status> {
+        let (to, length) = (&self.to, u64::from(exec.wqe.length));
+        let hit = to
+            .device()
+            .inject(Fault::CompleteWith, What::Receive, Some(to), length);
+        hit.map(|hit| hit.status.into())
+    }
+
+    /// Waits as if no receive were there; `None` when that is over.
+    #[cold]
+    pub(super) fn finds_no_receive(self: &Arc<Self>, exec: &mut Exec) -> Option<Step> {
+        let injected = exec.injected_mut()?;
+        let usec = injected.rnr?;
+        let ready_at = *injected.ready_at.get_or_insert_with(|| match usec {
+            0 => u64::MAX,
+            _ => after(usec),
+        });
+        let Some(left) = ready_at.checked_sub(time::now_ns()) else {
+            injected.rnr = None;
+            return None;
+        };
+        if usec > 0 {
+            self.look_again_in(exec, left);
+        }
+        exec.phase = Phase::Receive;
+        Some(self.wait_for_receive(exec))
+    }
+
+    /// Does what comes when the bytes of the request have arrived; `None` when the request is to go
+    /// on.
+    #[cold]
+    pub(super) fn finish_as_injected(self: &Arc<Self>, exec: &mut Exec) -> Option<Phase> {
+        if self.arrived(exec) {
+            return Some(Phase::Late);
+        }
+        if !exec.is_refused_invalidation() {
+            return None;
+        }
+        match exec.wqe.work {
+            Work::Send {
+                extra: Extra::Invalidate(token),
+            } => Some(self.refuse_remote_revocation(exec, token)),
+            Work::Read {
+                invalidate: Some(_),
+                ..
+            } => Some(self.refuse_invalidation(exec)),
+            _ => None,
+        }
+    }
+
+    /// The bytes of the request have arrived; returns true if it ends later, in [`Flow::late`].
+    fn arrived(self: &Arc<Self>, exec: &mut Exec) -> bool {
+        let Some(injected) = exec.injected_mut() else {
+            return false;
+        };
+        let (corrupt, late) = (injected.corrupt.take(), injected.late.take());
+        injected.ends_at = late.map(after);
+        if let Some(draw) = corrupt {
+            self.corrupt(exec, draw);
+        }
+        late.is_some()
+    }
+
+    /// Ends the request when its time has come.
+    #[cold]
+    pub(super) fn late(self: &Arc<Self>, exec: &mut Exec) -> Step {
+        let ends_at = exec.injected.ends_at.unwrap_or(0);
+        match ends_at.checked_sub(time::now_ns()) {
+            Some(left) => {
+                self.look_again_in(exec, left);
+                Err(Pause::Wait)
+            }
+            None => Ok(self.finish(exec)),
+        }
+    }
+
+    fn corrupt(&self, exec: &Exec, draw: u32) {
+        let len = u64::from(exec.wqe.length);
+        let Some(at) = u64::from(draw).checked_rem(len) else {
+            return;
+        };
+        match exec.wqe.work {
+            Work::Write { to, .. } => {
+                let sink = Payload::Named(self.to.peer_usage(Rights::REMOTE_WRITE), to, len);
+                if let Ok(_inside) = self.enter(exec, Rights::REMOTE_WRITE) {
+                    transfer::corrupt(&sink, at);
+                }
+            }
+            Work::Read { .. } => transfer::corrupt(&self.local(&exec.wqe), at),
+            _ => transfer::corrupt(&self.received(&exec.receive), at),
+        }
+    }
+
+    /// The connection is gone for both, as if the way between them had broken.
+    #[cold]
+    pub(super) fn lose_connection(&self) {
+        self.from.peer_gone(self.connection);
+        self.to.peer_gone(self.connection);
+    }
+}
+
+fn is_atomic(work: &Work) -> bool {
+    matches!(work, Work::FetchAdd { .. } | Work::CompareSwap { .. })
+}
+
+fn names_memory(work: &Work) -> bool {
+    is_atomic(work) || matches!(work, Work::Write { .. } | Work::Read { .. })
+}
+
+fn takes_receive(work: &Work) -> bool {
+    match work {
+        Work::Send { .. } => true,
+        Work::Write { immediate, .. } => immediate.is_some(),
+        _ => false,
+    }
+}
+
+fn invalidates(work: &Work) -> bool {
+    match work {
+        Work::Send { extra } => matches!(extra, Extra::Invalidate(_)),
+        Work::Read { invalidate, .. } => invalidate.is_some(),
+        Work::Invalidate { .. } => true,
+        _ => false,
+    }
+}

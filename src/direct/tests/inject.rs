@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Injected faults: what each does to the request that it hits.
+
+mod choice;
+mod late;
+mod port;
+
+use kernel::prelude::*;
+
+use crate::{
+    direct,
+    engine::{
+        counters::Counter,
+        inject::{
+            needed,
+            Fault,
+            Order,
+            What, //
+        },
+        memory::{
+            rights::Rights,
+            token::Token,
+            Denied, //
+        },
+        status::Status,
+        wc::WcStatus,
+        work::Work, //
+    },
+    kunit::{
+        buffer::{
+            pattern,
+            MrBuffer,
+            BASE, //
+        },
+        harness::{
+            same,
+            wait_until,
+            End,
+            EndAttr,
+            QpPair, //
+        },
+        inject::Ordered,
+        requests::*, //
+    }, //
+};
+
+/// Of those that `fault` meets of a queue pair, the one with that number; once.
+const fn nth(nth: u32) -> Order {
+    Order {
+        nth,
+        times: 1,
+        ..Order::ALWAYS
+    }
+}
+
+/// Every time, for so many microseconds.
+const fn lasting(usec: u32) -> Order {
+    Order {
+        usec,
+        ..Order::ALWAYS
+    }
+}
+
+/// Only those.
+const fn only(what: What) -> Order {
+    Order {
+        what: Some(what),
+        ..Order::ALWAYS
+    }
+}
+
+fn injected(end: &End) -> u64 {
+    end.counted(Counter::FaultsInjected)
+}
+
+/// Which bytes of `buffer` are not those of pattern `seed`, if it is one only.
+fn wrong_byte(buffer: &MrBuffer, len: usize, seed: u8) -> Option<usize> {
+    let mut found = None;
+    for at in 0..len {
+        let mut byte = [0];
+        buffer.run().part(at, 1).read(&mut byte);
+        if byte[0] != pattern(seed, at) {
+            if found.is_some() || byte[0] != !pattern(seed, at) {
+                return None;
+            }
+            found = Some(at);
+        }
+    }
+    found
+}
+
+fn is_valid(end: &End, token: Token) -> bool {
+    let user = end.qp.peer_user();
+    let regions = &end.device().regions;
+    let access = regions.access(token, user, Rights::REMOTE_READ, BASE, 8);
+    matches!(access.map(|_| ()), Ok::<(), Denied>(()))
+}
+
+#[kernel::macros::kunit_tests(ndk_direct_tests_inject)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_connection_is_lost_after_the_nth_message_and_that_one_arrives() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        for lost in [1, 3, 5] {
+            let pair = QpPair::new()?;
+            let _fault = Ordered::new(pair.a.device(), Fault::DropConnection, nth(lost));
+            for context in 1..7 {
+                pair.b.receive(context, &[])?;
+            }
+            for context in 1..u64::from(lost) + 1 {
+                pair.a.post(context, SEND, &[])?;
+                assert!(pair.a.sends.brings(context, Status::Success));
+                assert!(pair.b.receives.brings(context, Status::Success));
+            }
+            assert!(pair.is_down());
+            assert!(pair.b.receives.brings(u64::from(lost) + 1, Status::Flushed));
+            pair.a.post(9, SEND, &[])?;
+            assert!(pair.a.sends.brings(9, Status::Flushed));
+            assert!(same(injected(&pair.a), 1));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn requests_behind_the_one_that_loses_the_connection_are_flushed() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        let pair = QpPair::new()?;
+        let sink = pair.b.buffer(64)?;
+        let source = pair.a.filled(64, 3)?;
+        let _fault = Ordered::new(pair.a.device(), Fault::DropConnection, nth(2));
+        for at in 0..4 {
+            let (to, from) = (sink.remote(at * 8), source.sge(at * 8, 8));
+            pair.a
+                .qp
+                .post(
+                    at as u64,
+                    write(to),
+                    crate::engine::work::Flags::SIGNALED,
+                    [from].into_iter(),
+                )
+                .map_err(|_| EINVAL)?;
+        }
+        pair.a.qp.ring_doorbell();
+        assert!(pair.a.sends.brings_all(0..2, Status::Success));
+        assert!(pair.a.sends.brings_all(2..4, Status::Flushed));
+        assert!(sink.holds(0, 16, 3, 0) && sink.is_blank(16, 48));
+        assert!(pair.is_down());
+        Ok(())
+    }
+
+    #[test]
+    fn a_request_completes_with_what_was_chosen_and_does_nothing() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        for status in WcStatus::FAILURES {
+            let pair = QpPair::new()?;
+            let order = Order {
+                status,
+                nth: 2,
+                ..only(What::Write)
+            };
+            let _fault = Ordered::new(pair.a.device(), Fault::CompleteWith, order);
+            let (source, sink) = (pair.a.filled(24, 5)?, pair.b.buffer(24)?);
+            pair.b.receive(1, &[])?;
+            pair.a.post(1, write(sink.remote(0)), &[source.sge(0, 8)])?;
+            pair.a.post(2, SEND, &[])?;
+            pair.a.post(3, write(sink.remote(8)), &[source.sge(8, 8)])?;
+            assert!(pair.a.sends.brings_all(1..3, Status::Success));
+            assert!(pair.a.sends.brings(3, status.into()));
+            assert!(sink.holds(0, 8, 5, 0) && sink.is_blank(8, 16));
+            assert!(pair.is_down() && same(injected(&pair.a), 1));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn where_a_flush_spares_the_queue_pair_the_connection_goes() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        let attr = EndAttr {
+            flush_on_disconnect: false,
+            ..EndAttr::PLAIN
+        };
+        let pair = QpPair::with(&attr, &attr)?;
+        let order = Order {
+            status: WcStatus::WrFlush,
+            ..Order::ALWAYS
+        };
+        let _fault = Ordered::new(pair.a.device(), Fault::CompleteWith, order);
+        pair.b.receive(1, &[])?;
+        pair.a.post(1, SEND, &[])?;
+        assert!(wait_until(|| pair.a.owner.notified.get() == 1));
+        // As after any lost connection, what was posted is cancelled by its owner.
+        pair.a.qp.fail();
+        assert!(pair.a.sends.brings(1, Status::Flushed));
+        Ok(())
+    }
+
+    #[test]
+    fn a_receive_completes_with_what_was_chosen() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        let pair = QpPair::new()?;
+        let order = Order {
+            status: WcStatus::LocProt,
+            nth: 2,
+            ..only(What::Receive)
+        };
+        let _fault = Ordered::new(pair.b.device(), Fault::CompleteWith, order);
+        for context in 1..3 {
+            pair.b.receive(context, &[])?;
+            pair.a.post(context, SEND, &[])?;
+        }
+        assert!(pair.b.receives.brings(1, Status::Success));
+        assert!(pair.b.receives.brings(2, Status::LocalAccess));
+        assert!(pair.a.sends.brings(1, Status::Success));
+        assert!(pair.a.sends.brings(2, Status::RemoteOperation));
+        assert!(pair.is_down());
+        assert!(same((injected(&pair.a), injected(&pair.b)), (0, 1)));
+        Ok(())
+    }
+
+    #[test]
+    fn local_requests_fail_as_chosen_though_they_are_done_inside_the_post_otherwise() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        let pair = QpPair::new()?;
+        let token = pair.a.fast(8)?.token();
+        let fault = Ordered::new(
+            pair.a.device(),
+            Fault::CompleteWith,
+            Order {
+                status: WcStatus::LocQpOp,
+                nth: 2,
+                ..only(What::Invalidate)
+            },
+        );
+        for round in [1, 3] {
+            pair.a
+                .post(round, register(token, 8, Rights::REMOTE_READ), &[])?;
+            assert!(pair.a.sends.brings(round, Status::Success));
+            assert!(is_valid(&pair.a, token));
+            pair.a.post(round + 1, invalidate(token), &[])?;
+            let failed = round == 3;
+            let status = if failed {
+                Status::LocalOperation
+            } else {
+                Status::Success
+            };
+            assert!(pair.a.sends.brings(round + 1, status));
+            assert!(is_valid(&pair.a, token) == failed);
+        }
+        drop(fault);
+        assert!(pair.is_down());
+        Ok(())
+    }
+
+    #[test]
+    fn an_invalidation_of_the_peer_is_refused_as_of_a_stale_token() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        let pair = QpPair::new()?;
+        let _fault = Ordered::new(pair.a.device(), Fault::RefuseInvalidation, nth(2));
+        for context in 1..3 {
+            let token = pair.b.fast(8)?.token();
+            pair.b
+                .post(context, register(token, 8, Rights::REMOTE_READ), &[])?;
+            assert!(pair.b.sends.brings(context, Status::Success));
+            pair.b.receive(context, &[])?;
+            pair.a.post(context, send_invalidate(token), &[])?;
+            let is_hit = context == 2;
+            let (request, receive) = match is_hit {
+                false => (Status::Success, Status::Success),
+                true => (Status::RemoteInvalidRequest, Status::ReceiveInvalidation),
+            };
+            assert!(pair.a.sends.brings(context, request));
+            assert!(pair.b.receives.brings(context, receive));
+            assert!(is_valid(&pair.b, token) == is_hit);
+        }
+        assert!(pair.is_down() && same(injected(&pair.a), 1));
+        Ok(())
+    }
+
+    #[test]
+    fn an_invalidation_of_its_own_is_refused_as_of_a_stale_token() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        for by_read in [false, true] {
+            let pair = QpPair::new()?;
+            let (source, sink) = (pair.b.filled(8, 3)?, pair.a.buffer(8)?);
+            let _fault = Ordered::new(pair.a.device(), Fault::RefuseInvalidation, nth(2));
+            for context in 1..3 {
+                let token = pair.a.fast(8)?.token();
+                pair.a
+                    .post(9, register(token, 8, Rights::REMOTE_READ), &[])?;
+                assert!(pair.a.sends.brings(9, Status::Success));
+                match by_read {
+                    true => {
+                        let work = read_invalidate(source.remote(0), token);
+                        pair.a.post(context, work, &[sink.whole()])?
+                    }
+                    false => pair.a.post(context, invalidate(token), &[])?,
+                }
+                let is_hit = context == 2;
+                let status = match is_hit {
+                    false => Status::Success,
+                    true => Status::LocalOperation,
+                };
+                assert!(pair.a.sends.brings(context, status));
+                assert!(is_valid(&pair.a, token) == is_hit);
+            }
+            assert!(pair.is_down() && same(injected(&pair.a), 1));
+            assert!(same(pair.a.counted(Counter::InvalidationsRefused), 1));
+        }
+        Ok(())
+    }
+
+    /// A request of that kind between a part of `own` and the same part of `other`.
+    fn access(kind: u32, other: &MrBuffer, at: usize) -> Work {
+        match kind {
+            0 => write(other.remote(at)),
+            1 => read(other.remote(at)),
+            _ => Work::FetchAdd {
+                at: other.remote(at),
+                add: 1,
+            },
+        }
+    }
+
+    #[test]
+    fn an_access_is_refused_as_of_a_stale_token() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        for kind in 0..3 {
+            let pair = QpPair::new()?;
+            let (own, other) = (pair.a.filled(24, 11)?, pair.b.buffer(24)?);
+            let _fault = Ordered::new(pair.a.device(), Fault::RefuseAccess, nth(2));
+            pair.a.post(1, access(kind, &other, 0), &[own.sge(0, 8)])?;
+            assert!(pair.a.sends.brings(1, Status::Success));
+            assert!(match kind {
+                0 => other.holds(0, 8, 11, 0),
+                1 => own.is_blank(0, 8),
+                _ => own.is_blank(0, 8) && other.word(0) == other.word(8) + 1,
+            });
+            pair.a.post(2, access(kind, &other, 8), &[own.sge(8, 8)])?;
+            assert!(pair.a.sends.brings(2, Status::RemoteAccess));
+            assert!(other.is_blank(8, 16) && own.holds(8, 16, 11, 8));
+            assert!(same(pair.b.counted(Counter::AccessRefused), 1));
+            assert!(pair.is_down() && same(injected(&pair.a), 1));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn one_byte_is_inverted_and_it_is_the_same_one_with_the_same_seed() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        const LEN: usize = 3000;
+        // Of three messages the second.
+        let corrupted = |kind: u32, seed: u32| -> Result<Option<usize>> {
+            let pair = QpPair::new()?;
+            let order = Order { seed, ..nth(2) };
+            let _fault = Ordered::new(pair.a.device(), Fault::Corrupt, order);
+            let mut wrong = None;
+            for context in 1..4 {
+                let (own, other) = (pair.a.buffer(LEN)?, pair.b.buffer(LEN)?);
+                let (work, source, sink) = match kind {
+                    0 => (SEND, &own, &other),
+                    1 => (write(other.remote(0)), &own, &other),
+                    _ => (read(other.remote(0)), &other, &own),
+                };
+                source.fill(13);
+                pair.b.receive(context, &[other.whole()])?;
+                pair.a.post(context, work, &[own.whole()])?;
+                assert!(pair.a.sends.brings(context, Status::Success));
+                assert!(source.holds(0, LEN, 13, 0) && sink.has_clean_edges());
+                match context {
+                    2 => wrong = wrong_byte(sink, LEN, 13),
+                    _ => assert!(sink.holds(0, LEN, 13, 0)),
+                }
+            }
+            assert!(same(injected(&pair.a), 1));
+            Ok(wrong)
+        };
+        for kind in 0..3 {
+            let first = corrupted(kind, 77)?;
+            assert!(first.is_some() && corrupted(kind, 77)? == first);
+            let others = [corrupted(kind, 78)?, corrupted(kind, 79)?];
+            assert!(others[0].is_some() && others[1].is_some());
+            assert!(others != [first, first]);
+        }
+        Ok(())
+    }
+}

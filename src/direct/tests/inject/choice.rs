@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Which requests an injected fault hits: those that it is meant for and no other, and the same ones
+//! with the same seed.
+
+use super::*;
+
+#[kernel::macros::kunit_tests(ndk_direct_tests_inject_choice)]
+mod tests {
+    use super::*;
+
+    /// Which of 64 messages a fault of that order hits, as bits.
+    fn hits(order: Order) -> Result<u64> {
+        let pair = QpPair::new()?;
+        let _fault = Ordered::new(pair.a.device(), Fault::DelayMessage, order);
+        let mut hits = 0;
+        for round in 0..64 {
+            let before = injected(&pair.a);
+            pair.b.receive(round, &[])?;
+            pair.a.post(round, SEND, &[])?;
+            assert!(pair.a.sends.brings(round, Status::Success));
+            assert!(pair.b.receives.brings(round, Status::Success));
+            hits |= (injected(&pair.a) - before) << round;
+        }
+        Ok(hits)
+    }
+
+    #[test]
+    fn the_same_seed_is_the_same_run() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        let seeded = |seed, probability| Order {
+            seed,
+            probability,
+            ..Order::ALWAYS
+        };
+        let first = hits(seeded(5, 50))?;
+        assert!(same(hits(seeded(5, 50))?, first));
+        assert!((10..54).contains(&first.count_ones()));
+        assert!(hits(seeded(6, 50))? != first);
+        // Fewer of them where the probability is lower, and none that was not there.
+        let fewer = hits(seeded(5, 20))?;
+        assert!(fewer & !first == 0 && fewer.count_ones() < first.count_ones());
+        assert!(same(hits(seeded(5, 100))?, u64::MAX));
+        assert!(same(hits(seeded(5, 0))?, 0));
+        Ok(())
+    }
+
+    /// Which write of a queue pair is the first that `fault` hits with that seed.
+    fn first_hit(fault: Fault, seed: u32) -> Result<u64> {
+        let pair = QpPair::new()?;
+        let sink = pair.b.buffer(8)?;
+        let source = pair.a.buffer(8)?;
+        let order = Order {
+            probability: 10,
+            seed,
+            ..Order::ALWAYS
+        };
+        let _fault = Ordered::new(pair.a.device(), fault, order);
+        for number in 1..1000 {
+            pair.a
+                .post(number, write(sink.remote(0)), &[source.whole()])?;
+            let ended = pair.a.sends.next().map(|e| e.status);
+            assert!(same(injected(&pair.a) == 0, ended == Some(Status::Success)));
+            if ended != Some(Status::Success) {
+                return Ok(number);
+            }
+        }
+        Ok(0)
+    }
+
+    #[test]
+    fn a_request_fails_at_the_same_number_with_the_same_seed() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        for fault in [Fault::RefuseAccess, Fault::CompleteWith] {
+            let mut seen = 0u64;
+            for seed in 1..9 {
+                let first = first_hit(fault, seed)?;
+                assert!(first > 0 && same(first_hit(fault, seed)?, first));
+                seen |= 1 << first.min(63);
+            }
+            // Not all seeds are one.
+            assert!(seen.count_ones() > 1);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn interval_times_and_number_are_exact() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        let every_fourth = Order {
+            interval: 4,
+            ..Order::ALWAYS
+        };
+        assert!(same(hits(every_fourth)?, 0x8888_8888_8888_8888));
+        let twice = Order {
+            times: 2,
+            ..every_fourth
+        };
+        assert!(same(hits(twice)?, 0x88));
+        for number in [1, 7, 64] {
+            assert!(same(hits(nth(number))?, 1 << (number - 1)));
+        }
+        assert!(same(hits(nth(65))?, 0));
+        Ok(())
+    }
+
+    #[test]
+    fn each_queue_pair_is_counted_for_itself_and_one_can_be_meant() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        let pair = QpPair::new()?;
+        // Two queue pairs of one device.
+        let third = pair
+            .engine_host
+            .end_in(&pair.a.domain, &EndAttr::PLAIN, None)?;
+        let fourth = pair.engine_host.end(&EndAttr::PLAIN)?;
+        crate::kunit::harness::connect(direct::connect, &third, &fourth)?;
+        let send = |from: &End, to: &End| -> Result<u64> {
+            let before = injected(from);
+            to.receive(1, &[])?;
+            from.post(1, SEND, &[])?;
+            assert!(from.sends.brings(1, Status::Success));
+            assert!(to.receives.brings(1, Status::Success));
+            Ok(injected(from) - before)
+        };
+        let second = Order {
+            nth: 2,
+            ..Order::ALWAYS
+        };
+        let every_second = Order {
+            interval: 2,
+            ..Order::ALWAYS
+        };
+        for (order, hits) in [(second, [0, 1, 0, 0]), (every_second, [0, 1, 0, 1])] {
+            let _fault = Ordered::new(pair.a.device(), Fault::DelayMessage, order);
+            for hit in hits {
+                assert!(same(send(&pair.a, &pair.b)?, hit));
+                assert!(same(send(&third, &fourth)?, hit));
+            }
+        }
+        let one = Order {
+            qp: third.qp.params.number,
+            ..Order::ALWAYS
+        };
+        let fault = Ordered::new(pair.a.device(), Fault::DelayMessage, one);
+        assert!(same(send(&pair.a, &pair.b)?, 0));
+        assert!(same(send(&third, &fourth)?, 1));
+        drop(fault);
+        assert!(same(send(&third, &fourth)?, 0));
+        Ok(())
+    }
+
+    #[test]
+    fn the_nth_request_is_no_receive_that_a_message_took() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        let pair = QpPair::new()?;
+        let _fault = Ordered::new(pair.b.device(), Fault::CompleteWith, nth(2));
+        for context in 1..4 {
+            pair.a.receive(context, &[])?;
+            pair.b.receive(context, &[])?;
+            pair.a.post(context, SEND, &[])?;
+            assert!(pair.a.sends.brings(context, Status::Success));
+            assert!(pair.b.receives.brings(context, Status::Success));
+        }
+        pair.b.post(4, SEND, &[])?;
+        assert!(pair.b.sends.brings(4, Status::Success));
+        assert!(pair.a.receives.brings(1, Status::Success));
+        pair.b.post(5, SEND, &[])?;
+        assert!(pair.b.sends.brings(5, Status::RemoteOperation));
+        assert!(same(injected(&pair.b), 1));
+        Ok(())
+    }
+
+    #[test]
+    fn a_message_that_takes_no_receive_is_none_that_is_hit() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        let pair = QpPair::new()?;
+        let _fault = Ordered::new(pair.b.device(), Fault::CompleteWith, only(What::Receive));
+        let source = pair.a.buffer(8)?;
+        pair.b.receive(1, &[])?;
+        // It is refused on its own side.
+        pair.a.post(1, SEND, &[source.sge(4, 8)])?;
+        assert!(pair.a.sends.brings(1, Status::LocalAccess));
+        assert!(pair.b.receives.brings(1, Status::Flushed));
+        assert!(pair.is_down() && same(injected(&pair.b), 0));
+        Ok(())
+    }
+
+    #[test]
+    fn making_an_object_fails_at_the_nth() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        use crate::{
+            engine::domain::Domain,
+            kunit::queues::Queue, //
+        };
+        let pair = QpPair::new()?;
+        let device = pair.a.device();
+        let third_domain = Order {
+            nth: 3,
+            ..only(What::Domain)
+        };
+        let fault = Ordered::new(device, Fault::NoMemory, third_domain);
+        for number in 1..5 {
+            let made = Domain::new(device.clone(), GFP_KERNEL);
+            assert!(made.err() == (number == 3).then_some(ENOMEM));
+            assert!(Queue::new(device, 8, u32::MAX).is_ok());
+        }
+        drop(fault);
+        let fault = Ordered::new(device, Fault::NoMemory, Order::ALWAYS);
+        assert!(Queue::new(device, 8, u32::MAX).err() == Some(ENOMEM));
+        let end = pair
+            .engine_host
+            .end_in(&pair.a.domain, &EndAttr::PLAIN, None);
+        assert!(end.err() == Some(ENOMEM));
+        assert!(device.may_make(What::Region) == Err(ENOMEM));
+        drop(fault);
+        assert!(Queue::new(device, 8, u32::MAX).is_ok());
+        Ok(())
+    }
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What injected faults hold up: it comes later, in order, and not without its connection.
+
+use super::*;
+use crate::sys::time::now_ms;
+
+/// How long what is late is late, in milliseconds.
+const LATE_MS: u32 = 200;
+
+/// The second of each queue pair, for so long.
+const SECOND_IS_LATE: Order = Order {
+    nth: 2,
+    ..lasting(LATE_MS * 1000)
+};
+
+/// Returns true if so long has passed since.
+fn is_over(begin_ms: u64) -> bool {
+    now_ms() - begin_ms >= u64::from(LATE_MS)
+}
+
+#[kernel::macros::kunit_tests(ndk_direct_tests_inject_late)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_is_delayed_keeps_its_place() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        let pair = QpPair::new()?;
+        let order = Order {
+            nth: 2,
+            ..lasting(200_000)
+        };
+        let _fault = Ordered::new(pair.a.device(), Fault::DelayMessage, order);
+        let (source, sink) = (pair.a.filled(24, 7)?, pair.b.buffer(24)?);
+        let begin = now_ms();
+        for at in 0..3usize {
+            let (to, from) = (sink.remote(at * 8), source.sge(at * 8, 8));
+            pair.a.post(at as u64, write(to), &[from])?;
+        }
+        assert!(pair.a.sends.brings(0, Status::Success));
+        let blank = sink.is_blank(8, 16);
+        assert!(blank || now_ms() - begin >= 200);
+        assert!(pair.a.sends.brings_all(1..3, Status::Success));
+        assert!(now_ms() - begin >= 200 && sink.holds(0, 24, 7, 0));
+        Ok(())
+    }
+
+    #[test]
+    fn a_completion_that_is_delayed_comes_after_its_bytes_and_in_order() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        let pair = QpPair::new()?;
+        let _fault = Ordered::new(pair.a.device(), Fault::DelayCompletion, SECOND_IS_LATE);
+        let (source, sink) = (pair.a.filled(24, 9)?, pair.b.buffer(24)?);
+        for context in 0..3 {
+            pair.b
+                .receive(context, &[sink.sge(context as usize * 8, 8)])?;
+        }
+        pair.a.post(0, SEND, &[source.sge(0, 8)])?;
+        // Nothing of it is late, nor of what is before.
+        assert!(pair.a.sends.brings(0, Status::Success));
+        assert!(pair.b.receives.brings(0, Status::Success));
+        assert!(same(injected(&pair.a), 0));
+        let begin = now_ms();
+        pair.a.post(1, SEND, &[source.sge(8, 8)])?;
+        pair.a.post(2, SEND, &[source.sge(16, 8)])?;
+        assert!(wait_until(|| sink.holds(8, 8, 9, 8)));
+        let early = (
+            pair.a.sends.cq.details().used,
+            pair.b.receives.cq.details().used,
+        );
+        assert!(early == (0, 0) || is_over(begin));
+        assert!(sink.is_blank(16, 8) || is_over(begin));
+        assert!(pair.a.sends.brings_all(1..3, Status::Success));
+        assert!(pair.b.receives.brings_all(1..3, Status::Success));
+        assert!(is_over(begin) && sink.holds(0, 24, 9, 0));
+        assert!(same(injected(&pair.a), 1));
+        Ok(())
+    }
+
+    #[test]
+    fn what_concerns_its_own_memory_alone_is_late_as_a_whole() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        let pair = QpPair::new()?;
+        let _fault = Ordered::new(pair.a.device(), Fault::DelayCompletion, SECOND_IS_LATE);
+        let tokens = [(); 3].map(|()| pair.a.fast(8).map(|buffer| buffer.token()));
+        for (context, token) in (0..).zip(tokens) {
+            let (token, begin, is_hit) = (token?, now_ms(), context == 1);
+            pair.a
+                .post(context, register(token, 8, Rights::REMOTE_READ), &[])?;
+            assert!(!is_hit || !is_valid(&pair.a, token) || is_over(begin));
+            assert!(pair.a.sends.brings(context, Status::Success));
+            assert!(is_valid(&pair.a, token) && (!is_hit || is_over(begin)));
+        }
+        assert!(same(injected(&pair.a), 1));
+        Ok(())
+    }
+
+    #[test]
+    fn a_delayed_request_is_flushed_when_the_connection_goes() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        for fault in [Fault::DelayMessage, Fault::DelayCompletion] {
+            let pair = QpPair::new()?;
+            let _fault = Ordered::new(pair.a.device(), fault, lasting(10_000_000));
+            pair.b.receive(1, &[])?;
+            pair.a.post(1, SEND, &[])?;
+            assert!(pair.a.sends.is_silent());
+            pair.b.qp.fail();
+            assert!(pair.a.sends.brings(1, Status::Flushed));
+            assert!(pair.b.receives.brings(1, Status::Flushed));
+            assert!(pair.is_down());
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_message_finds_no_receive_for_a_time() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        let pair = QpPair::new()?;
+        let order = Order {
+            nth: 1,
+            ..lasting(200_000)
+        };
+        let _fault = Ordered::new(pair.a.device(), Fault::Rnr, order);
+        pair.b.receive(1, &[])?;
+        pair.b.receive(2, &[])?;
+        let begin = now_ms();
+        pair.a.post(1, SEND, &[])?;
+        pair.a.post(2, SEND, &[])?;
+        // The wait can be seen from both ends.
+        let peer = |end: &End| end.qp.details().peer;
+        assert!(wait_until(
+            || peer(&pair.a).is_some_and(|p| p.awaited_since_ms.is_some())
+        ));
+        let waits = peer(&pair.b).is_some_and(|p| p.awaits_since_ms.is_some());
+        assert!(waits || now_ms() - begin >= 200);
+        assert!(pair.a.sends.brings_all(1..3, Status::Success));
+        assert!(now_ms() - begin >= 200);
+        assert!(same(pair.a.counted(Counter::RnrWaits), 1));
+        assert!(peer(&pair.a).is_some_and(|p| p.awaited_since_ms.is_none()));
+        Ok(())
+    }
+
+    #[test]
+    fn a_message_that_never_finds_a_receive_fails_as_without_one() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        let pair = QpPair::over(direct::connect, 200, &EndAttr::PLAIN, &EndAttr::PLAIN)?;
+        let _fault = Ordered::new(pair.a.device(), Fault::Rnr, Order::ALWAYS);
+        pair.b.receive(1, &[])?;
+        pair.a.post(1, SEND, &[])?;
+        assert!(pair.a.sends.brings(1, Status::ReceiverNotReady));
+        assert!(pair.b.receives.brings(1, Status::Flushed));
+        assert!(pair.is_down() && same(pair.a.counted(Counter::RnrTimeouts), 1));
+        Ok(())
+    }
+
+    #[test]
+    fn a_shared_queue_is_waited_for_in_vain_no_longer_than_another() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        let shared = EndAttr::shared(8);
+        let pair = QpPair::over(direct::connect, 200, &EndAttr::PLAIN, &shared)?;
+        let _fault = Ordered::new(pair.a.device(), Fault::Rnr, Order::ALWAYS);
+        pair.b.receive(1, &[])?;
+        pair.a.post(1, SEND, &[])?;
+        assert!(pair.a.sends.brings(1, Status::ReceiverNotReady));
+        Ok(())
+    }
+}

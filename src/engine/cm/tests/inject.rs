@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What injected faults do to connections that are being made.
+
+#[kernel::macros::kunit_tests(ndk_engine_cm_tests_inject)]
+mod tests {
+    use kernel::{
+        prelude::*,
+        sync::Arc, //
+    };
+
+    use crate::{
+        engine::{
+            cm::Timeouts,
+            counters::Counter,
+            inject::{
+                needed,
+                Fault,
+                Order,
+                What, //
+            },
+            status::Status, //
+        },
+        kunit::{
+            connection_fixture::*,
+            harness::{
+                same,
+                sleep,
+                wait_until, //
+            },
+            inject::Ordered, //
+        },
+        sys::time::now_ms, //
+    };
+
+    fn event(what: What, usec: u32) -> Order {
+        Order {
+            what: Some(what),
+            usec,
+            ..Order::ALWAYS
+        }
+    }
+
+    #[test]
+    fn a_connect_is_rejected_and_nobody_hears_of_it() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        let (fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
+        let listener_log = fixture.open()?;
+        let order = Order {
+            times: 1,
+            ..Order::ALWAYS
+        };
+        let _fault = Ordered::new(fixture.active.device(), Fault::RejectConnect, order);
+        fixture.connect(&log)?;
+        assert!(same(log.status(), Some(Err(Status::Refused))));
+        assert!(same(listener_log.requests.get(), 0));
+        // The next one is not the fault's any more.
+        fixture.connect(&log)?;
+        fixture.accept(&listener_log.request()?, &ConnectionLog::new()?)?;
+        assert!(same(log.status(), Some(Ok((3, 5)))));
+        Ok(())
+    }
+
+    #[test]
+    fn the_nth_connect_of_the_device_is_rejected() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        let (fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
+        fixture.open()?;
+        let order = Order {
+            nth: 3,
+            ..Order::ALWAYS
+        };
+        let _fault = Ordered::new(fixture.active.device(), Fault::RejectConnect, order);
+        for number in 1..5 {
+            let request = fixture.connect(&log)?;
+            let status = if number == 3 {
+                Status::Refused
+            } else {
+                Status::Aborted
+            };
+            request.abandon();
+            assert!(same((number, log.status()), (number, Some(Err(status)))));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_delay_ends_with_the_time_for_the_answer() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        let timeouts = Timeouts {
+            answer_ms: 200,
+            ..Timeouts::DEFAULT
+        };
+        let (fixture, log) = (ConnectionFixture::with(timeouts)?, ConnectionLog::new()?);
+        let order = Order {
+            usec: 60_000_000,
+            ..Order::ALWAYS
+        };
+        let _fault = Ordered::new(fixture.active.device(), Fault::DelayConnect, order);
+        fixture.connect(&log)?;
+        assert!(wait_until(|| log.status() == Some(Err(Status::Timeout))));
+        Ok(())
+    }
+
+    #[test]
+    fn a_connect_that_is_delayed_reaches_its_listener_later() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        let (fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
+        let listener_log = fixture.open()?;
+        let order = Order {
+            usec: 150_000,
+            ..Order::ALWAYS
+        };
+        let _fault = Ordered::new(fixture.active.device(), Fault::DelayConnect, order);
+        let begin = now_ms();
+        fixture.connect(&log)?;
+        assert!(wait_until(|| listener_log.has_request()));
+        assert!(now_ms() - begin >= 150);
+        assert!(same(listener_log.requests.get(), 1));
+        fixture.accept(&listener_log.request()?, &ConnectionLog::new()?)?;
+        assert!(same(log.status(), Some(Ok((3, 5)))));
+        Ok(())
+    }
+
+    #[test]
+    fn a_delayed_connect_to_nobody_is_refused_later() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        let (fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
+        let order = Order {
+            usec: 50_000,
+            ..Order::ALWAYS
+        };
+        let _fault = Ordered::new(fixture.active.device(), Fault::DelayConnect, order);
+        fixture.connect(&log)?;
+        assert!(wait_until(|| log.status() == Some(Err(Status::Refused))));
+        Ok(())
+    }
+
+    #[test]
+    fn a_request_that_is_dropped_times_out() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        let (fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
+        let listener_log = fixture.open()?;
+        let (device, fault) = (fixture.active.device(), Fault::DropEvent);
+        let _fault = Ordered::new(device, fault, event(What::Request, 100_000));
+        let begin = now_ms();
+        fixture.connect(&log)?;
+        assert!(wait_until(|| log.status() == Some(Err(Status::Timeout))));
+        assert!(now_ms() - begin >= 100);
+        assert!(same(listener_log.requests.get(), 0));
+        Ok(())
+    }
+
+    #[test]
+    fn a_dropped_request_can_be_given_up() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        let (fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
+        let (device, fault) = (fixture.active.device(), Fault::DropEvent);
+        let _fault = Ordered::new(device, fault, event(What::Request, 0));
+        assert!(fixture.connect(&log)?.abandon());
+        assert!(same(log.status(), Some(Err(Status::Aborted))));
+        Ok(())
+    }
+
+    /// A connect whose answer is lost for so long: the fixture, and the log of either side.
+    fn unanswered(
+        usec: u32,
+    ) -> Result<(
+        ConnectionFixture,
+        Ordered,
+        Arc<ConnectionLog>,
+        Arc<ConnectionLog>,
+    )> {
+        let (fixture, active) = (ConnectionFixture::new()?, ConnectionLog::new()?);
+        let listener_log = fixture.open()?;
+        let (device, fault) = (fixture.active.device(), Fault::DropEvent);
+        let fault = Ordered::new(device, fault, event(What::Reply, usec));
+        let passive = ConnectionLog::new()?;
+        fixture.connect(&active)?;
+        fixture.accept(&listener_log.request()?, &passive)?;
+        assert!(same(passive.established.get(), 1));
+        Ok((fixture, fault, active, passive))
+    }
+
+    #[test]
+    fn a_reply_that_is_dropped_leaves_neither_side_connected() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        let begin = now_ms();
+        let (_fixture, _fault, active, passive) = unanswered(150_000)?;
+        // The passive side takes itself for connected until the other gives up.
+        assert!(wait_until(|| active.status().is_some()));
+        assert!(now_ms() - begin >= 150);
+        assert!(same(active.status(), Some(Err(Status::Timeout))));
+        assert!(wait_until(|| passive.closed.get() == 1));
+        assert!(same(passive.closed_by_peer.get(), 1));
+        sleep(50);
+        assert!(same((active.replies.get(), active.closed.get()), (1, 0)));
+        assert!(same(passive.closed.get(), 1));
+        Ok(())
+    }
+
+    #[test]
+    fn who_waits_for_a_dropped_reply_hears_at_once_that_the_connection_ended() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        for by_peer in [false, true] {
+            let begin = now_ms();
+            let (fixture, _fault, active, passive) = unanswered(60_000_000)?;
+            let side = if by_peer {
+                &fixture.passive
+            } else {
+                &fixture.active
+            };
+            side.qp.fail();
+            assert!(wait_until(|| active.status() == Some(Err(Status::Aborted))));
+            assert!(wait_until(|| passive.closed.get() == 1));
+            // The timer is gone with it: nobody waits for it at the end of the module.
+            assert!(now_ms() - begin < 30_000);
+            assert!(same((active.replies.get(), active.closed.get()), (1, 0)));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_disconnect_that_is_dropped_is_heard_of_late_and_once() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        let (active, passive) = (ConnectionLog::new()?, ConnectionLog::new()?);
+        let fixture = connected(&active, &passive)?;
+        let (device, fault) = (fixture.active.device(), Fault::DropEvent);
+        let _fault = Ordered::new(device, fault, event(What::Disconnect, 150_000));
+        let begin = now_ms();
+        fixture.passive.qp.fail();
+        // The other side's device has no faults.
+        assert!(wait_until(|| passive.closed.get() == 1));
+        assert!(wait_until(|| active.closed.get() == 1));
+        assert!(now_ms() - begin >= 150);
+        sleep(200);
+        assert!(same(
+            (active.closed.get(), active.closed_by_peer.get()),
+            (1, 1)
+        ));
+        assert!(same(fixture.active.counted(Counter::FaultsInjected), 1));
+        Ok(())
+    }
+}

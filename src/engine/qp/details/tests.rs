@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What is said of queue pairs and completion queues is what they are doing.
+
+#[kernel::macros::kunit_tests(ndk_engine_qp_details)]
+mod tests {
+    use kernel::prelude::*;
+
+    use crate::{
+        engine::{
+            cq::{
+                Arm,
+                MissedEvents, //
+            },
+            qp::{
+                state::State,
+                QpDetails, //
+            },
+            status::Status, //
+        },
+        kunit::{
+            fake::ManualQp,
+            harness::{
+                same,
+                wait_until,
+                EndAttr,
+                QpPair, //
+            },
+            requests::SEND, //
+        }, //
+    };
+
+    #[test]
+    fn requests_are_counted_until_they_complete() -> Result {
+        let mut manual = ManualQp::new(&EndAttr::PLAIN)?;
+        let idle = QpDetails {
+            state: State::Connected,
+            sends_posted: 0,
+            sends_outstanding: 0,
+            receives_posted: 0,
+            peer: None,
+        };
+        assert!(same(manual.end.qp.details(), idle));
+        for context in 0..5 {
+            manual.end.post(context, SEND, &[])?;
+        }
+        manual.end.receive(7, &[])?;
+        let posted = QpDetails {
+            sends_posted: 5,
+            receives_posted: 1,
+            ..idle
+        };
+        assert!(same(manual.end.qp.details(), posted));
+        let first = manual.start();
+        assert!(first.is_some() && manual.start().is_some());
+        let started = QpDetails {
+            sends_posted: 3,
+            sends_outstanding: 2,
+            ..posted
+        };
+        assert!(same(manual.end.qp.details(), started));
+        manual.end.qp.fail();
+        assert!(same(manual.end.qp.details().state, State::Error));
+        Ok(())
+    }
+
+    #[test]
+    fn a_wait_for_a_receive_is_seen_from_both_ends() -> Result {
+        let pair = QpPair::new()?;
+        let numbers = (pair.a.qp.params.number, pair.b.qp.params.number);
+        let (a, b) = (pair.a.qp.details().peer, pair.b.qp.details().peer);
+        let (a, b) = (a.ok_or(EINVAL)?, b.ok_or(EINVAL)?);
+        assert!(same((b.number, a.number), numbers));
+        assert!(a.awaited_since_ms.is_none() && b.awaits_since_ms.is_none());
+        pair.a.post(1, SEND, &[])?;
+        let waits = || pair.a.qp.details().peer?.awaited_since_ms;
+        assert!(wait_until(|| waits().is_some()));
+        let since = waits();
+        let other = pair.b.qp.details().peer.ok_or(EINVAL)?;
+        assert!(same(other.awaits_since_ms, since));
+        assert!(other.awaited_since_ms.is_none());
+        pair.b.receive(1, &[])?;
+        assert!(pair.a.sends.brings(1, Status::Success));
+        assert!(waits().is_none());
+        pair.a.qp.fail();
+        assert!(pair.is_down() && pair.a.qp.details().peer.is_none());
+        Ok(())
+    }
+
+    #[test]
+    fn a_completion_queue_says_how_full_it_is_and_what_it_is_armed_for() -> Result {
+        let pair = QpPair::new()?;
+        let cq = &pair.b.receives.cq;
+        let depth = EndAttr::PLAIN.receive_entries;
+        let now = cq.details();
+        assert!(same((now.depth, now.used, now.arm), (depth, 0, None)));
+        assert!(!now.failed && now.number != pair.b.sends.cq.details().number);
+        cq.arm(Arm::Solicited, MissedEvents::Ignore);
+        assert!(same(cq.details().arm, Some(Arm::Solicited)));
+        for context in 0..3 {
+            pair.b.receive(context, &[])?;
+            pair.a.post(context, SEND, &[])?;
+        }
+        assert!(pair.a.sends.brings_all(0..3, Status::Success));
+        let now = cq.details();
+        assert!(same((now.used, now.arm), (3, Some(Arm::Solicited))));
+        cq.break_down();
+        let now = cq.details();
+        assert!(now.failed && now.arm.is_none());
+        Ok(())
+    }
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Ordered`]: a fault that a test has ordered.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use crate::engine::{
+    device::RdmaDevice,
+    inject::{
+        Fault,
+        Order, //
+    }, //
+};
+
+/// A fault that was ordered; off when this goes.
+pub(crate) struct Ordered {
+    device: Arc<RdmaDevice>,
+    fault: Fault,
+}
+
+impl Ordered {
+    /// Has `device` make that fault.
+    pub(crate) fn new(device: &Arc<RdmaDevice>, fault: Fault, order: Order) -> Self {
+        device.faults.set(fault, &order);
+        Self {
+            device: device.clone(),
+            fault,
+        }
+    }
+}
+
+impl Drop for Ordered {
+    fn drop(&mut self) {
+        self.device.faults.set(self.fault, &Order::OFF);
+    }
+}

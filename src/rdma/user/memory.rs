@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Memory of a program that a region is made of: pinned, so that it stays whatever the program
+//! does with its addresses, and accounted to it (`RLIMIT_MEMLOCK`).
+
+use core::ptr::NonNull;
+
+use kernel::error::from_err_ptr;
+
+use super::super::{
+    memory::Entry,
+    prelude::*,
+    types::AccessFlags, //
+};
+use crate::sys::span::Span;
+
+/// Pinned memory of a program. C: `struct ib_umem`.
+///
+/// # Invariants
+///
+/// The pages are pinned, and mapped for a device without DMA, until this is dropped.
+pub(crate) struct Umem(NonNull<bindings::ib_umem>);
+
+// SAFETY: The core unpins from any task; nothing else is done with it.
+unsafe impl Send for Umem {}
+// SAFETY: What is read of it does not change.
+unsafe impl Sync for Umem {}
+
+/// What a program may ask of a region.
+const ALLOWED: u32 = bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE
+    | bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE
+    | bindings::ib_access_flags_IB_ACCESS_REMOTE_READ
+    | bindings::ib_access_flags_IB_ACCESS_REMOTE_ATOMIC
+    // The pages may be large, which is no matter here.
+    | bindings::ib_access_flags_IB_ACCESS_HUGETLB
+    | bindings::ib_access_flags_IB_ACCESS_OPTIONAL;
+
+/// The access rights that a program asks for. `EOPNOTSUPP` for what there is not: windows,
+/// addresses from zero, paging on demand.
+pub(in crate::rdma) fn checked_access(access: c_int) -> Result<AccessFlags> {
+    let flags = AccessFlags::from_bits(access);
+    match u32::from(flags) & !ALLOWED {
+        0 => Ok(flags),
+        _ => Err(EOPNOTSUPP),
+    }
+}
+
+impl Umem {
+    /// Pins `[addr, addr + len)` of the current program. Process context.
+    ///
+    /// `ENOMEM` above its limit, `EFAULT` where it has no such memory, or none to write to.
+    ///
+    /// # Safety
+    ///
+    /// `device` is a live device without DMA.
+    pub(in crate::rdma) unsafe fn pin(
+        device: *mut bindings::ib_device,
+        addr: u64,
+        len: u64,
+        access: AccessFlags,
+    ) -> Result<Self> {
+        // CAST: A set of bits, kept bit by bit.
+        let access = u32::from(access) as c_int;
+        // SAFETY: The caller says that the device is live; the core checks the rest.
+        let umem = from_err_ptr(unsafe { bindings::ndk_umem_get(device, addr, len, access) })?;
+        // INVARIANT: The core has pinned and mapped the pages.
+        NonNull::new(umem).map(Self).ok_or(EINVAL)
+    }
+
+    /// The pieces in order.
+    pub(crate) fn pieces(&self) -> Pieces<'_> {
+        // SAFETY: By the invariant it is live.
+        let umem = unsafe { self.0.as_ref() };
+        let table = &umem.sgt_append.sgt;
+        Pieces {
+            // CAST: An offset in a page.
+            skip: (umem.address & (kernel::page::PAGE_SIZE - 1)) as u64,
+            // CAST: widening.
+            rest: umem.length as u64,
+            next: table.sgl,
+            left: table.nents,
+            _umem: PhantomData,
+        }
+    }
+}
+
+impl Drop for Umem {
+    fn drop(&mut self) {
+        // SAFETY: By the invariant it is live, and nobody uses it any more.
+        unsafe { bindings::ndk_umem_release(self.0.as_ptr()) };
+    }
+}
+
+/// The pieces of pinned memory, in order; those that follow one another may come as several.
+///
+/// # Invariants
+///
+/// `next` is an entry of the pinned memory's list if `left` is not zero, with so many from it on.
+pub(crate) struct Pieces<'a> {
+    next: *mut bindings::scatterlist,
+    left: u32,
+    /// Bytes of the first entry before the memory.
+    skip: u64,
+    /// Bytes still to come.
+    rest: u64,
+    _umem: PhantomData<&'a Umem>,
+}
+
+impl Pieces<'_> {
+    /// At most so many are there.
+    pub(crate) fn most(&self) -> usize {
+        // CAST: widening.
+        self.left as usize
+    }
+}
+
+impl Iterator for Pieces<'_> {
+    type Item = Span;
+
+    fn next(&mut self) -> Option<Span> {
+        while self.left > 0 && self.rest > 0 {
+            // SAFETY: By the invariant there is an entry, and it is mapped.
+            let entry = unsafe { Entry::read(self.next) };
+            // INVARIANT: It is the entry after.
+            self.next = entry.next;
+            self.left = self.left.saturating_sub(1);
+            let skip = self.skip.min(entry.len.into());
+            self.skip = self.skip.saturating_sub(skip);
+            let len = u64::from(entry.len).saturating_sub(skip).min(self.rest);
+            self.rest = self.rest.saturating_sub(len);
+            if len > 0 {
+                // CAST: Addresses have 64 bits where there is virtual DMA.
+                let at = entry.addr.wrapping_add(skip) as usize;
+                // SAFETY: The bytes are of the entry's pages, which are pinned until the region is
+                // gone: `mr::Limit` keeps them.
+                return Some(unsafe { Span::new(at, len as usize) });
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The numbers of queue pairs of programs, each with a stand-in for its queue pair.
+//!
+//! uverbs reads the number of a queue pair through the pointer in a completion, after it was
+//! polled, while another thread of the program may destroy that queue pair; and completions stay
+//! in their queue when their queue pair goes. So what a completion of a program points at is no
+//! queue pair but a stand-in of which the number is valid, and which lives as long as the module
+//! has devices. One that is given back is used again, under the same number, but not before
+//! [`RESTING`] of them lie idle, the oldest first: a completion that was polled late, and the
+//! core's own list of objects, which forgets a queue pair after the provider has, meet no other
+//! queue pair under that number. So there are at most so many more than programs had queue pairs
+//! at one time.
+
+use kernel::{
+    alloc::KBox,
+    new_mutex,
+    sync::Mutex, //
+};
+
+use super::super::{
+    prelude::*,
+    qp::{
+        QpCookie,
+        Qpn, //
+    }, //
+};
+
+/// A queue pair of which only `qp_num` is valid; it never changes.
+struct StandIn(bindings::ib_qp);
+
+// SAFETY: All its pointers are null; whoever reads it reads the number.
+unsafe impl Send for StandIn {}
+// SAFETY: As above.
+unsafe impl Sync for StandIn {}
+
+/// A number with its stand-in.
+struct Numbered {
+    qpn: Qpn,
+    stand_in: KBox<StandIn>,
+}
+
+/// How many queue pairs programs may have at a time.
+const MOST: usize = 1 << 16;
+
+/// How many numbers rest before one is used again, unless there are no more.
+const RESTING: usize = 1024;
+
+/// What a [`NumberPool`] knows of its numbers.
+struct Pool {
+    /// Those that nobody has, the oldest first; there is always room for all that were made.
+    free: KVVec<Numbered>,
+    /// How many there are, free or not.
+    made: usize,
+    /// How many there may be.
+    most: usize,
+}
+
+impl Pool {
+    /// Returns true if the oldest free one is to be used again.
+    fn is_rested(&self) -> bool {
+        self.free.len() >= RESTING || (self.made >= self.most && !self.free.is_empty())
+    }
+}
+
+/// The numbers of programs' queue pairs. It has to outlive all polling.
+#[pin_data]
+pub(in crate::rdma) struct NumberPool {
+    #[pin]
+    pool: Mutex<Pool>,
+}
+
+impl NumberPool {
+    /// An empty one. Process context.
+    pub(super) fn new() -> Result<Arc<Self>> {
+        Self::with_most(MOST)
+    }
+
+    /// One for so many queue pairs at a time. Process context.
+    fn with_most(most: usize) -> Result<Arc<Self>> {
+        let pool = Pool {
+            free: KVVec::new(),
+            made: 0,
+            most,
+        };
+        Arc::pin_init(pin_init!(Self { pool <- new_mutex!(pool) }), GFP_KERNEL)
+    }
+}
+
+/// A number that a queue pair of a program has; given back on drop.
+pub(in crate::rdma) struct UserQpn {
+    numbered: Option<Numbered>,
+    from: Arc<NumberPool>,
+}
+
+impl UserQpn {
+    /// Takes a number under which nothing is found yet. Process context.
+    pub(in crate::rdma) fn take(from: &Arc<NumberPool>) -> Result<Self> {
+        let one = |numbered| Self {
+            numbered: Some(numbered),
+            from: from.clone(),
+        };
+        let mut pool = from.pool.lock();
+        if pool.is_rested() {
+            return Ok(one(pool.free.remove(0).map_err(|_| EINVAL)?));
+        }
+        let made = pool.made.saturating_add(1);
+        if made > pool.most {
+            return Err(ENOMEM);
+        }
+        // Giving back must not fail: in the end all will be free.
+        let more = made.saturating_sub(pool.free.len());
+        pool.free.reserve(more, GFP_KERNEL)?;
+        let qpn = Qpn::take()?;
+        let stand_in = StandIn(bindings::ib_qp {
+            qp_num: qpn.number(),
+            ..Default::default()
+        });
+        let stand_in = KBox::new(stand_in, GFP_KERNEL)?;
+        pool.made = made;
+        Ok(one(Numbered { qpn, stand_in }))
+    }
+
+    /// The number.
+    pub(in crate::rdma) fn qpn(&self) -> Option<&Qpn> {
+        self.numbered.as_ref().map(|numbered| &numbered.qpn)
+    }
+
+    /// What completions point at.
+    pub(in crate::rdma) fn cookie(&self) -> QpCookie {
+        let stand_in = self.numbered.as_ref().map(|numbered| &numbered.stand_in.0);
+        QpCookie::from_raw(stand_in.map_or(0, |qp| core::ptr::from_ref(qp).expose_provenance()))
+    }
+}
+
+impl Drop for UserQpn {
+    fn drop(&mut self) {
+        if let Some(numbered) = self.numbered.take() {
+            numbered.qpn.unpublish();
+            let given_back = self.from.pool.lock().free.push_within_capacity(numbered);
+            // There is room, so this is never true; what cannot be kept must not go either.
+            if let Err(lost) = given_back {
+                core::mem::forget(lost.0);
+            }
+        }
+    }
+}
+
+#[cfg(ndk_kunit)]
+#[kernel::macros::kunit_tests(ndk_rdma_user_number)]
+mod tests {
+    use super::*;
+
+    /// What uverbs reads through the pointer of a completion.
+    fn number_behind(qpn: &UserQpn) -> u32 {
+        let stand_in =
+            core::ptr::with_exposed_provenance::<bindings::ib_qp>(qpn.cookie().into_raw());
+        // SAFETY: A stand-in lives as long as there are devices.
+        unsafe { (*stand_in).qp_num }
+    }
+
+    /// Takes one and gives it back; its number.
+    fn pass(pool: &Arc<NumberPool>) -> Result<u32> {
+        Ok(number_behind(&UserQpn::take(pool)?))
+    }
+
+    #[test]
+    fn a_stand_in_has_its_number_and_keeps_it() -> Result {
+        let pool = NumberPool::with_most(3)?;
+        let (one, two) = (UserQpn::take(&pool)?, UserQpn::take(&pool)?);
+        let (first, second) = (number_behind(&one), number_behind(&two));
+        assert!(first != second);
+        assert!(one.qpn().is_some_and(|qpn| qpn.number() == first));
+        let cookie = one.cookie();
+        drop(one);
+        let third = UserQpn::take(&pool)?;
+        assert!(third.cookie() != cookie);
+        // There are no more: used again, under the same number.
+        let fourth = UserQpn::take(&pool)?;
+        assert!(fourth.cookie() == cookie && number_behind(&fourth) == first);
+        assert!(UserQpn::take(&pool).is_err_and(|e| e == ENOMEM));
+        // The one that was given back first is first.
+        let cookie = third.cookie();
+        drop(third);
+        drop(fourth);
+        assert!(UserQpn::take(&pool)?.cookie() == cookie);
+        assert!(number_behind(&two) == second);
+        Ok(())
+    }
+
+    #[test]
+    fn a_number_rests_until_many_others_do() -> Result {
+        let pool = NumberPool::new()?;
+        let first = pass(&pool)?;
+        for _ in 1..RESTING {
+            assert!(pass(&pool)? != first);
+        }
+        assert!(pass(&pool)? == first && pass(&pool)? != first);
+        // However often, there are no more than that.
+        assert!(pool.pool.lock().made == RESTING);
+        Ok(())
+    }
+}

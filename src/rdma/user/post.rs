@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Work requests of programs: addresses are the program's, and so are keys.
+//!
+//! uverbs copies requests and their lists into the kernel and leaves what is in them to the
+//! provider. The key of all local memory means nothing to a program, nor do registrations; inline
+//! data is fetched here, before the queue pair is looked at, because it may sleep.
+
+use kernel::uaccess::{
+    UserPtr,
+    UserSlice, //
+};
+
+use super::super::{
+    prelude::*,
+    work::WorkRequest, //
+};
+use crate::sys::span::LOCAL_KEY;
+
+/// How much a request of a program may carry inline, at most; the queue pair may take less.
+const MAX_INLINE: usize = 512;
+
+/// A request as [`check`] looks at it.
+pub(crate) trait UserRequest: WorkRequest + Sized {
+    /// Its list, and the number of entries.
+    fn list(&mut self) -> (&mut *mut bindings::ib_sge, &mut c_int);
+
+    /// Returns true if it asks for what programs must not: memory of the kernel, registrations.
+    fn is_privileged(&self) -> bool;
+
+    /// Returns true if its data is to be taken now.
+    fn is_inline(&self) -> bool;
+}
+
+impl UserRequest for bindings::ib_send_wr {
+    fn list(&mut self) -> (&mut *mut bindings::ib_sge, &mut c_int) {
+        (&mut self.sg_list, &mut self.num_sge)
+    }
+
+    fn is_privileged(&self) -> bool {
+        !matches!(
+            self.opcode,
+            bindings::ib_wr_opcode_IB_WR_SEND
+                | bindings::ib_wr_opcode_IB_WR_SEND_WITH_IMM
+                | bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV
+                | bindings::ib_wr_opcode_IB_WR_RDMA_WRITE
+                | bindings::ib_wr_opcode_IB_WR_RDMA_WRITE_WITH_IMM
+                | bindings::ib_wr_opcode_IB_WR_RDMA_READ
+                | bindings::ib_wr_opcode_IB_WR_ATOMIC_FETCH_AND_ADD
+                | bindings::ib_wr_opcode_IB_WR_ATOMIC_CMP_AND_SWP
+        )
+    }
+
+    fn is_inline(&self) -> bool {
+        // CAST: A set of bits, kept bit by bit.
+        self.send_flags as u32 & bindings::ib_send_flags_IB_SEND_INLINE as u32 != 0
+    }
+}
+
+impl UserRequest for bindings::ib_recv_wr {
+    fn list(&mut self) -> (&mut *mut bindings::ib_sge, &mut c_int) {
+        (&mut self.sg_list, &mut self.num_sge)
+    }
+
+    fn is_privileged(&self) -> bool {
+        false
+    }
+
+    fn is_inline(&self) -> bool {
+        false
+    }
+}
+
+/// The inline data of a chain, fetched; it is to be kept as long as the chain is looked at.
+#[derive(Default)]
+pub(in crate::rdma) struct InlineData(KVec<KVec<u8>>);
+
+/// Makes a chain of a program one that may be posted as the kernel's are. Process context.
+///
+/// `EINVAL` for what programs must not ask for, `EFAULT` where their inline data is not.
+///
+/// # Safety
+///
+/// `first` is null or starts a chain of valid requests that is the caller's to change, and that
+/// nobody looks at once the result is gone.
+pub(in crate::rdma) unsafe fn check<W: UserRequest>(first: *const W) -> Result<InlineData> {
+    let mut data = InlineData::default();
+    let mut next = first.cast_mut();
+    // SAFETY: The caller says that it is null or a valid request, and nobody else's.
+    while let Some(request) = unsafe { next.as_mut() } {
+        next = request.next().cast_mut();
+        if request.is_privileged() {
+            return Err(EINVAL);
+        }
+        let is_inline = request.is_inline();
+        let (list, count) = request.list();
+        let length = usize::try_from(*count).map_err(|_| EINVAL)?;
+        if length == 0 || list.is_null() {
+            continue;
+        }
+        // SAFETY: A valid request has that many entries; uverbs makes them, and aligns them.
+        let sges = unsafe { core::slice::from_raw_parts_mut(*list, length) };
+        if is_inline {
+            let bytes = fetch(sges)?;
+            if let [first, ..] = sges {
+                first.addr = bytes.as_ptr().expose_provenance() as u64;
+                // CAST: At most `MAX_INLINE`.
+                first.length = bytes.len() as u32;
+                first.lkey = 0;
+                *count = 1;
+            }
+            data.0.push(bytes, GFP_KERNEL)?;
+        } else if sges.iter().any(|sge| sge.lkey == LOCAL_KEY) {
+            return Err(EINVAL);
+        }
+    }
+    Ok(data)
+}
+
+/// Copies what a list of a program names. `EINVAL` if that is too much.
+fn fetch(sges: &[bindings::ib_sge]) -> Result<KVec<u8>> {
+    let mut bytes = KVec::new();
+    for sge in sges {
+        // CAST: widening.
+        let length = sge.length as usize;
+        if bytes.len().saturating_add(length) > MAX_INLINE {
+            return Err(EINVAL);
+        }
+        let addr = usize::try_from(sge.addr).map_err(|_| EFAULT)?;
+        UserSlice::new(UserPtr::from_addr(addr), length).read_all(&mut bytes, GFP_KERNEL)?;
+    }
+    Ok(bytes)
+}
+
+#[cfg(ndk_kunit)]
+#[kernel::macros::kunit_tests(ndk_rdma_user_post)]
+mod tests {
+    use super::*;
+    use core::ptr;
+
+    fn sge(lkey: u32) -> bindings::ib_sge {
+        bindings::ib_sge {
+            addr: 0x1000,
+            length: 8,
+            lkey,
+        }
+    }
+
+    /// What becomes of one request of that kind with one element.
+    fn send(opcode: bindings::ib_wr_opcode, send_flags: u32, lkey: u32) -> Result {
+        let mut list = [sge(lkey)];
+        let wr = bindings::ib_send_wr {
+            opcode,
+            // CAST: flags are small.
+            send_flags: send_flags as c_int,
+            sg_list: list.as_mut_ptr(),
+            num_sge: 1,
+            ..Default::default()
+        };
+        // SAFETY: The request and its list live as long as the call.
+        unsafe { check(&wr) }.map(|_| ())
+    }
+
+    #[test]
+    fn the_key_of_all_memory_is_not_for_programs() -> Result {
+        let opcode = bindings::ib_wr_opcode_IB_WR_SEND;
+        assert!(send(opcode, 0, LOCAL_KEY) == Err(EINVAL));
+        assert!(send(opcode, 0, LOCAL_KEY + 1).is_ok());
+        let mut list = [sge(7), sge(LOCAL_KEY)];
+        let mut last = bindings::ib_recv_wr {
+            sg_list: list.as_mut_ptr(),
+            num_sge: 2,
+            ..Default::default()
+        };
+        let first = bindings::ib_recv_wr {
+            next: &mut last,
+            ..Default::default()
+        };
+        // SAFETY: The requests and the list live as long as the call.
+        assert!(unsafe { check(&first) }.err() == Some(EINVAL));
+        // SAFETY: Null is an empty chain.
+        assert!(unsafe { check::<bindings::ib_recv_wr>(ptr::null()) }.is_ok());
+        Ok(())
+    }
+
+    #[test]
+    fn registrations_are_not_for_programs() {
+        for opcode in [
+            bindings::ib_wr_opcode_IB_WR_REG_MR,
+            bindings::ib_wr_opcode_IB_WR_LOCAL_INV,
+            bindings::ib_wr_opcode_IB_WR_RDMA_READ_WITH_INV,
+            bindings::ib_wr_opcode_IB_WR_BIND_MW,
+        ] {
+            assert!(send(opcode, 0, 7) == Err(EINVAL));
+        }
+        for opcode in [
+            bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV,
+            bindings::ib_wr_opcode_IB_WR_RDMA_READ,
+            bindings::ib_wr_opcode_IB_WR_ATOMIC_FETCH_AND_ADD,
+        ] {
+            assert!(send(opcode, 0, 7).is_ok());
+        }
+    }
+
+    // The thread of a test has no memory of a program, in which User Mode Linux would look.
+    #[cfg(not(CONFIG_UML))]
+    #[test]
+    fn inline_data_is_not_taken_from_the_kernel() {
+        let secret = [7u8; 8];
+        let mut list = [bindings::ib_sge {
+            addr: secret.as_ptr().expose_provenance() as u64,
+            length: 8,
+            lkey: 0,
+        }];
+        let wr = bindings::ib_send_wr {
+            opcode: bindings::ib_wr_opcode_IB_WR_SEND,
+            // CAST: flags are small.
+            send_flags: bindings::ib_send_flags_IB_SEND_INLINE as c_int,
+            sg_list: list.as_mut_ptr(),
+            num_sge: 1,
+            ..Default::default()
+        };
+        // SAFETY: The request and its list live as long as the call.
+        assert!(unsafe { check(&wr) }.err() == Some(EFAULT));
+    }
+}

@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Fault injection: the faults that a device was told to make, and where they hit.
+//!
+//! Each device has one fault of each [`Fault`], off until somebody gives it a probability in
+//! debugfs. Whoever comes by a place where one may hit asks [`is_on`] first, which is a static
+//! branch, and then [`Faults::hits`]. On a kernel without `CONFIG_FAULT_INJECTION_DEBUG_FS` the
+//! first is `false` and the second is not there to be called.
+//!
+//! What is exact: of those that a fault meets, which are numbered for each queue pair from the
+//! moment when the probability was set, the same numbers are hit in each run with one seed.
+//!
+//! C header: [`include/linux/fault-inject.h`](srctree/include/linux/fault-inject.h)
+
+use kernel::{
+    prelude::*,
+    str::CStr, //
+};
+
+use super::wc::WcStatus;
+use crate::bindings;
+
+#[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS)]
+mod decide;
+
+/// A fault of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Fault {
+    /// The connection is lost when the request has ended.
+    DropConnection = bindings::ndk_fault_kind_NDK_FAULT_DROP_CONNECTION,
+    /// The request fails with a status.
+    CompleteWith = bindings::ndk_fault_kind_NDK_FAULT_COMPLETE_WITH,
+    /// The request ends late.
+    DelayCompletion = bindings::ndk_fault_kind_NDK_FAULT_DELAY_COMPLETION,
+    /// The request begins late.
+    DelayMessage = bindings::ndk_fault_kind_NDK_FAULT_DELAY_MESSAGE,
+    /// The message finds no receive.
+    Rnr = bindings::ndk_fault_kind_NDK_FAULT_RNR,
+    /// The token that the request invalidates is refused.
+    RefuseInvalidation = bindings::ndk_fault_kind_NDK_FAULT_REFUSE_INVALIDATION,
+    /// The token of the peer's memory is refused.
+    RefuseAccess = bindings::ndk_fault_kind_NDK_FAULT_REFUSE_ACCESS,
+    /// One byte arrives wrong.
+    Corrupt = bindings::ndk_fault_kind_NDK_FAULT_CORRUPT,
+    /// The port goes down for a time.
+    PortDown = bindings::ndk_fault_kind_NDK_FAULT_PORT_DOWN,
+    /// The connect is refused.
+    RejectConnect = bindings::ndk_fault_kind_NDK_FAULT_REJECT_CONNECT,
+    /// The connect takes longer.
+    DelayConnect = bindings::ndk_fault_kind_NDK_FAULT_DELAY_CONNECT,
+    /// Something that the connection manager should have heard of gets lost.
+    DropEvent = bindings::ndk_fault_kind_NDK_FAULT_DROP_EVENT,
+    /// Making an object fails.
+    NoMemory = bindings::ndk_fault_kind_NDK_FAULT_NO_MEMORY,
+}
+
+/// How many faults a device has.
+const COUNT: usize = bindings::ndk_fault_kind_NDK_FAULT_COUNT as usize;
+
+/// What a fault meets. A fault may be told to match some of these only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum What {
+    Send = bindings::ndk_fault_what_NDK_WHAT_SEND,
+    Write = bindings::ndk_fault_what_NDK_WHAT_WRITE,
+    Read = bindings::ndk_fault_what_NDK_WHAT_READ,
+    Atomic = bindings::ndk_fault_what_NDK_WHAT_ATOMIC,
+    Register = bindings::ndk_fault_what_NDK_WHAT_REG_MR,
+    Invalidate = bindings::ndk_fault_what_NDK_WHAT_LOCAL_INV,
+    Bind = bindings::ndk_fault_what_NDK_WHAT_BIND_MW,
+    /// A receive that a message takes.
+    Receive = bindings::ndk_fault_what_NDK_WHAT_RECV,
+    Domain = bindings::ndk_fault_what_NDK_WHAT_PD,
+    CompletionQueue = bindings::ndk_fault_what_NDK_WHAT_CQ,
+    QueuePair = bindings::ndk_fault_what_NDK_WHAT_QP,
+    SharedReceive = bindings::ndk_fault_what_NDK_WHAT_SRQ,
+    Region = bindings::ndk_fault_what_NDK_WHAT_MR,
+    Listener = bindings::ndk_fault_what_NDK_WHAT_LISTENER,
+    Connection = bindings::ndk_fault_what_NDK_WHAT_CONNECTION,
+    /// A connect request on its way to the listener.
+    Request = bindings::ndk_fault_what_NDK_WHAT_REQUEST,
+    /// The answer to it.
+    Reply = bindings::ndk_fault_what_NDK_WHAT_REPLY,
+    /// The end of a connection.
+    Disconnect = bindings::ndk_fault_what_NDK_WHAT_DISCONNECT,
+}
+
+/// What a fault is set to, as its files say.
+#[cfg(ndk_kunit)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Order {
+    /// Percent of those that it meets.
+    pub(crate) probability: u32,
+    /// One in so many of each queue pair.
+    pub(crate) interval: u32,
+    /// How often; -1 for no limit.
+    pub(crate) times: i32,
+    /// The one with that number of each queue pair; 0 for all.
+    pub(crate) nth: u32,
+    /// That queue pair; 0 for all.
+    pub(crate) qp: u32,
+    pub(crate) usec: u32,
+    pub(crate) seed: u32,
+    pub(crate) status: WcStatus,
+    /// Only these; `None` for all but receives.
+    pub(crate) what: Option<What>,
+}
+
+#[cfg(ndk_kunit)]
+impl Order {
+    /// Always, without a limit.
+    pub(crate) const ALWAYS: Self = Self {
+        probability: 100,
+        interval: 1,
+        times: -1,
+        nth: 0,
+        qp: 0,
+        usec: 0,
+        seed: 1,
+        status: WcStatus::RemOp,
+        what: None,
+    };
+    /// Never.
+    pub(crate) const OFF: Self = Self {
+        probability: 0,
+        ..Self::ALWAYS
+    };
+}
+
+/// Returns true if the kernel can inject faults. If not, the test that runs in this task counts as
+/// skipped, and has to end.
+#[cfg(ndk_kunit)]
+pub(crate) fn needed() -> bool {
+    let is_there = cfg!(CONFIG_FAULT_INJECTION_DEBUG_FS);
+    if !is_there {
+        // SAFETY: Changes what belongs to the test of the current task; the text is NUL-terminated.
+        unsafe {
+            bindings::ndk_kunit_skip(c"no CONFIG_FAULT_INJECTION_DEBUG_FS".as_char_ptr());
+        }
+    }
+    is_there
+}
+
+/// A place where a fault may hit.
+pub(crate) struct Site<'a> {
+    /// What comes by there.
+    pub(crate) what: What,
+    /// The number of its queue pair, and what that has met; `None` if it is of none.
+    pub(crate) qp: Option<(u32, &'a Counts)>,
+    /// Bytes.
+    pub(crate) size: u64,
+}
+
+/// A fault that hit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hit {
+    /// Which one of those that the fault has met, for its queue pair, from 1.
+    pub(crate) number: u32,
+    /// A number by chance: the same one in each run with the same seed.
+    pub(crate) draw: u32,
+    /// The time that the fault was set to, in microseconds.
+    pub(crate) usec: u32,
+    /// What the fault was set to fail with.
+    pub(crate) status: WcStatus,
+}
+
+/// Returns true while some fault of some device has a probability: the one thing that a place costs
+/// otherwise. Any context.
+#[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS)]
+#[inline(always)]
+pub(crate) fn is_on() -> bool {
+    // SAFETY: The key is a static one, defined in C.
+    unsafe {
+        super::jump_label::static_branch_unlikely!(
+            bindings::ndk_faults_on,
+            bindings::ndk_switch,
+            key
+        )
+    }
+}
+
+/// The kernel injects no faults.
+#[cfg(not(CONFIG_FAULT_INJECTION_DEBUG_FS))]
+#[inline(always)]
+pub(crate) const fn is_on() -> bool {
+    false
+}
+
+#[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS)]
+mod enabled {
+    use super::{
+        decide::Settings,
+        *, //
+    };
+    use core::ptr::NonNull;
+    use kernel::sync::atomic::{
+        Atomic,
+        Relaxed, //
+    };
+
+    /// What one queue pair has met of each fault. Counted under the lock of a device's faults;
+    /// with those of several devices it would count too few.
+    pub(crate) struct Counts([Atomic<u64>; COUNT]);
+
+    impl Counts {
+        /// Nothing.
+        pub(crate) const fn new() -> Self {
+            Self([const { Atomic::new(0) }; COUNT])
+        }
+
+        fn of(&self, fault: Fault) -> Option<&Atomic<u64>> {
+            // CAST: the number of the variant, which is below `COUNT`.
+            self.0.get(fault as usize)
+        }
+    }
+
+    /// The faults of one device.
+    pub(crate) struct Faults(NonNull<bindings::ndk_faults>);
+
+    // SAFETY: `ndk_faults` is memory of the slab allocator with locks that belong to no task; any
+    // task may free it.
+    unsafe impl Send for Faults {}
+    // SAFETY: Through `&Faults` counts are changed under the spinlock of `ndk_faults`, settings are
+    // read by single loads, and the folder is changed under `ndk_faults_mutex`.
+    unsafe impl Sync for Faults {}
+
+    impl Faults {
+        /// All of them, off, and without files. May sleep. `ENOMEM` when there is no memory.
+        pub(crate) fn new() -> Result<Self> {
+            // SAFETY: The function has no requirements.
+            let faults = unsafe { bindings::ndk_faults_new() };
+            Ok(Self(NonNull::new(faults).ok_or(ENOMEM)?))
+        }
+
+        /// Makes their files, in a folder of that name; without debugfs there are none. To be
+        /// called once. May sleep.
+        pub(crate) fn show(&self, device: &CStr) {
+            // SAFETY: They are there as long as `self`, and the name is NUL-terminated.
+            unsafe { bindings::ndk_faults_show(self.0.as_ptr(), device.as_char_ptr()) };
+        }
+
+        /// Takes the files away, and turns the faults off. May sleep.
+        pub(crate) fn hide(&self) {
+            // SAFETY: They are there as long as `self`.
+            unsafe { bindings::ndk_faults_hide(self.0.as_ptr()) };
+        }
+
+        /// Returns true while that fault has a probability. Any context.
+        pub(crate) fn is_set(&self, fault: Fault) -> bool {
+            self.settings(fault).probability > 0
+        }
+
+        /// Returns what that fault does here if it hits. Any context.
+        pub(crate) fn hits(&self, fault: Fault, site: &Site<'_>) -> Option<Hit> {
+            if !self.is_set(fault) {
+                return None;
+            }
+            let (qp, met) = match site.qp {
+                Some((qp, counts)) => (qp, counts.of(fault)),
+                None => (0, None),
+            };
+            let mut counts = self.lock(fault);
+            // The probability does not change under the lock.
+            let settings = self.settings(fault);
+            if !settings.matches(site.what, qp) {
+                return None;
+            }
+            let (user, number) = decide::count(counts.get(), met);
+            let draw = draw(fault, settings.seed, user, number);
+            if !(settings.picks(number, draw) && counts.should_fail(site.size)) {
+                return None;
+            }
+            counts.get().hits = counts.get().hits.wrapping_add(1);
+            Some(Hit {
+                number,
+                // What it decides must not depend on whether it hits.
+                draw: self::draw(fault, draw, user, number),
+                usec: settings.usec,
+                status: settings.status,
+            })
+        }
+
+        fn settings(&self, fault: Fault) -> Settings {
+            // CAST: the number of the variant.
+            // SAFETY: They are there as long as `self`. The files change the fields by single
+            // writes, so each is read as an atomic; what tests change, they change under the lock.
+            let read = |field: *mut u32| unsafe { Atomic::from_ptr(field) }.load(Relaxed);
+            // SAFETY: As above.
+            let of = unsafe { bindings::ndk_fault_settings(self.0.as_ptr(), fault as u32) };
+            // SAFETY: The pointers are those of the fields.
+            unsafe {
+                Settings {
+                    probability: read(&raw mut (*of).probability),
+                    interval: read(&raw mut (*of).interval),
+                    qp: read(&raw mut (*of).qp),
+                    nth: read(&raw mut (*of).nth),
+                    usec: read(&raw mut (*of).usec),
+                    seed: read(&raw mut (*of).seed),
+                    status: WcStatus::failure(read(&raw mut (*of).status))
+                        .unwrap_or(WcStatus::RemOp),
+                    what: read(&raw mut (*of).what),
+                }
+            }
+        }
+
+        fn lock(&self, fault: Fault) -> Counting<'_> {
+            let mut flags = 0;
+            // CAST: the number of the variant.
+            // SAFETY: They are there as long as `self`; `Counting` unlocks, on this CPU.
+            let counts =
+                unsafe { bindings::ndk_fault_lock(self.0.as_ptr(), fault as u32, &mut flags) };
+            // INVARIANT: The lock was taken just now, for these counts.
+            Counting {
+                faults: self,
+                fault,
+                counts,
+                flags,
+            }
+        }
+
+        /// Sets a fault as its files would. May sleep.
+        #[cfg(ndk_kunit)]
+        pub(crate) fn set(&self, fault: Fault, order: &Order) {
+            let order = bindings::ndk_fault_order {
+                times: order.times,
+                space: 0,
+                settings: bindings::ndk_fault_settings {
+                    probability: order.probability,
+                    interval: order.interval,
+                    qp: order.qp,
+                    nth: order.nth,
+                    usec: order.usec,
+                    seed: order.seed,
+                    // CAST: the numbers of the variants.
+                    status: order.status as u32,
+                    what: order.what.map_or(0, |what| what as u32),
+                },
+            };
+            // CAST: the number of the variant.
+            // SAFETY: They are there as long as `self`.
+            unsafe { bindings::ndk_fault_set(self.0.as_ptr(), fault as u32, &order) };
+        }
+    }
+
+    impl Drop for Faults {
+        fn drop(&mut self) {
+            // SAFETY: Nobody has them any more.
+            unsafe { bindings::ndk_faults_free(self.0.as_ptr()) };
+        }
+    }
+
+    /// A number by chance: the same one for the same numbers.
+    fn draw(fault: Fault, seed: u32, user: u16, number: u32) -> u32 {
+        // CAST: the number of the variant.
+        // SAFETY: The function has no requirements.
+        unsafe { bindings::ndk_fault_draw(seed, user.into(), number, fault as u32) }
+    }
+
+    /// The lock of a device's faults, with the counts of one. Interrupts are off.
+    ///
+    /// # Invariants
+    ///
+    /// The lock is held, and `counts` are those of `fault`, which the lock protects.
+    struct Counting<'a> {
+        faults: &'a Faults,
+        fault: Fault,
+        counts: *mut bindings::ndk_fault_counts,
+        flags: c_ulong,
+    }
+
+    impl Counting<'_> {
+        fn get(&mut self) -> &mut bindings::ndk_fault_counts {
+            // SAFETY: By the invariant nobody else changes them. The C code behind two files reads
+            // a field each without the lock; what it shows may be old, and nothing depends on it.
+            unsafe { &mut *self.counts }
+        }
+
+        /// Returns true if times, space and task filter let it fail.
+        fn should_fail(&self, size: u64) -> bool {
+            // CAST: the number of the variant.
+            let (faults, kind) = (self.faults.0.as_ptr(), self.fault as u32);
+            // SAFETY: By the invariant the lock is held.
+            unsafe { bindings::ndk_fault_should_fail(faults, kind, size) }
+        }
+    }
+
+    impl Drop for Counting<'_> {
+        fn drop(&mut self) {
+            // SAFETY: By the invariant the lock is held, with these flags.
+            unsafe { bindings::ndk_fault_unlock(self.faults.0.as_ptr(), self.flags) };
+        }
+    }
+
+    impl Fault {
+        /// What its folder is called.
+        pub(crate) fn name(self) -> &'static CStr {
+            // CAST: the number of the variant.
+            // SAFETY: The names are static.
+            unsafe { CStr::from_char_ptr(bindings::ndk_fault_name(self as u32)) }
+        }
+    }
+}
+
+#[cfg(not(CONFIG_FAULT_INJECTION_DEBUG_FS))]
+mod disabled {
+    use super::*;
+
+    /// Nothing is counted.
+    pub(crate) struct Counts;
+
+    impl Counts {
+        /// Nothing.
+        pub(crate) const fn new() -> Self {
+            Self
+        }
+    }
+
+    /// There are no faults.
+    pub(crate) struct Faults;
+
+    impl Faults {
+        /// None.
+        pub(crate) fn new() -> Result<Self> {
+            Ok(Self)
+        }
+
+        /// There is nothing to be seen.
+        pub(crate) fn show(&self, _device: &CStr) {}
+
+        /// There was nothing.
+        pub(crate) fn hide(&self) {}
+
+        /// There is nothing to be set.
+        #[cfg(ndk_kunit)]
+        pub(crate) fn set(&self, _fault: Fault, _order: &Order) {}
+
+        /// None is.
+        pub(crate) fn is_set(&self, _fault: Fault) -> bool {
+            false
+        }
+
+        /// None hits.
+        pub(crate) fn hits(&self, _fault: Fault, _site: &Site<'_>) -> Option<Hit> {
+            None
+        }
+    }
+
+    impl Fault {
+        /// It has no folder.
+        pub(crate) fn name(self) -> &'static CStr {
+            c"none"
+        }
+    }
+}
+
+#[cfg(not(CONFIG_FAULT_INJECTION_DEBUG_FS))]
+pub(crate) use disabled::*;
+#[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS)]
+pub(crate) use enabled::*;

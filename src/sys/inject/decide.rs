@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Which of those that it meets a fault hits: by what it is set to, and by number.
+//!
+//! Context: any, under the lock of the device's faults.
+
+use kernel::sync::atomic::{
+    Atomic,
+    Relaxed, //
+};
+
+use super::{
+    WcStatus, //
+    What,
+};
+use crate::bindings;
+
+/// What a fault is set to: 0 stands for any, but for the first two.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    /// Percent.
+    pub(super) probability: u32,
+    /// One in so many.
+    pub(super) interval: u32,
+    pub(super) qp: u32,
+    pub(super) nth: u32,
+    pub(super) usec: u32,
+    pub(super) seed: u32,
+    pub(super) status: WcStatus,
+    /// Bits: see [`What`]. Any are all but receives, whose numbers would be among those of the
+    /// requests by chance.
+    pub(super) what: u32,
+}
+
+impl Settings {
+    /// Returns true if the fault meets this, which is of that queue pair.
+    pub(super) fn matches(&self, what: What, qp: u32) -> bool {
+        let is_meant = match self.what {
+            0 => what != What::Receive,
+            // CAST: the bit of the variant.
+            bits => bits & what as u32 != 0,
+        };
+        self.probability > 0 && is_meant && (self.qp == 0 || self.qp == qp)
+    }
+
+    /// Returns true if the fault hits the one with that number, for which `draw` is by chance.
+    pub(super) fn picks(&self, number: u32, draw: u32) -> bool {
+        (self.nth == 0 || self.nth == number)
+            && number % self.interval.max(1) == 0
+            && draw % 100 < self.probability
+    }
+}
+
+/// What a queue pair has met of a fault: how many, since the run began in which it was the user with
+/// that number. In one word, which a queue pair has of each fault.
+#[derive(Clone, Copy)]
+struct Met {
+    run: u16,
+    user: u16,
+    number: u32,
+}
+
+impl Met {
+    // CAST: each field is its own part of the word.
+    const fn unpack(word: u64) -> Self {
+        Self {
+            run: (word >> 48) as u16,
+            user: (word >> 32) as u16,
+            number: word as u32,
+        }
+    }
+
+    // CAST: as above.
+    const fn pack(self) -> u64 {
+        (self.run as u64) << 48 | (self.user as u64) << 32 | self.number as u64
+    }
+}
+
+/// Counts one more that the fault has met; `met` is the word of its queue pair, if it is of one.
+/// Returns which user of the fault that is, and which of its own this is, from 1. What is of no queue
+/// pair is counted all together.
+pub(super) fn count(
+    counts: &mut bindings::ndk_fault_counts,
+    met: Option<&Atomic<u64>>,
+) -> (u16, u32) {
+    counts.seen = counts.seen.wrapping_add(1);
+    let Some(word) = met else {
+        return (0, counts.seen);
+    };
+    let mut met = Met::unpack(word.load(Relaxed));
+    if met.run != counts.run {
+        met = Met {
+            run: counts.run,
+            user: counts.users,
+            number: 0,
+        };
+        counts.users = counts.users.wrapping_add(1);
+    }
+    met.number = met.number.wrapping_add(1);
+    word.store(met.pack(), Relaxed);
+    (met.user, met.number)
+}
+
+#[cfg(ndk_kunit)]
+#[kernel::macros::kunit_tests(ndk_sys_inject_decide)]
+mod tests {
+    use super::*;
+
+    const ALL: Settings = Settings {
+        probability: 100,
+        interval: 1,
+        qp: 0,
+        nth: 0,
+        usec: 0,
+        seed: 0,
+        status: WcStatus::RemOp,
+        what: 0,
+    };
+
+    fn of_run(run: u16) -> bindings::ndk_fault_counts {
+        bindings::ndk_fault_counts {
+            run,
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn a_fault_without_probability_meets_nothing() {
+        let off = Settings {
+            probability: 0,
+            ..ALL
+        };
+        assert!(ALL.matches(What::Send, 1) && !off.matches(What::Send, 1));
+    }
+
+    #[test]
+    fn a_fault_meets_what_it_is_set_to() {
+        let set = Settings {
+            // CAST: the bits of the variants.
+            what: What::Send as u32 | What::Write as u32,
+            qp: 7,
+            ..ALL
+        };
+        assert!(set.matches(What::Send, 7) && set.matches(What::Write, 7));
+        assert!(!set.matches(What::Read, 7));
+        assert!(!set.matches(What::Send, 8) && !set.matches(What::Send, 0));
+    }
+
+    #[test]
+    fn a_receive_is_met_where_it_is_named_only() {
+        let receives = Settings {
+            // CAST: the bit of the variant.
+            what: What::Receive as u32,
+            ..ALL
+        };
+        assert!(receives.matches(What::Receive, 1) && !receives.matches(What::Send, 1));
+        assert!(!ALL.matches(What::Receive, 1) && ALL.matches(What::Bind, 1));
+        assert!(ALL.matches(What::Domain, 0) && ALL.matches(What::Disconnect, 0));
+    }
+
+    #[test]
+    fn a_fault_picks_by_number_and_by_chance() {
+        let third = Settings { nth: 3, ..ALL };
+        assert!(third.picks(3, 99) && !third.picks(2, 0) && !third.picks(4, 0));
+        let every_third = Settings { interval: 3, ..ALL };
+        let picked = [1, 2, 3, 4, 5, 6].map(|number| every_third.picks(number, 0));
+        assert!(picked == [false, false, true, false, false, true]);
+        let half = Settings {
+            probability: 50,
+            ..ALL
+        };
+        assert!(half.picks(1, 49) && half.picks(1, 149));
+        assert!(!half.picks(1, 50) && !half.picks(1, 99));
+        assert!(ALL.picks(1, 99) && ALL.picks(1, u32::MAX));
+    }
+
+    #[test]
+    fn each_queue_pair_has_numbers_of_its_own() {
+        let mut counts = of_run(1);
+        let (one, other) = (Atomic::new(0), Atomic::new(0));
+        assert!(count(&mut counts, Some(&one)) == (0, 1));
+        assert!(count(&mut counts, Some(&other)) == (1, 1));
+        assert!(count(&mut counts, Some(&one)) == (0, 2));
+        assert!(count(&mut counts, None) == (0, 4));
+        assert!(count(&mut counts, Some(&other)) == (1, 2));
+        assert!(counts.seen == 5 && counts.users == 2);
+    }
+
+    #[test]
+    fn a_new_probability_begins_to_count_anew() {
+        let mut counts = of_run(1);
+        let (one, other) = (Atomic::new(0), Atomic::new(0));
+        for number in 1..4 {
+            assert!(count(&mut counts, Some(&one)) == (0, number));
+        }
+        counts = of_run(2);
+        assert!(count(&mut counts, Some(&other)) == (0, 1));
+        assert!(count(&mut counts, Some(&one)) == (1, 1));
+    }
+
+    #[test]
+    fn numbers_come_round_without_touching_the_user() {
+        let mut counts = bindings::ndk_fault_counts {
+            users: 3,
+            ..of_run(5)
+        };
+        let last = Met {
+            run: 5,
+            user: 2,
+            number: u32::MAX,
+        };
+        let word = Atomic::new(last.pack());
+        assert!(count(&mut counts, Some(&word)) == (2, 0));
+        assert!(count(&mut counts, Some(&word)) == (2, 1));
+        assert!(counts.users == 3);
+    }
+}

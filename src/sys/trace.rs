@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Tracepoints: `/sys/kernel/tracing/events/ndk`, described in `bindings/trace.h`.
+//!
+//! One that is off is a static branch: what it would tell is given as a closure, which is called
+//! only when somebody listens. Any context.
+//!
+//! C header: [`include/linux/tracepoint.h`](srctree/include/linux/tracepoint.h)
+
+use core::net::SocketAddr;
+
+use kernel::{
+    prelude::*,
+    str::CStr, //
+};
+
+#[cfg(CONFIG_TRACEPOINTS)]
+use super::jump_label::static_branch_unlikely;
+use super::{
+    addr,
+    wc::{
+        WcOpcode,
+        WcStatus, //
+    }, //
+};
+#[cfg(CONFIG_TRACEPOINTS)]
+use crate::bindings;
+
+/// What a tracepoint takes, as C takes it.
+#[cfg_attr(not(CONFIG_TRACEPOINTS), allow(dead_code))]
+trait Argument {
+    type Kept;
+    type C;
+
+    /// What has to stay as long as the call.
+    fn keep(self) -> Self::Kept;
+    fn as_c(kept: &Self::Kept) -> Self::C;
+}
+
+macro_rules! arguments {
+    ($($type:ty => $c:ty: $cast:expr),* $(,)?) => {$(
+        impl Argument for $type {
+            type Kept = Self;
+            type C = $c;
+
+            fn keep(self) -> Self {
+                self
+            }
+
+            fn as_c(kept: &Self) -> $c {
+                let cast: fn(Self) -> $c = $cast;
+                cast(*kept)
+            }
+        }
+    )*};
+}
+
+arguments! {
+    u32 => u32: |n| n,
+    u64 => u64: |n| n,
+    bool => bool: |b| b,
+    // CAST: the numbers of the variants.
+    WcOpcode => u32: |opcode| opcode as u32,
+    WcStatus => u32: |status| status as u32,
+}
+
+impl<'a> Argument for &'a CStr {
+    type Kept = &'a CStr;
+    type C = *const c_char;
+
+    fn keep(self) -> Self {
+        self
+    }
+
+    fn as_c(kept: &Self) -> *const c_char {
+        kept.as_char_ptr()
+    }
+}
+
+impl Argument for SocketAddr {
+    type Kept = addr::Storage;
+    type C = *const addr::Storage;
+
+    fn keep(self) -> addr::Storage {
+        addr::write(&self)
+    }
+
+    fn as_c(kept: &addr::Storage) -> *const addr::Storage {
+        kept
+    }
+}
+
+macro_rules! tracepoints {
+    ($(
+        $(#[$doc:meta])*
+        fn $name:ident($($arg:ident: $type:ty),* $(,)?);
+    )*) => {$(
+        $(#[$doc])*
+        #[inline(always)]
+        pub(crate) fn $name<'a>(told: impl FnOnce() -> ($($type,)*)) {
+            #[cfg(CONFIG_TRACEPOINTS)]
+            {
+                // SAFETY: The key is a static one, defined in C.
+                let is_on = unsafe {
+                    kernel::macros::paste! {
+                        static_branch_unlikely!(
+                            bindings::[< __tracepoint_ndk_ $name >],
+                            bindings::tracepoint,
+                            key
+                        )
+                    }
+                };
+                if is_on {
+                    // What it tells goes by value: by reference it would have to be in memory
+                    // for those, too, who tell nothing.
+                    let ($($arg,)*) = told();
+                    emit($($arg),*);
+                }
+                #[cold]
+                #[inline(never)]
+                fn emit<'a>($($arg: $type),*) {
+                    $(let $arg = Argument::keep($arg);)*
+                    // SAFETY: The pointers are those of what is kept until after the call.
+                    unsafe {
+                        kernel::macros::paste! {
+                            bindings::[< rust_do_trace_ndk_ $name >](
+                                $(<$type as Argument>::as_c(&$arg)),*
+                            )
+                        }
+                    }
+                }
+            }
+            #[cfg(not(CONFIG_TRACEPOINTS))]
+            let _ = told;
+        }
+    )*};
+}
+
+tracepoints! {
+    /// A request was accepted for the send queue.
+    fn post_send(dev: &'a CStr, qp: u32, wr_id: u64, opcode: WcOpcode, length: u32);
+    /// A receive was accepted; 0 in place of the queue pair for a shared queue.
+    fn post_recv(dev: &'a CStr, qp: u32, wr_id: u64, num_sge: u32);
+    /// A transport begins with a request.
+    fn start(dev: &'a CStr, qp: u32, wr_id: u64, opcode: WcOpcode, length: u32);
+    /// A message takes a receive.
+    fn receive(dev: &'a CStr, qp: u32, wr_id: u64, num_sge: u32);
+    /// A message finds no receive.
+    fn rnr_wait(dev: &'a CStr, qp: u32, peer: u32);
+    /// A completion is in its queue.
+    fn complete(
+        dev: &'a CStr,
+        qp: u32,
+        cq: u32,
+        wr_id: u64,
+        opcode: WcOpcode,
+        status: WcStatus,
+        length: u32,
+    );
+    /// The consumer of a completion queue is called.
+    fn notify(dev: &'a CStr, cq: u32, used: u32, failed: bool);
+    /// A queue pair is connected.
+    fn connect(dev: &'a CStr, qp: u32, peer: u32, src: SocketAddr, dst: SocketAddr);
+    /// A queue pair has lost its connection.
+    fn disconnect(dev: &'a CStr, qp: u32, by_peer: bool);
+    /// A token was invalidated, or not.
+    fn invalidate(dev: &'a CStr, qp: u32, key: u32, remote: bool, refused: bool);
+    /// Memory that a peer named was refused.
+    fn access_refused(
+        dev: &'a CStr,
+        qp: u32,
+        peer: u32,
+        rkey: u32,
+        addr: u64,
+        length: u32,
+        opcode: WcOpcode,
+    );
+    /// An injected fault hits.
+    fn fault(dev: &'a CStr, qp: u32, name: &'a CStr, number: u32);
+}

@@ -1,0 +1,792 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * verbs TEST DEVICE ADDRESS: what a program on libibverbs and librdmacm is promised of its memory
+ * and of events, one test at a time.
+ *
+ * Two processes: this one writes into the memory of its child, over and over, while the child
+ * takes that memory away in some way. Exit 0, or 1 with a line that says what was wrong, or 77 if
+ * this machine does not have what the test needs.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+typedef __u8 u8;
+typedef __u32 u32;
+typedef __u64 u64;
+
+#define SIZE		(64UL << 10)
+#define HUGE_SIZE	(2UL << 20)
+#define DEPTH		8
+#define PORT		"7191"
+#define WATCH_MS	200
+#define SKIPPED		77
+#define REMOTE_WRITE	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
+#define ANONYMOUS	(MAP_PRIVATE | MAP_ANONYMOUS)
+
+#define die(...)	do { printf(__VA_ARGS__); puts(""); fflush(stdout); _exit(1); } while (0)
+#define need(what)	do { if (!(what)) die("%s: %s", #what, strerror(errno)); } while (0)
+#define load(from)	__atomic_load_n(&(from), __ATOMIC_ACQUIRE)
+#define store(to, n)	__atomic_store_n(&(to), n, __ATOMIC_RELEASE)
+
+/* What both processes see. */
+static struct shared {
+	u64 addr;
+	u32 rkey, size;
+	bool listens, is_ready, stop, ended;
+	int status;		/* of the first write that failed */
+	u32 written;		/* how many succeeded */
+	u32 turn;		/* how many sends are wanted */
+} *shared;
+
+struct end {
+	struct rdma_cm_id *id;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	struct ibv_srq *srq;
+};
+
+static const char *device, *address;
+
+static u64 now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000UL + t.tv_nsec / 1000000;
+}
+
+static void sleep_ms(unsigned int ms)
+{
+	usleep(ms * 1000);
+}
+
+/* Waits until `what` is true, for half a minute at most. */
+#define wait_until(what) do {						\
+	u64 end_ = now_ms() + 30000;				\
+	while (!(what)) {						\
+		if (now_ms() > end_)					\
+			die("in vain: %s", #what);			\
+		sleep_ms(1);						\
+	}								\
+} while (0)
+
+/*
+ * Until the test is over, whatever it waits for meanwhile: who started it ends it after its
+ * time, and this process ends with it.
+ */
+static void wait_for_stop(void)
+{
+	while (!load(shared->stop))
+		sleep_ms(10);
+}
+
+/* --- connections */
+
+static struct rdma_addrinfo *resolve(int flags)
+{
+	struct rdma_addrinfo hints = { .ai_flags = flags, .ai_port_space = RDMA_PS_TCP };
+	struct rdma_addrinfo *res;
+
+	need(!rdma_getaddrinfo(address, PORT, &hints, &res));
+	return res;
+}
+
+/* A queue pair for that identifier, with a completion queue that has a channel. */
+static void equip(struct end *e, struct rdma_cm_id *id, bool with_srq)
+{
+	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 16, .max_sge = 1 } };
+	struct ibv_qp_init_attr attr = {
+		.cap = { .max_send_wr = 2 * DEPTH, .max_recv_wr = 16, .max_send_sge = 1,
+			 .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+	};
+
+	e->id = id;
+	need(e->channel = ibv_create_comp_channel(id->verbs));
+	need(e->cq = ibv_create_cq(id->verbs, 64, NULL, e->channel, 0));
+	if (with_srq) {
+		need(e->srq = ibv_create_srq(id->pd, &srq));
+		attr.srq = e->srq;
+	}
+	attr.send_cq = e->cq;
+	attr.recv_cq = e->cq;
+	need(!rdma_create_qp(id, id->pd, &attr));
+}
+
+static void serve(struct end *e)
+{
+	struct rdma_addrinfo *res = resolve(RAI_PASSIVE);
+	struct rdma_cm_id *listener, *id;
+
+	need(!rdma_create_ep(&listener, res, NULL, NULL));
+	need(!rdma_listen(listener, 1));
+	store(shared->listens, true);
+	need(!rdma_get_request(listener, &id));
+	equip(e, id, false);
+	need(!rdma_accept(id, NULL));
+	rdma_destroy_ep(listener);
+}
+
+static void call(struct end *e, bool with_srq)
+{
+	struct rdma_addrinfo *res;
+	struct rdma_cm_id *id;
+
+	wait_until(load(shared->listens));
+	res = resolve(0);
+	need(!rdma_create_ep(&id, res, NULL, NULL));
+	if (strcmp(ibv_get_device_name(id->verbs->device), device))
+		die("it goes over %s", ibv_get_device_name(id->verbs->device));
+	equip(e, id, with_srq);
+	need(!rdma_connect(id, NULL));
+}
+
+/* --- the writer */
+
+static int post(struct end *e, struct ibv_mr *mr, enum ibv_wr_opcode opcode, int flags)
+{
+	struct ibv_sge sge = { (uintptr_t)mr->addr, shared->size, mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = opcode,
+				  .send_flags = IBV_SEND_SIGNALED | flags }, *bad;
+
+	if (opcode == IBV_WR_SEND)
+		sge.length = 64;
+	wr.wr.rdma.remote_addr = shared->addr;
+	wr.wr.rdma.rkey = shared->rkey;
+	return ibv_post_send(e->id->qp, &wr, &bad);
+}
+
+/* Writes one number after the other, all over the memory, until that fails or is to stop. */
+static void writer(void)
+{
+	struct end e = {};
+	struct ibv_wc wc;
+	struct ibv_mr *mr;
+	int posted = 0;
+	u8 *from;
+
+	serve(&e);
+	wait_until(load(shared->is_ready));
+	need((from = mmap(NULL, shared->size, PROT_READ | PROT_WRITE,
+			  ANONYMOUS, -1, 0)) != MAP_FAILED);
+	need(mr = ibv_reg_mr(e.id->pd, from, shared->size, 0));
+	while (!load(shared->stop) && !load(shared->status)) {
+		for (; posted < DEPTH; posted++) {
+			memset(from, from[0] % 255 + 1, shared->size);
+			need(!post(&e, mr, IBV_WR_RDMA_WRITE, 0));
+		}
+		while (ibv_poll_cq(e.cq, 1, &wc) == 1) {
+			posted--;
+			if (wc.status && !shared->status)
+				store(shared->status, wc.status);
+			if (!wc.status)
+				store(shared->written, shared->written + 1);
+		}
+	}
+	store(shared->ended, true);
+}
+
+/* --- the owner of the memory */
+
+static struct ibv_mr *offer(struct end *e, void *to, size_t size)
+{
+	struct ibv_mr *mr;
+
+	need(mr = ibv_reg_mr(e->id->pd, to, size, REMOTE_WRITE));
+	shared->addr = (uintptr_t)to;
+	shared->rkey = mr->rkey;
+	shared->size = size;
+	store(shared->is_ready, true);
+	return mr;
+}
+
+static u8 *memory(size_t size, int flags)
+{
+	u8 *p = mmap(NULL, size, PROT_READ | PROT_WRITE, ANONYMOUS | flags, -1, 0);
+
+	if (p == MAP_FAILED && flags)
+		_exit(SKIPPED);
+	need(p != MAP_FAILED);
+	memset(p, 0, size);
+	return p;
+}
+
+static bool changes(const u8 *p)
+{
+	u8 was = load(*p);
+	u64 end = now_ms() + 30000;
+
+	while (load(*p) == was && now_ms() < end)
+		sleep_ms(1);
+	return load(*p) != was;
+}
+
+/* Waits until writes that began after this call have ended. */
+static void more_written(void)
+{
+	u32 was = load(shared->written);
+
+	wait_until(load(shared->written) - was > 2 * DEPTH);
+}
+
+/* Nothing of it changes for a while. */
+static bool is_still(const u8 *p, size_t size)
+{
+	u8 *copy = malloc(size);
+	bool same = true;
+	u64 end = now_ms() + WATCH_MS;
+
+	need(copy);
+	memcpy(copy, p, size);
+	while (same && now_ms() < end)
+		same = !memcmp(copy, p, size);
+	free(copy);
+	return same;
+}
+
+static void connect_and_offer(struct end *e, struct ibv_mr **mr, u8 **p, size_t size, int flags)
+{
+	*p = memory(size, flags);
+	call(e, false);
+	*mr = offer(e, *p, size);
+	if (!changes(*p) || !changes(*p + size - 1))
+		die("nothing is written");
+}
+
+static void test_dereg(void)
+{
+	struct end e = {};
+	struct ibv_mr *mr;
+	u8 *p;
+
+	connect_and_offer(&e, &mr, &p, SIZE, 0);
+	need(!ibv_dereg_mr(mr));
+	if (!is_still(p, SIZE))
+		die("it is written to after its deregistration");
+	wait_until(load(shared->ended));
+	if (shared->status != IBV_WC_REM_ACCESS_ERR)
+		die("the writer got %s", ibv_wc_status_str(shared->status));
+}
+
+/* What is mapped where the memory was is not what was registered. */
+static void test_munmap(void)
+{
+	struct end e = {};
+	struct ibv_mr *mr;
+	u8 *p;
+	size_t i;
+
+	connect_and_offer(&e, &mr, &p, SIZE, 0);
+	need(mmap(p, SIZE, PROT_READ | PROT_WRITE, ANONYMOUS | MAP_FIXED, -1, 0) == p);
+	more_written();
+	if (!is_still(p, SIZE))
+		die("what was mapped in its place is written to");
+	for (i = 0; i < SIZE; i++) {
+		if (p[i])
+			die("byte %zu of what was mapped in its place is %u", i, p[i]);
+	}
+	need(!munmap(p, SIZE));
+	more_written();
+	if (load(shared->status))
+		die("the registration went, too: %s", ibv_wc_status_str(shared->status));
+	need(!ibv_dereg_mr(mr));
+	wait_until(load(shared->ended));
+}
+
+/* The pages that were registered have moved with the mapping. */
+static void test_mremap(void)
+{
+	u8 *p, *q, *r;
+	struct end e = {};
+	struct ibv_mr *mr;
+
+	connect_and_offer(&e, &mr, &p, SIZE, 0);
+	q = memory(SIZE, 0);
+	need((r = mremap(p, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, q)) == q);
+	if (!changes(r) || !changes(r + SIZE - 1))
+		die("the memory has moved, and what is written to it has not");
+	need(!ibv_dereg_mr(mr));
+	if (!is_still(r, SIZE))
+		die("it is written to after its deregistration");
+}
+
+/* A child has its own copy; the parent keeps the pages. */
+static void test_fork(void)
+{
+	int status = 0;
+	struct end e = {};
+	struct ibv_mr *mr;
+	u8 *p;
+	pid_t pid;
+
+	connect_and_offer(&e, &mr, &p, SIZE, 0);
+	pid = fork();
+	if (!pid) {
+		bool still = is_still(p, SIZE);
+
+		p[0]++;
+		_exit(!still);
+	}
+	need(pid > 0);
+	/* What the parent writes to must not be a new page. */
+	store(p[SIZE / 2], 0);
+	if (!changes(p + SIZE / 2) || !changes(p) || !changes(p + SIZE - 1))
+		die("after a fork the parent has not the pages any more");
+	need(waitpid(pid, &status, 0) == pid);
+	if (status)
+		die("a child's copy is written to");
+	if (!changes(p))
+		die("after the child's end nothing is written");
+	need(!ibv_dereg_mr(mr));
+}
+
+static void test_exit(void)
+{
+	struct end e = {};
+	struct ibv_mr *mr;
+	u8 *p;
+
+	connect_and_offer(&e, &mr, &p, SIZE, 0);
+	_exit(0);
+}
+
+static void test_huge(void)
+{
+	struct end e = {};
+	struct ibv_mr *mr;
+	u8 *p;
+
+	connect_and_offer(&e, &mr, &p, HUGE_SIZE, MAP_HUGETLB);
+	need(!ibv_dereg_mr(mr));
+	if (!is_still(p, HUGE_SIZE))
+		die("it is written to after its deregistration");
+}
+
+/* Memory that may only be read can be registered for reading, and is not written to. */
+static void test_readonly(void)
+{
+	struct end e = {};
+	struct ibv_mr *mr;
+	u8 *p;
+	size_t i;
+
+	call(&e, false);
+	p = memory(SIZE, 0);
+	need(!mprotect(p, SIZE, PROT_READ));
+	mr = ibv_reg_mr(e.id->pd, p, SIZE, REMOTE_WRITE);
+	if (mr || errno != EFAULT)
+		die("read-only memory for writing: %s", mr ? "accepted" : strerror(errno));
+	need(mr = ibv_reg_mr(e.id->pd, p, SIZE, IBV_ACCESS_REMOTE_READ));
+	need(!ibv_dereg_mr(mr));
+	need(mr = ibv_reg_mr(e.id->pd, p, SIZE, 0));
+	/* The peer names it for a write: that is refused. */
+	shared->addr = (uintptr_t)p;
+	shared->rkey = mr->rkey;
+	shared->size = SIZE;
+	store(shared->is_ready, true);
+	wait_until(load(shared->ended));
+	if (shared->status != IBV_WC_REM_ACCESS_ERR)
+		die("the writer got %s", ibv_wc_status_str(shared->status));
+	for (i = 0; i < SIZE; i++) {
+		if (p[i])
+			die("byte %zu is written to", i);
+	}
+}
+
+static struct ibv_context *open_device(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *context;
+	size_t i;
+
+	need(list);
+	for (i = 0; list[i] && strcmp(ibv_get_device_name(list[i]), device); i++)
+		;
+	need(list[i]);
+	need(context = ibv_open_device(list[i]));
+	ibv_free_device_list(list);
+	return context;
+}
+
+/* Memory of another device is refused as what it is, and not as bad. */
+static void test_dmabuf(void)
+{
+	struct ibv_pd *pd;
+
+	need(pd = ibv_alloc_pd(open_device()));
+	if (ibv_reg_dmabuf_mr(pd, 0, SIZE, 0, 0, REMOTE_WRITE) || errno != EOPNOTSUPP)
+		die("a dma-buf: %s", strerror(errno));
+}
+
+/* The control group that this is in allows MOST objects. */
+static void test_rdma_max(void)
+{
+	struct ibv_context *context = open_device();
+	int most = atoi(getenv("MOST") ?: "0"), n = 0;
+
+	while (n <= most && ibv_alloc_pd(context))
+		n++;
+	if (!n || n > most)
+		die("%d of at most %d objects", n, most);
+	if (errno != EAGAIN)
+		die("one more: %s", strerror(errno));
+}
+
+/* A queue that the control group of this process pays for; the test of it looks there. */
+static void test_charged(void)
+{
+	struct ibv_cq *cq;
+
+	need(cq = ibv_create_cq(open_device(), 1 << 19, NULL, NULL, 0));
+	need(!ibv_destroy_cq(cq));
+}
+
+/* --- what a peer may do by a queue pair */
+
+static struct ibv_qp *new_qp(void)
+{
+	struct ibv_context *context = open_device();
+	struct ibv_qp_init_attr attr = {
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ibv_qp *qp;
+	struct ibv_pd *pd;
+
+	need(pd = ibv_alloc_pd(context));
+	need(attr.send_cq = ibv_create_cq(context, 2, NULL, NULL, 0));
+	attr.recv_cq = attr.send_cq;
+	need(qp = ibv_create_qp(pd, &attr));
+	return qp;
+}
+
+/* Asks for some rights, and for a state if there is one; what holds then. */
+static unsigned int ask(struct ibv_qp *qp, int state, unsigned int access)
+{
+	struct ibv_qp_attr attr = { .qp_state = state, .port_num = 1, .qp_access_flags = access };
+	struct ibv_qp_init_attr init;
+	int mask = IBV_QP_ACCESS_FLAGS;
+
+	if (state >= 0)
+		mask |= IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX;
+	errno = ibv_modify_qp(qp, &attr, mask);
+	need(!errno);
+	need(!ibv_query_qp(qp, &attr, IBV_QP_ACCESS_FLAGS, &init));
+	return attr.qp_access_flags;
+}
+
+/* Who asks for no rights at first gets those that rdma_cm does not know yet; then what he asks. */
+static void test_access(void)
+{
+	const unsigned int write = IBV_ACCESS_REMOTE_WRITE, read = IBV_ACCESS_REMOTE_READ;
+	const unsigned int all = write | read | IBV_ACCESS_REMOTE_ATOMIC;
+	const struct {
+		int state;
+		unsigned int access, holds;
+	} steps[] = {
+		{ IBV_QPS_INIT, 0, all },
+		{ IBV_QPS_INIT, 0, 0 },
+		{ IBV_QPS_INIT, read, read },
+		{ -1, write, write },
+		{ -1, 0, 0 },
+		{ IBV_QPS_INIT, read | write, all },
+		{ IBV_QPS_RTR, 0, 0 },
+		{ IBV_QPS_RESET, 0, 0 },
+		{ IBV_QPS_INIT, read, read },
+	};
+	struct ibv_qp *qp = new_qp();
+
+	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
+		unsigned int holds = ask(qp, steps[i].state, steps[i].access);
+
+		if (holds != steps[i].holds)
+			die("step %zu: %#x and not %#x", i, holds, steps[i].holds);
+	}
+}
+
+/* The number of a queue pair is no other's soon. */
+static void test_numbers(void)
+{
+	struct ibv_qp *qp = new_qp();
+	u32 first = qp->qp_num;
+
+	for (int i = 0; i < 100; i++) {
+		struct ibv_qp_init_attr attr = {
+			.send_cq = qp->send_cq, .recv_cq = qp->recv_cq, .qp_type = IBV_QPT_RC,
+			.cap = {
+				.max_send_wr = 1, .max_recv_wr = 1,
+				.max_send_sge = 1, .max_recv_sge = 1,
+			},
+		};
+		struct ibv_pd *pd = qp->pd;
+
+		need(!ibv_destroy_qp(qp));
+		need(qp = ibv_create_qp(pd, &attr));
+		if (qp->qp_num == first)
+			die("%#x again after %d", first, i);
+	}
+}
+
+/* --- events */
+
+/* An event of the channel comes within that time. */
+static bool notified(struct end *e, int ms)
+{
+	struct pollfd fd = { e->channel->fd, POLLIN, 0 };
+	struct ibv_cq *cq;
+	void *context;
+
+	if (poll(&fd, 1, ms) != 1)
+		return false;
+	need(!ibv_get_cq_event(e->channel, &cq, &context));
+	ibv_ack_cq_events(cq, 1);
+	return true;
+}
+
+static bool async_event(struct end *e, enum ibv_event_type type, int ms)
+{
+	struct pollfd fd = { e->id->verbs->async_fd, POLLIN, 0 };
+	struct ibv_async_event event;
+	u64 end = now_ms() + ms;
+	bool found = false;
+
+	while (!found && now_ms() < end) {
+		if (poll(&fd, 1, 100) != 1)
+			continue;
+		need(!ibv_get_async_event(e->id->verbs, &event));
+		found = event.event_type == type;
+		ibv_ack_async_event(&event);
+	}
+	return found;
+}
+
+static void post_receives(struct end *e, struct ibv_mr *mr, int number)
+{
+	struct ibv_sge sge = { (uintptr_t)mr->addr, 64, mr->lkey };
+	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	while (number--)
+		need(!(e->srq ? ibv_post_srq_recv(e->srq, &wr, &bad) :
+				ibv_post_recv(e->id->qp, &wr, &bad)));
+}
+
+/* The peer of tests of events: a send without, then two with a solicited event. */
+static void sender(void)
+{
+	struct end e = {};
+	struct ibv_mr *mr;
+	struct ibv_wc wc;
+	unsigned int i;
+
+	serve(&e);
+	need(mr = ibv_reg_mr(e.id->pd, memory(SIZE, 0), SIZE, 0));
+	shared->size = 64;
+	for (i = 0; i < 3; i++) {
+		wait_until(load(shared->turn) > i);
+		need(!post(&e, mr, IBV_WR_SEND, i ? IBV_SEND_SOLICITED : 0));
+		wait_until(ibv_poll_cq(e.cq, 1, &wc) == 1);
+		if (wc.status)
+			die("send %u: %s", i, ibv_wc_status_str(wc.status));
+	}
+	wait_for_stop();
+	store(shared->ended, true);
+}
+
+static void test_solicited(void)
+{
+	struct end e = {};
+	struct ibv_mr *mr;
+	struct ibv_wc wc;
+
+	call(&e, false);
+	need(mr = ibv_reg_mr(e.id->pd, memory(SIZE, 0), SIZE, IBV_ACCESS_LOCAL_WRITE));
+	post_receives(&e, mr, 3);
+	need(!ibv_req_notify_cq(e.cq, 1));
+	store(shared->turn, 1);
+	wait_until(ibv_poll_cq(e.cq, 1, &wc) == 1);
+	if (notified(&e, WATCH_MS))
+		die("a plain receive satisfied a solicited arm");
+	store(shared->turn, 2);
+	if (!notified(&e, 30000))
+		die("a solicited receive did not satisfy a solicited arm");
+	wait_until(ibv_poll_cq(e.cq, 1, &wc) == 1);
+	/* Nobody has armed it again. */
+	store(shared->turn, 3);
+	wait_until(ibv_poll_cq(e.cq, 1, &wc) == 1);
+	if (notified(&e, WATCH_MS))
+		die("there was an event without an arm");
+	/* An error is an event for either arm. */
+	need(!ibv_req_notify_cq(e.cq, 1));
+	post_receives(&e, mr, 1);
+	need(!rdma_disconnect(e.id));
+	if (!notified(&e, 30000))
+		die("an error did not satisfy a solicited arm");
+	store(shared->stop, true);
+}
+
+static void test_srq_limit(void)
+{
+	struct ibv_srq_attr attr = { .srq_limit = 2 };
+	struct end e = {};
+	struct ibv_mr *mr;
+	struct ibv_wc wc;
+
+	call(&e, true);
+	need(mr = ibv_reg_mr(e.id->pd, memory(SIZE, 0), SIZE, IBV_ACCESS_LOCAL_WRITE));
+	post_receives(&e, mr, 4);
+	need(!ibv_modify_srq(e.srq, &attr, IBV_SRQ_LIMIT));
+	store(shared->turn, 2);
+	wait_until(ibv_poll_cq(e.cq, 1, &wc) == 1);
+	wait_until(ibv_poll_cq(e.cq, 1, &wc) == 1);
+	if (async_event(&e, IBV_EVENT_SRQ_LIMIT_REACHED, WATCH_MS))
+		die("the limit was reached too early");
+	store(shared->turn, 3);
+	if (!async_event(&e, IBV_EVENT_SRQ_LIMIT_REACHED, 30000))
+		die("the limit was reached, and there was no event");
+	store(shared->stop, true);
+}
+
+/* The link of the device goes down and up while this waits. */
+static void test_port(void)
+{
+	struct end e = {};
+	char line[200];
+
+	call(&e, false);
+	snprintf(line, sizeof(line), "ip link set %s down", getenv("NETDEV"));
+	need(!system(line));
+	if (!async_event(&e, IBV_EVENT_PORT_ERR, 30000))
+		die("no event of a port that went down");
+	snprintf(line, sizeof(line), "ip link set %s up", getenv("NETDEV"));
+	need(!system(line));
+	if (!async_event(&e, IBV_EVENT_PORT_ACTIVE, 30000))
+		die("no event of a port that came up");
+}
+
+/* The device goes while this waits; what it has open answers with errors. */
+static void test_fatal(void)
+{
+	struct ibv_wc wc;
+	struct end e = {};
+	char line[200];
+
+	call(&e, false);
+	snprintf(line, sizeof(line), "rdma link delete %s", device);
+	need(!system(line));
+	if (!async_event(&e, IBV_EVENT_DEVICE_FATAL, 30000))
+		die("no event of a device that went");
+	if (ibv_poll_cq(e.cq, 1, &wc) >= 0)
+		die("its completion queue can still be polled");
+	if (ibv_reg_mr(e.id->pd, memory(SIZE, 0), SIZE, 0) || errno != EIO)
+		die("registering on it: %s", strerror(errno));
+}
+
+/* The peer of tests of which only the connection counts. */
+static void idler(void)
+{
+	struct end e = {};
+
+	serve(&e);
+	wait_for_stop();
+}
+
+/* The peer of tests that need none. */
+static void nobody(void)
+{
+}
+
+static const struct test {
+	const char *name;
+	void (*owner)(void);
+	void (*peer)(void);
+} tests[] = {
+	{ "dereg", test_dereg, writer },
+	{ "munmap", test_munmap, writer },
+	{ "mremap", test_mremap, writer },
+	{ "fork", test_fork, writer },
+	{ "exit", test_exit, writer },
+	{ "huge", test_huge, writer },
+	{ "readonly", test_readonly, writer },
+	{ "dmabuf", test_dmabuf, nobody },
+	{ "rdma-max", test_rdma_max, nobody },
+	{ "charged", test_charged, nobody },
+	{ "access", test_access, nobody },
+	{ "numbers", test_numbers, nobody },
+	{ "solicited", test_solicited, sender },
+	{ "srq-limit", test_srq_limit, sender },
+	{ "port", test_port, idler },
+	{ "fatal", test_fatal, idler },
+	{}
+};
+
+/* What its owner killed or closed must end the writer, too: with an error, and soon. */
+static int reap(const struct test *t, pid_t peer, int status)
+{
+	u64 end = now_ms() + 30000;
+	int of_peer = 0;
+
+	if (status) {
+		kill(peer, SIGKILL);
+		return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+	}
+	store(shared->stop, t->owner != test_exit);
+	while (!waitpid(peer, &of_peer, WNOHANG)) {
+		if (now_ms() > end) {
+			kill(peer, SIGKILL);
+			die("its peer does not end");
+		}
+		sleep_ms(10);
+	}
+	if (of_peer)
+		die("its peer ended with %#x", of_peer);
+	if (t->owner == test_exit && !shared->status)
+		die("the writer was not told");
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const struct test *t = tests;
+	pid_t owner, peer;
+	int status = 0;
+
+	if (argc != 4 || !getenv("NETDEV"))
+		die("usage: NETDEV=NAME verbs TEST DEVICE ADDRESS");
+	while (t->name && strcmp(t->name, argv[1]))
+		t++;
+	if (!t->name)
+		die("no test %s", argv[1]);
+	device = argv[2];
+	address = argv[3];
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	need(shared != MAP_FAILED);
+	peer = fork();
+	if (!peer) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		t->peer();
+		_exit(0);
+	}
+	owner = fork();
+	if (!owner) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		t->owner();
+		_exit(0);
+	}
+	need(peer > 0 && owner > 0);
+	need(waitpid(owner, &status, 0) == owner);
+	return reap(t, peer, status);
+}
