@@ -19,8 +19,8 @@ all: ## build ndk.ko for Debian's kernel, or KDIR=/a/built/7.3/tree, or KERNEL=l
 run: ## boot a guest, NVMe over ndk0, verify, report; CLIENT=nfs|iser|srp|rnbd|smb|nvme|all
 	@KERNEL=$(RUN_KERNEL) scripts/run $(CLIENT)
 
-test: ## all tests: host, KUnit in User Mode Linux and the debug kernel, guest scenarios
-	@scripts/test
+test: ## all tests: host, KUnit in User Mode Linux and the debug kernel, guest scenarios; CLIENT=none: without clients
+	@scripts/test $(CLIENT)
 
 test-clients: ## the scenarios of the kernel's storage clients; CLIENT=nfs for one, KERNEL=debug
 	@KERNEL=$(RUN_KERNEL) scripts/test-clients $(CLIENT)
@@ -52,15 +52,15 @@ cross: ## build all modules for arm64 with pages of 64 KiB; a warning is an erro
 newest: ## the same by the newest compilers there are, those of Debian testing, in a root in the cache
 	@scripts/setup deb
 	@scripts/setup cross
-	@scripts/debian-run --newest scripts/module-build newest quiet
-	@scripts/debian-run --newest bash -c 'rustc --version && clang --version | head -1'
+	@scripts/lib/debian-run --newest scripts/module-build newest quiet
+	@scripts/lib/debian-run --newest bash -c 'rustc --version && clang --version | head -1'
 
 shell: ## an interactive guest with ndk0 up
 	@scripts/module-build $(KERNEL) quiet
 	@scripts/vm --kernel $(KERNEL) --interactive -- scripts/guest/shell
 
 update: ## look for a newer kernel of Debian's, which else stays as it was first chosen
-	@scripts/kernel-stock --update >/dev/null
+	@scripts/lib/kernel-stock --update >/dev/null
 
 headers: ## install the C headers for consumers into build/include
 	@mkdir -p build/include

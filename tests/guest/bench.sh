@@ -21,10 +21,15 @@ measure() {
 	echo "${answer%% *}"
 }
 
-# does WORD...: something was done in a twentieth of a second.
+# does WORD...: something was done in a twentieth of a second; on a machine that had other
+# things to do, in more.
 does() {
-	local ops
-	ops=$(measure "dev=$DEVICE addr=$ADDRESS $*") && ((ops > 0))
+	local ops ms
+	for ms in 50 1000 10000; do
+		ops=$(measure "dev=$DEVICE addr=$ADDRESS ${*/ms=50/ms=$ms}") || return
+		((ops == 0)) || return 0
+	done
+	return 1
 }
 
 # counts OPS WORD...: all of them were done, and no other.
@@ -65,5 +70,5 @@ check "too large" declines "work=write size=1048577 ms=50"
 check "a batch of writes" declines "work=write batch=2 ms=50"
 check "no number" declines "work=send ms=x"
 check "unload" modprobe -r ndk_bench
-check "no resources left" wait_for 20 no_resources
+check "no resources left" wait_for 90 no_resources
 finish

@@ -7,6 +7,7 @@
 #
 # kernel: iser
 # also: stock
+# make test: clients-1
 # clients: iser
 #
 # shellcheck disable=SC2317 # functions are called by their name, see check()
@@ -63,7 +64,7 @@ redirect() {
 	local connected
 	modprobe "$REDIRECT" address="$ADDRESS" port="$REDIRECT_PORT" to="$(iser_portal "$ADDRESS"),1" || return
 	iser_record "$ADDRESS" "$REDIRECT_PORT" && iser_login "$ADDRESS" "$REDIRECT_PORT" || return
-	wait_for 20 iser_place || { echo "no disk"; return 1; }
+	wait_for 90 iser_place || { echo "no disk"; return 1; }
 	[[ $(<"/sys/module/$REDIRECT/parameters/logins") == 1 ]] || { echo "not redirected once"; return 1; }
 	connected=$(cat /sys/class/iscsi_connection/connection*/port)
 	[[ $connected == "$ISER_PORT" ]] || { echo "connected to port $connected"; return 1; }

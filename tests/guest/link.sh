@@ -29,7 +29,7 @@ several() {
 		add_link "$NDK_TYPE$n" "ndkdum$n" || return
 	done
 	for n in 1 2 3; do
-		wait_for 5 link_is "$NDK_TYPE$n" ACTIVE || return
+		wait_for 30 link_is "$NDK_TYPE$n" ACTIVE || return
 	done
 	names_differ node_guid || { echo "GUIDs are not unique"; return 1; }
 	names_differ ports/1/gids/0 || { echo "GIDs are not unique"; return 1; }
@@ -103,18 +103,19 @@ shared_names() {
 
 # Exclusive mode: the device is where it was moved to, and comes back.
 exclusive_names() {
-	rdma system set netns exclusive || return
+	# Not while another name space is on its way out.
+	wait_for 60 limit 20 rdma system set netns exclusive || return
 	ip netns add ndkns2 || return
 	rdma dev set "$DEVICE" netns ndkns2 || return
 	! rdma dev show "$DEVICE" 2>/dev/null || { echo "still in the first name space"; return 1; }
 	ip netns exec ndkns2 rdma dev show "$DEVICE" || return
 	ip netns del ndkns2 || return
-	wait_for 10 rdma dev show "$DEVICE"
+	wait_for 60 rdma dev show "$DEVICE"
 }
 
 back_to_shared() {
 	ip netns del ndkns2 2>/dev/null || true
-	limit 20 rdma system set netns shared
+	wait_for 60 limit 20 rdma system set netns shared
 }
 
 by_alias() {
@@ -131,7 +132,7 @@ under_name() {
 	modprobe ndk "link_type=$1" || return
 	[[ $(</sys/module/ndk/parameters/link_type) == "$1" ]] || { echo "not in sysfs"; return 1; }
 	limit 20 rdma link add named0 type "$1" netdev lo || return
-	wait_for 5 link_is named0 ACTIVE || { echo "not active"; return 1; }
+	wait_for 30 link_is named0 ACTIVE || { echo "not active"; return 1; }
 	! limit 20 rdma link add named1 type ndk netdev ndkdum2 2>/dev/null ||
 		{ echo "the type ndk is there, too"; return 1; }
 	del_link named0 && limit 60 modprobe -r ndk
@@ -158,7 +159,7 @@ instead_of_siw() {
 	modprobe siw || { echo "modprobe siw fails"; return 1; }
 	[[ -e /sys/module/ndk && ! -e /sys/module/siw ]] || { echo "that did not load ndk"; return 1; }
 	limit 20 rdma link add siw0 type siw netdev lo || return
-	wait_for 5 link_is siw0 ACTIVE || return
+	wait_for 30 link_is siw0 ACTIVE || return
 	limit 60 modprobe -r siw || { echo "modprobe -r siw fails"; return 1; }
 	[[ ! -e /sys/module/ndk ]] || { echo "modprobe -r siw leaves ndk"; return 1; }
 	limit 20 rdma link add siw0 type siw netdev lo || { echo "not loaded by rdma link add"; return 1; }
@@ -223,11 +224,11 @@ refuse "an empty name" rdma link add "" type "$NDK_TYPE" netdev ndkdum2
 refuse "deleting what is not there" rdma link delete nosuch0
 check "still there after all that" has_link "$DEVICE"
 
-check "active" wait_for 5 link_is "$DEVICE" ACTIVE
+check "active" wait_for 30 link_is "$DEVICE" ACTIVE
 ip link set ndkdum1 down
-check "down with the network device" wait_for 5 link_is "$DEVICE" DOWN
+check "down with the network device" wait_for 30 link_is "$DEVICE" DOWN
 ip link set ndkdum1 up
-check "up with the network device" wait_for 5 link_is "$DEVICE" ACTIVE
+check "up with the network device" wait_for 30 link_is "$DEVICE" ACTIVE
 
 ip netns add ndkns
 defer ip netns del ndkns

@@ -28,7 +28,7 @@ device_up
 target_up 64
 check "connect" host_connect -i 2
 defer host_down
-wait_for 20 namespace
+wait_for 90 namespace
 DISK=$(namespace)
 
 # Two queues and the admin queue: what one side asked for, the other took.
@@ -58,8 +58,8 @@ expect_count registrations ">=" $((blocks + 64 + 8))
 expect_count invalidations_remote ">=" "$blocks"
 expect_count bytes_out ">=" $((2 * 13 * 1024 * 1024))
 expect_count notify_any ">=" "$blocks"
-check "what was sent was received" wait_for 10 agree sends receives
-check "no byte is lost" wait_for 10 agree bytes_out bytes_in
+check "what was sent was received" wait_for 90 agree sends receives
+check "no byte is lost" wait_for 90 agree bytes_out bytes_in
 for name in notify_solicited invalidations_refused access_refused cq_overflows rnr_timeouts; do
 	expect_count "$name" == 0
 done
@@ -69,7 +69,7 @@ defer rm -rf /tmp/ndktree
 check "file system, copy, compare" same_tree /tmp/ndktree "$DISK"
 
 check "disconnect" host_disconnect
-check "controllers gone" wait_for 30 no_controllers
+check "controllers gone" wait_for 90 no_controllers
 check "target removed" port_down
-check "no resources left" wait_for 20 no_resources
+check "no resources left" wait_for 90 no_resources
 finish

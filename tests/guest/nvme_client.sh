@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# NVMe as one of the storage clients: what each of them has to survive.
+# NVMe as one of the storage clients: what each of them has to survive. `make test` has
+# the same of it in nvme.sh, reconnect.sh and unplug.sh.
 #
 # kernel: nvme
 # also: stock

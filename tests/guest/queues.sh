@@ -32,11 +32,11 @@ defer host_down
 check "connect" host_connect --nr-io-queues 6 --nr-write-queues 6 --nr-poll-queues 4
 check "16 queues" has_queues 16
 check "moderated queues" are_moderated
-check "find the disk" wait_for 30 namespace
+check "find the disk" wait_for 90 namespace
 DISK=$(namespace || true)
 [[ -z $DISK ]] || check "verified I/O on all processors" \
 	fio_verify queues "$DISK" randrw 4k 512k --numjobs=6 --offset_increment=1m
 check "disconnect" host_disconnect
 check "target removed" port_down
-check "no resources left" wait_for 30 no_resources
+check "no resources left" wait_for 90 no_resources
 finish

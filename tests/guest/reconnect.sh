@@ -36,20 +36,6 @@ disconnect_all() {
 	((count == 1))
 }
 
-# refused_soon NAME SECONDS COMMAND...: it must fail, and within that time.
-refused_soon() {
-	local name=$1 most=$2 start=$SECONDS status=0
-	shift 2
-	"$@" >/dev/null 2>&1 || status=$?
-	if ((status == 0)); then
-		not_ok "$name" "succeeded"
-	elif ((SECONDS - start > most)); then
-		not_ok "$name" "took $((SECONDS - start)) s, at most $most expected"
-	else
-		ok "$name"
-	fi
-}
-
 deny_host() {
 	put 0 "$NVMET/subsystems/$NQN/attr_allow_any_host"
 }
@@ -62,28 +48,28 @@ check "$CYCLES connects and disconnects" cycles
 
 check "a queue for each processor" host_connect -i 16
 check "disconnect those" host_disconnect
-wait_for 30 no_controllers || true
+wait_for 90 no_controllers || true
 
 check "four controllers at once" nvme_crowd "$ADDRESS" 4
 check "disconnect them" host_disconnect
-wait_for 30 no_controllers || true
+wait_for 90 no_controllers || true
 
 # The target goes while the host is busy, and comes back: the host finds it
 # again, and what it had under way is carried out after all.
 target_comes_back() {
 	local status=0
 	host_connect -i 2 --ctrl-loss-tmo 120 >/dev/null || { echo "no connect"; return 1; }
-	wait_for 30 namespace || { echo "no disk"; return 1; }
+	wait_for 90 namespace || { echo "no disk"; return 1; }
 	fio_background "$(namespace)" 15
 	sleep 3
 	port_down
-	wait_for 30 state_is connecting || { echo "the host did not notice"; return 1; }
+	wait_for 90 state_is connecting || { echo "the host did not notice"; return 1; }
 	port_up "$ADDRESS"
-	wait_for 60 state_is live || { echo "not connected again"; return 1; }
-	wait_pid 90 "$FIO_PID" || status=$?
+	wait_for 120 state_is live || { echo "not connected again"; return 1; }
+	wait_pid 300 "$FIO_PID" || status=$?
 	((status == 0)) || { echo "fio ended with status $status"; return 1; }
 	host_disconnect
-	wait_for 30 no_controllers
+	wait_for 90 no_controllers
 }
 
 state_is() {
@@ -92,13 +78,13 @@ state_is() {
 
 check "the target goes and comes back" target_comes_back
 
-refused_soon "nobody listens" 10 nvme_attempt "$ADDRESS" 4421
-refused_soon "no such subsystem" 10 limit 60 nvme connect -t rdma -a "$ADDRESS" \
+check "nobody listens" refused 60 nvme_attempt "$ADDRESS" 4421
+check "no such subsystem" refused 60 limit 60 nvme connect -t rdma -a "$ADDRESS" \
 	-s "$PORT" -n "$NQN-other" --hostnqn "$HOSTNQN" --hostid "$HOSTID" --ctrl-loss-tmo 0
 # Documentation addresses: nobody is there, and no device leads there.
-refused_soon "address without the device" 15 nvme_attempt 192.0.2.77 "$PORT"
+check "address without the device" refused 60 nvme_attempt 192.0.2.77 "$PORT"
 deny_host
-refused_soon "host not allowed" 10 host_connect -i 1
+check "host not allowed" refused 60 host_connect -i 1
 check "target removed" port_down
-check "no resources left" wait_for 20 no_resources
+check "no resources left" wait_for 90 no_resources
 finish

@@ -6,6 +6,7 @@
 # access, sessions of several paths, and how a session recovers.
 #
 # kernel: rtrs
+# make test: clients-1
 # clients: rnbd
 #
 # RTRS' client keeps a device that goes for 30 s: it waits for each of its connections to
@@ -191,7 +192,7 @@ recovers_by_itself() {
 	file=$(rnbd_path_file auto stats/reconnects)
 	[[ $(<"$file") == "0 0" ]] || { echo "reconnects: $(<"$file")"; return 1; }
 	put 1 "$(echo /sys/class/rtrs-server/auto/paths/*/disconnect)" || return
-	wait_for 10 rnbd_state_is auto closed || { echo "the client does not see it"; return 1; }
+	wait_for 90 rnbd_state_is auto closed || { echo "the client does not see it"; return 1; }
 	wait_for 60 rnbd_state_is auto open || { echo "not again after 60 s"; return 1; }
 	[[ $(<"$file") == "1 0" ]] || { echo "reconnects: $(<"$file")"; return 1; }
 	data_of auto && rnbd_unmap auto
@@ -204,8 +205,8 @@ told_to_reconnect() {
 	for ((i = 1; i <= 5; i++)); do
 		rnbd_write 30 1 "$(rnbd_path_file told disconnect)" || return
 		! rnbd_connected told || { echo "still connected, $i"; return 1; }
-		wait_for 20 rnbd_reconnect_now told || { echo "not connected, $i"; return 1; }
-		wait_for 10 rnbd_state_is told open || { echo "not open, $i"; return 1; }
+		wait_for 90 rnbd_reconnect_now told || { echo "not connected, $i"; return 1; }
+		wait_for 90 rnbd_state_is told open || { echo "not open, $i"; return 1; }
 	done
 	file=$(rnbd_path_file told stats/reconnects)
 	[[ $(<"$file") == "5 0" ]] || { echo "reconnects: $(<"$file")"; return 1; }
@@ -218,11 +219,11 @@ back_again() {
 	rnbd_background back 8
 	sleep 2
 	limit 60 rdma link delete "$DEVICE" || return
-	wait_for 10 rnbd_state_is back closed || { echo "the client does not see it"; return 1; }
+	wait_for 90 rnbd_state_is back closed || { echo "the client does not see it"; return 1; }
 	expect_error "" rnbd_write 30 1 "$(rnbd_path_file back reconnect)" || { echo "without a device"; return 1; }
 	add_again lo 127.0.0.1 || return
 	wait_for 60 rnbd_reconnect_now back || { echo "no reconnect"; return 1; }
-	wait_for 10 rnbd_state_is back open || { echo "the disk is not open again"; return 1; }
+	wait_for 90 rnbd_state_is back open || { echo "the disk is not open again"; return 1; }
 	wait_pid 60 "$FIO_PID" || true
 	data_of back && rnbd_unmap back
 }
@@ -239,8 +240,8 @@ force_closed() {
 	! dd if="$(rnbd_disk closed)" of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null || { echo "can be read"; return 1; }
 	rnbd_connected closed || { echo "the session went, too"; return 1; }
 	rnbd_write 30 1 "$(rnbd_path_file closed disconnect)" || return
-	wait_for 20 rnbd_reconnect_now closed || { echo "no reconnect"; return 1; }
-	wait_for 10 rnbd_state_is closed open || { echo "the disk is not open again"; return 1; }
+	wait_for 90 rnbd_reconnect_now closed || { echo "no reconnect"; return 1; }
+	wait_for 90 rnbd_state_is closed open || { echo "the disk is not open again"; return 1; }
 	data_of closed && rnbd_unmap closed
 }
 
@@ -272,9 +273,9 @@ one_path_less() {
 	sleep 3
 	limit 60 rdma link delete "$1" || status=1
 	wait "$path" || { echo "I/O failed"; status=1; }
-	add_link "$1" "$2" && wait_for 5 link_is "$1" ACTIVE || return
+	add_link "$1" "$2" && wait_for 90 link_is "$1" ACTIVE || return
 	for path in /sys/class/rtrs-client/two/paths/*; do
-		[[ $(<"$path/state") == connected ]] || wait_for 30 rnbd_write 20 1 "$path/reconnect" || status=1
+		[[ $(<"$path/state") == connected ]] || wait_for 90 rnbd_write 20 1 "$path/reconnect" || status=1
 	done
 	return "$status"
 }
@@ -285,46 +286,50 @@ modules_go() {
 	rnbd_map gone 127.0.0.1 || return
 	# The disk is not open, so the client's module may go, and takes it along.
 	limit 60 modprobe -r rnbd-client || { echo "the client does not unload"; return 1; }
-	wait_for 30 rnbd_no_session gone || { echo "the server keeps the session"; return 1; }
+	wait_for 90 rnbd_no_session gone || { echo "the server keeps the session"; return 1; }
 	modprobe rnbd-client && rnbd_map again 127.0.0.1 || return
 	limit 60 modprobe -r rnbd-server || { echo "the server does not unload"; return 1; }
-	wait_for 10 rnbd_state_is again closed || { echo "the client does not see it"; return 1; }
+	wait_for 90 rnbd_state_is again closed || { echo "the client does not see it"; return 1; }
 	rnbd_unmap again || { echo "cannot be unmapped without a server"; return 1; }
 	modprobe rnbd-server
 }
 
+# On lo and two dummies, each with a device.
+scenarios_of_sessions() {
+	add_link "$DEVICE" lo
+	make_dummy ndkdum 10.80.0.1
+	defer drop_dummy ndkdum
+	add_link "${DEVICE}b" ndkdum
+	defer del_link_if_there "${DEVICE}b"
+	make_dummy ndkdum2 10.81.0.1
+	defer drop_dummy ndkdum2
+	add_link "${DEVICE}c" ndkdum2
+	defer del_link_if_there "${DEVICE}c"
+	check "rnbd: serve" client serve 127.0.0.1 64
+	check "rnbd: IPv6" both_families
+	check "rnbd: a link-local address" link_local
+	check "rnbd: addresses that are refused" addresses_refused
+	check "rnbd: a connection for each queue" expect_connections
+	check "rnbd: one polled queue" polled 1 1
+	check "rnbd: as many polled queues as processors" polled -1 "$(nproc)"
+	check "rnbd: numbers of polled queues that are refused" not_polled
+	check "rnbd: read-only" read_only
+	check "rnbd: who may write" writers
+	check "rnbd: those unmapped" unmap_all
+	check "rnbd: disks of one session" several_disks
+	check "rnbd: keys that the server keeps" keys_kept
+	check "rnbd: recovers by itself" recovers_by_itself
+	check "rnbd: disconnected and reconnected by hand" told_to_reconnect
+	check "rnbd: rdma link delete, and the same session again" back_again
+	check "rnbd: the server closes a disk" force_closed
+	check "rnbd: two paths, each lost under load" two_paths
+	check "rnbd: modules removed" modules_go
+	check "rnbd: nothing is mapped any more" unmap_all
+	check "rnbd: server down, the last time" client unserve
+	check "rnbd: no resources left, the last time" wait_for 90 no_resources
+}
+
 device_up
 client_scenarios
-
-add_link "$DEVICE" lo
-make_dummy ndkdum 10.80.0.1
-defer drop_dummy ndkdum
-add_link "${DEVICE}b" ndkdum
-defer del_link_if_there "${DEVICE}b"
-make_dummy ndkdum2 10.81.0.1
-defer drop_dummy ndkdum2
-add_link "${DEVICE}c" ndkdum2
-defer del_link_if_there "${DEVICE}c"
-check "rnbd: serve" client serve 127.0.0.1 64
-check "rnbd: IPv6" both_families
-check "rnbd: a link-local address" link_local
-check "rnbd: addresses that are refused" addresses_refused
-check "rnbd: a connection for each queue" expect_connections
-check "rnbd: one polled queue" polled 1 1
-check "rnbd: as many polled queues as processors" polled -1 "$(nproc)"
-check "rnbd: numbers of polled queues that are refused" not_polled
-check "rnbd: read-only" read_only
-check "rnbd: who may write" writers
-check "rnbd: those unmapped" unmap_all
-check "rnbd: disks of one session" several_disks
-check "rnbd: keys that the server keeps" keys_kept
-check "rnbd: recovers by itself" recovers_by_itself
-check "rnbd: disconnected and reconnected by hand" told_to_reconnect
-check "rnbd: rdma link delete, and the same session again" back_again
-check "rnbd: the server closes a disk" force_closed
-check "rnbd: two paths, each lost under load" two_paths
-check "rnbd: modules removed" modules_go
-check "rnbd: nothing is mapped any more" unmap_all
-check "rnbd: server down, the last time" client unserve
-check "rnbd: no resources left, the last time" wait_for 30 no_resources
+is_short || scenarios_of_sessions
 finish

@@ -7,6 +7,7 @@
 #
 # kernel: srp
 # also: stock
+# make test: clients-2
 # clients: srp
 #
 # shellcheck disable=SC2317 # functions are called by their name, see check()
@@ -25,7 +26,7 @@ lets_go() {
 	client disconnect || return
 	kept=$(queue_pairs)
 	put 0 "$(srp_group)/enable" || return
-	wait_for 20 queue_pairs_are 0 || { echo "$(queue_pairs) of $kept stay"; return 1; }
+	wait_for 90 queue_pairs_are 0 || { echo "$(queue_pairs) of $kept stay"; return 1; }
 	put 1 "$(srp_group)/enable" && client connect "$ADDRESS"
 }
 

@@ -48,7 +48,7 @@ set_up() {
 	add_link "$DEVICE" "$1" || return
 	target_up 32 "$ADDRESS" || return
 	host_connect -i 2 >/dev/null || return
-	wait_for 20 namespace || return
+	wait_for 90 namespace || return
 	DISK=$(namespace)
 }
 

@@ -32,11 +32,11 @@ modprobe -a ib_core rdma_cm ib_uverbs "$MODULE"
 defer modprobe -r "$MODULE"
 check "add" add_link "$DEVICE" "$NETDEV"
 defer del_link_if_there "$DEVICE"
-check "active" wait_for 5 link_is "$DEVICE" ACTIVE
+check "active" wait_for 30 link_is "$DEVICE" ACTIVE
 check "down with the card" ip link set "$NETDEV" down
-check "state down" wait_for 5 link_is "$DEVICE" DOWN
+check "state down" wait_for 30 link_is "$DEVICE" DOWN
 check "up with the card" ip link set "$NETDEV" up
-check "state active" wait_for 5 link_is "$DEVICE" ACTIVE
+check "state active" wait_for 30 link_is "$DEVICE" ACTIVE
 
 target_up 32
 defer host_down

@@ -11,6 +11,15 @@
 
 iser_kind=disk
 iser_recovers=yes
+# The target destroys a connection's rdma_cm_id first and what is on the device later
+# (isert_connect_release()): a device that is removed in between is gone before that, and
+# the kernel with it (docs/clients.md).  So the target is stopped before, under load.
+iser_unplug=stopped
+iser_cqs=shared
+
+# A command that meets a connection which the initiator is giving up ends with an I/O error,
+# and is not tried again (docs/faults.md).
+iser_own_error() { log_since_mark | grep -q 'iscsi_iser_task_init: Failed to init task .*err = -19'; }
 
 ISER_STORE=ndk-iser
 ISER_IQN=iqn.2003-01.org.linux-iscsi:ndk-test
@@ -77,12 +86,19 @@ iser_stop() {
 	done
 }
 
-# The listener of an address goes with the device.
+# The listener of an address goes with the device; that of a loopback address, which
+# rdma_cm takes for all addresses, stays. That one must not be renewed: the initiator may
+# have logged in by it again, and its connections use what goes with it (docs/clients.md).
 iser_revive() {
 	local portal
+	! iser_listens || return 0
 	portal=$ISER_TPG/np/$(iser_portal "$1")
 	put 0 "$portal/iser" && put 1 "$portal/iser"
 }
+
+iser_at_rest() { ! rdma -d resource show qp | grep -qF '[ib_isert]'; }
+
+iser_listens() { rdma resource show cm_id | grep -qE "state LISTEN .*:$ISER_PORT( |\$)"; }
 
 # --- the initiator
 
@@ -104,7 +120,7 @@ iscsid_up() {
 		node.session.queue_depth = 32
 		node.session.scan = auto
 	END
-	limit 20 iscsid </dev/null >/dev/null 2>&1 && wait_for 10 test -s /run/iscsid.pid
+	limit 60 iscsid </dev/null >/dev/null 2>&1 && wait_for 60 test -s /run/iscsid.pid
 }
 
 iscsid_down() {
@@ -120,12 +136,12 @@ iscsid_down() {
 iser_record() {
 	local -a node
 	node=(-m node -T "$ISER_IQN" -p "$(iser_portal "$1" "${2:-}")" -I iser)
-	limit 20 iscsiadm "${node[@]}" -o new &&
-		limit 20 iscsiadm "${node[@]}" -o update -n node.session.nr_sessions -v "${3:-1}"
+	limit 120 iscsiadm "${node[@]}" -o new &&
+		limit 120 iscsiadm "${node[@]}" -o update -n node.session.nr_sessions -v "${3:-1}"
 }
 
 iser_login() {
-	limit 60 iscsiadm -m node -T "$ISER_IQN" -p "$(iser_portal "$1" "${2:-}")" -I iser --login
+	limit 240 iscsiadm -m node -T "$ISER_IQN" -p "$(iser_portal "$1" "${2:-}")" -I iser --login
 }
 
 iser_sessions() {
@@ -148,18 +164,18 @@ iser_identity() {
 iser_sessions_are() { [[ $(iser_sessions | wc -l) == "$1" ]]; }
 
 iser_connect() {
-	iser_record "$1" && iser_login "$1" && wait_for 20 iser_place
+	iser_record "$1" && iser_login "$1" && wait_for 90 iser_place
 }
 
 iser_disconnect() {
-	iser_sessions_are 0 || limit 60 iscsiadm -m node -T "$ISER_IQN" --logout || return
-	wait_for 30 iser_sessions_are 0 || { echo "sessions stay"; return 1; }
-	wait_for 30 scsi_disks_are "$ISER_STORE" 0 || { echo "disks stay"; return 1; }
+	iser_sessions_are 0 || limit 240 iscsiadm -m node -T "$ISER_IQN" --logout || return
+	wait_for 90 iser_sessions_are 0 || { echo "sessions stay"; return 1; }
+	wait_for 90 scsi_disks_are "$ISER_STORE" 0 || { echo "disks stay"; return 1; }
 	iser_forget
 }
 
 iser_forget() {
-	[[ ! -d /etc/iscsi/nodes/$ISER_IQN ]] || limit 20 iscsiadm -m node -T "$ISER_IQN" -o delete
+	[[ ! -d /etc/iscsi/nodes/$ISER_IQN ]] || limit 120 iscsiadm -m node -T "$ISER_IQN" -o delete
 }
 
 iser_place() { first_disk "$ISER_STORE"; }
@@ -167,7 +183,7 @@ iser_place() { first_disk "$ISER_STORE"; }
 # The daemon tries for as long as a login may take.
 iser_attempt() {
 	local status=0
-	iser_record "$1" "$2" && limit 20 iscsiadm -m node -T "$ISER_IQN" -o update \
+	iser_record "$1" "$2" && limit 120 iscsiadm -m node -T "$ISER_IQN" -o update \
 		-n "node.conn[0].timeo.login_timeout" -v 4 || return 0
 	iser_login "$1" "$2" || status=$?
 	iser_forget
@@ -177,7 +193,7 @@ iser_attempt() {
 iser_crowd() {
 	iser_record "$1" "" "$2" && iser_login "$1" || return
 	iser_sessions_are "$2" || { echo "$(iser_sessions | wc -l) sessions"; return 1; }
-	wait_for 30 scsi_disks_are "$ISER_STORE" "$2" || { echo "$(scsi_disks "$ISER_STORE" | wc -l) disks"; return 1; }
+	wait_for 90 scsi_disks_are "$ISER_STORE" "$2" || { echo "$(scsi_disks "$ISER_STORE" | wc -l) disks"; return 1; }
 }
 
 iser_uncrowd() { iser_disconnect; }

@@ -57,15 +57,15 @@ nfs_daemons() {
 	mkdir -p "$NFS_RUN" /run/rpcbind /var/lib/nfs/nfsdcld /var/lib/nfs/v4recovery
 	ip link set lo up
 	nfs_daemon rpcbind -f
-	wait_for 20 test -S /run/rpcbind.sock || { echo "no rpcbind"; return 1; }
+	wait_for 120 test -S /run/rpcbind.sock || { echo "no rpcbind"; return 1; }
 	nfs_daemon rpc.statd -F --no-notify
 	nfs_daemon nfsdcld -F
 	nfs_daemon rpc.mountd -F
-	wait_for 20 nfs_registered mountd || { echo "no mountd"; return 1; }
-	wait_for 20 nfs_registered status || { echo "no statd"; return 1; }
+	wait_for 120 nfs_registered mountd || { echo "no mountd"; return 1; }
+	wait_for 120 nfs_registered status || { echo "no statd"; return 1; }
 }
 
-nfs_registered() { limit 10 rpcinfo -T tcp 127.0.0.1 "$1"; }
+nfs_registered() { limit 60 rpcinfo -T tcp 127.0.0.1 "$1"; }
 
 # nfs_daemon COMMAND...: in the background, its pid in $NFS_RUN.
 nfs_daemon() {
@@ -87,19 +87,37 @@ nfs_stop_daemons() {
 nfs_unserve() {
 	local status=0
 	if nfs_mounted "$NFSD"; then
-		nfs_stop || status=1
+		nfs_stop_threads || status=1
 		limit 20 exportfs -au || status=1
 	fi
 	nfs_stop_daemons
-	! nfs_mounted "$NFS_EXPORT" || umount "$NFS_EXPORT" || status=1
-	! nfs_mounted "$NFSD" || umount "$NFSD" || status=1
-	! nfs_mounted /run/rpc_pipefs || umount /run/rpc_pipefs || status=1
-	limit 60 modprobe -r nfsd nfsv3 nfsv4 nfs rpcrdma || status=1
+	! nfs_mounted "$NFS_EXPORT" || wait_for 60 limit 60 umount "$NFS_EXPORT" || status=1
+	! nfs_mounted "$NFSD" || wait_for 60 limit 60 umount "$NFSD" || status=1
+	! nfs_mounted /run/rpc_pipefs || wait_for 60 limit 60 umount /run/rpc_pipefs || status=1
+	wait_for 60 limit 60 modprobe -r nfsd nfsv3 nfsv4 nfs rpcrdma || status=1
 	((status == 0)) || echo "the server is not wholly gone"
 	return "$status"
 }
 
-nfs_stop() { limit 60 rpc.nfsd 0; }
+# The address is away meanwhile: a connect request that the server has not accepted when
+# it stops is forgotten with all it holds (svc_rdma_free() leaves sc_accept_q alone), and no
+# device that it came over can be removed any more.  A network device that is down is still
+# the way to its own addresses.  127.0.0.1 stays: others need it.
+nfs_stop() {
+	local status=0 address
+	address=$(cat "$NFS_RUN/address" 2>/dev/null) || true
+	[[ $address != 127.* ]] || address=
+	[[ -z $address ]] || address=$(ip -j addr show to "$address" | jq -er '[.[] |
+		.ifname as $dev | .addr_info[]? | select(.local) | "\(.local)/\(.prefixlen) dev \($dev)"][0]') || return
+	# shellcheck disable=SC2086 # words
+	[[ -z $address ]] || limit 10 ip addr del $address || return
+	nfs_stop_threads || status=1
+	# shellcheck disable=SC2086 # words
+	[[ -z $address ]] || limit 10 ip addr add $address || return
+	return "$status"
+}
+
+nfs_stop_threads() { limit 60 rpc.nfsd 0; }
 
 nfs_start() {
 	limit 60 rpc.nfsd --rdma="$NFS_PORT" --grace-time "$NFS_GRACE" --lease-time "$NFS_GRACE" 8 || return
@@ -152,7 +170,7 @@ nfs_crowd() {
 	nfs_mount "$1" "$NFS_MOUNT" "$NFS_VERSION" "nconnect=$2" || return
 	limit 60 fio --name=crowd --filename="$NFS_MOUNT/ndk-crowd" --rw=write --bs=4k --size=2m \
 		--direct=1 --ioengine=libaio --iodepth=$((4 * $2)) --output=/dev/null || return
-	wait_for 20 nfs_connections "$2" || { echo "$(resources qp) queue pairs, not $((2 * $2))"; return 1; }
+	wait_for 120 nfs_connections "$2" || { echo "$(resources qp) queue pairs, not $((2 * $2))"; return 1; }
 }
 
 # Each has a queue pair at either end.
@@ -160,5 +178,5 @@ nfs_connections() { (($(resources qp) == 2 * $1)); }
 
 nfs_uncrowd() {
 	rm -f "$NFS_MOUNT/ndk-crowd"
-	nfs_disconnect && wait_for 20 nfs_connections 0
+	nfs_disconnect && wait_for 120 nfs_connections 0
 }

@@ -9,6 +9,8 @@
 
 nvme_kind=disk
 nvme_recovers=service
+nvme_cqs=shared
+nvme_retries=no
 
 nvme_serve() { target_up "$2" "$1"; }
 
@@ -23,7 +25,7 @@ nvme_revive() { port_down && port_up "$1"; }
 
 nvme_connect() {
 	ADDRESS=$1 host_connect -i 2 --ctrl-loss-tmo 60 >/dev/null || return
-	wait_for 20 namespace
+	wait_for 90 namespace
 }
 
 nvme_disconnect() { host_down; }

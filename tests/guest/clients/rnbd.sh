@@ -9,6 +9,10 @@
 rnbd_kind=disk
 # I/O on a path that is lost ends with an error, unless the session has another one.
 rnbd_recovers=no
+# With one path: what is under way when that is lost ends with an error.
+rnbd_fails_at='drop_connection complete_with refuse_access refuse_invalidation'
+rnbd_cqs=shared
+rnbd_retries=no
 
 RNBD_MAP=/sys/class/rnbd-client/ctl/map_device
 RNBD_DISKS=/sys/class/rnbd-client/ctl/devices
@@ -75,7 +79,7 @@ rnbd_map() {
 	local session=$1 address=$2
 	shift 2
 	rnbd_write 60 "sessname=$session $* path=ip:$address device_path=$(rnbd_export)" "$RNBD_MAP" || return
-	wait_for 10 rnbd_disk "$session"
+	wait_for 90 rnbd_disk "$session"
 }
 
 # rnbd_link SESSION: the entry of its disk in sysfs.
@@ -107,7 +111,7 @@ rnbd_unmap() {
 	local link
 	link=$(rnbd_link "$1") || return 0
 	rnbd_write 60 normal "$link/rnbd/unmap_device" || return
-	wait_for 30 rnbd_no_session "$1"
+	wait_for 90 rnbd_no_session "$1"
 }
 
 rnbd_no_session() {
@@ -139,7 +143,7 @@ rnbd_reconnect_now() {
 # rnbd_reconnect: the session of connect(), if it is there, and its disk is open again.
 rnbd_reconnect() {
 	[[ -e /sys/class/rtrs-client/ndk ]] || return 0
-	wait_for 60 rnbd_reconnect_now ndk && wait_for 20 rnbd_state_is ndk open
+	wait_for 60 rnbd_reconnect_now ndk && wait_for 90 rnbd_state_is ndk open
 }
 
 rnbd_connect() { rnbd_map ndk "$1"; }

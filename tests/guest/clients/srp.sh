@@ -11,6 +11,7 @@
 
 srp_kind=disk
 srp_recovers=service
+srp_retries=no
 
 SRP_STORE=ndk-srp
 SRPT=$TARGET/srpt
@@ -74,7 +75,7 @@ srp_group_down() {
 	local group acl
 	group=$(srp_group) || return 0
 	put 0 "$group/enable" || return
-	wait_for 30 srp_no_sessions "$group" || { echo "sessions stay"; return 1; }
+	wait_for 90 srp_no_sessions "$group" || { echo "sessions stay"; return 1; }
 	for acl in "$group"/acls/*; do
 		[[ -d $acl ]] || continue
 		unlink_all "$acl/lun_0"
@@ -148,7 +149,7 @@ srp_identity() { srp_ports; }
 srp_ports_are() { [[ $(srp_ports | wc -l) == "$1" ]]; }
 
 srp_connect() {
-	srp_add "$1" && wait_for 20 srp_place
+	srp_add "$1" && wait_for 90 srp_place
 }
 
 srp_disconnect() {
@@ -156,8 +157,8 @@ srp_disconnect() {
 	for port in $(srp_ports); do
 		put 1 "$port/delete" || true
 	done
-	wait_for 30 srp_ports_are 0 || { echo "ports stay"; return 1; }
-	wait_for 30 scsi_disks_are "$SRP_STORE" 0 || { echo "disks stay"; return 1; }
+	wait_for 90 srp_ports_are 0 || { echo "ports stay"; return 1; }
+	wait_for 90 scsi_disks_are "$SRP_STORE" 0 || { echo "disks stay"; return 1; }
 }
 
 srp_place() { first_disk "$SRP_STORE"; }
@@ -176,7 +177,7 @@ srp_crowd() {
 		wait "$i" || status=1
 	done
 	((status == 0)) || { echo "not all connect"; return 1; }
-	wait_for 30 scsi_disks_are "$SRP_STORE" "$2" || { echo "$(scsi_disks "$SRP_STORE" | wc -l) disks"; return 1; }
+	wait_for 90 scsi_disks_are "$SRP_STORE" "$2" || { echo "$(scsi_disks "$SRP_STORE" | wc -l) disks"; return 1; }
 }
 
 srp_uncrowd() { srp_disconnect; }

@@ -4,7 +4,7 @@
 # long things take here.
 # Source it; it changes nothing by itself.
 
-NDK_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+NDK_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 NDK_CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/ndk
 NDK_BUILD=$NDK_TOP/build
 
@@ -158,7 +158,7 @@ kernel_run() {
 	local tree=$1
 	shift
 	if [[ -f $tree/.debian-root ]]; then
-		"$NDK_TOP/scripts/debian-run" "$@"
+		"$NDK_TOP/scripts/lib/debian-run" "$@"
 	else
 		"$@"
 	fi
@@ -236,6 +236,26 @@ groups_needed() {
 	(($# == 0)) || sed -n 's/^# kernel: *//p' "$@" | tr ' ' '\n' | sort -u
 }
 
+# --- what `make test` runs inside guests
+
+# Without those of the storage clients, which need more programs.
+scenarios() {
+	find "$NDK_TOP/tests/guest" -maxdepth 1 -name '*.sh' -perm -u+x \
+		-exec grep -L '^# clients: ' {} + 2>/dev/null | sort
+}
+
+# What is run there of the storage clients: those that say in which guest.
+client_scenarios() {
+	grep -l '^# make test: ' "$NDK_TOP"/tests/guest/*.sh
+}
+
+# The groups of the debug kernel for them.
+groups_of_test() {
+	local -a scripts
+	mapfile -t scripts < <(scenarios && client_scenarios)
+	groups_needed "${scripts[@]}"
+}
+
 # The kernel's storage clients that can be run, nvme first.
 all_clients() {
 	local file
@@ -298,4 +318,18 @@ kunit_suites() {
 		/struct kunit_suite [a-z_]+ = \{/ { inside = 1 }
 		inside && match($0, /\.name = "[^"]+"/) { print substr($0, RSTART + 9, RLENGTH - 10) }
 		/^\}/ { inside = 0 }' {} +
+}
+
+# why_guest_failed STATUS OUTPUT: what scripts/vm ended with STATUS for, whose output is in
+# the file OUTPUT.
+why_guest_failed() {
+	local report
+	report=$(sed -n 's/^# report: //p' "$2" | tail -1)
+	case $1 in
+	124) echo "was killed at the end of its time" ;;
+	125) echo "ended before its command did" ;;
+	126) echo "left a report in the kernel log" ;;
+	*) echo "ended with status $1" ;;
+	esac | tr -d '\n'
+	echo "${report:+: $report}"
 }

@@ -17,18 +17,46 @@ mirror() {
 }
 
 # make_debian_root DIR SUITE PACKAGES [MMDEBSTRAP-OPTION]...: a Debian root with these
-# packages, which a comma divides.  A half-made one is not left under its name.
+# packages, which a comma divides.  A half-made one is not left under its name.  A
+# mirror, or a proxy before it, may fail for minutes: it is asked again with longer and
+# longer pauses, and then for one file after the other.
 make_debian_root() {
-	local root=$1 suite=$2 packages=$3 work=$1.new url
+	local root=$1 pause log=$1.log
+	local -a more=()
+	for pause in 20 60 120 240 0; do
+		if fill_debian_root "$root.new" "${@:2}" "${more[@]}" 2>"$log"; then
+			mv "$root.new" "$root"
+			rm "$log"
+			return
+		fi
+		grep -E '^(E|Err|W):?' "$log" | tail -n 10 >&2 || tail -n 10 "$log" >&2
+		((pause == 0)) || { say "the root could not be made; again, in $pause s" && sleep "$pause" 8>&- 9>&-; }
+		more=(--aptopt='Acquire::http::Pipeline-Depth "0"' --aptopt='Acquire::Queue-Mode "access"')
+	done
+	say "all that was said: $log"
+	return 1
+}
+
+fill_debian_root() {
+	local work=$1 suite=$2 packages=$3 url
 	shift 3
 	url=$(mirror) || return
-	remove_root "$work"
-	mkdir -p "$work"
-	mmdebstrap --quiet --variant=minbase --format=tar --include="$packages" \
-		--aptopt='Acquire::Languages "none"' "$@" "$suite" - "$url" |
-		as_root tar -x -C "$work" --exclude='./dev/*' || return
-	mv "$work" "$root"
+	remove_root "$work" && mkdir -p "$work" || return
+	without_descriptors mmdebstrap --verbose --variant=minbase --format=tar --include="$packages" \
+		--aptopt='Acquire::Languages "none"' --aptopt='Acquire::Retries "5"' "$@" "$suite" - "$url" |
+		as_root tar -x -C "$work" --exclude='./dev/*'
 }
+
+# without_descriptors COMMAND [ARG]...: with the first three alone, none of those that
+# whoever called has open.  mmdebstrap has a shell write to a pipe by its number, and
+# dash knows numbers of one digit only.
+without_descriptors() (
+	for file in /proc/self/fd/*; do
+		n=${file##*/}
+		((n <= 2)) || eval "exec $n>&-"
+	done
+	exec "$@"
+)
 
 # private_apt NAME SUITE...: from here on `fetch` and the other calls use these
 # suites.  What other names have fetched stays.  Lists of ten minutes ago are good.
@@ -65,6 +93,7 @@ lay_apt() {
 		Dir::State::lists "$dir/lists";
 		Dir::Cache "$dir";
 		Acquire::Languages "none";
+		Acquire::Retries "5";
 		Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
 		APT::Sandbox::User "$(id -un)";
 		#clear APT::Update::Pre-Invoke;

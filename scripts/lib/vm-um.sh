@@ -48,7 +48,7 @@ spread_processors() {
 	local -a allowed
 	mapfile -t allowed < <(allowed_processors)
 	# The kernel leaves its number there when all of them are up.
-	for ((try = 0; try < 50; try++)); do
+	for ((try = 0; try < 600; try++)); do
 		[[ ! -s $run/um/pid ]] || break
 		sleep 0.1
 	done

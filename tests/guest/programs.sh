@@ -1,0 +1,357 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Programs on the device, by the libraries that Debian ships: rdma-core's examples, perftest,
+# libfabric, rsockets, libiscsi; what they must not do; and what is left of them when they are killed.
+#
+# Debian's kernel warns of tracepoints of hfi1 itself when that is loaded.
+#
+# tolerated: WARNING: kernel/trace/trace_events.c:[0-9]+ at test_double_dereference
+#
+# vm: --mem 4096 --timeout 5000
+# seconds: 4500
+# also: stock
+# also: um
+# packages: rping rdmacm-utils
+# packages: ibv_devinfo ibverbs-utils
+# packages: /usr/lib/x86_64-linux-gnu/libibverbs/libhfi1verbs-rdmav34.so ibverbs-providers
+# packages: ib_send_bw perftest
+# packages: fi_pingpong libfabric-bin
+# packages: iscsi-inq libiscsi-bin
+# packages: /usr/include/infiniband/verbs.h libibverbs-dev
+# packages: /usr/include/rdma/rdma_cma.h librdmacm-dev
+# kernel: iser
+#
+# shellcheck disable=SC2317 # functions are called by their name, see check()
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/clients/iser.sh"
+
+# The debug kernel's checks slow programs down, and emulation does; in User Mode Linux nothing does.
+case ${NDK_KERNEL:-} in
+debug) : "${ROUNDS:=100}" "${PERF_ROUNDS:=5}" "${KILLS:=20}" "${CALLS:=12000}" ;;
+um) : "${ROUNDS:=1000}" "${PERF_ROUNDS:=200}" "${KILLS:=100}" "${CALLS:=70000}" "${THREADS:=16}" ;;
+*) : "${ROUNDS:=200}" "${PERF_ROUNDS:=20}" "${KILLS:=20}" "${CALLS:=5000}" ;;
+esac
+# Most of their time threads wait for one another.
+SEED=${SEED:-1} THREADS=${THREADS:-4}
+HOSTILE=$(dirname "$0")/../../build/hostile
+VERBS=$(dirname "$0")/../../build/verbs
+USER_NETDEV=ndkuser
+USER_ADDRESS=10.88.0.1
+
+# in_background SECONDS COMMAND...: what is killed then is the command.
+in_background() { exec_limited "$@" & }
+exec_limited() { exec timeout -k 5 "$@"; }
+
+# listens: a server of the test; fi_pingpong's is reached over TCP first.
+listens() {
+	rdma resource show cm_id | grep -q 'state LISTEN' || ss -Hltn 'sport = :47592' | grep -q .
+}
+
+# both SECONDS SERVER... -- CLIENT...: the two end well.
+both() {
+	local most=$1 server status=0
+	local -a one=()
+	shift
+	while [[ $1 != -- ]]; do
+		one+=("$1")
+		shift
+	done
+	shift
+	in_background "$most" "${one[@]}" >/tmp/ndk-server.log 2>&1
+	server=$!
+	wait_for 120 listens || true
+	limit "$most" "$@" >/tmp/ndk-client.log 2>&1 || status=$?
+	if ((status)); then
+		kill "$server" 2>/dev/null || true
+		wait "$server" || true
+		echo "the client: $status, $(tail -n 3 /tmp/ndk-client.log | tr '\n' ' ')"
+		return 1
+	fi
+	wait_pid "$most" "$server" || status=$?
+	((status == 0)) || { kill -9 "$server" 2>/dev/null; echo "the server: $status, $(tail -n 3 /tmp/ndk-server.log | tr '\n' ' ')"; return 1; }
+}
+
+# no_user_resources: what programs had is gone.
+no_user_resources() {
+	local kind
+	rdma link show "$DEVICE/1" >/dev/null || return
+	for kind in qp cq mr pd srq cm_id ctx; do
+		# What the kernel has names no process.
+		! rdma resource show "$kind" | grep "$DEVICE" | grep -q ' pid ' || return
+	done
+}
+
+# no_program_device: uverbs has none.
+no_program_device() { ! compgen -G '/sys/class/infiniband_verbs/uverbs*'; }
+
+off_by_default() {
+	modprobe ib_uverbs
+	add_link "$DEVICE" "$NETDEV" && no_program_device && del_link "$DEVICE"
+}
+
+devices() {
+	ibv_devices | grep -qw "$DEVICE" || { ibv_devices; return 1; }
+	ibv_devinfo -v -d "$DEVICE" >/tmp/ndk-devinfo || { cat /tmp/ndk-devinfo; return 1; }
+	if ! grep -q "transport:.*iWARP" /tmp/ndk-devinfo || ! grep -q "PORT_ACTIVE" /tmp/ndk-devinfo; then
+		cat /tmp/ndk-devinfo
+		return 1
+	fi
+}
+
+rping_mode() { both 300 rping -s -a "$ADDRESS" -p 7174 -C "$ROUNDS" -V "$@" -- rping -c -a "$ADDRESS" -p 7174 -C "$ROUNDS" -V "$@"; }
+
+# perf PROGRAM OPTION...: of perftest.
+perf() {
+	local name=$1 i
+	shift
+	for ((i = 0; i < 20; i++)); do
+		perf_once "$name" "$@" && return
+		# It measures the clock first, and gives up where others make that uneven; and it connects
+		# twice, the second time maybe before its server listens again.
+		grep -qE 'Correlation coefficient|CM_EVENT_REJECTED; error: -111' /tmp/ndk-*.log || return
+	done
+	return 1
+}
+
+perf_once() {
+	local name=$1
+	shift
+	both 300 "$name" -R -d "$DEVICE" -p 18515 "$@" -- "$name" -R -d "$DEVICE" -p 18515 "$@" "$ADDRESS"
+}
+
+# copied: a file through rsockets.
+copied() {
+	local server status=0
+	head -c 3000000 /dev/urandom >/tmp/ndk-from
+	in_background 300 rcopy
+	server=$!
+	wait_for 120 listens || { echo "no listener"; return 1; }
+	limit 300 rcopy /tmp/ndk-from "$ADDRESS:/tmp/ndk-to" || status=$?
+	kill "$server" || true
+	wait "$server" || true
+	((status == 0)) && cmp /tmp/ndk-from /tmp/ndk-to
+}
+
+# No datagrams, so no multicast: an error, soon.
+no_datagrams() { refused 20 limit 20 udpong -s "$ADDRESS"; }
+
+# are_connected: some two queue pairs.
+are_connected() { (($(rdma resource show qp | grep -c 'state RTS') >= 2)); }
+
+# killed NUMBER: clients of one server, killed in the middle of what they do, leave nothing.
+killed() {
+	local number=$1 i client server connected=0
+	rping -s -P -a "$ADDRESS" -p 7175 >/dev/null 2>&1 &
+	server=$!
+	wait_for 120 listens || true
+	for ((i = 0; i < number; i++)); do
+		rping -c -a "$ADDRESS" -p 7175 -C 100000 >/dev/null 2>&1 &
+		client=$!
+		# Every other one in the middle of its work, the rest before that.
+		((i % 2)) || wait_for 10 are_connected || true
+		sleep "0.$((RANDOM % 10))$((RANDOM % 10))"
+		! are_connected || connected=$((connected + 1))
+		kill -9 "$client"
+		wait "$client" 2>/dev/null || true
+		ended "$server" && { echo "the server has ended"; return 1; }
+		# Now and then it is the server.
+		((i % 10 != 9)) || {
+			kill -9 "$server"
+			wait "$server" 2>/dev/null || true
+			rping -s -P -a "$ADDRESS" -p 7175 >/dev/null 2>&1 &
+			server=$!
+			wait_for 120 listens || true
+		}
+	done
+	kill -9 "$server"
+	wait "$server" 2>/dev/null || true
+	((connected > number / 4)) || { echo "only $connected of $number were connected"; return 1; }
+	wait_for 90 no_user_resources || { rdma resource; return 1; }
+}
+
+# limited: a program may register no more than its limit says, and is told so.
+limited() {
+	local said
+	said=$( (ulimit -l 64 && setpriv --reuid 65534 --clear-groups timeout 20 rping -c -a "$ADDRESS" -S 65000 -C 1) 2>&1) && return 1
+	grep -qi 'memory\|reg_mr' <<<"$said" || { echo "$said"; return 1; }
+}
+
+# in_cgroup: a program gets no more objects than its control group allows, and leaves none.
+in_cgroup() {
+	local group=/tmp/ndk-cgroup/ndk
+	mkdir -p /tmp/ndk-cgroup && mount -t cgroup2 none /tmp/ndk-cgroup || return
+	put +rdma /tmp/ndk-cgroup/cgroup.subtree_control &&
+		mkdir "$group" &&
+		put "$DEVICE hca_object=6" "$group/rdma.max" || return
+	(put 0 "$group/cgroup.procs" && MOST=6 verbs rdma-max) || return
+	! grep "$DEVICE .*hca_object=[1-9]" "$group/rdma.current" || return
+	rmdir "$group" && umount /tmp/ndk-cgroup
+}
+
+# charged: what a program has queues of is charged to its control group.
+charged() {
+	local group=/tmp/ndk-cgroup/ndk most=$((16 << 20))
+	mkdir -p /tmp/ndk-cgroup && mount -t cgroup2 none /tmp/ndk-cgroup || return
+	put +memory /tmp/ndk-cgroup/cgroup.subtree_control && mkdir "$group" || return
+	(put 0 "$group/cgroup.procs" && verbs dmabuf) || return
+	(($(<"$group/memory.peak") < most)) || { echo "without a queue: $(<"$group/memory.peak")"; return 1; }
+	(put 0 "$group/cgroup.procs" && verbs charged) || return
+	(($(<"$group/memory.peak") > most)) || { echo "with a queue: $(<"$group/memory.peak")"; return 1; }
+	rmdir "$group" && umount /tmp/ndk-cgroup
+}
+
+# elsewhere: a program in another network namespace reaches nobody in the device's.
+elsewhere() {
+	local server said status=0
+	in_background 300 rping -s -a "$ADDRESS" -p 7178 >/dev/null 2>&1
+	server=$!
+	wait_for 120 listens || { echo "no listener"; return 1; }
+	said=$(limit 120 unshare --net bash -c "ip link set lo up && exec rping -c -a $ADDRESS -p 7178 -C 1 -d" 2>&1) || status=$?
+	kill "$server" || true
+	wait "$server" 2>/dev/null || true
+	((status)) || { echo "it is connected"; return 1; }
+	grep -qi 'connection refused' <<<"$said" || { tail -n 3 <<<"$said"; return 1; }
+}
+
+# only_its_task: a fault with a task filter meets those who asked for it.
+only_its_task() {
+	local said
+	fault_on no_memory object=pd times=-1 task-filter=Y && verbs dmabuf || return
+	[[ $(fault_hits no_memory) == 0 ]] || { echo "hit another task"; return 1; }
+	said=$(put 1 /proc/self/make-it-fail && verbs dmabuf) && { echo "did not hit"; return 1; }
+	grep -q 'Cannot allocate memory' <<<"$said" || { echo "$said"; return 1; }
+	put N "$FAULTS/fail_no_memory/task-filter" && fault_off no_memory
+}
+
+# not_beside_hfi1: devices of two drivers with one number would be taken for each other's.
+not_beside_hfi1() {
+	local said
+	modprobe hfi1 || return
+	said=$(refused 20 rdma link add ndk9 type ndk netdev "$NETDEV") || { echo "$said"; return 1; }
+	grep -qi busy <<<"$said" || { echo "$said"; return 1; }
+	modprobe -r hfi1 && add_link ndk9 "$NETDEV" && del_link ndk9
+}
+
+# hostile OPTION...: a program that tries whatever it can (tests/user/hostile.c), as nobody.
+hostile() {
+	local said
+	chmod 666 /dev/infiniband/uverbs0 /dev/infiniband/rdma_cm
+	[[ -x $HOSTILE ]] || { echo "$HOSTILE is not built"; return 1; }
+	said=$( (ulimit -l 65536 && setpriv --reuid 65534 --clear-groups timeout 3000 "$HOSTILE" -a "$ADDRESS" -t "$THREADS" "$@") 2>&1) ||
+		{ tail -n 3 <<<"$said"; return 1; }
+	grep -qE '^hostile: [1-9][0-9]* connections, [1-9][0-9]* transfers' <<<"$said" || { tail -n 3 <<<"$said"; return 1; }
+	wait_for 90 no_user_resources || { rdma resource; return 1; }
+}
+
+# verbs NAME: a test of tests/user/verbs.c, on a device that may go down.
+verbs() { NETDEV=$USER_NETDEV limit 300 "$VERBS" "$1" "$DEVICE" "$USER_ADDRESS"; }
+
+# kernel_target: a program at one end, the kernel at the other.
+kernel_target() {
+	local url=iser://$ADDRESS:$ISER_PORT/$ISER_IQN/0
+	modprobe -a iscsi_target_mod ib_isert &&
+		lio_store_up "$ISER_STORE" 64 &&
+		mkdir -p "$ISER_TPG/lun/lun_0" &&
+		ln -s "$HBA/$ISER_STORE" "$ISER_TPG/lun/lun_0/store" &&
+		put 0 "$ISER_TPG/attrib/authentication" &&
+		put 1 "$ISER_TPG/attrib/generate_node_acls" &&
+		iser_start "$ADDRESS" || return
+	limit 30 iscsi-inq "$url" | grep -q Vendor &&
+		limit 30 iscsi-readcapacity16 "$url" | grep -q LOGICAL &&
+		limit 60 iscsi-perf -t 3 "$url"
+}
+
+# The device goes while programs have it open.
+unplugged() {
+	local server client
+	in_background 300 rping -s -a "$ADDRESS" -p 7176 >/dev/null 2>&1
+	server=$!
+	wait_for 120 listens || { echo "no listener"; return 1; }
+	in_background 300 rping -c -a "$ADDRESS" -p 7176 -C 100000 >/dev/null 2>&1
+	client=$!
+	wait_for 90 are_connected || { echo "no connection"; return 1; }
+	limit 120 rdma link delete "$DEVICE" || { echo "the device does not go"; return 1; }
+	no_program_device || return
+	wait_for 90 ended "$client" || { echo "the client hangs"; return 1; }
+	# rping's server waits for a next client, whatever becomes of its device.
+	kill "$server" || true
+	wait_for 90 ended "$server" || { echo "the server hangs"; return 1; }
+	wait "$server" "$client" || true
+}
+
+# perftest wants to know the processor's frequency, which it measures; User Mode Linux names none.
+if ! grep -q '^cpu MHz' /proc/cpuinfo; then
+	{ cat /proc/cpuinfo && echo "cpu MHz : 1000.0"; } >/tmp/ndk-cpuinfo
+	mount --bind /tmp/ndk-cpuinfo /proc/cpuinfo
+	defer umount /proc/cpuinfo
+fi
+load_modules
+if [[ $NDK_TYPE == ndk ]]; then
+	check "off unless it is asked for" off_by_default
+	echo 1 >/sys/module/ndk/parameters/user_verbs
+fi
+modprobe -a ib_uverbs rdma_ucm
+add_link "$DEVICE" "$NETDEV"
+check "ibv_devices, ibv_devinfo -v" devices
+check "rping" rping_mode
+check "rping, 60000 bytes" rping_mode -S 60000
+check "rping, one client after the other" rping_mode -v -C 3
+check "ucmatose" both 300 ucmatose -b "$ADDRESS" -c 4 -C 100 -- ucmatose -s "$ADDRESS" -c 4 -C 100
+check "rstream, verified" both 300 rstream -b "$ADDRESS" -S 65536 -C 20 -T v -- rstream -s "$ADDRESS" -S 65536 -C 20 -T v
+check "rstream, nonblocking" both 300 rstream -b "$ADDRESS" -S 4096 -C 20 -T n -- rstream -s "$ADDRESS" -S 4096 -C 20 -T n
+check "rcopy" copied
+# siw and rxe connect it.
+if [[ $NDK_TYPE == ndk ]]; then
+	check "not from another network namespace" elsewhere
+fi
+check "udpong is refused" no_datagrams
+check "ib_send_bw" perf ib_send_bw -a -n "$PERF_ROUNDS"
+check "ib_send_lat" perf ib_send_lat -a -n "$PERF_ROUNDS"
+check "ib_write_bw" perf ib_write_bw -a -n "$PERF_ROUNDS"
+check "ib_write_lat" perf ib_write_lat -a -n "$PERF_ROUNDS"
+check "ib_read_bw" perf ib_read_bw -a -n "$PERF_ROUNDS"
+check "ib_read_lat" perf ib_read_lat -a -n "$PERF_ROUNDS"
+check "ib_atomic_bw" perf ib_atomic_bw -n "$PERF_ROUNDS"
+check "ib_atomic_lat" perf ib_atomic_lat -A FETCH_AND_ADD -n "$PERF_ROUNDS"
+check "ib_send_bw, both ways" perf ib_send_bw -b -s 65536 -n 200
+check "ib_send_bw, with events" perf ib_send_bw -e -s 65536 -n 200
+check "ib_send_bw, a shared receive queue" perf ib_send_bw --use-srq -s 4096 -n 200
+# User Mode Linux is there for the programs alone.
+if [[ ${NDK_KERNEL:-} != um ]]; then
+	check "libiscsi's initiator and the kernel's target" kernel_target
+	check "the target down" iser_unserve
+fi
+check "killed" killed "$KILLS"
+# The others' devices are run for docs/user-space.md alone, where a crash would end the comparison.
+if [[ $NDK_TYPE == ndk ]]; then
+	check "hostile" hostile -n "$CALLS" -s "$SEED"
+	check "hostile, with signals" hostile -n $((CALLS / 4)) -s "$SEED" -i
+fi
+check "no more memory than the limit" limited
+check "nothing is left" wait_for 90 no_user_resources
+check "rdma link delete with programs" unplugged
+# libfabric does not look at loopback.
+make_dummy "$USER_NETDEV" "$USER_ADDRESS"
+add_link "$DEVICE" "$USER_NETDEV"
+check "fi_pingpong" both 300 fi_pingpong -p verbs -e msg -- fi_pingpong -p verbs -e msg "$USER_ADDRESS"
+for name in dereg munmap mremap fork exit readonly dmabuf solicited srq-limit port access numbers; do
+	check "verbs: $name" verbs "$name"
+done
+if [[ ${NDK_KERNEL:-} == debug ]]; then
+	check "a fault for one task" only_its_task
+fi
+# Only Debian's kernel has huge pages, the control group of RDMA, and hfi1.
+if [[ ${NDK_KERNEL:-} == stock ]]; then
+	echo 8 >/proc/sys/vm/nr_hugepages
+	check "verbs: huge pages" verbs huge
+	echo 0 >/proc/sys/vm/nr_hugepages
+	check "rdma.max" in_cgroup
+	check "queues are charged" charged
+	check "none beside hfi1" not_beside_hfi1
+fi
+check "nothing is left again" wait_for 90 no_user_resources
+check "verbs: fatal" verbs fatal
+drop_dummy "$USER_NETDEV"
+finish
