@@ -2,7 +2,6 @@
 /*
  * Connections: set-up, negotiation, refusal, teardown in every order.
  */
-#include <linux/delay.h>
 #include <rdma/ib_cm.h>
 
 #include "fixture.h"
@@ -225,7 +224,6 @@ static void reject_carries_the_consumers_data(struct kunit *test)
 static void connect_to_nobody_is_refused(struct kunit *test)
 {
 	struct ndkc_cm *nobody = ndkc_cm(test);
-	unsigned long start = jiffies;
 	const struct ndkc_event *e;
 	struct ndkc_ep *a;
 	int ret;
@@ -240,7 +238,6 @@ static void connect_to_nobody_is_refused(struct kunit *test)
 		ret = e->status;
 	}
 	KUNIT_EXPECT_EQ(test, ret, -ECONNREFUSED);
-	KUNIT_EXPECT_LT(test, jiffies_to_msecs(jiffies - start), 20000);
 }
 
 /* Resolves an address that is not the one under test: 0 or an error. */
@@ -254,7 +251,7 @@ static int resolve(struct kunit *test, struct ndkc_cm *cm, const char *addr)
 	sin->sin_family = AF_INET;
 	sin->sin_addr.s_addr = in_aton(addr);
 	sin->sin_port = htons(4420);
-	ret = rdma_resolve_addr(cm->id, NULL, (struct sockaddr *)sin, 1000);
+	ret = rdma_resolve_addr(cm->id, NULL, (struct sockaddr *)sin, ndkc_timeout_ms());
 	if (ret)
 		return ret;
 	e = ndkc_wait_index(cm, 0);
@@ -265,14 +262,15 @@ static int resolve(struct kunit *test, struct ndkc_cm *cm, const char *addr)
 	return e->status;
 }
 
-/* 198.51.100.0/24 is reserved for documentation: there is no way to it. */
+/*
+ * 198.51.100.0/24 is reserved for documentation: there is no way to it.  The
+ * bound is that of the wait in resolve().
+ */
 static void foreign_address_fails_in_bounded_time(struct kunit *test)
 {
 	struct ndkc_cm *cm = ndkc_cm(test);
-	unsigned long start = jiffies;
 
 	KUNIT_EXPECT_EQ(test, resolve(test, cm, "198.51.100.77"), -ENETUNREACH);
-	KUNIT_EXPECT_LT(test, jiffies_to_msecs(jiffies - start), 20000);
 }
 
 /*
@@ -284,7 +282,6 @@ static void neighbour_of_another_host_is_unreachable(struct kunit *test)
 {
 	struct ndkc_env *env = test->priv;
 	struct ndkc_cm *cm = ndkc_cm(test);
-	unsigned long start = jiffies;
 	const struct ndkc_event *e;
 	struct ndkc_ep *ep;
 	unsigned int next;
@@ -294,7 +291,7 @@ static void neighbour_of_another_host_is_unreachable(struct kunit *test)
 	if (ret == -ENETUNREACH)
 		kunit_skip(test, "no device of another net, at 192.0.2.1");
 	KUNIT_ASSERT_EQ(test, ret, 0);
-	KUNIT_ASSERT_EQ(test, rdma_resolve_route(cm->id, 1000), 0);
+	KUNIT_ASSERT_EQ(test, rdma_resolve_route(cm->id, ndkc_timeout_ms()), 0);
 	KUNIT_ASSERT_NOT_NULL(test, ndkc_await(cm, RDMA_CM_EVENT_ROUTE_RESOLVED));
 	env->dev = cm->id->device;
 	ep = ndkc_ep(test, cm, NULL);
@@ -304,7 +301,6 @@ static void neighbour_of_another_host_is_unreachable(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, e);
 	KUNIT_EXPECT_EQ(test, (int)e->type, RDMA_CM_EVENT_UNREACHABLE);
 	KUNIT_EXPECT_EQ(test, e->status, -ETIMEDOUT);
-	KUNIT_EXPECT_LT(test, jiffies_to_msecs(jiffies - start), 20000);
 }
 
 #define MANY 16

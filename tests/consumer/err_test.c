@@ -3,7 +3,6 @@
  * Work requests that must fail: which status they get, that memory stays
  * untouched, and that the connection ends.
  */
-#include <linux/delay.h>
 
 #include "fixture.h"
 

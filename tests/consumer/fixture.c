@@ -3,7 +3,6 @@
  * Fixture of the consumer tests: the device, the environment of a case, and
  * the objects that need no connection. See fixture.h for the rules.
  */
-#include <linux/delay.h>
 #include <linux/kref.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
@@ -27,6 +26,10 @@ static unsigned int timeout_ms = 20000;
 module_param(timeout_ms, uint, 0644);
 MODULE_PARM_DESC(timeout_ms, "limit of each wait");
 
+static unsigned int slow = 1;
+module_param(slow, uint, 0444);
+MODULE_PARM_DESC(slow, "factor of each limit of a wait");
+
 struct ib_device *ndkc_dev;
 
 static struct rdma_cm_id *probe_id;
@@ -36,9 +39,19 @@ static bool wedged;
 /* The device is ours to delete. */
 static bool added;
 
+/**
+ * ndkc_timeout_ms - the limit of a wait, which only ends a hang
+ *
+ * Return: milliseconds, for calls that take these.
+ */
+unsigned int ndkc_timeout_ms(void)
+{
+	return timeout_ms * max(slow, 1);
+}
+
 unsigned long ndkc_timeout(void)
 {
-	return msecs_to_jiffies(timeout_ms);
+	return msecs_to_jiffies(ndkc_timeout_ms());
 }
 
 /**
@@ -135,7 +148,7 @@ static int probe_resolve(struct rdma_cm_id *id)
 	ndkc_address(&src, 0);
 	ndkc_address(&dst, 1);
 	ret = rdma_resolve_addr(id, (struct sockaddr *)&src,
-				(struct sockaddr *)&dst, timeout_ms);
+				(struct sockaddr *)&dst, ndkc_timeout_ms());
 	if (ret)
 		return ret;
 	if (!wait_for_completion_timeout(&probe_done, ndkc_timeout()))

@@ -13,17 +13,20 @@
  * aborted by an assertion. Work requests refer to memory of the environment
  * only, so a late completion never lands on a dead stack.
  *
- * No wait is without limit: helpers wait for ndkc_timeout() at most, and
- * calls into the provider that may block run in a helper thread
- * (ndkc_bounded()). After a blocked call the provider counts as wedged, its
- * objects are leaked and the remaining cases fail at once.
+ * No wait is without limit: helpers wait for ndkc_timeout() at most, which is
+ * there to end a hang and decides nothing else, and calls into the provider
+ * that may block run in a helper thread (ndkc_bounded()). After a blocked call
+ * the provider counts as wedged, its objects are leaked and the remaining cases
+ * fail at once.
  */
 #ifndef NDKC_FIXTURE_H
 #define NDKC_FIXTURE_H
 
 #include <kunit/test.h>
 #include <linux/completion.h>
+#include <linux/delay.h>
 #include <linux/inet.h>
+#include <linux/jiffies.h>
 #include <linux/list.h>
 #include <linux/scatterlist.h>
 #include <linux/spinlock.h>
@@ -272,6 +275,7 @@ void ndkc_suite_exit(struct kunit_suite *suite);
 int ndkc_init(struct kunit *test);
 void ndkc_exit(struct kunit *test);
 
+unsigned int ndkc_timeout_ms(void);
 unsigned long ndkc_timeout(void);
 int ndkc_bounded(const char *what, void (*fn)(void *arg), void *arg);
 void ndkc_address(struct sockaddr_storage *ss, u16 port);
@@ -370,6 +374,17 @@ struct ndkc_mr *ndkc_registered(struct kunit *test, struct ndkc_ep *ep,
 #define NDKC_REMOTE_ALL							\
 	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ |		\
 	 IB_ACCESS_REMOTE_WRITE)
+
+/* Wait until @so; false when that takes too long. */
+#define NDKC_WAIT_UNTIL(so)						\
+({									\
+	unsigned long until_ = jiffies + ndkc_timeout();		\
+	bool so_;							\
+									\
+	while (!(so_ = (so)) && time_before(jiffies, until_))		\
+		usleep_range(100, 200);					\
+	so_;								\
+})
 
 /* Expect that @op completes with @wanted (an ib_wc_status). */
 #define NDKC_EXPECT_WC(test, op, wanted)				\

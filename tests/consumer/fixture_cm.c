@@ -197,7 +197,7 @@ struct ndkc_cm *ndkc_listener(struct kunit *test, int backlog)
  */
 int ndkc_resolve(struct ndkc_cm *cm, u16 port)
 {
-	unsigned int ms = jiffies_to_msecs(ndkc_timeout());
+	unsigned int ms = ndkc_timeout_ms();
 	struct sockaddr_storage src, dst;
 	int ret;
 

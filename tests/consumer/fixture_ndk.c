@@ -2,7 +2,6 @@
 /*
  * Fixture of the consumer tests: an end that uses the NDK face.
  */
-#include <linux/delay.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 
@@ -278,13 +277,8 @@ struct ndk_sge ndkc_nd_sge(struct ndkc_nd *nd, u32 off, u32 len)
  */
 s32 ndkc_nd_result(struct ndkc_nd *nd, struct ndk_result_ex *result)
 {
-	unsigned long until = jiffies + ndkc_timeout();
-
-	while (!nd->cq->dispatch->get_cq_results_ex(nd->cq, result, 1)) {
-		if (time_after(jiffies, until))
-			return NDKC_ND_NOTHING;
-		usleep_range(100, 200);
-	}
+	if (!NDKC_WAIT_UNTIL(nd->cq->dispatch->get_cq_results_ex(nd->cq, result, 1)))
+		return NDKC_ND_NOTHING;
 	return result->status;
 }
 

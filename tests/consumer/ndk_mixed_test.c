@@ -3,7 +3,6 @@
  * A consumer of the NDK face at one end of a connection, one of the kernel's
  * own interface at the other.
  */
-#include <linux/delay.h>
 #include <linux/slab.h>
 
 #include "fixture_ndk.h"
@@ -447,12 +446,44 @@ static int wait_hook(struct ndkc_cm *cm, struct rdma_cm_event *event)
 	return 0;
 }
 
+static bool is_answered(struct ndkc_nd *nd)
+{
+	return completion_done(&nd->connecting->done);
+}
+
+/* The first of @nd that was answered, or NULL. */
+static struct ndkc_nd *first_answered(struct ndkc_nd *nd[], int nr)
+{
+	int i;
+
+	for (i = 0; i < nr; i++)
+		if (is_answered(nd[i]))
+			return nd[i];
+	return NULL;
+}
+
+static const char again[] = "again";
+
+/* Connects as often as it is refused; true once the listener has the request. */
+static bool connects_again(struct ndkc_nd *nd, struct ndkc_cm *listener)
+{
+	struct ndkc_cm *child;
+	bool has_come = false;
+
+	if (is_answered(nd))
+		ndkc_nd_connect(nd, ndkc_port(listener), again, sizeof(again));
+	spin_lock(&listener->lock);
+	list_for_each_entry(child, &listener->pending, pending_entry)
+		has_come |= !memcmp(child->ev[0].priv, again, sizeof(again));
+	spin_unlock(&listener->lock);
+	return has_come;
+}
+
 /* iw_cm keeps room for as many requests as the backlog says while its worker is busy. */
 static void ndk_conn_02_a_full_backlog_refuses(struct kunit *test)
 {
 	struct completion *go_on = kunit_kzalloc(test, sizeof(*go_on), GFP_KERNEL);
 	struct ndkc_cm *listener = ndkc_listener(test, 1);
-	unsigned long until = jiffies + ndkc_timeout();
 	struct ndkc_nd *nd[4], *answered = NULL;
 	u16 port = ndkc_port(listener);
 	int i;
@@ -465,22 +496,14 @@ static void ndk_conn_02_a_full_backlog_refuses(struct kunit *test)
 		nd[i] = ndkc_nd(test);
 	for (i = 0; i < ARRAY_SIZE(nd); i++)
 		ndkc_nd_connect(nd[i], port, NULL, 0);
-	while (!answered && time_before(jiffies, until)) {
-		for (i = 0; i < ARRAY_SIZE(nd) && !answered; i++)
-			if (completion_done(&nd[i]->connecting->done))
-				answered = nd[i];
-		usleep_range(100, 200);
-	}
+	NDKC_WAIT_UNTIL((answered = first_answered(nd, ARRAY_SIZE(nd))));
 	complete_all(go_on);
 	KUNIT_ASSERT_NOT_NULL(test, answered);
 	KUNIT_EXPECT_EQ(test, answered->connecting->status, NDK_STATUS_CONNECTION_REFUSED);
 	/* There is room again: the same connector and queue pair find it. */
 	KUNIT_EXPECT_NOT_NULL(test, ndkc_take_child(listener));
-	do {
-		ndkc_nd_connect(answered, port, NULL, 0);
-		msleep(20);
-	} while (completion_done(&answered->connecting->done) && time_before(jiffies, until));
-	KUNIT_EXPECT_FALSE(test, completion_done(&answered->connecting->done));
+	KUNIT_EXPECT_TRUE(test, NDKC_WAIT_UNTIL(connects_again(answered, listener)));
+	KUNIT_EXPECT_FALSE(test, is_answered(answered));
 }
 
 static void ndk_conn_12_the_room_needed_is_reported_and_a_short_buffer_is_filled(struct kunit *test)

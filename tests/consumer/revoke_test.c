@@ -4,7 +4,6 @@
  * the peer does reaches the memory any more. The owner then fills it with a
  * pattern that must neither change nor be read.
  */
-#include <linux/delay.h>
 #include <linux/kthread.h>
 
 #include "fixture.h"
@@ -98,9 +97,7 @@ static struct scene begin(struct kunit *test, struct ib_pd *pd,
 	KUNIT_ASSERT_FALSE(test, IS_ERR(s.task));
 	get_task_struct(s.task);
 	/* Let it get going; a different phase in every round. */
-	for (i = 0; i < 20000 && !READ_ONCE(s.t->done); i++)
-		usleep_range(1000, 2000);
-	KUNIT_EXPECT_GT(test, READ_ONCE(s.t->done), 0);
+	KUNIT_EXPECT_TRUE(test, NDKC_WAIT_UNTIL(READ_ONCE(s.t->done) > 0));
 	usleep_range(100, 20000);
 	return s;
 }
@@ -108,13 +105,12 @@ static struct scene begin(struct kunit *test, struct ib_pd *pd,
 /* The region has just been invalidated. */
 static void end(struct kunit *test, struct scene *s)
 {
-	int i, status;
+	int status;
 
 	memset(s->buf->va, OWNER, s->buf->len);
 	msleep(30);
 	/* On a busy machine it has not run since. */
-	for (i = 0; i < 20000 && !READ_ONCE(s->t->over); i++)
-		usleep_range(1000, 2000);
+	KUNIT_EXPECT_TRUE(test, NDKC_WAIT_UNTIL(READ_ONCE(s->t->over)));
 	KUNIT_EXPECT_TRUE(test, ndkc_is_filled(s->buf->va, s->buf->len, OWNER));
 	status = kthread_stop(s->task);
 	put_task_struct(s->task);

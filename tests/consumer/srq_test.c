@@ -2,7 +2,6 @@
 /*
  * Shared receive queues.
  */
-#include <linux/delay.h>
 
 #include "fixture.h"
 
