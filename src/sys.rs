@@ -25,7 +25,7 @@
 //! | [`softirq`]   | bottom half sections, bottom half and process work queues       |
 //! | [`span`]      | checked ranges of kernel memory                                 |
 //! | [`time`]      | the monotonic clock                                             |
-//! | `tests`       | memory, faults and warnings of tests                            |
+//! | `tests`       | the clock, memory, faults and warnings of tests                 |
 //! | [`trace`]     | tracepoints                                                     |
 //! | [`timer`]     | timers that hold a reference to what they are embedded in       |
 
@@ -56,6 +56,7 @@ pub(crate) mod wc;
 
 #[cfg(ndk_kunit)]
 pub(crate) use self::tests::{
+    clock,
     fault,
     speed,
     warning, //

@@ -22,13 +22,19 @@ use kernel::{
     types::Opaque, //
 };
 
-use super::timer::{
-    is_within,
-    Expires, //
+use super::{
+    time::Due,
+    timer::{
+        is_within,
+        Expires, //
+    }, //
 };
 use crate::bindings;
 
 const MODE: bindings::hrtimer_mode = bindings::hrtimer_mode_HRTIMER_MODE_REL_SOFT;
+
+/// How often one looks at a clock that a test has stopped, in nanoseconds.
+const LOOK_NS: u64 = 1_000_000;
 
 /// A timer embedded in a `T`.
 ///
@@ -44,6 +50,7 @@ pub(crate) struct HrTimer<T: Expires> {
     timer: Opaque<bindings::hrtimer>,
     #[pin]
     owner: SpinLockIrq<Option<Arc<T>>>,
+    due: Due,
 }
 
 // SAFETY: The functions of `hrtimer` lock internally; `T` is `Send` and `Sync`.
@@ -63,6 +70,7 @@ impl<T: Expires> HrTimer<T> {
             }),
             // INVARIANT: Empty, and not queued.
             owner <- new_spinlock_irq!(None),
+            due: Due::new(),
         })
     }
 
@@ -75,10 +83,16 @@ impl<T: Expires> HrTimer<T> {
         if kernel::warn_on!(!is_within(self, owner)) {
             return;
         }
-        let ns = i64::try_from(ns).unwrap_or(i64::MAX);
         let mut slot = self.owner.lock();
         // INVARIANT: Under the lock, and with a reference to the one that contains the timer.
         slot.get_or_insert_with(|| owner.clone());
+        let looks = self.due.arm(ns);
+        self.start(if looks { LOOK_NS } else { ns });
+    }
+
+    /// Queues the timer. Under the lock of `owner`, where there is a reference.
+    fn start(&self, ns: u64) {
+        let ns = i64::try_from(ns).unwrap_or(i64::MAX);
         // SAFETY: The timer was initialised by `new`; the mode is the one it was made for.
         unsafe { bindings::hrtimer_start_range_ns(self.timer.get(), ns, 0, MODE) };
     }
@@ -88,6 +102,7 @@ impl<T: Expires> HrTimer<T> {
     /// When false is returned the callback may be running, or about to run.
     pub(crate) fn cancel(&self) -> bool {
         let mut slot = self.owner.lock();
+        self.due.cancel();
         // SAFETY: The timer was initialised by `new`.
         let was_queued = unsafe { bindings::hrtimer_try_to_cancel(self.timer.get()) };
         // INVARIANT: Only a negative number says that the callback runs; with any other the timer
@@ -117,6 +132,13 @@ impl<T: Expires> HrTimer<T> {
             // SAFETY: By the invariant there is a reference in `owner`, which keeps `this` alive
             // until it is taken below; then the one taken does.
             let mut slot = unsafe { (*this).owner.lock() };
+            // SAFETY: As above.
+            if unsafe { (*this).due.is_early() } {
+                // INVARIANT: Under the lock, and the reference stays.
+                // SAFETY: As above.
+                unsafe { (*this).start(LOOK_NS) };
+                return bindings::hrtimer_restart::HRTIMER_NORESTART;
+            }
             // SAFETY: As above; the timer was initialised by `new`.
             match unsafe { bindings::ndk_hrtimer_is_queued(timer) } {
                 true => slot.clone(),

@@ -2,6 +2,7 @@
 
 //! What the tests beside [`Global`] leave open.
 
+pub(crate) mod clock;
 pub(crate) mod fault;
 mod gate;
 pub(crate) mod memory;

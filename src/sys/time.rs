@@ -7,18 +7,111 @@
 //!
 //! C header: [`include/linux/timekeeping.h`](srctree/include/linux/timekeeping.h)
 
+#[cfg(ndk_kunit)]
+use kernel::sync::atomic::{
+    ordering::Relaxed,
+    Atomic, //
+};
+
+#[cfg(ndk_kunit)]
+use super::clock;
 use crate::bindings;
 
-/// Nanoseconds since boot, without time asleep. Any context. C: `ktime_get()`.
+/// The same as [`now_ns`], whatever tests do. Any context. C: `ktime_get()`.
 #[inline]
-pub(crate) fn now_ns() -> u64 {
+pub(super) fn real_ns() -> u64 {
     // CAST: The monotonic clock starts at zero and does not go back.
     // SAFETY: Reads the clock.
     unsafe { bindings::ktime_get() as u64 }
+}
+
+/// Nanoseconds since boot, without time asleep. Any context.
+#[inline]
+pub(crate) fn now_ns() -> u64 {
+    let ns = real_ns();
+    #[cfg(ndk_kunit)]
+    let ns = clock::shown(ns);
+    ns
 }
 
 /// Milliseconds since boot, without time asleep. Any context.
 #[inline]
 pub(crate) fn now_ms() -> u64 {
     now_ns() / 1_000_000
+}
+
+/// When a timer runs out by a clock that a test has stopped: the kernel's timers go by the real one.
+/// Nothing where there are no tests.
+pub(super) struct Due {
+    /// 0 for one that was armed while the clock ran, `CANCELLED` for one that is not armed.
+    #[cfg(ndk_kunit)]
+    at_ns: Atomic<u64>,
+}
+
+#[cfg(ndk_kunit)]
+const CANCELLED: u64 = u64::MAX;
+
+impl Due {
+    pub(super) const fn new() -> Self {
+        Self {
+            #[cfg(ndk_kunit)]
+            at_ns: Atomic::new(0),
+        }
+    }
+
+    /// The timer is armed for `ns` nanoseconds from now. Returns true if it has to look at the
+    /// clock instead, soon and again and again.
+    #[inline]
+    pub(super) fn arm(&self, ns: u64) -> bool {
+        #[cfg(ndk_kunit)]
+        {
+            let is_stopped = clock::is_stopped();
+            let at = if is_stopped {
+                now_ns().saturating_add(ns)
+            } else {
+                0
+            };
+            self.at_ns.store(at.min(CANCELLED - 1), Relaxed);
+            is_stopped
+        }
+        #[cfg(not(ndk_kunit))]
+        {
+            let _ = ns;
+            false
+        }
+    }
+
+    /// The timer is about to be disarmed.
+    #[inline]
+    pub(super) fn cancel(&self) {
+        #[cfg(ndk_kunit)]
+        self.at_ns.store(CANCELLED, Relaxed);
+    }
+
+    /// Returns true if the timer, which has run out, is to look at the clock again.
+    #[inline]
+    pub(super) fn is_early(&self) -> bool {
+        #[cfg(ndk_kunit)]
+        {
+            let at = self.at_ns.load(Relaxed);
+            at != CANCELLED && at > now_ns()
+        }
+        #[cfg(not(ndk_kunit))]
+        {
+            false
+        }
+    }
+
+    /// Returns true if the timer was disarmed, perhaps while it looked at the clock.
+    #[inline]
+    pub(super) fn is_cancelled(&self) -> bool {
+        #[cfg(ndk_kunit)]
+        {
+            self.at_ns.load(Relaxed) == CANCELLED
+        }
+        #[cfg(not(ndk_kunit))]
+        {
+            false
+        }
+    }
 }

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`StoppedClock`]: the clock of the engine, for tests of time that are to depend on no machine.
+//!
+//! While a test has it the engine's time, [`time`], stands still, and its timers run out when the
+//! test lets time pass, and in no other way. A wait for that is one for a condition, as any other.
+//! The limits that end a hang go by the real clock, [`real_ms`].
+
+use kernel::{
+    current,
+    prelude::*,
+    sync::atomic::{
+        ordering::{
+            Acquire,
+            Relaxed,
+            Release, //
+        },
+        Atomic, //
+    },
+    types::NotThreadSafe, //
+};
+
+use crate::sys::time;
+
+/// Where the clock stands, in nanoseconds; 0 while it runs.
+static STOPPED_AT: Atomic<u64> = Atomic::new(0);
+/// What it shows beyond the real one while it runs, or, as of a negative number, less.
+static AHEAD: Atomic<u64> = Atomic::new(0);
+/// The thread that has stopped it: each test has its own.
+static STOPPED_BY: Atomic<i32> = Atomic::new(0);
+
+/// What the clock shows at that real time. Any context.
+pub(in crate::sys) fn shown(real_ns: u64) -> u64 {
+    match STOPPED_AT.load(Acquire) {
+        // OVERFLOW: the sum of a time and what may stand for a negative number.
+        0 => real_ns.wrapping_add(AHEAD.load(Relaxed)),
+        at => at,
+    }
+}
+
+/// Returns true if the clock stands still. Any context.
+pub(in crate::sys) fn is_stopped() -> bool {
+    STOPPED_AT.load(Acquire) != 0
+}
+
+/// Milliseconds of the real clock, whether or not the other one is stopped. Any context.
+pub(crate) fn real_ms() -> u64 {
+    time::real_ns() / 1_000_000
+}
+
+/// The clock runs from the time on that it shows.
+fn restart() {
+    let at = STOPPED_AT.load(Relaxed);
+    // OVERFLOW: a difference that may be negative.
+    AHEAD.store(at.wrapping_sub(time::real_ns()), Relaxed);
+    STOPPED_AT.store(0, Release);
+}
+
+/// Has the clock run if an earlier test has ended, by a failed check, and left it stopped. Process
+/// context.
+pub(crate) fn restart_if_left() {
+    if is_stopped() && STOPPED_BY.load(Relaxed) != current!().pid() {
+        restart();
+    }
+}
+
+/// The clock, stopped until this goes.
+pub(crate) struct StoppedClock(NotThreadSafe);
+
+impl StoppedClock {
+    /// Stops it. Process context.
+    pub(crate) fn new() -> Self {
+        restart_if_left();
+        STOPPED_BY.store(current!().pid(), Relaxed);
+        STOPPED_AT.store(time::now_ns(), Release);
+        Self(NotThreadSafe)
+    }
+
+    /// Lets so many milliseconds pass. What runs out by then does so soon, in softirq.
+    pub(crate) fn pass(&self, ms: u32) {
+        STOPPED_AT.fetch_add(u64::from(ms) * 1_000_000, Release);
+    }
+}
+
+impl Drop for StoppedClock {
+    fn drop(&mut self) {
+        restart();
+    }
+}
+
+#[kernel::macros::kunit_tests(ndk_sys_tests_clock)]
+mod tests {
+    use super::*;
+    use crate::{
+        kunit::harness::{
+            sleep,
+            wait_until, //
+        },
+        sys::{
+            hrtimer::HrTimer,
+            time::{
+                now_ms,
+                now_ns, //
+            },
+            timer::{
+                Expires,
+                Timer, //
+            }, //
+        },
+    };
+    use kernel::sync::Arc;
+
+    /// Counts how often its timers, one of each kind, have run out.
+    #[pin_data]
+    struct Alarm {
+        #[pin]
+        timer: Timer<Alarm>,
+        #[pin]
+        fine: HrTimer<Alarm>,
+        times: Atomic<u32>,
+    }
+
+    impl Expires for Alarm {
+        fn expired(this: Arc<Self>) {
+            this.times.fetch_add(1, Relaxed);
+        }
+    }
+
+    impl Alarm {
+        fn new() -> Result<Arc<Self>> {
+            let init = pin_init!(Self {
+                timer <- Timer::new(),
+                fine <- HrTimer::new(),
+                times: Atomic::new(0),
+            });
+            Arc::pin_init(init, GFP_KERNEL)
+        }
+
+        fn arm(self: &Arc<Self>, ms: u32) {
+            self.timer.arm(self, ms);
+            self.fine.arm(self, u64::from(ms) * 1_000_000);
+        }
+
+        /// Returns true if they have run out so often, and not more.
+        fn has_rung(&self, times: u32) -> bool {
+            let come = wait_until(|| self.times.load(Relaxed) >= times);
+            sleep(20);
+            come && self.times.load(Relaxed) == times
+        }
+    }
+
+    #[test]
+    fn time_stands_still_and_goes_on_from_there() {
+        let clock = StoppedClock::new();
+        let (begin, real) = (now_ns(), real_ms());
+        sleep(5);
+        let still = now_ns() == begin;
+        clock.pass(7_000);
+        let later = now_ns();
+        let goes = real_ms() - real;
+        drop(clock);
+        assert!(still && goes >= 5 && later == begin + 7_000_000_000);
+        assert!(now_ns() >= later);
+        // The next one begins where this one is.
+        let before = now_ms();
+        let clock = StoppedClock::new();
+        let at = now_ms();
+        drop(clock);
+        assert!(at >= before && now_ms() >= at);
+    }
+
+    #[test]
+    fn timers_run_out_when_their_time_has_passed_and_not_before() -> Result {
+        let alarm = Alarm::new()?;
+        let clock = StoppedClock::new();
+        alarm.arm(3);
+        let early = !alarm.has_rung(0);
+        clock.pass(2);
+        let late = early || !alarm.has_rung(0);
+        clock.pass(1);
+        let rang = alarm.has_rung(2);
+        // What was armed while it stood still keeps its time when it runs.
+        alarm.arm(1);
+        drop(clock);
+        let after = alarm.has_rung(4);
+        alarm.fine.stop();
+        assert!(!early && !late && rang && after);
+        assert!(Arc::into_unique_or_drop(alarm).is_some());
+        Ok(())
+    }
+
+    #[test]
+    fn timers_that_wait_are_cancelled_or_armed_anew() -> Result {
+        let alarm = Alarm::new()?;
+        let clock = StoppedClock::new();
+        alarm.arm(1_000);
+        alarm.arm(2_000);
+        clock.pass(1_000);
+        let early = !alarm.has_rung(0);
+        alarm.timer.cancel();
+        alarm.fine.cancel();
+        clock.pass(5_000);
+        let late = !alarm.has_rung(0);
+        drop(clock);
+        alarm.fine.stop();
+        assert!(!early && !late);
+        assert!(Arc::into_unique_or_drop(alarm).is_some());
+        Ok(())
+    }
+}
