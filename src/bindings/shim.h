@@ -249,6 +249,7 @@ u32 ndk_warnings_show(void *hidden);
 
 /* sys/tests/speed.rs: the same */
 int ndk_kunit_slow(const char *suite, const char *test);
+u32 ndk_kunit_slowness(void);
 
 /* Suites that are built in are the kernel's, whose linker script has these names. */
 #ifndef MODULE

@@ -14,6 +14,15 @@
 
 #include "shim.c"
 
+static unsigned int slow = 1;
+module_param(slow, uint, 0444);
+MODULE_PARM_DESC(slow, "factor of each limit of a wait");
+
+u32 ndk_kunit_slowness(void)
+{
+	return max(slow, 1);
+}
+
 u32 ndk_cpu_online_count(void)
 {
 	return num_online_cpus();

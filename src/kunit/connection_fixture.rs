@@ -23,6 +23,7 @@ use kernel::{
 
 use super::{
     harness::{
+        patient,
         End,
         EndAttr,
         EngineHost,
@@ -353,7 +354,7 @@ impl ConnectionFixture {
     pub(crate) fn with(timeouts: Timeouts) -> Result<Self> {
         let engine_host = EngineHost::new(RNR_MS)?;
         let cm_fixture = Self {
-            cm: ConnectionManager::new(direct::connect, timeouts)?,
+            cm: ConnectionManager::new(direct::connect, patient(timeouts))?,
             active: engine_host.end(&EndAttr::PLAIN)?,
             passive: engine_host.end(&EndAttr::PLAIN)?,
             listener_logs: KBox::pin_init(new_mutex!(KVec::new()), GFP_KERNEL)?,

@@ -74,22 +74,63 @@ use crate::{
         }, //
     },
     sys::{
+        clock,
         netdev::NetDev,
-        time, //
+        speed, //
     }, //
 };
 
-/// How long a test waits for what has to come, in milliseconds.
-pub(crate) const WAIT_MS: u32 = 20_000;
+/// Longer than any test, in milliseconds: where nothing is to run out.
+pub(crate) const NEVER_MS: u32 = 3_600_000;
 
 /// How long a message waits for a receive where the test says nothing else, in milliseconds.
-pub(crate) const RNR_MS: u32 = 30_000;
+pub(crate) const RNR_MS: u32 = NEVER_MS;
+
+/// How long a test waits for what has to come, in milliseconds. It is there to end a hang: no
+/// verdict depends on it.
+pub(crate) fn wait_ms() -> u32 {
+    speed::slowness().saturating_mul(20_000)
+}
+
+/// Timeouts of connections of which a test says nothing are longer, too, where waits are.
+pub(crate) fn patient(timeouts: Timeouts) -> Timeouts {
+    let longer = |ms: u32, default: u32| match ms == default {
+        true => ms.saturating_mul(speed::slowness()),
+        false => ms,
+    };
+    Timeouts {
+        answer_ms: longer(timeouts.answer_ms, Timeouts::DEFAULT.answer_ms),
+        orphan_ms: longer(timeouts.orphan_ms, Timeouts::DEFAULT.orphan_ms),
+        confirm_ms: longer(timeouts.confirm_ms, Timeouts::DEFAULT.confirm_ms),
+    }
+}
+
+/// The end of a wait, by the real clock.
+#[derive(Clone, Copy)]
+pub(crate) struct Deadline(u64);
+
+impl Deadline {
+    /// `ms` milliseconds from now.
+    pub(crate) fn in_ms(ms: u64) -> Self {
+        Self(clock::real_ms() + ms)
+    }
+
+    /// As far off as [`wait_ms`] says.
+    pub(crate) fn of_a_hang() -> Self {
+        Self::in_ms(wait_ms().into())
+    }
+
+    /// Returns true if it has passed. Any context.
+    pub(crate) fn is_over(self) -> bool {
+        clock::real_ms() >= self.0
+    }
+}
 
 /// Waits until `is_so`; false when that takes too long.
 pub(crate) fn wait_until(mut is_so: impl FnMut() -> bool) -> bool {
-    let deadline = time::now_ms() + u64::from(WAIT_MS);
+    let deadline = Deadline::of_a_hang();
     while !is_so() {
-        if time::now_ms() >= deadline {
+        if deadline.is_over() {
             pr_err!("waited in vain\n");
             return false;
         }
@@ -175,6 +216,7 @@ pub(crate) struct EngineHost {
 impl EngineHost {
     /// A host where messages wait for receives as long as that. May sleep.
     pub(crate) fn new(rnr_timeout_ms: u32) -> Result<Self> {
+        clock::restart_if_left();
         Ok(Self {
             host: Host::new(rnr_timeout_ms)?,
             last_number: Atomic::new(0),
@@ -188,7 +230,7 @@ impl EngineHost {
 
     /// A new device with that name in that network namespace.
     pub(crate) fn device_named(&self, name: &CStr, net: u64) -> Result<Arc<RdmaDevice>> {
-        let cm = ConnectionManager::new(direct::connect, Timeouts::DEFAULT)?;
+        let cm = ConnectionManager::new(direct::connect, patient(Timeouts::DEFAULT))?;
         RdmaDevice::new(self.host.clone(), cm, name, net, Some(NetDev::loopback()?))
     }
 

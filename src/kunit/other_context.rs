@@ -13,7 +13,7 @@ use kernel::{
     }, //
 };
 
-use super::harness::WAIT_MS;
+use super::harness::wait_ms;
 use crate::sys::{
     event::Event,
     softirq::{
@@ -80,7 +80,7 @@ impl OtherContext {
 
     /// Waits until it is done; false when that takes too long.
     pub(crate) fn is_done(&self) -> bool {
-        self.done.wait_timeout(WAIT_MS)
+        self.done.wait_timeout(wait_ms())
     }
 
     fn run_now(&self) {

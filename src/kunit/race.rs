@@ -11,8 +11,8 @@
 //!
 //! Whoever races is a [`race_harness::Threads`]: softirq work that queues itself again on its
 //! processor, and threads. The test's own thread plays the owner and judges. A race ends after so
-//! many rounds, or earlier when its time is up; nothing depends on how far it came but that it came
-//! somewhere.
+//! many rounds, or earlier when its time is up, and not before it has had a few
+//! ([`race_harness::Course`]): a slow machine takes longer for them, and comes to the same verdict.
 //!
 //! A failed check of the test framework ends the thread without cleaning up. So a race is run to
 //! its end in a function, which dismisses its threads, and only its score is judged in the test.

@@ -28,21 +28,23 @@ use kernel::{
     }, //
 };
 
-use crate::sys::{
-    cpu,
-    event::Event,
-    softirq::{
-        BhQueue,
-        ProcessQueue, //
-    },
-    time, //
+use crate::{
+    kunit::harness::Deadline,
+    sys::{
+        cpu,
+        event::Event,
+        softirq::{
+            BhQueue,
+            ProcessQueue, //
+        }, //
+    }, //
 };
 
-/// How long a race goes on at most, in milliseconds.
-pub(crate) const RACE_MS: u64 = 1_000;
+/// How long a race goes on at most when it has come far enough, in milliseconds.
+const RACE_MS: u64 = 1_000;
 
-/// How long something may take that has to happen, in milliseconds.
-pub(crate) const PATIENCE_MS: u64 = 20_000;
+/// How many rounds a race has at least, however slow the machine is.
+pub(crate) const LEAST: u64 = 10;
 
 /// How often the judge looks at memory that has to stand still.
 pub(crate) const LOOKS: u32 = 3;
@@ -75,19 +77,30 @@ impl Tally {
     }
 }
 
-/// A point in time.
-#[derive(Clone, Copy)]
-pub(crate) struct Deadline(u64);
+/// The time of a race: what there is for it, and what it may take to come far enough.
+pub(crate) struct Course {
+    end: Deadline,
+    hang: Deadline,
+}
 
-impl Deadline {
-    /// `ms` milliseconds from now.
-    pub(crate) fn in_ms(ms: u64) -> Self {
-        Self(time::now_ms() + ms)
+impl Course {
+    /// It begins now.
+    pub(crate) fn new() -> Self {
+        Self::of_ms(RACE_MS)
     }
 
-    /// Returns true if it has passed.
-    pub(crate) fn is_over(self) -> bool {
-        time::now_ms() >= self.0
+    /// The same, with so many milliseconds for it.
+    pub(crate) fn of_ms(ms: u64) -> Self {
+        Self {
+            end: Deadline::in_ms(ms),
+            hang: Deadline::of_a_hang(),
+        }
+    }
+
+    /// Returns true if the race goes on: until its time is up, and longer if it has not come far
+    /// enough, which only a hang ends. The test judges that, too.
+    pub(crate) fn goes_on(&self, is_enough: bool) -> bool {
+        !self.end.is_over() || !(is_enough || self.hang.is_over())
     }
 }
 
@@ -101,7 +114,7 @@ pub(crate) fn wait_for(mut is_so: impl FnMut() -> bool) -> Result {
         }
         core::hint::spin_loop();
     }
-    let deadline = Deadline::in_ms(PATIENCE_MS);
+    let deadline = Deadline::of_a_hang();
     while !is_so() {
         if deadline.is_over() {
             pr_err!("race: waited in vain\n");

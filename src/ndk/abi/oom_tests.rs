@@ -30,6 +30,7 @@ use super::{
 };
 use crate::{
     bindings,
+    kunit::harness::wait_ms,
     ndk::{
         adapter::NdkContext,
         connector::Connector,
@@ -42,9 +43,6 @@ use crate::{
         mdl::Described, //
     }, //
 };
-
-/// How long a callback is waited for, in milliseconds.
-const WAIT_MS: u32 = 10_000;
 
 /// An object as C has it.
 #[derive(Clone, Copy)]
@@ -81,7 +79,7 @@ impl CallbackLog {
 
     /// Waits for the callback: the status that it brought.
     pub(crate) fn wait(&self) -> Result<i32> {
-        match self.event.wait_timeout(WAIT_MS) {
+        match self.event.wait_timeout(wait_ms()) {
             true => Ok(self.status.load(Relaxed)),
             false => Err(ETIMEDOUT),
         }

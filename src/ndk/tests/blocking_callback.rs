@@ -25,7 +25,10 @@ use super::{
     host::TestHost, //
 };
 use crate::{
-    kunit::harness::WAIT_MS,
+    kunit::harness::{
+        wait_ms,
+        Deadline, //
+    },
     ndk::{
         adapter::Adapter,
         call::done,
@@ -39,17 +42,17 @@ use crate::{
             Progress, //
         }, //
     },
-    sys::{
-        event::Event,
-        time, //
-    }, //
+    sys::event::Event, //
 };
 
-/// How long a callback stays at most, in milliseconds.
-const STAY_MS: u64 = 5_000;
+/// How long a callback stays at most that may have come on the processor of its test, in
+/// milliseconds: at the first try, at later ones twice as long each time, and at most. A machine on
+/// which so long is not enough has its watchdog complain of that.
+const STAY_MS: u32 = 500;
+const LONGEST_STAY_MS: u32 = 16_000;
 
 /// How often a test is tried whose callback kept the processor from it.
-const TRIES: u32 = 10;
+const TRIES: u32 = 12;
 
 /// A callback that stays where it is.
 #[pin_data]
@@ -59,25 +62,32 @@ pub(super) struct BlockingCallback {
     go: AtomicFlag,
     returned: AtomicFlag,
     overstayed: AtomicFlag,
+    /// How long it stays at most, in milliseconds.
+    most_ms: u32,
 }
 
 impl BlockingCallback {
-    /// May sleep.
+    /// One in a thread, which only a hang keeps from being let go. May sleep.
     pub(super) fn new() -> Result<Arc<Self>> {
+        Self::staying(wait_ms())
+    }
+
+    fn staying(most_ms: u32) -> Result<Arc<Self>> {
         let callback = pin_init!(Self {
             entered <- Event::new(),
             go: AtomicFlag::new(false),
             returned: AtomicFlag::new(false),
             overstayed: AtomicFlag::new(false),
+            most_ms,
         });
         Arc::pin_init(callback, GFP_KERNEL)
     }
 
     /// For the callback: stays until it is let go. Does not sleep.
     pub(super) fn stay(&self) {
-        let end = time::now_ms() + STAY_MS;
+        let end = Deadline::in_ms(self.most_ms.into());
         self.entered.signal();
-        while !self.go.load(Acquire) && time::now_ms() < end {
+        while !self.go.load(Acquire) && !end.is_over() {
             core::hint::spin_loop();
         }
         self.overstayed.store(!self.go.load(Acquire), Release);
@@ -86,7 +96,7 @@ impl BlockingCallback {
 
     /// Waits until the callback stays; false when it does not come.
     pub(super) fn is_entered(&self) -> bool {
-        self.entered.wait_timeout(WAIT_MS)
+        self.entered.wait_timeout(wait_ms())
     }
 
     /// Lets the callback go.
@@ -101,10 +111,11 @@ impl BlockingCallback {
 }
 
 /// Returns true if `test` holds. It is tried again where the callback came on the processor of the
-/// test, and the test could not let it go in time.
+/// test, or of a thread that the test waits for, and the test could not let it go in time.
 pub(super) fn holds(test: impl Fn(Arc<BlockingCallback>) -> Result<bool>) -> Result<bool> {
-    for _ in 0..TRIES {
-        let callback = BlockingCallback::new()?;
+    for n in 0..TRIES {
+        let stay_ms = (STAY_MS << n).min(LONGEST_STAY_MS);
+        let callback = BlockingCallback::staying(stay_ms)?;
         let held = test(callback.clone())?;
         if held || !callback.overstayed.load(Acquire) {
             return Ok(held);

@@ -16,8 +16,8 @@ use kernel::{
 use crate::{
     kunit::{
         harness::{
-            wait_until,
-            WAIT_MS, //
+            wait_ms,
+            wait_until, //
         },
         log::Tally, //
     },
@@ -92,7 +92,7 @@ impl<T: Send + 'static> Slot<T> {
     pub(super) fn wait(&self) -> Option<T> {
         let mut value = None;
         // The event stays signalled behind the first value.
-        if self.event.wait_timeout(WAIT_MS) {
+        if self.event.wait_timeout(wait_ms()) {
             wait_until(|| {
                 value = self.value.lock().0.take();
                 value.is_some()

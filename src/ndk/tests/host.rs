@@ -35,6 +35,7 @@ use crate::{
     kunit::{
         harness::{
             flush_work,
+            patient,
             wait_until,
             RNR_MS, //
         },
@@ -61,7 +62,10 @@ use crate::{
         },
         status::NtStatus, //
     },
-    sys::netdev::NetDev, //
+    sys::{
+        clock,
+        netdev::NetDev, //
+    }, //
 };
 
 /// The address of the device.
@@ -111,10 +115,11 @@ impl TestHost {
 
     /// May sleep.
     pub(crate) fn with(attr: &HostAttr) -> Result<Self> {
+        clock::restart_if_left();
         let host = Host::new(attr.rnr_ms)?;
         let netdev = NetDev::loopback()?;
         let net = netdev.net_cookie();
-        let cm = ConnectionManager::new(attr.connect_fn, attr.timeouts)?;
+        let cm = ConnectionManager::new(attr.connect_fn, patient(attr.timeouts))?;
         let device = RdmaDevice::new(host.clone(), cm, NAME, net, Some(netdev))?;
         let devices = DeviceList::new()?;
         devices.add(device.clone())?;

@@ -40,6 +40,7 @@ use crate::{
         Sge, //
     },
     kunit::{
+        harness::Deadline,
         log::Tally,
         race::race_harness::{
             linger,
@@ -56,8 +57,7 @@ use crate::{
         life::Ref,
         qp::Qp,
         status::NtStatus, //
-    },
-    sys::time, //
+    }, //
 };
 
 /// Results that one turn takes.
@@ -307,9 +307,6 @@ fn rounds(end: End) -> Result<bool> {
     Ok(true)
 }
 
-/// How long a post waits for one to the other queue, in milliseconds, if that does not come.
-const HELD_MS: u64 = 2_000;
-
 /// What two posts to the queues of one queue pair say to each other.
 struct Meeting {
     qp: Ref<Qp>,
@@ -322,11 +319,11 @@ struct Meeting {
 }
 
 impl Meeting {
-    /// Waits, inside of the post, for the other one.
-    fn wait(&self, deadline: u64) {
+    /// Waits, inside of the post, for the other one; only a hang ends that.
+    fn wait(&self, deadline: Deadline) {
         self.inside.store(true, Release);
         while !self.returned.load(Acquire) {
-            if time::now_ms() >= deadline {
+            if deadline.is_over() {
                 return;
             }
             core::hint::spin_loop();
@@ -339,7 +336,7 @@ impl Meeting {
         if self.over.load(Acquire) {
             return;
         }
-        let deadline = time::now_ms() + HELD_MS;
+        let deadline = Deadline::of_a_hang();
         let list = [Sge::EMPTY].into_iter().inspect(|_| self.wait(deadline));
         let _ = self.qp.send(1, list, 0);
         self.over.store(true, Release);

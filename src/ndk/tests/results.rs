@@ -13,7 +13,7 @@ mod tests {
         kunit::{
             harness::{
                 wait_until,
-                WAIT_MS, //
+                Deadline, //
             },
             other_context::OtherContext, //
         },
@@ -42,10 +42,7 @@ mod tests {
                 }, //
             }, //
         },
-        sys::{
-            softirq::ProcessQueue,
-            time, //
-        }, //
+        sys::softirq::ProcessQueue, //
     };
 
     const REMOTE_RESOURCES: u32 = 0xC000_013D;
@@ -328,9 +325,9 @@ mod tests {
 
     /// Posts receive and send, again and again, as far as there is room.
     fn stream(from: &TestSide, to: &TestSide) -> bool {
-        let end = time::now_ms() + u64::from(WAIT_MS);
+        let mut hang = Deadline::of_a_hang();
         let (mut sent, mut taken) = (0, 0);
-        while taken < MESSAGES && time::now_ms() < end {
+        while taken < MESSAGES && !hang.is_over() {
             let in_flight = sent - taken;
             if in_flight < 8 && sent < MESSAGES {
                 if to.receive(sent, &[]).is_err() || from.send(sent, &[], 0).is_err() {
@@ -340,6 +337,7 @@ mod tests {
             }
             while from.requests.poll().is_some() {
                 taken += 1;
+                hang = Deadline::of_a_hang();
             }
         }
         taken == MESSAGES

@@ -34,14 +34,13 @@ use kernel::{
         },
         Atomic, //
     },
-    time::{
-        delay::fsleep,
-        Delta, //
-    },
     types::NotThreadSafe, //
 };
 
-use crate::bindings;
+use crate::{
+    bindings,
+    kunit::harness::wait_until, //
+};
 
 /// The allocation that is to fail, counted from 1 in the sections to come; 0 when none is.
 static PLANNED: Atomic<u32> = Atomic::new(0);
@@ -51,9 +50,6 @@ static PLANNED_REST: Atomic<bool> = Atomic::new(false);
 static STRUCK: Atomic<bool> = Atomic::new(false);
 /// How many planned sections run, or look whether there is a plan.
 static SECTIONS: Atomic<u32> = Atomic::new(0);
-
-/// How long [`planned_struck`] waits for a section to end.
-const WAIT_MS: u32 = 10_000;
 
 /// A section of the current task in which an allocation fails.
 ///
@@ -197,14 +193,9 @@ pub(crate) fn begin_planned() -> Option<FailNth> {
 
 /// Ends the plan; returns true if its fault was delivered, when the sections that run have ended.
 ///
-/// Process context; sleeps, for ten seconds at most.
+/// Process context; sleeps.
 pub(crate) fn planned_struck() -> bool {
-    for _ in 0..WAIT_MS {
-        if SECTIONS.load(Acquire) == 0 {
-            break;
-        }
-        fsleep(Delta::from_millis(1));
-    }
+    wait_until(|| SECTIONS.load(Acquire) == 0);
     PLANNED.store(0, Relaxed);
     STRUCK.xchg(false, Full)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The speed of tests, an attribute that KUnit filters by (`speed>slow`).
+//! The speed of tests, an attribute that KUnit filters by (`speed>slow`), and of the machine.
 //!
 //! C header: [`include/kunit/attributes.h`](srctree/include/kunit/attributes.h)
 
@@ -19,6 +19,13 @@ pub(crate) fn mark_slow(suite: &CStr, test: &CStr) -> Result {
     // SAFETY: Both are strings. The function changes the test only while the module's `init` runs,
     // which is when nobody else looks at it.
     to_result(unsafe { bindings::ndk_kunit_slow(suite.as_char_ptr(), test.as_char_ptr()) })
+}
+
+/// How many times slower than others this machine is: the module's parameter `slow`, at least 1.
+/// Any context.
+pub(crate) fn slowness() -> u32 {
+    // SAFETY: Reads a number that is constant when the module has come up.
+    unsafe { bindings::ndk_kunit_slowness() }
 }
 
 #[kernel::macros::kunit_tests(ndk_sys_tests_speed)]

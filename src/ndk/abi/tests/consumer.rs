@@ -23,7 +23,7 @@ use kernel::{
 use crate::{
     bindings,
     kunit::{
-        harness::WAIT_MS,
+        harness::wait_ms,
         log::Tally, //
     },
     ndk::{
@@ -83,7 +83,7 @@ impl Heard {
 
     /// Waits for the callback; its status and object. `ETIMEDOUT` when it does not come.
     pub(super) fn wait<C>(&self) -> Result<(i32, *mut C)> {
-        if !self.event.wait_timeout(WAIT_MS) {
+        if !self.event.wait_timeout(wait_ms()) {
             return Err(ETIMEDOUT);
         }
         let object = self.object.load(Relaxed);

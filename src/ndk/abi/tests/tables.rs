@@ -20,7 +20,11 @@ mod tests {
     use super::super::consumer::*;
     use crate::{
         bindings,
-        kunit::harness::wait_until,
+        kunit::harness::{
+            sleep,
+            wait_until,
+            Deadline, //
+        },
         ndk::{
             adapter::Limits,
             status::NtStatus,
@@ -155,12 +159,16 @@ mod tests {
         };
         let mut results = [blank(), blank()];
         let mut got = 0;
+        let hang = Deadline::of_a_hang();
         while got < 2 {
+            if hang.is_over() {
+                return Err(ETIMEDOUT);
+            }
             let left = results.as_mut_ptr().wrapping_add(got as usize);
             let more = entry!(cqs, get_cq_results, consumer.cq, left, 2 - got);
             got += more;
             if more == 0 {
-                crate::kunit::harness::sleep(1);
+                sleep(1);
             }
         }
         fine(results[0].status)?;
