@@ -38,7 +38,8 @@ use crate::{
             wait_until,
             End,
             EndAttr,
-            QpPair, //
+            QpPair,
+            NEVER_MS, //
         },
         inject::Ordered,
         requests::*, //
@@ -61,6 +62,9 @@ const fn lasting(usec: u32) -> Order {
         ..Order::ALWAYS
     }
 }
+
+/// For longer than any test, in microseconds.
+const EVER_US: u32 = NEVER_MS * 1000;
 
 /// Only those.
 const fn only(what: What) -> Order {

@@ -29,13 +29,33 @@ mod tests {
         },
         kunit::{
             harness::{
+                flush_work,
                 same,
-                sleep, //
+                sleep,
+                wait_until, //
             },
             requests::*, //
         },
-        sys::time::now_ms, //
+        sys::{
+            clock::StoppedClock,
+            time::now_ms, //
+        }, //
     };
+
+    /// Returns true if so many messages have come to wait for a receive, the last one still does,
+    /// and its time has begun.
+    fn has_waited(qp_pair: &QpPair, waits: u64) -> bool {
+        let began = wait_until(|| qp_pair.a.counted(Counter::RnrWaits) == waits);
+        flush_work(qp_pair.a.device());
+        began
+    }
+
+    /// Returns true if the connection is up, and what was due has had its chance.
+    fn stays_up(qp_pair: &QpPair) -> bool {
+        sleep(20);
+        flush_work(qp_pair.a.device());
+        qp_pair.a.qp.state() == State::Connected
+    }
 
     #[test]
     fn a_receive_posted_late_is_in_time() -> Result {
@@ -60,7 +80,7 @@ mod tests {
         qp_pair.a.post(1, SEND, &[])?;
         qp_pair.a.post(2, write(sink.remote(0)), &[])?;
         assert!(qp_pair.a.sends.brings(1, Status::ReceiverNotReady));
-        // Not before; how long after, the next but one says.
+        // Not before; that it is not long after, the next but one says.
         assert!(now_ms() - begin >= 200);
         assert!(qp_pair.a.sends.brings(2, Status::Flushed));
         assert!(qp_pair.is_down() && qp_pair.b.receives.is_silent());
@@ -73,17 +93,19 @@ mod tests {
 
     #[test]
     fn a_wait_is_as_long_as_the_host_says_and_ends_with_its_receive() -> Result {
+        let clock = StoppedClock::new();
         let qp_pair = impatient(2000)?;
         for round in 0..3 {
             qp_pair.a.post(round, SEND, &[])?;
-            sleep(150);
-            assert!(qp_pair.a.qp.state() == State::Connected);
+            assert!(has_waited(&qp_pair, round + 1));
+            clock.pass(1999);
+            assert!(stays_up(&qp_pair));
             qp_pair.b.receive(round, &[])?;
             assert!(qp_pair.a.sends.brings(round, Status::Success));
         }
         // The timer of an earlier wait must not end anything now.
-        sleep(2200);
-        assert!(qp_pair.a.qp.state() == State::Connected);
+        clock.pass(2200);
+        assert!(stays_up(&qp_pair));
         qp_pair.b.receive(9, &[])?;
         qp_pair.a.post(9, SEND, &[])?;
         assert!(qp_pair.a.sends.brings(9, Status::Success));
@@ -93,19 +115,16 @@ mod tests {
 
     #[test]
     fn a_wait_ends_when_its_time_is_over_and_not_long_after() -> Result {
-        let mut was_over = false;
-        // A machine that did other things at the end of one wait hardly does so at each.
-        for _ in 0..5 {
-            let qp_pair = impatient(1000)?;
-            qp_pair.a.post(1, SEND, &[])?;
-            sleep(1700);
-            was_over |= qp_pair.a.counted(Counter::RnrTimeouts) == 1;
-            assert!(qp_pair.a.sends.brings(1, Status::ReceiverNotReady));
-            if was_over {
-                break;
-            }
-        }
-        assert!(was_over);
+        let clock = StoppedClock::new();
+        let qp_pair = impatient(1000)?;
+        qp_pair.a.post(1, SEND, &[])?;
+        assert!(has_waited(&qp_pair, 1));
+        clock.pass(999);
+        assert!(stays_up(&qp_pair));
+        // Two milliseconds later it is over, and none after that.
+        clock.pass(2);
+        assert!(qp_pair.a.sends.brings(1, Status::ReceiverNotReady));
+        assert!(same(qp_pair.a.counted(Counter::RnrTimeouts), 1));
         Ok(())
     }
 

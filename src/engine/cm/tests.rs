@@ -38,7 +38,8 @@ mod tests {
                 wait_until, //
             },
             requests::*, //
-        }, //
+        },
+        sys::clock::StoppedClock, //
     };
 
     /// What somebody does with a request.
@@ -276,6 +277,8 @@ mod tests {
 
     #[test]
     fn nobody_is_asked_after_the_end_of_listening() -> Result {
+        // What was asked before would end soon.
+        let _clock = StoppedClock::new();
         let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
         let listener_log = ListenerLog::new(HERE, false)?;
         let listener = cm_fixture.listen(at(HERE, PORT), &listener_log)?;
@@ -297,9 +300,14 @@ mod tests {
             answer_ms: 20,
             ..Timeouts::DEFAULT
         };
+        let clock = StoppedClock::new();
         let (cm_fixture, log) = (ConnectionFixture::with(timeouts)?, ConnectionLog::new()?);
         let listener_log = cm_fixture.open()?;
         cm_fixture.connect(&log)?;
+        clock.pass(19);
+        sleep(20);
+        assert!(log.status().is_none() && listener_log.has_request());
+        clock.pass(1);
         assert!(wait_until(|| log.status() == Some(Err(Status::Timeout))));
         assert!(
             cm_fixture.accept(&listener_log.request()?, &ConnectionLog::new()?)
@@ -315,11 +323,16 @@ mod tests {
             orphan_ms: 20,
             ..Timeouts::DEFAULT
         };
+        let clock = StoppedClock::new();
         let (cm_fixture, log) = (ConnectionFixture::with(timeouts)?, ConnectionLog::new()?);
         let listener_log = ListenerLog::new(HERE, false)?;
         let listener = cm_fixture.listen(at(HERE, PORT), &listener_log)?;
         cm_fixture.connect(&log)?;
         cm_fixture.cm.unlisten(&listener);
+        clock.pass(19);
+        sleep(20);
+        assert!(log.status().is_none());
+        clock.pass(1);
         assert!(wait_until(|| log.status() == Some(Err(Status::Timeout))));
         assert!(
             cm_fixture.accept(&listener_log.request()?, &ConnectionLog::new()?)

@@ -46,7 +46,10 @@ mod tests {
                 }, //
             }, //
         },
-        sys::fault, //
+        sys::{
+            clock::StoppedClock,
+            fault, //
+        }, //
     };
 
     const PLAIN: &HostAttr = &HostAttr::PLAIN;
@@ -111,6 +114,7 @@ mod tests {
 
     #[test]
     fn ndk_conn_02_a_failed_connect_may_be_tried_again() -> Result {
+        let clock = StoppedClock::new();
         let test_host = TestHost::with(&patience(3_000, 60_000))?;
         let (a, b) = (test_side(&test_host, 0xA)?, test_side(&test_host, 0xB)?);
         let test_listener = TestListener::new(&test_host, HERE)?;
@@ -127,6 +131,7 @@ mod tests {
         // Nobody answers in time; and somebody says no.
         let asked = begin(&ours, &a.qp, from(here(0)), test_listener.at)?;
         let late = test_listener.next()?;
+        clock.pass(3_000);
         assert!(same(asked.wait(), Some(NtStatus::IO_TIMEOUT)));
         let asked = begin(&ours, &a.qp, from(here(0)), test_listener.at)?;
         let theirs = test_listener.next()?;
@@ -578,7 +583,9 @@ mod tests {
 
     #[test]
     fn ndk_conn_18_only_the_peer_loses_its_patience() -> Result {
+        let clock = StoppedClock::new();
         let mut half = Half::asked(&patience(50, 60_000), HERE)?;
+        clock.pass(50);
         assert!(same(half.connected.wait(), Some(NtStatus::IO_TIMEOUT)));
         // This side has heard nothing, and may take its time.
         assert!(says(&half.theirs, (8, 8), b"hello"));
@@ -587,6 +594,7 @@ mod tests {
         let gone = Some(NtStatus::CONNECTION_ABORTED);
         assert!(same(half.accepted.wait(), gone));
         let half = Half::answered(&patience(60_000, 50), HERE)?;
+        clock.pass(50);
         assert!(same(half.accepted.wait(), Some(NtStatus::IO_TIMEOUT)));
         half.test_host.flush_work();
         assert!(same(half.connected.calls.get(), 1));
@@ -596,14 +604,17 @@ mod tests {
 
     #[test]
     fn ndk_conn_18_a_peer_that_waits_is_connected_however_slow_this_side_is() -> Result {
+        let clock = StoppedClock::new();
         let mut half = Half::asked(&patience(60_000, 60_000), HERE)?;
         // Not even while the listener goes: it waits for the connector.
         let (_, closed) = half.test_listener.listener.close()?;
-        sleep(100);
+        clock.pass(59_999);
+        sleep(20);
         assert!(half.is_pending(&half.connected));
         half.accept()?;
         assert!(same(half.connected.wait(), Some(NtStatus::SUCCESS)));
-        sleep(100);
+        clock.pass(59_999);
+        sleep(20);
         assert!(half.is_pending(&half.accepted));
         assert!(same(half.complete()?, NtStatus::SUCCESS));
         assert!(same(half.accepted.wait(), Some(NtStatus::SUCCESS)));

@@ -9,6 +9,7 @@ mod tests {
     use crate::{
         kunit::harness::{
             same,
+            sleep,
             wait_until, //
         },
         ndk::{
@@ -34,7 +35,8 @@ mod tests {
                     READS, //
                 }, //
             }, //
-        }, //
+        },
+        sys::clock::StoppedClock, //
     };
 
     const PLAIN: &HostAttr = &HostAttr::PLAIN;
@@ -82,10 +84,18 @@ mod tests {
             rnr_ms: 1_000,
             ..HostAttr::PLAIN
         };
+        let clock = StoppedClock::new();
         let half = Half::up(&attr, HERE)?;
         half.a.receive(1, &[])?;
         half.a.send(2, &[], 0)?;
-        assert!(same(disconnect(&half.ours)?, NtStatus::IO_TIMEOUT));
+        let leaving = Slot::new()?;
+        let pends = half.ours.disconnect(leaving.callback()?);
+        assert!(matches!(pends, Ok(Progress::Pending)) && half.is_pending(&leaving));
+        clock.pass(999);
+        sleep(20);
+        assert!(half.is_pending(&leaving));
+        clock.pass(2);
+        assert!(same(leaving.wait(), Some(NtStatus::IO_TIMEOUT)));
         assert!(half.a.requests.brings(2, NtStatus::IO_TIMEOUT));
         assert!(half.a.receives.brings(1, NtStatus::CANCELLED));
         assert!(same(disconnect(&half.ours)?, UNCONNECTED));

@@ -23,7 +23,7 @@ use crate::{
 /// The interval, or the count, that is none.
 const NONE: u32 = u32::MAX;
 
-/// An interval that is longer than any test, and than the longest one there is.
+/// An interval that is longer than the longest one there is: with the clock stopped it does not end.
 const LONG: u32 = u32::MAX - 1;
 
 /// The depth of the queues of these tests.
@@ -84,6 +84,7 @@ mod tests {
         },
         ndk::abi::adapter::info,
         sys::{
+            clock::StoppedClock,
             softirq::BhDisabled,
             time::now_ms, //
         }, //
@@ -131,6 +132,7 @@ mod tests {
 
     #[test]
     fn ndk_mod_02_so_many_completions_may_gather() -> Result {
+        let _clock = StoppedClock::new();
         let (_site, queue) = moderated(LONG, 4)?;
         for calls in 0..3 {
             assert!(waits_for(&queue, 4, calls));
@@ -169,10 +171,12 @@ mod tests {
     #[test]
     fn ndk_mod_03_without_a_count_only_the_interval_rules() -> Result {
         for count in [DEPTH + 1, NONE - 1, NONE] {
+            let clock = StoppedClock::new();
             let (_site, queue) = moderated(LONG, count)?;
             assert!(arm_and_push(&queue, DEPTH - 1) && queue.has_called(0));
             let (_site, queue) = moderated(1000, count)?;
-            assert!(arm_and_push(&queue, 1));
+            assert!(arm_and_push(&queue, 1) && queue.has_called(0));
+            clock.pass(1);
             assert!(wait_until(|| queue.log.calls.get() == 1) && queue.has_called(1));
         }
         Ok(())
@@ -193,27 +197,32 @@ mod tests {
 
     #[test]
     fn ndk_mod_04_of_count_and_interval_the_first_makes_the_call() -> Result {
+        let clock = StoppedClock::new();
         let (_site, queue) = moderated(LONG, 3)?;
         assert!(waits_for(&queue, 3, 0));
         assert!(queue.cq.moderate(1000, 10) == Ok(()));
         queue.take(DEPTH);
-        assert!(arm_and_push(&queue, 2));
+        assert!(arm_and_push(&queue, 2) && queue.has_called(1));
+        clock.pass(1);
         assert!(wait_until(|| queue.log.calls.get() == 2) && queue.has_called(2));
         Ok(())
     }
 
     #[test]
     fn ndk_mod_04_too_long_and_too_fine_intervals_are_taken() -> Result {
+        let clock = StoppedClock::new();
         let (_site, queue) = moderated(NONE, 3)?;
         for interval in [LONG, 3_600_000_000, 10_000_001] {
             assert!(queue.cq.moderate(interval, NONE) == Ok(()));
         }
         assert!(arm_and_push(&queue, 2) && queue.has_called(0));
+        clock.pass(1);
         assert!(queue.cq.moderate(1, NONE) == Ok(()));
         // The time of the held call is over with that.
         assert!(queue.has_called(1));
         queue.take(DEPTH);
         assert!(arm_and_push(&queue, 1));
+        clock.pass(1);
         assert!(wait_until(|| queue.log.calls.get() == 2));
         Ok(())
     }
@@ -228,6 +237,7 @@ mod tests {
             ((NONE, 3), (NONE, 2)),
             ((LONG, DEPTH), (LONG, 1)),
         ];
+        let _clock = StoppedClock::new();
         for (first, second) in table {
             let (_site, queue) = moderated(first.0, first.1)?;
             assert!(arm_and_push(&queue, 2) && queue.has_called(0));
@@ -241,6 +251,7 @@ mod tests {
 
     #[test]
     fn ndk_mod_05_the_latest_rule_wins() -> Result {
+        let _clock = StoppedClock::new();
         let (_site, queue) = moderated(NONE, DEPTH)?;
         for (interval, count) in [(1, 2), (LONG, NONE), (0, 0), (NONE, 9), (NONE, 4)] {
             assert!(queue.cq.moderate(interval, count) == Ok(()));
@@ -298,6 +309,7 @@ mod tests {
 
     #[test]
     fn ndk_mod_07_a_full_queue_does_not_wait_for_more() -> Result {
+        let _clock = StoppedClock::new();
         let (_site, queue) = moderated(LONG, NONE)?;
         assert!(arm_and_push(&queue, DEPTH - 1) && queue.has_called(0));
         assert!(queue.push(RECEIVE) && queue.has_notified(1, NtStatus::SUCCESS));
@@ -306,6 +318,7 @@ mod tests {
 
     #[test]
     fn ndk_mod_07_failed_requests_do_not_wait() -> Result {
+        let _clock = StoppedClock::new();
         for entry in [FAILED, FLUSHED] {
             for kind in [notify::ANY, notify::SOLICITED] {
                 let (_site, queue) = moderated(LONG, NONE)?;
@@ -326,6 +339,7 @@ mod tests {
 
     #[test]
     fn ndk_mod_07_failures_of_the_queue_do_not_wait() -> Result {
+        let _clock = StoppedClock::new();
         for overrun in [true, false] {
             for kind in [None, Some(notify::ERRORS), Some(notify::ANY)] {
                 let (_site, queue) = moderated(LONG, NONE)?;

@@ -101,8 +101,8 @@ mod tests {
         // Another fault stays on.
         let never = nth(u32::MAX);
         let _other = Ordered::new(device, Fault::DelayMessage, never);
-        let begin = now_ms();
-        let fault = Ordered::new(device, Fault::PortDown, lasting(60_000_000));
+        // It would be down for longer than anything here is waited for.
+        let fault = Ordered::new(device, Fault::PortDown, lasting(EVER_US));
         pair.b.receive(1, &[])?;
         pair.a.post(1, SEND, &[])?;
         assert!(pair.a.sends.is_silent() && device.is_port_down());
@@ -110,7 +110,6 @@ mod tests {
         assert!(!device.is_port_down());
         assert!(pair.a.sends.brings(1, Status::Success));
         assert!(wait_until(|| log.up.get() == log.each()));
-        assert!(now_ms() - begin < 60_000);
         device.shut();
         Ok(())
     }
@@ -123,7 +122,7 @@ mod tests {
         let pair = QpPair::new()?;
         let device = pair.a.device();
         let log = PortLog::of(device)?;
-        let fault = Ordered::new(device, Fault::PortDown, lasting(60_000_000));
+        let fault = Ordered::new(device, Fault::PortDown, lasting(EVER_US));
         pair.b.receive(1, &[])?;
         pair.a.post(1, SEND, &[])?;
         assert!(pair.a.sends.is_silent() && same(log.down.get(), log.each()));

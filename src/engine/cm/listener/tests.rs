@@ -32,7 +32,8 @@ mod tests {
                 sleep,
                 wait_until, //
             }, //
-        }, //
+        },
+        sys::clock::StoppedClock, //
     };
 
     /// The first of the ports that are given to who asks for any.
@@ -232,13 +233,24 @@ mod tests {
             answer_ms: 2_000,
             ..Timeouts::DEFAULT
         };
+        let clock = StoppedClock::new();
         let (cm_fixture, log) = (ConnectionFixture::with(timeouts)?, ConnectionLog::new()?);
         let (listener_log, _) = full(&cm_fixture, u32::MAX)?;
         connect(&cm_fixture, &log)?;
+        let threads = &cm_fixture.active.device().host.threads;
+        for asked in 1..4 {
+            assert!(wait_until(|| listener_log.requests.get() == asked));
+            // It is to be asked again.
+            threads.flush();
+            clock.pass(500);
+        }
+        assert!(wait_until(|| listener_log.requests.get() == 4) && log.status().is_none());
+        threads.flush();
+        clock.pass(500);
         assert!(wait_until(|| log.status() == Some(Err(Status::Timeout))));
-        cm_fixture.active.device().host.threads.flush();
+        threads.flush();
         let requests = listener_log.requests.get();
-        assert!(requests > 1);
+        clock.pass(5_000);
         sleep(50);
         assert!(same(listener_log.requests.get(), requests) && same(log.replies.get(), 1));
         Ok(())
@@ -259,10 +271,12 @@ mod tests {
 
     #[test]
     fn who_gives_up_waiting_for_room_is_not_heard_of_again() -> Result {
+        let clock = StoppedClock::new();
         let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
         let (listener_log, _) = full(&cm_fixture, 1)?;
         let request = connect(&cm_fixture, &log)?;
         assert!(request.abandon());
+        clock.pass(5_000);
         sleep(50);
         assert!(same(listener_log.requests.get(), 1));
         assert!(same(log.status(), Some(Err(Status::Aborted))));
@@ -289,6 +303,7 @@ mod tests {
             orphan_ms: 20,
             ..Timeouts::DEFAULT
         };
+        let clock = StoppedClock::new();
         let (cm_fixture, log) = (ConnectionFixture::with(timeouts)?, ConnectionLog::new()?);
         let first = ListenerLog::new(HERE, false)?;
         let listener = cm_fixture.listen(at(HERE, PORT), &first)?;
@@ -296,6 +311,7 @@ mod tests {
         let request = cm_fixture.connect(&log)?;
         let number = request.listener_number().ok_or(ENOENT)?;
         cm_fixture.cm.unlisten(&listener);
+        clock.pass(20);
         assert!(wait_until(|| next[0].has_request()));
         assert!(same(first.requests.get(), 1) && same(log.replies.get(), 0));
         assert!(cm_fixture.cm.request_at_listener(number).is_none());

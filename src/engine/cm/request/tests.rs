@@ -29,7 +29,10 @@ mod tests {
             },
             requests::*, //
         },
-        sys::timer::Expires, //
+        sys::{
+            clock::StoppedClock,
+            timer::Expires, //
+        }, //
     };
 
     /// A request that both sides want in two steps, and that was accepted.
@@ -138,6 +141,7 @@ mod tests {
 
     #[test]
     fn a_wait_that_ends_is_reported_once_and_may_be_followed_by_another() -> Result {
+        let clock = StoppedClock::new();
         let quick = Timeouts {
             confirm_ms: 20,
             ..Timeouts::DEFAULT
@@ -165,6 +169,7 @@ mod tests {
             );
             let request = accepted(&cm_fixture, &active, &passive)?;
             assert!(end(&request));
+            clock.pass(20);
             assert!(wait_until(|| passive.not_established.get() == 1));
             assert!(same(passive.status(), Some(Err(status))));
             assert!(!request.abandon() && !request.withdraw());
@@ -178,7 +183,7 @@ mod tests {
             assert!(same(passive.closed.get(), 0));
             assert!(same(cm_fixture.active.counted(Counter::ConnectFailures), 1));
             assert!(same(states(&cm_fixture), UNCONNECTED));
-            // A side that does not wait, so that the quick timer has no say.
+            // A side that does not wait.
             let passive = ConnectionLog::new()?;
             let listener_log = ListenerLog::new(HERE, false)?;
             cm_fixture.listen(at(HERE, PORT + 1), &listener_log)?;

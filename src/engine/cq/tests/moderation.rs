@@ -30,7 +30,7 @@ use crate::{
 /// The interval, or the count, that is none.
 const NONE: u32 = u32::MAX;
 
-/// An interval as long as goes.
+/// An interval as long as goes: with the clock stopped it does not end.
 const LONG: u32 = u32::MAX - 1;
 
 /// A queue for 16 entries that holds calls by that rule.
@@ -63,9 +63,12 @@ fn arm_and_push(queue: &Queue, count: u32) -> bool {
 mod tests {
     use super::*;
 
-    use crate::kunit::harness::{
-        same,
-        wait_until, //
+    use crate::{
+        kunit::harness::{
+            same,
+            wait_until, //
+        },
+        sys::clock::StoppedClock, //
     };
 
     #[test]
@@ -113,12 +116,14 @@ mod tests {
 
     #[test]
     fn of_both_rules_the_first_makes_the_call() -> Result {
+        let clock = StoppedClock::new();
         let (queue, _engine_host) = moderated(LONG, 3)?;
         assert!(arm_and_push(&queue, 2) && queue.has_called(0));
         assert!(push(&queue, 1) && queue.has_called(1));
         set(&queue, 1000, 3)?;
         empty(&queue);
-        assert!(arm_and_push(&queue, 2));
+        assert!(arm_and_push(&queue, 2) && queue.has_called(1));
+        clock.pass(1);
         assert!(wait_until(|| queue.log.calls.get() == 2));
         assert!(push(&queue, 5) && queue.has_called(2));
         Ok(())
@@ -139,6 +144,7 @@ mod tests {
 
     #[test]
     fn a_request_that_failed_does_not_wait() -> Result {
+        let _clock = StoppedClock::new();
         for entry in [FAILED, FLUSHED] {
             for arm in [Arm::Any, Arm::Solicited] {
                 let (queue, _engine_host) = moderated(LONG, NONE)?;
@@ -170,6 +176,7 @@ mod tests {
 
     #[test]
     fn a_failure_of_the_queue_does_not_wait() -> Result {
+        let _clock = StoppedClock::new();
         for arm in [None, Some(Arm::Errors), Some(Arm::Any)] {
             let (queue, _engine_host) = moderated(LONG, NONE)?;
             assert!(arm_and_push(&queue, 1) && queue.has_called(0));
@@ -201,6 +208,7 @@ mod tests {
             ((NONE, 3), (NONE, 2)),
             ((LONG, 16), (LONG, 1)),
         ];
+        let _clock = StoppedClock::new();
         for (first, second) in table {
             let (queue, _engine_host) = moderated(first.0, first.1)?;
             assert!(arm_and_push(&queue, 2) && queue.has_called(0));
@@ -214,6 +222,7 @@ mod tests {
 
     #[test]
     fn the_latest_rule_goes_on_holding_a_call() -> Result {
+        let clock = StoppedClock::new();
         let (queue, _engine_host) = moderated(NONE, 16)?;
         assert!(arm_and_push(&queue, 2));
         set(&queue, LONG, 5)?;
@@ -224,6 +233,8 @@ mod tests {
         // From no time at all to a short one.
         assert!(arm_and_push(&queue, 2) && queue.has_called(1));
         set(&queue, 500, NONE)?;
+        assert!(queue.has_called(1));
+        clock.pass(1);
         assert!(wait_until(|| queue.log.calls.get() == 2));
         Ok(())
     }

@@ -22,6 +22,7 @@ use kernel::{
 use super::*;
 use crate::{
     engine::memory::MAX_REGIONS,
+    kunit::harness::wait_until,
     sys::{
         event::Event,
         softirq::ProcessQueue, //
@@ -294,11 +295,14 @@ mod tests {
         let queue = ProcessQueue::new(c"ndk_test")?;
         let access = table.access(token, PEER, Rights::REMOTE_WRITE, BASE, 16);
         let _ = queue.enqueue(removal.clone());
+        // No new access begins from some time on, and the old one still has its memory.
+        let mut refused = None;
+        wait_until(|| {
+            let another = table.access(token, PEER, Rights::REMOTE_WRITE, BASE, 1);
+            refused = another.err();
+            refused.is_some()
+        });
         let early = removal.over.wait_timeout(30);
-        // No new access begins meanwhile, and the old one still has its memory.
-        let refused = table
-            .access(token, PEER, Rights::REMOTE_WRITE, BASE, 1)
-            .err();
         let usable = access
             .as_ref()
             .is_ok_and(|a| a.run(0).write(&[9; 16]) == 16);
