@@ -23,7 +23,7 @@
 #   disconnect             may be called twice, and when the device is gone
 #   remount                for a folder: the same again, with nothing cached
 #   place                  print the disk, or the folder
-#   attempt ADDRESS PORT   connect where nobody serves: has to fail, in bounded time
+#   attempt ADDRESS PORT   connect where nobody serves: has to fail by itself, and has a limit
 #   crowd ADDRESS N        N connections at once, verified to be there
 #   uncrowd                all of them gone
 #   fails_at               a variable, may be missing: the faults of the device that end I/O
@@ -108,14 +108,15 @@ client_tree() {
 	return "$status"
 }
 
-# client_load SECONDS: I/O in the background, its pid in FIO_PID.
+# client_load COMMAND: I/O in the background until fio_ends; with fio_background it is under way,
+# with fio_load it may not be.
 client_load() {
 	local data
 	data=$(client_data) || return
 	if client_is kind folder; then
-		limit 60 fio --name=lay --filename="$data" --rw=write --bs=1m --size=16m --output=/dev/null >/dev/null || return
+		limit 240 fio --name=lay --filename="$data" --rw=write --bs=1m --size=16m --output=/dev/null >/dev/null || return
 	fi
-	fio_background "$data" "$1"
+	"$1" "$data"
 }
 
 # --- scenarios, of which every client has the same
@@ -133,24 +134,20 @@ log_since_mark() { dmesg | awk '/ndk-test: / { text = "" } { text = text $0 "\n"
 # knows, and which the kernel's log shows.
 own_error() { declare -F "${CLIENT}_own_error" >/dev/null && client own_error; }
 
-# under_load: six seconds of it, the first two of which have passed.
 under_load() {
 	mark_log
-	client_load 6 || { echo "no load"; return 1; }
-	sleep 2
-	! ended "$FIO_PID" || { echo "the load ends by itself"; return 1; }
+	client_load fio_background || { echo "no load"; return 1; }
 }
 
-# ended_in SECONDS RECOVERS...: the load has ended; with success, if this client recovers
-# so.
-ended_in() {
+# load_ends RECOVERS...: the load ends when it is told to; with success, if this client
+# recovers so.
+load_ends() {
 	local status=0 recovers
-	wait_pid "$1" "$FIO_PID" || status=$?
+	fio_ends 300 || status=$?
 	if ((status == 124 || status == 137)); then
-		echo "the load still runs after $1 s"
+		echo "the load does not end"
 		return 1
 	fi
-	shift
 	for recovers; do
 		if client_is recovers "$recovers" && ((status)) && ! own_error; then
 			echo "the load ended with status $status"
@@ -190,7 +187,7 @@ scenario_restart() {
 	client stop || { echo "the service does not stop"; return 1; }
 	sleep 2
 	client start "$1" || { echo "the service does not start"; return 1; }
-	ended_in 300 yes service || return
+	load_ends yes service || return
 	client_is recovers no || is_again "$identity" || return
 	client_verify again randwrite 4k 512k
 }
@@ -206,14 +203,14 @@ scenario_unplug() {
 		client stop || { echo "the service does not stop"; return 1; }
 		wait_for 90 client at_rest || { echo "the service does not let go"; return 1; }
 	fi
-	removal 240 "$@" || { echo "$* failed"; return 1; }
+	removal 300 "$@" || { echo "$* failed"; return 1; }
 	add_again "$netdev" "$address" || { echo "the device does not come back"; return 1; }
 	if client_is unplug stopped; then
 		client start "$address"
 	else
 		client revive "$address"
 	fi || { echo "the service does not come back"; return 1; }
-	ended_in 300 yes || return
+	load_ends yes || return
 	if client_is recovers yes; then
 		is_again "$identity" || return
 	else
@@ -231,8 +228,8 @@ trace_connections() {
 	[[ ! -d $tracing/events/rdma_cma ]] || put 1 "$tracing/events/rdma_cma/enable"
 }
 
-# removal SECONDS COMMAND...: it ends in that time. It is left alone if it does not: who
-# waits for a device in the kernel cannot be killed.
+# removal SECONDS COMMAND...: it ends, and that time, times NDK_SLOW, is the limit. It is left
+# alone if it does not: who waits for a device in the kernel cannot be killed.
 removal() {
 	local status=0 most=$1
 	shift
@@ -247,7 +244,7 @@ removal() {
 	grep -vE 'ADDR_ERROR|src=0\.0\.0\.0' /sys/kernel/tracing/trace 2>/dev/null | tail -n 150 | while IFS= read -r line; do
 		echo "rdma_cm: $line" >/dev/kmsg
 	done
-	echo "it still waits after $most s"
+	echo "it still waits after $(slowly "$most") s"
 	return 1
 }
 
@@ -376,8 +373,8 @@ client_faults() {
 }
 
 scenario_refused() {
-	check "$CLIENT: nobody listens" refused 120 client attempt "$1" 4999
-	check "$CLIENT: an address without a device" refused 120 client attempt 192.0.2.77 "${2:-4999}"
+	check "$CLIENT: nobody listens" refused client attempt "$1" 4999
+	check "$CLIENT: an address without a device" refused client attempt 192.0.2.77 "${2:-4999}"
 }
 
 # client_scenarios: what each client has to survive. The device is up. What a client has

@@ -5,6 +5,7 @@
 # IPv4 and IPv6 and link-local ones; and NVMe over two devices of one host, the client on
 # the one and the server on the other.
 #
+# seconds: 900
 # kernel: nvme nfs net-extra
 # also: stock
 # clients: nfs nvme
@@ -34,10 +35,10 @@ no_longer_tentative() { [[ -z $(ip -6 addr show dev "$1" tentative) ]]; }
 over() {
 	local status=0
 	nfs_mount "$1" "$NFS_MOUNT" 4.2 || return
-	nfs_connections 1 || { echo "$(resources qp) queue pairs"; status=1; }
+	wait_for 90 nfs_connections 1 || { echo "$(resources qp) queue pairs"; status=1; }
 	client_verify "4k" randwrite 4k 256k || status=1
 	client_verify "1m" write 1m 4m || status=1
-	client disconnect && wait_for 20 nfs_connections 0 || status=1
+	client disconnect && wait_for 90 nfs_connections 0 || status=1
 	return "$status"
 }
 
@@ -47,10 +48,10 @@ kind() {
 	check "$1: add" add_link "$DEVICE" "$2"
 	check "$1: IPv4" over "10.81.$3.1"
 	check "$1: IPv6" over "[fd00:81:$3::1]"
-	wait_for 10 no_longer_tentative "$2" || true
+	wait_for 60 no_longer_tentative "$2" || true
 	check "$1: link-local" over "[$(link_local "$2")%$2]"
-	check "$1: ip link del" limit 30 ip link del "$2"
-	check "$1: the device is gone, too" wait_for 20 no_link
+	check "$1: ip link del" limit 240 ip link del "$2"
+	check "$1: the device is gone, too" wait_for 90 no_link
 }
 
 no_link() { ! has_link "$DEVICE"; }
@@ -88,13 +89,15 @@ queue_pairs() {
 	rdma -j resource show qp | jq --arg d "$1" '[.[] | select(.ifname == $d)] | length'
 }
 
+three_at_each() { [[ $(queue_pairs "$DEVICE") == 3 && $(queue_pairs "$FAR") == 3 ]]; }
+
 from_one_to_the_other() {
 	local disk
 	target_up 32 10.82.0.1 || return
 	ADDRESS=10.82.0.1 host_connect -i 2 --host-traddr 10.83.0.1 || return
-	wait_for 20 namespace || { echo "no disk"; return 1; }
+	wait_for 90 namespace || { echo "no disk"; return 1; }
 	disk=$(namespace)
-	[[ $(queue_pairs "$DEVICE") == 3 && $(queue_pairs "$FAR") == 3 ]] ||
+	wait_for 90 three_at_each ||
 		{ echo "$(queue_pairs "$DEVICE") and $(queue_pairs "$FAR") queue pairs"; return 1; }
 	fio_verify 4k "$disk" randwrite 4k 512k && fio_verify 1m "$disk" write 1m 4m
 }
@@ -120,5 +123,5 @@ check "two devices: add" make_two
 check "two devices: client on one, server on the other" from_one_to_the_other
 check "two devices: disconnect" host_down
 check "two devices: target removed" port_down
-check "two devices: no resources left" wait_for 20 no_resources
+check "two devices: no resources left" wait_for 90 no_resources
 finish

@@ -5,6 +5,7 @@
 # to survive, and what iSCSI has of its own: discovery, IPv6, UNMAP, sessions that log
 # in again by themselves, a portal that sends the initiator to another one.
 #
+# seconds: 1800
 # kernel: iser
 # also: stock
 # make test: clients-1
@@ -22,7 +23,7 @@ REDIRECT_PORT=3261
 discovery() {
 	local found before
 	before=$(counter connects)
-	found=$(limit 30 iscsiadm -m discovery -t sendtargets -p "$(iser_portal "$ADDRESS")" -I iser) || return
+	found=$(limit 240 iscsiadm -m discovery -t sendtargets -p "$(iser_portal "$ADDRESS")" -I iser) || return
 	[[ $found == "$(iser_portal "$ADDRESS"),1 $ISER_IQN" ]] || { echo "found $found"; return 1; }
 	(($(counter connects) > before)) || { echo "not over RDMA"; return 1; }
 	iser_forget

@@ -8,6 +8,11 @@
 # registers with defer(), and that is undone in reverse order at its end,
 # however it ends. Whatever could hang runs under limit().
 #
+# No verdict depends on how fast this machine is, or what else it does. A scenario waits for a
+# condition, and a limit is there to end a hang: it is generous on an idle machine, and NDK_SLOW
+# multiplies it. Where time itself is looked at, it is the lower bound. A line `# seconds: N` is
+# the limit of the whole scenario, on an idle machine and the debug kernel under emulation.
+#
 # The groups of the kernel (scripts/kernel/groups) that a scenario uses it names in a
 # line `# kernel: GROUP...`, and the guest that it wants in a line `# vm: OPTION...`.
 #
@@ -21,6 +26,9 @@
 # tolerated: unreferenced object.*kmemdup_noprof[^ ]* .*cm_event_handler[^ ]* \[iw_cm\]
 
 NDK_TYPE=${NDK_TYPE:-ndk}
+# How many times slower than an idle one this machine may be.
+export NDK_SLOW=${NDK_SLOW:-1}
+[[ $NDK_SLOW == [1-9]* && $NDK_SLOW != *[!0-9]* ]] || { echo "NDK_SLOW=$NDK_SLOW is no number" >&2; exit 2; }
 DEVICE=${NDK_TYPE}0
 NQN=nqn.2014-08.org.nvmexpress:ndk-test
 HOSTNQN=nqn.2014-08.org.nvmexpress:uuid:6e646b00-0000-4000-8000-000000000001
@@ -45,9 +53,16 @@ not_ok() {
 	failures=$((failures + 1))
 }
 
-# limit SECONDS COMMAND...: run it, kill it after that time (status 124).
+# slowly SECONDS [MOST]: so many on this machine, for what takes a limit of its own; no more
+# than MOST, where that takes no more.
+slowly() {
+	local seconds=$(($1 * NDK_SLOW))
+	echo $((seconds > ${2:-seconds} ? $2 : seconds))
+}
+
+# limit SECONDS COMMAND...: run it, kill it after that time, times NDK_SLOW (status 124).
 limit() {
-	timeout -k 5 "$@"
+	timeout -k $((10 * NDK_SLOW)) $(($1 * NDK_SLOW)) "${@:2}"
 }
 
 # check NAME COMMAND...: ok if the command succeeds.
@@ -62,33 +77,34 @@ check() {
 	fi
 }
 
-# refused SECONDS COMMAND...: it fails of its own accord, and within that time. Prints
-# what it prints.
+# refused COMMAND...: it fails of its own accord, however long that takes: the command has a
+# limit, and that is not its end. Prints what it prints.
 refused() {
-	local most=$1 start=$SECONDS status=0
-	shift
+	local status=0
 	"$@" 2>&1 || status=$?
 	case $status in
 	0) echo "was accepted" && return 1 ;;
 	124 | 137) echo "no answer" && return 1 ;;
 	126 | 127) echo "cannot be run" && return 1 ;;
 	esac
-	((SECONDS - start <= most)) || { echo "refused after $((SECONDS - start)) s"; return 1; }
 }
 
 # refuse NAME COMMAND...: ok if the command, no function, is refused.
 refuse() {
 	local name=$1
 	shift
-	check "$name" refused 20 limit 20 "$@"
+	check "$name" refused limit 120 "$@"
 }
 
-# wait_for SECONDS COMMAND...: until the command succeeds.
+# wait_for SECONDS COMMAND...: until the command succeeds, for that time at most, times
+# NDK_SLOW. It looks ten times at least, and once when the time is over: a machine that stood
+# still has not waited.
 wait_for() {
-	local end=$((SECONDS + $1))
+	local end=$((SECONDS + $1 * NDK_SLOW)) looks=10 is_over=0
 	shift
 	until "$@" >/dev/null 2>&1; do
-		((SECONDS < end)) || return 1
+		((!is_over)) || return 1
+		((--looks > 0 || SECONDS < end)) || is_over=1
 		sleep 0.2
 	done
 }
@@ -96,7 +112,7 @@ wait_for() {
 # ended PID: whether a background process is over.
 ended() { ! kill -0 "$1" 2>/dev/null; }
 
-# wait_pid SECONDS PID: its status, or 124 when it is still there.
+# wait_pid SECONDS PID: its status, or 124 when it is still there after wait_for's time.
 wait_pid() {
 	wait_for "$1" ended "$2" || return 124
 	wait "$2"
@@ -149,16 +165,16 @@ make_dummy() {
 		ip link set "$1" up
 }
 
-drop_dummy() { limit 120 ip link del "$1"; }
+drop_dummy() { limit 240 ip link del "$1"; }
 
 unload_modules() {
 	[[ $NETDEV == lo || ! -e /sys/class/net/$NETDEV ]] || drop_dummy "$NETDEV"
-	limit 60 modprobe -r "$MODULE"
+	limit 120 modprobe -r "$MODULE"
 }
 
-add_link() { limit 60 rdma link add "$1" type "$NDK_TYPE" netdev "$2"; }
+add_link() { limit 120 rdma link add "$1" type "$NDK_TYPE" netdev "$2"; }
 
-del_link() { limit 120 rdma link delete "$1"; }
+del_link() { limit 240 rdma link delete "$1"; }
 
 has_link() { [[ -e /sys/class/infiniband/$1 ]]; }
 
@@ -186,8 +202,15 @@ del_link_if_there() {
 target_up() {
 	defer target_down
 	modprobe null_blk nr_devices=0 && modprobe nvmet-rdma &&
-		modprobe nvme-rdma && make_disk "$1" && make_subsystem &&
+		modprobe nvme-rdma && host_is_patient && make_disk "$1" && make_subsystem &&
 		port_up "${2:-$ADDRESS}"
+}
+
+# The host takes no request for lost because this machine is slow.
+host_is_patient() {
+	local parameters=/sys/module/nvme_core/parameters
+	put "$(slowly 60)" "$parameters/io_timeout" &&
+		put "$(slowly 60)" "$parameters/admin_timeout"
 }
 
 make_disk() {
@@ -222,12 +245,12 @@ port_up() {
 		put ipv4 "$NVMET/ports/1/addr_adrfam" &&
 		put "$1" "$NVMET/ports/1/addr_traddr" &&
 		put "$PORT" "$NVMET/ports/1/addr_trsvcid" &&
-		limit 20 ln -s "$NVMET/subsystems/$NQN" "$NVMET/ports/1/subsystems/$NQN"
+		limit 120 ln -s "$NVMET/subsystems/$NQN" "$NVMET/ports/1/subsystems/$NQN"
 }
 
 port_down() {
 	[[ -d $NVMET/ports/1 ]] || return 0
-	limit 60 rm -f "$NVMET/ports/1/subsystems/$NQN"
+	limit 120 rm -f "$NVMET/ports/1/subsystems/$NQN"
 	rmdir "$NVMET/ports/1"
 }
 
@@ -243,23 +266,22 @@ target_down() {
 		put 0 "$NULLB/ndkdisk/power" || true
 		rmdir "$NULLB/ndkdisk" || true
 	fi
-	limit 60 modprobe -r nvme-rdma || true
-	limit 60 modprobe -r nvmet-rdma || true
-	limit 60 modprobe -r null_blk || true
+	limit 120 modprobe -r nvme-rdma || true
+	limit 120 modprobe -r nvmet-rdma || true
+	limit 120 modprobe -r null_blk || true
 }
 
 # --- the NVMe host
 
-# host_connect [OPTION]...: one controller; what fails here gives up soon, and what is slow
-# is not taken for dead.
+# host_connect [OPTION]...: one controller, for which what is slow is not dead.
 host_connect() {
-	limit 180 nvme connect -t rdma -a "$ADDRESS" -s "$PORT" -n "$NQN" \
+	limit 300 nvme connect -t rdma -a "$ADDRESS" -s "$PORT" -n "$NQN" \
 		--hostnqn "$HOSTNQN" --hostid "$HOSTID" \
-		--reconnect-delay 1 --ctrl-loss-tmo 3 --keep-alive-tmo 60 "$@"
+		--reconnect-delay 1 --ctrl-loss-tmo "$(slowly 120)" --keep-alive-tmo "$(slowly 60)" "$@"
 }
 
 host_disconnect() {
-	limit 180 nvme disconnect -n "$NQN"
+	limit 300 nvme disconnect -n "$NQN"
 }
 
 controllers() {
@@ -305,16 +327,54 @@ fio_verify() {
 		--output-format=json --output="${FIO_OUT:-/dev/null}" "$@"
 }
 
-# fio_background DISK SECONDS: load in the background, its pid in FIO_PID.
+# fio_start SECONDS NAME FILE [OPTION]...: I/O in the background until fio_stop, its pid in
+# FIO_PID and the file that ends it in FIO_STOP.  What it takes beyond that time is a hang.
 #
-# The disk may go meanwhile: fio must not make a plain file in its place, where
+# The disk may go while it runs: fio must not make a plain file in its place, where
 # the node of the next disk belongs.
-fio_background() {
-	limit "$(($2 + 400))" fio --name=load --filename="$1" --rw=randrw --bs=4k,64k \
-		--size=16m --direct=1 --ioengine=libaio --iodepth=8 --time_based \
-		--allow_file_create=0 \
-		--runtime="$2" --output=/dev/null >/dev/null 2>&1 &
+fio_start() {
+	FIO_STOP=$(mktemp -u /tmp/fio-stop.XXXXXX)
+	limit "$1" fio --name="$2" --filename="$3" --rw=randrw --bs=4k,64k --direct=1 --ioengine=libaio --iodepth=8 \
+		--time_based --runtime="$(slowly "$1")" --trigger-file="$FIO_STOP" --aux-path=/tmp --verify_state_save=0 \
+		"${@:4}" >/dev/null 2>&1 &
 	FIO_PID=$!
+}
+
+# fio_stop FILE: the I/O with that FIO_STOP ends when what is under way is done.
+fio_stop() { : >"$1"; }
+
+# fio_load DISK: load in the background.
+fio_load() { fio_start 1800 load "$1" --size=16m --allow_file_create=0 --output=/dev/null; }
+
+# fio_background DISK: load in the background, which is under way.
+fio_background() {
+	local before
+	before=$(counter bytes_out) || return
+	[[ $before != null ]] || before=0
+	fio_load "$1"
+	moves "$FIO_PID" $((before + 1048576)) || { echo "the load does not run"; return 1; }
+}
+
+# moves PID BYTES: soon that process still runs, and the device has moved so many.
+moves() {
+	wait_for 120 ended_or_moved "$@" || return
+	! ended "$1"
+}
+
+# ended_or_moved PID BYTES: the device has moved so many since it is there.  Others than ndk
+# do not count them.
+ended_or_moved() {
+	local bytes
+	! ended "$1" || return 0
+	bytes=$(counter bytes_out)
+	[[ $bytes == null ]] || ((bytes >= $2))
+}
+
+# fio_ends SECONDS: it is told to stop, and its status is that of the load, or 124 where it
+# hangs.
+fio_ends() {
+	fio_stop "$FIO_STOP"
+	wait_pid "$1" "$FIO_PID"
 }
 
 # make_tree DIR: a small tree with all that a copy can get wrong.
@@ -332,14 +392,14 @@ make_tree() {
 same_tree() {
 	local mnt status=0
 	mnt=$(mktemp -d)
-	limit 120 mkfs.ext4 -q -F -E nodiscard "$2" || return
+	limit 240 mkfs.ext4 -q -F -E nodiscard "$2" || return
 	mount "$2" "$mnt" || return
 	cp -a "$1" "$mnt/tree" || status=$?
-	limit 120 umount "$mnt" || return
+	limit 240 umount "$mnt" || return
 	((status == 0)) || return "$status"
 	mount "$2" "$mnt" || return
 	diff -r --no-dereference "$1" "$mnt/tree" || status=$?
-	limit 120 umount "$mnt" || return
+	limit 240 umount "$mnt" || return
 	rmdir "$mnt"
 	return "$status"
 }

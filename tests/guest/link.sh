@@ -5,6 +5,7 @@
 # names that last, duplicates and bad arguments refused, state following the network device,
 # name spaces, and loading by alias.
 #
+# seconds: 600
 # also: stock
 #
 # shellcheck disable=SC2317 # functions are called by their name, see check()
@@ -29,7 +30,7 @@ several() {
 		add_link "$NDK_TYPE$n" "ndkdum$n" || return
 	done
 	for n in 1 2 3; do
-		wait_for 30 link_is "$NDK_TYPE$n" ACTIVE || return
+		wait_for 90 link_is "$NDK_TYPE$n" ACTIVE || return
 	done
 	names_differ node_guid || { echo "GUIDs are not unique"; return 1; }
 	names_differ ports/1/gids/0 || { echo "GIDs are not unique"; return 1; }
@@ -104,18 +105,18 @@ shared_names() {
 # Exclusive mode: the device is where it was moved to, and comes back.
 exclusive_names() {
 	# Not while another name space is on its way out.
-	wait_for 60 limit 20 rdma system set netns exclusive || return
+	wait_for 120 limit 120 rdma system set netns exclusive || return
 	ip netns add ndkns2 || return
 	rdma dev set "$DEVICE" netns ndkns2 || return
 	! rdma dev show "$DEVICE" 2>/dev/null || { echo "still in the first name space"; return 1; }
 	ip netns exec ndkns2 rdma dev show "$DEVICE" || return
 	ip netns del ndkns2 || return
-	wait_for 60 rdma dev show "$DEVICE"
+	wait_for 90 rdma dev show "$DEVICE"
 }
 
 back_to_shared() {
 	ip netns del ndkns2 2>/dev/null || true
-	wait_for 60 limit 20 rdma system set netns shared
+	wait_for 120 limit 120 rdma system set netns shared
 }
 
 by_alias() {
@@ -131,40 +132,41 @@ by_alias() {
 under_name() {
 	modprobe ndk "link_type=$1" || return
 	[[ $(</sys/module/ndk/parameters/link_type) == "$1" ]] || { echo "not in sysfs"; return 1; }
-	limit 20 rdma link add named0 type "$1" netdev lo || return
-	wait_for 30 link_is named0 ACTIVE || { echo "not active"; return 1; }
-	! limit 20 rdma link add named1 type ndk netdev ndkdum2 2>/dev/null ||
+	limit 120 rdma link add named0 type "$1" netdev lo || return
+	wait_for 90 link_is named0 ACTIVE || { echo "not active"; return 1; }
+	! limit 120 rdma link add named1 type ndk netdev ndkdum2 2>/dev/null ||
 		{ echo "the type ndk is there, too"; return 1; }
-	del_link named0 && limit 60 modprobe -r ndk
+	del_link named0 && limit 120 modprobe -r ndk
 }
 
 # not_loaded ERROR LOG OPTION: modprobe fails with that error, and the kernel log says why.
 not_loaded() {
-	local said
-	! said=$(limit 60 modprobe ndk "$3" 2>&1) || { echo "$3 is accepted"; return 1; }
+	local said before
+	before=$(dmesg | grep -cF "$2") || true
+	! said=$(limit 120 modprobe ndk "$3" 2>&1) || { echo "$3 is accepted"; return 1; }
 	[[ $said == *"$1"* ]] || { echo "modprobe says: $said"; return 1; }
 	[[ ! -e /sys/module/ndk ]] || { echo "it is loaded all the same"; return 1; }
-	dmesg | tail -n 20 | grep -F "$2" || { echo "no word of it in the log"; return 1; }
+	(($(dmesg | grep -cF "$2") > before)) || { echo "no word of it in the log"; return 1; }
 }
 
 beside() {
 	local status=0
 	modprobe "$2" || return
 	not_loaded "Device or resource busy" "link_type=$1: the module $2 is loaded" "link_type=$1" || status=$?
-	limit 60 modprobe -r "$2" && return "$status"
+	limit 120 modprobe -r "$2" && return "$status"
 }
 
 # What a script does that knows of siw alone, with a few lines of configuration.
 instead_of_siw() {
 	modprobe siw || { echo "modprobe siw fails"; return 1; }
 	[[ -e /sys/module/ndk && ! -e /sys/module/siw ]] || { echo "that did not load ndk"; return 1; }
-	limit 20 rdma link add siw0 type siw netdev lo || return
-	wait_for 30 link_is siw0 ACTIVE || return
-	limit 60 modprobe -r siw || { echo "modprobe -r siw fails"; return 1; }
+	limit 120 rdma link add siw0 type siw netdev lo || return
+	wait_for 90 link_is siw0 ACTIVE || return
+	limit 120 modprobe -r siw || { echo "modprobe -r siw fails"; return 1; }
 	[[ ! -e /sys/module/ndk ]] || { echo "modprobe -r siw leaves ndk"; return 1; }
-	limit 20 rdma link add siw0 type siw netdev lo || { echo "not loaded by rdma link add"; return 1; }
+	limit 120 rdma link add siw0 type siw netdev lo || { echo "not loaded by rdma link add"; return 1; }
 	[[ -e /sys/module/ndk ]] || return
-	del_link siw0 && limit 60 modprobe -r siw
+	del_link siw0 && limit 120 modprobe -r siw
 }
 
 names_of_others() {
@@ -224,11 +226,11 @@ refuse "an empty name" rdma link add "" type "$NDK_TYPE" netdev ndkdum2
 refuse "deleting what is not there" rdma link delete nosuch0
 check "still there after all that" has_link "$DEVICE"
 
-check "active" wait_for 30 link_is "$DEVICE" ACTIVE
+check "active" wait_for 90 link_is "$DEVICE" ACTIVE
 ip link set ndkdum1 down
-check "down with the network device" wait_for 30 link_is "$DEVICE" DOWN
+check "down with the network device" wait_for 90 link_is "$DEVICE" DOWN
 ip link set ndkdum1 up
-check "up with the network device" wait_for 30 link_is "$DEVICE" ACTIVE
+check "up with the network device" wait_for 90 link_is "$DEVICE" ACTIVE
 
 ip netns add ndkns
 defer ip netns del ndkns
@@ -239,7 +241,7 @@ check "exclusive: moved and back" exclusive_names
 back_to_shared || true
 
 check "gone with its network device" drop_dummy ndkdum1
-check "no device is left behind" wait_for 5 eval "! has_link $DEVICE"
+check "no device is left behind" wait_for 90 eval "! has_link $DEVICE"
 
 check "loaded by alias" by_alias
 check "delete" del_link "$DEVICE"

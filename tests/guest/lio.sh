@@ -49,13 +49,13 @@ lio_store_down() {
 remove() {
 	local dir
 	for dir; do
-		[[ ! -d $dir ]] || limit 30 rmdir "$dir" || return
+		[[ ! -d $dir ]] || limit 120 rmdir "$dir" || return
 	done
 }
 
 # unlink_all DIRECTORY: every symbolic link in that folder of configfs.
 unlink_all() {
-	limit 30 find "$1" -maxdepth 1 -type l -delete
+	limit 120 find "$1" -maxdepth 1 -type l -delete
 }
 
 # scsi_disks NAME: the disks that this host has of that store, one a line.
@@ -79,6 +79,14 @@ first_disk() {
 	[[ -n $disk ]] && echo "$disk"
 }
 
+# disks_are_patient NAME: its disks take no request for lost because this machine is slow.
+disks_are_patient() {
+	local disk
+	for disk in $(scsi_disks "$1"); do
+		put "$(slowly 60)" "/sys/block/${disk#/dev/}/device/timeout" || return
+	done
+}
+
 # unmap_on DISK: the target of Linux 7.3 sends 44 bytes of block limits, and sd believes
 # none but 64: it does not use UNMAP before it is told.
 unmap_on() {
@@ -96,7 +104,7 @@ scsi_discard() {
 	((most > 0)) || { echo "the disk takes no discard"; return 1; }
 	head -c 4M /dev/urandom >/tmp/pattern
 	dd if=/tmp/pattern of="$disk" bs=1M oflag=direct status=none &&
-		limit 30 blkdiscard -o 1M -l 2M "$disk" &&
+		limit 120 blkdiscard -o 1M -l 2M "$disk" &&
 		dd if=/dev/zero of=/tmp/pattern bs=1M seek=1 count=2 conv=notrunc status=none &&
 		dd if="$disk" of=/tmp/readback bs=1M count=4 iflag=direct status=none || return
 	cmp /tmp/pattern /tmp/readback

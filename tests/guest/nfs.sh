@@ -5,6 +5,7 @@
 # the versions, many connections, locks, and what the server asks of its clients over
 # their own connections.
 #
+# seconds: 1800
 # kernel: nfs
 # also: stock
 # make test: clients-2
@@ -62,7 +63,7 @@ version_works() {
 connections_at_once() {
 	local NFS_VERSION=$1
 	client crowd "$ADDRESS" "$2" || return
-	FIO_LIMIT=60 client_verify crowd randrw 4k 512k --numjobs=4 --offset_increment=1m || return
+	FIO_LIMIT=600 client_verify crowd randrw 4k 512k --numjobs=4 --offset_increment=1m || return
 	nfs_connections "$2" || { echo "$(resources qp) queue pairs, not $((2 * $2))"; return 1; }
 	client uncrowd
 }
@@ -70,7 +71,7 @@ connections_at_once() {
 # range_lock FILE START LENGTH [SECONDS]: a lock of fcntl, kept for that time; status 3
 # where another has it.
 range_lock() {
-	exec timeout -k 5 60 python3 -c '
+	exec timeout -k 5 "$(slowly 900)" python3 -c '
 import fcntl, sys, time
 start, length, seconds = map(int, sys.argv[2:])
 file = open(sys.argv[1], "r+b")
@@ -88,7 +89,7 @@ range_lock_excludes() {
 	local holder inside=0 behind=0
 	head -c 100 /dev/zero >"$NFS_MOUNT/range" || return
 	: >/tmp/ndk-held
-	range_lock "$NFS_MOUNT/range" 0 10 50 >/tmp/ndk-held &
+	range_lock "$NFS_MOUNT/range" 0 10 "$(slowly 600)" >/tmp/ndk-held &
 	holder=$!
 	wait_for 90 grep -q held /tmp/ndk-held || { echo "no lock"; return 1; }
 	(range_lock "$OTHER/range" 5 1) || inside=$?
@@ -103,27 +104,27 @@ range_lock_excludes() {
 flock_excludes() {
 	local fd waiter
 	exec {fd}>"$NFS_MOUNT/flock"
-	limit 20 flock -x "$fd" || { echo "no lock"; return 1; }
-	! limit 20 flock -n "$OTHER/flock" true || { echo "locked by both"; return 1; }
-	limit 60 flock -x "$OTHER/flock" true {fd}>&- &
+	limit 240 flock -x "$fd" || { echo "no lock"; return 1; }
+	refused limit 240 flock -n "$OTHER/flock" true || { echo "locked by both"; return 1; }
+	limit 600 flock -x "$OTHER/flock" true {fd}>&- &
 	waiter=$!
 	sleep 1
 	! ended "$waiter" || { echo "the waiter has not waited"; return 1; }
 	exec {fd}>&-
-	wait_pid 40 "$waiter" || { echo "who waited did not get the lock"; return 1; }
+	wait_pid 300 "$waiter" || { echo "who waited did not get the lock"; return 1; }
 }
 
 # lock_survives: the server goes and comes back, and the lock is still the first one's.
 lock_survives() {
 	local fd status=0
 	exec {fd}>"$NFS_MOUNT/kept"
-	limit 20 flock -x "$fd" || { echo "no lock"; return 1; }
+	limit 240 flock -x "$fd" || { echo "no lock"; return 1; }
 	client stop || { echo "the server does not stop"; return 1; }
 	client start "$ADDRESS" || return
-	limit 60 flock -n -E 3 "$OTHER/kept" true || status=$?
+	limit 240 flock -n -E 3 "$OTHER/kept" true || status=$?
 	((status == 3)) || { echo "the other's try ended with status $status, not 3"; return 1; }
 	exec {fd}>&-
-	limit 60 flock -x -w 40 "$OTHER/kept" true || { echo "not free afterwards"; return 1; }
+	limit 300 flock -x "$OTHER/kept" true || { echo "not free afterwards"; return 1; }
 }
 
 # locks VERSION: between that and the mount that is there.
@@ -144,7 +145,7 @@ delegations_returned() {
 
 # recall NAME COMMAND...: the client reads a file and is promised that it stays as it
 # is; the command, which changes it, waits until the server has asked the client back,
-# over the client's own connection.  Unasked it would wait for 45 s.
+# over the client's own connection.  Unasked it would wait for twice its limit.
 recall() {
 	local fd name=$1 returned
 	shift
@@ -152,7 +153,8 @@ recall() {
 	returned=$(delegations_returned)
 	exec {fd}<"$NFS_MOUNT/$name"
 	wait_for 90 delegated "$name" || { echo "no delegation"; return 1; }
-	limit 20 "$@" || { echo "the writer ended with status $?"; return 1; }
+	put "$(slowly 480)" /proc/sys/fs/lease-break-time
+	limit 240 "$@" || { echo "the writer ended with status $?"; return 1; }
 	exec {fd}<&-
 	! delegated "$name" || { echo "the delegation is still there"; return 1; }
 	(($(delegations_returned) > returned)) || { echo "the client returned none"; return 1; }
@@ -185,7 +187,7 @@ versions_and_locks() {
 	check "recall for a writer on the server" append server "$NFS_EXPORT"
 	check "other client" other_mount 4.1
 	check "recall for another client" append client "$OTHER"
-	check "callback channels of both" callbacks_up
+	check "callback channels of both" wait_for 90 callbacks_up
 	check "a lock survives the server" lock_survives
 	check "other client away" nfs_unmount "$OTHER"
 	check "disconnect" client disconnect

@@ -5,6 +5,7 @@
 # that take different paths, a file system, and what the device tells about
 # itself meanwhile.
 #
+# seconds: 600
 # kernel: nvme
 # also: stock
 set -euo pipefail
@@ -24,16 +25,22 @@ expect_count() {
 	if (("$n $2 $3")); then ok "counter $1"; else not_ok "counter $1" "$n, expected $2 $3"; fi
 }
 
+# begun_again: how often the host has taken an answer for lost, on a machine that stood still.
+begun_again() { dmesg | grep -c 'nvme.*starting error recovery' || true; }
+
 device_up
 target_up 64
+begun=$(begun_again)
 check "connect" host_connect -i 2
 defer host_down
 wait_for 90 namespace
 DISK=$(namespace)
 
 # Two queues and the admin queue: what one side asked for, the other took.
-expect_count connects == 3
-expect_count accepts == 3
+if (($(begun_again) > begun)); then least='>='; else least='=='; fi
+expect_count connects "$least" 3
+expect_count accepts "$least" 3
+check "what was asked for was accepted" wait_for 90 agree connects accepts
 check "verify 4 KiB random" fio_verify r4k "$DISK" randwrite 4k 1m
 check "verify 64 KiB sequential" fio_verify s64k "$DISK" write 64k 4m
 check "verify 1 MiB sequential" fio_verify s1m "$DISK" write 1m 8m

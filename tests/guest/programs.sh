@@ -42,7 +42,7 @@ USER_ADDRESS=10.88.0.1
 
 # in_background SECONDS COMMAND...: what is killed then is the command.
 in_background() { exec_limited "$@" & }
-exec_limited() { exec timeout -k 5 "$@"; }
+exec_limited() { exec timeout -k 5 "$(slowly "$1")" "${@:2}"; }
 
 # listens: a server of the test; fi_pingpong's is reached over TCP first.
 listens() {
@@ -134,11 +134,13 @@ copied() {
 	((status == 0)) && cmp /tmp/ndk-from /tmp/ndk-to
 }
 
-# No datagrams, so no multicast: an error, soon.
-no_datagrams() { refused 20 limit 20 udpong -s "$ADDRESS"; }
+# No datagrams, so no multicast: an error.
+no_datagrams() { refused limit 120 udpong -s "$ADDRESS"; }
 
-# are_connected: some two queue pairs.
+# are_connected: some two queue pairs.  Where a client has ended before, they never will be.
 are_connected() { (($(rdma resource show qp | grep -c 'state RTS') >= 2)); }
+
+connected_or_ended() { are_connected || ended "$1"; }
 
 # killed NUMBER: clients of one server, killed in the middle of what they do, leave nothing.
 killed() {
@@ -149,10 +151,12 @@ killed() {
 	for ((i = 0; i < number; i++)); do
 		rping -c -a "$ADDRESS" -p 7175 -C 100000 >/dev/null 2>&1 &
 		client=$!
-		# Every other one in the middle of its work, the rest before that.
-		((i % 2)) || wait_for 10 are_connected || true
+		# Every other one in the middle of its work, the rest before that, as a rule.
+		if ((i % 2 == 0)); then
+			wait_for 120 connected_or_ended "$client" || true
+			! are_connected || connected=$((connected + 1))
+		fi
 		sleep "0.$((RANDOM % 10))$((RANDOM % 10))"
-		! are_connected || connected=$((connected + 1))
 		kill -9 "$client"
 		wait "$client" 2>/dev/null || true
 		ended "$server" && { echo "the server has ended"; return 1; }
@@ -174,7 +178,7 @@ killed() {
 # limited: a program may register no more than its limit says, and is told so.
 limited() {
 	local said
-	said=$( (ulimit -l 64 && setpriv --reuid 65534 --clear-groups timeout 20 rping -c -a "$ADDRESS" -S 65000 -C 1) 2>&1) && return 1
+	said=$( (ulimit -l 64 && setpriv --reuid 65534 --clear-groups timeout "$(slowly 120)" rping -c -a "$ADDRESS" -S 65000 -C 1) 2>&1) && return 1
 	grep -qi 'memory\|reg_mr' <<<"$said" || { echo "$said"; return 1; }
 }
 
@@ -229,7 +233,7 @@ only_its_task() {
 not_beside_hfi1() {
 	local said
 	modprobe hfi1 || return
-	said=$(refused 20 rdma link add ndk9 type ndk netdev "$NETDEV") || { echo "$said"; return 1; }
+	said=$(refused limit 120 rdma link add ndk9 type ndk netdev "$NETDEV") || { echo "$said"; return 1; }
 	grep -qi busy <<<"$said" || { echo "$said"; return 1; }
 	modprobe -r hfi1 && add_link ndk9 "$NETDEV" && del_link ndk9
 }
@@ -239,7 +243,7 @@ hostile() {
 	local said
 	chmod 666 /dev/infiniband/uverbs0 /dev/infiniband/rdma_cm
 	[[ -x $HOSTILE ]] || { echo "$HOSTILE is not built"; return 1; }
-	said=$( (ulimit -l 65536 && setpriv --reuid 65534 --clear-groups timeout 3000 "$HOSTILE" -a "$ADDRESS" -t "$THREADS" "$@") 2>&1) ||
+	said=$( (ulimit -l 65536 && setpriv --reuid 65534 --clear-groups timeout "$(slowly 3000)" "$HOSTILE" -a "$ADDRESS" -t "$THREADS" "$@") 2>&1) ||
 		{ tail -n 3 <<<"$said"; return 1; }
 	grep -qE '^hostile: [1-9][0-9]* connections, [1-9][0-9]* transfers' <<<"$said" || { tail -n 3 <<<"$said"; return 1; }
 	wait_for 90 no_user_resources || { rdma resource; return 1; }
@@ -258,9 +262,9 @@ kernel_target() {
 		put 0 "$ISER_TPG/attrib/authentication" &&
 		put 1 "$ISER_TPG/attrib/generate_node_acls" &&
 		iser_start "$ADDRESS" || return
-	limit 30 iscsi-inq "$url" | grep -q Vendor &&
-		limit 30 iscsi-readcapacity16 "$url" | grep -q LOGICAL &&
-		limit 60 iscsi-perf -t 3 "$url"
+	limit 120 iscsi-inq "$url" | grep -q Vendor &&
+		limit 120 iscsi-readcapacity16 "$url" | grep -q LOGICAL &&
+		limit 120 iscsi-perf -t 3 "$url"
 }
 
 # The device goes while programs have it open.
@@ -272,7 +276,7 @@ unplugged() {
 	in_background 300 rping -c -a "$ADDRESS" -p 7176 -C 100000 >/dev/null 2>&1
 	client=$!
 	wait_for 90 are_connected || { echo "no connection"; return 1; }
-	limit 120 rdma link delete "$DEVICE" || { echo "the device does not go"; return 1; }
+	limit 240 rdma link delete "$DEVICE" || { echo "the device does not go"; return 1; }
 	no_program_device || return
 	wait_for 90 ended "$client" || { echo "the client hangs"; return 1; }
 	# rping's server waits for a next client, whatever becomes of its device.

@@ -5,6 +5,7 @@
 # kernel moderates as it finds best. The host makes no more queues of a kind than
 # there are processors, hence six of them and three kinds.
 #
+# seconds: 600
 # kernel: nvme
 # vm: --cpus 6 --net user
 # also: stock
@@ -25,7 +26,7 @@ are_moderated() {
 }
 
 device_up
-check "moderation" limit 20 rdma dev set "$DEVICE" adaptive-moderation on
+check "moderation" limit 120 rdma dev set "$DEVICE" adaptive-moderation on
 target_up 32
 defer host_down
 

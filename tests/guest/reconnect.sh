@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # Connections come and go: 50 NVMe controllers (20 on the debug kernel) one after
-# another, several at once, more queues than one, and refusals in bounded time.
+# another, several at once, more queues than one, and refusals.
 #
+# seconds: 600
 # kernel: nvme
 # also: stock
 #
@@ -23,7 +24,7 @@ cycles() {
 	for ((i = 1; i <= CYCLES; i++)); do
 		echo "$options" >/dev/nvme-fabrics || { echo "connect $i failed"; return 1; }
 		disconnect_all || { echo "disconnect $i failed"; return 1; }
-		wait_for 20 no_controllers || { echo "controller $i stays"; return 1; }
+		wait_for 90 no_controllers || { echo "controller $i stays"; return 1; }
 	done
 }
 
@@ -58,15 +59,14 @@ wait_for 90 no_controllers || true
 # again, and what it had under way is carried out after all.
 target_comes_back() {
 	local status=0
-	host_connect -i 2 --ctrl-loss-tmo 120 >/dev/null || { echo "no connect"; return 1; }
+	host_connect -i 2 >/dev/null || { echo "no connect"; return 1; }
 	wait_for 90 namespace || { echo "no disk"; return 1; }
-	fio_background "$(namespace)" 15
-	sleep 3
+	fio_background "$(namespace)" || return
 	port_down
 	wait_for 90 state_is connecting || { echo "the host did not notice"; return 1; }
 	port_up "$ADDRESS"
 	wait_for 120 state_is live || { echo "not connected again"; return 1; }
-	wait_pid 300 "$FIO_PID" || status=$?
+	fio_ends 300 || status=$?
 	((status == 0)) || { echo "fio ended with status $status"; return 1; }
 	host_disconnect
 	wait_for 90 no_controllers
@@ -78,13 +78,13 @@ state_is() {
 
 check "the target goes and comes back" target_comes_back
 
-check "nobody listens" refused 60 nvme_attempt "$ADDRESS" 4421
-check "no such subsystem" refused 60 limit 60 nvme connect -t rdma -a "$ADDRESS" \
+check "nobody listens" refused nvme_attempt "$ADDRESS" 4421
+check "no such subsystem" refused limit 120 nvme connect -t rdma -a "$ADDRESS" \
 	-s "$PORT" -n "$NQN-other" --hostnqn "$HOSTNQN" --hostid "$HOSTID" --ctrl-loss-tmo 0
 # Documentation addresses: nobody is there, and no device leads there.
-check "address without the device" refused 60 nvme_attempt 192.0.2.77 "$PORT"
+check "address without the device" refused nvme_attempt 192.0.2.77 "$PORT"
 deny_host
-check "host not allowed" refused 60 host_connect -i 1
+check "host not allowed" refused host_connect -i 1
 check "target removed" port_down
 check "no resources left" wait_for 90 no_resources
 finish

@@ -4,6 +4,7 @@
 # The C sample: a module of its own that reaches the device through the tables of
 # ndk, by the adapter's name and by its address, and holds ndk while it is loaded.
 #
+# seconds: 600
 # also: stock
 #
 # shellcheck disable=SC2317 # functions are called by their name, see check()
@@ -14,7 +15,7 @@ set -euo pipefail
 said() { dmesg | grep -c "ndk_echo: $1\$" || true; }
 
 drop_sample() {
-	[[ ! -d /sys/module/ndk_echo ]] || limit 30 rmmod ndk_echo
+	[[ ! -d /sys/module/ndk_echo ]] || limit 120 rmmod ndk_echo
 }
 
 # echo_with [PARAMETER=VALUE]...: it loads, and says so once.
@@ -31,7 +32,7 @@ refused_with() {
 	local before status=$1
 	shift
 	before=$(said ".* status $status")
-	! limit 60 modprobe ndk_echo "$@" || { echo "was accepted"; return 1; }
+	! limit 120 modprobe ndk_echo "$@" || { echo "was accepted"; return 1; }
 	[[ $(said ".* status $status") == $((before + 1)) && ! -d /sys/module/ndk_echo ]]
 }
 
@@ -56,7 +57,7 @@ check "no adapter of that address" refused_with 0xc0010006 device= address=192.0
 check "not an address of the adapter" refused_with 0xc0000141 address=192.0.2.77
 check "nobody holds ndk after failures" users_of_ndk 0
 
-check "no resources left" wait_for 20 no_resources
+check "no resources left" wait_for 90 no_resources
 check "device removed" del_link "$DEVICE"
 check "ndk unloads" unload_modules
 finish

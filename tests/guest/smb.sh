@@ -4,6 +4,7 @@
 # SMB Direct, ksmbd and cifs in this kernel: what every client has to survive, signing,
 # encryption, and a session of several channels.
 #
+# seconds: 1800
 # kernel: smb
 # make test: clients-2
 # clients: smb
@@ -60,10 +61,10 @@ secured() {
 	client disconnect
 }
 
-# wrong_password: refused, and soon.
+# wrong_password: refused, which is an answer.
 wrong_password() {
 	local SMB_PASSWORD=other
-	! smb_mount "$ADDRESS" "$OTHER" || { smb_unmount "$OTHER"; return 1; }
+	refused smb_mount_patiently "$ADDRESS" "$OTHER" || { smb_unmount "$OTHER"; return 1; }
 }
 
 # several_channels ADDRESS: the session has so many connections, all with work.
@@ -73,8 +74,8 @@ several_channels() {
 	wait_for 90 smb_connections "$CHANNELS" ||
 		{ echo "$(resources qp) queue pairs, not $((2 * CHANNELS))"; return 1; }
 	large_io 8 1000 || return
-	FIO_LIMIT=60 client_verify channels randrw 16k 1m --numjobs=4 --offset_increment=1m || return
-	smb_connections "$CHANNELS" || { echo "$(resources qp) queue pairs afterwards"; return 1; }
+	FIO_LIMIT=600 client_verify channels randrw 16k 1m --numjobs=4 --offset_increment=1m || return
+	wait_for 90 smb_connections "$CHANNELS" || { echo "$(resources qp) queue pairs afterwards"; return 1; }
 	small_files
 }
 

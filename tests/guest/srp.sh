@@ -5,6 +5,7 @@
 # survive, IPv6, UNMAP, and what the target keeps of a connection that its initiator has
 # closed.
 #
+# seconds: 1800
 # kernel: srp
 # also: stock
 # make test: clients-2

@@ -3,6 +3,7 @@
 #
 # A link on a virtio card: its address, its state, and NVMe over it.
 #
+# seconds: 600
 # kernel: nvme
 # vm: --cpus 6 --net user
 # also: stock
@@ -32,19 +33,19 @@ modprobe -a ib_core rdma_cm ib_uverbs "$MODULE"
 defer modprobe -r "$MODULE"
 check "add" add_link "$DEVICE" "$NETDEV"
 defer del_link_if_there "$DEVICE"
-check "active" wait_for 30 link_is "$DEVICE" ACTIVE
+check "active" wait_for 90 link_is "$DEVICE" ACTIVE
 check "down with the card" ip link set "$NETDEV" down
-check "state down" wait_for 30 link_is "$DEVICE" DOWN
+check "state down" wait_for 90 link_is "$DEVICE" DOWN
 check "up with the card" ip link set "$NETDEV" up
-check "state active" wait_for 30 link_is "$DEVICE" ACTIVE
+check "state active" wait_for 90 link_is "$DEVICE" ACTIVE
 
 target_up 32
 defer host_down
 check "connect" host_connect -i 2
-check "find the disk" wait_for 30 namespace
+check "find the disk" wait_for 90 namespace
 DISK=$(namespace || true)
 [[ -z $DISK ]] || check "verified I/O" fio_verify virtio "$DISK" randwrite 16k 1m
 check "disconnect" host_disconnect
 check "target removed" port_down
-check "no resources left" wait_for 30 no_resources
+check "no resources left" wait_for 90 no_resources
 finish

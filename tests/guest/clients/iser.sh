@@ -57,11 +57,11 @@ iser_unserve() {
 		remove "$ISER_TPG/lun/lun_0" "$ISER_TPG" "$ISER_TARGET" "$TARGET/iscsi"
 	fi
 	lio_store_down "$ISER_STORE"
-	limit 60 modprobe -r ib_iser || true
-	limit 60 modprobe -r ib_isert || true
-	limit 60 modprobe -r iscsi_target_mod || true
-	limit 60 modprobe -r target_core_iblock || true
-	limit 60 modprobe -r null_blk || true
+	limit 120 modprobe -r ib_iser || true
+	limit 120 modprobe -r ib_isert || true
+	limit 120 modprobe -r iscsi_target_mod || true
+	limit 120 modprobe -r target_core_iblock || true
+	limit 120 modprobe -r null_blk || true
 }
 
 # The portal first: what is enabled without one cannot be logged in to.
@@ -112,11 +112,11 @@ iscsid_up() {
 		node.startup = manual
 		node.leading_login = No
 		node.session.initial_login_retry_max = 1
-		node.session.timeo.replacement_timeout = 120
-		node.conn[0].timeo.login_timeout = 15
-		node.conn[0].timeo.logout_timeout = 15
-		node.conn[0].timeo.noop_out_interval = 5
-		node.conn[0].timeo.noop_out_timeout = 30
+		node.session.timeo.replacement_timeout = $(slowly 120)
+		node.conn[0].timeo.login_timeout = $(slowly 30)
+		node.conn[0].timeo.logout_timeout = $(slowly 30)
+		node.conn[0].timeo.noop_out_interval = $(slowly 5)
+		node.conn[0].timeo.noop_out_timeout = $(slowly 30)
 		node.session.queue_depth = 32
 		node.session.scan = auto
 	END
@@ -128,7 +128,7 @@ iscsid_down() {
 	[[ -e /run/iscsid.pid ]] || return 0
 	pid=$(</run/iscsid.pid)
 	kill "$pid" 2>/dev/null || true
-	wait_for 10 ended "$pid" || kill -9 "$pid"
+	wait_for 60 ended "$pid" || kill -9 "$pid"
 	rm -f /run/iscsid.pid
 }
 
@@ -164,7 +164,7 @@ iser_identity() {
 iser_sessions_are() { [[ $(iser_sessions | wc -l) == "$1" ]]; }
 
 iser_connect() {
-	iser_record "$1" && iser_login "$1" && wait_for 90 iser_place
+	iser_record "$1" && iser_login "$1" && wait_for 90 iser_place && disks_are_patient "$ISER_STORE"
 }
 
 iser_disconnect() {
@@ -180,11 +180,12 @@ iser_forget() {
 
 iser_place() { first_disk "$ISER_STORE"; }
 
-# The daemon tries for as long as a login may take.
+# The daemon tries for as long as a login may take; where there is a connection, that is for
+# as long as a machine that is slow needs.
 iser_attempt() {
 	local status=0
 	iser_record "$1" "$2" && limit 120 iscsiadm -m node -T "$ISER_IQN" -o update \
-		-n "node.conn[0].timeo.login_timeout" -v 4 || return 0
+		-n "node.conn[0].timeo.login_timeout" -v "$(slowly 4)" || return 0
 	iser_login "$1" "$2" || status=$?
 	iser_forget
 	return "$status"
@@ -192,8 +193,9 @@ iser_attempt() {
 
 iser_crowd() {
 	iser_record "$1" "" "$2" && iser_login "$1" || return
-	iser_sessions_are "$2" || { echo "$(iser_sessions | wc -l) sessions"; return 1; }
+	wait_for 90 iser_sessions_are "$2" || { echo "$(iser_sessions | wc -l) sessions"; return 1; }
 	wait_for 90 scsi_disks_are "$ISER_STORE" "$2" || { echo "$(scsi_disks "$ISER_STORE" | wc -l) disks"; return 1; }
+	disks_are_patient "$ISER_STORE"
 }
 
 iser_uncrowd() { iser_disconnect; }

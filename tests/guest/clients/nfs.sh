@@ -20,8 +20,9 @@ NFS_MOUNT=/tmp/ndk-nfs
 NFS_RUN=/run/ndk-nfs
 NFSD=/proc/fs/nfsd
 # Seconds in which clients may claim what they had when the server comes back; no
-# shorter time is accepted.
-NFS_GRACE=10
+# shorter time than ten is accepted, and none that is longer than an hour.  The server forgets a
+# client that it has not heard of for so long when another wants what that has locked.
+NFS_GRACE=$(slowly 20 3600)
 
 nfs_kind=folder
 # `yes` but for 127.0.0.1: where no device has that address, a connect is an error at once
@@ -34,7 +35,7 @@ nfs_serve() {
 	mkdir -p "$NFS_EXPORT"
 	mount -t tmpfs -o "size=$(($2 + 16))m" ndk-nfs "$NFS_EXPORT" || return
 	# The root of NFSv4 is this folder: the guest's own root cannot be exported.
-	limit 20 exportfs -o rw,async,fsid=0,no_root_squash,no_subtree_check,insecure "*:$NFS_EXPORT" || return
+	limit 120 exportfs -o rw,async,fsid=0,no_root_squash,no_subtree_check,insecure "*:$NFS_EXPORT" || return
 	nfs_start
 }
 
@@ -65,7 +66,7 @@ nfs_daemons() {
 	wait_for 120 nfs_registered status || { echo "no statd"; return 1; }
 }
 
-nfs_registered() { limit 60 rpcinfo -T tcp 127.0.0.1 "$1"; }
+nfs_registered() { limit 120 rpcinfo -T tcp 127.0.0.1 "$1"; }
 
 # nfs_daemon COMMAND...: in the background, its pid in $NFS_RUN.
 nfs_daemon() {
@@ -79,7 +80,7 @@ nfs_stop_daemons() {
 		[[ -e $file ]] || continue
 		pid=$(<"$file")
 		kill "$pid" 2>/dev/null || true
-		wait_for 10 ended "$pid" || kill -9 "$pid" || true
+		wait_for 60 ended "$pid" || kill -9 "$pid" || true
 		rm -f "$file"
 	done
 }
@@ -88,13 +89,13 @@ nfs_unserve() {
 	local status=0
 	if nfs_mounted "$NFSD"; then
 		nfs_stop_threads || status=1
-		limit 20 exportfs -au || status=1
+		limit 120 exportfs -au || status=1
 	fi
 	nfs_stop_daemons
-	! nfs_mounted "$NFS_EXPORT" || wait_for 60 limit 60 umount "$NFS_EXPORT" || status=1
-	! nfs_mounted "$NFSD" || wait_for 60 limit 60 umount "$NFSD" || status=1
-	! nfs_mounted /run/rpc_pipefs || wait_for 60 limit 60 umount /run/rpc_pipefs || status=1
-	wait_for 60 limit 60 modprobe -r nfsd nfsv3 nfsv4 nfs rpcrdma || status=1
+	! nfs_mounted "$NFS_EXPORT" || wait_for 120 limit 120 umount "$NFS_EXPORT" || status=1
+	! nfs_mounted "$NFSD" || wait_for 120 limit 120 umount "$NFSD" || status=1
+	! nfs_mounted /run/rpc_pipefs || wait_for 120 limit 120 umount /run/rpc_pipefs || status=1
+	wait_for 120 limit 120 modprobe -r nfsd nfsv3 nfsv4 nfs rpcrdma || status=1
 	((status == 0)) || echo "the server is not wholly gone"
 	return "$status"
 }
@@ -110,17 +111,17 @@ nfs_stop() {
 	[[ -z $address ]] || address=$(ip -j addr show to "$address" | jq -er '[.[] |
 		.ifname as $dev | .addr_info[]? | select(.local) | "\(.local)/\(.prefixlen) dev \($dev)"][0]') || return
 	# shellcheck disable=SC2086 # words
-	[[ -z $address ]] || limit 10 ip addr del $address || return
+	[[ -z $address ]] || limit 120 ip addr del $address || return
 	nfs_stop_threads || status=1
 	# shellcheck disable=SC2086 # words
-	[[ -z $address ]] || limit 10 ip addr add $address || return
+	[[ -z $address ]] || limit 120 ip addr add $address || return
 	return "$status"
 }
 
-nfs_stop_threads() { limit 60 rpc.nfsd 0; }
+nfs_stop_threads() { limit 120 rpc.nfsd 0; }
 
 nfs_start() {
-	limit 60 rpc.nfsd --rdma="$NFS_PORT" --grace-time "$NFS_GRACE" --lease-time "$NFS_GRACE" 8 || return
+	limit 120 rpc.nfsd --rdma="$NFS_PORT" --grace-time "$NFS_GRACE" --lease-time "$NFS_GRACE" 8 || return
 	grep -qx "rdma $NFS_PORT" "$NFSD/portlist" || { echo "no RDMA listener"; return 1; }
 }
 
@@ -133,13 +134,13 @@ nfs_mount() {
 	[[ $1 != \[* ]] || proto=rdma6
 	[[ $3 != 3 ]] || path=$NFS_EXPORT
 	mkdir -p "$2"
-	limit 60 mount -t nfs -o "proto=$proto,port=$NFS_PORT,vers=$3,retry=0${4:+,$4}" "$1:$path" "$2" || return
+	limit 120 mount -t nfs -o "proto=$proto,port=$NFS_PORT,vers=$3,retry=0${4:+,$4}" "$1:$path" "$2" || return
 	grep -q " $2 nfs.*proto=rdma" /proc/mounts || { echo "$2 is not mounted over RDMA"; return 1; }
 }
 
 nfs_unmount() {
 	nfs_mounted "$1" || return 0
-	limit 60 umount "$1" || { limit 20 umount -f -l "$1" && return 1; }
+	limit 120 umount "$1" || { limit 120 umount -f -l "$1" && return 1; }
 }
 
 nfs_connect() {
@@ -159,7 +160,7 @@ nfs_place() { echo "$NFS_MOUNT"; }
 nfs_attempt() {
 	local status=0
 	mkdir -p "$NFS_MOUNT.none"
-	limit 60 mount -t nfs -o "rdma,port=$2,vers=$NFS_VERSION,retry=0" "$1:/" "$NFS_MOUNT.none" || status=$?
+	limit 120 mount -t nfs -o "rdma,port=$2,vers=$NFS_VERSION,retry=0" "$1:/" "$NFS_MOUNT.none" || status=$?
 	! nfs_mounted "$NFS_MOUNT.none" || umount "$NFS_MOUNT.none"
 	return "$status"
 }
@@ -168,7 +169,7 @@ nfs_attempt() {
 # requests are under way.
 nfs_crowd() {
 	nfs_mount "$1" "$NFS_MOUNT" "$NFS_VERSION" "nconnect=$2" || return
-	limit 60 fio --name=crowd --filename="$NFS_MOUNT/ndk-crowd" --rw=write --bs=4k --size=2m \
+	limit 120 fio --name=crowd --filename="$NFS_MOUNT/ndk-crowd" --rw=write --bs=4k --size=2m \
 		--direct=1 --ioengine=libaio --iodepth=$((4 * $2)) --output=/dev/null || return
 	wait_for 120 nfs_connections "$2" || { echo "$(resources qp) queue pairs, not $((2 * $2))"; return 1; }
 }

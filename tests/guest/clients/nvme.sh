@@ -24,7 +24,7 @@ nvme_start() { port_up "$1"; }
 nvme_revive() { port_down && port_up "$1"; }
 
 nvme_connect() {
-	ADDRESS=$1 host_connect -i 2 --ctrl-loss-tmo 60 >/dev/null || return
+	ADDRESS=$1 host_connect -i 2 >/dev/null || return
 	wait_for 90 namespace
 }
 
@@ -33,7 +33,7 @@ nvme_disconnect() { host_down; }
 nvme_place() { namespace; }
 
 nvme_attempt() {
-	limit 60 nvme connect -t rdma -a "$1" -s "$2" -n "$NQN" \
+	limit 120 nvme connect -t rdma -a "$1" -s "$2" -n "$NQN" \
 		--hostnqn "$HOSTNQN" --hostid "$HOSTID" --ctrl-loss-tmo 0 -i 1
 }
 

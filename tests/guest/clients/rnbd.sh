@@ -29,7 +29,7 @@ rnbd_make_store() {
 		put 1 "$RNBD_STORE/memory_backed" &&
 		put 512 "$RNBD_STORE/blocksize" &&
 		put 1 "$RNBD_STORE/power" &&
-		wait_for 5 rnbd_export
+		wait_for 60 rnbd_export
 }
 
 # The disk has the name of its folder, or on older kernels its index.
@@ -48,16 +48,16 @@ rnbd_export() {
 rnbd_unserve() {
 	local module
 	for module in rnbd-client rtrs-client rnbd-server rtrs-server rtrs-core; do
-		limit 60 modprobe -r "$module" || true
+		limit 120 modprobe -r "$module" || true
 	done
 	if [[ -d $RNBD_STORE ]]; then
 		put 0 "$RNBD_STORE/power" || true
 		rmdir "$RNBD_STORE" || true
 	fi
-	limit 60 modprobe -r null_blk || true
+	limit 120 modprobe -r null_blk || true
 }
 
-rnbd_stop() { limit 60 modprobe -r rnbd-server; }
+rnbd_stop() { limit 120 modprobe -r rnbd-server; }
 
 # The client tries again 30 s after it lost the connection; here it is told to do so now.
 rnbd_start() {
@@ -76,10 +76,23 @@ rnbd_write() {
 # rnbd_map SESSION ADDRESS [WORD=VALUE]...: a disk of that session, the other words as
 # map_device has them.  A word that concerns the addresses has to stand before them.
 rnbd_map() {
-	local session=$1 address=$2
+	rnbd_ask "$@" && wait_for 90 rnbd_disk "$1"
+}
+
+# rnbd_ask SESSION ADDRESS [WORD=VALUE]...: once more where the client's own half minute for a
+# connection was over, as this machine is slow.
+rnbd_ask() {
+	local try start status said session=$1 address=$2
 	shift 2
-	rnbd_write 60 "sessname=$session $* path=ip:$address device_path=$(rnbd_export)" "$RNBD_MAP" || return
-	wait_for 90 rnbd_disk "$session"
+	for try in 1 2 3 4 5; do
+		start=$SECONDS status=0
+		said=$(rnbd_write 120 "sessname=$session $* path=ip:$address device_path=$(rnbd_export)" "$RNBD_MAP" 2>&1) || status=$?
+		[[ $said == *"Connection timed out"* ]] || break
+		((SECONDS - start >= 30)) || break
+		echo "rnbd: try $try: $said" >/dev/kmsg
+	done
+	[[ -z $said ]] || echo "$said" >&2
+	return "$status"
 }
 
 # rnbd_link SESSION: the entry of its disk in sysfs.
@@ -110,7 +123,7 @@ rnbd_state_is() {
 rnbd_unmap() {
 	local link
 	link=$(rnbd_link "$1") || return 0
-	rnbd_write 60 normal "$link/rnbd/unmap_device" || return
+	rnbd_write 120 normal "$link/rnbd/unmap_device" || return
 	wait_for 90 rnbd_no_session "$1"
 }
 
@@ -137,13 +150,13 @@ rnbd_connected() {
 rnbd_reconnect_now() {
 	local file
 	! rnbd_connected "$1" || return 0
-	file=$(rnbd_path_file "$1" reconnect) && rnbd_write 20 1 "$file"
+	file=$(rnbd_path_file "$1" reconnect) && rnbd_write 120 1 "$file"
 }
 
 # rnbd_reconnect: the session of connect(), if it is there, and its disk is open again.
 rnbd_reconnect() {
 	[[ -e /sys/class/rtrs-client/ndk ]] || return 0
-	wait_for 60 rnbd_reconnect_now ndk && wait_for 90 rnbd_state_is ndk open
+	wait_for 90 rnbd_reconnect_now ndk && wait_for 90 rnbd_state_is ndk open
 }
 
 rnbd_connect() { rnbd_map ndk "$1"; }
@@ -152,7 +165,7 @@ rnbd_disconnect() { rnbd_unmap ndk; }
 
 rnbd_place() { rnbd_disk ndk; }
 
-rnbd_attempt() { rnbd_map nobody "$1" "dest_port=$2"; }
+rnbd_attempt() { rnbd_ask nobody "$1" "dest_port=$2"; }
 
 # One session each, and one of all may write.
 rnbd_crowd() {

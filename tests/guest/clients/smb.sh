@@ -51,7 +51,7 @@ smb_configure() {
 			force group = root
 	END
 	rm -f "$SMB_RUN/users"
-	limit 20 ksmbd.adduser -c "$SMB_RUN/ksmbd.conf" -i "$SMB_RUN/users" -a "$SMB_USER" -p "$SMB_PASSWORD"
+	limit 120 ksmbd.adduser -c "$SMB_RUN/ksmbd.conf" -i "$SMB_RUN/users" -a "$SMB_USER" -p "$SMB_PASSWORD"
 }
 
 smb_mounted() { mountpoint -q "$1"; }
@@ -59,10 +59,10 @@ smb_mounted() { mountpoint -q "$1"; }
 smb_unserve() {
 	local module status=0
 	smb_stop || status=1
-	! smb_mounted "$SMB_EXPORT" || wait_for 60 limit 60 umount "$SMB_EXPORT" || status=1
+	! smb_mounted "$SMB_EXPORT" || wait_for 120 limit 120 umount "$SMB_EXPORT" || status=1
 	# Not what both need, smbdirect: the leak that smb.sh knows of is told by its name.
 	for module in cifs ksmbd; do
-		[[ ! -e /sys/module/$module ]] || wait_for 60 limit 60 rmmod "$module" || status=1
+		[[ ! -e /sys/module/$module ]] || wait_for 120 limit 120 rmmod "$module" || status=1
 	done
 	((status == 0)) || echo "the server is not wholly gone"
 	return "$status"
@@ -70,7 +70,7 @@ smb_unserve() {
 
 # The daemon ends with what it started; the kernel's part is told apart.
 smb_stop() {
-	[[ ! -e $SMB_RUN/pid ]] || limit 60 ksmbd.control -s || return
+	[[ ! -e $SMB_RUN/pid ]] || limit 120 ksmbd.control -s || return
 	[[ ! -e $SMB_RUN/pid ]] || wait_for 90 ended "$(<"$SMB_RUN/pid")" || return
 	rm -f "$SMB_RUN/pid"
 }
@@ -94,18 +94,18 @@ smb_revive() { wait_for 90 smb_listens; }
 smb_mount() {
 	local options=rdma,vers=3.1.1,hard,mfsymlinks,username=$SMB_USER,password=$SMB_PASSWORD
 	mkdir -p "$2"
-	limit 60 mount -t cifs -o "$options${3:+,$3}" "//$1/ndk" "$2" || return
+	limit 120 mount -t cifs -o "$options${3:+,$3}" "//$1/ndk" "$2" || return
 	grep -q " $2 cifs.*,rdma" /proc/mounts || { echo "$2 is not mounted over RDMA"; return 1; }
 }
 
 smb_unmount() {
 	smb_mounted "$1" || return 0
-	limit 60 umount "$1" || { limit 20 umount -f -l "$1" && return 1; }
+	limit 120 umount "$1" || { limit 120 umount -f -l "$1" && return 1; }
 }
 
 smb_connect() {
 	echo "$1" >"$SMB_RUN/address"
-	smb_mount "$1" "$SMB_MOUNT" "$SMB_OPTIONS"
+	smb_mount_patiently "$1" "$SMB_MOUNT" "$SMB_OPTIONS"
 }
 
 smb_disconnect() { smb_unmount "$SMB_MOUNT"; }
@@ -125,6 +125,22 @@ smb_attempt() {
 	! smb_mounted "$SMB_MOUNT.none" || umount "$SMB_MOUNT.none"
 	return "$status"
 }
+
+# smb_mount_patiently ADDRESS FOLDER [OPTIONS]: once more where client or server has given a
+# connection up after its own five seconds, as this machine is slow.
+smb_mount_patiently() {
+	local try before
+	for try in 1 2 3 4 5 6; do
+		before=$(smb_given_up)
+		smb_mount "$@" && return
+		(($(smb_given_up) > before)) || return
+		echo "smb: try $try was given up" >/dev/kmsg
+	done
+	return 1
+}
+
+# How often the kernel's log says so.
+smb_given_up() { dmesg | grep -c '=> timeout sc->idle.keepalive=' || true; }
 
 # smb_crowd ADDRESS N: as many mounts at once, each with a connection of its own.  Client
 # and server give a connection five seconds, which many at once may need on a slow kernel:

@@ -33,9 +33,11 @@ srp_group() {
 }
 
 srp_serve() {
-	# The initiator tries again soon, and keeps what it has to do until then.
+	# The initiator tries again soon, and keeps what it has to do until then; the kernel takes
+	# ten minutes at most.
 	modprobe -a ib_srpt sd_mod &&
-		modprobe ib_srp reconnect_delay=2 fast_io_fail_tmo=60 dev_loss_tmo=120 &&
+		modprobe ib_srp reconnect_delay=2 fast_io_fail_tmo="$(slowly 120 600)" \
+			dev_loss_tmo="$(slowly 240)" &&
 		lio_store_up "$SRP_STORE" "$2" &&
 		mkdir -p "$SRPT" &&
 		srp_group_up "$1" &&
@@ -97,10 +99,10 @@ srp_unserve() {
 		remove "$SRPT" || true
 	fi
 	lio_store_down "$SRP_STORE"
-	limit 60 modprobe -r ib_srp || true
-	limit 60 modprobe -r ib_srpt || true
-	limit 60 modprobe -r target_core_iblock || true
-	limit 60 modprobe -r null_blk || true
+	limit 120 modprobe -r ib_srp || true
+	limit 120 modprobe -r ib_srpt || true
+	limit 120 modprobe -r target_core_iblock || true
+	limit 120 modprobe -r null_blk || true
 }
 
 srp_start() {
@@ -127,7 +129,7 @@ srp_add() {
 	[[ $1 != *:* ]] || address="[$1]"
 	id=$(</sys/module/ib_srpt/parameters/srpt_service_guid) || return
 	id=${id#0x}
-	limit_put 60 "id_ext=$id,ioc_guid=$id,dest=$address:${2:-$SRP_PORT},initiator_ext=${3:-0},max_sect=2048" \
+	limit_put 120 "id_ext=$id,ioc_guid=$id,dest=$address:${2:-$SRP_PORT},initiator_ext=${3:-0},max_sect=2048" \
 		"/sys/class/infiniband_srp/srp-$DEVICE-1/add_target"
 }
 
@@ -149,7 +151,7 @@ srp_identity() { srp_ports; }
 srp_ports_are() { [[ $(srp_ports | wc -l) == "$1" ]]; }
 
 srp_connect() {
-	srp_add "$1" && wait_for 90 srp_place
+	srp_add "$1" && wait_for 90 srp_place && disks_are_patient "$SRP_STORE"
 }
 
 srp_disconnect() {
@@ -178,6 +180,7 @@ srp_crowd() {
 	done
 	((status == 0)) || { echo "not all connect"; return 1; }
 	wait_for 90 scsi_disks_are "$SRP_STORE" "$2" || { echo "$(scsi_disks "$SRP_STORE" | wc -l) disks"; return 1; }
+	disks_are_patient "$SRP_STORE"
 }
 
 srp_uncrowd() { srp_disconnect; }
