@@ -18,7 +18,8 @@
  * place of its answer, so that each is known.
  *
  * hostile [-d UVERBS] [-c RDMA_CM] [-t THREADS] [-n CALLS] [-s SEED] [-a ADDRESS] [-i] [-k SECONDS]
- * -i: a signal every 3 ms instead of 100. -k: runs until it is killed after that time.
+ * -i: a signal every 3 ms instead of 100. -k: runs until it is killed after that time. The times of
+ * signals and of what is a hang are multiplied by the environment's NDK_SLOW.
  *
  * Each thread draws its calls from the seed; what they meet depends on the other threads.
  */
@@ -74,7 +75,7 @@ typedef __u64 u64;
 #define KERNEL_QPN	0x800000
 #define GOOD_ID		0x1111UL	/* the upper bits of what a request is called, */
 #define BAD_ID		0xD1D1UL	/* and of one that must fail */
-#define HANGS_SECONDS	120
+#define HANGS_SECONDS	(120ULL * slow)
 #define CANARY		(128UL << 10)	/* words of the other process */
 #define OWN_CANARY	(8UL << 10)
 #define ERRNOS		134
@@ -112,7 +113,7 @@ static struct shared {
 
 static const char *device = "/dev/infiniband/uverbs0", *cm_device = "/dev/infiniband/rdma_cm";
 static struct sockaddr_in address = { .sin_family = AF_INET };
-static u32 threads = 4, period_ms = 100;
+static u32 threads = 4, period_ms = 100, slow = 1;
 static u64 most = 100000, seed, canary[OWN_CANARY];
 static struct file files[2 + THREADS], cms[1 + THREADS];
 static struct worker workers[THREADS];
@@ -153,7 +154,7 @@ static void had(u32 qpn)
 /* It may have been made this moment by another thread, which has not said so. */
 static bool was_had(u32 qpn)
 {
-	time_t end = time(NULL) + 30;
+	time_t end = time(NULL) + HANGS_SECONDS / 2;
 
 	/* Signals cut a sleep short. */
 	for (; time(NULL) < end; usleep(10000))
@@ -922,7 +923,8 @@ static void replace_file(struct worker *w)
 static void start_timer(void)
 {
 	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGALRM };
-	struct timespec period = { 0, period_ms * 1000000 };
+	u64 ms = (u64)period_ms * slow;
+	struct timespec period = { ms / 1000, ms % 1000 * 1000000 };
 	timer_t timer;
 
 	event._sigev_un._tid = gettid();
@@ -1140,6 +1142,7 @@ int main(int argc, char **argv)
 	pid_t canary_pid, pid;
 
 	seed = time(NULL) ^ getpid();
+	slow = strtoul(getenv("NDK_SLOW") ?: "1", NULL, 10) ?: 1;
 	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	while ((option = getopt(argc, argv, "d:c:t:n:s:a:ik:")) != -1) {
 		if (option == 'd')
@@ -1182,7 +1185,7 @@ int main(int argc, char **argv)
 		usleep(100000);
 		if (i == seconds * 10)
 			kill(pid, SIGKILL);
-		if (i > (seconds + HANGS_SECONDS) * 10)
+		if (i > (int)(seconds + HANGS_SECONDS) * 10)
 			die("does not end when it is killed\n");
 	}
 	if (pid)
