@@ -250,7 +250,7 @@ hostile() {
 }
 
 # verbs NAME: a test of tests/user/verbs.c, on a device that may go down.
-verbs() { NETDEV=$USER_NETDEV limit 300 "$VERBS" "$1" "$DEVICE" "$USER_ADDRESS"; }
+verbs() { NETDEV=$USER_NETDEV limit 900 "$VERBS" "$1" "$DEVICE" "$USER_ADDRESS"; }
 
 # kernel_target: a program at one end, the kernel at the other.
 kernel_target() {
