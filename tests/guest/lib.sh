@@ -56,8 +56,9 @@ not_ok() {
 # slowly SECONDS [MOST]: so many on this machine, for what takes a limit of its own; no more
 # than MOST, where that takes no more.
 slowly() {
-	local seconds=$(($1 * NDK_SLOW))
-	echo $((seconds > ${2:-seconds} ? $2 : seconds))
+	local seconds=$(($1 * NDK_SLOW)) most
+	most=${2:-$seconds}
+	echo $((seconds > most ? most : seconds))
 }
 
 # limit SECONDS COMMAND...: run it, kill it after that time, times NDK_SLOW (status 124).

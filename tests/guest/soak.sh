@@ -20,8 +20,8 @@ NETDEV=ndksoak
 ADDRESS=10.90.0.1
 declare -A pids stops
 
-# start_load NAME: verified I/O in the background until it is told to stop.  It reports every
-# other second.
+# start_load NAME: verified I/O in the background until it is told to stop.  It reports now and
+# then.
 start_load() {
 	local data
 	use_client "$1"
@@ -29,7 +29,7 @@ start_load() {
 	rm -f "/tmp/soak.$1"
 	fio_start $((2 * MINUTES * 60 + 1800)) "$1" "$data" --size=32m --bsrange=4k-64k --blockalign=4k \
 		--verify=crc32c --verify_fatal=1 --verify_backlog=128 --fallocate=none \
-		--status-interval=2 --output-format=json --output="/tmp/soak.$1"
+		--status-interval=10 --output-format=json --output="/tmp/soak.$1"
 	pids[$1]=$FIO_PID
 	stops[$1]=$FIO_STOP
 }
@@ -40,8 +40,12 @@ last_report() { sed '/^fio: /d' "/tmp/soak.$1" | jq -se 'last'; }
 # bytes NAME: what it has read, or what it has written, whichever is less.
 bytes() { last_report "$1" | jq '.jobs[0] | [.read.io_bytes, .write.io_bytes] | min'; }
 
-# has_worked NAME BYTES: it has read and written more than that, or has ended.
-has_worked() { ended "${pids[$1]}" || (($(bytes "$1") > $2)); }
+# has_worked NAME BYTES: it has read and written more than that, or has ended.  The look lets the
+# loads have the processors for a while.
+has_worked() {
+	sleep 2
+	ended "${pids[$1]}" || (($(bytes "$1") > $2))
+}
 
 # all_work: each load does something from now on.
 all_work() {
@@ -96,18 +100,19 @@ done
 for name in "${CLIENTS[@]}"; do
 	start_load "$name"
 done
+# Looks and flaps come in time, however busy the processors are: their programs come before the
+# loads.
+chrt -f -p 1 $$
 check "all work" all_work
 end=$((SECONDS + MINUTES * 60)) flaps=0
-# Flaps come in time, however busy the processors are: their programs come before the loads.
-chrt -f -p 1 $$
 while ((flaps == 0 || SECONDS + 30 < end)); do
 	sleep 30
 	flap || { not_ok "flap $flaps" "the link does not come back"; break; }
 	flaps=$((flaps + 1))
 done
-chrt -o -p 0 $$
 echo "# $flaps flaps"
 check "all work after the flaps" all_work
+chrt -o -p 0 $$
 for name in "${CLIENTS[@]}"; do
 	# Not in a subshell: a process is waited for by its parent.
 	if load_ended "$name" >/tmp/soak.why; then
