@@ -145,7 +145,8 @@ delegations_returned() {
 
 # recall NAME COMMAND...: the client reads a file and is promised that it stays as it
 # is; the command, which changes it, waits until the server has asked the client back,
-# over the client's own connection.  Unasked it would wait for twice its limit.
+# over the client's own connection.  Unasked it would wait until
+# the server takes the promise back by itself, and the client would have returned none.
 recall() {
 	local fd name=$1 returned
 	shift
@@ -153,6 +154,7 @@ recall() {
 	returned=$(delegations_returned)
 	exec {fd}<"$NFS_MOUNT/$name"
 	wait_for 90 delegated "$name" || { echo "no delegation"; return 1; }
+	# By itself it does so much later.
 	put "$(slowly 480)" /proc/sys/fs/lease-break-time
 	limit 240 "$@" || { echo "the writer ended with status $?"; return 1; }
 	exec {fd}<&-

@@ -195,11 +195,14 @@ recovers_by_itself() {
 	file=$(rnbd_path_file auto stats/reconnects)
 	[[ $(<"$file") == "0 0" ]] || { echo "reconnects: $(<"$file")"; return 1; }
 	put 1 "$(echo /sys/class/rtrs-server/auto/paths/*/disconnect)" || return
-	wait_for 90 rnbd_state_is auto closed || { echo "the client does not see it"; return 1; }
+	wait_for 90 lost auto "$file" || { echo "the client does not see it"; return 1; }
 	wait_for 180 rnbd_state_is auto open || { echo "not again"; return 1; }
 	reconnected 1 "$file" || return
 	data_of auto && rnbd_unmap auto
 }
+
+# lost SESSION FILE: its disk is closed; that was so where the client has connected again.
+lost() { rnbd_state_is "$1" closed || [[ $(<"$2") != "0 0" ]]; }
 
 # reconnected TIMES FILE: so many have succeeded.  One fails only where the client gave a
 # connection up, or missed a sign of life, after half a minute.
