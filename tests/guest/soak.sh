@@ -37,11 +37,14 @@ start_load() {
 # last_report NAME: what fio has said last.  It writes other lines between its reports.
 last_report() { sed '/^fio: /d' "/tmp/soak.$1" | jq -se 'last'; }
 
-# bytes NAME: what it has read, or what it has written, whichever is less.
-bytes() { last_report "$1" | jq '.jobs[0] | [.read.io_bytes, .write.io_bytes] | min'; }
+# bytes NAME: what it has read, or what it has written, whichever is less, as it has said last.
+# One program, as the machine is busy.
+bytes() {
+	awk '/"jobname"/ { n = 0 } /"io_bytes"/ { said[n++] = $3 + 0 }
+		END { print (said[0] < said[1] ? said[0] : said[1]) + 0 }' "/tmp/soak.$1" 2>/dev/null || echo 0
+}
 
-# has_worked NAME BYTES: it has read and written more than that, or has ended.  The look lets the
-# loads have the processors for a while.
+# has_worked NAME BYTES: it has read and written more than that, or has ended.
 has_worked() {
 	sleep 2
 	ended "${pids[$1]}" || (($(bytes "$1") > $2))
@@ -52,10 +55,10 @@ all_work() {
 	local name
 	local -A before
 	for name in "${CLIENTS[@]}"; do
-		before[$name]=$(bytes "$name" 2>/dev/null) || before[$name]=0
+		before[$name]=$(bytes "$name")
 	done
 	for name in "${CLIENTS[@]}"; do
-		wait_for 300 has_worked "$name" "${before[$name]:-0}" || { echo "$name does not go on"; return 1; }
+		wait_for 300 has_worked "$name" "${before[$name]}" || { echo "$name does not go on"; return 1; }
 	done
 }
 
@@ -100,19 +103,18 @@ done
 for name in "${CLIENTS[@]}"; do
 	start_load "$name"
 done
-# Looks and flaps come in time, however busy the processors are: their programs come before the
-# loads.
-chrt -f -p 1 $$
 check "all work" all_work
 end=$((SECONDS + MINUTES * 60)) flaps=0
+# Flaps come in time, however busy the processors are: their programs come before the loads.
+chrt -f -p 1 $$
 while ((flaps == 0 || SECONDS + 30 < end)); do
 	sleep 30
 	flap || { not_ok "flap $flaps" "the link does not come back"; break; }
 	flaps=$((flaps + 1))
 done
+chrt -o -p 0 $$
 echo "# $flaps flaps"
 check "all work after the flaps" all_work
-chrt -o -p 0 $$
 for name in "${CLIENTS[@]}"; do
 	# Not in a subshell: a process is waited for by its parent.
 	if load_ended "$name" >/tmp/soak.why; then
