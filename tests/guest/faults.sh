@@ -4,7 +4,7 @@
 # Faults on order: their files, that they hit what they are meant for and nothing else, what
 # can be seen meanwhile, and what an NVMe controller does about each.
 #
-# seconds: 1500
+# seconds: 3600
 # kernel: nvme
 #
 # shellcheck disable=SC2317 # functions are called by their name, see check()
