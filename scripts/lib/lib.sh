@@ -19,7 +19,9 @@ DEBIAN_SUITE=trixie
 KERNEL_SRC=$NDK_CACHE/src/linux-$KERNEL_SERIES
 BINDGEN_DIR=$NDK_CACHE/tools/bindgen-$BINDGEN_VERSION
 VIRTME_DIR=$NDK_CACHE/tools/virtme-ng-$VIRTME_VERSION
-export PATH=$BINDGEN_DIR/bin:$PATH:/usr/sbin:/sbin
+# Of packages that the system cannot have beside those that it has.
+ASIDE_DIR=$NDK_CACHE/tools/aside
+export PATH=$BINDGEN_DIR/bin:$PATH:/usr/sbin:/sbin:$ASIDE_DIR/bin
 
 die() {
 	echo "$(basename "$0"): $*" >&2
@@ -124,6 +126,49 @@ step_lines() {
 	done
 }
 
+# --- how slow this machine is
+
+# Rounds of spin_rounds() in five seconds, of each processor of the machine that the limits
+# are chosen for.  An idle one does more.
+ROUNDS_USUAL=2500
+SLOWEST=20
+
+spin_rounds() {
+	local n=0 i
+	SECONDS=0
+	until ((SECONDS >= 5)); do
+		for ((i = 0; i < 1000; i++)); do :; done
+		n=$((n + 1))
+	done
+	echo "$n"
+}
+
+# slow_factor: the factor of all limits that end a hang: 1, or by how much this machine is
+# slower at this moment, with all that it does beside.
+slow_factor() {
+	local n rounds=0
+	for ((n = 0; n < $(nproc); n++)); do
+		spin_rounds &
+	done | {
+		while read -r n; do rounds=$((rounds + n)); done
+		rounds=$((rounds / $(nproc)))
+		((rounds * SLOWEST > ROUNDS_USUAL)) || rounds=$((ROUNDS_USUAL / SLOWEST))
+		echo $(((ROUNDS_USUAL + rounds - 1) / rounds))
+	}
+}
+
+# measure_slowness: sets NDK_SLOW for this shell and what it runs, unless it is set.
+measure_slowness() {
+	if [[ -z ${NDK_SLOW:-} ]]; then
+		NDK_SLOW=$(slow_factor)
+		say "limits: NDK_SLOW=$NDK_SLOW times those of an idle machine (measured in 5 s)"
+	fi
+	export NDK_SLOW
+}
+
+# slowly SECONDS: that limit on this machine.
+slowly() { echo $(($1 * ${NDK_SLOW:-1})); }
+
 # --- tools
 
 # The newest installed clang/lld/llvm that is new enough and complete, as make's
@@ -223,6 +268,11 @@ kernel_core() {
 	esac
 }
 
+# The patches that this project's own kernels have, one a line: docs/found.
+kernel_patches() {
+	find "$NDK_TOP/docs/found" -name '*.patch' 2>/dev/null | sort
+}
+
 # All groups there are, one a line.
 kernel_groups() {
 	local file
@@ -249,10 +299,27 @@ client_scenarios() {
 	grep -l '^# make test: ' "$NDK_TOP"/tests/guest/*.sh
 }
 
-# The groups of the debug kernel for them.
+# scenario_seconds SCRIPT: the limit of a scenario, which ends a hang.
+scenario_seconds() {
+	local seconds
+	seconds=$(sed -n 's/^# seconds: *//p' "$1" | head -1)
+	echo "${seconds:-1200}"
+}
+
+# seconds_of SCRIPT...: the limit of a guest that runs these, each of which has its own.
+seconds_of() {
+	local script sum=120
+	for script; do
+		sum=$((sum + $(scenario_seconds "$script") + 30))
+	done
+	echo "$sum"
+}
+
+# The groups of the debug kernel for them; FULL=1 runs all that there is.
 groups_of_test() {
 	local -a scripts
 	mapfile -t scripts < <(scenarios && client_scenarios)
+	[[ -z ${FULL:-} ]] || scripts=("$NDK_TOP"/tests/guest/*.sh)
 	groups_needed "${scripts[@]}"
 }
 
@@ -297,9 +364,20 @@ use_kernel() {
 	flock -ns 7 || { say "waiting for the build of $1"; flock -s 7; }
 }
 
-# The configuration of a built tree, as a short hash: modules are of one.
+# A built tree and its configuration, as a short hash: modules are of one.
 kernel_stamp() {
-	sha256sum <"$1/include/config/auto.conf" | cut -c1-12
+	{ echo "$1" && cat "$1/include/config/auto.conf"; } | sha256sum | cut -c1-12
+}
+
+# stamp_folder KERNEL FOLDER: its modules are of that kernel.  Readers see the old stamp or the new one.
+stamp_folder() {
+	kernel_stamp "$1" >"$2/.kernel.new"
+	mv "$2/.kernel.new" "$2/.kernel"
+}
+
+# is_stamped KERNEL FOLDER
+is_stamped() {
+	[[ -f $2/.kernel && $(<"$2/.kernel") == "$(kernel_stamp "$1")" ]]
 }
 
 # The sources of a built tree; one that was built in place has no link to them.

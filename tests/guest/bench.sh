@@ -4,7 +4,7 @@
 # The benchmark's module: each kind of work over the device, in both contexts, for
 # a moment; and what it says to nonsense.
 #
-# seconds: 900
+# seconds: 1800
 #
 # shellcheck disable=SC2317 # check calls the functions by their names
 set -euo pipefail

@@ -5,7 +5,7 @@
 # to survive, and what iSCSI has of its own: discovery, IPv6, UNMAP, sessions that log
 # in again by themselves, a portal that sends the initiator to another one.
 #
-# seconds: 1800
+# seconds: 3600
 # kernel: iser
 # also: stock
 # make test: clients-1

@@ -5,7 +5,7 @@
 # names that last, duplicates and bad arguments refused, state following the network device,
 # name spaces, and loading by alias.
 #
-# seconds: 600
+# seconds: 1200
 # also: stock
 #
 # shellcheck disable=SC2317 # functions are called by their name, see check()

@@ -5,7 +5,7 @@
 # the versions, many connections, locks, and what the server asks of its clients over
 # their own connections.
 #
-# seconds: 1800
+# seconds: 3600
 # kernel: nfs
 # also: stock
 # make test: clients-2

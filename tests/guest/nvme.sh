@@ -5,7 +5,7 @@
 # that take different paths, a file system, and what the device tells about
 # itself meanwhile.
 #
-# seconds: 600
+# seconds: 1200
 # kernel: nvme
 # also: stock
 set -euo pipefail

@@ -4,7 +4,7 @@
 # NVMe as one of the storage clients: what each of them has to survive. `make test` has
 # the same of it in nvme.sh, reconnect.sh and unplug.sh.
 #
-# seconds: 1800
+# seconds: 3600
 # kernel: nvme
 # also: stock
 # clients: nvme

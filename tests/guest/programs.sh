@@ -8,7 +8,7 @@
 #
 # tolerated: WARNING: kernel/trace/trace_events.c:[0-9]+ at test_double_dereference
 #
-# vm: --mem 4096 --timeout 5000
+# vm: --mem 4096
 # seconds: 4500
 # also: stock
 # also: um

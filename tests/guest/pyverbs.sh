@@ -4,7 +4,7 @@
 # pyverbs' own tests, as rdma-core ships them: no more fails than what no iWARP device can do.
 #
 # seconds: 3600
-# vm: --mem 4096 --timeout 5000
+# vm: --mem 4096
 # also: stock
 # also: um
 # packages: /usr/share/doc/rdma-core/tests/run_tests.py python3-pyverbs

@@ -5,7 +5,7 @@
 # kernel moderates as it finds best. The host makes no more queues of a kind than
 # there are processors, hence six of them and three kinds.
 #
-# seconds: 600
+# seconds: 1200
 # kernel: nvme
 # vm: --cpus 6 --net user
 # also: stock

@@ -4,7 +4,7 @@
 # Connections come and go: 50 NVMe controllers (20 on the debug kernel) one after
 # another, several at once, more queues than one, and refusals.
 #
-# seconds: 600
+# seconds: 1200
 # kernel: nvme
 # also: stock
 #

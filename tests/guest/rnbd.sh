@@ -5,7 +5,7 @@
 # survive, then what this one has of its own: IPv6, queues that are polled, modes of
 # access, sessions of several paths, and how a session recovers.
 #
-# seconds: 2400
+# seconds: 4800
 # kernel: rtrs
 # make test: clients-1
 # clients: rnbd

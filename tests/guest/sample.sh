@@ -4,7 +4,7 @@
 # The C sample: a module of its own that reaches the device through the tables of
 # ndk, by the adapter's name and by its address, and holds ndk while it is loaded.
 #
-# seconds: 600
+# seconds: 1200
 # also: stock
 #
 # shellcheck disable=SC2317 # functions are called by their name, see check()

@@ -4,7 +4,7 @@
 # SMB Direct, ksmbd and cifs in this kernel: what every client has to survive, signing,
 # encryption, and a session of several channels.
 #
-# seconds: 1800
+# seconds: 3600
 # kernel: smb
 # make test: clients-2
 # clients: smb

@@ -4,7 +4,7 @@
 # soak.sh [MINUTES]: all clients at once on one device, each with I/O that is verified,
 # while the link goes down and up every 30 s, once at least.  One minute as part of `make test`.
 #
-# seconds: 2400
+# seconds: 3600
 # kernel: nvme nfs iser srp rtrs smb
 # make test: soak
 # clients: all

@@ -5,7 +5,7 @@
 # survive, IPv6, UNMAP, and what the target keeps of a connection that its initiator has
 # closed.
 #
-# seconds: 1800
+# seconds: 3600
 # kernel: srp
 # also: stock
 # make test: clients-2

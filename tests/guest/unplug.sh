@@ -5,7 +5,7 @@
 # device, with its module. The client may see I/O errors; nothing may hang,
 # and afterwards everything can be set up anew.
 #
-# seconds: 600
+# seconds: 1200
 # kernel: nvme
 # also: stock
 set -euo pipefail

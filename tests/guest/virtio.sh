@@ -3,7 +3,7 @@
 #
 # A link on a virtio card: its address, its state, and NVMe over it.
 #
-# seconds: 600
+# seconds: 1200
 # kernel: nvme
 # vm: --cpus 6 --net user
 # also: stock
