@@ -127,13 +127,15 @@ smb_attempt() {
 }
 
 # smb_mount_patiently ADDRESS FOLDER [OPTIONS]: once more where client or server has given a
-# connection up after its own five seconds, as this machine is slow.
+# connection up after its own five seconds, or the client has after its twenty (EHOSTDOWN), as
+# this machine is slow.
 smb_mount_patiently() {
-	local try before
+	local try before output
 	for try in 1 2 3 4 5 6; do
 		before=$(smb_given_up)
-		smb_mount "$@" && return
-		(($(smb_given_up) > before)) || return
+		output=$(smb_mount "$@" 2>&1) && return
+		echo "$output"
+		[[ $output == *"error(112)"* ]] || (($(smb_given_up) > before)) || return
 		echo "smb: try $try was given up" >/dev/kmsg
 	done
 	return 1
