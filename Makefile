@@ -3,14 +3,14 @@
 # The way in: every target does its own set-up.  Kbuild holds what is built.
 
 KERNEL_TARGETS := all run test test-clients soak update bench blktests check kunit conformance cross newest shell rust-analyzer \
-	deb test-package intree-check
+	deb test-package intree-check packages
 
 .PHONY: help headers intree clean distclean $(KERNEL_TARGETS)
 
 # What is given on the command line reaches the scripts through the environment.
 RUN_KERNEL := $(or $(KERNEL),$(if $(KDIR),kdir))
 KERNEL ?= $(if $(KDIR),kdir,stock)
-export KERNEL KDIR FILTER QUICK MODE ONLY MAINTAINER BLKTESTS
+export KERNEL KDIR FILTER QUICK MODE ONLY MAINTAINER BLKTESTS FULL LOAD REPEAT
 
 all: ## build ndk.ko for Debian's kernel, or KDIR=/a/built/7.3/tree, or KERNEL=lean
 	@scripts/module-build $(KERNEL)
@@ -19,7 +19,7 @@ all: ## build ndk.ko for Debian's kernel, or KDIR=/a/built/7.3/tree, or KERNEL=l
 run: ## boot a guest, NVMe over ndk0, verify, report; CLIENT=nfs|iser|srp|rnbd|smb|nvme|all
 	@KERNEL=$(RUN_KERNEL) scripts/run $(CLIENT)
 
-test: ## all tests: host, KUnit in User Mode Linux and the debug kernel, guest scenarios; CLIENT=none: without clients
+test: ## all tests: host, KUnit in User Mode Linux and the debug kernel, scenarios; CLIENT=none; FULL=1; LOAD=2 REPEAT=10
 	@scripts/test $(CLIENT)
 
 test-clients: ## the scenarios of the kernel's storage clients; CLIENT=nfs for one, KERNEL=debug
@@ -61,6 +61,9 @@ shell: ## an interactive guest with ndk0 up
 
 update: ## look for a newer kernel of Debian's, which else stays as it was first chosen
 	@scripts/lib/kernel-stock --update >/dev/null
+
+packages: ## install at once all that check and test need of Debian
+	@scripts/setup check,test,stock all
 
 headers: ## install the C headers for consumers into build/include
 	@mkdir -p build/include
