@@ -37,7 +37,7 @@ MODULE_PARM_DESC(port, "where the server listens");
 #define DEPTH		16			/* of each queue */
 #define DATA_LEN	(3 * PAGE_SIZE)
 #define MAX_PAGES	5			/* that struct memory touches */
-#define TIMEOUT		(10 * HZ)
+#define TIMEOUT		(120 * HZ)
 
 /* The client's message: what the server may read and write. */
 struct invitation {

@@ -23,7 +23,7 @@
 #define BENCH_MAX_SIZE		SZ_1M
 /* Messages that only carry a header. */
 #define BENCH_MIN_SIZE		16
-#define BENCH_WAIT_MS		20000
+#define BENCH_WAIT_MS		120000
 
 /**
  * struct bench_params - what to measure

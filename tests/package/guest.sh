@@ -18,18 +18,18 @@ link_by_alias() {
 	! is_loaded || { echo "the module cannot be unloaded"; return 1; }
 	add_link ndk0 lo || return
 	is_loaded || return
-	wait_for 5 link_is ndk0 ACTIVE
+	wait_for 120 link_is ndk0 ACTIVE
 }
 
 unit_of_dummy() {
 	limit 60 systemctl -q enable "$DUMMY_UNIT" || return
 	modprobe dummy numdummies=0 && ip link add ndk-d type dummy || return
-	wait_for 30 has_link ndk_ndk-d || { echo "no link ndk_ndk-d"; return 1; }
+	wait_for 120 has_link ndk_ndk-d || { echo "no link ndk_ndk-d"; return 1; }
 }
 
 unit_goes_with_device() {
 	ip link del ndk-d || return
-	wait_for 20 no_link ndk_ndk-d && wait_for 20 is_inactive "$DUMMY_UNIT"
+	wait_for 120 no_link ndk_ndk-d && wait_for 120 is_inactive "$DUMMY_UNIT"
 }
 
 echo_once() {
@@ -37,7 +37,7 @@ echo_once() {
 }
 
 ok "guest: Linux $(uname -r) is up, $(cut -d. -f1 /proc/uptime) s"
-check "guest: the enabled unit has added ndk_lo" wait_for 10 link_is ndk_lo ACTIVE
+check "guest: the enabled unit has added ndk_lo" wait_for 120 link_is ndk_lo ACTIVE
 check "guest: and is active" is_active ndk@lo.service
 check "guest: stopping it" limit 30 systemctl stop ndk@lo.service
 check "guest: deletes the link" no_link ndk_lo
