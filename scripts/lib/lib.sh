@@ -310,7 +310,7 @@ scenario_seconds() {
 seconds_of() {
 	local script sum=120
 	for script; do
-		sum=$((sum + $(scenario_seconds "$script") + 30))
+		sum=$((sum + $(scenario_seconds "$script") + 200))
 	done
 	echo "$sum"
 }

@@ -44,12 +44,11 @@ allowed_processors() {
 # of them are else put on one, and then each waits in vain for a lock of the other for
 # as long as its time slice is: a hundred times slower.
 spread_processors() {
-	local try thread n=0
+	local thread n=0
 	local -a allowed
 	mapfile -t allowed < <(allowed_processors)
 	# The kernel leaves its number there when all of them are up.
-	for ((try = 0; try < 600; try++)); do
-		[[ ! -s $run/um/pid ]] || break
+	until [[ -s $run/um/pid || -e $run/over ]]; do
 		sleep 0.1
 	done
 	for thread in "/proc/$(cat "$run/um/pid")/task"/*; do

@@ -28,10 +28,14 @@ pub(super) fn real_ns() -> u64 {
 /// Nanoseconds since boot, without time asleep. Any context.
 #[inline]
 pub(crate) fn now_ns() -> u64 {
-    let ns = real_ns();
     #[cfg(ndk_kunit)]
-    let ns = clock::shown(ns);
-    ns
+    {
+        clock::shown()
+    }
+    #[cfg(not(ndk_kunit))]
+    {
+        real_ns()
+    }
 }
 
 /// Milliseconds since boot, without time asleep. Any context.

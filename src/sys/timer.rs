@@ -146,11 +146,10 @@ impl<T: Expires> Timer<T> {
             // SAFETY: It was armed in between, with a reference of its own: this one is ours.
             drop(unsafe { Arc::from_raw(reference) });
         }
-        if self.due.is_cancelled() {
-            self.delete();
+        // A cancel in between has returned false: the callback is about to run, so it runs.
+        if self.due.is_cancelled() && self.delete() {
+            T::expired(owner);
         }
-        // The timer may be gone with it.
-        drop(owner);
     }
 
     /// # Safety
