@@ -86,8 +86,8 @@ pub(crate) const NEVER_MS: u32 = 3_600_000;
 /// How long a message waits for a receive where the test says nothing else, in milliseconds.
 pub(crate) const RNR_MS: u32 = NEVER_MS;
 
-/// How long a test waits for what has to come, in milliseconds. It is there to end a hang: no
-/// verdict depends on it.
+/// The limit of a wait for what has to come, in milliseconds. It is there to end a hang: no verdict
+/// depends on it.
 pub(crate) fn wait_ms() -> u32 {
     speed::slowness().saturating_mul(20_000)
 }

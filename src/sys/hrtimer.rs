@@ -33,7 +33,7 @@ use crate::bindings;
 
 const MODE: bindings::hrtimer_mode = bindings::hrtimer_mode_HRTIMER_MODE_REL_SOFT;
 
-/// How often one looks at a clock that a test has stopped, in nanoseconds.
+/// The time between two looks at a clock that a test has stopped, in nanoseconds.
 const LOOK_NS: u64 = 1_000_000;
 
 /// A timer embedded in a `T`.

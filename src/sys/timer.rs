@@ -28,7 +28,7 @@ use kernel::{
 use super::time::Due;
 use crate::bindings;
 
-/// How often one looks at a clock that a test has stopped, in milliseconds.
+/// The time between two looks at a clock that a test has stopped, in milliseconds.
 const LOOK_MS: u32 = 1;
 
 /// What happens when a timer runs out.

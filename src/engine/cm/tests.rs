@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn nobody_is_asked_after_the_end_of_listening() -> Result {
-        // What was asked before would end soon.
+        // A request that was asked before would end soon.
         let _clock = StoppedClock::new();
         let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
         let listener_log = ListenerLog::new(HERE, false)?;

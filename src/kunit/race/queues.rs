@@ -115,7 +115,7 @@ fn letter(n: u64) -> u8 {
     1 + (n % 199) as u8
 }
 
-/// How many entries a queue gets at least, however slow the machine is.
+/// The entries that a queue gets at least, however slow the machine is.
 const MANY: u64 = 100;
 
 /// The room for the longest message.

@@ -40,10 +40,10 @@ use crate::{
     }, //
 };
 
-/// How long a race goes on at most when it has come far enough, in milliseconds.
+/// The time of a race that has come far enough, in milliseconds.
 const RACE_MS: u64 = 1_000;
 
-/// How many rounds a race has at least, however slow the machine is.
+/// The rounds that a race has at least, however slow the machine is.
 pub(crate) const LEAST: u64 = 10;
 
 /// How often the judge looks at memory that has to stand still.

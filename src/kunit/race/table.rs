@@ -353,7 +353,7 @@ fn race(ending: Ending) -> Result<Score> {
     let (mut rounds, mut contended, mut changed) = (0, None, 0);
     arena.memory.fill(PUBLIC);
     let mut owned = begin(&arena, ending)?;
-    // Where it can be seen whether an end had to wait, one has to.
+    // One end at least has to wait, for those of which that can be seen.
     while rounds < ROUNDS && course.goes_on(rounds >= LEAST && contended != Some(0)) {
         let (writes, reads) = (arena.writes.get(), arena.reads.get());
         arena.token.store(owned.token.raw(), Release);

@@ -45,9 +45,9 @@ use crate::{
     sys::event::Event, //
 };
 
-/// How long a callback stays at most that may have come on the processor of its test, in
-/// milliseconds: at the first try, at later ones twice as long each time, and at most. A machine on
-/// which so long is not enough has its watchdog complain of that.
+/// The longest stay of a callback that may have come on the processor of its test, in milliseconds:
+/// at the first try, at later ones twice as long each time, and at most. A machine on which so long
+/// is not enough has its watchdog complain of that.
 const STAY_MS: u32 = 500;
 const LONGEST_STAY_MS: u32 = 16_000;
 
@@ -62,7 +62,7 @@ pub(super) struct BlockingCallback {
     go: AtomicFlag,
     returned: AtomicFlag,
     overstayed: AtomicFlag,
-    /// How long it stays at most, in milliseconds.
+    /// Its longest stay, in milliseconds.
     most_ms: u32,
 }
 

@@ -362,7 +362,7 @@ const RELAY_MS: Option<u64> = match cfg!(CONFIG_KASAN) {
     false => None,
 };
 
-/// How many rounds it has at least.
+/// The rounds that it has at least.
 const LEAST_ROUNDS: u64 = 1_000;
 
 /// A consumer that polls until it gets less than it asks for, and arms, in each call; and

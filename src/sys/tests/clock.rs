@@ -23,9 +23,9 @@ use kernel::{
 
 use crate::sys::time;
 
-/// Where the clock stands, in nanoseconds; 0 while it runs.
+/// The time at which the clock stands, in nanoseconds; 0 while it runs.
 static STOPPED_AT: Atomic<u64> = Atomic::new(0);
-/// What it shows beyond the real one while it runs, or, as of a negative number, less.
+/// The time that it is ahead of the real one while it runs, as of a number that may be negative.
 static AHEAD: Atomic<u64> = Atomic::new(0);
 /// The thread that has stopped it: each test has its own.
 static STOPPED_BY: Atomic<i32> = Atomic::new(0);
@@ -79,7 +79,7 @@ impl StoppedClock {
         Self(NotThreadSafe)
     }
 
-    /// Lets so many milliseconds pass. What runs out by then does so soon, in softirq.
+    /// Lets so many milliseconds pass. A timer that runs out by then does so soon, in softirq.
     pub(crate) fn pass(&self, ms: u32) {
         STOPPED_AT.fetch_add(u64::from(ms) * 1_000_000, Release);
     }
@@ -182,7 +182,7 @@ mod tests {
         let late = early || !alarm.has_rung(0);
         clock.pass(1);
         let rang = alarm.has_rung(2);
-        // What was armed while it stood still keeps its time when it runs.
+        // A timer that was armed while it stood still keeps its time when it runs.
         alarm.arm(1);
         drop(clock);
         let after = alarm.has_rung(4);

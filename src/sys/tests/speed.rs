@@ -21,7 +21,7 @@ pub(crate) fn mark_slow(suite: &CStr, test: &CStr) -> Result {
     to_result(unsafe { bindings::ndk_kunit_slow(suite.as_char_ptr(), test.as_char_ptr()) })
 }
 
-/// How many times slower than others this machine is: the module's parameter `slow`, at least 1.
+/// The factor by which this machine is slower than others: the module's parameter `slow`, at least 1.
 /// Any context.
 pub(crate) fn slowness() -> u32 {
     // SAFETY: Reads a number that is constant when the module has come up.
