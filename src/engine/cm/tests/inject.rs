@@ -27,17 +27,24 @@ mod tests {
         kunit::{
             connection_fixture::*,
             harness::{
+                flush_work,
                 same,
                 sleep,
                 wait_until, //
             },
             inject::Ordered, //
         },
-        sys::{
-            clock::StoppedClock,
-            time::now_ms, //
-        }, //
+        sys::clock::StoppedClock, //
     };
+
+    /// Lets so many milliseconds pass; returns true if `is_so` until the last of them.
+    fn is_early(clock: &StoppedClock, ms: u32, is_so: impl Fn() -> bool) -> bool {
+        clock.pass(ms - 1);
+        sleep(20);
+        let early = is_so();
+        clock.pass(1);
+        early
+    }
 
     fn event(what: What, usec: u32) -> Order {
         Order {
@@ -99,6 +106,7 @@ mod tests {
         if !needed() {
             return Ok(());
         }
+        let clock = StoppedClock::new();
         let timeouts = Timeouts {
             answer_ms: 200,
             ..Timeouts::DEFAULT
@@ -110,6 +118,7 @@ mod tests {
         };
         let _fault = Ordered::new(fixture.active.device(), Fault::DelayConnect, order);
         fixture.connect(&log)?;
+        assert!(is_early(&clock, 200, || log.status().is_none()));
         assert!(wait_until(|| log.status() == Some(Err(Status::Timeout))));
         Ok(())
     }
@@ -119,6 +128,7 @@ mod tests {
         if !needed() {
             return Ok(());
         }
+        let clock = StoppedClock::new();
         let (fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
         let listener_log = fixture.open()?;
         let order = Order {
@@ -126,10 +136,9 @@ mod tests {
             ..Order::ALWAYS
         };
         let _fault = Ordered::new(fixture.active.device(), Fault::DelayConnect, order);
-        let begin = now_ms();
         fixture.connect(&log)?;
+        assert!(is_early(&clock, 150, || !listener_log.has_request()));
         assert!(wait_until(|| listener_log.has_request()));
-        assert!(now_ms() - begin >= 150);
         assert!(same(listener_log.requests.get(), 1));
         fixture.accept(&listener_log.request()?, &ConnectionLog::new()?)?;
         assert!(same(log.status(), Some(Ok((3, 5)))));
@@ -141,6 +150,7 @@ mod tests {
         if !needed() {
             return Ok(());
         }
+        let clock = StoppedClock::new();
         let (fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
         let order = Order {
             usec: 50_000,
@@ -148,6 +158,7 @@ mod tests {
         };
         let _fault = Ordered::new(fixture.active.device(), Fault::DelayConnect, order);
         fixture.connect(&log)?;
+        assert!(is_early(&clock, 50, || log.status().is_none()));
         assert!(wait_until(|| log.status() == Some(Err(Status::Refused))));
         Ok(())
     }
@@ -157,14 +168,14 @@ mod tests {
         if !needed() {
             return Ok(());
         }
+        let clock = StoppedClock::new();
         let (fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
         let listener_log = fixture.open()?;
         let (device, fault) = (fixture.active.device(), Fault::DropEvent);
         let _fault = Ordered::new(device, fault, event(What::Request, 100_000));
-        let begin = now_ms();
         fixture.connect(&log)?;
+        assert!(is_early(&clock, 100, || log.status().is_none()));
         assert!(wait_until(|| log.status() == Some(Err(Status::Timeout))));
-        assert!(now_ms() - begin >= 100);
         assert!(same(listener_log.requests.get(), 0));
         Ok(())
     }
@@ -207,11 +218,11 @@ mod tests {
         if !needed() {
             return Ok(());
         }
-        let begin = now_ms();
+        let clock = StoppedClock::new();
         let (_fixture, _fault, active, passive) = unanswered(150_000)?;
         // The passive side takes itself for connected until the other gives up.
+        assert!(is_early(&clock, 150, || active.status().is_none()));
         assert!(wait_until(|| active.status().is_some()));
-        assert!(now_ms() - begin >= 150);
         assert!(same(active.status(), Some(Err(Status::Timeout))));
         assert!(wait_until(|| passive.closed.get() == 1));
         assert!(same(passive.closed_by_peer.get(), 1));
@@ -251,17 +262,20 @@ mod tests {
         if !needed() {
             return Ok(());
         }
+        let clock = StoppedClock::new();
         let (active, passive) = (ConnectionLog::new()?, ConnectionLog::new()?);
         let fixture = connected(&active, &passive)?;
         let (device, fault) = (fixture.active.device(), Fault::DropEvent);
         let _fault = Ordered::new(device, fault, event(What::Disconnect, 150_000));
-        let begin = now_ms();
         fixture.passive.qp.fail();
         // The other side's device has no faults.
         assert!(wait_until(|| passive.closed.get() == 1));
+        assert!(wait_until(|| device.host.late_timers.load(Acquire) == 1));
+        flush_work(device);
+        assert!(is_early(&clock, 150, || active.closed.get() == 0));
         assert!(wait_until(|| active.closed.get() == 1));
-        assert!(now_ms() - begin >= 150);
-        sleep(200);
+        clock.pass(1_000);
+        sleep(50);
         assert!(same(
             (active.closed.get(), active.closed_by_peer.get()),
             (1, 1)
