@@ -229,7 +229,7 @@ trace_connections() {
 }
 
 # removal SECONDS COMMAND...: it ends, and that time, times NDK_SLOW, is the limit. It is left
-# alone if it does not: who waits for a device in the kernel cannot be killed.
+# alone if it does not: a task that waits for a device in the kernel cannot be killed.
 removal() {
 	local status=0 most=$1
 	shift

@@ -165,7 +165,7 @@ waits_are_seen() {
 }
 
 # seen_in_time SECONDS COMMAND...: with the microseconds of a fault; where that was over before
-# anybody looked (status 3), which can be on a slow machine, again and longer.  A minute is the
+# the look (status 3), which can be on a slow machine, again and longer.  A minute is the
 # most.
 seen_in_time() {
 	local seconds status first=$1

@@ -26,7 +26,7 @@
 # tolerated: unreferenced object.*kmemdup_noprof[^ ]* .*cm_event_handler[^ ]* \[iw_cm\]
 
 NDK_TYPE=${NDK_TYPE:-ndk}
-# How many times slower than an idle one this machine may be.
+# The factor by which this machine may be slower than an idle one.
 export NDK_SLOW=${NDK_SLOW:-1}
 [[ $NDK_SLOW == [1-9]* && $NDK_SLOW != *[!0-9]* ]] || { echo "NDK_SLOW=$NDK_SLOW is no number" >&2; exit 2; }
 DEVICE=${NDK_TYPE}0

@@ -73,7 +73,7 @@ static void sleep_ms(unsigned int ms)
 	usleep(ms * 1000);
 }
 
-/* How long a wait may take before it is a hang: two minutes, times NDK_SLOW. */
+/* A wait that takes longer is a hang: two minutes, times NDK_SLOW. */
 static u32 patience_ms(void)
 {
 	const char *slow = getenv("NDK_SLOW");
@@ -743,7 +743,7 @@ static const struct test {
 	{}
 };
 
-/* What its owner killed or closed must end the writer, too, and with an error. */
+/* An end that its owner kills or closes ends the writer, too, and with an error. */
 static int reap(const struct test *t, pid_t peer, int status)
 {
 	u64 end = now_ms() + patience_ms();
