@@ -147,7 +147,7 @@ pub(super) struct Exec {
     pub(super) deadline: Option<u64>,
     pub(super) bytes_left: u64,
     pub(super) requests_left: u32,
-    /// What injected faults do to the request.
+    /// The effect of injected faults on the request.
     pub(super) injected: Injected,
     /// A timer was armed for the request.
     pub(super) is_timed: bool,

@@ -47,14 +47,14 @@ use crate::{
     sys::time, //
 };
 
-/// What becomes of a request.
+/// The effect of faults on a request.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Injected {
     /// The request that this was drawn for.
     seq: Option<u32>,
     /// It begins not before this, in nanoseconds of monotonic time.
     begins_at: u64,
-    /// What it fails with.
+    /// The status that it fails with.
     status: Option<Status>,
     /// It finds no receive for so many microseconds; 0 is for ever.
     rnr: Option<u32>,
@@ -75,7 +75,7 @@ fn after(usec: u32) -> u64 {
 }
 
 impl Exec {
-    /// What becomes of the present request; nothing unless it was drawn for that.
+    /// The effect of faults on the present request; none unless it was drawn for that.
     fn injected(&self) -> Option<&Injected> {
         (self.injected.seq == Some(self.wqe.seq)).then_some(&self.injected)
     }
@@ -202,7 +202,7 @@ impl Flow {
         if let Some(hit) = hit(Fault::DelayCompletion) {
             match is_message {
                 true => injected.late = Some(hit.usec),
-                // What it does and its end are one step.
+                // Its work and its end are one step.
                 false => injected.begins_at = after(hit.usec),
             }
         }
@@ -211,7 +211,7 @@ impl Flow {
         injected
     }
 
-    /// What the receive that the request just took is to fail with.
+    /// The status that the receive which the request just took is to fail with.
     #[cold]
     pub(super) fn receive_failure(&self, exec: &Exec) -> Option<Status> {
         let (to, length) = (&self.to, u64::from(exec.wqe.length));

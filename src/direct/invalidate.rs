@@ -19,8 +19,8 @@ use crate::engine::{
     trace, //
 };
 
-/// How soon a flow looks again whether memory is still in use that another one waits for, too, in
-/// nanoseconds: an access lasts about as long.
+/// The time in nanoseconds after which a flow looks again at memory in use that another flow waits
+/// for, too: an access lasts about as long.
 const LOOK_AGAIN_NS: u64 = 20_000;
 
 impl Flow {
@@ -77,9 +77,9 @@ impl Flow {
         Err(self.wait_for_drain(exec, at, token))
     }
 
-    /// What `token` named at `at` is in use: the last access kicks this flow. Where another flow
-    /// waits there already, as when owner and peer revoke a region at once, or the access has gone
-    /// meanwhile, this one looks again soon.
+    /// The memory that `token` named at `at` is in use: the last access kicks this flow. Where
+    /// another flow waits there already, as when owner and peer revoke a region at once, or the
+    /// access has ended since, this one looks again soon.
     pub(super) fn wait_for_drain(
         self: &Arc<Self>,
         exec: &mut Exec,

@@ -100,12 +100,12 @@ impl Endpoint {
             return;
         }
         self.late_timers().add(1, Relaxed);
-        // Under the lock: a timer armed after the call would have nobody to cancel it.
+        // Under the lock: a timer armed after the call would not be cancelled.
         self.retry.arm(self, ms);
     }
 
-    /// What whoever waits for the end of the module looks at: the queue pair may be gone by the
-    /// time that the timer expires.
+    /// The count that the end of the module waits for: the queue pair may be gone by the time that
+    /// the timer expires.
     fn late_timers(&self) -> &Atomic<u32> {
         &self.qp.device().host.late_timers
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What injected faults do to a connection that is being made, and to the news of its end.
+//! Injected faults of a connection that is being made, and of the report of its end.
 //!
 //! The faults are those of the device of the side that connects, and at the end of a connection of
 //! the side that is to hear of it. An answer that the connecting side has to confirm (NDKPI), and a
@@ -79,7 +79,7 @@ impl ConnectionManager {
 }
 
 impl Endpoint {
-    /// How many milliseconds later this side hears that its connection is gone, if it is to.
+    /// The milliseconds by which this side is late to learn that its connection is gone, if any.
     ///
     /// It has to hear of it: `iw_cm` keeps the queue pair until then.
     #[cold]

@@ -158,7 +158,7 @@ impl ConnectRequest {
         }
     }
 
-    /// Under the lock: a timer armed after the decision would have nobody to cancel it.
+    /// Under the lock: a timer armed after the decision would not be cancelled.
     fn set_deadline(self: &Arc<Self>, pending: &mut Pending, ms: u32) {
         pending.until_ms = time::now_ms().saturating_add(ms.into());
         self.timer.arm(self, ms);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What injected faults hold up: it comes later, in order, and not without its connection.
+//! Messages and completions that injected faults hold up: they come later, in order, and not
+//! without their connection.
 
 use super::*;
 use crate::sys::{
@@ -8,7 +9,7 @@ use crate::sys::{
     time::now_ms, //
 };
 
-/// How long what is late is late, in milliseconds.
+/// The delay, in milliseconds.
 const LATE_MS: u32 = 200;
 
 /// The second of each queue pair, for so long.

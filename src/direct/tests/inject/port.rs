@@ -40,7 +40,7 @@ impl PortLog {
         Ok(log)
     }
 
-    /// How often it says each once it has been down.
+    /// The count of each report once the port has been down.
     fn each(&self) -> u32 {
         self.is_heard.into()
     }
