@@ -253,7 +253,11 @@ rust_lib_src() {
 # offsets, which is how rustc reaches other objects unless told otherwise.
 kernel_make_arguments() {
 	case $1 in
-	um) printf '%s\n' ARCH=um SUBARCH=x86 'RUSTFLAGS_MODULE=-Crelocation-model=static -Ccode-model=large' ;;
+	um*) printf '%s\n' ARCH=um SUBARCH=x86 'RUSTFLAGS_MODULE=-Crelocation-model=static -Ccode-model=large' ;;&
+	# The stub's return from a signal reads its frame without a frame pointer; a read that may
+	# fault goes on with the registers of the fault, which KASAN's checks have changed.
+	um-debug) printf '%s\n' 'CFLAGS_stub.o=-fno-PIC -fno-pic -fno-stack-protector -fomit-frame-pointer' \
+		KASAN_SANITIZE_maccess.o=n KCFLAGS=-fbuiltin ;;
 	arm64) echo ARCH=arm64 ;;
 	esac
 }
@@ -264,9 +268,13 @@ kernel_make_arguments() {
 kernel_core() {
 	case $1 in
 	um | arm64) echo "$NDK_TOP/scripts/kernel/$1.config" ;;
+	um-debug) printf "$NDK_TOP/scripts/kernel/%s.config\n" um groups/native um-debug ;;
 	*) printf "$NDK_TOP/scripts/kernel/%s.config\n" base net rdma groups/nvme "$1" ;;
 	esac
 }
+
+# Whether a flavour is User Mode Linux.
+is_um() { [[ $1 == um* ]]; }
 
 # The patches that this project's own kernels have, one a line: docs/found.
 kernel_patches() {
@@ -294,10 +302,13 @@ scenarios() {
 		-exec grep -L '^# clients: ' {} + 2>/dev/null | sort
 }
 
-# What is run there of the storage clients: those that say in which guest.
+# Those of the storage clients; with `short` those of which `make test` runs what is short.
 client_scenarios() {
-	grep -l '^# make test: ' "$NDK_TOP"/tests/guest/*.sh
+	grep -lxE "# (${1:+make test: }${1:-clients: .*})" "$NDK_TOP"/tests/guest/*.sh
 }
+
+# vm_options SCRIPT: what its line `# vm:` asks of its guest; an empty line for most.
+vm_options() { sed -n 's/^# vm: *//p' "$1" | head -1; }
 
 # scenario_seconds SCRIPT: the limit of a scenario, which ends a hang.
 scenario_seconds() {
@@ -315,11 +326,10 @@ seconds_of() {
 	echo "$sum"
 }
 
-# The groups of the debug kernel for them; FULL=1 runs all that there is.
+# The groups that the kernel with the checkers has for them.
 groups_of_test() {
 	local -a scripts
-	mapfile -t scripts < <(scenarios && client_scenarios)
-	[[ -z ${FULL:-} ]] || scripts=("$NDK_TOP"/tests/guest/*.sh)
+	mapfile -t scripts < <(scenarios && client_scenarios short)
 	groups_needed "${scripts[@]}"
 }
 
@@ -402,7 +412,7 @@ kunit_suites() {
 # the file OUTPUT.
 why_guest_failed() {
 	local report
-	report=$(sed -n 's/^# report: //p' "$2" | tail -1)
+	report=$(sed -n 's/^# report [^:]*: //p' "$2" | head -1)
 	case $1 in
 	124) echo "was killed at the end of its time" ;;
 	125) echo "ended before its command did" ;;

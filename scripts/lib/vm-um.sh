@@ -18,8 +18,10 @@ refuse_for_um() {
 # when what would do that is killed itself.
 um_arguments() {
 	local terminal=null,fd:3
-	local -a checks=(slab_debug=FZP slab_max_order=0 rcupdate.rcu_expedited=1)
+	local -a checks=(rcupdate.rcu_expedited=1)
 	((!interactive)) || terminal=fd:0,fd:3
+	# Where there is no KASAN.
+	[[ $flavour != um ]] || checks+=(slab_debug=FZP slab_max_order=0)
 	((!unchecked)) || checks=()
 	kill_by=KILL
 	# shellcheck disable=SC2054,SC2016 # the commas are channels; the quoted is for the shell that is started

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Bugs in Rust for the kernel's checkers to find. Loading the module with the name of one set
+//! runs it.
+
+use core::{
+    hint::black_box,
+    mem,
+    ptr, //
+};
+
+use kernel::{
+    new_mutex,
+    new_spinlock,
+    prelude::*,
+    sync::{
+        Mutex,
+        SpinLock, //
+    }, //
+};
+
+module! {
+    type: Seeded,
+    name: "ndk_seeded_rust",
+    authors: ["The ndk developers"],
+    description: "Bugs in Rust for the kernel's checkers to find",
+    license: "GPL",
+    params: {
+        lock_inversion: bool { default: false, description: "two locks in either order", },
+        mutex_under_spinlock: bool { default: false, description: "a sleep in atomic context", },
+        use_after_free: bool { default: false, description: "a read of a dropped box", },
+        out_of_bounds: bool { default: false, description: "a read behind a box", },
+        copy_past_end: bool { default: false, description: "a copy that is longer than its box", },
+        leak: bool { default: false, description: "a box that is never dropped", },
+    },
+}
+
+#[pin_data]
+struct Locks {
+    #[pin]
+    first: SpinLock<()>,
+    #[pin]
+    second: SpinLock<()>,
+    #[pin]
+    mutex: Mutex<()>,
+}
+
+impl Locks {
+    fn new() -> Result<Pin<KBox<Self>>> {
+        KBox::pin_init(
+            pin_init!(Self {
+                first <- new_spinlock!(()),
+                second <- new_spinlock!(()),
+                mutex <- new_mutex!(()),
+            }),
+            GFP_KERNEL,
+        )
+    }
+}
+
+fn lock_inversion() -> Result {
+    let locks = Locks::new()?;
+    {
+        let _first = locks.first.lock();
+        let _second = locks.second.lock();
+    }
+    {
+        let _second = locks.second.lock();
+        let _first = locks.first.lock();
+    }
+    Ok(())
+}
+
+fn mutex_under_spinlock() -> Result {
+    let locks = Locks::new()?;
+    let _first = locks.first.lock();
+    let _mutex = locks.mutex.lock();
+    Ok(())
+}
+
+fn use_after_free() -> Result {
+    let freed = KBox::into_raw(KBox::new(7u64, GFP_KERNEL)?);
+    // SAFETY: The pointer is that of a box, which nobody else makes of it again.
+    drop(unsafe { KBox::from_raw(freed) });
+    // SAFETY: It is not safe: this is the bug, a read of memory that is no longer there.
+    unsafe { freed.read_volatile() };
+    Ok(())
+}
+
+fn out_of_bounds() -> Result {
+    let bytes = KBox::new([7u8; 40], GFP_KERNEL)?;
+    // SAFETY: It is not safe: this is the bug, a read of the byte behind the last one.
+    unsafe { bytes.as_ptr().add(40).read_volatile() };
+    Ok(())
+}
+
+fn copy_past_end() -> Result {
+    let source = black_box([7u8; 48]);
+    let mut bytes = KBox::new([0u8; 40], GFP_KERNEL)?;
+    // SAFETY: It is not safe: this is the bug, a write of one byte more than there is room for.
+    unsafe { ptr::copy_nonoverlapping(source.as_ptr(), bytes.as_mut_ptr(), 41) };
+    Ok(())
+}
+
+/// Several: of one a stale pointer may be left where kmemleak looks.
+fn leak() -> Result {
+    for _ in 0..8 {
+        mem::forget(KBox::new([7u8; 777], GFP_KERNEL)?);
+    }
+    Ok(())
+}
+
+/// The module, once the bugs that it was told to run have run.
+struct Seeded;
+
+impl kernel::Module for Seeded {
+    fn init(_module: &'static ThisModule) -> Result<Self> {
+        use module_parameters as wanted;
+        let bugs: [(bool, fn() -> Result); 6] = [
+            (wanted::lock_inversion.value(), lock_inversion),
+            (wanted::mutex_under_spinlock.value(), mutex_under_spinlock),
+            (wanted::use_after_free.value(), use_after_free),
+            (wanted::out_of_bounds.value(), out_of_bounds),
+            (wanted::copy_past_end.value(), copy_past_end),
+            (wanted::leak.value(), leak),
+        ];
+        for (is_wanted, run) in bugs {
+            if is_wanted {
+                run()?;
+            }
+        }
+        Ok(Self)
+    }
+}
