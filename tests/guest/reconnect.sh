@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# Connections come and go: 50 NVMe controllers (20 on the debug kernel) one after
+# Connections come and go: 50 NVMe controllers (20 on the emulated debug kernel) one after
 # another, several at once, more queues than one, and refusals.
 #
 # seconds: 1200
@@ -16,13 +16,10 @@ set -euo pipefail
 # Most of a cycle on the debug kernel is its checkers' time.
 CYCLES=${CYCLES:-$([[ ${NDK_KERNEL:-} == debug ]] && echo 20 || echo 50)}
 
-# Without nvme-cli, whose start takes longer on the debug kernel than a connect.
 cycles() {
-	local i options
-	options=transport=rdma,traddr=$ADDRESS,trsvcid=$PORT,nqn=$NQN
-	options+=,hostnqn=$HOSTNQN,hostid=$HOSTID,nr_io_queues=1,queue_size=32
+	local i
 	for ((i = 1; i <= CYCLES; i++)); do
-		echo "$options" >/dev/nvme-fabrics || { echo "connect $i failed"; return 1; }
+		fabrics_connect 1 queue_size=32 || { echo "connect $i failed"; return 1; }
 		disconnect_all || { echo "disconnect $i failed"; return 1; }
 		wait_for 90 no_controllers || { echo "controller $i stays"; return 1; }
 	done

@@ -41,7 +41,7 @@ nvme_crowd() {
 	local i status=0
 	local -a pids=()
 	for ((i = 0; i < $2; i++)); do
-		ADDRESS=$1 host_connect -i 2 --duplicate-connect >/dev/null &
+		ADDRESS=$1 fabrics_connect 2 duplicate_connect &
 		pids+=($!)
 	done
 	for i in "${pids[@]}"; do
