@@ -19,11 +19,11 @@ all: ## build ndk.ko for Debian's kernel, or KDIR=/a/built/7.3/tree, or KERNEL=l
 run: ## boot a guest, NVMe over ndk0, verify, report; CLIENT=nfs|iser|srp|rnbd|smb|nvme|all
 	@KERNEL=$(RUN_KERNEL) scripts/run $(CLIENT)
 
-test: ## all tests: host, KUnit in User Mode Linux and the debug kernel, scenarios; CLIENT=none; FULL=1; LOAD=2 REPEAT=10
+test: ## all tests: host, KUnit, scenarios; ONLY='nvme kunit:ndk_consumer_cq'; CLIENT=none; FULL=1; LOAD=2 REPEAT=10
 	@scripts/test $(CLIENT)
 
 test-clients: ## the scenarios of the kernel's storage clients; CLIENT=nfs for one, KERNEL=debug
-	@KERNEL=$(RUN_KERNEL) scripts/test-clients $(CLIENT)
+	@scripts/test clients $(or $(RUN_KERNEL),lean) $(CLIENT)
 
 soak: ## all clients at once on the debug kernel, verified, with link flaps; MINUTES=10
 	@scripts/soak $(MINUTES)
@@ -37,12 +37,12 @@ blktests: ## BLKTESTS=/a/checkout: its groups nvme, srp and rnbd on ndk; ONLY='n
 check: ## rustfmt, clippy, layering rules, shellcheck, checkpatch, kernel-doc, requirements
 	@scripts/check
 
-kunit: ## the KUnit suites alone; FILTER='ndk_engine_cq*' picks some; ARCH=um: natively, in a minute
-	@scripts/kunit $(ARCH)
+kunit: ## the KUnit suites alone; FILTER='ndk_engine_cq*' picks some; KERNEL=um: without the checkers, KERNEL=debug: emulated
+	@scripts/kunit $(RUN_KERNEL)
 
 conformance: ## run all KUnit suites and write build/conformance.md
 	@FILTER= scripts/kunit um >build/conformance-um.out || true
-	@FILTER= scripts/kunit x86_64 'speed>slow' >build/conformance-x86_64.out || true
+	@FILTER= scripts/kunit um-debug >build/conformance-um-debug.out || true
 	@scripts/conformance build/conformance-*.out
 	@sed -n '/^[0-9]* requirements/,/excepted/p' build/conformance.md
 

@@ -5,6 +5,7 @@
 # IPv4 and IPv6 and link-local ones; and NVMe over two devices of one host, the client on
 # the one and the server on the other.
 #
+# vm: --mem 4096
 # seconds: 1800
 # kernel: nvme nfs net-extra
 # also: stock

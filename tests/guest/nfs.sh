@@ -5,10 +5,11 @@
 # the versions, many connections, locks, and what the server asks of its clients over
 # their own connections.
 #
+# vm: --mem 4096
 # seconds: 3600
 # kernel: nfs
 # also: stock
-# make test: clients-2
+# make test: short
 # clients: nfs
 #
 # shellcheck disable=SC2317,SC2034 # functions are called by their name, see check(),

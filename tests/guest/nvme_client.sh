@@ -4,6 +4,7 @@
 # NVMe as one of the storage clients: what each of them has to survive. `make test` has
 # the same of it in nvme.sh, reconnect.sh and unplug.sh.
 #
+# vm: --mem 4096
 # seconds: 3600
 # kernel: nvme
 # also: stock

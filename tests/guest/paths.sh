@@ -4,6 +4,7 @@
 # NVMe that proves who it is (DH-HMAC-CHAP, both ways), and NVMe over two devices of one
 # host, of which one goes while I/O runs: the other path carries it on without an error.
 #
+# vm: --mem 4096
 # seconds: 1200
 # kernel: nvme nvme-auth
 # also: stock

@@ -7,6 +7,7 @@
 #
 # seconds: 1200
 # kernel: nvme
+# only: machine
 # vm: --cpus 6 --net user
 # also: stock
 set -euo pipefail

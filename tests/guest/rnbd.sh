@@ -5,9 +5,10 @@
 # survive, then what this one has of its own: IPv6, queues that are polled, modes of
 # access, sessions of several paths, and how a session recovers.
 #
+# vm: --mem 4096
 # seconds: 4800
 # kernel: rtrs
-# make test: clients-1
+# make test: short
 # clients: rnbd
 #
 # RTRS' client keeps a device that goes for 30 s: it waits for each of its connections to

@@ -5,8 +5,8 @@
 # while the link goes down and up every 30 s.  One minute as part of `make test FULL=1`.
 #
 # kernel: nvme nfs iser srp rtrs smb
+# vm: --mem 4096
 # seconds: 3600
-# make test: soak
 # clients: all
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

@@ -5,10 +5,11 @@
 # survive, IPv6, UNMAP, and what the target keeps of a connection that its initiator has
 # closed.
 #
+# vm: --mem 4096
 # seconds: 3600
 # kernel: srp
 # also: stock
-# make test: clients-2
+# make test: short
 # clients: srp
 #
 # shellcheck disable=SC2317 # functions are called by their name, see check()

@@ -5,6 +5,7 @@
 #
 # seconds: 1200
 # kernel: nvme
+# only: machine
 # vm: --cpus 6 --net user
 # also: stock
 #
