@@ -23,7 +23,7 @@
 # iw_cm forgets the private data of an event that it drops, as the identifier was destroyed
 # before the event's work ran (cm_work_handler(), Linux 7.3).
 #
-# tolerated: unreferenced object.*kmemdup_noprof[^ ]* .*cm_event_handler[^ ]* \[iw_cm\]
+# tolerated: unreferenced object.*kmemdup_noprof[^ ]* +cm_event_handler[+]
 
 NDK_TYPE=${NDK_TYPE:-ndk}
 # The factor by which this machine may be slower than an idle one.
