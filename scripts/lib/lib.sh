@@ -317,15 +317,6 @@ scenario_seconds() {
 	echo "${seconds:-1200}"
 }
 
-# seconds_of SCRIPT...: the limit of a guest that runs these, each of which has its own.
-seconds_of() {
-	local script sum=120
-	for script; do
-		sum=$((sum + $(scenario_seconds "$script") + 200))
-	done
-	echo "$sum"
-}
-
 # The groups that the kernel with the checkers has for them.
 groups_of_test() {
 	local -a scripts

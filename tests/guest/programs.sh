@@ -30,7 +30,7 @@ set -euo pipefail
 # The checks of a debug kernel slow programs down, and emulation does; in a plain User Mode Linux nothing does.
 case ${NDK_KERNEL:-} in
 debug) : "${ROUNDS:=100}" "${PERF_ROUNDS:=5}" "${KILLS:=20}" "${CALLS:=12000}" ;;
-um-debug) : "${ROUNDS:=200}" "${PERF_ROUNDS:=20}" "${KILLS:=40}" "${CALLS:=20000}" "${THREADS:=8}" ;;
+um-debug) : "${ROUNDS:=200}" "${PERF_ROUNDS:=20}" "${KILLS:=40}" "${CALLS:=12000}" "${THREADS:=8}" ;;
 um) : "${ROUNDS:=1000}" "${PERF_ROUNDS:=200}" "${KILLS:=100}" "${CALLS:=70000}" "${THREADS:=16}" ;;
 *) : "${ROUNDS:=200}" "${PERF_ROUNDS:=20}" "${KILLS:=20}" "${CALLS:=5000}" ;;
 esac
