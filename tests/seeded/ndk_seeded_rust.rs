@@ -80,7 +80,7 @@ fn mutex_under_spinlock() -> Result {
 
 fn use_after_free() -> Result {
     let freed = KBox::into_raw(KBox::new(7u64, GFP_KERNEL)?);
-    // SAFETY: The pointer is that of a box, which nobody else makes of it again.
+    // SAFETY: The pointer comes from `KBox::into_raw`, and this call alone makes a box of it again.
     drop(unsafe { KBox::from_raw(freed) });
     // SAFETY: It is not safe: this is the bug, a read of memory that is no longer there.
     unsafe { freed.read_volatile() };

@@ -206,7 +206,7 @@ mod tests {
     fn inline_data_is_not_taken_from_the_kernel() {
         let secret = [7u8; 8];
         // User Mode Linux has its own memory among the addresses of programs: it looks there in
-        // the memory of a program, which the thread of a test has not.  The last page is nobody's.
+        // the memory of a program, which the thread of a test has not.  No program has the last page.
         let addr = if cfg!(CONFIG_UML) {
             u64::MAX - 4095
         } else {
