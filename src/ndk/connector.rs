@@ -93,6 +93,12 @@ impl ObjectType for Connector {
         false
     }
 
+    /// The close is about to be reported: from then on the consumer may use the addresses again.
+    fn end(&self) {
+        let route = self.inner.state.lock().attempt.route.take();
+        drop(route);
+    }
+
     fn put_antecedents(&self) {
         let rest = self.inner.state.lock().give_up(ConnectorStage::Over);
         drop(rest);
@@ -200,6 +206,12 @@ impl Connector {
             }
             _ => which(&state).ok_or(NtStatus::CONNECTION_INVALID),
         }
+    }
+
+    /// Returns true if it keeps an address busy.
+    #[cfg(ndk_kunit)]
+    pub(crate) fn has_route(&self) -> bool {
+        self.inner.state.lock().attempt.route.is_some()
     }
 
     /// `GetLocalAddress`; `CONNECTION_INVALID` where there is no peer. Any context.

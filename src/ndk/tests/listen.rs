@@ -19,6 +19,7 @@ mod tests {
     use crate::{
         kunit::harness::same,
         ndk::{
+            call::done,
             connector::Source,
             endpoint::SharedEndpoint,
             status::{
@@ -28,6 +29,7 @@ mod tests {
             tests::{
                 completion::{
                     create,
+                    log_status,
                     made,
                     request,
                     Own,
@@ -376,6 +378,30 @@ mod tests {
         let asked = begin(&again, &c.qp, shared(&from), test_listener.at)?;
         assert!(same(test_listener.next()?.reject(&[]), Ok(())));
         assert!(same(asked.wait(), Some(REFUSED)));
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_shep_02_a_destination_is_free_when_the_close_is_reported() -> Result {
+        let test_host = TestHost::new()?;
+        let (from, test_listener) = (
+            endpoint(&test_host, here(0))?,
+            TestListener::new(&test_host, HERE)?,
+        );
+        for source in [shared(&from), Source::Address(here(0))] {
+            let (a, b) = (test_side(&test_host, 0xA)?, test_side(&test_host, 0xB)?);
+            let (mut ours, _theirs) = link(&test_host, &test_listener, (&a, &b), source)?;
+            let (connector, slot) = (ours.give_up()?, Slot::new()?);
+            assert!(connector.has_route());
+            let (watched, busy) = (connector.clone(), slot.clone());
+            let report = move |()| busy.put(watched.has_route());
+            // The close is not over when it returns, but reported.
+            let object_use = connector.new_use();
+            let progress = connector.close(done(GFP_KERNEL, report).map_err(log_status)?);
+            assert!(matches!(progress, Progress::Pending));
+            drop(object_use);
+            assert!(same(slot.wait(), Some(false)));
+        }
         Ok(())
     }
 
