@@ -2,7 +2,7 @@
 #
 # The way in: every target does its own set-up.  Kbuild holds what is built.
 
-KERNEL_TARGETS := all run test test-clients soak update bench blktests check kunit conformance cross newest shell rust-analyzer \
+KERNEL_TARGETS := all run test test-clients soak update bench blktests check kunit kcsan conformance cross newest shell rust-analyzer \
 	deb test-package intree-check packages
 
 .PHONY: help headers intree clean distclean $(KERNEL_TARGETS)
@@ -39,6 +39,11 @@ check: ## rustfmt, clippy, layering rules, shellcheck, checkpatch, kernel-doc, r
 
 kunit: ## the KUnit suites alone; FILTER='ndk_engine_cq*' picks some; KERNEL=um: without the checkers, KERNEL=debug: emulated
 	@scripts/kunit $(RUN_KERNEL)
+
+kcsan: ## the KUnit suites on a kernel that finds data races, in C and in Rust; FILTER= as for kunit
+	@scripts/sample-build um-kcsan quiet
+	@tests/scripts/seeded-test um-kcsan
+	@scripts/kunit um-kcsan
 
 conformance: ## run all KUnit suites and write build/conformance.md
 	@FILTER= scripts/kunit um >build/conformance-um.out || true

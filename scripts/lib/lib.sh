@@ -255,9 +255,9 @@ kernel_make_arguments() {
 	case $1 in
 	um*) printf '%s\n' ARCH=um SUBARCH=x86 'RUSTFLAGS_MODULE=-Crelocation-model=static -Ccode-model=large' ;;&
 	# The stub's return from a signal reads its frame without a frame pointer; a read that may
-	# fault goes on with the registers of the fault, which KASAN's checks have changed.
-	um-debug) printf '%s\n' 'CFLAGS_stub.o=-fno-PIC -fno-pic -fno-stack-protector -fomit-frame-pointer' \
-		KASAN_SANITIZE_maccess.o=n KCFLAGS=-fbuiltin ;;
+	# fault goes on with the registers of the fault, which the checks have changed.
+	um-*) echo 'CFLAGS_stub.o=-fno-PIC -fno-pic -fno-stack-protector -fomit-frame-pointer' ;;&
+	um-*) printf '%s\n' KASAN_SANITIZE_maccess.o=n KCSAN_SANITIZE_maccess.o=n KCFLAGS=-fbuiltin ;;
 	arm64) echo ARCH=arm64 ;;
 	esac
 }
@@ -268,7 +268,7 @@ kernel_make_arguments() {
 kernel_core() {
 	case $1 in
 	um | arm64) echo "$NDK_TOP/scripts/kernel/$1.config" ;;
-	um-debug) printf "$NDK_TOP/scripts/kernel/%s.config\n" um groups/native um-debug ;;
+	um-*) printf "$NDK_TOP/scripts/kernel/%s.config\n" um groups/native "$1" ;;
 	*) printf "$NDK_TOP/scripts/kernel/%s.config\n" base net rdma groups/nvme "$1" ;;
 	esac
 }

@@ -21,7 +21,7 @@ um_arguments() {
 	local -a checks=(rcupdate.rcu_expedited=1)
 	((!interactive)) || terminal=fd:0,fd:3
 	# Where there is no KASAN.
-	[[ $flavour != um ]] || checks+=(slab_debug=FZP slab_max_order=0)
+	[[ $flavour == um-debug ]] || checks+=(slab_debug=FZP slab_max_order=0)
 	((!unchecked)) || checks=()
 	kill_by=KILL
 	# shellcheck disable=SC2054,SC2016 # the commas are channels; the quoted is for the shell that is started

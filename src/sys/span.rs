@@ -265,24 +265,17 @@ impl Run<'_> {
     #[inline]
     pub(crate) fn copy_from(&self, from: Run<'_>) -> usize {
         let len = self.len.min(from.len);
-        let to_ptr = self.addr as *mut u8;
-        let from_ptr = from.addr as *const u8;
-        if self.addr.abs_diff(from.addr) >= len {
-            // SAFETY: Both ranges are valid for `len` bytes (type invariants) and disjoint.
-            unsafe { core::ptr::copy_nonoverlapping(from_ptr, to_ptr, len) };
-        } else {
-            // SAFETY: Both ranges are valid for `len` bytes (type invariants).
-            unsafe { core::ptr::copy(from_ptr, to_ptr, len) };
-        }
+        // SAFETY: Both ranges are valid for `len` bytes (type invariants).
+        unsafe { copy_shared(self.addr as *mut u8, from.addr as *const u8, len) };
         len
     }
 
     /// Writes as many bytes of `from` as fit, and returns their number.
     pub(crate) fn write(&self, from: &[u8]) -> usize {
         let len = self.len.min(from.len());
-        // SAFETY: The range is valid for `len` bytes (type invariants); a live slice of ours is
-        // not memory of a consumer's.
-        unsafe { core::ptr::copy_nonoverlapping(from.as_ptr(), self.addr as *mut u8, len) };
+        // SAFETY: The range is valid for `len` bytes (type invariants); the slice is, too, and
+        // nobody else writes to it.
+        unsafe { copy_shared(self.addr as *mut u8, from.as_ptr(), len) };
         len
     }
 
@@ -318,6 +311,34 @@ impl Run<'_> {
         Some(match self.word()?.cmpxchg(compare, swap, Full) {
             Ok(old) | Err(old) => old,
         })
+    }
+}
+
+/// Copies `len` bytes of memory that other processors may read and write meanwhile, as a device
+/// would. The two ranges may overlap.
+///
+/// C's functions do it: a copy of core's is undefined behaviour when it meets another access.
+/// KCSAN takes the copy for marked accesses. It reports when one meets a plain access: somebody
+/// believes then that nobody else touches the memory.
+///
+/// # Safety
+///
+/// Until this returns `len` bytes from `from` on may be read, and `len` bytes from `to` on may be
+/// written, by any processor at any time. Neither range wraps.
+#[inline]
+unsafe fn copy_shared(to: *mut u8, from: *const u8, len: usize) {
+    #[cfg(CONFIG_KCSAN)]
+    // SAFETY: By the safety requirements.
+    unsafe {
+        bindings::ndk_copy_marked(to.cast(), from.cast(), len)
+    };
+    #[cfg(not(CONFIG_KCSAN))]
+    if to.addr().abs_diff(from.addr()) >= len {
+        // SAFETY: By the safety requirements; the two are disjoint.
+        unsafe { bindings::memcpy(to.cast(), from.cast(), len) };
+    } else {
+        // SAFETY: By the safety requirements.
+        unsafe { bindings::memmove(to.cast(), from.cast(), len) };
     }
 }
 

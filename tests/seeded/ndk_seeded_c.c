@@ -14,6 +14,7 @@
 #include <linux/string.h>
 #include <linux/timer.h>
 #include <linux/vmalloc.h>
+#include <linux/workqueue.h>
 
 static char *bug = "";
 module_param(bug, charp, 0);
@@ -160,6 +161,71 @@ static void leak(void)
 	}
 }
 
+/* More than KCSAN lets pass between two watches. */
+#define RACE_ROUNDS 2000000
+
+static int counter;
+static char shared_bytes[64];
+static void (*race_body)(void);
+static bool race_begun;
+
+static noinline void count_without_lock(void)
+{
+	counter++;
+}
+
+/* The check is that of the function that the compiler calls for memcpy(). */
+static noinline void copy_without_lock(void)
+{
+	char bytes[sizeof(shared_bytes)] = { 7 };
+	char *to = shared_bytes;
+	size_t size = sizeof(bytes);
+
+	OPTIMIZER_HIDE_VAR(to);
+	OPTIMIZER_HIDE_VAR(size);
+	memcpy(to, bytes, size);
+}
+
+static void run_race_body(void)
+{
+	int i;
+
+	for (i = 0; i < RACE_ROUNDS; i++) {
+		race_body();
+		barrier();
+	}
+}
+
+static void race_elsewhere(struct work_struct *work)
+{
+	/* Pairs with the acquire in run_race(). */
+	smp_store_release(&race_begun, true);
+	run_race_body();
+}
+
+static void run_race(void (*body)(void))
+{
+	static DECLARE_WORK(elsewhere, race_elsewhere);
+
+	race_body = body;
+	queue_work(system_dfl_wq, &elsewhere);
+	/* Pairs with the release in race_elsewhere(). */
+	while (!smp_load_acquire(&race_begun))
+		cond_resched();
+	run_race_body();
+	flush_work(&elsewhere);
+}
+
+static void race(void)
+{
+	run_race(count_without_lock);
+}
+
+static void memcpy_race(void)
+{
+	run_race(copy_without_lock);
+}
+
 #define SEED(function) { .name = #function, .run = function }
 
 static const struct {
@@ -179,6 +245,8 @@ static const struct {
 	SEED(free_active_timer),
 	SEED(double_list_del),
 	SEED(leak),
+	SEED(race),
+	SEED(memcpy_race),
 };
 
 static int __init ndk_seeded_init(void)

@@ -4,19 +4,32 @@
 //! runs it.
 
 use core::{
+    cell::UnsafeCell,
     hint::black_box,
     mem,
     ptr, //
 };
 
 use kernel::{
+    bindings,
     new_mutex,
     new_spinlock,
     prelude::*,
     sync::{
+        atomic::{
+            Acquire,
+            Atomic,
+            Release, //
+        },
+        Arc,
         Mutex,
         SpinLock, //
-    }, //
+    },
+    time::{
+        delay::fsleep,
+        Delta, //
+    },
+    workqueue, //
 };
 
 module! {
@@ -31,7 +44,9 @@ module! {
         use_after_free: bool { default: false, description: "a read of a dropped box", },
         out_of_bounds: bool { default: false, description: "a read behind a box", },
         copy_past_end: bool { default: false, description: "a copy that is longer than its box", },
+        c_copy_past_end: bool { default: false, description: "the same by C's memcpy()", },
         leak: bool { default: false, description: "a box that is never dropped", },
+        race: bool { default: false, description: "two that count without a lock", },
     },
 }
 
@@ -102,10 +117,67 @@ fn copy_past_end() -> Result {
     Ok(())
 }
 
+fn c_copy_past_end() -> Result {
+    let source = black_box([7u8; 48]);
+    let mut bytes = KBox::new([0u8; 40], GFP_KERNEL)?;
+    let (to, from) = (bytes.as_mut_ptr().cast(), source.as_ptr().cast());
+    // SAFETY: It is not safe: this is the bug, a write of one byte more than there is room for.
+    unsafe { bindings::memcpy(to, from, black_box(41)) };
+    Ok(())
+}
+
 /// Several: of one a stale pointer may be left where kmemleak looks.
 fn leak() -> Result {
     for _ in 0..8 {
         mem::forget(KBox::new([7u8; 777], GFP_KERNEL)?);
+    }
+    Ok(())
+}
+
+/// More than KCSAN lets pass between two watches.
+const RACE_ROUNDS: u32 = 3_000_000;
+
+/// A number that two count up without a lock.
+struct Counter {
+    number: UnsafeCell<u64>,
+    begun: Atomic<u32>,
+    ended: Atomic<u32>,
+}
+
+// SAFETY: It is not safe: this is the bug.
+unsafe impl Sync for Counter {}
+
+impl Counter {
+    #[inline(never)]
+    fn count(&self) {
+        for _ in 0..RACE_ROUNDS {
+            let number = black_box(self.number.get());
+            // SAFETY: It is not safe: this is the bug, a write while another one reads and writes.
+            unsafe { *number = (*number).wrapping_add(1) };
+        }
+    }
+}
+
+fn race() -> Result {
+    let counter = Counter {
+        number: UnsafeCell::new(0),
+        begun: Atomic::new(0),
+        ended: Atomic::new(0),
+    };
+    let counter = Arc::new(counter, GFP_KERNEL)?;
+    let other = counter.clone();
+    workqueue::system_unbound().try_spawn(GFP_KERNEL, move || {
+        other.begun.store(1, Release);
+        other.count();
+        // Nobody removes the module while the item ends behind this.
+        other.ended.store(1, Release);
+    })?;
+    while counter.begun.load(Acquire) == 0 {
+        fsleep(Delta::from_millis(1));
+    }
+    counter.count();
+    while counter.ended.load(Acquire) == 0 {
+        fsleep(Delta::from_millis(1));
     }
     Ok(())
 }
@@ -116,13 +188,15 @@ struct Seeded;
 impl kernel::Module for Seeded {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         use module_parameters as wanted;
-        let bugs: [(bool, fn() -> Result); 6] = [
+        let bugs: [(bool, fn() -> Result); 8] = [
             (wanted::lock_inversion.value(), lock_inversion),
             (wanted::mutex_under_spinlock.value(), mutex_under_spinlock),
             (wanted::use_after_free.value(), use_after_free),
             (wanted::out_of_bounds.value(), out_of_bounds),
             (wanted::copy_past_end.value(), copy_past_end),
+            (wanted::c_copy_past_end.value(), c_copy_past_end),
             (wanted::leak.value(), leak),
+            (wanted::race.value(), race),
         ];
         for (is_wanted, run) in bugs {
             if is_wanted {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Pages, the direct map, scatter lists. */
+#include <linux/kcsan-checks.h>
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
 #include <linux/uaccess.h>
@@ -54,6 +55,29 @@ static bool ndk_is_hole(u64 addr, u64 len)
 	}
 	return false;
 }
+
+#ifdef CONFIG_KCSAN
+static __always_inline void ndk_check_marked(void *to, const void *from, size_t len)
+{
+	kcsan_check_atomic_read(from, len);
+	kcsan_check_atomic_write(to, len);
+}
+
+/*
+ * KCSAN looks for watches at the first two pages of an access: it is told of one page at a
+ * time.  Before and after, as a watch may begin meanwhile.
+ */
+void __no_kcsan ndk_copy_marked(void *to, const void *from, size_t len)
+{
+	size_t at;
+
+	for (at = 0; at < len; at += PAGE_SIZE)
+		ndk_check_marked(to + at, from + at, min(len - at, PAGE_SIZE));
+	memmove(to, from, len);
+	for (at = 0; at < len; at += PAGE_SIZE)
+		ndk_check_marked(to + at, from + at, min(len - at, PAGE_SIZE));
+}
+#endif
 
 bool ndk_read_nofault(void *to, u64 addr, u64 len)
 {

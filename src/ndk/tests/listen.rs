@@ -391,6 +391,7 @@ mod tests {
         for source in [shared(&from), Source::Address(here(0))] {
             let (a, b) = (test_side(&test_host, 0xA)?, test_side(&test_host, 0xB)?);
             let (mut ours, _theirs) = link(&test_host, &test_listener, (&a, &b), source)?;
+            let at = ours.local_address().map_err(log_status)?;
             let (connector, slot) = (ours.give_up()?, Slot::new()?);
             assert!(connector.has_route());
             let (watched, busy) = (connector.clone(), slot.clone());
@@ -401,6 +402,12 @@ mod tests {
             assert!(matches!(progress, Progress::Pending));
             drop(object_use);
             assert!(same(slot.wait(), Some(false)));
+            // The endpoint keeps its address; another one is free at once.
+            let status = match at == from.address() {
+                true => NtStatus::SHARING_VIOLATION,
+                false => NtStatus::SUCCESS,
+            };
+            assert!(same(try_listen(&test_host, at)?, status));
         }
         Ok(())
     }
