@@ -24,6 +24,12 @@
 # before the event's work ran (cm_work_handler(), Linux 7.3).
 #
 # tolerated: unreferenced object.*kmemdup_noprof[^ ]* +cm_event_handler[+]
+#
+# The scheduler's deadline server forwards its timer when that is armed again already: seen
+# once on Debian's kernel, emulated (dl_task_timer(), Linux 7.3). Nothing of ours calls
+# hrtimer_forward().
+#
+# tolerated: WARNING: kernel/time/hrtimer.c:[0-9]+ at hrtimer_forward
 
 NDK_TYPE=${NDK_TYPE:-ndk}
 # The factor by which this machine may be slower than an idle one.
