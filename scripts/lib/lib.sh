@@ -256,8 +256,8 @@ kernel_make_arguments() {
 	um*) printf '%s\n' ARCH=um SUBARCH=x86 'RUSTFLAGS_MODULE=-Crelocation-model=static -Ccode-model=large' ;;&
 	# The stub's return from a signal reads its frame without a frame pointer; a read that may
 	# fault goes on with the registers of the fault, which the checks have changed.
-	um-*) echo 'CFLAGS_stub.o=-fno-PIC -fno-pic -fno-stack-protector -fomit-frame-pointer' ;;&
-	um-*) printf '%s\n' KASAN_SANITIZE_maccess.o=n KCSAN_SANITIZE_maccess.o=n KCFLAGS=-fbuiltin ;;
+	um-*) printf '%s\n' 'CFLAGS_stub.o=-fno-PIC -fno-pic -fno-stack-protector -fomit-frame-pointer' \
+		KASAN_SANITIZE_maccess.o=n KCSAN_SANITIZE_maccess.o=n KCFLAGS=-fbuiltin ;;
 	arm64) echo ARCH=arm64 ;;
 	esac
 }

@@ -273,8 +273,8 @@ impl Run<'_> {
     /// Writes as many bytes of `from` as fit, and returns their number.
     pub(crate) fn write(&self, from: &[u8]) -> usize {
         let len = self.len.min(from.len());
-        // SAFETY: The range is valid for `len` bytes (type invariants); the slice is, too, and
-        // nobody else writes to it.
+        // SAFETY: The range is valid for `len` bytes (type invariants); the slice is, too, and no
+        // other code writes to it while it is borrowed.
         unsafe { copy_shared(self.addr as *mut u8, from.as_ptr(), len) };
         len
     }
@@ -314,12 +314,12 @@ impl Run<'_> {
     }
 }
 
-/// Copies `len` bytes of memory that other processors may read and write meanwhile, as a device
-/// would. The two ranges may overlap.
+/// Copies `len` bytes, as a device would: other processors may read and write them during the copy.
+/// The two ranges may overlap.
 ///
 /// C's functions do it: a copy of core's is undefined behaviour when it meets another access.
-/// KCSAN takes the copy for marked accesses. It reports when one meets a plain access: somebody
-/// believes then that nobody else touches the memory.
+/// KCSAN takes the copy for marked accesses, and reports one that meets a plain access: a plain
+/// access claims the memory for itself.
 ///
 /// # Safety
 ///

@@ -65,7 +65,7 @@ static __always_inline void ndk_check_marked(void *to, const void *from, size_t 
 
 /*
  * KCSAN looks for watches at the first two pages of an access: it is told of one page at a
- * time.  Before and after, as a watch may begin meanwhile.
+ * time.  It is told before the copy and after it, since a watch may begin during the copy.
  */
 void __no_kcsan ndk_copy_marked(void *to, const void *from, size_t len)
 {

@@ -355,7 +355,7 @@ fn end_in_full_flight(ending: Ending) -> Result<Score> {
 /// How many rounds of poll, arm and call the race without loss has.
 const ROUNDS: u64 = 1_000_000;
 
-/// How long it goes on at most, in milliseconds: with checkers and under emulation so many rounds
+/// The most time that it takes, in milliseconds: with checkers and under emulation so many rounds
 /// take minutes, and it has those that there is time for, and a few.
 const RELAY_MS: Option<u64> = match cfg!(any(CONFIG_KASAN, CONFIG_KCSAN)) {
     true => Some(60_000),
