@@ -20,11 +20,6 @@
 # themselves: those cannot use lo and get a dummy device instead. They are in the
 # group peers, which `scripts/kernel-build lean peers` adds to the kernel.
 #
-# iw_cm forgets the private data of an event that it drops, as the identifier was destroyed
-# before the event's work ran (cm_work_handler(), Linux 7.3).
-#
-# tolerated: unreferenced object.*kmemdup_noprof[^ ]* +cm_event_handler[+]
-#
 # The scheduler's deadline server forwards its timer when that is armed again already: seen
 # once on Debian's kernel, emulated (dl_task_timer(), Linux 7.3). Nothing of ours calls
 # hrtimer_forward().
