@@ -28,6 +28,7 @@ mod address;
 mod endpoint;
 mod inject;
 mod listener;
+mod listeners;
 mod request;
 #[cfg(ndk_kunit)]
 mod tests;
@@ -42,7 +43,10 @@ use kernel::rbtree::{
     RBTreeNode, //
 };
 
-use self::address::AddressTable;
+use self::{
+    address::AddressTable,
+    listeners::Listeners, //
+};
 pub(crate) use self::{
     address::{
         AddressError,
@@ -123,7 +127,7 @@ pub(crate) struct ConnectionManager {
     timeouts: Timeouts,
     addresses: Arc<AddressTable>,
     #[pin]
-    listeners: Mutex<KVec<Arc<Listener>>>,
+    listeners: Mutex<Listeners>,
     /// Requests that nobody has decided on; numbers go up and are not used again.
     #[pin]
     open: SpinLockIrq<OpenRequests>,
@@ -171,7 +175,7 @@ impl ConnectionManager {
                 connect_fn,
                 timeouts,
                 addresses,
-                listeners <- new_mutex!(KVec::new()),
+                listeners <- new_mutex!(Listeners::new()),
                 open <- new_spinlock_irq!(OpenRequests {
                     requests: RBTree::new(),
                     next: NUMBERS,
@@ -210,13 +214,13 @@ impl ConnectionManager {
         let mut listeners = self.listeners.lock();
         let is_shared = |l: &Listener| may_be_shared(&at) && !(is_held && l.is_held());
         let is_taken = listeners
-            .iter()
+            .at(net, &at)
             .any(|l| l.is_at(device, net, &at) && !is_shared(l));
         if is_taken || (!is_held && self.addresses.reserves(device, net, &at)) {
             return Err(AddressError::InUse);
         }
-        let pushed = listeners.push(listener.clone(), GFP_KERNEL);
-        pushed.map_err(|_| AddressError::NoMemory)?;
+        let added = listeners.add(listener.clone());
+        added.map_err(|_| AddressError::NoMemory)?;
         Ok(listener)
     }
 
@@ -226,7 +230,7 @@ impl ConnectionManager {
     /// never have heard of them, for `iw_cm` drops what it did not deliver until then.
     pub(crate) fn unlisten(&self, listener: &Arc<Listener>) {
         let mut listeners = self.listeners.lock();
-        listeners.retain(|l| !Arc::ptr_eq(l, listener));
+        listeners.remove(listener);
         drop(listeners);
         listener.end();
         // No later request was notified.

@@ -203,7 +203,7 @@ impl ConnectionManager {
             });
             candidates.filter(|at| self.addresses.find((address(net, at), None)).is_none())
         };
-        let is_free = |at: &SocketAddr| !listeners.iter().any(|l| l.is_at(device, net, at));
+        let is_free = |at: &SocketAddr| !listeners.at(net, at).any(|l| l.is_at(device, net, at));
         let mut found = unreserved().find(is_free);
         if found.is_none() && may_be_shared(&at) {
             found = unreserved().next();

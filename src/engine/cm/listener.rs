@@ -27,6 +27,7 @@ use kernel::sync::atomic::{
 };
 
 use super::{
+    listeners::Place,
     ConnectParams,
     ConnectRequest,
     ConnectionGone,
@@ -70,7 +71,7 @@ pub(crate) trait ListenerEvents: Send + Sync {
 /// Somebody who waits for connections at an address.
 #[pin_data]
 pub(crate) struct Listener {
-    /// Identifies the network namespace of the device.
+    /// Identifies the network namespace that it listens in.
     net: u64,
     /// The address; an unspecified one stands for all addresses of the device.
     at: SocketAddr,
@@ -102,6 +103,11 @@ impl Listener {
             }),
             GFP_KERNEL,
         )
+    }
+
+    /// Where it is found.
+    pub(super) fn place(&self) -> Place {
+        Place::new(self.net, &self.at, self.number)
     }
 
     /// Returns true if that device listens here at that address.
@@ -311,7 +317,7 @@ impl ConnectionManager {
         }
         let passed = request.asking.lock().passed;
         let ranked = listeners
-            .iter()
+            .serving(request.params.net, &request.params.remote)
             .filter_map(|l| Some((l.rank(&request.params)?, l)));
         let left = ranked.filter(|(rank, _)| passed.is_none_or(|p| *rank < p));
         let (rank, listener) = left.max_by_key(|(rank, _)| *rank)?;

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Listeners`]: who listens where.
+//!
+//! Any user may listen, at as many ports and loopback addresses as he likes: those of others are
+//! found as fast as without him.
+
+#[cfg(ndk_kunit)]
+mod tests;
+
+use core::{
+    iter,
+    net::{
+        IpAddr,
+        Ipv4Addr,
+        Ipv6Addr,
+        SocketAddr, //
+    },
+    num::NonZeroUsize, //
+};
+
+use kernel::rbtree::{
+    RBTree,
+    RBTreeNode, //
+};
+
+use super::Listener;
+use crate::engine::prelude::*;
+
+/// Where a listener is found; those of one address in the order in which they began.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    net: u64,
+    port: u16,
+    ip: IpAddr,
+    number: NonZeroUsize,
+}
+
+impl Place {
+    pub(super) fn new(net: u64, at: &SocketAddr, number: NonZeroUsize) -> Self {
+        Self {
+            net,
+            port: at.port(),
+            ip: at.ip(),
+            number,
+        }
+    }
+
+    fn is_beside(&self, other: &Self) -> bool {
+        (self.net, self.port, self.ip) == (other.net, other.port, other.ip)
+    }
+}
+
+/// All listeners of this host.
+pub(super) struct Listeners(RBTree<Place, Arc<Listener>>);
+
+impl Listeners {
+    pub(super) fn new() -> Self {
+        Self(RBTree::new())
+    }
+
+    /// Adds one that is not there. May sleep. `ENOMEM` when there is no memory.
+    pub(super) fn add(&mut self, listener: Arc<Listener>) -> Result {
+        let node = RBTreeNode::new(listener.place(), listener, GFP_KERNEL)?;
+        // Nothing has that number.
+        let _ = self.0.insert(node);
+        Ok(())
+    }
+
+    /// Removes one, if it is there.
+    pub(super) fn remove(&mut self, listener: &Listener) {
+        self.0.remove(&listener.place());
+    }
+
+    /// Those at the IP address and the port of `at`, of whatever device.
+    pub(super) fn at(&self, net: u64, at: &SocketAddr) -> impl Iterator<Item = &Arc<Listener>> {
+        let mut from = Some(Place::new(net, at, NonZeroUsize::MIN));
+        iter::from_fn(move || {
+            let first = from.take()?;
+            let place = *self.0.cursor_lower_bound(&first)?.current().0;
+            let next = |number| Place { number, ..place };
+            from = place.number.checked_add(1).map(next);
+            self.0.get(&place).filter(|_| place.is_beside(&first))
+        })
+    }
+
+    /// Those that a request to `to` may concern: at that address, or at one that is unspecified.
+    pub(super) fn serving(
+        &self,
+        net: u64,
+        to: &SocketAddr,
+    ) -> impl Iterator<Item = &Arc<Listener>> {
+        let (ip, port) = (to.ip(), to.port());
+        let v4 = Some(IpAddr::from(Ipv4Addr::UNSPECIFIED)).filter(|any| *any != ip);
+        let v6 = Some(IpAddr::from(Ipv6Addr::UNSPECIFIED)).filter(|any| *any != ip);
+        let all = [Some(ip), v4, v6].into_iter().flatten();
+        all.flat_map(move |ip| self.at(net, &SocketAddr::new(ip, port)))
+    }
+}
