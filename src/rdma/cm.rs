@@ -85,6 +85,8 @@ pub(crate) struct CmInfo<'a> {
 /// What a consumer asks for in connect and accept. C: `struct iw_cm_conn_param`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnParams<'a> {
+    /// The network namespace of the connection, which is that of the consumer's identifier.
+    pub(crate) net: u64,
     /// Reads to have outstanding.
     pub(crate) ord: u32,
     /// Reads to serve at once.
@@ -113,20 +115,21 @@ impl<T: Operations> CmId<T> {
         }
     }
 
-    /// The local address: after port mapping, or else as the consumer knows it. `EINVAL` if it is
-    /// neither IPv4 nor IPv6. Any context.
+    /// The local address as the consumer knows it. `EINVAL` if it is neither IPv4 nor IPv6. Any
+    /// context.
+    ///
+    /// Not the mapped one (`m_local_addr`): no port is mapped on this device, and the port mapper
+    /// of iw_cm may be any program that has said it were, without a right.
     pub(crate) fn local(&self) -> Result<SocketAddr> {
-        let id = self.id.as_ptr();
         // SAFETY: By the invariant the identifier is live; iw_cm sets the addresses before it calls
         // us.
-        unsafe { mapped_or_own(&(*id).m_local_addr, &(*id).local_addr) }
+        addr::read(unsafe { &(*self.id.as_ptr()).local_addr }).ok_or(EINVAL)
     }
 
     /// The remote address, as [`CmId::local`] does. Any context.
     pub(crate) fn remote(&self) -> Result<SocketAddr> {
-        let id = self.id.as_ptr();
         // SAFETY: By the invariant the identifier is live; the addresses are set as in `local`.
-        unsafe { mapped_or_own(&(*id).m_remote_addr, &(*id).remote_addr) }
+        addr::read(unsafe { &(*self.id.as_ptr()).remote_addr }).ok_or(EINVAL)
     }
 
     /// A number for what iw_cm's client keeps with the identifier. One that a request made has its
@@ -192,11 +195,6 @@ impl<T: Operations> CmId<T> {
         to_result(unsafe { handler(id, event) })
     }
 
-    /// The C identifier.
-    pub(super) fn as_raw(&self) -> *mut bindings::iw_cm_id {
-        self.id.as_ptr()
-    }
-
     /// The word that the provider may keep in the identifier.
     pub(super) fn provider_data(&self) -> *mut *mut c_void {
         // SAFETY: By the invariant the identifier is live.
@@ -220,11 +218,6 @@ impl<T: Operations> Drop for CmId<T> {
             }
         }
     }
-}
-
-/// The mapped address if there is one, or else the consumer's own.
-fn mapped_or_own(mapped: &addr::Storage, own: &addr::Storage) -> Result<SocketAddr> {
-    addr::read(mapped).or_else(|| addr::read(own)).ok_or(EINVAL)
 }
 
 fn event(kind: bindings::iw_cm_event_type, status: Result) -> bindings::iw_cm_event {

@@ -29,7 +29,8 @@ use super::{
 pub(crate) trait CmOperations<T: Operations> {
     /// Starts to connect to the addresses of `id`.
     ///
-    /// After `Ok` exactly one [`CmId::connect_reply`] must follow; after an error none.
+    /// After `Ok` exactly one [`CmId::connect_reply`] must follow; after an error none. `EINVAL`
+    /// where the queue pair is not in a state that its owner brings it to before.
     fn connect(&self, id: CmId<T>, params: &ConnParams<'_>) -> Result;
 
     /// Accepts `request`; the events go to `id`.
@@ -41,8 +42,9 @@ pub(crate) trait CmOperations<T: Operations> {
 
 /// A listening endpoint.
 pub(crate) trait ListenerOperations<T: Operations>: Sized + Send + Sync + 'static {
-    /// Listens on the local address of `id`; requests are notified by [`CmId::connect_request`].
-    fn create(device: &Device<T>, id: CmId<T>, backlog: u32) -> Result<Arc<Self>>;
+    /// Listens in the network namespace `net` on the local address of `id`; requests are notified
+    /// by [`CmId::connect_request`].
+    fn create(device: &Device<T>, id: CmId<T>, net: u64, backlog: u32) -> Result<Arc<Self>>;
 
     /// Ends listening; no request is reported after this.
     fn destroy(&self) -> Result;
@@ -106,19 +108,36 @@ pub(super) unsafe fn id<T: Operations>(id: *mut bindings::iw_cm_id) -> Result<Cm
     Ok(unsafe { CmId::get(id) })
 }
 
-/// Refuses a connect in a network namespace that is not that of the device: nobody listens there.
+/// What the identifier of rdma_cm behind one of iw_cm says of its consumer.
+pub(super) struct Client {
+    /// The queue pair that was made with it (`rdma_create_qp()`), or null.
+    pub(super) qp: *mut bindings::ib_qp,
+    /// Its device.
+    pub(super) device: *mut bindings::ib_device,
+    /// Identifies its network namespace.
+    pub(super) net: u64,
+}
+
+/// Reads what stands behind `id`. `EINVAL` if it has no client.
 ///
 /// # Safety
 ///
-/// `id` is used in a call of its client, and the queue pair is one of a live device of `T`.
-pub(super) unsafe fn check_net<T: Operations>(qp: &Qp<T>, id: &CmId<T>) -> Result {
-    // SAFETY: The caller says that the device is live and of `T`.
-    let device = unsafe { Device::<T>::from_raw((*qp.as_raw()).device) };
-    let net = device.netdev().ok_or(ENETDOWN)?.net_cookie();
-    // SAFETY: The caller says that this is a call of the client.
-    match unsafe { qp.private().owner().is_in(net, id.as_raw()) } {
-        true => Ok(()),
-        false => Err(ECONNREFUSED),
+/// `id` is live, and its client has called iw_cm and waits for it.
+pub(super) unsafe fn client(id: *mut bindings::iw_cm_id) -> Result<Client> {
+    // SAFETY: The caller says that the identifier is there.
+    let client = unsafe { (*id).context }.cast::<bindings::rdma_cm_id>();
+    if client.is_null() {
+        return Err(EINVAL);
+    }
+    // SAFETY: The only client of iw_cm is rdma_cm, and what it keeps with an identifier begins with
+    // its own (`struct rdma_id_private`), which lives during the call that it makes, as does the
+    // namespace. It changes neither field in a call.
+    unsafe {
+        Ok(Client {
+            qp: (*client).qp,
+            device: (*client).device,
+            net: bindings::ndk_net_cookie((*client).route.addr.dev_addr.net),
+        })
     }
 }
 
@@ -126,15 +145,18 @@ pub(super) unsafe fn check_net<T: Operations>(qp: &Qp<T>, id: &CmId<T>) -> Resul
 ///
 /// # Safety
 ///
-/// As for [`id`]; `param` and the data it points at are valid during `'a`, in which iw_cm holds the
-/// queue pair that it names.
+/// As for [`id`] and [`client`]; `param` and the data it points at are valid during `'a`, in which
+/// iw_cm holds the queue pair that it names.
 pub(super) unsafe fn conn_args<'a, T: Operations>(
     id: *mut bindings::iw_cm_id,
     param: *mut bindings::iw_cm_conn_param,
 ) -> Result<(CmId<T>, &'a Qp<T>, ConnParams<'a>)> {
+    // SAFETY: The caller says that this is a call of the client.
+    let client = unsafe { client(id) }?;
     // SAFETY: The caller says that the parameters are valid.
     let param = unsafe { &*param };
     let params = ConnParams {
+        net: client.net,
         ord: param.ord,
         ird: param.ird,
         // SAFETY: The caller says that the data is valid, too.
@@ -142,8 +164,8 @@ pub(super) unsafe fn conn_args<'a, T: Operations>(
     };
     // SAFETY: The caller says that the queue pair is held.
     let qp = unsafe { qp::by_number::<T>(param.qpn) }?;
-    // SAFETY: The caller says that the identifier is iw_cm's, in a call of its client.
-    if !unsafe { qp.private().owner().may_connect(qp.as_raw(), id) } {
+    // SAFETY: The caller says that the queue pair is held.
+    if !unsafe { qp.private().owner().may_connect(qp.as_raw(), &client) } {
         return Err(EINVAL);
     }
     // SAFETY: The caller says that the identifier is valid.
@@ -170,6 +192,7 @@ mod tests {
         num::NonZeroUsize, //
     };
 
+    use crate::sys::addr;
     use kernel::ffi::c_int;
 
     type Table = OperationsVTable<Stub>;
@@ -210,12 +233,15 @@ mod tests {
         0
     }
 
-    fn new_id() -> Result<KBox<bindings::iw_cm_id>> {
+    /// An identifier of iw_cm, with that of its client, which has to live as long.
+    fn new_id() -> Result<(KBox<bindings::iw_cm_id>, KBox<bindings::rdma_cm_id>)> {
+        let mut client = KBox::new(pin_init::zeroed::<bindings::rdma_cm_id>(), GFP_KERNEL)?;
         let mut id = KBox::new(bindings::iw_cm_id::default(), GFP_KERNEL)?;
+        id.context = (&raw mut *client).cast();
         id.add_ref = Some(add_ref);
         id.rem_ref = Some(rem_ref);
         id.event_handler = Some(handler);
-        Ok(id)
+        Ok((id, client))
     }
 
     fn request() -> CmInfo<'static> {
@@ -231,7 +257,7 @@ mod tests {
 
     #[test]
     fn listener_is_kept_until_listening_ends() -> Result {
-        let mut id = new_id()?;
+        let (mut id, _client) = new_id()?;
         // The stand-in provider does not look at its device: room for one will do.
         let mut device = KBox::<Device<Stub>>::new_uninit(GFP_KERNEL)?;
         id.device = device.as_mut_ptr().cast();
@@ -251,7 +277,7 @@ mod tests {
 
     #[test]
     fn request_comes_back_in_reject() -> Result {
-        let mut id = new_id()?;
+        let (mut id, _client) = new_id()?;
         let raw = &raw mut *id;
         let number = RequestId::new(NonZeroUsize::MIN);
         // SAFETY: `id` is as iw_cm would pass it.
@@ -266,7 +292,7 @@ mod tests {
 
     #[test]
     fn lost_request_is_reported() -> Result {
-        let mut id = new_id()?;
+        let (mut id, _client) = new_id()?;
         id.set_mapped(true);
         // SAFETY: `id` is as iw_cm would pass it.
         let held = unsafe { super::id::<Stub>(&raw mut *id) }?;
@@ -279,12 +305,46 @@ mod tests {
 
     #[test]
     fn unknown_queue_pair_cannot_connect() -> Result {
-        let mut id = new_id()?;
+        let (mut id, _client) = new_id()?;
         let mut param = bindings::iw_cm_conn_param::default();
         // SAFETY: `id` and `param` are as iw_cm would pass them.
         let result = unsafe { Table::iw_connect(&raw mut *id, &mut param) };
         assert_eq!(result, -22);
         assert_eq!(id.tos, 0);
+        Ok(())
+    }
+
+    #[test]
+    fn who_has_no_client_cannot_listen_or_connect() -> Result {
+        let (mut id, _client) = new_id()?;
+        id.context = ptr::null_mut();
+        let mut device = KBox::<Device<Stub>>::new_uninit(GFP_KERNEL)?;
+        id.device = device.as_mut_ptr().cast();
+        let mut param = bindings::iw_cm_conn_param::default();
+        let raw = &raw mut *id;
+        // SAFETY: `id` and `param` are as iw_cm would pass them.
+        unsafe {
+            assert_eq!(Table::iw_create_listen(raw, 7), -22);
+            assert_eq!(Table::iw_connect(raw, &mut param), -22);
+            assert_eq!((*raw).tos, 0);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_port_mapper_changes_no_address() -> Result {
+        let (mut id, _client) = new_id()?;
+        let own: SocketAddr = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 4420).into();
+        let other: SocketAddr = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 7000).into();
+        id.local_addr = addr::write(&own);
+        id.remote_addr = addr::write(&own);
+        id.m_local_addr = addr::write(&other);
+        id.m_remote_addr = addr::write(&other);
+        id.set_mapped(true);
+        // SAFETY: `id` is as iw_cm would pass it.
+        let held = unsafe { super::id::<Stub>(&raw mut *id) }?;
+        assert_eq!(held.local()?, own);
+        assert_eq!(held.remote()?, own);
         Ok(())
     }
 }

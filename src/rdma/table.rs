@@ -449,8 +449,6 @@ trampolines! {
         let (id, qp, params) = unsafe { cm_ops::conn_args::<T>(id, param) }?;
         // The answer may come, and iw_cm give its reference up, before this returns.
         let _held = qp.hold();
-        // SAFETY: iw_cm passes the identifier, and the device of a queue pair is there as long.
-        unsafe { cm_ops::check_net(qp, &id) }?;
         qp.connect(id, &params)
     }
 
@@ -484,9 +482,11 @@ trampolines! {
 
     fn iw_create_listen(id: *mut bindings::iw_cm_id, backlog: c_int) -> Result {
         // SAFETY: iw_cm passes its identifier, of a device that it keeps during the call.
-        let (device, id) = unsafe { (Device::<T>::from_raw((*id).device), cm_ops::id(id)?) };
+        let (device, net) = unsafe { (Device::<T>::from_raw((*id).device), cm_ops::client(id)?.net) };
+        // SAFETY: As above.
+        let id = unsafe { cm_ops::id(id) }?;
         let backlog = u32::try_from(backlog).map_err(|_| EINVAL)?;
-        let listener = T::Listener::create(device, id.clone(), backlog)?;
+        let listener = T::Listener::create(device, id.clone(), net, backlog)?;
         cm_ops::keep_listener(&id, listener);
         Ok(())
     }

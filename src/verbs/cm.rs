@@ -111,7 +111,7 @@ impl CmOperations<Verbs> for Qp {
         let events = Arc::new(events, GFP_KERNEL)?;
         self.begin_connect()?;
         let made = device.cm.make_request(ConnectParams {
-            net: device.net,
+            net: params.net,
             local,
             remote,
             remote_is_here: netdev.is_local_addr(remote.ip()),
@@ -140,11 +140,10 @@ impl CmOperations<Verbs> for Qp {
         let pending = cm
             .request_at_listener(request.number())
             .ok_or(ECONNABORTED)?;
-        if self.device().net != pending.params.net {
-            // The connection manager has taken a device of the listener's namespace, where the
-            // address is another one.
-            let _ = cm.pass_on(&pending, request.number(), Status::Refused);
-            return Err(ECONNABORTED);
+        if !self.is_ready() {
+            // As below.
+            let _ = pending.reject(&[]);
+            return Err(EINVAL);
         }
         let limits = limits(params);
         let events = Events {
@@ -224,12 +223,16 @@ impl ListenerEvents for Requests {
 impl ListenerOperations<Verbs> for Listening {
     /// Begins to listen at the id's address; `EADDRINUSE` when somebody does already at the same
     /// one, but for those that the connection manager listens at for several namespaces.
-    fn create(device: &Device<Verbs>, id: CmId<Verbs>, _backlog: u32) -> Result<Arc<Self>> {
+    fn create(
+        device: &Device<Verbs>,
+        id: CmId<Verbs>,
+        net: u64,
+        _backlog: u32,
+    ) -> Result<Arc<Self>> {
         let at = id.local()?;
         let device = device.device().clone();
         device.may_make(What::Listener)?;
         let cm = device.cm.clone();
-        let net = device.net;
         let events = KBox::new(Requests { id, device }, GFP_KERNEL)?;
         let listener = cm.listen(net, at, events);
         let listener = listener.map_err(|why| match why {

@@ -127,8 +127,22 @@ impl Qp {
         self.device().cm.request(number)
     }
 
+    /// Returns true if it is in a state to which only its owner brings it, who wants it to be
+    /// connected: RTR, by rdma_cm of a consumer in the kernel; INIT is enough for a program, which
+    /// asks itself (librdmacm leaves it there on the side that connects).
+    pub(super) fn is_ready(&self) -> bool {
+        match self.engine.state() {
+            State::Ready => true,
+            State::Init => !self.engine.params.domain.is_trusted(),
+            _ => false,
+        }
+    }
+
     /// This side is about to ask for a connection: one at a time. Ended by [`Qp::end_connect`].
     pub(super) fn begin_connect(&self) -> Result {
+        if !self.is_ready() {
+            return Err(EINVAL);
+        }
         let mut control = self.control.lock();
         if control.is_connecting || control.is_closed {
             return Err(EINVAL);

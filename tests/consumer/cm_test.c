@@ -2,7 +2,9 @@
 /*
  * Connections: set-up, negotiation, refusal, teardown in every order.
  */
+#include <net/net_namespace.h>
 #include <rdma/ib_cm.h>
+#include <rdma/iw_cm.h>
 
 #include "fixture.h"
 
@@ -773,6 +775,75 @@ static void many_short_connections(struct kunit *test)
 	}
 }
 
+static int ignore_event(struct iw_cm_id *id, struct iw_cm_event *event)
+{
+	return 0;
+}
+
+/* What rdma_connect() ends in, for an identifier that says so of itself. */
+static int connect_as(struct kunit *test, const struct rdma_cm_id *says, struct ndkc_ep *ep)
+{
+	struct rdma_cm_id *client = kunit_kzalloc(test, sizeof(*client), GFP_KERNEL);
+	struct iw_cm_conn_param param = { .qpn = ep->qp->qp_num };
+	struct iw_cm_id *id;
+	int ret;
+
+	KUNIT_ASSERT_NOT_NULL(test, client);
+	client->qp = says->qp;
+	client->device = says->device;
+	client->route.addr.dev_addr.net = &init_net;
+	id = iw_create_cm_id(ndkc_dev, ignore_event, client);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(id));
+	id->local_addr = ep->cm->id->route.addr.src_addr;
+	id->remote_addr = ep->cm->id->route.addr.dst_addr;
+	ret = iw_cm_connect(id, &param);
+	/* Waits for the answer, if there will be one. */
+	iw_destroy_cm_id(id);
+	return ret;
+}
+
+static int make_ready(struct ndkc_ep *ep)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RTR };
+	int mask, ret;
+
+	ret = rdma_init_qp_attr(ep->cm->id, &attr, &mask);
+	return ret ?: ib_modify_qp(ep->qp, &attr, mask);
+}
+
+/* rdma_ucm has a program name any number, and its identifiers have no queue pair. */
+static void only_its_own_identifier_connects_a_qp(struct kunit *test)
+{
+	struct ndkc_ep *a = ndkc_active(test, 1, NULL);
+	struct ndkc_ep *b = ndkc_active(test, 1, NULL);
+	struct rdma_cm_id own = { .qp = a->qp, .device = ndkc_dev };
+	struct rdma_cm_id no_qp = { .device = ndkc_dev };
+	struct rdma_cm_id others_qp = { .qp = b->qp, .device = ndkc_dev };
+	struct rdma_cm_id no_device = { .qp = a->qp };
+
+	/* Not before its owner wants it to be connected. */
+	KUNIT_EXPECT_EQ(test, connect_as(test, &own, a), -EINVAL);
+	KUNIT_ASSERT_EQ(test, make_ready(a), 0);
+	KUNIT_EXPECT_EQ(test, connect_as(test, &no_qp, a), -EINVAL);
+	KUNIT_EXPECT_EQ(test, connect_as(test, &others_qp, a), -EINVAL);
+	KUNIT_EXPECT_EQ(test, connect_as(test, &no_device, a), -EINVAL);
+	/* Where nobody listens. */
+	KUNIT_EXPECT_EQ(test, connect_as(test, &own, a), 0);
+}
+
+static void a_stranger_does_not_disturb_the_owner(struct kunit *test)
+{
+	struct ndkc_cm *listener = ndkc_listener(test, 4);
+	struct ndkc_ep *a = ndkc_active(test, ndkc_port(listener), NULL);
+	struct rdma_cm_id no_qp = { .device = ndkc_dev };
+
+	KUNIT_EXPECT_EQ(test, connect_as(test, &no_qp, a), -EINVAL);
+	KUNIT_ASSERT_EQ(test, ndkc_connect(a, NULL, 0), 0);
+	KUNIT_EXPECT_EQ(test, connect_as(test, &no_qp, a), -EINVAL);
+	KUNIT_ASSERT_NOT_NULL(test, ndkc_take_child(listener));
+	KUNIT_EXPECT_EQ(test, listener->nr, 1);
+}
+
 static struct kunit_case cm_cases[] = {
 	KUNIT_CASE(connect_and_exchange),
 	KUNIT_CASE(loopback_without_a_source_resolves),
@@ -807,6 +878,8 @@ static struct kunit_case cm_cases[] = {
 	KUNIT_CASE(receives_are_taken_before_the_connection),
 	KUNIT_CASE(qp_reports_its_state),
 	KUNIT_CASE(many_short_connections),
+	KUNIT_CASE(only_its_own_identifier_connects_a_qp),
+	KUNIT_CASE(a_stranger_does_not_disturb_the_owner),
 	{}
 };
 

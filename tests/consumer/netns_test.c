@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Listeners of several network namespaces. The connection manager listens on
- * every device for each of them at wildcards and at loopback addresses, and
- * does not tell the device for which.
+ * every device for each of them at wildcards and at loopback addresses; the
+ * namespace that counts is that of its identifier.
  *
  * Whoever runs the suites has made two namespaces, one of them with a device
  * over its loopback device. What runs before user space has none.
@@ -61,13 +61,14 @@ static struct ndkc_cm *listen_in(struct kunit *test, struct net *net, bool any, 
 	return cm;
 }
 
-/* Expect that @listener is asked, and can accept. */
+/* Expect that @listener is asked, and can accept, on the device that it got. */
 static void expect_reached(struct kunit *test, struct ndkc_cm *listener, struct ndkc_ep *a)
 {
 	struct ndkc_cm *child = ndkc_take_child(listener);
+	struct ndkc_env *env = test->priv;
 
 	KUNIT_ASSERT_NOT_NULL(test, child);
-	KUNIT_ASSERT_PTR_EQ(test, child->id->device, ndkc_dev);
+	env->dev = child->id->device;
 	KUNIT_ASSERT_EQ(test, ndkc_accept(ndkc_ep(test, child, NULL), "yes", 3), 0);
 	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(a->cm, RDMA_CM_EVENT_ESTABLISHED));
 }
@@ -124,34 +125,64 @@ static void listener_of_another_namespace_is_not_reached(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, other->nr, 0);
 }
 
-/*
- * A namespace with a device for the address: there its consumer is asked, and
- * its queue pair is of that device.
- */
+/* A namespace with a device for the address. */
 static void listener_with_a_device_of_its_own_takes_nothing(struct kunit *test)
 {
 	struct net *net = other_net(test, true);
 	struct ndkc_cm *other = listen_in(test, net, false, 0);
 	struct ndkc_cm *own = listen_in(test, &init_net, false, ndkc_port(other));
 	struct ndkc_ep *a = ndkc_active(test, ndkc_port(own), NULL);
-	struct ndkc_env *env = test->priv;
-	struct ndkc_cm *child;
 
 	KUNIT_ASSERT_EQ(test, ndkc_connect(a, NULL, 0), 0);
-	child = ndkc_take_child(other);
-	KUNIT_ASSERT_NOT_NULL(test, child);
-	KUNIT_ASSERT_PTR_NE(test, child->id->device, ndkc_dev);
-	env->dev = child->id->device;
-	KUNIT_EXPECT_EQ(test, ndkc_accept(ndkc_ep(test, child, NULL), NULL, 0),
-			-ECONNABORTED);
-	env->dev = ndkc_dev;
 	expect_reached(test, own, a);
+	KUNIT_EXPECT_EQ(test, other->nr, 0);
+}
+
+/*
+ * A connection of another namespace. rdma_cm takes its first device for the connect to 127.0.0.1,
+ * and has the device of that namespace accept.
+ */
+static void those_of_another_namespace_meet_there(struct kunit *test)
+{
+	struct net *net = other_net(test, true);
+	struct ndkc_cm *other = listen_in(test, net, false, 0);
+	struct ndkc_cm *own = listen_in(test, &init_net, false, ndkc_port(other));
+	struct ndkc_cm *cm = ndkc_cm_in(test, net);
+	struct ndkc_ep *a;
+
+	KUNIT_ASSERT_EQ(test, ndkc_resolve(cm, ndkc_port(other)), 0);
+	a = ndkc_ep(test, cm, NULL);
+	KUNIT_ASSERT_EQ(test, ndkc_connect(a, NULL, 0), 0);
+	expect_reached(test, other, a);
+	KUNIT_EXPECT_EQ(test, own->nr, 0);
+}
+
+/*
+ * rdma_cm takes the device of another namespace at 127.0.0.1, and asks for the device of its own
+ * where the connection is to be accepted: there is none.
+ */
+static void without_a_device_a_namespace_reaches_nobody(struct kunit *test)
+{
+	struct net *net = other_net(test, false);
+	struct ndkc_cm *other = listen_in(test, net, true, 0);
+	struct ndkc_cm *own = listen_in(test, &init_net, true, ndkc_port(other));
+	struct ndkc_cm *cm = ndkc_cm_in(test, net);
+	struct ndkc_ep *a;
+
+	KUNIT_ASSERT_EQ(test, ndkc_resolve(cm, ndkc_port(other)), 0);
+	a = ndkc_ep(test, cm, NULL);
+	KUNIT_ASSERT_EQ(test, ndkc_connect(a, NULL, 0), 0);
+	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(cm, RDMA_CM_EVENT_REJECTED));
+	KUNIT_EXPECT_EQ(test, own->nr, 0);
+	KUNIT_EXPECT_EQ(test, other->nr, 0);
 }
 
 static struct kunit_case netns_cases[] = {
 	KUNIT_CASE_PARAM(listener_of_another_namespace_takes_nothing, order_gen_params),
 	KUNIT_CASE(listener_of_another_namespace_is_not_reached),
 	KUNIT_CASE(listener_with_a_device_of_its_own_takes_nothing),
+	KUNIT_CASE(those_of_another_namespace_meet_there),
+	KUNIT_CASE(without_a_device_a_namespace_reaches_nobody),
 	{}
 };
 

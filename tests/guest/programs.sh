@@ -227,7 +227,7 @@ elsewhere() {
 	is_refused "$said" || { tail -n 3 "$said"; return 1; }
 }
 
-is_refused() { grep -qi 'connection refused' "$1"; }
+is_refused() { grep -q 'RDMA_CM_EVENT_REJECTED, error -111' "$1"; }
 
 refused_or_ended() { is_refused "$2" || ended "$1"; }
 

@@ -173,7 +173,7 @@ impl CmOperations<Stub> for () {
 }
 
 impl ListenerOperations<Stub> for u32 {
-    fn create(_: &Device<Stub>, _id: CmId<Stub>, backlog: u32) -> Result<Arc<u32>> {
+    fn create(_: &Device<Stub>, _: CmId<Stub>, _net: u64, backlog: u32) -> Result<Arc<u32>> {
         Ok(Arc::new(backlog, GFP_KERNEL)?)
     }
 

@@ -4,13 +4,15 @@
 //!
 //! rdma_ucm passes the number of the queue pair that a program names, and `iw_cm` looks it up
 //! among all that there are. A queue pair of the kernel is connected only through the identifier
-//! that it was made with (`rdma_create_qp()`), one of a program only by that program, and only from
-//! the network namespace of its device: at 127.0.0.1 rdma_cm takes any device. The kernel's own
-//! consumers are not asked for theirs, for some (NVMe) are in the first one always.
+//! that it was made with (`rdma_create_qp()`), one of a program only by that program; both only
+//! through an identifier of their own device.
 
 use core::ptr::NonNull;
 
-use super::super::prelude::*;
+use super::super::{
+    cm_ops::Client,
+    prelude::*, //
+};
 
 /// A process, which nobody else is as long as this exists. C: `struct pid` of a thread group.
 ///
@@ -63,54 +65,25 @@ impl Owner {
         }
     }
 
-    /// Returns true if the calling task may connect `qp`, whose owner this is, through `id`.
+    /// Returns true if the calling task may connect `qp`, whose owner this is, as that client.
     ///
     /// # Safety
     ///
-    /// `id` is an identifier of `iw_cm`, in a call of its client, and `qp` a live queue pair.
+    /// `qp` is a live queue pair.
     pub(in crate::rdma) unsafe fn may_connect(
         &self,
         qp: *mut bindings::ib_qp,
-        id: *mut bindings::iw_cm_id,
+        client: &Client,
     ) -> bool {
-        // SAFETY: The caller says that the identifier is there.
-        let client = unsafe { (*id).context }.cast::<bindings::rdma_cm_id>();
-        if client.is_null() {
+        // SAFETY: The caller says that the queue pair is there.
+        if unsafe { (*qp).device } != client.device {
             return false;
         }
-        // SAFETY: The only client of `iw_cm` is rdma_cm, and what it keeps with an identifier
-        // begins with its own (`struct rdma_id_private`), which lives during the call.
-        let own = unsafe { (*client).qp };
-        // SAFETY: The caller says that both are there.
-        let is_same_device = unsafe { (*qp).device == (*id).device };
         match self {
-            Self::Kernel => own == qp,
-            // rdma_ucm makes no queue pairs. Another device may be in another namespace.
+            Self::Kernel => client.qp == qp,
+            // rdma_ucm makes no queue pairs.
             Self::Program(process) => {
-                own.is_null()
-                    && is_same_device
-                    && Process::current().is_some_and(|caller| caller == *process)
-            }
-        }
-    }
-
-    /// Returns true if a connection of a queue pair, whose owner this is, may be asked for through
-    /// `id` in the network namespace that has the cookie `net`.
-    ///
-    /// # Safety
-    ///
-    /// `id` is an identifier of `iw_cm`, in a call of its client.
-    pub(in crate::rdma) unsafe fn is_in(&self, net: u64, id: *mut bindings::iw_cm_id) -> bool {
-        // SAFETY: The caller says that the identifier is there.
-        let client = unsafe { (*id).context }.cast::<bindings::rdma_cm_id>();
-        match self {
-            Self::Kernel => true,
-            Self::Program(_) if client.is_null() => false,
-            Self::Program(_) => {
-                // SAFETY: As above, the client begins with an identifier of rdma_cm, which holds
-                // its namespace from its creation to its end.
-                let cookie = unsafe { bindings::ndk_net_cookie((*client).route.addr.dev_addr.net) };
-                cookie == net
+                client.qp.is_null() && Process::current().is_some_and(|caller| caller == *process)
             }
         }
     }
@@ -130,55 +103,33 @@ mod tests {
         None,
     }
 
-    /// Whether a client that keeps that queue pair, on the same device or not, may connect one.
+    /// Whether a client that keeps that queue pair, on the same device or not, may connect
+    /// one.
     fn may(owner: &Owner, keeps: Keeps, is_same_device: bool) -> bool {
         let mut qp = bindings::ib_qp::default();
-        let mut client: bindings::rdma_cm_id = pin_init::zeroed();
-        client.qp = match keeps {
-            Keeps::This => &raw mut qp,
-            Keeps::Another => ptr::without_provenance_mut(8),
-            Keeps::None => ptr::null_mut(),
-        };
-        let mut id = bindings::iw_cm_id {
-            context: (&raw mut client).cast(),
+        let client = Client {
+            qp: match keeps {
+                Keeps::This => &raw mut qp,
+                Keeps::Another => ptr::without_provenance_mut(8),
+                Keeps::None => ptr::null_mut(),
+            },
             device: match is_same_device {
                 true => ptr::null_mut(),
                 false => ptr::without_provenance_mut(8),
             },
-            ..Default::default()
+            net: 0,
         };
-        // SAFETY: All of them live as long as the call.
-        unsafe { owner.may_connect(&mut qp, &mut id) }
+        // SAFETY: It lives as long as the call.
+        unsafe { owner.may_connect(&mut qp, &client) }
     }
 
     #[test]
     fn a_queue_pair_of_the_kernel_is_connected_by_its_own_identifier() {
         assert!(may(&Owner::Kernel, Keeps::This, true));
-        assert!(may(&Owner::Kernel, Keeps::This, false));
+        assert!(!may(&Owner::Kernel, Keeps::This, false));
         assert!(!may(&Owner::Kernel, Keeps::Another, true));
         // Of rdma_ucm.
         assert!(!may(&Owner::Kernel, Keeps::None, true));
-    }
-
-    #[test]
-    fn one_of_a_program_is_connected_in_the_namespace_of_its_device() -> Result {
-        let mine = Owner::of_caller(true)?;
-        // SAFETY: Null stands for the first namespace.
-        let first = unsafe { bindings::ndk_net_cookie(ptr::null()) };
-        let mut client: bindings::rdma_cm_id = pin_init::zeroed();
-        let mut id = bindings::iw_cm_id {
-            context: (&raw mut client).cast(),
-            ..Default::default()
-        };
-        // SAFETY: Both live as long as the calls.
-        unsafe {
-            assert!(mine.is_in(first, &mut id) && !mine.is_in(first + 1, &mut id));
-            assert!(Owner::Kernel.is_in(first + 1, &mut id));
-        }
-        id.context = ptr::null_mut();
-        // SAFETY: As above.
-        assert!(!unsafe { mine.is_in(first, &mut id) });
-        Ok(())
     }
 
     #[test]
