@@ -18,8 +18,14 @@
  * place of its answer, so that each is known.
  *
  * hostile [-d UVERBS] [-c RDMA_CM] [-t THREADS] [-n CALLS] [-s SEED] [-a ADDRESS] [-i] [-k SECONDS]
- * -i: a signal every 3 ms instead of 100. -k: runs until it is killed after that time. The times of
- * signals and of what is a hang are multiplied by the environment's NDK_SLOW.
+ *         [-l SECONDS] [-q FILE [-p PORT]...]
+ * -i: a signal every 3 ms instead of 100. -k: runs until it is killed after that time. -l: ends by
+ * itself after that time, at the latest. The times of signals and of what is a hang are multiplied
+ * by the environment's NDK_SLOW.
+ *
+ * -q: uses rdma_cm alone, and has no queue pair: it connects and accepts with those of others,
+ * whose numbers are in the file, one a line, which is read again and again. Others listen at the
+ * ports. That one such call is taken must not be (exit 1), either.
  *
  * Each thread draws its calls from the seed; what they meet depends on the other threads.
  */
@@ -78,6 +84,8 @@ typedef __u64 u64;
 #define HANGS_SECONDS	(120ULL * slow)
 #define CANARY		(128UL << 10)	/* words of the other process */
 #define OWN_CANARY	(8UL << 10)
+#define OWN_PORTS	4
+#define NUMBERS		64		/* of queue pairs of others */
 #define ERRNOS		134
 
 enum { NONE, PD, CQ, QP, SRQ, MR, CHAN, ID, KINDS };
@@ -101,6 +109,7 @@ struct worker {
 	u64 rng, resp, calls, buf[2048], safe[1024];
 	u32 index, mode, row, made, depth, peer_pd;
 	struct file *peer;	/* whose queue pair the next connection gets, and of which domain */
+	u32 numbers[NUMBERS], has, used;	/* queue pairs of others */
 	bool gentle, is_child, done;
 };
 
@@ -114,10 +123,12 @@ static struct shared {
 static const char *device = "/dev/infiniband/uverbs0", *cm_device = "/dev/infiniband/rdma_cm";
 static struct sockaddr_in address = { .sin_family = AF_INET };
 static u32 threads = 4, period_ms = 100, slow = 1;
-static u64 most = 100000, seed, canary[OWN_CANARY];
+static u64 most = 100000, seed, end, canary[OWN_CANARY];
 static struct file files[2 + THREADS], cms[1 + THREADS];
 static struct worker workers[THREADS];
-static u16 ports[4];
+static u16 ports[OWN_PORTS + 4];
+static u32 known = OWN_PORTS;	/* so many, with those of others behind */
+static const char *numbers;	/* the file that names their queue pairs */
 static long registered;
 
 static u64 rnd(struct worker *w, u64 below)
@@ -426,6 +437,24 @@ static u32 item_handle(struct worker *w, u32 kind, bool rather_connected, struct
 	return handle;
 }
 
+/* The number of a queue pair of others, or nearly. */
+static u32 others_number(struct worker *w)
+{
+	u32 number;
+	FILE *f;
+
+	if (w->used++ % 64 == 0) {
+		f = fopen(numbers, "re");
+		for (w->has = 0; f && w->has < NUMBERS; w->has++)
+			if (fscanf(f, "%u", &w->numbers[w->has]) != 1)
+				break;
+		if (f)
+			fclose(f);
+	}
+	number = w->has ? w->numbers[rnd(w, w->has)] : KERNEL_QPN + rnd(w, 4096);
+	return chance(w, 80) ? number : chance(w, 70) ? number + 1 + rnd(w, 8) : odd(w);
+}
+
 /* The value of any other item that has one. */
 static u64 item(struct worker *w, char letter, u64 n, struct parts *q, u8 *to)
 {
@@ -482,6 +511,8 @@ static u64 item(struct worker *w, char letter, u64 n, struct parts *q, u8 *to)
 	case 'D':
 		return q->made.addr;
 	case 'N':
+		if (numbers)
+			return others_number(w);
 		o = pick(w, q->qps, QP, q->pd, USED, 0) ?: pick(w, q->qps, QP, ANY, USED, 0);
 		if (!o)
 			return q->missing = QP;
@@ -526,7 +557,7 @@ static size_t build(struct worker *w, const char *t, struct parts *q)
 		} else if (*t == '$') {
 			size = sizeof(address);
 			memcpy(c, &address, size);
-			put(c + 2, n ? ports[rnd(w, LENGTH(ports))] : 0, 2);
+			put(c + 2, n ? ports[rnd(w, known)] : 0, 2);
 		} else if (kind) {
 			put(c, item_handle(w, kind - kinds, *t == 'Q', q), size);
 		} else {
@@ -556,6 +587,9 @@ static bool may_answer(const u8 *p)
 {
 	u32 command = get(p), id;
 
+	/* Without a queue pair no answer is taken, so none comes to that. */
+	if (numbers)
+		return true;
 	switch (command) {
 	case RDMA_USER_CM_CMD_CONNECT:
 		id = get(p + 8 + offsetof(struct rdma_ucm_connect, id));
@@ -597,8 +631,15 @@ static bool call(struct worker *w, struct file *f, u32 command, size_t in)
 		errno = EINVAL;
 		return note(w, -1);
 	}
-	if (is_io || is_cm)
-		return note(w, is_io ? ioctl(f->fd, RDMA_VERBS_IOCTL, p) : write(f->fd, p, len));
+	if (is_io || is_cm) {
+		u32 called = get(p);
+		bool ok = note(w, is_io ? ioctl(f->fd, RDMA_VERBS_IOCTL, p) : write(f->fd, p, len));
+
+		if (ok && numbers && (called == RDMA_USER_CM_CMD_CONNECT ||
+				      called == RDMA_USER_CM_CMD_ACCEPT))
+			die("a queue pair of somebody else was taken\n");
+		return ok;
+	}
 	now = get(p) & 0xff;
 	keeps = now == IB_USER_VERBS_CMD_GET_CONTEXT || now == IB_USER_VERBS_CMD_CREATE_QP ||
 		now == IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL || now == IB_USER_VERBS_CMD_OPEN_QP;
@@ -749,6 +790,10 @@ static void on_event(struct worker *w, struct file *cm, const struct rdma_ucm_ev
 		if (e->id < sizeof(shared->requests))
 			shared->requests[e->id] = 1;
 		remember(w, cm, ID, &(struct object){ .handle = e->id, .flags = LIVE });
+		if (numbers) {
+			run(w, cm, chance(w, 92) ? ACCEPT : REJECT, e->id);
+			break;
+		}
 		w->peer = &files[get(data) % (threads + 2)];
 		w->peer_pd = get(data + 4);
 		run(w, cm, chance(w, 92) ? ACCEPT : REJECT, e->id);
@@ -796,12 +841,12 @@ static void start(struct worker *w)
 {
 	struct file *cm = any_file(w, true);
 	struct rdma_ucm_query_route_resp route;
-	u32 id, at = rnd(w, LENGTH(ports));
+	u32 id, at = rnd(w, known);
 
 	if (!run(w, cm, ID, ANY))
 		return;
 	id = w->made;
-	if (ports[at] && chance(w, 85)) {
+	if (at >= OWN_PORTS || (ports[at] && chance(w, 85))) {
 		run(w, cm, RESOLVE_ADDR, id);
 	} else if (run(w, cm, BIND, id) && run(w, cm, LISTEN, id) && run(w, cm, QUERY_ROUTE, id)) {
 		memcpy(&route, (void *)w->resp, sizeof(route));
@@ -863,7 +908,7 @@ static void map_file(struct worker *w)
 /* Any command at all, of words that may be handles. */
 static void random_call(struct worker *w)
 {
-	u32 words = rnd(w, 40), kind = rnd(w, 8), command = rnd(w, 64);
+	u32 words = rnd(w, 40), kind = numbers ? 5 : rnd(w, 8), command = rnd(w, 64);
 
 	begin(w, true);
 	w->mode = RANDOM;
@@ -915,7 +960,7 @@ static bool open_file(struct worker *w, struct file *f, bool is_cm)
 
 static void replace_file(struct worker *w)
 {
-	bool is_cm = chance(w, 30);
+	bool is_cm = numbers || chance(w, 30);
 
 	open_file(w, any_file(w, is_cm), is_cm);
 }
@@ -933,6 +978,15 @@ static void start_timer(void)
 		die("no timer: %s\n", strerror(errno));
 }
 
+/* How often a row is drawn, of all that are. */
+static u32 weight(const struct row *r)
+{
+	bool is_verb = r->function == read_event || r->function == change_memory ||
+		       r->function == map_file || (!r->function && !(r->command & CM));
+
+	return numbers && is_verb ? 0 : r->weight;
+}
+
 static void step(struct worker *w)
 {
 	const struct row *r;
@@ -940,10 +994,10 @@ static void step(struct worker *w)
 	u32 n = 0;
 
 	for (r = rows; r < rows + LENGTH(rows); r++)
-		n += r->weight;
+		n += weight(r);
 	n = rnd(w, n);
-	for (r = rows; n >= r->weight; r++)
-		n -= r->weight;
+	for (r = rows; n >= weight(r); r++)
+		n -= weight(r);
 	w->row = r - rows;
 	w->mode = OTHERS;
 	w->gentle = r->function && chance(w, 75);
@@ -988,7 +1042,7 @@ static void *work(void *arg)
 	struct worker *w = arg;
 
 	start_timer();
-	while (load(w->calls) < most / threads)
+	while (load(w->calls) < most / threads && (!end || (u64)time(NULL) < end))
 		step(w);
 	__atomic_store_n(&w->done, true, __ATOMIC_RELEASE);
 	return NULL;
@@ -1076,6 +1130,8 @@ static int do_all(void)
 	for (i = 0; i < 2 * threads + 3; i++) {
 		bool is_cm = i >= threads + 2;
 
+		if (numbers && !is_cm)
+			continue;
 		if (!open_file(workers, is_cm ? &cms[i - threads - 2] : &files[i], is_cm)) {
 			dprintf(1, "hostile: %s: %s\n", is_cm ? cm_device : device,
 				strerror(errno));
@@ -1144,7 +1200,7 @@ int main(int argc, char **argv)
 	seed = time(NULL) ^ getpid();
 	slow = strtoul(getenv("NDK_SLOW") ?: "1", NULL, 10) ?: 1;
 	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	while ((option = getopt(argc, argv, "d:c:t:n:s:a:ik:")) != -1) {
+	while ((option = getopt(argc, argv, "d:c:t:n:s:a:ik:l:q:p:")) != -1) {
 		if (option == 'd')
 			device = optarg;
 		else if (option == 'c')
@@ -1159,6 +1215,12 @@ int main(int argc, char **argv)
 			period_ms = 3;
 		else if (option == 'k')
 			seconds = atoi(optarg);
+		else if (option == 'l')
+			end = time(NULL) + strtoull(optarg, NULL, 0);
+		else if (option == 'q')
+			numbers = optarg;
+		else if (option == 'p' && known < LENGTH(ports))
+			ports[known++] = htons(atoi(optarg));
 		else if (option != 'a' || inet_pton(AF_INET, optarg, &address.sin_addr) != 1)
 			return 2;
 	}

@@ -1,0 +1,261 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# Ordinary users on a machine whose kernel has NVMe and NFS over the device: they reach rdma_cm and
+# netlink, read the numbers of all queue pairs, and name them wherever a number is asked for.
+#
+# ROUNDS, SPINS, ATTEMPTS and MINUTE say how much of each.
+#
+# seconds: 2400
+# kernel: nvme nfs
+# also: stock
+#
+# shellcheck disable=SC2317,SC2034 # functions are called by their name, see check(), variables, too
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/client.sh"
+use_client nfs
+
+case ${NDK_KERNEL:-} in
+um-debug) : "${ROUNDS:=6}" "${SPINS:=8}" "${ATTEMPTS:=60}" "${MINUTE:=60}" ;;
+um) : "${ROUNDS:=30}" "${SPINS:=60}" "${ATTEMPTS:=1000}" "${MINUTE:=60}" ;;
+*) : "${ROUNDS:=3}" "${SPINS:=4}" "${ATTEMPTS:=20}" "${MINUTE:=20}" ;;
+esac
+BUILT=$(dirname "$0")/../../build
+NUMBERS=/tmp/ndk-numbers
+NEXT=/tmp/ndk-next
+OTHER=$NFS_MOUNT-other
+# Where strangers listen, and where nobody does.
+SILENT=7000 ACCEPTS=7001 REFUSES=7002 APART=7003 NOBODY=7999
+
+# as_user COMMAND...: in place of this shell.
+as_user() { exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@" </dev/null; }
+
+# stranger ARGUMENT...: the program, as a user, which ends by itself.
+stranger() { (as_user timeout "$(slowly 120)" "$BUILT/stranger" "$@"); }
+
+# in_background NAME COMMAND...: as a user, until stopped() or the end; what it says is in
+# /tmp/ndk-NAME, its pid in PID_NAME.
+in_background() {
+	local name=$1
+	shift
+	as_user "$@" >"/tmp/ndk-$name" 2>&1 &
+	printf -v "PID_$name" %s "$!"
+	defer kill "$!"
+}
+
+said() { grep -q -- "$2" "/tmp/ndk-$1"; }
+
+# listens NAME: it does so, soon.
+listens() { wait_for 60 said "$1" listens || { cat "/tmp/ndk-$1"; return 1; }; }
+
+# ends_well NAME: it ends, with status 0; stopped NAME: when it is told to.
+ends_well() {
+	local pid=PID_$1 status=0
+	wait_pid 120 "${!pid}" || status=$?
+	((status == 0)) || { echo "$1: $status, $(tail -n 2 "/tmp/ndk-$1")"; return 1; }
+}
+stopped() {
+	local pid=PID_$1
+	kill "${!pid}" || { tail -n 2 "/tmp/ndk-$1"; return 1; }
+	ends_well "$1"
+}
+
+# The numbers of all queue pairs, as any user reads them.
+all_numbers() {
+	(as_user rdma -j resource show qp) | jq -r --arg d "$DEVICE" '.[] | select(.ifname == $d) | .lqpn'
+}
+
+write_numbers() {
+	all_numbers >"$NUMBERS.$BASHPID" && mv "$NUMBERS.$BASHPID" "$NUMBERS"
+}
+
+follow_numbers() {
+	while :; do
+		write_numbers
+		sleep 0.1
+	done
+}
+
+# has_numbers LEAST
+has_numbers() { write_numbers && (($(wc -l <"$NUMBERS") >= $1)); }
+
+# only_root_writes: no file that the device or the module has is a user's to write.
+only_root_writes() {
+	local found
+	[[ -n $(find "/sys/class/infiniband/$DEVICE/" -type f) ]] || { echo "no files"; return 1; }
+	found=$(as_user find "/sys/class/infiniband/$DEVICE/" /sys/module/ndk/ -type f -writable) || return
+	[[ -z $found ]] || { echo "$found"; return 1; }
+	! (as_user ls /sys/kernel/debug/ndk /sys/kernel/tracing/events/ndk) >/dev/null 2>&1
+}
+
+# no_connect NUMBER...: no user connects with one of these; no_accept: or accepts.
+no_connect() { stranger connect "$ADDRESS" "$SILENT" "$@"; }
+
+# A request can be answered once: it comes from a controller that looks for its subsystem there.
+no_accept() {
+	local number
+	for number in "$@"; do
+		in_background accept "$BUILT/stranger" accept "$ADDRESS" "$ACCEPTS" "$number"
+		listens accept || return
+		(PORT=$ACCEPTS refused fabrics_connect 1) || return
+		ends_well accept || return
+	done
+}
+
+# elsewhere COMMAND...: as a user in a network namespace of his own, which root makes, as some
+# kernels have none of users.
+elsewhere() {
+	exec unshare --net bash -c 'ip link set lo up && exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@"' \
+		bash "$@" </dev/null
+}
+
+# apart: all addresses are his there, and none of the requests that come to them here.
+apart() {
+	elsewhere "$BUILT/stranger" listen "$ADDRESS" "$APART" >/tmp/ndk-apart 2>&1 &
+	PID_apart=$!
+	listens apart || return
+	(PORT=$APART refused fabrics_connect 1) || return
+	stopped apart
+}
+
+no_connect_elsewhere() {
+	(elsewhere timeout "$(slowly 120)" "$BUILT/stranger" connect "$ADDRESS" "$PORT" "$@")
+}
+
+# round: a mount that comes, works and goes, while users connect with whatever number there is.
+round() {
+	nfs_mount "$ADDRESS" "$OTHER" "$NFS_VERSION" || return
+	echo something >"$OTHER/round" && [[ $(<"$OTHER/round") == something ]] || return
+	nfs_unmount "$OTHER"
+}
+
+rounds() {
+	local i
+	for ((i = 0; i < ROUNDS; i++)); do
+		round || { echo "round $i"; return 1; }
+	done
+}
+
+# spins COMMAND...: while three users connect with the next numbers that there will be: one where
+# requests are left alone, one where they are refused, one where nobody listens.
+spins() {
+	local -a ports=("$SILENT" "$REFUSES" "$NOBODY")
+	local i status=0
+	next_number || return
+	for i in 0 1 2; do
+		in_background "spin$i" "$BUILT/stranger" spin "$ADDRESS" "${ports[i]}" "$NEXT" 6
+	done
+	"$@" || status=$?
+	for i in 0 1 2; do
+		stopped "spin$i" || status=1
+	done
+	return "$status"
+}
+
+# The number that a new queue pair gets: one more than the last one had.
+next_number() {
+	write_numbers && echo $(($(sort -n "$NUMBERS" | tail -n 1) - 2)) >"$NEXT" && chmod 644 "$NEXT"
+}
+
+# connected: controllers that come and go, each of which connects at once.
+connected() {
+	local i
+	for ((i = 0; i < SPINS; i++)); do
+		next_number || return
+		fabrics_connect 1 duplicate_connect || { echo "connect $i"; return 1; }
+		next_number || return
+		newest_goes || return
+	done
+}
+
+newest_goes() {
+	local newest
+	newest=$(controllers | sort -V | tail -n 1)
+	put 1 "/sys/class/nvme/$newest/delete_controller"
+}
+
+# attempted: each makes one queue pair, and it goes again.
+attempted() {
+	local i next
+	next=$(($(sort -n "$NUMBERS" | tail -n 1) - 2))
+	for ((i = 0; i < ATTEMPTS; i++)); do
+		(PORT=4999 refused fabrics_connect 1) >/dev/null || { echo "attempt $i"; return 1; }
+		echo $((next + i)) >"$NEXT"
+	done
+}
+
+# a_minute: all calls there are, from four threads of one user, and netlink from another, beside
+# the I/O of the kernel's clients.
+a_minute() {
+	local disk nvme nfs nvme_stop nfs_stop status=0 PID_hostile
+	local -a mapper=()
+	# Others' kernels let everybody be the port mapper (docs/found.md), and then wait for him.
+	[[ ${NDK_KERNEL:-} == stock ]] || mapper=(-i)
+	disk=$(namespace) || return
+	fio_load "$disk"
+	nvme=$FIO_PID nvme_stop=$FIO_STOP
+	client_load fio_load || return
+	nfs=$FIO_PID nfs_stop=$FIO_STOP
+	in_background netlink "$BUILT/netlink" -l "$MINUTE" -q "$NUMBERS" "${mapper[@]}"
+	in_background hostile env NDK_SLOW="$NDK_SLOW" "$BUILT/hostile" -a "$ADDRESS" -t 4 -n 1000000000 \
+		-l "$MINUTE" -q "$NUMBERS" -p "$PORT" -p "$NFS_PORT" -s "${SEED:-1}"
+	wait_for $((MINUTE + 300)) ended "$PID_hostile" || true
+	ends_well hostile && ends_well netlink || status=1
+	if ended "$nvme" || ended "$nfs"; then
+		echo "the I/O has ended"
+		status=1
+	fi
+	fio_stop "$nvme_stop"
+	fio_stop "$nfs_stop"
+	wait_pid 300 "$nvme" || { echo "NVMe's I/O has failed"; status=1; }
+	wait_pid 300 "$nfs" || { echo "NFS's I/O has failed"; status=1; }
+	# Calls that could have done harm were made.
+	grep -q '^hostile: CM_CONNECT: 0 ok, .*[0-9][0-9] EINVAL' /tmp/ndk-hostile || { grep CM_ /tmp/ndk-hostile; status=1; }
+	return "$status"
+}
+
+for name in stranger netlink hostile; do
+	[[ -x $BUILT/$name ]] || { not_ok "$name" "is not built"; finish; }
+done
+defer rm -f "$NUMBERS" "$NEXT"
+device_up
+modprobe rdma_ucm
+# As udev has it.
+wait_for 60 test -c /dev/infiniband/rdma_cm
+chmod 666 /dev/infiniband/rdma_cm
+target_up 64
+defer client_down
+client serve "$ADDRESS" 64
+check "NVMe" host_connect -i 2
+defer host_down
+wait_for 90 namespace
+check "NFS" client connect "$ADDRESS"
+check "any user reads the numbers" has_numbers 8
+check "root alone writes files of the device" only_root_writes
+mapfile -t numbers <"$NUMBERS"
+
+in_background silent "$BUILT/stranger" listen "$ADDRESS" "$SILENT"
+in_background refuse "$BUILT/stranger" refuse "$ADDRESS" "$REFUSES"
+check "users may listen" eval "listens silent && listens refuse"
+check "no user connects with one" no_connect "${numbers[@]}"
+check "no user accepts with one" no_accept "${numbers[@]:0:3}"
+check "a listener of another network namespace is not reached" apart
+check "nor does a user connect from there" no_connect_elsewhere "${numbers[@]}"
+check "NFS goes" client disconnect
+check "and comes back" client connect "$ADDRESS"
+
+follow_numbers &
+defer kill $!
+check "mounts beside users that connect" spins rounds
+check "controllers beside users that connect" spins connected
+check "queue pairs that come and go beside them" spins attempted
+check "a minute of hostile users" a_minute
+tail -qn 1 /tmp/ndk-netlink /tmp/ndk-hostile | sed 's/^/# /'
+if stopped silent && stopped refuse; then ok "those that listen end"; else not_ok "those that listen end"; fi
+check "NFS goes in the end" client disconnect
+check "NVMe, too" host_down
+check "the server" client unserve
+check "the target" target_down
+check "nothing is left" wait_for 90 no_resources
+finish
