@@ -65,7 +65,9 @@ u64 ndk_page_address(const struct page *page);
 struct cpumask;
 u32 ndk_cpumask_first(const struct cpumask *mask);
 
+/* sys/netdev.rs, ndk/abi */
 u64 ndk_net_cookie(const struct net *net);
+bool ndk_net_is_local(struct net *net, const struct __kernel_sockaddr_storage *addr);
 
 /* sys/event.rs, sys/timer.rs */
 void ndk_completion_reinit(void *completion);
@@ -89,8 +91,6 @@ bool ndk_netdev_owns(struct net_device *dev,
 		     const struct __kernel_sockaddr_storage *addr);
 bool ndk_netdev_is_resolved_by(struct net_device *dev,
 			       const struct __kernel_sockaddr_storage *addr);
-bool ndk_netdev_is_local(struct net_device *dev,
-			 const struct __kernel_sockaddr_storage *addr);
 struct net_device *ndk_netdev_of_notifier(void *info);
 
 /*

@@ -21,7 +21,10 @@ use core::{
 use kernel::error::to_result;
 
 use super::prelude::*;
-use crate::sys::addr;
+use crate::sys::{
+    addr,
+    netdev::Net, //
+};
 
 /// The most private data an event or a call can carry, in bytes.
 pub(crate) const MAX_PRIVATE_DATA: usize = 255;
@@ -86,7 +89,7 @@ pub(crate) struct CmInfo<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnParams<'a> {
     /// The network namespace of the connection, which is that of the consumer's identifier.
-    pub(crate) net: u64,
+    pub(crate) net: Net<'a>,
     /// Reads to have outstanding.
     pub(crate) ord: u32,
     /// Reads to serve at once.

@@ -25,6 +25,8 @@ use super::{
         Qp, //
     }, //
 };
+use crate::sys::netdev::Net;
+
 /// What stands behind a queue pair, towards iw_cm.
 pub(crate) trait CmOperations<T: Operations> {
     /// Starts to connect to the addresses of `id`.
@@ -108,35 +110,37 @@ pub(super) unsafe fn id<T: Operations>(id: *mut bindings::iw_cm_id) -> Result<Cm
     Ok(unsafe { CmId::get(id) })
 }
 
-/// What the identifier of rdma_cm behind one of iw_cm says of its consumer.
-pub(super) struct Client {
+/// The consumer, as the identifier of rdma_cm behind one of iw_cm describes it.
+pub(super) struct Client<'a> {
     /// The queue pair that was made with it (`rdma_create_qp()`), or null.
     pub(super) qp: *mut bindings::ib_qp,
     /// Its device.
     pub(super) device: *mut bindings::ib_device,
-    /// Identifies its network namespace.
-    pub(super) net: u64,
+    /// Its network namespace.
+    pub(super) net: Net<'a>,
 }
 
 /// Reads what stands behind `id`. `EINVAL` if it has no client.
 ///
 /// # Safety
 ///
-/// `id` is live, and its client has called iw_cm and waits for it.
-pub(super) unsafe fn client(id: *mut bindings::iw_cm_id) -> Result<Client> {
+/// `id` is live, and its client, which is rdma_cm, has called iw_cm and waits for it during `'a`.
+pub(super) unsafe fn client<'a>(id: *mut bindings::iw_cm_id) -> Result<Client<'a>> {
     // SAFETY: The caller says that the identifier is there.
     let client = unsafe { (*id).context }.cast::<bindings::rdma_cm_id>();
     if client.is_null() {
         return Err(EINVAL);
     }
-    // SAFETY: The only client of iw_cm is rdma_cm, and what it keeps with an identifier begins with
-    // its own (`struct rdma_id_private`), which lives during the call that it makes, as does the
-    // namespace. It changes neither field in a call.
+    // SAFETY: What rdma_cm keeps with an identifier begins with its own (`struct rdma_id_private`),
+    // which lives during the call. It holds a reference to the namespace from `__rdma_create_id()`
+    // to `_destroy_id()`, and changes the device under `handler_mutex` alone, which it has in
+    // connect and accept and, of one that listens, no more at all. `rdma_destroy_qp()` has another
+    // mutex for the queue pair: that is read once, and compared.
     unsafe {
         Ok(Client {
-            qp: (*client).qp,
+            qp: (&raw const (*client).qp).read_volatile(),
             device: (*client).device,
-            net: bindings::ndk_net_cookie((*client).route.addr.dev_addr.net),
+            net: Net::from_raw((*client).route.addr.dev_addr.net),
         })
     }
 }

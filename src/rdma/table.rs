@@ -468,7 +468,8 @@ trampolines! {
                 // iw_cm forgets the request now, and nobody else would answer it.
                 // SAFETY: iw_cm passes its identifier.
                 let id = unsafe { cm_ops::id::<T>(id) }?;
-                T::Listener::reject(&id, cm_ops::take_request(&id)?, &[])?;
+                // One that has gone meanwhile needs no answer.
+                let _ = cm_ops::take_request(&id).and_then(|r| T::Listener::reject(&id, r, &[]));
                 Err(error)
             }
         }
@@ -482,11 +483,11 @@ trampolines! {
 
     fn iw_create_listen(id: *mut bindings::iw_cm_id, backlog: c_int) -> Result {
         // SAFETY: iw_cm passes its identifier, of a device that it keeps during the call.
-        let (device, net) = unsafe { (Device::<T>::from_raw((*id).device), cm_ops::client(id)?.net) };
+        let (device, client) = unsafe { (Device::<T>::from_raw((*id).device), cm_ops::client(id)?) };
         // SAFETY: As above.
         let id = unsafe { cm_ops::id(id) }?;
         let backlog = u32::try_from(backlog).map_err(|_| EINVAL)?;
-        let listener = T::Listener::create(device, id.clone(), net, backlog)?;
+        let listener = T::Listener::create(device, id.clone(), client.net.cookie(), backlog)?;
         cm_ops::keep_listener(&id, listener);
         Ok(())
     }

@@ -5,6 +5,7 @@
 //! C header: [`include/linux/netdevice.h`](srctree/include/linux/netdevice.h)
 
 use core::{
+    marker::PhantomData,
     net::{
         IpAddr,
         SocketAddr, //
@@ -124,18 +125,16 @@ impl NetDev {
         unsafe { bindings::ndk_netdev_is_supported(self.as_raw()) }
     }
 
-    /// A number that names the device's network namespace and is never reused. Any context.
-    pub(crate) fn net_cookie(&self) -> u64 {
+    /// The device's network namespace. Any context.
+    pub(crate) fn net(&self) -> Net<'_> {
         // SAFETY: The device is live, and keeps its namespace.
-        unsafe { bindings::ndk_net_cookie(bindings::ndk_netdev_net(self.as_raw())) }
+        unsafe { Net::from_raw(bindings::ndk_netdev_net(self.as_raw())) }
     }
 
     /// The same, but zero for the first namespace: that stays from boot to boot. Any context.
     pub(crate) fn lasting_net(&self) -> u64 {
-        // SAFETY: Null stands for the first namespace, which is always there.
-        let first = unsafe { bindings::ndk_net_cookie(ptr::null()) };
-        match self.net_cookie() {
-            net if net == first => 0,
+        match self.net().cookie() {
+            net if net == Net::FIRST.cookie() => 0,
             net => net,
         }
     }
@@ -154,7 +153,7 @@ impl NetDev {
 
     /// Returns true if `addr` is an address of this machine in the device's namespace. Any context.
     pub(crate) fn is_local_addr(&self, addr: IpAddr) -> bool {
-        self.ask(bindings::ndk_netdev_is_local, addr)
+        self.net().is_local_addr(addr)
     }
 
     fn ask(&self, question: Question, addr: IpAddr) -> bool {
@@ -162,6 +161,44 @@ impl NetDev {
         // SAFETY: By the invariant the device is live; the address is one, and valid during the
         // call.
         unsafe { question(self.as_raw(), &addr) }
+    }
+}
+
+/// A network namespace, while something keeps it.
+///
+/// # Invariants
+///
+/// Null, which stands for the first namespace, or a `struct net` that is live during `'a`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Net<'a>(*mut bindings::net, PhantomData<&'a ()>);
+
+impl Net<'_> {
+    /// The first namespace.
+    // INVARIANT: null.
+    pub(crate) const FIRST: Self = Self(ptr::null_mut(), PhantomData);
+
+    /// That of `net`, or the first one for null.
+    ///
+    /// # Safety
+    ///
+    /// `net` is null, or kept by the caller as long as the result is there.
+    pub(crate) unsafe fn from_raw(net: *mut bindings::net) -> Self {
+        // INVARIANT: by the safety requirements.
+        Self(net, PhantomData)
+    }
+
+    /// A number that names the namespace and is never reused. Any context.
+    pub(crate) fn cookie(&self) -> u64 {
+        // SAFETY: By the invariant it is null or live.
+        unsafe { bindings::ndk_net_cookie(self.0) }
+    }
+
+    /// Returns true if `addr` is an address of this machine in the namespace. Any context.
+    pub(crate) fn is_local_addr(&self, addr: IpAddr) -> bool {
+        let addr = addr::write(&SocketAddr::new(addr, 0));
+        // SAFETY: By the invariant the namespace is null or live; the address is one, and valid
+        // during the call.
+        unsafe { bindings::ndk_net_is_local(self.0, &addr) }
     }
 }
 
@@ -326,7 +363,8 @@ mod tests {
         assert!(lo.is_supported());
         assert_eq!(&lo.name()[..3], b"lo\0");
         assert!(lo.clone() == lo);
-        assert!(lo.net_cookie() != 0);
+        assert!(lo.net().cookie() != 0);
+        assert_eq!(lo.net().cookie(), Net::FIRST.cookie());
         assert_eq!(lo.lasting_net(), 0);
         assert!(lo.mac().is_none());
         assert!(lo.vlan().is_none());

@@ -98,7 +98,7 @@ impl CmOperations<Verbs> for Qp {
     fn connect(&self, id: CmId<Verbs>, params: &ConnParams<'_>) -> Result {
         let (local, remote) = (id.local()?, id.remote()?);
         let device = self.device();
-        let netdev = device.netdev().ok_or(ENETDOWN)?;
+        device.netdev().ok_or(ENETDOWN)?;
         let mut private_data = KVec::new();
         private_data.extend_from_slice(params.private_data, GFP_KERNEL)?;
         let limits = limits(params);
@@ -111,10 +111,10 @@ impl CmOperations<Verbs> for Qp {
         let events = Arc::new(events, GFP_KERNEL)?;
         self.begin_connect()?;
         let made = device.cm.make_request(ConnectParams {
-            net: params.net,
+            net: params.net.cookie(),
             local,
             remote,
-            remote_is_here: netdev.is_local_addr(remote.ip()),
+            remote_is_here: params.net.is_local_addr(remote.ip()),
             qp: self.engine.clone(),
             limits,
             private_data,

@@ -41,7 +41,7 @@ impl DeviceOperations for VerbsDevice {
     fn open(name: &CStr, netdev: &NetDev) -> Result<Self> {
         let context: Arc<VerbsContext> = CONTEXT.get().ok_or(ENODEV)?;
         let (host, cm) = (context.host.clone(), context.cm.clone());
-        let net = netdev.net_cookie();
+        let net = netdev.net().cookie();
         let device = RdmaDevice::new(host, cm, name, net, Some(netdev.clone()))?;
         let devices = context.devices.clone();
         let vectors = cpu::spread(cpu::count_possible())?;

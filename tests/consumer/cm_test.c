@@ -780,7 +780,7 @@ static int ignore_event(struct iw_cm_id *id, struct iw_cm_event *event)
 	return 0;
 }
 
-/* What rdma_connect() ends in, for an identifier that says so of itself. */
+/* The end of rdma_connect(), for an identifier that says so of itself. */
 static int connect_as(struct kunit *test, const struct rdma_cm_id *says, struct ndkc_ep *ep)
 {
 	struct rdma_cm_id *client = kunit_kzalloc(test, sizeof(*client), GFP_KERNEL);
@@ -844,6 +844,86 @@ static void a_stranger_does_not_disturb_the_owner(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, listener->nr, 1);
 }
 
+struct stranger {
+	struct rdma_cm_id client;
+	struct iw_cm_id *request;
+	struct completion asked;
+};
+
+static int keep_request(struct iw_cm_id *id, struct iw_cm_event *event)
+{
+	struct stranger *s = container_of(id->context, struct stranger, client);
+
+	if (event->event == IW_CM_EVENT_CONNECT_REQUEST) {
+		s->request = id;
+		complete(&s->asked);
+	}
+	return 0;
+}
+
+static void stop_listening(void *id)
+{
+	iw_destroy_cm_id(id);
+}
+
+/* Somebody who listens on iw_cm at the address of @bound. */
+static struct stranger *stranger_at(struct kunit *test, struct ndkc_cm *bound)
+{
+	struct stranger *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct iw_cm_id *id;
+
+	KUNIT_ASSERT_NOT_NULL(test, s);
+	init_completion(&s->asked);
+	s->client.route.addr.dev_addr.net = &init_net;
+	id = iw_create_cm_id(ndkc_dev, keep_request, &s->client);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(id));
+	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, stop_listening, id), 0);
+	ndkc_address(&id->local_addr, ndkc_port(bound));
+	KUNIT_ASSERT_EQ(test, iw_cm_listen(id, 4), 0);
+	return s;
+}
+
+/* The end of rdma_accept() with the queue pair of @ep, for the next request of @a. */
+static int accept_as(struct kunit *test, struct stranger *s, const struct rdma_cm_id *says,
+		     struct ndkc_ep *a, struct ndkc_ep *ep)
+{
+	struct iw_cm_conn_param param = { .qpn = ep->qp->qp_num };
+	int ret;
+
+	KUNIT_ASSERT_EQ(test, ndkc_connect(a, NULL, 0), 0);
+	KUNIT_ASSERT_NE(test, wait_for_completion_timeout(&s->asked, ndkc_timeout()), 0UL);
+	s->client.qp = says->qp;
+	s->client.device = says->device;
+	ret = iw_cm_accept(s->request, &param);
+	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(a->cm, ret ? RDMA_CM_EVENT_REJECTED :
+							    RDMA_CM_EVENT_ESTABLISHED));
+	iw_destroy_cm_id(s->request);
+	return ret;
+}
+
+static void only_its_own_identifier_accepts_with_a_qp(struct kunit *test)
+{
+	struct ndkc_cm *bound = ndkc_cm(test);
+	struct ndkc_ep *b = ndkc_active(test, 1, NULL), *c = ndkc_active(test, 1, NULL);
+	struct rdma_cm_id own = { .qp = b->qp, .device = ndkc_dev };
+	struct rdma_cm_id no_qp = { .device = ndkc_dev };
+	struct rdma_cm_id others_qp = { .qp = c->qp, .device = ndkc_dev };
+	struct rdma_cm_id no_device = { .qp = b->qp };
+	struct stranger *s;
+	u16 port;
+
+	KUNIT_ASSERT_EQ(test, ndkc_bind(bound), 0);
+	s = stranger_at(test, bound);
+	port = ndkc_port(bound);
+	/* Not before its owner wants it to be connected. */
+	KUNIT_EXPECT_EQ(test, accept_as(test, s, &own, ndkc_active(test, port, NULL), b), -EINVAL);
+	KUNIT_ASSERT_EQ(test, make_ready(b), 0);
+	KUNIT_EXPECT_EQ(test, accept_as(test, s, &no_qp, ndkc_active(test, port, NULL), b), -EINVAL);
+	KUNIT_EXPECT_EQ(test, accept_as(test, s, &others_qp, ndkc_active(test, port, NULL), b), -EINVAL);
+	KUNIT_EXPECT_EQ(test, accept_as(test, s, &no_device, ndkc_active(test, port, NULL), b), -EINVAL);
+	KUNIT_EXPECT_EQ(test, accept_as(test, s, &own, ndkc_active(test, port, NULL), b), 0);
+}
+
 static struct kunit_case cm_cases[] = {
 	KUNIT_CASE(connect_and_exchange),
 	KUNIT_CASE(loopback_without_a_source_resolves),
@@ -879,6 +959,7 @@ static struct kunit_case cm_cases[] = {
 	KUNIT_CASE(qp_reports_its_state),
 	KUNIT_CASE(many_short_connections),
 	KUNIT_CASE(only_its_own_identifier_connects_a_qp),
+	KUNIT_CASE(only_its_own_identifier_accepts_with_a_qp),
 	KUNIT_CASE(a_stranger_does_not_disturb_the_owner),
 	{}
 };

@@ -162,26 +162,25 @@ bool ndk_netdev_is_resolved_by(struct net_device *dev,
 	return same;
 }
 
-bool ndk_netdev_is_local(struct net_device *dev,
-			 const struct __kernel_sockaddr_storage *addr)
-{
-	const struct in6_addr *v6 = ndk_v6(addr);
-
-	if (!v6)
-		return inet_addr_type(dev_net(dev), ndk_v4(addr)) == RTN_LOCAL;
-	return IS_ENABLED(CONFIG_IPV6) &&
-	       ipv6_chk_addr(dev_net(dev), v6, NULL, 0);
-}
-
 struct net_device *ndk_netdev_of_notifier(void *info)
 {
 	return netdev_notifier_info_to_dev(info);
 }
 
-/* NULL stands for the first namespace. */
+/* NULL stands for the first namespace, here and below. */
 u64 ndk_net_cookie(const struct net *net)
 {
 	return (net ?: &init_net)->net_cookie;
+}
+
+bool ndk_net_is_local(struct net *net, const struct __kernel_sockaddr_storage *addr)
+{
+	const struct in6_addr *v6 = ndk_v6(addr);
+
+	net = net ?: &init_net;
+	if (!v6)
+		return inet_addr_type(net, ndk_v4(addr)) == RTN_LOCAL;
+	return IS_ENABLED(CONFIG_IPV6) && ipv6_chk_addr(net, v6, NULL, 0);
 }
 
 struct net *ndk_netdev_net(struct net_device *dev)

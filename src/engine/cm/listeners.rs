@@ -2,8 +2,8 @@
 
 //! [`Listeners`]: who listens where.
 //!
-//! Any user may listen, at as many ports and loopback addresses as he likes: those of others are
-//! found as fast as without him.
+//! Any user may listen, at as many ports as he likes: the listeners of others are found as fast as
+//! without him.
 
 #[cfg(ndk_kunit)]
 mod tests;

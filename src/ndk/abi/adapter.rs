@@ -50,7 +50,8 @@ use crate::{
     },
     sys::{
         addr,
-        global::Global, //
+        global::Global,
+        netdev::Net, //
     }, //
 };
 
@@ -121,7 +122,7 @@ unsafe fn which<'a>(params: &bindings::ndk_open_params) -> Result<OpenBy<'a>, Nt
         read_address(params.local_address, length)?
     };
     // SAFETY: A namespace, or null.
-    let net = unsafe { bindings::ndk_net_cookie(params.net) };
+    let net = unsafe { Net::from_raw(params.net) }.cookie();
     Ok(match name {
         Some(name) => OpenBy::Both(name, net, at.ip()),
         None => OpenBy::Address(net, at.ip()),

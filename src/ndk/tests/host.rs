@@ -118,7 +118,7 @@ impl TestHost {
         clock::restart_if_left();
         let host = Host::new(attr.rnr_ms)?;
         let netdev = NetDev::loopback()?;
-        let net = netdev.net_cookie();
+        let net = netdev.net().cookie();
         let cm = ConnectionManager::new(attr.connect_fn, patient(attr.timeouts))?;
         let device = RdmaDevice::new(host.clone(), cm, NAME, net, Some(netdev))?;
         let devices = DeviceList::new()?;

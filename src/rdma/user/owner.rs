@@ -73,7 +73,7 @@ impl Owner {
     pub(in crate::rdma) unsafe fn may_connect(
         &self,
         qp: *mut bindings::ib_qp,
-        client: &Client,
+        client: &Client<'_>,
     ) -> bool {
         // SAFETY: The caller says that the queue pair is there.
         if unsafe { (*qp).device } != client.device {
@@ -93,6 +93,7 @@ impl Owner {
 #[kernel::macros::kunit_tests(ndk_rdma_user_owner)]
 mod tests {
     use super::*;
+    use crate::sys::netdev::Net;
     use core::ptr;
 
     /// Which queue pair a client keeps.
@@ -103,8 +104,7 @@ mod tests {
         None,
     }
 
-    /// Whether a client that keeps that queue pair, on the same device or not, may connect
-    /// one.
+    /// Whether a client that keeps that queue pair, on the same device or not, may connect one.
     fn may(owner: &Owner, keeps: Keeps, is_same_device: bool) -> bool {
         let mut qp = bindings::ib_qp::default();
         let client = Client {
@@ -117,7 +117,7 @@ mod tests {
                 true => ptr::null_mut(),
                 false => ptr::without_provenance_mut(8),
             },
-            net: 0,
+            net: Net::FIRST,
         };
         // SAFETY: It lives as long as the call.
         unsafe { owner.may_connect(&mut qp, &client) }
