@@ -81,6 +81,9 @@ check() {
 	fi
 }
 
+# as_user COMMAND...: in place of this shell, as an ordinary user.
+as_user() { exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@" </dev/null; }
+
 # refused COMMAND...: it fails of its own accord, however long that takes: the command has a
 # limit, and that is not its end. Prints what it prints.
 refused() {

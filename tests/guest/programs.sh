@@ -184,7 +184,7 @@ killed() {
 # limited: a program may register no more than its limit says, and is told so.
 limited() {
 	local said
-	said=$( (ulimit -l 64 && setpriv --reuid 65534 --clear-groups timeout "$(slowly 120)" rping -c -a "$ADDRESS" -S 65000 -C 1) 2>&1) && return 1
+	said=$( (ulimit -l 64 && as_user timeout "$(slowly 120)" rping -c -a "$ADDRESS" -S 65000 -C 1) 2>&1) && return 1
 	grep -qi 'memory\|reg_mr' <<<"$said" || { echo "$said"; return 1; }
 }
 
@@ -258,7 +258,7 @@ hostile() {
 	chmod 666 /dev/infiniband/uverbs0 /dev/infiniband/rdma_cm
 	[[ -x $HOSTILE ]] || { echo "$HOSTILE is not built"; return 1; }
 	for ((seed = SEED; seed < SEED + 6; seed++)); do
-		said=$( (ulimit -l 65536 && setpriv --reuid 65534 --clear-groups timeout "$(slowly 3000)" \
+		said=$( (ulimit -l 65536 && as_user timeout "$(slowly 3000)" \
 			"$HOSTILE" -a "$ADDRESS" -t "$THREADS" -s "$seed" "$@") 2>&1) ||
 			{ tail -n 3 <<<"$said"; return 1; }
 		wait_for 90 no_user_resources || { rdma resource; return 1; }

@@ -18,14 +18,16 @@
  * place of its answer, so that each is known.
  *
  * hostile [-d UVERBS] [-c RDMA_CM] [-t THREADS] [-n CALLS] [-s SEED] [-a ADDRESS] [-i] [-k SECONDS]
- *         [-l SECONDS] [-q FILE [-p PORT]...]
+ *         [-l SECONDS] [-q FILE [-p PORT]... [-b PORT]]
  * -i: a signal every 3 ms instead of 100. -k: runs until it is killed after that time. -l: ends by
  * itself after that time, at the latest. The times of signals and of what is a hang are multiplied
  * by the environment's NDK_SLOW.
  *
  * -q: uses rdma_cm alone, and has no queue pair: it connects and accepts with those of others,
  * whose numbers are in the file, one a line, which is read again and again. Others listen at the
- * ports. That one such call is taken must not be (exit 1), either.
+ * ports of -p, and connect to that of -b. That one such call is taken must not be (exit 1), either.
+ * It goes on beyond the time of -l, up to that of a hang, until ten connects, and with -b an accept,
+ * were refused.
  *
  * Each thread draws its calls from the seed; what they meet depends on the other threads.
  */
@@ -111,11 +113,13 @@ struct worker {
 	struct file *peer;	/* whose queue pair the next connection gets, and of which domain */
 	u32 numbers[NUMBERS], has, used;	/* queue pairs of others */
 	bool gentle, is_child, done;
+	bool is_due;	/* the event was there that a connect or an accept waits for */
 };
 
 /* What was counted, also by those who are killed, and a bit for each number of a queue pair. */
 static struct shared {
 	u64 calls[MODES], ok[MODES], errors[256][ERRNOS], connections, transfers;
+	u64 connects, accepts;	/* with queue pairs of others, which were refused */
 	u8 had[2 << 20];
 	u8 requests[1 << 16];	/* those that came and have no answer, by identifier */
 } *shared;
@@ -129,6 +133,7 @@ static struct worker workers[THREADS];
 static u16 ports[OWN_PORTS + 4];
 static u32 known = OWN_PORTS;	/* so many, with those of others behind */
 static const char *numbers;	/* the file that names their queue pairs */
+static u16 to_listen_at;
 static long registered;
 
 static u64 rnd(struct worker *w, u64 below)
@@ -557,7 +562,7 @@ static size_t build(struct worker *w, const char *t, struct parts *q)
 		} else if (*t == '$') {
 			size = sizeof(address);
 			memcpy(c, &address, size);
-			put(c + 2, n ? ports[rnd(w, known)] : 0, 2);
+			put(c + 2, n ? ports[rnd(w, known)] : chance(w, 40) ? to_listen_at : 0, 2);
 		} else if (kind) {
 			put(c, item_handle(w, kind - kinds, *t == 'Q', q), size);
 		} else {
@@ -638,6 +643,10 @@ static bool call(struct worker *w, struct file *f, u32 command, size_t in)
 		if (ok && numbers && (called == RDMA_USER_CM_CMD_CONNECT ||
 				      called == RDMA_USER_CM_CMD_ACCEPT))
 			die("a queue pair of somebody else was taken\n");
+		if (!ok && errno == EINVAL && w->is_due && w->mode == PLAUSIBLE) {
+			add(shared->connects, called == RDMA_USER_CM_CMD_CONNECT);
+			add(shared->accepts, called == RDMA_USER_CM_CMD_ACCEPT);
+		}
 		return ok;
 	}
 	now = get(p) & 0xff;
@@ -779,6 +788,7 @@ static void on_event(struct worker *w, struct file *cm, const struct rdma_ucm_ev
 	struct file *f = &files[id.rkey % (threads + 2)];
 	struct object *qp = id.flags & USED ? find(f, QP, id.key) : NULL;
 
+	w->is_due = true;
 	switch (e->event) {
 	case 0:		/* ADDR_RESOLVED */
 		run(w, cm, RESOLVE_ROUTE, e->id);
@@ -790,12 +800,10 @@ static void on_event(struct worker *w, struct file *cm, const struct rdma_ucm_ev
 		if (e->id < sizeof(shared->requests))
 			shared->requests[e->id] = 1;
 		remember(w, cm, ID, &(struct object){ .handle = e->id, .flags = LIVE });
-		if (numbers) {
-			run(w, cm, chance(w, 92) ? ACCEPT : REJECT, e->id);
-			break;
+		if (!numbers) {
+			w->peer = &files[get(data) % (threads + 2)];
+			w->peer_pd = get(data + 4);
 		}
-		w->peer = &files[get(data) % (threads + 2)];
-		w->peer_pd = get(data + 4);
 		run(w, cm, chance(w, 92) ? ACCEPT : REJECT, e->id);
 		w->peer = NULL;
 		break;
@@ -815,6 +823,7 @@ static void on_event(struct worker *w, struct file *cm, const struct rdma_ucm_ev
 		else if (run(w, f, TO_RESET, id.key) && run(w, f, TO_INIT, id.key))
 			qp->flags &= ~USED;
 	}
+	w->is_due = false;
 }
 
 /* Waits a moment for something to read. Returns true at times if there is nothing, too. */
@@ -1037,12 +1046,25 @@ static void fork_child(struct worker *w)
 		die("a child ended with status %#x\n", status);
 }
 
+static bool is_enough(void)
+{
+	return !numbers || (load(shared->connects) >= 10 &&
+			    (!to_listen_at || load(shared->accepts) > 0));
+}
+
+static bool is_over(void)
+{
+	u64 now = time(NULL);
+
+	return end && now >= end && (is_enough() || now >= end + HANGS_SECONDS);
+}
+
 static void *work(void *arg)
 {
 	struct worker *w = arg;
 
 	start_timer();
-	while (load(w->calls) < most / threads && (!end || (u64)time(NULL) < end))
+	while (load(w->calls) < most / threads && !is_over())
 		step(w);
 	__atomic_store_n(&w->done, true, __ATOMIC_RELEASE);
 	return NULL;
@@ -1185,6 +1207,12 @@ static int report(void)
 	few = good * 20 < all || ok[PLAUSIBLE] * 10 < calls[PLAUSIBLE];
 	if (few)
 		printf("hostile: too few calls succeeded, this tests nothing\n");
+	if (numbers)
+		printf("hostile: %llu connects and %llu accepts with those of others were refused\n",
+		       shared->connects, shared->accepts);
+	if (!is_enough())
+		printf("hostile: too few were refused, this tests nothing\n");
+	few |= !is_enough();
 	printf("hostile: %llu connections, %llu transfers completed\n", shared->connections,
 	       shared->transfers);
 	printf("hostile: %llu calls, %llu succeeded, seed %llu\n", all + calls[OTHERS],
@@ -1200,7 +1228,7 @@ int main(int argc, char **argv)
 	seed = time(NULL) ^ getpid();
 	slow = strtoul(getenv("NDK_SLOW") ?: "1", NULL, 10) ?: 1;
 	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	while ((option = getopt(argc, argv, "d:c:t:n:s:a:ik:l:q:p:")) != -1) {
+	while ((option = getopt(argc, argv, "d:c:t:n:s:a:ik:l:q:p:b:")) != -1) {
 		if (option == 'd')
 			device = optarg;
 		else if (option == 'c')
@@ -1219,6 +1247,8 @@ int main(int argc, char **argv)
 			end = time(NULL) + strtoull(optarg, NULL, 0);
 		else if (option == 'q')
 			numbers = optarg;
+		else if (option == 'b')
+			to_listen_at = htons(atoi(optarg));
 		else if (option == 'p' && known < LENGTH(ports))
 			ports[known++] = htons(atoi(optarg));
 		else if (option != 'a' || inet_pton(AF_INET, optarg, &address.sin_addr) != 1)

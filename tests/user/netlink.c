@@ -2,13 +2,14 @@
 /*
  * netlink: a program without rights that sends NETLINK_RDMA whatever it may, for some seconds.
  *
- * netlink [-s SEED] [-l SECONDS] [-q FILE] [-i]
+ * netlink [-s SEED] [-l SECONDS] [-q FILE] [-i | -m]
  * -q: reads numbers of queue pairs from the file, one a line, and names them. -i: tries to be the
- * iWARP port mapper, too, which a kernel takes for one whose iw_cm does not ask who that is
- * (docs/found.md): there each connect waits for this program.
+ * iWARP port mapper, too: a kernel whose iw_cm does not ask who that is takes it for one
+ * (docs/found.md), by which it ends. -m: is the port mapper of such a kernel, and answers nothing
+ * as long as it runs.
  *
  * Each command gets attributes of the right type with numbers that may exist, some of which are
- * then changed; some commands get the objects of a dump. What must not be (exit 1): a command
+ * then changed; some commands get the objects of a dump. Exit 1, for it must not be: a command
  * succeeds that changes something, or that shows what only an administrator may see. Exit 2: this
  * program could not begin, or nearly nothing was answered.
  */
@@ -31,6 +32,7 @@
 #define COMMANDS	40	/* more than there are today */
 #define ATTRIBUTES	119
 #define IWPM_COMMANDS	9
+#define IWPM_HELLO	8
 #define DRIVER_DETAILS	97	/* newer than some headers */
 
 /* By number, as headers of distributions are older. */
@@ -109,7 +111,7 @@ static size_t put_any(uint8_t *m, size_t len)
 	}
 }
 
-/* What a command of nldev mostly needs, and some more. */
+/* The attributes that a command of nldev mostly needs, and some more. */
 static size_t fill(uint8_t *m, size_t len)
 {
 	static const uint16_t ids[] = { RDMA_NLDEV_ATTR_RES_LQPN, RDMA_NLDEV_ATTR_RES_CQN,
@@ -163,7 +165,7 @@ static void read_answers(int ms)
 				continue;
 			errors[-e->error > 0 && -e->error < 134 ? -e->error : 0]++;
 			command = RDMA_NL_GET_OP(e->msg.nlmsg_type);
-			/* What is no request is ignored, with success. */
+			/* A message that is no request is ignored, with success. */
 			if (e->error || !(e->msg.nlmsg_flags & NLM_F_REQUEST))
 				continue;
 			if (RDMA_NL_GET_CLIENT(e->msg.nlmsg_type) == RDMA_NL_IWCM)
@@ -187,9 +189,8 @@ static void send_one(bool maps)
 
 	memset(m, 0, sizeof(m));
 	if (is_iwpm && rnd(2)) {
-		/* Hello. */
 		len = put(m, len, 1, &version, sizeof(version));
-		h->nlmsg_type = RDMA_NL_GET_TYPE(RDMA_NL_IWCM, 8);
+		h->nlmsg_type = RDMA_NL_GET_TYPE(RDMA_NL_IWCM, IWPM_HELLO);
 	} else if (is_iwpm) {
 		for (int n = rnd(6); n; n--)
 			len = put_any(m, len);
@@ -215,15 +216,39 @@ static void send_one(bool maps)
 		sent++;
 }
 
+/* Says that this is the port mapper, and reads what it is asked. */
+static void be_mapper(uint64_t end)
+{
+	struct { struct nlmsghdr h; uint8_t rest[64]; } m = { .h = {
+		.nlmsg_type = RDMA_NL_GET_TYPE(RDMA_NL_IWCM, IWPM_HELLO),
+		.nlmsg_flags = NLM_F_REQUEST,
+	} };
+	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
+	int group = RDMA_NL_GROUP_IWPM, asked = 0;
+	uint16_t version = 4;
+
+	m.h.nlmsg_len = put((void *)&m, NLMSG_HDRLEN, 1, &version, sizeof(version));
+	if (setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &group, sizeof(group)) ||
+	    sendto(fd, &m, m.h.nlmsg_len, 0, (void *)&kernel, sizeof(kernel)) < 0)
+		die(2, "no port mapper: %s\n", strerror(errno));
+	while ((uint64_t)time(NULL) < end) {
+		struct pollfd p = { .fd = fd, .events = POLLIN };
+
+		if (poll(&p, 1, 200) > 0 && recv(fd, &m, sizeof(m), MSG_DONTWAIT) > 0)
+			asked++;
+	}
+	printf("netlink: was asked %d times\n", asked);
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t end = time(NULL) + 10;
 	const char *file = NULL;
-	bool maps = false;
+	bool maps = false, is_mapper = false;
 	int option;
 
 	rng = time(NULL);
-	while ((option = getopt(argc, argv, "s:l:q:i")) != -1) {
+	while ((option = getopt(argc, argv, "s:l:q:im")) != -1) {
 		if (option == 's')
 			rng = strtoull(optarg, NULL, 0);
 		else if (option == 'l')
@@ -232,6 +257,8 @@ int main(int argc, char **argv)
 			file = optarg;
 		else if (option == 'i')
 			maps = true;
+		else if (option == 'm')
+			is_mapper = true;
 		else
 			return 2;
 	}
@@ -241,6 +268,10 @@ int main(int argc, char **argv)
 	fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA);
 	if (fd < 0)
 		die(2, "no socket: %s\n", strerror(errno));
+	if (is_mapper) {
+		be_mapper(end);
+		return 0;
+	}
 	while ((uint64_t)time(NULL) < end) {
 		if (sent % 512 == 0)
 			read_numbers(file);

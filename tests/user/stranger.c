@@ -3,7 +3,7 @@
  * stranger: a program that has no queue pair, and names those of others on /dev/infiniband/rdma_cm.
  *
  * stranger [-c RDMA_CM] listen ADDRESS PORT
- *	listens, leaves each request unanswered, and runs until it is killed
+ *	listens and leaves each request unanswered, until it gets SIGTERM, and says how many came
  * stranger [-c RDMA_CM] refuse ADDRESS PORT
  *	listens and destroys each request at once
  * stranger [-c RDMA_CM] connect ADDRESS PORT NUMBER...
@@ -15,7 +15,7 @@
  *	until it gets SIGTERM, and says how often
  *
  * Each call with a number has to be refused with EINVAL: exit 1 if one was taken, or refused
- * otherwise. Exit 2 if it could not begin.
+ * otherwise. Exit 2 if it could not begin, or made no call that it is there for.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -38,7 +38,7 @@ enum { ADDR_RESOLVED = 0, ROUTE_RESOLVED = 2, CONNECT_REQUEST = 4, NO_EVENT = -1
 static const char *device = "/dev/infiniband/rdma_cm";
 static struct sockaddr_in address = { .sin_family = AF_INET };
 static atomic_bool is_over;
-static unsigned long refused;
+static unsigned long refused, requests;
 static int fd;
 
 /* Makes a call. Returns 0 or a negative errno. */
@@ -175,14 +175,18 @@ static void spin(const char *file, unsigned int count)
 		if (id >= 0)
 			destroy(id);
 	}
+	if (!refused)
+		die(2, "no call was made\n");
 }
 
 static void serve(char **numbers)
 {
 	struct rdma_ucm_event_resp e;
 
-	while (next_event(-1, &e) != CONNECT_REQUEST)
-		;
+	while (next_event(200, &e) != CONNECT_REQUEST)
+		if (is_over)
+			die(2, "no request came\n");
+	requests++;
 	for (; *numbers; numbers++)
 		accept_with(e.id, strtoul(*numbers, NULL, 10));
 	destroy(e.id);
@@ -214,9 +218,13 @@ int main(int argc, char **argv)
 		die(2, "%s: %s\n", device, strerror(errno));
 	if (!strcmp(argv[1], "listen") || !strcmp(argv[1], "refuse")) {
 		begin_to_listen();
-		while (!is_over)
-			if (next_event(200, &e) == CONNECT_REQUEST && argv[1][0] == 'r')
+		while (!is_over) {
+			if (next_event(200, &e) != CONNECT_REQUEST)
+				continue;
+			requests++;
+			if (argv[1][0] == 'r')
 				destroy(e.id);
+		}
 	} else if (!strcmp(argv[1], "connect")) {
 		id = resolved();
 		if (id < 0)
@@ -231,6 +239,6 @@ int main(int argc, char **argv)
 	} else {
 		die(2, "bad arguments\n");
 	}
-	dprintf(1, "stranger: %lu refused\n", refused);
+	dprintf(1, "stranger: %lu refused, %lu requests\n", refused, requests);
 	return 0;
 }
