@@ -34,10 +34,11 @@ srp_group() {
 
 srp_serve() {
 	# The initiator tries again soon, and keeps what it has to do until then; the kernel takes
-	# ten minutes at most.
+	# ten minutes at most. The second time has to be longer than the first, and is 600 until it
+	# is set.
 	modprobe -a ib_srpt sd_mod &&
-		modprobe ib_srp reconnect_delay=2 fast_io_fail_tmo="$(slowly 120 600)" \
-			dev_loss_tmo="$(slowly 240)" &&
+		modprobe ib_srp reconnect_delay=2 dev_loss_tmo="$(slowly 240)" \
+			fast_io_fail_tmo="$(slowly 120 600)" &&
 		lio_store_up "$SRP_STORE" "$2" &&
 		mkdir -p "$SRPT" &&
 		srp_group_up "$1" &&
