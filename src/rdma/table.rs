@@ -468,7 +468,7 @@ trampolines! {
                 // iw_cm forgets the request now, and nobody else would answer it.
                 // SAFETY: iw_cm passes its identifier.
                 let id = unsafe { cm_ops::id::<T>(id) }?;
-                // One that has gone meanwhile needs no answer.
+                // A request that has gone needs no answer.
                 let _ = cm_ops::take_request(&id).and_then(|r| T::Listener::reject(&id, r, &[]));
                 Err(error)
             }

@@ -127,8 +127,8 @@ impl Qp {
         self.device().cm.request(number)
     }
 
-    /// Returns true if it is in a state to which only its owner brings it, who wants it to be
-    /// connected: RTR, by rdma_cm of a consumer in the kernel; INIT is enough for a program, which
+    /// Returns true if it is in a state to which its owner alone brings it, to have it connected:
+    /// RTR, by rdma_cm of a consumer in the kernel; INIT is enough for a program, which
     /// asks itself (librdmacm leaves it there on the side that connects).
     pub(super) fn is_ready(&self) -> bool {
         match self.engine.state() {

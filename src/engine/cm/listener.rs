@@ -105,7 +105,7 @@ impl Listener {
         )
     }
 
-    /// Where it is found.
+    /// The place that the table of listeners has for it.
     pub(super) fn place(&self) -> Place {
         Place::new(self.net, &self.at, self.number)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Listeners`]: who listens where.
+//! [`Listeners`]: all listeners by their address.
 //!
 //! Any user may listen, at as many ports as he likes: the listeners of others are found as fast as
 //! without him.
@@ -27,7 +27,7 @@ use kernel::rbtree::{
 use super::Listener;
 use crate::engine::prelude::*;
 
-/// Where a listener is found; those of one address in the order in which they began.
+/// The place of a listener; those of one address are in the order in which they began.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     net: u64,
