@@ -57,14 +57,18 @@ nfs_mounted() { mountpoint -q "$1"; }
 nfs_daemons() {
 	mkdir -p "$NFS_RUN" /run/rpcbind /var/lib/nfs/nfsdcld /var/lib/nfs/v4recovery
 	ip link set lo up
+	# That of the last one stays, and statd ends without a word where nobody listens.
+	rm -f /run/rpcbind.sock
 	nfs_daemon rpcbind -f
-	wait_for 120 test -S /run/rpcbind.sock || { echo "no rpcbind"; return 1; }
+	wait_for 120 nfs_rpcbind_answers || { echo "no rpcbind"; return 1; }
 	nfs_daemon rpc.statd -F --no-notify
 	nfs_daemon nfsdcld -F
 	nfs_daemon rpc.mountd -F
 	wait_for 120 nfs_registered mountd || { echo "no mountd"; return 1; }
 	wait_for 120 nfs_registered status || { echo "no statd"; return 1; }
 }
+
+nfs_rpcbind_answers() { [[ -S /run/rpcbind.sock ]] && nfs_registered portmapper; }
 
 nfs_registered() { limit 120 rpcinfo -T tcp 127.0.0.1 "$1"; }
 
