@@ -883,10 +883,11 @@ static struct stranger *stranger_at(struct kunit *test, struct ndkc_cm *bound)
 	return s;
 }
 
-/* The end of rdma_accept() with the queue pair of @ep, for the next request of @a. */
-static int accept_as(struct kunit *test, struct stranger *s, const struct rdma_cm_id *says,
-		     struct ndkc_ep *a, struct ndkc_ep *ep)
+/* The end of rdma_accept() with the queue pair of @ep, for a request to the address of @bound. */
+static int accept_as(struct kunit *test, struct stranger *s, struct ndkc_cm *bound,
+		     const struct rdma_cm_id *says, struct ndkc_ep *ep)
 {
+	struct ndkc_ep *a = ndkc_active(test, ndkc_port(bound), NULL);
 	struct iw_cm_conn_param param = { .qpn = ep->qp->qp_num };
 	int ret;
 
@@ -910,18 +911,16 @@ static void only_its_own_identifier_accepts_with_a_qp(struct kunit *test)
 	struct rdma_cm_id others_qp = { .qp = c->qp, .device = ndkc_dev };
 	struct rdma_cm_id no_device = { .qp = b->qp };
 	struct stranger *s;
-	u16 port;
 
 	KUNIT_ASSERT_EQ(test, ndkc_bind(bound), 0);
 	s = stranger_at(test, bound);
-	port = ndkc_port(bound);
 	/* Not before its owner wants it to be connected. */
-	KUNIT_EXPECT_EQ(test, accept_as(test, s, &own, ndkc_active(test, port, NULL), b), -EINVAL);
+	KUNIT_EXPECT_EQ(test, accept_as(test, s, bound, &own, b), -EINVAL);
 	KUNIT_ASSERT_EQ(test, make_ready(b), 0);
-	KUNIT_EXPECT_EQ(test, accept_as(test, s, &no_qp, ndkc_active(test, port, NULL), b), -EINVAL);
-	KUNIT_EXPECT_EQ(test, accept_as(test, s, &others_qp, ndkc_active(test, port, NULL), b), -EINVAL);
-	KUNIT_EXPECT_EQ(test, accept_as(test, s, &no_device, ndkc_active(test, port, NULL), b), -EINVAL);
-	KUNIT_EXPECT_EQ(test, accept_as(test, s, &own, ndkc_active(test, port, NULL), b), 0);
+	KUNIT_EXPECT_EQ(test, accept_as(test, s, bound, &no_qp, b), -EINVAL);
+	KUNIT_EXPECT_EQ(test, accept_as(test, s, bound, &others_qp, b), -EINVAL);
+	KUNIT_EXPECT_EQ(test, accept_as(test, s, bound, &no_device, b), -EINVAL);
+	KUNIT_EXPECT_EQ(test, accept_as(test, s, bound, &own, b), 0);
 }
 
 static struct kunit_case cm_cases[] = {

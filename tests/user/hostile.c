@@ -26,8 +26,8 @@
  * -q: uses rdma_cm alone, and has no queue pair: it connects and accepts with those of others,
  * whose numbers are in the file, one a line, which is read again and again. Others listen at the
  * ports of -p, and connect to that of -b. That one such call is taken must not be (exit 1), either.
- * It goes on beyond the time of -l, up to that of a hang, until ten connects, and with -b an accept,
- * were refused.
+ * It goes on beyond the time of -l, up to that of a hang, until ten connects, and with -b an
+ * accept, were refused.
  *
  * Each thread draws its calls from the seed; what they meet depends on the other threads.
  */
@@ -1208,7 +1208,7 @@ static int report(void)
 	if (few)
 		printf("hostile: too few calls succeeded, this tests nothing\n");
 	if (numbers)
-		printf("hostile: %llu connects and %llu accepts with those of others were refused\n",
+		printf("hostile: %llu connects, %llu accepts with those of others were refused\n",
 		       shared->connects, shared->accepts);
 	if (!is_enough())
 		printf("hostile: too few were refused, this tests nothing\n");
