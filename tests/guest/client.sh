@@ -136,6 +136,8 @@ own_error() { declare -F "${CLIENT}_own_error" >/dev/null && client own_error; }
 
 under_load() {
 	mark_log
+	# Again, for modules that are there by now.
+	trace_connections
 	client_load fio_background || { echo "no load"; return 1; }
 }
 
@@ -150,7 +152,8 @@ load_ends() {
 	fi
 	for recovers; do
 		if client_is recovers "$recovers" && ((status)) && ! own_error; then
-			echo "the load ended with status $status"
+			log_connections
+			echo "the load ended with status $status, $(grep -m 1 -i error "$FIO_STOP.said")"
 			return 1
 		fi
 	done
@@ -220,12 +223,22 @@ scenario_unplug() {
 	client_verify after randwrite 4k 512k
 }
 
-# trace_connections: what rdma_cm does from now on is kept, for who asks why a device
-# cannot be removed.
+# trace_connections: what rdma_cm does from now on is kept, and how NFS connects, for who asks
+# why a device cannot be removed, or a load has ended.
 trace_connections() {
-	local tracing=/sys/kernel/tracing
-	[[ -d $tracing/events ]] || mount -t tracefs none "$tracing" 2>/dev/null || true
-	[[ ! -d $tracing/events/rdma_cma ]] || put 1 "$tracing/events/rdma_cma/enable"
+	local event
+	trace_mount || return 0
+	for event in rdma_cma rpcrdma/xprtrdma_connect sunrpc/rpc_call_rpcerror; do
+		[[ ! -d $TRACING/events/$event ]] || put 1 "$TRACING/events/$event/enable"
+	done
+}
+
+# log_connections: into the kernel log, which is kept; without those who never came as far as a
+# device.
+log_connections() {
+	grep -vE '^#|ADDR_ERROR|src=0\.0\.0\.0' "$TRACING/trace" 2>/dev/null | tail -n 150 | while IFS= read -r line; do
+		echo "rdma_cm: $line" >/dev/kmsg
+	done
 }
 
 # removal SECONDS COMMAND...: it ends, and that time, times NDK_SLOW, is the limit. It is left
@@ -240,10 +253,7 @@ removal() {
 		cat /tmp/removal.out
 		return "$status"
 	fi
-	# Into the kernel log, which is kept; without those who never came as far as a device.
-	grep -vE 'ADDR_ERROR|src=0\.0\.0\.0' /sys/kernel/tracing/trace 2>/dev/null | tail -n 150 | while IFS= read -r line; do
-		echo "rdma_cm: $line" >/dev/kmsg
-	done
+	log_connections
 	echo "it still waits after $(slowly "$most") s"
 	return 1
 }

@@ -13,7 +13,6 @@ set -euo pipefail
 . "$(dirname "$0")/client.sh"
 use_client nvme
 
-TRACING=/sys/kernel/tracing
 ALL=(complete_with corrupt delay_completion delay_connect delay_message drop_connection
 	drop_event no_memory port_down refuse_access refuse_invalidation reject_connect rnr)
 

@@ -81,6 +81,11 @@ check() {
 	fi
 }
 
+TRACING=/sys/kernel/tracing
+
+# trace_mount: the kernel's tracing is there, if it has that.
+trace_mount() { [[ -d $TRACING/events ]] || mount -t tracefs none "$TRACING" 2>/dev/null; }
+
 # as_user COMMAND...: in place of this shell, as an ordinary user.
 as_user() { exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@" </dev/null; }
 
@@ -345,7 +350,8 @@ fio_verify() {
 }
 
 # fio_start SECONDS NAME FILE [OPTION]...: I/O in the background until fio_stop, its pid in
-# FIO_PID and the file that ends it in FIO_STOP.  What it takes beyond that time is a hang.
+# FIO_PID, the file that ends it in FIO_STOP, and what it says in a file of that name with .said.
+# What it takes beyond that time is a hang.
 #
 # The disk may go while it runs: fio must not make a plain file in its place, where
 # the node of the next disk belongs.
@@ -353,7 +359,7 @@ fio_start() {
 	FIO_STOP=$(mktemp -u /tmp/fio-stop.XXXXXX)
 	limit "$1" fio --name="$2" --filename="$3" --rw=randrw --bs=4k,64k --direct=1 --ioengine=libaio --iodepth=8 \
 		--time_based --runtime="$(slowly "$1")" --trigger-file="$FIO_STOP" --aux-path=/tmp --verify_state_save=0 \
-		"${@:4}" >/dev/null 2>&1 &
+		"${@:4}" >"$FIO_STOP.said" 2>&1 &
 	FIO_PID=$!
 }
 
@@ -361,7 +367,7 @@ fio_start() {
 fio_stop() { : >"$1"; }
 
 # fio_load DISK: load in the background.
-fio_load() { fio_start 1800 load "$1" --size=16m --allow_file_create=0 --output=/dev/null; }
+fio_load() { fio_start 1800 load "$1" --size=16m --allow_file_create=0; }
 
 # fio_background DISK: load in the background, which is under way.
 fio_background() {

@@ -84,7 +84,8 @@ only_root_writes() {
 	[[ -n $(find "/sys/class/infiniband/$DEVICE/" -type f) ]] || { echo "no files"; return 1; }
 	found=$(as_user find "/sys/class/infiniband/$DEVICE/" /sys/module/ndk/ -type f -writable) || return
 	[[ -z $found ]] || { echo "$found"; return 1; }
-	for folder in /sys/kernel/debug/ndk /sys/kernel/tracing/events/ndk; do
+	trace_mount || true
+	for folder in /sys/kernel/debug/ndk "$TRACING/events/ndk"; do
 		[[ ! -d $folder ]] || folders+=("$folder")
 	done
 	((${#folders[@]})) || { echo "no folders"; return 1; }
