@@ -128,8 +128,8 @@ impl Qp {
     }
 
     /// Returns true if it is in a state to which its owner alone brings it, to have it connected:
-    /// RTR, by rdma_cm of a consumer in the kernel; INIT is enough for a program, which
-    /// asks itself (librdmacm leaves it there on the side that connects).
+    /// RTR, by rdma_cm of a consumer in the kernel; INIT is enough for a program, which asks itself
+    /// (librdmacm leaves it there on the side that connects).
     pub(super) fn is_ready(&self) -> bool {
         match self.engine.state() {
             State::Ready => true,

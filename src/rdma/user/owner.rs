@@ -104,7 +104,7 @@ mod tests {
         None,
     }
 
-    /// Whether a client that keeps that queue pair, on the same device or not, may connect one.
+    /// Returns true if a client that keeps that queue pair, of that device or not, may connect one.
     fn may(owner: &Owner, keeps: Keeps, is_same_device: bool) -> bool {
         let mut qp = bindings::ib_qp::default();
         let client = Client {
