@@ -28,6 +28,7 @@
 //! | `tests`       | the clock, memory, faults and warnings of tests                 |
 //! | [`trace`]     | tracepoints                                                     |
 //! | [`timer`]     | timers that hold a reference to what they are embedded in       |
+//! | [`unaligned`] | values of C's at any address                                    |
 
 // Addresses and lengths of memory are `u64` to the consumer and `usize` to the machine.
 const _: () = assert!(usize::BITS == 64, "ndk needs a 64-bit kernel");
@@ -52,6 +53,7 @@ pub(crate) mod tests;
 pub(crate) mod time;
 pub(crate) mod timer;
 pub(crate) mod trace;
+pub(crate) mod unaligned;
 pub(crate) mod wc;
 
 #[cfg(ndk_kunit)]

@@ -16,7 +16,8 @@
 //!
 //! **Safety.** The consumer keeps the contract of the header: an object that it names is one that
 //! it was given and has not closed, or whose close has not completed (CLOS-10); arrays have the
-//! length given and stay during the call; an output pointer may be written; callbacks and their
+//! length given and stay during the call; an output pointer may be written; neither arrays nor
+//! structures nor output pointers need be aligned, but objects are; callbacks and their
 //! contexts may be used from any context until the callback has come, or the object is closed.
 
 #[macro_use]
@@ -53,7 +54,10 @@ use super::{
     cq::CqUser,
     prelude::*, //
 };
-use crate::bindings;
+use crate::{
+    bindings,
+    sys::unaligned::Unaligned, //
+};
 
 use entry::{
     on,
@@ -61,6 +65,7 @@ use entry::{
     sges,
     slice,
     slice_mut,
+    value,
     write_address,
     Returned, //
 };
@@ -262,7 +267,7 @@ unsafe fn create_now<T: Face>(
     let blank = Blank::<T>::new()?;
     let object = blank.fill(create()?);
     // SAFETY: Not null, so it may be written.
-    unsafe { *out = object };
+    unsafe { out.write_unaligned(object) };
     Ok(())
 }
 

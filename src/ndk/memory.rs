@@ -36,9 +36,12 @@ use crate::{
             token::Token, //
         }, //
     },
-    sys::mdl::{
-        Chain,
-        PAGE_SIZE, //
+    sys::{
+        mdl::{
+            Chain,
+            PAGE_SIZE, //
+        },
+        unaligned::Unaligned, //
     }, //
 };
 
@@ -332,7 +335,7 @@ pub(crate) enum NoLam {
 ///
 /// They are the addresses under which the kernel maps the pages for good. Nothing is mapped, so
 /// nothing has to be undone. Any context.
-pub(crate) fn build_lam(chain: &Chain, len: u64, out: &mut [u64]) -> Result<Lam, NoLam> {
+pub(crate) fn build_lam(chain: &Chain, len: u64, out: &mut [Unaligned<u64>]) -> Result<Lam, NoLam> {
     if len == 0 || len > chain.len() || !chain.is_contiguous(len) {
         return Err(NoLam::Invalid);
     }
@@ -347,7 +350,7 @@ pub(crate) fn build_lam(chain: &Chain, len: u64, out: &mut [u64]) -> Result<Lam,
     let mut room = room.ok_or(NoLam::TooSmall(pages))?.iter_mut();
     let fits = chain.each_page(len, |page| match room.next() {
         Some(slot) => {
-            *slot = page;
+            slot.set(page);
             true
         }
         None => false,

@@ -60,7 +60,7 @@ pub(crate) struct Wc {
 ///
 /// `next` is writable for `room` entries; `written` entries lie before it.
 pub(crate) struct WcWriter<'a> {
-    next: *mut bindings::ib_wc,
+    next: *mut Unaligned<bindings::ib_wc>,
     room: usize,
     written: c_int,
     _array: PhantomData<&'a mut bindings::ib_wc>,
@@ -69,11 +69,11 @@ pub(crate) struct WcWriter<'a> {
 impl WcWriter<'_> {
     /// # Safety
     ///
-    /// `array` is writable for `room` entries as long as the writer lives.
+    /// `array` is writable for `room` entries as long as the writer lives; it need not be aligned.
     pub(super) unsafe fn new(array: *mut bindings::ib_wc, room: c_int) -> Self {
         // INVARIANT: by the safety requirements; a negative room is none.
         Self {
-            next: array,
+            next: array.cast(),
             room: usize::try_from(room).unwrap_or(0),
             written: 0,
             _array: PhantomData,
@@ -99,20 +99,20 @@ impl WcWriter<'_> {
         // SAFETY: By the invariant `next` is writable for at least one entry.
         unsafe {
             let out = self.next;
-            (*out).__bindgen_anon_1.wr_id = wc.wr_id;
-            (*out).status = wc.status as bindings::ib_wc_status;
-            (*out).opcode = wc.opcode as bindings::ib_wc_opcode;
-            (*out).vendor_err = wc.vendor_err;
-            (*out).byte_len = wc.byte_len;
-            (*out).qp = wc.qp.as_raw();
-            (*out).ex.invalidate_rkey = ex;
-            (*out).src_qp = 0;
-            (*out).slid = 0;
-            (*out).wc_flags = flags as c_int;
-            (*out).pkey_index = 0;
-            (*out).sl = 0;
-            (*out).dlid_path_bits = 0;
-            (*out).port_num = PORT;
+            (*out).0.__bindgen_anon_1.wr_id = wc.wr_id;
+            (*out).0.status = wc.status as bindings::ib_wc_status;
+            (*out).0.opcode = wc.opcode as bindings::ib_wc_opcode;
+            (*out).0.vendor_err = wc.vendor_err;
+            (*out).0.byte_len = wc.byte_len;
+            (*out).0.qp = wc.qp.as_raw();
+            (*out).0.ex.invalidate_rkey = ex;
+            (*out).0.src_qp = 0;
+            (*out).0.slid = 0;
+            (*out).0.wc_flags = flags as c_int;
+            (*out).0.pkey_index = 0;
+            (*out).0.sl = 0;
+            (*out).0.dlid_path_bits = 0;
+            (*out).0.port_num = PORT;
             // INVARIANT: One entry more is written, and the next is inside if there is room.
             self.next = out.add(1);
         }

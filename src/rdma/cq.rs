@@ -83,11 +83,14 @@ pub(crate) trait CqOperations<T: Operations>: Sized + Send + Sync + 'static {
     fn req_notify(&self, notify: Notify) -> bool;
 }
 
-/// Makes what stands behind `cq`.
+/// Makes what stands behind `cq`. `EOPNOTSUPP` for flags, of which none is known.
 pub(super) fn create<T: Operations>(
     mut cq: NewObject<bindings::ib_cq, T::Cq>,
     attr: &bindings::ib_cq_init_attr,
 ) -> Result {
+    if attr.flags != 0 {
+        return Err(EOPNOTSUPP);
+    }
     // The core reads this once more when the queue is there, and moderates it or not by that. After
     // a change in between (`rdma dev set ... adaptive-moderation`) either two processors may
     // measure this queue at a time, or its calls go to the vector's processor though they need not;

@@ -156,12 +156,12 @@ pub(super) unsafe fn map<T: Operations>(
     mr: &Mr<T>,
     list: *mut bindings::scatterlist,
     count: c_int,
-    offset: Option<&mut c_uint>,
+    offset: Option<&mut Unaligned<c_uint>>,
 ) -> Result<c_int> {
     let (raw, limit) = (mr.as_raw(), mr.private());
     // SAFETY: The core sets the page size before the call.
     let rule = Rule::new(limit.kind, limit.max_entries, unsafe { (*raw).page_size })?;
-    let start = offset.as_ref().map_or(0, |offset| **offset);
+    let start = offset.as_ref().map_or(0, |offset| offset.get());
     // SAFETY: The caller says that the list has so many entries and how long its memory stays.
     let mut extents = unsafe { Extents::new(list, count, start, rule) }?;
     let iova = extents.start();
@@ -173,7 +173,7 @@ pub(super) unsafe fn map<T: Operations>(
         (*raw).length = mapped.length;
     }
     if let Some(offset) = offset {
-        *offset = mapped.offset;
+        offset.set(mapped.offset);
     }
     // CAST: At most `count`.
     Ok(mapped.entries as c_int)

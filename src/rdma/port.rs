@@ -41,6 +41,13 @@ fn mtu(bytes: u32) -> bindings::ib_mtu {
     }
 }
 
+/// Says what never changes; all else is zero.
+pub(super) fn describe_immutable(immutable: &mut bindings::ib_port_immutable) {
+    immutable.gid_tbl_len = 1;
+    immutable.pkey_tbl_len = 1;
+    immutable.core_cap_flags = bindings::RDMA_CORE_CAP_PROT_IWARP | bindings::RDMA_CORE_CAP_IW_CM;
+}
+
 /// Describes the port over `netdev`; `attr` is zeroed but for what the core filled in.
 pub(super) fn describe(
     attr: &mut bindings::ib_port_attr,

@@ -22,4 +22,7 @@ pub(super) use super::{
     upcall::UpcallTarget,
     Operations, //
 };
-pub(super) use crate::bindings;
+pub(super) use crate::{
+    bindings,
+    sys::unaligned::Unaligned, //
+};

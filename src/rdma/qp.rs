@@ -307,7 +307,7 @@ pub(super) unsafe fn by_number<'a, T: Operations>(number: u32) -> Result<&'a Qp<
 }
 
 /// Makes what stands behind `qp`, and says in `attr` what was granted. `EINVAL` if a completion
-/// queue is missing.
+/// queue is missing, `EOPNOTSUPP` for other types than RC, and for flags.
 ///
 /// # Safety
 ///
@@ -317,6 +317,9 @@ pub(super) unsafe fn create<T: Operations>(
     mut qp: NewObject<bindings::ib_qp, T::Qp>,
     attr: &mut bindings::ib_qp_init_attr,
 ) -> Result {
+    if attr.qp_type != bindings::ib_qp_type_IB_QPT_RC || attr.create_flags != 0 {
+        return Err(EOPNOTSUPP);
+    }
     if attr.send_cq.is_null() || attr.recv_cq.is_null() {
         return Err(EINVAL);
     }

@@ -84,19 +84,23 @@ pub(crate) trait SrqOperations<T: Operations>: Sized + Send + Sync + 'static {
     fn post_recv(&self, chain: &mut RecvChain<'_>) -> Result;
 }
 
-/// Makes what stands behind `srq`, and says in `attr` what was granted.
+/// Makes what stands behind `srq`, and says in `init` what was granted. `EOPNOTSUPP` for other
+/// types than the basic one.
 pub(super) fn create<T: Operations>(
     srq: NewObject<bindings::ib_srq, T::Srq>,
-    attr: &mut bindings::ib_srq_attr,
+    init: &mut bindings::ib_srq_init_attr,
 ) -> Result {
+    if init.srq_type != bindings::ib_srq_type_IB_SRQT_BASIC {
+        return Err(EOPNOTSUPP);
+    }
     // SAFETY: The core sets the domain of an object before it asks for its creation.
     let pd = unsafe { Pd::<T>::from_raw(srq.pd) };
     // SAFETY: `destroy_srq` closes it; on an error it is closed below.
     let target = unsafe { UpcallTarget::open(srq.as_raw()) }?;
-    let wanted = SrqAttributes::from_c(attr);
+    let wanted = SrqAttributes::from_c(&init.attr);
     let payload =
         T::Srq::create(pd, &wanted, SrqUpcall(target.clone())).inspect_err(|_| target.close())?;
-    *attr = payload.query().to_c();
+    init.attr = payload.query().to_c();
     srq.init(target, payload);
     Ok(())
 }

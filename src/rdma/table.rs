@@ -79,17 +79,20 @@ use crate::sys::span::AllMemory;
 /// that occurs was made by the create trampoline of its type and is not destroyed before the call
 /// returns; a create trampoline gets a new object of `Object::SIZE` bytes whose device or domain is
 /// set, and a destroy trampoline an object that nobody else uses and that it gets once. Pointers to
-/// parameters are valid during the call, in which nobody else changes what they point at.
+/// parameters are valid during the call, in which nobody else changes what they point at; what is
+/// a consumer's need not be aligned.
 pub(super) struct OperationsVTable<T: Operations>(PhantomData<T>);
 
 trampolines! {
     fn query_device(
         device: &Device<T>,
-        attr: &mut bindings::ib_device_attr,
+        attr: &mut Unaligned<bindings::ib_device_attr>,
         _udata: *mut bindings::ib_udata,
     ) -> Result {
-        device.attributes().fill(attr);
-        attr.sys_image_guid = u64::from_ne_bytes(device.guid());
+        attr.update(|attr| {
+            device.attributes().fill(attr);
+            attr.sys_image_guid = u64::from_ne_bytes(device.guid());
+        });
         Ok(())
     }
 
@@ -100,9 +103,13 @@ trampolines! {
         copy_text(room, T::FIRMWARE);
     }
 
-    fn query_port(device: &Device<T>, _port: u32, attr: &mut bindings::ib_port_attr) -> Result {
+    fn query_port(
+        device: &Device<T>,
+        _port: u32,
+        attr: &mut Unaligned<bindings::ib_port_attr>,
+    ) -> Result {
         let netdev = device.netdev().ok_or(ENODEV)?;
-        port::describe(attr, &netdev, device.is_port_down(), T::MAX_MESSAGE);
+        attr.update(|attr| port::describe(attr, &netdev, device.is_port_down(), T::MAX_MESSAGE));
         Ok(())
     }
 
@@ -110,29 +117,31 @@ trampolines! {
         device: &Device<T>,
         _port: u32,
         _index: c_int,
-        gid: &mut bindings::ib_gid,
+        gid: &mut Unaligned<bindings::ib_gid>,
     ) -> Result {
-        gid.raw = device.gid();
+        gid.set(bindings::ib_gid { raw: device.gid() });
         Ok(())
     }
 
-    fn query_pkey(_device: &Device<T>, _port: u32, index: u16, pkey: &mut u16) -> Result {
+    fn query_pkey(
+        _device: &Device<T>,
+        _port: u32,
+        index: u16,
+        pkey: &mut Unaligned<u16>,
+    ) -> Result {
         if index != 0 {
             return Err(EINVAL);
         }
-        *pkey = port::PKEY;
+        pkey.set(port::PKEY);
         Ok(())
     }
 
     fn get_port_immutable(
         _device: &Device<T>,
         _port: u32,
-        immutable: &mut bindings::ib_port_immutable,
+        immutable: &mut Unaligned<bindings::ib_port_immutable>,
     ) -> Result {
-        immutable.gid_tbl_len = 1;
-        immutable.pkey_tbl_len = 1;
-        immutable.core_cap_flags =
-            bindings::RDMA_CORE_CAP_PROT_IWARP | bindings::RDMA_CORE_CAP_IW_CM;
+        immutable.update(port::describe_immutable);
         Ok(())
     }
 
@@ -202,11 +211,7 @@ trampolines! {
         _attrs: *mut bindings::uverbs_attr_bundle,
     ) -> Result {
         // SAFETY: The core passes valid attributes.
-        let attr = unsafe { &*attr };
-        match attr.flags == 0 {
-            true => cq::create::<T>(cq, attr),
-            false => Err(EOPNOTSUPP),
-        }
+        cq::create::<T>(cq, unsafe { &attr.read_unaligned() })
     }
 
     fn modify_cq(cq: &Cq<T>, count: u16, period_us: u16) -> Result {
@@ -259,20 +264,17 @@ trampolines! {
 
     fn create_qp(
         qp: NewObject<bindings::ib_qp, T::Qp>,
-        attr: &mut bindings::ib_qp_init_attr,
+        init: &mut Unaligned<bindings::ib_qp_init_attr>,
         _udata: *mut bindings::ib_udata,
     ) -> Result {
-        if attr.qp_type != bindings::ib_qp_type_IB_QPT_RC || attr.create_flags != 0 {
-            return Err(EOPNOTSUPP);
-        }
         // SAFETY: The core passes the domain and the queues of the queue pair, which it keeps as
         // long as that.
-        unsafe { qp::create::<T>(qp, attr) }
+        init.update(|init| unsafe { qp::create::<T>(qp, init) })
     }
 
     fn modify_qp(
         qp: &Qp<T>,
-        attr: &mut bindings::ib_qp_attr,
+        attr: &mut Unaligned<bindings::ib_qp_attr>,
         mask: c_int,
         _udata: *mut bindings::ib_udata,
     ) -> Result {
@@ -281,11 +283,13 @@ trampolines! {
 
     fn query_qp(
         qp: &Qp<T>,
-        attr: &mut bindings::ib_qp_attr,
+        attr: &mut Unaligned<bindings::ib_qp_attr>,
         _mask: c_int,
-        init: &mut bindings::ib_qp_init_attr,
+        init: &mut Unaligned<bindings::ib_qp_init_attr>,
     ) -> Result {
-        qp.query().fill(attr, init);
+        let (now, made) = qp.query().to_c();
+        attr.set(now);
+        init.set(made);
         Ok(())
     }
 
@@ -329,26 +333,23 @@ trampolines! {
 
     fn create_srq(
         srq: NewObject<bindings::ib_srq, T::Srq>,
-        init: &mut bindings::ib_srq_init_attr,
+        init: &mut Unaligned<bindings::ib_srq_init_attr>,
         _udata: *mut bindings::ib_udata,
     ) -> Result {
-        match init.srq_type {
-            bindings::ib_srq_type_IB_SRQT_BASIC => srq::create::<T>(srq, &mut init.attr),
-            _ => Err(EOPNOTSUPP),
-        }
+        init.update(|init| srq::create::<T>(srq, init))
     }
 
     fn modify_srq(
         srq: &Srq<T>,
-        attr: &mut bindings::ib_srq_attr,
+        attr: &mut Unaligned<bindings::ib_srq_attr>,
         mask: bindings::ib_srq_attr_mask,
         _udata: *mut bindings::ib_udata,
     ) -> Result {
-        srq.modify(&SrqChange::from_c(attr, mask))
+        srq.modify(&SrqChange::from_c(&attr.get(), mask))
     }
 
-    fn query_srq(srq: &Srq<T>, attr: &mut bindings::ib_srq_attr) -> Result {
-        *attr = srq.query().to_c();
+    fn query_srq(srq: &Srq<T>, attr: &mut Unaligned<bindings::ib_srq_attr>) -> Result {
+        attr.set(srq.query().to_c());
         Ok(())
     }
 
@@ -414,7 +415,7 @@ trampolines! {
     ) -> Result<c_int> {
         // SAFETY: The consumer passes a mapped list of `count` entries, whose memory it keeps until
         // the registration ends; `offset` is null or the consumer's.
-        unsafe { mr::map::<T>(mr, list, count, offset.as_mut()) }
+        unsafe { mr::map::<T>(mr, list, count, offset.cast::<Unaligned<c_uint>>().as_mut()) }
     }
 
     fn dereg_mr(

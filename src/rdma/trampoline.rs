@@ -34,13 +34,13 @@ macro_rules! same_in_c {
 
 same_in_c!([] u8, [] u16, [] u32, [] u64, [] c_int, [A] *const A, [A] *mut A);
 
-impl<A> FromC for &mut A {
+impl<A> FromC for &mut Unaligned<A> {
     type C = *mut A;
 
     #[inline]
     unsafe fn from_c(c: *mut A) -> Self {
         // SAFETY: The caller passes a valid parameter that nobody else changes during the call.
-        unsafe { &mut *c }
+        unsafe { &mut *c.cast() }
     }
 }
 

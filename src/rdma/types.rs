@@ -6,6 +6,7 @@ use super::{
     device::PORT,
     prelude::*, //
 };
+
 kernel::impl_flags! {
     /// Access rights. C: `enum ib_access_flags`.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -225,21 +226,21 @@ pub(crate) struct QpChange {
 
 impl QpChange {
     /// From C. `EINVAL` if the state is none.
-    pub(super) fn from_c(attr: &bindings::ib_qp_attr, mask: i32) -> Result<Self> {
+    pub(super) fn from_c(attr: &Unaligned<bindings::ib_qp_attr>, mask: i32) -> Result<Self> {
         // CAST: A set of bits, kept bit by bit.
         let has = |bit: u32| mask as u32 & bit != 0;
         let state = match has(bindings::ib_qp_attr_mask_IB_QP_STATE) {
-            true => Some(QpState::from_c(attr.qp_state)?),
+            true => Some(QpState::from_c(attr.0.qp_state)?),
             false => None,
         };
         Ok(Self {
             state,
             access: has(bindings::ib_qp_attr_mask_IB_QP_ACCESS_FLAGS)
-                .then(|| AccessFlags::from_bits(attr.qp_access_flags)),
+                .then(|| AccessFlags::from_bits(attr.0.qp_access_flags)),
             max_rd_atomic: has(bindings::ib_qp_attr_mask_IB_QP_MAX_QP_RD_ATOMIC)
-                .then_some(attr.max_rd_atomic),
+                .then_some(attr.0.max_rd_atomic),
             max_dest_rd_atomic: has(bindings::ib_qp_attr_mask_IB_QP_MAX_DEST_RD_ATOMIC)
-                .then_some(attr.max_dest_rd_atomic),
+                .then_some(attr.0.max_dest_rd_atomic),
         })
     }
 }
@@ -262,14 +263,10 @@ pub(crate) struct QpAttributes {
 }
 
 impl QpAttributes {
-    /// Writes the C forms, all of them: uverbs hands what it did not clear to programs.
-    pub(super) fn fill(
-        &self,
-        attr: &mut bindings::ib_qp_attr,
-        init: &mut bindings::ib_qp_init_attr,
-    ) {
-        *attr = bindings::ib_qp_attr::default();
-        *init = bindings::ib_qp_init_attr::default();
+    /// The C forms; what has no counterpart here is zero.
+    pub(super) fn to_c(self) -> (bindings::ib_qp_attr, bindings::ib_qp_init_attr) {
+        let mut attr = bindings::ib_qp_attr::default();
+        let mut init = bindings::ib_qp_init_attr::default();
         attr.qp_state = self.state.to_c();
         attr.cur_qp_state = attr.qp_state;
         attr.path_mtu = bindings::ib_mtu_IB_MTU_4096;
@@ -285,6 +282,7 @@ impl QpAttributes {
             true => bindings::ib_sig_type_IB_SIGNAL_ALL_WR,
             false => bindings::ib_sig_type_IB_SIGNAL_REQ_WR,
         };
+        (attr, init)
     }
 }
 
@@ -304,11 +302,11 @@ mod tests {
 
     #[test]
     fn change_holds_only_what_the_mask_names() {
-        let attr = bindings::ib_qp_attr {
+        let attr = Unaligned(bindings::ib_qp_attr {
             qp_state: 99,
             max_rd_atomic: 7,
             ..Default::default()
-        };
+        });
         // CAST: Mask bits are small.
         let mask = bindings::ib_qp_attr_mask_IB_QP_MAX_QP_RD_ATOMIC as i32;
         let change = QpChange::from_c(&attr, mask);

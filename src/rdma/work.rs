@@ -9,14 +9,7 @@
 //!
 //! C: `struct ib_send_wr` and what it is embedded in, `struct ib_sge`.
 
-use core::{
-    mem::{
-        offset_of,
-        size_of, //
-    },
-    ptr,
-    slice, //
-};
+use core::slice;
 
 use kernel::container_of;
 
@@ -33,31 +26,18 @@ use crate::sys::span;
 
 /// A range of memory under a key. C: `struct ib_sge`.
 ///
-/// Packed, for not all of them are aligned: iSER's are in packed structures.
-///
 /// # Invariants
 ///
 /// Part of a work request that a consumer of the kernel posts, or a program by way of
 /// [`Chain::post_from`], which lets no key of the kernel's memory through.
-#[repr(C, packed)]
-pub(crate) struct Sge {
-    addr: u64,
-    length: u32,
-    lkey: u32,
-}
-
-const _: () = {
-    assert!(size_of::<Sge>() == size_of::<bindings::ib_sge>());
-    assert!(offset_of!(Sge, addr) == offset_of!(bindings::ib_sge, addr));
-    assert!(offset_of!(Sge, length) == offset_of!(bindings::ib_sge, length));
-    assert!(offset_of!(Sge, lkey) == offset_of!(bindings::ib_sge, lkey));
-};
+#[repr(transparent)]
+pub(crate) struct Sge(Unaligned<bindings::ib_sge>);
 
 impl Sge {
     /// The same in a form that stays when the consumer's own list is gone.
     #[inline]
     pub(crate) fn posted(&self) -> span::Sge {
-        let Self { addr, length, lkey } = *self;
+        let bindings::ib_sge { addr, length, lkey } = self.0.get();
         // SAFETY: By the type invariant a consumer posts it, who thereby promises that memory under
         // the device's `local_dma_lkey` is his until the request has completed.
         unsafe { span::Sge::new(addr, length, lkey) }
@@ -66,7 +46,7 @@ impl Sge {
     /// The local key.
     #[inline]
     pub(crate) fn lkey(&self) -> u32 {
-        self.lkey
+        self.0.get().lkey
     }
 }
 
@@ -85,7 +65,7 @@ pub(super) unsafe fn sges<'a>(list: *const bindings::ib_sge, count: c_int) -> Re
         return Err(EINVAL);
     }
     // INVARIANT: by the safety requirements.
-    // SAFETY: The caller says that the entries are there; `Sge` is an `ib_sge` of any alignment.
+    // SAFETY: The caller says that the entries are there; a `Sge` is one at any address.
     Ok(unsafe { slice::from_raw_parts(list.cast::<Sge>(), count) })
 }
 
@@ -166,7 +146,7 @@ pub(crate) struct SendRequest<'a, T: Operations> {
 }
 
 /// A work request in a chain. C: `struct ib_send_wr`, `struct ib_recv_wr`.
-pub(crate) trait WorkRequest {
+pub(crate) trait WorkRequest: Copy {
     /// The one after it, or null.
     fn next(&self) -> *const Self;
 }
@@ -182,7 +162,7 @@ impl WorkRequest for bindings::ib_send_wr {
 ///
 /// # Invariants
 ///
-/// `current` and `next` are null or requests of a chain that is valid during `'a`.
+/// `current` and `next` are null or requests, at any address, of a chain that is valid during `'a`.
 pub(crate) struct Chain<'a, W, T> {
     current: *const W,
     next: *const W,
@@ -208,7 +188,8 @@ impl<'a, W: WorkRequest, T> Chain<'a, W, T> {
     ///
     /// # Safety
     ///
-    /// As [`Chain::new`] says of `first`, during the call; `bad_wr` is null or writable.
+    /// As [`Chain::new`] says of `first`, during the call; `bad_wr` is null or writable. Neither
+    /// they nor the lists of the requests need be aligned.
     #[inline]
     pub(super) unsafe fn post(
         first: *const W,
@@ -222,16 +203,17 @@ impl<'a, W: WorkRequest, T> Chain<'a, W, T> {
         };
         if !bad_wr.is_null() {
             // SAFETY: The caller says that it is writable.
-            unsafe { *bad_wr = chain.current };
+            unsafe { bad_wr.write_unaligned(chain.current) };
         }
         error.to_errno()
     }
 
-    /// Goes on to the next request; `None` at the end.
+    /// Goes on to the next request, and gives a copy of it; `None` at the end. `current` is
+    /// where it stands.
     #[inline]
-    pub(super) fn advance(&mut self) -> Option<&'a W> {
+    pub(super) fn advance(&mut self) -> Option<W> {
         // SAFETY: By the invariant it is null or a valid request.
-        let wr = unsafe { self.next.as_ref() }?;
+        let wr = unsafe { self.next.cast::<Unaligned<W>>().as_ref() }?.get();
         // INVARIANT: `next` is a valid request, and the one behind it of the same chain.
         self.current = self.next;
         self.next = wr.next();
@@ -303,21 +285,24 @@ impl<'a, T: Operations> SendChain<'a, T> {
             // SAFETY: Both fields of the union are 64 bits without invalid patterns.
             wr_id: unsafe { wr.__bindgen_anon_1.wr_id },
             flags: SendFlags(wr.send_flags),
-            // SAFETY: The request is part of a valid chain.
-            op: unsafe { send_op(wr) }?,
+            // SAFETY: The request is part of a valid chain, and the copy was made just now.
+            op: unsafe { send_op(self.current, &wr) }?,
             // SAFETY: The request is valid, so its list has that many entries.
             sges: unsafe { sges(wr.sg_list, wr.num_sge) }?,
         }))
     }
 }
 
-/// Reads what `wr` asks for. `EINVAL` for what is not known here.
+/// Reads what `wr`, a copy of the request at `at`, asks for. `EINVAL` for what is not known here.
 ///
 /// # Safety
 ///
-/// `wr` is valid during `'a`, and embedded in the structure that its opcode says.
+/// The request is valid during `'a`, and embedded in the structure that its opcode says.
 #[inline]
-unsafe fn send_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr) -> Result<SendOp<'a, T>> {
+unsafe fn send_op<'a, T: Operations>(
+    at: *const bindings::ib_send_wr,
+    wr: &bindings::ib_send_wr,
+) -> Result<SendOp<'a, T>> {
     // SAFETY: Both fields of the union are 32 bits without invalid patterns.
     let ex = unsafe { wr.ex.invalidate_rkey };
     Ok(match wr.opcode {
@@ -330,16 +315,16 @@ unsafe fn send_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr) -> Result<Sen
         | bindings::ib_wr_opcode_IB_WR_RDMA_READ
         | bindings::ib_wr_opcode_IB_WR_RDMA_READ_WITH_INV => {
             // SAFETY: These requests are embedded in an `ib_rdma_wr`.
-            unsafe { rdma_op(wr, ex) }
+            unsafe { rdma_op(at, wr.opcode, ex) }
         }
         bindings::ib_wr_opcode_IB_WR_REG_MR => {
             // SAFETY: This request is embedded in an `ib_reg_wr`.
-            SendOp::RegMr(unsafe { reg_op(wr) }?)
+            SendOp::RegMr(unsafe { reg_op(at) }?)
         }
         bindings::ib_wr_opcode_IB_WR_ATOMIC_FETCH_AND_ADD
         | bindings::ib_wr_opcode_IB_WR_ATOMIC_CMP_AND_SWP => {
             // SAFETY: These requests are embedded in an `ib_atomic_wr`.
-            unsafe { atomic_op(wr) }
+            unsafe { atomic_op(at, wr.opcode) }
         }
         _ => return Err(EINVAL),
     })
@@ -347,16 +332,20 @@ unsafe fn send_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr) -> Result<Sen
 
 /// # Safety
 ///
-/// `wr` is embedded in an `ib_rdma_wr`.
+/// The request at `wr` is embedded in an `ib_rdma_wr`.
 #[inline]
-unsafe fn rdma_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr, ex: u32) -> SendOp<'a, T> {
+unsafe fn rdma_op<'a, T: Operations>(
+    wr: *const bindings::ib_send_wr,
+    opcode: bindings::ib_wr_opcode,
+    ex: u32,
+) -> SendOp<'a, T> {
     // SAFETY: The caller says that it is embedded in an `ib_rdma_wr`.
-    let rdma = unsafe { &*container_of!(ptr::from_ref(wr), bindings::ib_rdma_wr, wr) };
+    let rdma = unsafe { container_of!(wr, bindings::ib_rdma_wr, wr).read_unaligned() };
     let at = RemoteAddr {
         addr: rdma.remote_addr,
         rkey: rdma.rkey,
     };
-    match wr.opcode {
+    match opcode {
         bindings::ib_wr_opcode_IB_WR_RDMA_WRITE => SendOp::Write(at),
         bindings::ib_wr_opcode_IB_WR_RDMA_READ => SendOp::Read(at),
         // What `ex` says does not matter, as with siw, cxgb4 and irdma: some consumers leave it
@@ -368,11 +357,12 @@ unsafe fn rdma_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr, ex: u32) -> S
 
 /// # Safety
 ///
-/// `wr` is embedded in an `ib_reg_wr` whose region, if not null, is a live one of `T`.
+/// The request at `wr` is embedded in an `ib_reg_wr` whose region, if not null, is a live one of
+/// `T` during `'a`.
 #[inline]
-unsafe fn reg_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr) -> Result<RegMr<'a, T>> {
+unsafe fn reg_op<'a, T: Operations>(wr: *const bindings::ib_send_wr) -> Result<RegMr<'a, T>> {
     // SAFETY: The caller says that it is embedded in an `ib_reg_wr`.
-    let reg = unsafe { &*container_of!(ptr::from_ref(wr), bindings::ib_reg_wr, wr) };
+    let reg = unsafe { container_of!(wr, bindings::ib_reg_wr, wr).read_unaligned() };
     if reg.mr.is_null() {
         return Err(EINVAL);
     }
@@ -390,16 +380,19 @@ unsafe fn reg_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr) -> Result<RegM
 
 /// # Safety
 ///
-/// `wr` is embedded in an `ib_atomic_wr`.
+/// The request at `wr` is embedded in an `ib_atomic_wr`.
 #[inline]
-unsafe fn atomic_op<'a, T: Operations>(wr: &'a bindings::ib_send_wr) -> SendOp<'a, T> {
+unsafe fn atomic_op<'a, T: Operations>(
+    wr: *const bindings::ib_send_wr,
+    opcode: bindings::ib_wr_opcode,
+) -> SendOp<'a, T> {
     // SAFETY: The caller says that it is embedded in an `ib_atomic_wr`.
-    let atomic = unsafe { &*container_of!(ptr::from_ref(wr), bindings::ib_atomic_wr, wr) };
+    let atomic = unsafe { container_of!(wr, bindings::ib_atomic_wr, wr).read_unaligned() };
     let at = RemoteAddr {
         addr: atomic.remote_addr,
         rkey: atomic.rkey,
     };
-    match wr.opcode {
+    match opcode {
         bindings::ib_wr_opcode_IB_WR_ATOMIC_FETCH_AND_ADD => {
             SendOp::FetchAdd(at, atomic.compare_add)
         }
@@ -414,6 +407,7 @@ mod tests {
         super::tests::stub::Stub,
         *, //
     };
+    use core::ptr;
 
     const REMOTE: RemoteAddr = RemoteAddr { addr: 7, rkey: 8 };
 
@@ -464,7 +458,7 @@ mod tests {
             let mut wr = send(opcode);
             wr.ex.invalidate_rkey = 9;
             // SAFETY: These opcodes need no structure around the request.
-            let found = match unsafe { send_op::<Stub>(&wr) } {
+            let found = match unsafe { send_op::<Stub>(&wr, &wr) } {
                 Ok(SendOp::Send) => 0,
                 Ok(SendOp::SendImm(9)) => 1,
                 Ok(SendOp::SendInv(9)) => 2,
@@ -490,7 +484,7 @@ mod tests {
             };
             rdma.wr.ex.invalidate_rkey = 9;
             // SAFETY: The request is embedded in what its opcode says.
-            let found = match unsafe { send_op::<Stub>(&rdma.wr) } {
+            let found = match unsafe { send_op::<Stub>(&rdma.wr, &rdma.wr) } {
                 Ok(SendOp::Write(REMOTE)) => 0,
                 Ok(SendOp::WriteImm(REMOTE, 9)) => 1,
                 Ok(SendOp::Read(REMOTE)) => 2,
@@ -512,11 +506,11 @@ mod tests {
             ..Default::default()
         };
         // SAFETY: The request is embedded in what its opcode says.
-        let op = unsafe { send_op::<Stub>(&atomic.wr) };
+        let op = unsafe { send_op::<Stub>(&atomic.wr, &atomic.wr) };
         assert!(matches!(op, Ok(SendOp::CmpSwap(REMOTE, 5, 6))));
         atomic.wr.opcode = bindings::ib_wr_opcode_IB_WR_ATOMIC_FETCH_AND_ADD;
         // SAFETY: The request is embedded in what its opcode says.
-        let op = unsafe { send_op::<Stub>(&atomic.wr) };
+        let op = unsafe { send_op::<Stub>(&atomic.wr, &atomic.wr) };
         assert!(matches!(op, Ok(SendOp::FetchAdd(REMOTE, 5))));
     }
 
@@ -527,7 +521,7 @@ mod tests {
             ..Default::default()
         };
         // SAFETY: The request is embedded in what its opcode says.
-        assert!(unsafe { send_op::<Stub>(&reg.wr) }.is_err());
+        assert!(unsafe { send_op::<Stub>(&reg.wr, &reg.wr) }.is_err());
     }
 
     #[test]

@@ -6,9 +6,12 @@
 
 use kernel::prelude::*;
 
-use super::span::{
-    is_memory,
-    Span, //
+use super::{
+    span::{
+        is_memory,
+        Span, //
+    },
+    unaligned::Unaligned, //
 };
 use crate::bindings;
 
@@ -25,8 +28,8 @@ pub(crate) const PAGE_SIZE: u64 = kernel::page::PAGE_SIZE as u64;
 ///
 /// # Invariants
 ///
-/// `first` is the head of a chain whose descriptors and page arrays can be read as long as this
-/// exists, and whose pages may be read and written as [`Span`] asks for.
+/// `first` is the head of a chain whose descriptors and page arrays can be read, at any address, as
+/// long as this exists, and whose pages may be read and written as [`Span`] asks for.
 pub(crate) struct Chain {
     first: *const bindings::ndk_mdl,
 }
@@ -46,11 +49,14 @@ impl Chain {
         Self { first }
     }
 
-    fn descriptors(&self) -> impl Iterator<Item = &bindings::ndk_mdl> {
-        // SAFETY: By the type invariant each descriptor can be read.
-        let first = unsafe { self.first.as_ref() };
-        // SAFETY: By the type invariant the next descriptor can be read, too.
-        core::iter::successors(first, |mdl| unsafe { mdl.next.as_ref() })
+    /// A copy of each descriptor.
+    fn descriptors(&self) -> impl Iterator<Item = bindings::ndk_mdl> + '_ {
+        let at = |mdl: *const bindings::ndk_mdl| {
+            // SAFETY: By the type invariant each descriptor can be read, at any address.
+            let mdl = unsafe { mdl.cast::<Unaligned<bindings::ndk_mdl>>().as_ref() };
+            mdl.map(Unaligned::get)
+        };
+        core::iter::successors(at(self.first), move |mdl| at(mdl.next))
     }
 
     /// The bytes of all descriptors.
@@ -61,12 +67,12 @@ impl Chain {
 
     /// The address of the first byte; only an index.
     pub(crate) fn base(&self) -> u64 {
-        self.descriptors().next().map_or(0, begin)
+        self.descriptors().next().map_or(0, |mdl| begin(&mdl))
     }
 
     /// At most how many pieces of memory the chain is made of.
     pub(crate) fn pieces(&self) -> usize {
-        let pages = self.descriptors().map(pages);
+        let pages = self.descriptors().map(|mdl| pages(&mdl));
         pages.fold(0, usize::saturating_add)
     }
 
@@ -81,11 +87,11 @@ impl Chain {
             }
             let count = u64::from(mdl.byte_count);
             // CAST: the offset is 32 bits.
-            let fits = u64::from(mdl.byte_offset) < PAGE_SIZE && begin_page(mdl) % PAGE_SIZE == 0;
+            let fits = u64::from(mdl.byte_offset) < PAGE_SIZE && begin_page(&mdl) % PAGE_SIZE == 0;
             let Some(end) = next.checked_add(count) else {
                 return false;
             };
-            if begin(mdl) != next || !fits || (count > 0 && mdl.pages.is_null()) {
+            if begin(&mdl) != next || !fits || (count > 0 && mdl.pages.is_null()) {
                 return false;
             }
             next = end;
@@ -139,10 +145,11 @@ impl Chain {
         for mdl in self.descriptors() {
             let mut offset = u64::from(mdl.byte_offset);
             let mut left = u64::from(mdl.byte_count);
-            for at in 0..pages(mdl) {
+            for at in 0..pages(&mdl) {
                 // SAFETY: By the type invariant the array has a page for each page of the range,
                 // `at` is one of those, and the pages are pinned.
-                let page = unsafe { bindings::ndk_page_address(*mdl.pages.add(at)) };
+                let page =
+                    unsafe { bindings::ndk_page_address(mdl.pages.add(at).read_unaligned()) };
                 let room = (PAGE_SIZE - offset).min(left);
                 take(page, offset, room)?;
                 left -= room;
@@ -179,7 +186,7 @@ fn pages(mdl: &bindings::ndk_mdl) -> usize {
 ///
 /// Pages among them that are memory may be used as [`Span`] asks for, until the registration that
 /// is made of them has ended.
-pub(crate) struct Pages<'a>(&'a [u64]);
+pub(crate) struct Pages<'a>(&'a [Unaligned<u64>]);
 
 impl<'a> Pages<'a> {
     /// The pages at `addresses`.
@@ -188,7 +195,7 @@ impl<'a> Pages<'a> {
     ///
     /// Each page of the kernel's memory among them must stay, and may be read and written by any
     /// CPU at any time, until the registration that is made of them has ended.
-    pub(crate) const unsafe fn new(addresses: &'a [u64]) -> Self {
+    pub(crate) const unsafe fn new(addresses: &'a [Unaligned<u64>]) -> Self {
         // INVARIANT: by the safety requirements.
         Self(addresses)
     }
@@ -202,8 +209,8 @@ impl<'a> Pages<'a> {
     /// says no. False also for an address that is no page of the kernel's memory.
     pub(crate) fn each_span(&self, offset: u64, mut take: impl FnMut(Span) -> bool) -> bool {
         let mut skip = offset;
-        for page in self.0 {
-            let real = page % PAGE_SIZE == 0 && is_memory(*page, PAGE_SIZE);
+        for page in self.0.iter().map(Unaligned::get) {
+            let real = page % PAGE_SIZE == 0 && is_memory(page, PAGE_SIZE);
             let Some(len) = PAGE_SIZE.checked_sub(skip).filter(|_| real) else {
                 return false;
             };

@@ -318,6 +318,34 @@ static void polling_takes_what_is_asked_for(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ib_poll_cq(f->cq->cq, 8, wc), 0);
 }
 
+static void polling_fills_an_array_at_any_address(struct kunit *test)
+{
+	struct fixture *f = make_fixture(test, 0);
+	u8 *mem = kunit_kzalloc(test, 3 * sizeof(struct ib_wc) + 8, GFP_KERNEL);
+	struct ib_wc wc[2];
+	struct ndkc_op *recv[2];
+	int i, odd;
+
+	KUNIT_ASSERT_NOT_NULL(test, mem);
+	for (odd = 1; odd < 8; odd++) {
+		memset(mem, 0xee, 3 * sizeof(*wc) + 8);
+		for (i = 0; i < 2; i++)
+			recv[i] = message(test, f, 0);
+		for (i = 0; i < 2; i++)
+			NDKC_WAIT_UNTIL(ib_poll_cq(f->cq->cq, 1, (void *)(mem + odd +
+									  i * sizeof(*wc))));
+		memcpy(wc, mem + odd, sizeof(wc));
+		for (i = 0; i < 2; i++) {
+			KUNIT_EXPECT_PTR_EQ(test, wc[i].wr_cqe, &recv[i]->cqe);
+			KUNIT_EXPECT_EQ(test, (int)wc[i].status, IB_WC_SUCCESS);
+			KUNIT_EXPECT_EQ(test, (int)wc[i].opcode, IB_WC_RECV);
+			KUNIT_EXPECT_PTR_EQ(test, wc[i].qp, f->p->b->qp);
+		}
+		KUNIT_EXPECT_TRUE(test, ndkc_is_filled(mem, odd, 0xee));
+		KUNIT_EXPECT_TRUE(test, ndkc_is_filled(mem + odd + sizeof(wc), sizeof(*wc), 0xee));
+	}
+}
+
 #define LOAD	500
 
 struct load {
@@ -778,6 +806,7 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(missed_events_are_reported),
 	KUNIT_CASE(vectors_are_respected),
 	KUNIT_CASE(polling_takes_what_is_asked_for),
+	KUNIT_CASE(polling_fills_an_array_at_any_address),
 	KUNIT_CASE(no_wakeup_is_lost_under_load),
 	KUNIT_CASE(moderated_cq_waits_for_the_count),
 	KUNIT_CASE(moderated_cq_waits_for_the_period_at_most),

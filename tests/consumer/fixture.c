@@ -255,6 +255,19 @@ int ndkc_init(struct kunit *test)
 	return 0;
 }
 
+/* As ndkc_init(); what is posted by functions of the fixture lies at odd addresses. */
+int ndkc_init_odd(struct kunit *test)
+{
+	struct ndkc_env *env;
+	int ret = ndkc_init(test);
+
+	if (ret)
+		return ret;
+	env = test->priv;
+	env->odd = 1;
+	return 0;
+}
+
 struct env_pd {
 	struct ib_pd *pd;
 	struct list_head entry;

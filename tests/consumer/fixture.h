@@ -267,12 +267,18 @@ struct ndkc_env {
 	struct list_head bufs;
 	struct list_head ops;
 	struct list_head pds;
+	/* requests and their lists are posted so many bytes beside their alignment */
+	unsigned int odd;
 };
 
-/* Suite hooks: every suite uses these four, but for ndkc_nd_exit() in fixture_ndk.h. */
+/*
+ * Suite hooks: every suite uses these four, but for ndkc_nd_exit() in fixture_ndk.h and
+ * ndkc_init_odd().
+ */
 int ndkc_suite_init(struct kunit_suite *suite);
 void ndkc_suite_exit(struct kunit_suite *suite);
 int ndkc_init(struct kunit *test);
+int ndkc_init_odd(struct kunit *test);
 void ndkc_exit(struct kunit *test);
 
 unsigned int ndkc_timeout_ms(void);
@@ -342,6 +348,10 @@ int ndkc_set_state(struct ndkc_ep *ep, enum ib_qp_state state);
 /* fixture_wr.c: work requests */
 struct ib_sge ndkc_sge(const struct ndkc_ep *ep, const struct ndkc_buf *buf,
 		       size_t off, u32 len);
+int ndkc_post_chain(struct ndkc_ep *ep, const struct ib_send_wr *wr, size_t size,
+		    const struct ib_send_wr **bad);
+int ndkc_post_recv_chain(struct ndkc_ep *ep, const struct ib_recv_wr *wr,
+			 const struct ib_recv_wr **bad);
 int ndkc_post_recv_sge(struct ndkc_ep *ep, struct ndkc_op *op,
 		       struct ib_sge *sge, int num);
 int ndkc_post_recv(struct ndkc_ep *ep, struct ndkc_op *op,

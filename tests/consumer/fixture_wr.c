@@ -6,8 +6,116 @@
  * request, if any, is found in the struct ndkc_op.
  */
 #include <linux/slab.h>
+#include <linux/unaligned.h>
 
 #include "fixture.h"
+
+/* Both kinds of requests begin with these members. */
+static_assert(offsetof(struct ib_send_wr, next) == offsetof(struct ib_recv_wr, next));
+static_assert(offsetof(struct ib_send_wr, sg_list) == offsetof(struct ib_recv_wr, sg_list));
+static_assert(offsetof(struct ib_send_wr, num_sge) == offsetof(struct ib_recv_wr, num_sge));
+
+/* Bytes of a request of @size bytes with its list. */
+static size_t copy_size(const struct ib_recv_wr *wr, size_t size)
+{
+	return size + wr->num_sge * sizeof(*wr->sg_list);
+}
+
+/* A copy of a chain, all of it @odd bytes beside its alignment; to be freed. */
+static u8 *odd_chain(const struct ib_recv_wr *first, size_t size, unsigned int odd)
+{
+	const struct ib_recv_wr *wr;
+	size_t len = odd;
+	u8 *mem, *at;
+
+	for (wr = first; wr; wr = wr->next)
+		len += copy_size(wr, size);
+	mem = kmalloc(len, GFP_ATOMIC);
+	if (!mem)
+		return NULL;
+	at = mem + odd;
+	for (wr = first; wr; wr = wr->next) {
+		u8 *next = at + copy_size(wr, size), *list = at + size;
+
+		memcpy(at, wr, size);
+		memcpy(list, wr->sg_list, next - list);
+		put_unaligned(list, (u8 **)(at + offsetof(struct ib_recv_wr, sg_list)));
+		if (wr->next)
+			put_unaligned(next, (u8 **)(at + offsetof(struct ib_recv_wr, next)));
+		at = next;
+	}
+	return mem;
+}
+
+/* The request whose copy is at @bad. */
+static const struct ib_recv_wr *original(const struct ib_recv_wr *first, size_t size,
+					 const u8 *at, const u8 *bad)
+{
+	const struct ib_recv_wr *wr;
+
+	for (wr = first; wr && at != bad; wr = wr->next)
+		at += copy_size(wr, size);
+	return wr;
+}
+
+/**
+ * ndkc_post_chain - ib_post_send(), of requests at odd addresses if the suite wants that
+ * @ep: the sender
+ * @wr: the chain
+ * @size: bytes of what each request is embedded in, at its begin
+ * @bad: where the one that failed is reported, or NULL
+ */
+int ndkc_post_chain(struct ndkc_ep *ep, const struct ib_send_wr *wr, size_t size,
+		    const struct ib_send_wr **bad)
+{
+	const struct ib_recv_wr *first = (const void *)wr;
+	u8 place[2 * sizeof(*bad)] __aligned(8);
+	unsigned int odd = ep->env->odd;
+	u8 *mem;
+	int ret;
+
+	if (!odd)
+		return ib_post_send(ep->qp, wr, bad);
+	mem = odd_chain(first, size, odd);
+	if (!mem)
+		return -ENOMEM;
+	ret = ib_post_send(ep->qp, (void *)(mem + odd),
+			   bad ? (const struct ib_send_wr **)(place + odd) : NULL);
+	if (ret && bad)
+		*bad = (const void *)original(first, size, mem + odd,
+					      get_unaligned((u8 **)(place + odd)));
+	kfree(mem);
+	return ret;
+}
+
+/* The same for receives; to the shared queue, if there is one. */
+int ndkc_post_recv_chain(struct ndkc_ep *ep, const struct ib_recv_wr *wr,
+			 const struct ib_recv_wr **bad)
+{
+	const struct ib_recv_wr *first = wr, *failed = NULL;
+	u8 place[2 * sizeof(*bad)] __aligned(8);
+	unsigned int odd = ep->env->odd;
+	u8 *mem = NULL;
+	int ret;
+
+	if (odd) {
+		mem = odd_chain(first, sizeof(*wr), odd);
+		if (!mem)
+			return -ENOMEM;
+		wr = (void *)(mem + odd);
+	}
+	ret = ep->qp->srq ? ib_post_srq_recv(ep->qp->srq, wr, (void *)(place + odd)) :
+			    ib_post_recv(ep->qp, wr, (void *)(place + odd));
+	if (ret) {
+		failed = get_unaligned((const struct ib_recv_wr **)(place + odd));
+		if (odd)
+			failed = original(first, sizeof(*wr), mem + odd, (const u8 *)failed);
+	}
+	if (ret && bad)
+		*bad = failed;
+	kfree(mem);
+	return ret;
+}
 
 struct ib_sge ndkc_sge(const struct ndkc_ep *ep, const struct ndkc_buf *buf,
 		       size_t off, u32 len)
@@ -29,9 +137,7 @@ int ndkc_post_recv_sge(struct ndkc_ep *ep, struct ndkc_op *op,
 	};
 
 	op->cq = ep->rcq;
-	if (ep->qp->srq)
-		return ib_post_srq_recv(ep->qp->srq, &wr, NULL);
-	return ib_post_recv(ep->qp, &wr, NULL);
+	return ndkc_post_recv_chain(ep, &wr, NULL);
 }
 
 int ndkc_post_recv(struct ndkc_ep *ep, struct ndkc_op *op,
@@ -69,7 +175,7 @@ int ndkc_post_send_op(struct ndkc_ep *ep, struct ndkc_op *op,
 	else
 		wr.ex.imm_data = cpu_to_be32(imm_or_rkey);
 	op->cq = ep->scq;
-	return ib_post_send(ep->qp, &wr, NULL);
+	return ndkc_post_chain(ep, &wr, sizeof(wr), NULL);
 }
 
 int ndkc_post_send_sge(struct ndkc_ep *ep, struct ndkc_op *op, int flags,
@@ -107,7 +213,7 @@ int ndkc_post_rdma_sge(struct ndkc_ep *ep, struct ndkc_op *op,
 	else
 		wr.wr.ex.imm_data = cpu_to_be32(imm_or_rkey);
 	op->cq = ep->scq;
-	return ib_post_send(ep->qp, &wr.wr, NULL);
+	return ndkc_post_chain(ep, &wr.wr, sizeof(wr), NULL);
 }
 
 int ndkc_post_rdma(struct ndkc_ep *ep, struct ndkc_op *op,
@@ -151,7 +257,7 @@ int ndkc_post_atomic(struct ndkc_ep *ep, struct ndkc_op *op,
 	};
 
 	op->cq = ep->scq;
-	return ib_post_send(ep->qp, &wr.wr, NULL);
+	return ndkc_post_chain(ep, &wr.wr, sizeof(wr), NULL);
 }
 
 struct ndkc_mr *ndkc_mr(struct kunit *test, struct ib_pd *pd,
@@ -236,7 +342,7 @@ int ndkc_post_reg(struct ndkc_ep *ep, struct ndkc_op *op, struct ndkc_mr *mr,
 	};
 
 	op->cq = ep->scq;
-	return ib_post_send(ep->qp, &wr.wr, NULL);
+	return ndkc_post_chain(ep, &wr.wr, sizeof(wr), NULL);
 }
 
 int ndkc_post_inv(struct ndkc_ep *ep, struct ndkc_op *op, u32 key, int flags)
@@ -249,7 +355,7 @@ int ndkc_post_inv(struct ndkc_ep *ep, struct ndkc_op *op, u32 key, int flags)
 	};
 
 	op->cq = ep->scq;
-	return ib_post_send(ep->qp, &wr, NULL);
+	return ndkc_post_chain(ep, &wr, sizeof(wr), NULL);
 }
 
 /**

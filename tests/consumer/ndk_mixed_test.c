@@ -4,6 +4,7 @@
  * own interface at the other.
  */
 #include <linux/slab.h>
+#include <linux/unaligned.h>
 
 #include "fixture_ndk.h"
 
@@ -685,8 +686,193 @@ static void ndk_conn_19_the_disconnect_event_carries_no_reason(struct kunit *tes
 	KUNIT_EXPECT_EQ(test, atomic_read(&nd->nr_gone), 1);
 }
 
+/* So many bytes one beside their alignment, those at @from if there are any. */
+static void *odd(struct kunit *test, const void *from, size_t len)
+{
+	u8 *mem = kunit_kzalloc(test, len + 1, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, mem);
+	if (from)
+		memcpy(mem + 1, from, len);
+	return mem + 1;
+}
+
+/* Wait for one result, at an odd address. */
+static struct ndk_result odd_result(struct kunit *test, struct ndkc_nd *nd)
+{
+	struct ndk_result *at = odd(test, NULL, sizeof(*at)), result;
+
+	KUNIT_EXPECT_TRUE(test, NDKC_WAIT_UNTIL(nd->cq->dispatch->get_cq_results(nd->cq, at, 1)));
+	memcpy(&result, at, sizeof(result));
+	KUNIT_EXPECT_EQ(test, result.status, NDK_STATUS_SUCCESS);
+	KUNIT_EXPECT_PTR_EQ(test, result.qp_context, (void *)nd);
+	return result;
+}
+
+static void lists_and_results_may_lie_at_odd_addresses(struct kunit *test)
+{
+	struct mixed *m = mixed(test);
+	struct ndkc_nd *nd = m->nd;
+	struct ndk_sge into[] = { ndkc_nd_sge(nd, 0, 300), ndkc_nd_sge(nd, 400, 600) };
+	struct ndk_sge from[] = { ndkc_nd_sge(nd, PAGE_SIZE, 300),
+				  ndkc_nd_sge(nd, PAGE_SIZE + 300, 400) };
+	struct ndk_result_ex *at = odd(test, NULL, sizeof(*at)), result;
+	struct ndkc_buf *buf = ndkc_buf(test, 2 * PAGE_SIZE);
+	struct ndkc_mr *mr = ndkc_registered(test, m->ep, buf, NDKC_REMOTE_ALL);
+	struct ndkc_op *recv = ndkc_op(test), *send = ndkc_op(test);
+	void *sink = odd(test, into, sizeof(into)), *source = odd(test, from, sizeof(from));
+
+	memset(nd->mem + PAGE_SIZE, 0x5a, 700);
+	memset(buf->va + PAGE_SIZE, 0xa5, 900);
+	KUNIT_ASSERT_EQ(test, nd->qp->dispatch->receive(nd->qp, NULL, sink, 2),
+			NDK_STATUS_SUCCESS);
+	KUNIT_ASSERT_EQ(test, ndkc_post_recv(m->ep, recv, buf, 0, 1000), 0);
+
+	KUNIT_EXPECT_EQ(test, nd->qp->dispatch->send(nd->qp, NULL, source, 2, 0),
+			NDK_STATUS_SUCCESS);
+	NDKC_EXPECT_WC(test, recv, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, recv->wc.byte_len, 700);
+	KUNIT_EXPECT_TRUE(test, ndkc_is_filled(buf->va, 700, 0x5a));
+	KUNIT_EXPECT_EQ(test, odd_result(test, nd).bytes_transferred, 700);
+
+	KUNIT_EXPECT_EQ(test, ndkc_post_send(m->ep, send, IB_SEND_SIGNALED, buf, PAGE_SIZE, 900),
+			0);
+	KUNIT_EXPECT_TRUE(test, NDKC_WAIT_UNTIL(nd->cq->dispatch->get_cq_results_ex(nd->cq, at,
+										    1)));
+	memcpy(&result, at, sizeof(result));
+	KUNIT_EXPECT_EQ(test, result.type, NDK_OPERATION_TYPE_RECEIVE);
+	KUNIT_EXPECT_EQ(test, result.bytes_transferred, 900);
+	KUNIT_EXPECT_TRUE(test, ndkc_is_filled(nd->mem, 300, 0xa5));
+	KUNIT_EXPECT_TRUE(test, ndkc_is_filled(nd->mem + 400, 600, 0xa5));
+
+	KUNIT_ASSERT_EQ(test, nd->qp->dispatch->write(nd->qp, NULL, source, 2, mr->mr->iova,
+						      mr->mr->rkey, 0), NDK_STATUS_SUCCESS);
+	odd_result(test, nd);
+	KUNIT_EXPECT_TRUE(test, ndkc_is_filled(buf->va, 700, 0x5a));
+	KUNIT_ASSERT_EQ(test, nd->qp->dispatch->read(nd->qp, NULL, sink, 1, mr->mr->iova,
+						     mr->mr->rkey, 0), NDK_STATUS_SUCCESS);
+	odd_result(test, nd);
+	KUNIT_EXPECT_TRUE(test, ndkc_is_filled(nd->mem, 300, 0x5a));
+}
+
+static s32 build_lam(struct ndkc_nd *nd, struct ndk_mdl *mdl,
+		     struct ndk_logical_address_mapping *lam, u32 *size, u32 *fbo)
+{
+	const struct ndk_adapter_dispatch *adapter = nd->adapter->dispatch;
+	struct ndkc_call *call = ndkc_nd_call(nd);
+
+	return ndkc_nd_wait(call, adapter->build_lam(nd->adapter, mdl, NDKC_ND_SIZE,
+						     ndkc_nd_completed, call, lam, size, fbo));
+}
+
+static void memory_may_be_described_at_odd_addresses(struct kunit *test)
+{
+	struct mixed *m = mixed(test);
+	struct ndkc_nd *nd = m->nd;
+	struct ndk_logical_address_mapping *lam = odd(test, NULL, 256), head;
+	struct page **pages = odd(test, NULL, 4 * sizeof(*pages)), *aligned[4];
+	u32 *size = odd(test, NULL, sizeof(*size)), *fbo = odd(test, NULL, sizeof(*fbo));
+	struct ndkc_buf *buf = ndkc_buf(test, 2 * PAGE_SIZE);
+	struct ndk_mdl mdl, *odd_mdl = odd(test, NULL, sizeof(mdl));
+	struct ndkc_op *read = ndkc_op(test);
+	struct ndk_mr *mr = NULL;
+
+	memset(nd->mem, 0x31, NDKC_ND_SIZE);
+	KUNIT_ASSERT_EQ(test, ndk_mdl_init(&mdl, nd->mem, NDKC_ND_SIZE, aligned, 4), 0);
+	memcpy(pages, aligned, sizeof(aligned));
+	mdl.pages = pages;
+	memcpy(odd_mdl, &mdl, sizeof(mdl));
+
+	put_unaligned(256, size);
+	KUNIT_ASSERT_EQ(test, build_lam(nd, odd_mdl, lam, size, fbo),
+			NDK_STATUS_SUCCESS);
+	memcpy(&head, lam, sizeof(head));
+	KUNIT_EXPECT_EQ(test, head.adapter_page_count,
+			DIV_ROUND_UP(offset_in_page(nd->mem) + NDKC_ND_SIZE, PAGE_SIZE));
+	KUNIT_ASSERT_EQ(test, nd->qp->dispatch->fast_register(nd->qp, NULL, nd->fast,
+							      head.adapter_page_count,
+							      (u64 *)((u8 *)lam + sizeof(head)),
+							      get_unaligned(fbo), NDKC_ND_SIZE,
+							      (uintptr_t)nd->mem,
+							      NDK_OP_FLAG_ALLOW_REMOTE_READ),
+			NDK_STATUS_SUCCESS);
+	odd_result(test, nd);
+	KUNIT_ASSERT_EQ(test, ndkc_post_rdma(m->ep, read, IB_WR_RDMA_READ, buf, 0, 5000,
+					     (uintptr_t)nd->mem + 100,
+					     nd->fast->dispatch->get_remote_token(nd->fast)), 0);
+	NDKC_EXPECT_WC(test, read, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, ndkc_is_filled(buf->va, 5000, 0x31));
+
+	KUNIT_ASSERT_EQ(test, NDKC_ND_CREATE(nd, &mr, nd->pd->dispatch->create_mr, nd->pd, false),
+			NDK_STATUS_SUCCESS);
+	KUNIT_EXPECT_EQ(test, NDKC_ND_REQUEST(nd, mr->dispatch->register_mr, mr, odd_mdl,
+					      NDKC_ND_SIZE, NDK_MR_FLAG_ALLOW_REMOTE_READ),
+			NDK_STATUS_SUCCESS);
+	memset(nd->mem, 0x32, NDKC_ND_SIZE);
+	read = ndkc_op(test);
+	KUNIT_EXPECT_EQ(test, ndkc_post_rdma(m->ep, read, IB_WR_RDMA_READ, buf, 0, 5000,
+					     (uintptr_t)nd->mem + 100,
+					     mr->dispatch->get_remote_token(mr)), 0);
+	NDKC_EXPECT_WC(test, read, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, ndkc_is_filled(buf->va, 5000, 0x32));
+	KUNIT_EXPECT_EQ(test, NDKC_ND_CLOSE(nd, mr), NDK_STATUS_SUCCESS);
+}
+
+static void arguments_may_lie_at_odd_addresses(struct kunit *test)
+{
+	struct mixed *m = mixed(test);
+	struct ndkc_nd *nd = m->nd;
+	const struct ndk_adapter_dispatch *adapter = nd->adapter->dispatch;
+	const struct ndk_connector_dispatch *connector = nd->connector->dispatch;
+	u32 *len = odd(test, NULL, sizeof(*len)), *reads = odd(test, NULL, sizeof(*reads));
+	struct ndk_adapter_info *at = odd(test, NULL, sizeof(*at)), info, same;
+	struct ndk_adapter **out = odd(test, NULL, sizeof(*out));
+	void *words = odd(test, NULL, 256);
+	struct ndk_open_params params = {
+		.name = odd(test, dev_name(&ndkc_dev->dev), strlen(dev_name(&ndkc_dev->dev)) + 1),
+		.version = { NDK_VERSION_MAJOR, NDK_VERSION_MINOR },
+	};
+	struct sockaddr_storage local;
+	u32 size = sizeof(same), token;
+
+	ndkc_address(&local, 0);
+	params.local_address = odd(test, &local, sizeof(local));
+	params.net = &init_net;
+	KUNIT_ASSERT_EQ(test, ndk_open_adapter(odd(test, &params, sizeof(params)), out),
+			NDK_STATUS_SUCCESS);
+	ndk_close_adapter(get_unaligned(out));
+
+	put_unaligned(sizeof(*at), len);
+	KUNIT_EXPECT_EQ(test, adapter->query_adapter_info(nd->adapter, at, len),
+			NDK_STATUS_SUCCESS);
+	memcpy(&info, at, sizeof(info));
+	KUNIT_EXPECT_EQ(test, adapter->query_adapter_info(nd->adapter, &same, &size),
+			NDK_STATUS_SUCCESS);
+	KUNIT_EXPECT_MEMEQ(test, &info, &same, sizeof(info));
+
+	nd->pd->dispatch->get_privileged_memory_region_token(nd->pd, len);
+	nd->pd->dispatch->get_privileged_memory_region_token(nd->pd, &token);
+	KUNIT_EXPECT_EQ(test, get_unaligned(len), token);
+
+	put_unaligned(256, len);
+	KUNIT_EXPECT_EQ(test, connector->get_connection_data(nd->connector, reads, NULL, words,
+							     len), NDK_STATUS_SUCCESS);
+	KUNIT_EXPECT_EQ(test, get_unaligned(reads), 4);
+	KUNIT_EXPECT_MEMEQ(test, words, "from verbs", 11);
+
+	put_unaligned(256, len);
+	KUNIT_EXPECT_EQ(test, connector->get_local_address(nd->connector, words, len),
+			NDK_STATUS_SUCCESS);
+	KUNIT_EXPECT_EQ(test, get_unaligned(len), sizeof(struct sockaddr_in));
+	memcpy(&local, words, sizeof(struct sockaddr_in));
+	KUNIT_EXPECT_EQ(test, local.ss_family, AF_INET);
+}
+
 static struct kunit_case mixed_cases[] = {
 	KUNIT_CASE_PARAM(messages_go_both_ways, side_gen_params),
+	KUNIT_CASE_PARAM(lists_and_results_may_lie_at_odd_addresses, side_gen_params),
+	KUNIT_CASE_PARAM(memory_may_be_described_at_odd_addresses, side_gen_params),
+	KUNIT_CASE_PARAM(arguments_may_lie_at_odd_addresses, side_gen_params),
 	KUNIT_CASE_PARAM(ndk_end_reads_and_writes, side_gen_params),
 	KUNIT_CASE_PARAM(verbs_end_reads_and_writes, side_gen_params),
 	KUNIT_CASE_PARAM(ndk_end_invalidates_a_registration, side_gen_params),

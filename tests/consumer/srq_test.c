@@ -109,6 +109,14 @@ static void several_qps_receive_from_one_queue(struct kunit *test)
 	}
 }
 
+static void receives_may_lie_at_odd_addresses(struct kunit *test)
+{
+	struct ndkc_env *env = test->priv;
+
+	env->odd = 1;
+	several_qps_receive_from_one_queue(test);
+}
+
 static void full_queue_refuses(struct kunit *test)
 {
 	struct ndkc_srq *srq = ndkc_srq(test, ndkc_pd(test), 8, 1);
@@ -224,6 +232,7 @@ static struct kunit_case srq_cases[] = {
 	KUNIT_CASE(attributes_are_kept),
 	KUNIT_CASE(limits_are_enforced),
 	KUNIT_CASE(several_qps_receive_from_one_queue),
+	KUNIT_CASE(receives_may_lie_at_odd_addresses),
 	KUNIT_CASE(full_queue_refuses),
 	KUNIT_CASE(receive_on_the_qp_itself_is_refused),
 	KUNIT_CASE(ndk_face_10_destroying_what_is_in_use_fails),

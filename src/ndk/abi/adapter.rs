@@ -12,8 +12,10 @@ use super::{
     read_address,
     status_user,
     take_back,
+    value,
     Blank,
     Callback,
+    Unaligned,
     NO_OBJECT, //
 };
 use crate::{
@@ -88,18 +90,23 @@ pub(crate) unsafe fn open(
     out: *mut *mut bindings::ndk_adapter,
 ) -> Result<(), NtStatus> {
     // SAFETY: The consumer's parameters, which stay during the call.
-    let params = unsafe { params.as_ref() }.ok_or(NtStatus::INVALID_PARAMETER)?;
+    let params = unsafe {
+        params
+            .cast::<Unaligned<bindings::ndk_open_params>>()
+            .as_ref()
+    };
+    let params = params.ok_or(NtStatus::INVALID_PARAMETER)?.get();
     NtStatus::INVALID_PARAMETER.when(out.is_null())?;
     let blank = Blank::<Adapter>::new()?;
     // SAFETY: The members are as the header wants them.
-    let which = unsafe { which(params)? };
+    let which = unsafe { which(&params)? };
     let version = Version {
         major: params.version.major,
         minor: params.version.minor,
     };
     let adapter = open_adapter(context, &which, version)?;
     // SAFETY: Not null, so it may be written.
-    unsafe { *out = blank.fill(adapter) };
+    unsafe { out.write_unaligned(blank.fill(adapter)) };
     Ok(())
 }
 
@@ -118,7 +125,8 @@ unsafe fn which<'a>(params: &bindings::ndk_open_params) -> Result<OpenBy<'a>, Nt
     }
     // SAFETY: Not null, so it is as long as its family says.
     let at = unsafe {
-        let length = addr::length_of((*params.local_address).sa_family);
+        let family = (&raw const (*params.local_address).sa_family).read_unaligned();
+        let length = addr::length_of(family);
         read_address(params.local_address, length)?
     };
     // SAFETY: A namespace, or null.
@@ -195,15 +203,15 @@ face! {
         size: *mut u32
     ) -> i32 {
         // SAFETY: `size` is null or may be changed.
-        let size = unsafe { size.as_mut() }.ok_or(NtStatus::INVALID_PARAMETER)?;
+        let size = unsafe { value(size) }.ok_or(NtStatus::INVALID_PARAMETER)?;
         // CAST: about a hundred.
         let needed = size_of::<bindings::ndk_adapter_info>() as u32;
-        let room = core::mem::replace(size, needed);
+        let room = size.replace(needed);
         if out.is_null() || room < needed {
             return Err(NtStatus::BUFFER_TOO_SMALL);
         }
         // SAFETY: There is room for `size` bytes, which are enough.
-        unsafe { out.write(info(adapter.limits())) };
+        unsafe { out.write_unaligned(info(adapter.limits())) };
         Ok(())
     }
 
@@ -327,8 +335,8 @@ face! {
 
     call get_privileged_memory_region_token(pd, token: *mut u32) {
         // SAFETY: `token` is null or may be written.
-        if let Some(token) = unsafe { token.as_mut() } {
-            *token = pd.privileged_token().raw();
+        if let Some(token) = unsafe { value(token) } {
+            token.set(pd.privileged_token().raw());
         }
     }
 }

@@ -8,6 +8,7 @@ use super::{
     read_address,
     slice,
     slice_mut,
+    value,
     Blank,
     Callback,
     NO_OBJECT, //
@@ -189,19 +190,19 @@ face! {
     ) -> i32 {
         // SAFETY: Each is null or may be changed.
         let (inbound, outbound, length) =
-            unsafe { (inbound.as_mut(), outbound.as_mut(), data_length.as_mut()) };
-        let room = length.as_ref().map_or(0, |length| **length);
+            unsafe { (value(inbound), value(outbound), value(data_length)) };
+        let room = length.as_ref().map_or(0, |length| length.get());
         // SAFETY: `data` is null or has so many bytes.
         let out = unsafe { slice_mut(data.cast::<u8>(), room)? };
         let got = connector.connection_data(out)?;
         if let Some(inbound) = inbound {
-            *inbound = got.limits.inbound;
+            inbound.set(got.limits.inbound);
         }
         if let Some(outbound) = outbound {
-            *outbound = got.limits.outbound;
+            outbound.set(got.limits.outbound);
         }
         if let Some(length) = length {
-            *length = connector.private_data_size();
+            length.set(connector.private_data_size());
         }
         // CAST: widening.
         NtStatus::BUFFER_TOO_SMALL.unless(room == 0 || got.len <= room as usize)

@@ -12,7 +12,10 @@ use crate::{
     bindings,
     engine::work::Sge,
     ndk::prelude::*,
-    sys::addr, //
+    sys::{
+        addr,
+        unaligned::Unaligned, //
+    }, //
 };
 
 /// Defines the table of a type of object, and its entries by the names that the table has.
@@ -184,18 +187,19 @@ pub(super) fn on<T: Face, R: Returned>(
     object.map_or(R::NO_OBJECT, |object| answer(object).into_c())
 }
 
-/// An array of the consumer's; empty ones need not be there.
+/// An array of the consumer's, of bytes or of what is [`Unaligned`]; empty ones need not be there.
 ///
 /// # Safety
 ///
 /// `first` is null or has `count` elements, which stay during the call.
 pub(super) unsafe fn slice<'a, T>(first: *const T, count: u32) -> Result<&'a [T], NtStatus> {
+    const { assert!(align_of::<T>() == 1) };
     if count == 0 {
         return Ok(&[]);
     }
-    NtStatus::INVALID_PARAMETER.when(first.is_null() || !first.is_aligned())?;
+    NtStatus::INVALID_PARAMETER.when(first.is_null())?;
     // CAST: widening.
-    // SAFETY: Aligned and not null, so it has `count` elements.
+    // SAFETY: Not null, so it has `count` elements; every address is aligned for them.
     Ok(unsafe { core::slice::from_raw_parts(first, count as usize) })
 }
 
@@ -206,13 +210,24 @@ pub(super) unsafe fn slice<'a, T>(first: *const T, count: u32) -> Result<&'a [T]
 /// `first` is null or has room for `count` elements, which nobody else uses during the call; every
 /// pattern of bits is an element.
 pub(super) unsafe fn slice_mut<'a, T>(first: *mut T, count: u32) -> Result<&'a mut [T], NtStatus> {
+    const { assert!(align_of::<T>() == 1) };
     if count == 0 {
         return Ok(&mut []);
     }
-    NtStatus::INVALID_PARAMETER.when(first.is_null() || !first.is_aligned())?;
+    NtStatus::INVALID_PARAMETER.when(first.is_null())?;
     // CAST: widening.
-    // SAFETY: Aligned and not null, so it has `count` elements.
+    // SAFETY: Not null, so it has `count` elements; every address is aligned for them.
     Ok(unsafe { core::slice::from_raw_parts_mut(first, count as usize) })
+}
+
+/// A value of the consumer's that may be changed, at any address; `None` if it is not there.
+///
+/// # Safety
+///
+/// `value` is null, or may be changed, and nobody else uses it during the call.
+pub(super) unsafe fn value<'a, T>(value: *mut T) -> Option<&'a mut Unaligned<T>> {
+    // SAFETY: The caller says that it is null or may be changed; no alignment is demanded.
+    unsafe { value.cast::<Unaligned<T>>().as_mut() }
 }
 
 /// The elements of a list.
@@ -222,9 +237,10 @@ pub(super) unsafe fn slice_mut<'a, T>(first: *mut T, count: u32) -> Result<&'a m
 /// Memory that is named by the privileged token stays until the request has completed (NDKPI,
 /// privileged memory region token).
 pub(super) unsafe fn sges(
-    list: &[bindings::ndk_sge],
+    list: &[Unaligned<bindings::ndk_sge>],
 ) -> impl ExactSizeIterator<Item = Sge> + Clone + '_ {
     list.iter().map(|sge| {
+        let sge = sge.get();
         // SAFETY: Both members of the union are 64 bits, of which every pattern is valid.
         let addr = unsafe { sge.__bindgen_anon_1.logical_address };
         // SAFETY: The caller says that memory named by the privileged token stays until the request
@@ -269,9 +285,9 @@ pub(super) unsafe fn write_address(
     length: *mut u32,
 ) -> Result<(), NtStatus> {
     // SAFETY: The caller says that `length` is null or may be changed.
-    let length = unsafe { length.as_mut() }.ok_or(NtStatus::INVALID_PARAMETER)?;
+    let length = unsafe { value(length) }.ok_or(NtStatus::INVALID_PARAMETER)?;
     let needed = address_length(&at);
-    let room = core::mem::replace(length, needed);
+    let room = length.replace(needed);
     NtStatus::BUFFER_TOO_SMALL.when(address.is_null() || room < needed)?;
     let storage = addr::write(&at);
     let bytes = core::ptr::from_ref(&storage).cast::<u8>();

@@ -6,7 +6,9 @@ use core::ptr;
 
 use super::{
     close,
-    slice_mut, //
+    slice_mut,
+    value,
+    Unaligned, //
 };
 use crate::{
     bindings,
@@ -77,32 +79,32 @@ pub(super) unsafe extern "C" fn build_lam(
     offset: *mut u32,
 ) -> i32 {
     // SAFETY: The caller says that `lam_size` and `offset` are null or may be changed.
-    let (size, offset) = unsafe { (lam_size.as_mut(), offset.as_mut()) };
+    let (size, offset) = unsafe { (value(lam_size), value(offset)) };
     let (Some(size), Some(offset)) = (size, offset) else {
         return NtStatus::INVALID_PARAMETER.raw();
     };
-    let room = if lam.is_null() { 0 } else { *size };
+    let room = if lam.is_null() { 0 } else { size.get() };
     let places = room.saturating_sub(LAM_HEAD) / size_of::<u64>() as u32;
     // SAFETY: Where there is room for an element, `lam` has `size` bytes, of which these follow its
     // head.
     let out = unsafe {
         let first = lam.cast::<u8>().wrapping_add(LAM_HEAD as usize);
-        slice_mut(first.cast::<u64>(), places)
+        slice_mut(first.cast::<Unaligned<u64>>(), places)
     };
     // SAFETY: The chain stays during the call, its pages until the mapping is released.
     let chain = unsafe { Chain::new(mdl) };
     match build(&chain, len, out.unwrap_or_default()) {
         Ok(built) => {
             // SAFETY: There is room for more than the head.
-            unsafe {
-                (*lam).adapter_context = ptr::null_mut();
-                (*lam).adapter_page_count = built.pages;
+            if let Some(lam) = unsafe { value(lam) } {
+                lam.0.adapter_context = ptr::null_mut();
+                lam.0.adapter_page_count = built.pages;
             }
-            *offset = built.offset;
+            offset.set(built.offset);
             NtStatus::SUCCESS.raw()
         }
         Err(NoLam::TooSmall(pages)) => {
-            *size = pages.saturating_mul(8).saturating_add(LAM_HEAD);
+            size.set(pages.saturating_mul(8).saturating_add(LAM_HEAD));
             NtStatus::BUFFER_TOO_SMALL.raw()
         }
         Err(NoLam::Invalid) => NtStatus::INVALID_PARAMETER.raw(),

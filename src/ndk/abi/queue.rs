@@ -48,7 +48,7 @@ unsafe fn take<R>(cq: &Cq, results: *mut R, most: u32, make: impl Fn(&ResultEx) 
     let mut next = results;
     cq.results(most, |result| {
         // SAFETY: There is room for `most`, and no more results come.
-        unsafe { next.write(make(&result)) };
+        unsafe { next.write_unaligned(make(&result)) };
         next = next.wrapping_add(1);
     })
 }
@@ -108,7 +108,7 @@ face! {
         count: u32
     ) -> i32 {
         // SAFETY: `sgl` has `count` elements, whose memory stays until the receive has completed.
-        let list = unsafe { sges(slice(sgl, count)?) };
+        let list = unsafe { sges(slice(sgl.cast(), count)?) };
         srq.receive(context.addr() as u64, list)
     }
 }
@@ -128,7 +128,7 @@ unsafe fn post(
 ) -> Result<(), NtStatus> {
     // SAFETY: The caller says that `sgl` is null or has `count` elements, which stay during the
     // call.
-    let (request, list) = match unsafe { slice(sgl, count) } {
+    let (request, list) = match unsafe { slice(sgl.cast(), count) } {
         Ok(list) => (request, list),
         Err(_) => (Request::Invalid, &[][..]),
     };
@@ -172,7 +172,7 @@ face! {
         count: u32
     ) -> i32 {
         // SAFETY: `sgl` has `count` elements, whose memory stays until the receive has completed.
-        let list = unsafe { sges(slice(sgl, count)?) };
+        let list = unsafe { sges(slice(sgl.cast(), count)?) };
         qp.receive(context.addr() as u64, list)
     }
 
@@ -198,7 +198,7 @@ face! {
         flags: u32
     ) -> i32 {
         // SAFETY: `mr` is null or a region of the consumer's, `pages` has `page_count` elements.
-        let (mr, pages) = unsafe { (get::<Mr>(mr), slice(pages, page_count)) };
+        let (mr, pages) = unsafe { (get::<Mr>(mr), slice(pages.cast(), page_count)) };
         let what = pages.ok().map(|pages| {
             // SAFETY: The consumer keeps the pages until the registration has ended.
             let pages = unsafe { Pages::new(pages) };

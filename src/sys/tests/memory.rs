@@ -17,7 +17,8 @@ use crate::{
             Run,
             Sge,
             Span, //
-        }, //
+        },
+        unaligned::Unaligned, //
     }, //
 };
 
@@ -48,7 +49,7 @@ pub(crate) fn test_part(run: Run<'_>) -> Span {
 /// Pages that a test names.
 pub(crate) fn test_pages(addresses: &[u64]) -> Pages<'_> {
     // SAFETY: Test code only: the pages are those of live arrays, or to be refused.
-    unsafe { Pages::new(addresses) }
+    unsafe { Pages::new(Unaligned::of_slice(addresses)) }
 }
 
 /// Bytes of a test, described by a chain.
