@@ -59,6 +59,8 @@ mod upcall;
 mod user;
 mod work;
 
+#[cfg(ndk_kunit)]
+pub(crate) use self::work::test_without_memory;
 pub(crate) use self::{
     cm::{
         CmId,
@@ -128,7 +130,6 @@ pub(crate) use self::{
         SendFlag,
         SendFlags,
         SendOp,
-        SendRequest,
-        Sge, //
+        SendRequest, //
     }, //
 };

@@ -22,6 +22,9 @@
 //! | [`mdl`]       | memory by descriptor chains and by pages                        |
 //! | [`netdev`]    | network devices held by reference, and their events             |
 //! | [`random`]    | random numbers                                                  |
+//! | [`requests`]  | queues of requests, and the memory that these name              |
+//! | [`ring`]      | bounded queues                                                  |
+//! | [`sge`]       | elements of scatter and gather lists                            |
 //! | [`softirq`]   | bottom half sections, bottom half and process work queues       |
 //! | [`span`]      | checked ranges of kernel memory                                 |
 //! | [`time`]      | the monotonic clock                                             |
@@ -46,6 +49,9 @@ pub(crate) mod log;
 pub(crate) mod mdl;
 pub(crate) mod netdev;
 pub(crate) mod random;
+pub(crate) mod requests;
+pub(crate) mod ring;
+pub(crate) mod sge;
 pub(crate) mod softirq;
 pub(crate) mod span;
 #[cfg(ndk_kunit)]

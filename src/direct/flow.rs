@@ -364,9 +364,6 @@ impl Flow {
             self.disarm(exec);
         }
         exec.delayed = false;
-        // The consumer's promise for them ends with the request.
-        exec.wqe.sges.clear();
-        exec.receive.sges.clear();
         if core::mem::take(&mut exec.taken) {
             let completion = match receive {
                 Status::Success => exec.receive_completion(),
@@ -376,7 +373,7 @@ impl Flow {
                     ..exec.receive_completion()
                 },
             };
-            self.to.finish_receive(&exec.receive, completion);
+            self.to.finish_receive(&mut exec.receive, completion);
         }
         if inject::is_on() && exec.take_loss_of_connection() {
             let phase = self.complete(exec, request);
@@ -398,8 +395,8 @@ impl Flow {
     }
 
     /// Ends the request, and begins no other.
-    fn complete(&self, exec: &Exec, request: Status) -> Phase {
-        self.from.complete(exec.wqe.seq, request, exec.wqe.length);
+    fn complete(&self, exec: &mut Exec, request: Status) -> Phase {
+        self.from.complete(&mut exec.wqe, request);
         self.to.reap();
         Phase::Idle
     }

@@ -123,9 +123,10 @@ impl Flow {
             let found = self.to.take_receive(self.connection, receive);
             *taken = found == Taken::Ready;
             // What fits into the first element needs no other.
-            let sink = receive.sges.first().filter(|_| *taken);
-            if let Some(sink) = sink.filter(|s| u64::from(s.len()) >= len && len <= most) {
-                let sink = Memory::local(self.to.local_usage(Rights::LOCAL_WRITE), sink);
+            let sink = receive.sges.get(0).filter(|_| *taken);
+            if sink.is_some_and(|s| u64::from(s.len()) >= len && len <= most) {
+                let usage = self.to.local_usage(Rights::LOCAL_WRITE);
+                let sink = Memory::local(usage, &receive.sges, 0);
                 let sink = sink.map_err(AccessError::Sink);
                 moved = Some(sink.and_then(|sink| transfer::copy_whole(&source, &sink, len)));
             }
@@ -145,8 +146,7 @@ impl Flow {
     /// The memory of a request of one piece that is read from it.
     #[inline]
     fn gather_one<'a>(&'a self, wqe: &'a SendWqe) -> Result<Memory<'a>, Denied> {
-        let sge = wqe.sges.first().ok_or(Denied::Bounds)?;
-        Memory::local(self.from.local_usage(Rights::NONE), sge)
+        Memory::local(self.from.local_usage(Rights::NONE), &wqe.sges, 0)
     }
 
     /// Carries a write of one piece out.

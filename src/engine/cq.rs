@@ -134,7 +134,7 @@ const NOTIFY: u32 = 1;
 const FAILED: u32 = 2;
 
 struct Inner {
-    ring: ResizableRing<Completion>,
+    ring: ResizableRing<Ring<Completion>>,
     arm: Option<Arm>,
     /// How many of the newest entries came since the consumer was last called.
     unreported: u32,

@@ -43,7 +43,6 @@ pub(crate) use post::{
     Posting, //
 };
 pub(crate) use receive::{
-    Posted,
     ReceiveRing,
     RecvWqe,
     Taken, //
@@ -84,7 +83,10 @@ use super::{
     },
     trace,
     transport::Link,
-    work::Sge, //
+    work::{
+        Elements,
+        Posted, //
+    }, //
 };
 use crate::sys::{
     event::Event,
@@ -266,8 +268,7 @@ impl QueuePair {
     /// Posts a receive. Any context.
     pub(crate) fn post_receive(
         self: &Arc<Self>,
-        context: u64,
-        sges: impl ExactSizeIterator<Item = Sge>,
+        posted: Posted<impl Elements>,
     ) -> Result<(), PostError> {
         if self.params.shared.is_some() {
             return Err(PostError::Invalid);
@@ -278,8 +279,8 @@ impl QueuePair {
             return Err(PostError::State);
         }
         // CAST: at most the width of the queue, or it is refused.
-        let num_sge = sges.len() as u32;
-        rq.ring.post(context, sges)?;
+        let (context, num_sge) = (posted.context(), posted.sges().len() as u32);
+        rq.ring.post_receive(posted)?;
         trace::post_recv(|| {
             let name = self.device().name();
             (name, self.params.number, context, num_sge)

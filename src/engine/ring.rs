@@ -1,185 +1,185 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Ring`]: a bounded queue with free-running indices. All queues of the engine are this.
-//!
-//! One whose depth changes while it is used, as NDKPI wants it, is a [`ResizableRing`].
+//! [`ResizableRing`]: a queue whose depth changes while it is used, as NDKPI wants it.
 
-mod resizable;
+pub(super) use crate::sys::ring::Ring;
 
-use kernel::{
-    alloc::Flags as Gfp,
-    prelude::*, //
-};
+use crate::sys::requests::RequestQueue;
 
-pub(super) use resizable::ResizableRing;
-pub(crate) use resizable::ResizeError;
+/// What a [`ResizableRing`] can be made of: what is in it moves to one of another depth.
+pub(in crate::engine) trait Queue {
+    /// One that takes nothing and owns no memory.
+    const EMPTY: Self;
 
-use super::work::Sge;
+    /// How many entries there are.
+    fn len(&self) -> u32;
 
-/// A bounded first-in, first-out queue.
+    /// How many entries it takes.
+    fn limit(&self) -> u32;
+
+    /// How much of [`MOVED_AT_ONCE`] an entry is.
+    fn weight(&self) -> usize;
+
+    /// Moves the oldest entry to the end of `to`, which has room; returns false if there is none.
+    fn move_oldest(&mut self, to: &mut Self) -> bool;
+}
+
+impl<T: Clone + Copy> Queue for Ring<T> {
+    const EMPTY: Self = Self::EMPTY;
+
+    #[inline]
+    fn len(&self) -> u32 {
+        Ring::len(self)
+    }
+
+    fn limit(&self) -> u32 {
+        Ring::limit(self)
+    }
+
+    fn weight(&self) -> usize {
+        1
+    }
+
+    fn move_oldest(&mut self, to: &mut Self) -> bool {
+        self.pop().is_some_and(|entry| to.push(entry).is_ok())
+    }
+}
+
+impl<T: Clone + Copy> Queue for RequestQueue<T> {
+    const EMPTY: Self = Self::EMPTY;
+
+    #[inline]
+    fn len(&self) -> u32 {
+        RequestQueue::len(self)
+    }
+
+    fn limit(&self) -> u32 {
+        RequestQueue::limit(self)
+    }
+
+    fn weight(&self) -> usize {
+        self.width().max(1)
+    }
+
+    fn move_oldest(&mut self, to: &mut Self) -> bool {
+        RequestQueue::move_oldest(self, to)
+    }
+}
+
+/// Why a queue was not resized. It is as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ResizeError {
+    /// More entries are there than the new depth takes.
+    TooMany,
+    /// There is no memory for so many entries.
+    NoMemory,
+}
+
+/// How many entries, or elements of them, move under one hold of a lock.
+const MOVED_AT_ONCE: usize = 128;
+
+/// A ring whose depth changes while it is used.
 ///
-/// Entries have a sequence number that counts on without end (modulo 2^32), so a number names one
-/// entry as long as it is in the ring. Each may have a gather or scatter list beside it. Nothing
-/// but [`Ring::new`] and [`Ring::with_sges`] allocates.
+/// ```text
+/// begin:  front = the new ring, empty      back = the ring in use, which still takes what comes
+/// step:   the oldest entries move from back to front: what leaves is taken from front first
+/// end:    back is empty, and the new ring takes its place
+/// ```
+///
+/// So whoever holds the lock does bounded work, order is kept, and nothing is left behind. Until
+/// the end the smaller of the two depths holds, so there is room in front for all of back.
 ///
 /// # Invariants
 ///
-/// `tail - head <= limit <= slots.len()`, and `slots.len()` is a power of two, or zero.
-pub(crate) struct Ring<T> {
-    slots: KVVec<T>,
-    /// `width` elements for each slot.
-    sges: KVVec<Sge>,
-    pub(super) width: usize,
+/// `front.len() + back.len() <= limit`, and each of the two takes `limit` entries, if `front` is
+/// not [`Queue::EMPTY`].
+pub(in crate::engine) struct ResizableRing<Q> {
+    front: Q,
+    back: Q,
     limit: u32,
-    head: u32,
-    tail: u32,
 }
 
-impl<T: Clone + Copy> Ring<T> {
-    /// A ring that takes nothing and owns no memory.
-    pub(super) const EMPTY: Self = Self {
-        slots: KVVec::new(),
-        sges: KVVec::new(),
-        width: 0,
-        limit: 0,
-        head: 0,
-        tail: 0,
-    };
-
-    /// An empty ring for `limit` entries; `blank` fills the places before their first use.
-    ///
-    /// May sleep; `gfp` says whom the memory is charged to. `EINVAL` for more than 2^30 entries.
-    pub(crate) fn new(limit: u32, blank: T, gfp: Gfp) -> Result<Self> {
-        Self::with_sges(limit, 0, blank, gfp)
-    }
-
-    /// The same for entries of up to `width` elements each.
-    pub(super) fn with_sges(limit: u32, width: u32, blank: T, gfp: Gfp) -> Result<Self> {
-        let places = limit.max(1).checked_next_power_of_two().ok_or(EINVAL)?;
-        if places > 1 << 30 {
-            return Err(EINVAL);
+impl<Q: Queue> ResizableRing<Q> {
+    /// Made of an empty ring.
+    pub(in crate::engine) fn new(back: Q) -> Self {
+        Self {
+            front: Q::EMPTY,
+            limit: back.limit(),
+            back,
         }
-        // CAST: widening.
-        let (places, width) = (places as usize, width as usize);
-        let sges = places.checked_mul(width).ok_or(EINVAL)?;
-        Ok(Self {
-            slots: KVVec::from_elem(blank, places, gfp)?,
-            sges: KVVec::from_elem(Sge::EMPTY, sges, gfp)?,
-            width,
-            limit,
-            ..Self::EMPTY
-        })
     }
 
-    /// How many entries are in the ring.
-    pub(crate) fn len(&self) -> u32 {
-        self.tail.wrapping_sub(self.head)
+    /// How many entries are inside.
+    #[inline]
+    pub(in crate::engine) fn len(&self) -> u32 {
+        // OVERFLOW: not more than `limit`.
+        self.front.len() + self.back.len()
     }
 
     /// Returns true if there is no entry.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.head == self.tail
+    pub(in crate::engine) fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Returns true if there is no room.
-    pub(crate) fn is_full(&self) -> bool {
+    #[inline]
+    pub(in crate::engine) fn is_full(&self) -> bool {
         self.len() >= self.limit
     }
 
-    /// How many entries the ring takes.
-    pub(crate) fn limit(&self) -> u32 {
+    /// How many entries it takes.
+    pub(in crate::engine) fn limit(&self) -> u32 {
         self.limit
     }
 
-    /// The number of the oldest entry.
-    pub(crate) fn head(&self) -> u32 {
-        self.head
-    }
-
-    /// The number that the next entry will get.
-    pub(crate) fn tail(&self) -> u32 {
-        self.tail
-    }
-
-    /// Where in an array of one place per slot the entry `seq` has its part.
-    pub(crate) fn index(&self, seq: u32) -> usize {
-        // CAST: widening.
-        seq as usize & self.slots.len().wrapping_sub(1)
-    }
-
-    /// The number of slots, for arrays that go with the ring.
-    pub(crate) fn places(&self) -> usize {
-        self.slots.len()
-    }
-
-    /// Appends an entry and returns its number; gives it back when the ring is full.
+    /// Where the next entry goes; `None` when there is no room.
     #[inline]
-    pub(crate) fn push(&mut self, entry: T) -> Result<u32, T> {
+    pub(in crate::engine) fn room(&mut self) -> Option<&mut Q> {
         if self.is_full() {
-            return Err(entry);
+            None
+        } else {
+            Some(&mut self.back)
         }
-        let seq = self.tail;
-        let index = self.index(seq);
-        let Some(slot) = self.slots.get_mut(index) else {
-            return Err(entry);
-        };
-        *slot = entry;
-        // INVARIANT: there was room, so one more is within the limit.
-        self.tail = seq.wrapping_add(1);
-        Ok(seq)
     }
 
-    /// Keeps the elements of the entry that is pushed next; returns how many there was room for.
+    /// Where the oldest entry is, if there is any.
     #[inline]
-    pub(super) fn store(&mut self, sges: impl Iterator<Item = Sge>) -> u32 {
-        let from = self.index(self.tail) * self.width;
-        let slots = self.sges.get_mut(from..from + self.width);
-        let mut count = 0;
-        for (slot, sge) in slots.unwrap_or_default().iter_mut().zip(sges) {
-            *slot = sge;
-            count += 1;
+    pub(in crate::engine) fn oldest(&mut self) -> &mut Q {
+        if self.front.len() != 0 {
+            &mut self.front
+        } else {
+            &mut self.back
         }
-        count
     }
 
-    /// The places of the elements of entry `seq`, until another one is stored there.
-    #[inline]
-    pub(super) fn sges(&self, seq: u32) -> &[Sge] {
-        let from = self.index(seq) * self.width;
-        let places = self.sges.get(from..from + self.width);
-        places.unwrap_or_default()
+    /// Begins to replace the ring; gives the new one back when more entries are there than it
+    /// takes. It is for lists of the same size, and the caller does one at a time.
+    pub(in crate::engine) fn begin(&mut self, new: Q) -> Result<(), Q> {
+        if self.len() > new.limit() {
+            return Err(new);
+        }
+        // INVARIANT: All entries are in `back`, and not more than the new limit.
+        self.limit = self.limit.min(new.limit());
+        self.front = new;
+        Ok(())
     }
 
-    /// The entry `seq`, if it is in the ring.
-    #[inline]
-    pub(crate) fn get_mut(&mut self, seq: u32) -> Option<&mut T> {
-        if seq.wrapping_sub(self.head) >= self.len() {
+    /// Goes on for a bounded time; at the end the old ring is returned, to be dropped where that
+    /// may sleep.
+    pub(in crate::engine) fn step(&mut self) -> Option<Q> {
+        for _ in 0..(MOVED_AT_ONCE / self.back.weight()).max(1) {
+            // There is room by the invariant.
+            if !self.back.move_oldest(&mut self.front) {
+                break;
+            }
+        }
+        if self.back.len() != 0 {
             return None;
         }
-        let index = self.index(seq);
-        self.slots.get_mut(index)
-    }
-
-    /// The oldest entry.
-    pub(crate) fn front(&mut self) -> Option<&mut T> {
-        self.get_mut(self.head)
-    }
-
-    /// The oldest entry goes, if there is one.
-    #[inline]
-    pub(crate) fn leave(&mut self) {
-        if !self.is_empty() {
-            // INVARIANT: there was an entry, so `head` does not pass `tail`.
-            self.head = self.head.wrapping_add(1);
-        }
-    }
-
-    /// Takes the oldest entry out.
-    #[inline]
-    pub(crate) fn pop(&mut self) -> Option<T> {
-        let entry = *self.front()?;
-        self.leave();
-        Some(entry)
+        // INVARIANT: All entries are in `front`, which becomes the only ring.
+        self.limit = self.front.limit();
+        let new = core::mem::replace(&mut self.front, Q::EMPTY);
+        Some(core::mem::replace(&mut self.back, new))
     }
 }
 
@@ -187,62 +187,86 @@ impl<T: Clone + Copy> Ring<T> {
 #[kernel::macros::kunit_tests(ndk_engine_ring)]
 mod tests {
     use super::*;
+    use crate::sys::sge::test_posted;
+    use kernel::prelude::*;
 
-    #[test]
-    fn entries_leave_in_the_order_they_came() -> Result {
-        let mut ring = Ring::new(3, 0u32, GFP_KERNEL)?;
-        for round in 0..10 {
-            assert!(ring.push(round * 2).is_ok());
-            assert!(ring.push(round * 2 + 1).is_ok());
-            assert!(ring.pop() == Some(round * 2));
-            assert!(ring.pop() == Some(round * 2 + 1));
+    // CAST: far less than 2^32.
+    const STEP: u32 = MOVED_AT_ONCE as u32;
+
+    /// Pushes the numbers from `from` on; how many were taken.
+    fn fill(ring: &mut ResizableRing<Ring<u32>>, from: u32) -> u32 {
+        let mut count = 0;
+        while ring.room().is_some_and(|r| r.push(from + count).is_ok()) {
+            count += 1;
         }
-        assert!(ring.pop().is_none());
-        Ok(())
+        count
+    }
+
+    /// Returns true if exactly the numbers from `from` to `to` leave.
+    fn leave(ring: &mut ResizableRing<Ring<u32>>, from: u32, to: u32) -> bool {
+        (from..to).all(|n| ring.oldest().pop() == Some(n))
     }
 
     #[test]
-    fn the_limit_is_the_one_asked_for_and_not_the_rounded_size() -> Result {
-        for limit in [1, 2, 3, 5, 8] {
-            let mut ring = Ring::new(limit, 0u32, GFP_KERNEL)?;
-            for i in 0..limit {
-                assert!(ring.push(i).is_ok());
+    fn a_resizable_ring_keeps_order_while_entries_come_and_go_between_the_steps() -> Result {
+        let old = 3 * STEP;
+        for new in [old + 1, 10 * STEP] {
+            let mut ring = ResizableRing::new(Ring::new(old, 0u32, GFP_KERNEL)?);
+            assert!(fill(&mut ring, 0) == old && ring.is_full());
+            assert!(ring.begin(Ring::new(new, 0, GFP_KERNEL)?).is_ok());
+            let (mut next, mut last, mut steps) = (0, old, 0);
+            while ring.step().is_none() {
+                // The old depth holds until the end.
+                assert!(ring.limit() == old && ring.is_full());
+                assert!(leave(&mut ring, next, next + 5));
+                next += 5;
+                assert!(fill(&mut ring, last) == 5);
+                last += 5;
+                steps += 1;
             }
-            assert!(ring.is_full());
-            assert!(ring.push(99) == Err(99));
-            assert!(ring.len() == limit);
+            assert!(steps == 3 && ring.limit() == new);
+            assert!(ring.len() == old && fill(&mut ring, last) == new - old);
+            assert!(leave(&mut ring, next, next + new) && ring.is_empty());
         }
         Ok(())
     }
 
     #[test]
-    fn numbers_name_entries_only_while_they_are_inside() -> Result {
-        let mut ring = Ring::new(2, 0u32, GFP_KERNEL)?;
-        let first = ring.push(7);
-        assert!(first.is_ok_and(|seq| ring.get_mut(seq).is_some_and(|v| *v == 7)));
-        assert!(ring.pop() == Some(7));
-        assert!(first.is_ok_and(|seq| ring.get_mut(seq).is_none()));
+    fn a_step_moves_as_many_elements_as_it_moves_entries_without() -> Result {
+        let width = 16;
+        let entries = STEP / width;
+        let requests = |limit| RequestQueue::new(limit, width, (), GFP_KERNEL);
+        let mut ring = ResizableRing::new(requests(2 * entries)?);
+        for context in 0..u64::from(2 * entries) {
+            let posted = test_posted(context, [].into_iter());
+            assert!(ring.room().is_some_and(|room| room.post(posted, ())));
+        }
+        assert!(ring.begin(requests(4 * entries)?).is_ok());
+        assert!(ring.step().is_none() && ring.front.len() == entries);
+        assert!(ring.step().is_some_and(|old| old.is_empty()));
+        for context in 0..u64::from(2 * entries) {
+            assert!(ring
+                .oldest()
+                .leave()
+                .is_some_and(|(c, ())| c.raw() == context));
+        }
         Ok(())
     }
 
     #[test]
-    fn numbers_wrap_around_without_a_gap() -> Result {
-        let mut ring = Ring::new(4, 0u32, GFP_KERNEL)?;
-        ring.head = u32::MAX - 1;
-        ring.tail = u32::MAX - 1;
-        for i in 0..4 {
-            assert!(ring.push(i).is_ok());
-        }
-        assert!(ring.is_full() && ring.tail() == 2);
-        for i in 0..4 {
-            assert!(ring.pop() == Some(i));
-        }
-        assert!(ring.is_empty());
+    fn a_resizable_ring_shrinks_to_what_is_inside_and_no_further() -> Result {
+        let mut ring = ResizableRing::new(Ring::new(8, 0u32, GFP_KERNEL)?);
+        assert!(fill(&mut ring, 0) == 8 && leave(&mut ring, 0, 3));
+        let refused = ring.begin(Ring::new(4, 0, GFP_KERNEL)?).is_err();
+        assert!(refused && ring.limit() == 8 && ring.len() == 5);
+        assert!(ring.begin(Ring::new(5, 0, GFP_KERNEL)?).is_ok());
+        // From the beginning on, not only at the end.
+        assert!(ring.is_full() && ring.room().is_none());
+        assert!(ring
+            .step()
+            .is_some_and(|old| old.limit() == 8 && old.is_empty()));
+        assert!(ring.is_full() && ring.limit() == 5);
+        assert!(leave(&mut ring, 3, 8) && fill(&mut ring, 8) == 5);
         Ok(())
-    }
-
-    #[test]
-    fn absurd_sizes_are_refused() {
-        assert!(Ring::new(u32::MAX, 0u8, GFP_KERNEL).is_err());
     }
 }

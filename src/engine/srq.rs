@@ -37,7 +37,6 @@ use super::{
     prelude::*,
     qp::{
         PostError,
-        Posted,
         QueuePair,
         ReceiveRing,
         RecvWqe, //
@@ -47,7 +46,10 @@ use super::{
         ResizeError, //
     },
     trace,
-    work::Sge, //
+    work::{
+        Elements,
+        Posted, //
+    }, //
 };
 
 /// What a face is notified of. Called in softirq, under no lock.
@@ -62,7 +64,7 @@ const LIMIT: u32 = 1;
 const FAILED: u32 = 2;
 
 struct Inner {
-    ring: ResizableRing<Posted>,
+    ring: ResizableRing<ReceiveRing>,
     /// Fewer than this many receives raise the event once; 0 is off.
     limit: u32,
     /// The limit counts: one of a new queue does when there were that many receives once.
@@ -199,13 +201,10 @@ impl SharedReceive {
     }
 
     /// Posts a receive. Any context. [`PostError::State`] when the queue has failed.
-    pub(crate) fn post(
-        self: &Arc<Self>,
-        context: u64,
-        sges: impl ExactSizeIterator<Item = Sge>,
-    ) -> Result<(), PostError> {
+    pub(crate) fn post(self: &Arc<Self>, posted: Posted<impl Elements>) -> Result<(), PostError> {
+        let (context, len) = (posted.context(), posted.sges().len());
         // CAST: widening.
-        if sges.len() > self.max_sge as usize {
+        if len > self.max_sge as usize {
             return Err(PostError::TooManySges);
         }
         let mut inner = self.inner.lock();
@@ -214,8 +213,8 @@ impl SharedReceive {
         }
         let room = inner.ring.room().ok_or(PostError::Full)?;
         // CAST: at most `max_sge`.
-        let num_sge = sges.len() as u32;
-        room.post(context, sges)?;
+        let num_sge = len as u32;
+        room.post_receive(posted)?;
         trace::post_recv(|| (self.domain.device().name(), 0, context, num_sge));
         inner.prime();
         let called = inner.call_next();
@@ -282,7 +281,7 @@ impl SharedReceive {
             NOT_WAITING => inner.called < inner.ring.len(),
             _ => wait_seq == CALLED,
         };
-        if may_take && !inner.failed && inner.ring.oldest().take(receive) {
+        if may_take && !inner.failed && inner.ring.oldest().take(&mut receive.sges) {
             if wait_seq == CALLED {
                 qp.wait_seq.store(NOT_WAITING, Relaxed);
                 inner.called -= 1;

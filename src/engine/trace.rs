@@ -48,7 +48,7 @@ fn completed<'a>(
         qp.domain.device().name(),
         qp.number,
         cq.number,
-        entry.context,
+        entry.context.raw(),
         entry.operation.into(),
         wc::status(entry.status, entry.operation),
         entry.length,

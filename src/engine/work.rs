@@ -11,11 +11,24 @@ use super::{
     },
     status::Status, //
 };
-use crate::sys::span;
+use crate::sys::sge;
 
-pub(crate) use crate::sys::span::Sge;
+pub(crate) use crate::sys::{
+    requests::Context,
+    sge::{
+        Elements,
+        Posted,
+        Sge, //
+    }, //
+};
 
-const _: () = assert!(Token::LOCAL_MEMORY.raw() == span::LOCAL_KEY);
+#[cfg(ndk_kunit)]
+pub(crate) use crate::sys::{
+    requests::test_context,
+    sge::test_posted, //
+};
+
+const _: () = assert!(Token::LOCAL_MEMORY.raw() == sge::LOCAL_KEY);
 
 impl Sge {
     /// The token of its memory.
@@ -24,10 +37,10 @@ impl Sge {
         Token::from_raw(self.key())
     }
 
-    /// An element of a test's own memory, or one to be refused.
+    /// An element by its token.
     #[cfg(ndk_kunit)]
     pub(crate) const fn of(addr: u64, len: u32, token: Token) -> Self {
-        span::test_sge(addr, len, token.raw())
+        Self::new(addr, len, token.raw())
     }
 }
 
@@ -180,8 +193,8 @@ impl Flags {
 /// A finished request, as it stands in a completion queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Completion {
-    /// What the consumer gave with the request.
-    pub(crate) context: u64,
+    /// What the consumer gave with the request, which has ended.
+    pub(crate) context: Context,
     /// What the face gave with the queue pair.
     pub(crate) qp: usize,
     pub(crate) status: Status,
@@ -195,8 +208,9 @@ pub(crate) struct Completion {
 }
 
 impl Completion {
+    /// Of no request.
     pub(crate) const BLANK: Self = Self {
-        context: 0,
+        context: Context::BLANK,
         qp: 0,
         status: Status::Success,
         operation: Operation::Send,

@@ -26,7 +26,10 @@ use crate::engine::{
     },
     qp::QueuePair,
     status::Status,
-    work::Flags, //
+    work::{
+        test_posted,
+        Flags, //
+    }, //
 };
 
 /// What one round of fast calls needs, for use in any context.
@@ -57,7 +60,7 @@ impl Tools {
         self.sends.cq.arm(Arm::Any, MissedEvents::Report);
         let into = [self.sink.whole()].into_iter();
         let from = || [self.source.whole()].into_iter();
-        let received = self.far.post_receive(1, into);
+        let received = self.far.post_receive(test_posted(1, into));
         let work = write(self.landing.remote(0));
         let written = self.near.post(2, work, Flags::NONE, from());
         let sent = self.near.post(3, SEND, Flags::SIGNALED, from());
@@ -84,7 +87,7 @@ fn answer(end: &End, count: u64) -> Result {
             receives.poll(usize::MAX, |_| ());
             receives.arm(Arm::Any, MissedEvents::Report);
             let none = || [].into_iter();
-            let _ = qp.post_receive(1, none());
+            let _ = qp.post_receive(test_posted(1, none()));
             let _ = qp.post(2, SEND, Flags::NONE, none());
             qp.ring_doorbell();
         },
@@ -233,7 +236,7 @@ mod tests {
         assert!(qp_pair.a.sends.is_silent());
         let qp = qp_pair.b.qp.clone();
         let other_task = OtherContext::new(move || {
-            let _ = qp.post_receive(2, [].into_iter());
+            let _ = qp.post_receive(test_posted(2, [].into_iter()));
         })?;
         assert!(other_task.by_timer());
         assert!(qp_pair.a.sends.brings(1, Status::Success));

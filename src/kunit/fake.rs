@@ -157,7 +157,8 @@ impl ManualQp {
     /// Ends a request.
     pub(crate) fn finish(&mut self, seq: u32, status: Status) {
         self.begun.retain(|s| *s != seq);
-        self.end.qp.complete(seq, status, 0);
+        self.end.qp.give_back(&mut self.wqe);
+        self.end.qp.complete_by_number(seq, status, 0);
     }
 
     /// Ends the request that was started last as a success, and starts the next that may begin; its
@@ -183,21 +184,22 @@ impl ManualQp {
     /// Finishes the receive that was taken.
     pub(crate) fn arrive(&mut self, completion: Completion) {
         self.taken = false;
-        self.end.qp.finish_receive(&self.receive, completion);
+        self.end.qp.finish_receive(&mut self.receive, completion);
     }
 }
 
 impl Drop for ManualQp {
     fn drop(&mut self) {
         self.end.qp.fail();
+        self.end.qp.give_back(&mut self.wqe);
         for seq in &self.begun {
-            self.end.qp.complete(*seq, Status::Flushed, 0);
+            self.end.qp.complete_by_number(*seq, Status::Flushed, 0);
         }
         if self.taken {
             let status = Status::Flushed;
             self.end
                 .qp
-                .finish_receive(&self.receive, Completion { status, ..MESSAGE });
+                .finish_receive(&mut self.receive, Completion { status, ..MESSAGE });
         }
     }
 }

@@ -68,6 +68,7 @@ use crate::{
             Transport, //
         },
         work::{
+            test_posted,
             Flags,
             Sge,
             Work, //
@@ -415,7 +416,10 @@ impl End {
     pub(crate) fn receive(&self, context: u64, sges: &[Sge]) -> Result {
         match &self.shared {
             Some(shared) => shared.post(context, sges),
-            None => accepted(self.qp.post_receive(context, sges.iter().copied())),
+            None => accepted(
+                self.qp
+                    .post_receive(test_posted(context, sges.iter().copied())),
+            ),
         }
     }
 

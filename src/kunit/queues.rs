@@ -28,6 +28,7 @@ use crate::engine::{
     srq::SharedReceive,
     status::Status,
     work::{
+        test_posted,
         Completion,
         Sge, //
     }, //
@@ -72,7 +73,7 @@ impl Queue {
 
     /// Returns true if the next entry is that one; waits for it.
     pub(crate) fn brings(&self, context: u64, status: Status) -> bool {
-        let got = self.next().map(|e| (e.context, e.status));
+        let got = self.next().map(|e| (e.context.raw(), e.status));
         same(got, Some((context, status)))
     }
 
@@ -85,7 +86,7 @@ impl Queue {
     /// Returns true if nothing is there, and nothing is about to come.
     pub(crate) fn is_silent(&self) -> bool {
         flush_work(&self.device);
-        same(self.poll().map(|e| (e.context, e.status)), None)
+        same(self.poll().map(|e| (e.context.raw(), e.status)), None)
     }
 
     /// Returns true if the queue has called that often, and is not about to call again.
@@ -120,7 +121,7 @@ impl Shared {
 
     /// Posts a receive.
     pub(crate) fn post(&self, context: u64, sges: &[Sge]) -> Result {
-        accepted(self.srq.post(context, sges.iter().copied()))
+        accepted(self.srq.post(test_posted(context, sges.iter().copied())))
     }
 }
 

@@ -5,13 +5,19 @@
 use super::queues::Queue;
 use crate::engine::{
     cq::tests::SENT,
-    work::Completion, //
+    work::{
+        test_context,
+        Completion, //
+    }, //
 };
 
 /// Pushes completions with these contexts; whether all were taken.
 fn push(queue: &Queue, contexts: core::ops::Range<u64>) -> bool {
     let mut all = contexts;
-    all.all(|context| queue.cq.push(&Completion { context, ..SENT }).is_ok())
+    all.all(|context| {
+        let context = test_context(context);
+        queue.cq.push(&Completion { context, ..SENT }).is_ok()
+    })
 }
 
 #[kernel::macros::kunit_tests(ndk_kunit_resize)]
@@ -34,6 +40,7 @@ mod tests {
             qp::PostError,
             ring::ResizeError,
             status::Status, //
+            work::test_posted,
         },
         kunit::{
             harness::{
@@ -211,7 +218,7 @@ mod tests {
         let Some(shared) = qp_pair.b.shared.as_ref() else {
             return Err(EINVAL);
         };
-        let refused = || shared.srq.post(99, [].into_iter());
+        let refused = || shared.srq.post(test_posted(99, [].into_iter()));
         for context in 0..4 {
             shared.post(context, &[])?;
         }

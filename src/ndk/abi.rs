@@ -61,8 +61,8 @@ use crate::{
 
 use entry::{
     on,
+    posted,
     read_address,
-    sges,
     slice,
     slice_mut,
     value,

@@ -187,7 +187,7 @@ impl ResultEx {
             status: NtStatus::of(entry.status),
             bytes: entry.length,
             qp_context: entry.qp,
-            request_context: entry.context,
+            request_context: entry.context.raw(),
             operation: match entry.operation {
                 Operation::Receive | Operation::ReceiveWrite if invalidates => {
                     operation::RECEIVE_AND_INVALIDATE

@@ -49,10 +49,11 @@ use crate::{
             QueuePair, //
         },
         work::{
+            Elements,
             Extra,
             Flags,
+            Posted,
             Remote,
-            Sge,
             Work, //
         }, //
     },
@@ -171,12 +172,12 @@ fn rights(flags: u32) -> Result<Rights, NtStatus> {
 
 /// An element whose logical address is none gets a token that grants nothing, so that the request
 /// fails in its turn (POST-09). Inline data has no token (SEND-09).
-pub(super) fn checked(sge: Sge, flags: Flags) -> Sge {
-    let is_privileged = sge.token() == Token::LOCAL_MEMORY && !flags.has(Flags::INLINE);
-    if is_privileged && !span::is_memory(sge.addr(), u64::from(sge.len())) {
-        return sge.without_key();
-    }
-    sge
+pub(super) fn checked(posted: Posted<impl Elements>, flags: Flags) -> Posted<impl Elements> {
+    let is_inline = flags.has(Flags::INLINE);
+    posted.only(move |sge| {
+        let is_privileged = sge.token() == Token::LOCAL_MEMORY && !is_inline;
+        !is_privileged || span::is_memory(sge.addr(), u64::from(sge.len()))
+    })
 }
 
 /// A queue pair.
@@ -310,14 +311,13 @@ impl Qp {
     /// DEFR-05).
     pub(crate) fn post(
         &self,
-        context: u64,
+        posted: Posted<impl Elements>,
         request: Request<'_>,
-        sges: impl ExactSizeIterator<Item = Sge> + Clone,
         flags: u32,
     ) -> Result<(), NtStatus> {
         let mut posting = self.engine.posting();
-        let posted = self.post_to(&mut posting, context, request, sges, flags);
-        match posted {
+        let accepted = self.post_to(&mut posting, posted, request, flags);
+        match accepted {
             Ok(()) if flags & DEFER != 0 => posting.leave(),
             Ok(()) => posting.ring_doorbell(),
             Err(_) => {
@@ -325,22 +325,21 @@ impl Qp {
                 posting.ring_doorbell();
             }
         }
-        posted
+        accepted
     }
 
     fn post_to(
         &self,
         posting: &mut Posting<'_>,
-        context: u64,
+        posted: Posted<impl Elements>,
         request: Request<'_>,
-        sges: impl ExactSizeIterator<Item = Sge> + Clone,
         flags: u32,
     ) -> Result<(), NtStatus> {
         let admitted = self.admit(request.flags(), flags)?;
         let domain = &self.pd.domain;
-        let first = sges.clone().next();
-        let sges = sges.map(|sge| checked(sge, admitted));
-        let mut put = |work| Ok(posting.post(context, work, admitted, sges.clone())?);
+        let first = posted.sges().next();
+        let posted = checked(posted, admitted);
+        let put = |work| Ok(posting.post(posted, work, admitted)?);
         let send = |extra| Work::Send { extra };
         match request {
             Request::Send => put(send(Extra::Nothing)),
@@ -389,13 +388,8 @@ impl Qp {
     }
 
     /// `Receive` (RECV-01 to RECV-06). Any context.
-    pub(crate) fn receive(
-        &self,
-        context: u64,
-        sges: impl ExactSizeIterator<Item = Sge>,
-    ) -> Result<(), NtStatus> {
-        let sges = sges.map(|sge| checked(sge, Flags::NONE));
-        Ok(self.engine.post_receive(context, sges)?)
+    pub(crate) fn post_receive(&self, posted: Posted<impl Elements>) -> Result<(), NtStatus> {
+        Ok(self.engine.post_receive(checked(posted, Flags::NONE))?)
     }
 
     /// `Flush`: cancels everything that was posted (FLSH-01 to FLSH-05). Any context.

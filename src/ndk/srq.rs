@@ -23,8 +23,9 @@ use crate::engine::{
         SrqEvents, //
     },
     work::{
+        Elements,
         Flags,
-        Sge, //
+        Posted, //
     }, //
 };
 
@@ -111,14 +112,9 @@ impl Srq {
     }
 
     /// `SrqReceive` (SRQ-02). Any context.
-    pub(crate) fn receive(
-        &self,
-        context: u64,
-        sges: impl ExactSizeIterator<Item = Sge>,
-    ) -> Result<(), NtStatus> {
-        let sges = sges.map(|sge| checked(sge, Flags::NONE));
-        let posted = self.engine.post(context, sges);
-        posted.map_err(|refused| match refused {
+    pub(crate) fn post_receive(&self, posted: Posted<impl Elements>) -> Result<(), NtStatus> {
+        let accepted = self.engine.post(checked(posted, Flags::NONE));
+        accepted.map_err(|refused| match refused {
             // The queue itself has failed.
             PostError::State => NtStatus::INTERNAL_ERROR,
             refused => refused.into(),

@@ -7,18 +7,18 @@
 use super::{
     prelude::*,
     work::{
-        sges,
+        posted,
         Chain,
-        Sge,
+        Sges,
         WorkRequest, //
     }, //
 };
+use crate::sys::sge::Posted;
+
 /// A request for a receive queue.
 pub(crate) struct RecvRequest<'a> {
-    /// What the consumer calls it.
-    pub(crate) wr_id: u64,
-    /// Where the data is to go.
-    pub(crate) sges: &'a [Sge],
+    /// Where the data is to go, and what the consumer calls the request.
+    pub(crate) posted: Posted<Sges<'a>>,
 }
 
 impl WorkRequest for bindings::ib_recv_wr {
@@ -39,10 +39,9 @@ impl<'a> RecvChain<'a> {
             return Ok(None);
         };
         Ok(Some(RecvRequest {
-            // SAFETY: Both fields of the union are 64 bits without invalid patterns.
-            wr_id: unsafe { wr.__bindgen_anon_1.wr_id },
-            // SAFETY: The request is valid, so its list has that many entries.
-            sges: unsafe { sges(wr.sg_list, wr.num_sge) }?,
+            // SAFETY: The request is valid, so its list has that many entries; the fields of the
+            // union are 64 bits without invalid patterns.
+            posted: unsafe { posted(wr.__bindgen_anon_1.wr_id, wr.sg_list, wr.num_sge) }?,
         }))
     }
 }
@@ -76,7 +75,7 @@ mod tests {
         };
         let mut reported = ptr::null();
         let post = |chain: &mut RecvChain<'_>| {
-            assert!(matches!(chain.next(), Ok(Some(r)) if r.sges.is_empty()));
+            assert!(matches!(chain.next(), Ok(Some(r)) if r.posted.sges().len() == 0));
             chain.next().map(|_| ())
         };
         // SAFETY: The requests live as long as the call, and `reported` is writable.

@@ -61,10 +61,7 @@ use super::{
     },
     user::{
         self,
-        memory::{
-            self,
-            Umem, //
-        }, //
+        memory, //
     },
     work::Chain, //
 };
@@ -403,7 +400,7 @@ trampolines! {
         }
         let access = memory::checked_access(access)?;
         // SAFETY: The device of a domain is live, and has no DMA.
-        let umem = unsafe { Umem::pin((*pd.as_raw()).device, start, length, access) }?;
+        let umem = unsafe { memory::Umem::pin((*pd.as_raw()).device, start, length, access) }?;
         mr::create_user::<T>(umem, |pieces| T::Mr::reg_user(pd, access, iova, pieces))
     }
 

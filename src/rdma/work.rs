@@ -22,51 +22,61 @@ use super::{
         UserRequest, //
     }, //
 };
-use crate::sys::span;
+use crate::sys::sge::{
+    Posted,
+    Sge, //
+};
 
-/// A range of memory under a key. C: `struct ib_sge`.
-///
-/// # Invariants
-///
-/// Part of a work request that a consumer of the kernel posts, or a program by way of
-/// [`Chain::post_from`], which lets no key of the kernel's memory through.
-#[repr(transparent)]
-pub(crate) struct Sge(Unaligned<bindings::ib_sge>);
+/// The scatter list of a request that is posted, at any address. C: `struct ib_sge`.
+#[derive(Clone)]
+pub(crate) struct Sges<'a>(slice::Iter<'a, Unaligned<bindings::ib_sge>>);
 
-impl Sge {
-    /// The same in a form that stays when the consumer's own list is gone.
+impl Iterator for Sges<'_> {
+    type Item = Sge;
+
     #[inline]
-    pub(crate) fn posted(&self) -> span::Sge {
-        let bindings::ib_sge { addr, length, lkey } = self.0.get();
-        // SAFETY: By the type invariant a consumer posts it, who thereby promises that memory under
-        // the device's `local_dma_lkey` is his until the request has completed.
-        unsafe { span::Sge::new(addr, length, lkey) }
+    fn next(&mut self) -> Option<Sge> {
+        let bindings::ib_sge { addr, length, lkey } = self.0.next()?.get();
+        Some(Sge::new(addr, length, lkey))
     }
 
-    /// The local key.
     #[inline]
-    pub(crate) fn lkey(&self) -> u32 {
-        self.0.get().lkey
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
     }
 }
 
-/// Views a scatter list. `EINVAL` if its length makes no sense.
+impl ExactSizeIterator for Sges<'_> {}
+
+/// The list of the request `wr_id`. `EINVAL` if its length makes no sense.
 ///
 /// # Safety
 ///
-/// `list` has `count` entries that do not change during `'a`, in a work request that is posted.
+/// `list` has `count` entries that do not change during `'a`, in a work request that a consumer of
+/// the kernel posts, or a program by way of [`Chain::post_from`], which lets no key of the kernel's
+/// memory through.
 #[inline]
-pub(super) unsafe fn sges<'a>(list: *const bindings::ib_sge, count: c_int) -> Result<&'a [Sge]> {
+pub(super) unsafe fn posted<'a>(
+    wr_id: u64,
+    list: *const bindings::ib_sge,
+    count: c_int,
+) -> Result<Posted<Sges<'a>>> {
     let count = usize::try_from(count).map_err(|_| EINVAL)?;
-    if count == 0 {
-        return Ok(&[]);
-    }
-    if list.is_null() {
-        return Err(EINVAL);
-    }
-    // INVARIANT: by the safety requirements.
-    // SAFETY: The caller says that the entries are there; a `Sge` is one at any address.
-    Ok(unsafe { slice::from_raw_parts(list.cast::<Sge>(), count) })
+    let sges = match count {
+        0 => &[],
+        _ if list.is_null() => return Err(EINVAL),
+        // SAFETY: The caller says that the entries are there; they are seen as unaligned.
+        _ => unsafe { slice::from_raw_parts(list.cast(), count) },
+    };
+    // SAFETY: The consumer promises by his post that memory under the device's `local_dma_lkey` is
+    // his until the request has completed.
+    Ok(unsafe { Posted::new(wr_id, Sges(sges.iter())) })
+}
+
+/// The list of a test's request that has no memory.
+#[cfg(ndk_kunit)]
+pub(crate) fn test_without_memory<'a>(wr_id: u64) -> Posted<Sges<'a>> {
+    crate::sys::sge::test_posted(wr_id, Sges([].iter()))
 }
 
 kernel::impl_flags! {
@@ -135,14 +145,12 @@ pub(crate) enum SendOp<'a, T: Operations> {
 
 /// A request for the send queue.
 pub(crate) struct SendRequest<'a, T: Operations> {
-    /// What the consumer calls it.
-    pub(crate) wr_id: u64,
     /// How to treat it.
     pub(crate) flags: SendFlags,
     /// What to do.
     pub(crate) op: SendOp<'a, T>,
-    /// The local memory.
-    pub(crate) sges: &'a [Sge],
+    /// The local memory, and what the consumer calls the request.
+    pub(crate) posted: Posted<Sges<'a>>,
 }
 
 /// A work request in a chain. C: `struct ib_send_wr`, `struct ib_recv_wr`.
@@ -282,13 +290,12 @@ impl<'a, T: Operations> SendChain<'a, T> {
             return Ok(None);
         };
         Ok(Some(SendRequest {
-            // SAFETY: Both fields of the union are 64 bits without invalid patterns.
-            wr_id: unsafe { wr.__bindgen_anon_1.wr_id },
             flags: SendFlags(wr.send_flags),
             // SAFETY: The request is part of a valid chain, and the copy was made just now.
             op: unsafe { send_op(self.current, &wr) }?,
-            // SAFETY: The request is valid, so its list has that many entries.
-            sges: unsafe { sges(wr.sg_list, wr.num_sge) }?,
+            // SAFETY: The request is valid, so its list has that many entries; the fields of the
+            // union are 64 bits without invalid patterns.
+            posted: unsafe { posted(wr.__bindgen_anon_1.wr_id, wr.sg_list, wr.num_sge) }?,
         }))
     }
 }
@@ -532,29 +539,24 @@ mod tests {
             bytes[at + 8..at + 12].copy_from_slice(&2u32.to_ne_bytes());
             bytes[at + 12..at + 16].copy_from_slice(&3u32.to_ne_bytes());
             let list = bytes[at..].as_ptr();
-            // SAFETY: One entry is there.
-            let one = unsafe { sges(list.cast(), 1) }?[0].posted();
-            assert!((one.addr(), one.len(), one.key()) == (1, 2, 3));
+            // SAFETY: One entry is there, and is not used.
+            let one = unsafe { posted(9, list.cast(), 1) }?;
+            let sge = one.sges().next().ok_or(EINVAL)?;
+            assert!((sge.addr(), sge.len(), sge.key()) == (1, 2, 3));
+            assert!(one.context() == 9 && one.sges().len() == 1);
         }
         Ok(())
     }
 
     #[test]
-    fn scatter_lists_are_checked() -> Result {
-        let list = [bindings::ib_sge {
-            addr: 1,
-            length: 2,
-            lkey: 3,
-        }];
-        // SAFETY: One entry is there; the other calls read none.
+    fn scatter_lists_are_checked() {
+        let list = [bindings::ib_sge::default()];
+        // SAFETY: One entry is there; the calls read none.
         unsafe {
-            let one = sges(list.as_ptr(), 1);
-            let one = one?[0].posted();
-            assert!((one.addr(), one.len(), one.key()) == (1, 2, 3));
-            assert!(sges(ptr::null(), 0).is_ok_and(|s| s.is_empty()));
-            assert!(sges(ptr::null(), 1).is_err());
-            assert!(sges(list.as_ptr(), -1).is_err());
+            assert!(posted(1, list.as_ptr(), 1).is_ok_and(|one| one.sges().len() == 1));
+            assert!(posted(1, ptr::null(), 0).is_ok_and(|none| none.sges().len() == 0));
+            assert!(posted(1, ptr::null(), 1).is_err());
+            assert!(posted(1, list.as_ptr(), -1).is_err());
         }
-        Ok(())
     }
 }

@@ -10,13 +10,15 @@
 //! of it, and each of the three ways in is unsafe to make:
 //!
 //! - [`Span`]: memory that is registered, until the registration has ended. It cannot be copied or
-//!   cut: it stays where the registration keeps it.
-//! - [`Sge`]: memory that a request names, until the request has ended. It is copied on the way to
-//!   whoever carries the request out, which forgets its copies before the request ends.
+//!   cut: it stays where the registration keeps it, and goes before that ends.
+//! - [`List`]: memory that a request names, until the request has ended. It cannot be copied
+//!   either, and there is no end of a request that has one.
 //! - [`AllMemory`]: all of it, to be named by a peer; what the kernel does not map is refused.
 //!
 //! What touches the bytes is a [`Run`], which borrows one of these, so nobody keeps one beyond the
 //! guard (a gate, a lock) under which that was seen.
+//!
+//! [`List`]: super::requests::List
 //!
 //! Context: any; nothing sleeps. A copy takes as long as it has bytes: callers bound them.
 
@@ -33,7 +35,6 @@ use crate::bindings;
 pub(crate) use super::tests::memory::{
     test_memory,
     test_part,
-    test_sge,
     test_span, //
 };
 
@@ -88,101 +89,6 @@ impl Span {
     }
 }
 
-/// The key of requests whose addresses are the kernel's own. Verbs call it `local_dma_lkey`, NDK
-/// the privileged memory region token.
-pub(crate) const LOCAL_KEY: u32 = 0x0000_00D1;
-
-/// One element of a scatter or gather list, as a consumer posted it: a range of a region, or of the
-/// kernel's addresses.
-///
-/// # Invariants
-///
-/// With [`LOCAL_KEY`] the consumer has promised that the range may be read and written until the
-/// request has ended.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sge {
-    addr: u64,
-    len: u32,
-    key: u32,
-}
-
-impl Sge {
-    /// No bytes.
-    // INVARIANT: of no bytes, all promises hold.
-    pub(crate) const EMPTY: Self = Self {
-        addr: 0,
-        len: 0,
-        key: LOCAL_KEY,
-    };
-
-    /// `len` bytes from `addr` on, which the region of `key` knows by that address.
-    ///
-    /// # Safety
-    ///
-    /// With [`LOCAL_KEY`] the range must stay valid for reads and writes, by any CPU at any time,
-    /// until the request that names it has ended. Under other keys all values are fine.
-    pub(crate) const unsafe fn new(addr: u64, len: u32, key: u32) -> Self {
-        // INVARIANT: by the safety requirements.
-        Self { addr, len, key }
-    }
-
-    /// The address, as the region of the key counts it; with [`LOCAL_KEY`], and for inline data,
-    /// the kernel's.
-    #[inline]
-    pub(crate) const fn addr(&self) -> u64 {
-        self.addr
-    }
-
-    /// The number of bytes.
-    #[inline]
-    pub(crate) const fn len(&self) -> u32 {
-        self.len
-    }
-
-    /// The key, host order.
-    #[inline]
-    pub(crate) const fn key(&self) -> u32 {
-        self.key
-    }
-
-    /// The same range under the key 0, which names nothing.
-    pub(crate) const fn without_key(self) -> Self {
-        // INVARIANT: the key is not `LOCAL_KEY`.
-        Self { key: 0, ..self }
-    }
-
-    /// The memory itself, if the addresses are the kernel's; `None` for a range that wraps, too.
-    #[inline]
-    pub(crate) fn memory(&self) -> Option<Run<'_>> {
-        // CAST: 64-bit kernel addresses; u32 widens.
-        let (addr, len) = (self.addr as usize, self.len as usize);
-        if self.key != LOCAL_KEY || addr.checked_add(len).is_none() {
-            return None;
-        }
-        // INVARIANT: the range of an element that lives at least as long.
-        Some(Run {
-            addr,
-            len,
-            owner: PhantomData,
-        })
-    }
-
-    /// Reads as many bytes into `to` as fit, whatever the key is, and returns their number; `None`
-    /// when they cannot all be read without sleeping. Any context. C: `copy_from_kernel_nofault()`.
-    ///
-    /// For inline data: an address that is not mapped, or is no kernel address, is reported and not
-    /// followed.
-    pub(crate) fn read_nofault(&self, to: &mut [u8]) -> Option<usize> {
-        // CAST: widening.
-        let len = to.len().min(self.len as usize);
-        self.addr.checked_add(u64::from(self.len))?;
-        // SAFETY: `to` has room for `len` bytes; the function survives whatever the address is.
-        let read =
-            unsafe { bindings::ndk_read_nofault(to.as_mut_ptr().cast(), self.addr, len as u64) };
-        read.then_some(len)
-    }
-}
-
 /// All memory that the kernel maps for good (its direct map), by address.
 ///
 /// # Invariants
@@ -216,12 +122,12 @@ impl AllMemory {
     }
 }
 
-/// Bytes of a [`Span`], an [`Sge`] or [`AllMemory`], while that is borrowed.
+/// Bytes of a [`Span`], of a request's list or of [`AllMemory`], while that is borrowed.
 ///
 /// # Invariants
 ///
-/// The range may be read and written: it lies in that of a span or an element that lives for `'a`,
-/// or is mapped for good and vouched for by an `AllMemory` that does.
+/// The range may be read and written: it lies in that of a span or of a list that lives for `'a`, or
+/// is mapped for good and vouched for by an `AllMemory` that does. It does not wrap.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run<'a> {
     addr: usize,
@@ -237,6 +143,25 @@ impl Run<'_> {
         len: 0,
         owner: PhantomData,
     };
+
+    /// `len` bytes from `addr` on; `None` for a range that wraps.
+    ///
+    /// # Safety
+    ///
+    /// A range that does not wrap may be read and written, by any processor at any time, as long as
+    /// the result exists.
+    #[inline]
+    pub(super) unsafe fn new(addr: u64, len: u64) -> Option<Self> {
+        // CAST: 64-bit kernel addresses.
+        let (addr, len) = (addr as usize, len as usize);
+        addr.checked_add(len)?;
+        // INVARIANT: by the safety requirements, and it does not wrap.
+        Some(Self {
+            addr,
+            len,
+            owner: PhantomData,
+        })
+    }
 
     /// The `len` bytes from `offset` on; `None` when they are not all inside.
     #[inline]
@@ -468,42 +393,6 @@ mod tests {
         }
         assert!(memory.run(addr as u64, u64::MAX).is_none());
         assert!(memory.run(0, 0).is_some_and(|run| run.is_empty()));
-        Ok(())
-    }
-
-    #[test]
-    fn an_element_is_memory_under_the_local_key_alone() {
-        let bytes = [3u8; 16];
-        let addr = bytes.as_ptr().addr() as u64;
-        let local = test_sge(addr, 16, LOCAL_KEY);
-        let mut to = [0u8; 16];
-        assert!(local.memory().is_some_and(|run| run.read(&mut to) == 16));
-        assert!(to == bytes);
-        assert!(local.without_key().memory().is_none());
-        assert!(test_sge(addr, 16, LOCAL_KEY + 1).memory().is_none());
-        assert!(test_sge(u64::MAX - 3, 16, LOCAL_KEY).memory().is_none());
-    }
-
-    #[test]
-    fn reading_an_address_that_cannot_be_read_is_refused() -> Result {
-        let mut page = VVec::from_elem(7u8, PAGE_SIZE, GFP_KERNEL)?;
-        let end = page.as_mut_ptr() as usize + PAGE_SIZE;
-        // A mapped page is followed by one that is not.
-        for (addr, len, want) in [
-            (end - 16, 16, Some(16)),
-            (end - 8, 8, Some(8)),
-            (end - 8, 16, None),
-            (end, 1, None),
-            (8, 8, None),
-            (usize::MAX / 2 + 1, 8, None),
-            (8, 0, Some(0)),
-        ] {
-            let mut to = [0u8; 16];
-            let got = test_sge(addr as u64, len, 0).read_nofault(&mut to);
-            assert!(got == want);
-            // What was refused may have left anything.
-            assert!(to.iter().take(want.unwrap_or(0)).all(|b| *b == 7));
-        }
         Ok(())
     }
 

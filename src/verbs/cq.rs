@@ -127,7 +127,7 @@ impl CqOperations<Verbs> for Arc<CompletionQueue> {
 
 fn wc(entry: &Completion) -> Wc {
     Wc {
-        wr_id: entry.context,
+        wr_id: entry.context.raw(),
         status: status(entry.status, entry.operation),
         opcode: entry.operation.into(),
         byte_len: entry.length,

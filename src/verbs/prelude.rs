@@ -19,7 +19,6 @@ pub(super) use crate::{
         srq::SharedReceive, //
     },
     rdma::{
-        self,
         AccessFlags,
         Device,
         Pd,

@@ -190,10 +190,9 @@ impl Qp {
             };
             let work = work(&request)?;
             let flags = flags(&request.flags, self.signal_all);
-            let sges = request.sges.iter().map(rdma::Sge::posted);
             // What has no memory of its own ignores the list, as other providers do.
-            let count = if work.is_local() { 0 } else { sges.len() };
-            let posted = posting.post(request.wr_id, work, flags, sges.take(count));
+            let most = if work.is_local() { 0 } else { usize::MAX };
+            let posted = posting.post(request.posted.take(most), work, flags);
             posted.map_err(errno)?;
         }
         Ok(false)
@@ -325,9 +324,7 @@ impl QpOperations<Verbs> for Qp {
 
     fn post_recv(&self, chain: &mut RecvChain<'_>) -> Result {
         while let Some(request) = chain.next()? {
-            self.engine
-                .post_receive(request.wr_id, request.sges.iter().map(rdma::Sge::posted))
-                .map_err(errno)?;
+            self.engine.post_receive(request.posted).map_err(errno)?;
         }
         Ok(())
     }
@@ -423,8 +420,8 @@ fn work(request: &SendRequest<'_, Verbs>) -> Result<Work> {
 
 /// The token that a read with invalidate ends: that of its sink.
 fn sink_token(request: &SendRequest<'_, Verbs>) -> Result<Token> {
-    let sink = request.sges.first().ok_or(EINVAL)?;
-    Ok(Token::from_raw(sink.lkey()))
+    let sink = request.posted.sges().next().ok_or(EINVAL)?;
+    Ok(sink.token())
 }
 
 /// A registration with the address, length, key and rights as they stand at the time of posting.
@@ -497,10 +494,9 @@ mod tests {
     #[test]
     fn ndk_face_16_a_local_invalidation_of_verbs_takes_what_is_invalid() {
         let request = SendRequest {
-            wr_id: 1,
             flags: SendFlags::default(),
             op: SendOp::LocalInv(0x1234),
-            sges: &[],
+            posted: crate::rdma::test_without_memory(1),
         };
         let posted = work(&request);
         assert!(matches!(

@@ -66,8 +66,7 @@ impl SrqOperations<Verbs> for Arc<SharedReceive> {
 
     fn post_recv(&self, chain: &mut RecvChain<'_>) -> Result {
         while let Some(request) = chain.next()? {
-            self.post(request.wr_id, request.sges.iter().map(rdma::Sge::posted))
-                .map_err(errno)?;
+            self.post(request.posted).map_err(errno)?;
         }
         Ok(())
     }

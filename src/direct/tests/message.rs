@@ -181,7 +181,7 @@ mod tests {
                 .b
                 .receives
                 .next()
-                .map(|e| (e.context, e.status, e.length));
+                .map(|e| (e.context.raw(), e.status, e.length));
             assert!(same(entry, Some((context, Status::Success, 0))));
         }
         qp_pair.a.post(13, write(memory.remote(8)), &[])?;
@@ -229,7 +229,7 @@ mod tests {
         let work = write_immediate(landing.remote(1), 7);
         qp_pair.a.post(2, work, &[source.sge(0, 30)])?;
         let written = qp_pair.b.receives.next();
-        let what = written.map(|e| (e.context, e.operation, e.extra, e.length));
+        let what = written.map(|e| (e.context.raw(), e.operation, e.extra, e.length));
         let immediate = Extra::Immediate(7);
         assert!(same(
             what,

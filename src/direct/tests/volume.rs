@@ -125,7 +125,7 @@ mod tests {
         assert!(same(early, (false, false)));
         assert!(qp_pair.a.sends.brings(1, Status::Success));
         let entry = qp_pair.b.receives.next();
-        assert!(entry.is_some_and(|e| e.context == 2 && e.length as usize == LONG));
+        assert!(entry.is_some_and(|e| e.context.raw() == 2 && e.length as usize == LONG));
         assert!(sink.holds(0, LONG, 21, 0) && sink.is_blank(LONG, 1));
         assert!(qp_pair.a.counted(Counter::BudgetSpent) >= 3);
         Ok(())
@@ -272,7 +272,10 @@ mod tests {
         assert!(other_task.is_done() && fine.load(Acquire));
         for (end, memory, seed) in [(&qp_pair.b, &memory[1], 26), (&qp_pair.a, &memory[0], 27)] {
             for n in 0..COUNT as usize {
-                let entry = end.receives.next().map(|e| (e.context, e.length as usize));
+                let entry = end
+                    .receives
+                    .next()
+                    .map(|e| (e.context.raw(), e.length as usize));
                 assert!(same(entry, Some((n as u64, n % 512))));
                 assert!(memory.holds(n * 512, n % 512, seed, 0));
                 assert!(memory.is_blank(n * 512 + n % 512, 512 - n % 512));
@@ -306,13 +309,13 @@ mod tests {
             let Some(entry) = qp_pair.a.sends.next() else {
                 break;
             };
-            let next = if entry.context < 1000 {
+            let next = if entry.context.raw() < 1000 {
                 &mut ours
             } else {
                 &mut theirs
             };
             // Each thread's own requests stay in order.
-            assert!(entry.status == Status::Success && same(entry.context, *next));
+            assert!(entry.status == Status::Success && same(entry.context.raw(), *next));
             *next += 1;
         }
         assert!(same((ours, theirs), (COUNT, 1000 + COUNT)));

@@ -17,6 +17,7 @@ use crate::{
     engine::{
         status::Status,
         work::{
+            test_context,
             Completion,
             Operation, //
         }, //
@@ -267,7 +268,13 @@ mod tests {
             let (queue, _engine_host) = alone(depth)?;
             assert!(queue.cq.depth() == depth);
             for context in 0..u64::from(depth) {
-                assert!(queue.cq.push(&Completion { context, ..SENT }).is_ok());
+                assert!(queue
+                    .cq
+                    .push(&Completion {
+                        context: test_context(context),
+                        ..SENT
+                    })
+                    .is_ok());
             }
             assert!(queue.cq.push(&SENT).is_err());
             assert!(queue.brings_all(0..u64::from(depth), Status::Success));
@@ -367,7 +374,13 @@ mod tests {
     fn a_queue_that_is_given_up_stays_readable_and_takes_no_more() -> Result {
         let (queue, _engine_host) = alone(4)?;
         for context in 0..3 {
-            assert!(queue.cq.push(&Completion { context, ..SENT }).is_ok());
+            assert!(queue
+                .cq
+                .push(&Completion {
+                    context: test_context(context),
+                    ..SENT
+                })
+                .is_ok());
         }
         queue.cq.break_down();
         assert!(queue.cq.push(&SENT).is_err());
@@ -545,10 +558,16 @@ mod tests {
     fn a_poll_takes_no_more_than_it_asks_for_and_the_oldest_first() -> Result {
         let (queue, _engine_host) = alone(8)?;
         for context in 0..5 {
-            assert!(queue.cq.push(&Completion { context, ..SENT }).is_ok());
+            assert!(queue
+                .cq
+                .push(&Completion {
+                    context: test_context(context),
+                    ..SENT
+                })
+                .is_ok());
         }
         let mut sum = 0;
-        let mut add = |e: Completion| sum = sum * 10 + e.context;
+        let mut add = |e: Completion| sum = sum * 10 + e.context.raw();
         assert!(queue.cq.poll(0, &mut add) == 0);
         assert!(queue.cq.poll(3, &mut add) == 3);
         assert!(queue.cq.poll(3, &mut add) == 2);
@@ -577,7 +596,11 @@ mod tests {
         assert!(qp_pair.b.receives.has_called(1));
         let flags = [false, false, true];
         for (context, solicited) in (0..).zip(flags) {
-            let entry = qp_pair.b.receives.poll().map(|e| (e.context, e.solicited));
+            let entry = qp_pair
+                .b
+                .receives
+                .poll()
+                .map(|e| (e.context.raw(), e.solicited));
             assert!(same(entry, Some((context, solicited))));
         }
         // Without an arm the flag means nothing.

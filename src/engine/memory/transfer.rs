@@ -19,12 +19,12 @@ use super::{
 use crate::{
     engine::{
         device::RdmaDevice,
-        work::{
-            Remote,
-            Sge, //
-        }, //
+        work::Remote, //
     },
-    sys::span::Run, //
+    sys::{
+        requests::List,
+        span::Run, //
+    }, //
 };
 
 /// Whose memory is used, by whom, and for what.
@@ -41,7 +41,7 @@ pub(crate) struct Usage<'a> {
 #[derive(Clone, Copy)]
 pub(crate) enum Payload<'a> {
     /// Local memory, element by element.
-    List(Usage<'a>, &'a [Sge]),
+    List(Usage<'a>, &'a List),
     /// A range that the peer named, of that length.
     Named(Usage<'a>, Remote, u64),
     /// Bytes that were taken when the request was posted.
@@ -74,11 +74,12 @@ pub(crate) enum AccessError {
 }
 
 impl<'a> Memory<'a> {
-    /// The memory of an element of a local list.
+    /// The memory of element `number` of a local list.
     #[inline]
-    pub(crate) fn local(usage: Usage<'a>, sge: &'a Sge) -> Result<Self, Denied> {
+    pub(crate) fn local(usage: Usage<'a>, list: &'a List, number: usize) -> Result<Self, Denied> {
+        let sge = list.get(number).ok_or(Denied::Bounds)?;
         if sge.token() == Token::LOCAL_MEMORY && usage.is_trusted {
-            return Ok(Self::Whole(sge.memory().ok_or(Denied::Bounds)?));
+            return Ok(Self::Whole(list.memory(number).ok_or(Denied::Bounds)?));
         }
         let at = Remote {
             addr: sge.addr(),
@@ -118,7 +119,7 @@ impl<'a> Payload<'a> {
     #[inline(always)]
     fn open_from(&self, first: usize, begin: u64, at: u64) -> Result<Segment<'a>, Denied> {
         let (memory, end) = match *self {
-            Self::List(usage, sges) => return open_element(usage, sges, (first, begin), at),
+            Self::List(usage, list) => return open_element(usage, list, (first, begin), at),
             Self::Named(usage, remote, len) => (Memory::named(usage, remote, len)?, len),
             // CAST: widening.
             Self::Inline(bytes) => (Memory::Bytes(bytes), bytes.len() as u64),
@@ -135,7 +136,7 @@ impl<'a> Payload<'a> {
     /// Checks that the first `len` bytes may be used now, all of them.
     #[inline]
     pub(crate) fn check(&self, len: u64) -> Result<(), Denied> {
-        let Self::List(usage, sges) = *self else {
+        let Self::List(usage, list) = *self else {
             // Inline bytes that could not be taken are missing; a named range is one part.
             return match len > self.len() {
                 true => Err(Denied::Bounds),
@@ -144,12 +145,12 @@ impl<'a> Payload<'a> {
             };
         };
         let mut left = len;
-        for sge in sges {
+        for (number, sge) in list.iter().enumerate() {
             if left == 0 {
                 break;
             }
             if sge.len() != 0 {
-                Memory::local(usage, sge)?;
+                Memory::local(usage, list, number)?;
             }
             left = left.saturating_sub(sge.len().into());
         }
@@ -163,7 +164,7 @@ impl<'a> Payload<'a> {
     pub(crate) fn len(&self) -> u64 {
         match *self {
             // OVERFLOW: a list has far fewer than 2^32 elements.
-            Self::List(_, sges) => sges.iter().map(|s| u64::from(s.len())).sum(),
+            Self::List(_, list) => list.iter().map(|s| u64::from(s.len())).sum(),
             Self::Named(_, _, len) => len,
             // CAST: widening.
             Self::Inline(bytes) => bytes.len() as u64,
@@ -174,15 +175,15 @@ impl<'a> Payload<'a> {
 #[inline(always)]
 fn open_element<'a>(
     usage: Usage<'a>,
-    sges: &'a [Sge],
+    list: &'a List,
     (first, mut begin): (usize, u64),
     at: u64,
 ) -> Result<Segment<'a>, Denied> {
-    for (number, sge) in sges.iter().enumerate().skip(first) {
+    for (number, sge) in list.iter().enumerate().skip(first) {
         let end = begin + u64::from(sge.len());
         if at < end {
             return Ok(Segment {
-                memory: Memory::local(usage, sge)?,
+                memory: Memory::local(usage, list, number)?,
                 begin,
                 end,
                 next: number + 1,

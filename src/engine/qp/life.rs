@@ -129,7 +129,7 @@ impl QueuePair {
         drop(sq);
         let mut rq = self.rq.lock();
         if self.state() == State::Reset {
-            while rq.ring.pop().is_some() {}
+            while rq.ring.leave().is_some() {}
             rq.aborted = None;
             rq.mode = Mode::Open;
             rq.stop_waiting();

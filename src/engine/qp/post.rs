@@ -9,8 +9,6 @@
 #[cfg(ndk_kunit)]
 mod tests;
 
-use core::iter;
-
 use super::{
     local,
     send::SendQueue,
@@ -25,8 +23,9 @@ use crate::{
         prelude::*,
         trace,
         work::{
+            Elements,
             Flags,
-            Sge,
+            Posted,
             Work, //
         }, //
     },
@@ -50,8 +49,8 @@ pub(crate) enum PostError {
     Full,
 }
 
-/// A request as it is posted: its context, what it does and how, and its length.
-pub(super) type Request = (u64, Work, Flags, u32);
+/// A request as it is posted: what it does and how, and its length.
+pub(super) type Request = (Work, Flags, u32);
 
 /// The send queue of a queue pair, while requests are put in.
 ///
@@ -76,30 +75,29 @@ impl Posting<'_> {
     #[inline]
     pub(crate) fn post(
         &mut self,
-        context: u64,
+        posted: Posted<impl Elements>,
         work: Work,
         flags: Flags,
-        sges: impl ExactSizeIterator<Item = Sge> + Clone,
     ) -> Result<(), PostError> {
         if self.admission == Admission::Refuse {
             return Err(PostError::State);
         }
         let caps = &self.qp.caps;
-        let posted = match caps.check(&work, flags.has(Flags::INLINE), sges.clone()) {
+        let accepted = match caps.check(&work, flags.has(Flags::INLINE), posted.sges()) {
             Err(refused) => Err(refused),
-            Ok(length) if work.is_local() => self.post_local((context, work, flags, length)),
+            Ok(length) if work.is_local() => self.post_local(posted, (work, flags, length)),
             Ok(_) if self.sq.is_full() => Err(PostError::Full),
             Ok(length) => {
-                let request = (context, work, flags, length);
-                self.traced(&request);
-                self.sq.push(self.qp.device(), request, sges)
+                let request = (work, flags, length);
+                self.traced(posted.context(), &request);
+                self.sq.push(self.qp.device(), posted, request)
             }
         };
-        if posted.is_err() {
+        if accepted.is_err() {
             // What was held back for this one goes its way (DEFR-04).
             self.sq.release();
         }
-        posted
+        accepted
     }
 
     /// What was deferred is held back no more, as after a refusal.
@@ -108,42 +106,44 @@ impl Posting<'_> {
     }
 
     /// Queues a local request, or carries it out.
-    fn post_local(&mut self, request: Request) -> Result<(), PostError> {
+    fn post_local(
+        &mut self,
+        posted: Posted<impl Elements>,
+        request: Request,
+    ) -> Result<(), PostError> {
         if !self.qp.params.domain.is_trusted() {
             return Err(PostError::Invalid);
         }
         if self.sq.is_full() {
             return Err(PostError::Full);
         }
-        self.traced(&request);
+        self.traced(posted.context(), &request);
         if self.is_done_at_once(&request) {
+            let (work, flags, _) = &request;
+            let ended = (posted.end(), work.operation(), *flags);
+            self.lost |= self.sq.push_cqe(ended, &self.qp.params);
             return Ok(());
         }
-        self.sq.push(self.qp.device(), request, iter::empty())
+        self.sq.push(self.qp.device(), posted.take(0), request)
     }
 
     /// Traces a request that is accepted.
     #[inline(always)]
-    fn traced(&self, (context, work, _, length): &Request) {
+    fn traced(&self, wr_id: u64, (work, _, length): &Request) {
         trace::post_send(|| {
             let (name, qp) = (self.qp.device().name(), self.qp.params.number);
-            (name, qp, *context, work.operation().into(), *length)
+            (name, qp, wr_id, work.operation().into(), *length)
         });
     }
 
     /// Carries a local request out, if that can be done now and with success.
-    fn is_done_at_once(&mut self, (context, work, flags, _): &Request) -> bool {
-        let now = self.admission == Admission::Queue
+    fn is_done_at_once(&mut self, (work, flags, _): &Request) -> bool {
+        self.admission == Admission::Queue
             && !flags.has(Flags::DEFERRED)
             && self.sq.is_idle()
             // A fault may hit it on the way of all requests.
             && !inject::is_on()
-            && local::execute_at_once(self.qp, work);
-        if now {
-            let notified = (*context, work.operation(), *flags);
-            self.lost |= self.sq.push_cqe(notified, &self.qp.params);
-        }
-        now
+            && local::execute_at_once(self.qp, work)
     }
 
     /// Ends the posting, and notifies the transport if there is something to start.
@@ -185,12 +185,7 @@ impl Posting<'_> {
 impl Caps {
     /// The length of the message, if its elements are within the limits (POST-10, 11, SEND-10, 11).
     #[inline]
-    fn check(
-        &self,
-        work: &Work,
-        inline: bool,
-        sges: impl ExactSizeIterator<Item = Sge>,
-    ) -> Result<u32, PostError> {
+    fn check(&self, work: &Work, inline: bool, sges: impl Elements) -> Result<u32, PostError> {
         let most = match work.is_read() {
             true => self.read_sges,
             false => self.send_sges,
@@ -238,12 +233,13 @@ impl QueuePair {
         context: u64,
         work: Work,
         flags: Flags,
-        sges: impl ExactSizeIterator<Item = Sge> + Clone,
+        sges: impl Elements,
     ) -> Result<(), PostError> {
         let mut posting = self.posting();
-        let posted = posting.post(context, work, flags, sges);
+        let posted = crate::engine::work::test_posted(context, sges);
+        let accepted = posting.post(posted, work, flags);
         posting.leave();
-        posted
+        accepted
     }
 
     /// Notifies the transport, if there is something to start. Any context.

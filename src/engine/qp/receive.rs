@@ -16,12 +16,17 @@ use kernel::alloc::Flags as Gfp;
 use crate::engine::{
     cq::Failed,
     prelude::*,
-    ring::Ring,
     trace,
     work::{
         Completion,
-        Sge, //
+        Context,
+        Elements,
+        Posted, //
     }, //
+};
+use crate::sys::requests::{
+    ReceiveList,
+    RequestQueue, //
 };
 
 use super::{
@@ -29,76 +34,38 @@ use super::{
     QpParams, //
 };
 
-/// A posted receive; its elements are beside it in the ring.
-#[derive(Clone, Copy)]
-pub(crate) struct Posted {
-    pub(super) context: u64,
-    /// Elements in use.
-    count: u32,
-}
-
 /// A receive that a message has taken.
 pub(crate) struct RecvWqe {
-    pub(crate) context: u64,
-    pub(crate) sges: KVec<Sge>,
+    pub(crate) sges: ReceiveList,
 }
 
 impl RecvWqe {
     /// Room for a receive of up to `sges` elements. May sleep.
     pub(crate) fn new(sges: u32) -> Result<Self> {
         Ok(Self {
-            context: 0,
-            // CAST: widening.
-            sges: KVec::with_capacity(sges as usize, GFP_KERNEL)?,
+            sges: ReceiveList::new(sges)?,
         })
     }
 }
 
 /// Posted receives with their scatter lists.
-pub(crate) type ReceiveRing = Ring<Posted>;
+pub(crate) type ReceiveRing = RequestQueue<()>;
 
 impl ReceiveRing {
     /// A ring for `depth` receives of up to `max_sge` elements. May sleep.
     pub(crate) fn of_receives(depth: u32, max_sge: u32, gfp: Gfp) -> Result<Self> {
-        let blank = Posted {
-            context: 0,
-            count: 0,
-        };
-        Self::with_sges(depth, max_sge, blank, gfp)
+        Self::new(depth, max_sge, (), gfp)
     }
 
     /// Appends a receive of not more than the elements that it was made for.
-    pub(crate) fn post(
-        &mut self,
-        context: u64,
-        sges: impl ExactSizeIterator<Item = Sge>,
-    ) -> Result<(), PostError> {
-        if sges.len() > self.width {
+    pub(crate) fn post_receive(&mut self, posted: Posted<impl Elements>) -> Result<(), PostError> {
+        if posted.sges().len() > self.width() {
             return Err(PostError::TooManySges);
         }
-        if self.is_full() {
-            return Err(PostError::Full);
+        match self.post(posted, ()) {
+            true => Ok(()),
+            false => Err(PostError::Full),
         }
-        let count = self.store(sges);
-        let entry = Posted { context, count };
-        self.push(entry).map_err(|_| PostError::Full)?;
-        Ok(())
-    }
-
-    /// Moves the oldest receive into `receive`; returns true if there was one.
-    pub(crate) fn take(&mut self, receive: &mut RecvWqe) -> bool {
-        let seq = self.head();
-        let Some(entry) = self.pop() else {
-            return false;
-        };
-        receive.context = entry.context;
-        receive.sges.clear();
-        // CAST: widening.
-        for sge in self.sges(seq).iter().take(entry.count as usize) {
-            // The room was made for as many as any receive of this kind has.
-            let _ = receive.sges.push_within_capacity(*sge);
-        }
-        true
     }
 }
 
@@ -142,7 +109,7 @@ pub(super) struct ReceiveQueue {
     pub(super) message: Message,
     pub(super) mode: Mode,
     /// The receive of a message that broke off; the first to be cancelled.
-    pub(super) aborted: Option<u64>,
+    pub(super) aborted: Option<Context>,
     /// Nothing is reported any more.
     pub(super) silent: bool,
 }

@@ -14,22 +14,29 @@
 
 #[cfg(ndk_kunit)]
 mod tests;
+mod wqe;
 
 use kernel::alloc::Flags as Gfp;
 
-use crate::engine::{
-    prelude::*,
-    ring::Ring,
-    trace,
-    transport::Transport,
-    work::{
-        Completion,
-        Extra,
-        Flags,
-        Operation,
-        Sge,
-        Work, //
-    }, //
+pub(crate) use wqe::SendWqe;
+
+use crate::{
+    engine::{
+        prelude::*,
+        trace,
+        transport::Transport,
+        work::{
+            Completion,
+            Context,
+            Elements,
+            Extra,
+            Flags,
+            Operation,
+            Posted,
+            Work, //
+        }, //
+    },
+    sys::requests::RequestQueue, //
 };
 
 use super::{
@@ -51,10 +58,9 @@ enum Stage {
 #[derive(Clone, Copy)]
 struct Entry {
     work: Work,
-    context: u64,
     flags: Flags,
-    /// Elements in use, or bytes when the request is inline.
-    count: u32,
+    /// Bytes that were taken inline.
+    inline: u32,
     length: u32,
     stage: Stage,
 }
@@ -77,55 +83,11 @@ const BLANK: Entry = Entry {
     work: Work::Send {
         extra: Extra::Nothing,
     },
-    context: 0,
     flags: Flags::NONE,
-    count: 0,
+    inline: 0,
     length: 0,
     stage: Stage::Posted,
 };
-
-/// A request that was started, with room for its elements.
-pub(crate) struct SendWqe {
-    pub(crate) seq: u32,
-    pub(crate) work: Work,
-    pub(crate) flags: Flags,
-    pub(crate) length: u32,
-    /// A read over a connection that allows none: to be completed as a local error.
-    pub(crate) forbidden: bool,
-    pub(crate) sges: KVec<Sge>,
-    pub(crate) inline: KVec<u8>,
-}
-
-impl SendWqe {
-    /// Room for any request of a queue pair with these sizes. May sleep.
-    pub(crate) fn new(caps: &Caps) -> Result<Self> {
-        Ok(Self {
-            seq: 0,
-            work: Work::Send {
-                extra: Extra::Nothing,
-            },
-            flags: Flags::NONE,
-            length: 0,
-            forbidden: false,
-            // CAST: widening.
-            sges: KVec::with_capacity(caps.send_sges.max(caps.read_sges) as usize, GFP_KERNEL)?,
-            inline: KVec::with_capacity(caps.inline as usize, GFP_KERNEL)?,
-        })
-    }
-
-    fn load(&mut self, sges: &[Sge], inline: &[u8]) {
-        self.sges.clear();
-        self.inline.clear();
-        for sge in sges {
-            // The room was made for the most elements of this queue.
-            let _ = self.sges.push_within_capacity(*sge);
-        }
-        for byte in inline {
-            // The room was made for the most bytes of this queue.
-            let _ = self.inline.push_within_capacity(*byte);
-        }
-    }
-}
 
 /// Whether there is something to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,7 +110,7 @@ pub(super) struct Retired {
 
 /// The requests of one send queue.
 pub(super) struct SendQueue {
-    ring: Ring<Entry>,
+    requests: RequestQueue<Entry>,
     /// `max_inline` bytes for each place of the ring.
     inline: KVVec<u8>,
     max_inline: usize,
@@ -171,12 +133,12 @@ impl SendQueue {
     /// May sleep.
     pub(super) fn new(caps: &Caps, gfp: Gfp) -> Result<Self> {
         let width = caps.send_sges.max(caps.read_sges);
-        let ring = Ring::with_sges(caps.sends, width, BLANK, gfp)?;
+        let requests = RequestQueue::new(caps.sends, width, BLANK, gfp)?;
         // CAST: widening.
         let max_inline = caps.inline as usize;
-        let inline = ring.places().checked_mul(max_inline).ok_or(EINVAL)?;
+        let inline = requests.places().checked_mul(max_inline).ok_or(EINVAL)?;
         Ok(Self {
-            ring,
+            requests,
             inline: KVVec::from_elem(0, inline, gfp)?,
             max_inline,
             next: 0,
@@ -192,8 +154,8 @@ impl SendQueue {
 
     /// Gives back what the queue holds, to be dropped where that may sleep; it takes nothing more.
     pub(super) fn take_memory(&mut self) -> impl Sized {
-        let ring = core::mem::replace(&mut self.ring, Ring::EMPTY);
-        (ring, core::mem::replace(&mut self.inline, KVVec::new()))
+        let requests = core::mem::replace(&mut self.requests, RequestQueue::EMPTY);
+        (requests, core::mem::replace(&mut self.inline, KVVec::new()))
     }
 
     /// Queues a request; the elements are used up during the call.
@@ -201,22 +163,27 @@ impl SendQueue {
     pub(super) fn push(
         &mut self,
         device: &RdmaDevice,
-        (context, work, flags, length): super::post::Request,
-        sges: impl ExactSizeIterator<Item = Sge>,
+        posted: Posted<impl Elements>,
+        (work, flags, length): super::post::Request,
     ) -> Result<(), PostError> {
-        let count = match flags.has(Flags::INLINE) {
-            true => self.store_inline(sges),
-            false => self.ring.store(sges),
-        };
         let entry = Entry {
             work,
-            context,
             flags,
-            count,
+            inline: 0,
             length,
             stage: Stage::Posted,
         };
-        self.ring.push(entry).map_err(|_| PostError::Full)?;
+        let queued = match flags.has(Flags::INLINE) {
+            true => {
+                let inline = self.store_inline(posted.sges());
+                self.requests
+                    .post(posted.take(0), Entry { inline, ..entry })
+            }
+            false => self.requests.post(posted, entry),
+        };
+        if !queued {
+            return Err(PostError::Full);
+        }
         match flags.has(Flags::DEFERRED) {
             true => device.count(Counter::Deferred, 1),
             false => self.release(),
@@ -226,8 +193,8 @@ impl SendQueue {
 
     /// Takes the bytes up to the first element that cannot be read, and returns their number. A
     /// request that lacks bytes fails in its turn.
-    fn store_inline(&mut self, sges: impl ExactSizeIterator<Item = Sge>) -> u32 {
-        let from = self.ring.index(self.ring.tail()) * self.max_inline;
+    fn store_inline(&mut self, sges: impl Elements) -> u32 {
+        let from = self.requests.index(self.requests.tail()) * self.max_inline;
         let slots = self.inline.get_mut(from..from + self.max_inline);
         let slots = slots.unwrap_or_default();
         let mut at = 0;
@@ -245,13 +212,13 @@ impl SendQueue {
     /// Returns true if there is no room.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
-        self.ring.is_full()
+        self.requests.is_full()
     }
 
     /// Returns true if a request that comes now would be the first to be carried out, and at once.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
-        self.ring.is_empty() && self.mode == Mode::Open
+        self.requests.is_empty() && self.mode == Mode::Open
     }
 
     /// Reports a request that succeeded without a place in the queue; returns true if the
@@ -259,7 +226,7 @@ impl SendQueue {
     #[inline]
     pub(super) fn push_cqe(
         &self,
-        (context, operation, flags): (u64, Operation, Flags),
+        (context, operation, flags): (Context, Operation, Flags),
         params: &QpParams,
     ) -> bool {
         if self.silent || !flags.has(Flags::SIGNALED) {
@@ -292,14 +259,15 @@ impl SendQueue {
 
     /// Holds nothing back any more.
     pub(super) fn release(&mut self) {
-        self.ready = self.ring.tail();
+        self.ready = self.requests.tail();
     }
 
-    /// Takes the next request that may begin.
+    /// Takes the next request that may begin. The elements of another one that `wqe` still has are
+    /// given back first.
     pub(super) fn start(&mut self, wqe: &mut SendWqe) -> Next {
         let (next, reads, limit) = (self.next, self.reads, self.read_limit);
         let held = next == self.ready || !self.may_start(next);
-        let Some(entry) = self.ring.get_mut(next) else {
+        let Some(entry) = self.requests.get_mut(next) else {
             return Next::Nothing;
         };
         let is_read = entry.work.is_read();
@@ -314,31 +282,36 @@ impl SendQueue {
         wqe.length = entry.length;
         wqe.forbidden = is_read && limit == 0;
         // CAST: widening.
-        let (inline, count) = (entry.flags.has(Flags::INLINE), entry.count as usize);
+        let inline = entry.inline as usize;
         self.reads += u32::from(is_read);
         self.next = next.wrapping_add(1);
-        match inline {
-            true => {
-                let from = self.ring.index(next) * self.max_inline;
-                let bytes = self.inline.get(from..from + count);
-                wqe.load(&[], bytes.unwrap_or_default());
-            }
-            false => {
-                let sges = self.ring.sges(next).get(..count);
-                wqe.load(sges.unwrap_or_default(), &[]);
-            }
-        }
+        let from = self.requests.index(next) * self.max_inline;
+        let bytes = self.inline.get(from..from + inline);
+        wqe.load_inline(bytes.unwrap_or_default());
+        self.requests.give_back(&mut wqe.sges);
+        self.requests.start(next, &mut wqe.sges);
         Next::Ready
     }
 
     /// What the consumer calls a request that is in the queue.
     pub(super) fn context(&mut self, seq: u32) -> u64 {
-        self.ring.get_mut(seq).map_or(0, |entry| entry.context)
+        self.requests.context(seq).unwrap_or_default()
     }
 
-    /// Notes that a started request is done.
+    /// Ends the request of `wqe`.
+    pub(super) fn end(&mut self, wqe: &mut SendWqe, status: Status) {
+        self.give_back(wqe);
+        self.done(wqe.seq, status, wqe.length);
+    }
+
+    /// Takes back the elements of a request that was started.
+    pub(super) fn give_back(&mut self, wqe: &mut SendWqe) {
+        self.requests.give_back(&mut wqe.sges);
+    }
+
+    /// Notes that a started request is done. It completes when its elements are back, too.
     pub(super) fn done(&mut self, seq: u32, status: Status, length: u32) {
-        let Some(entry) = self.ring.get_mut(seq) else {
+        let Some(entry) = self.requests.get_mut(seq) else {
             return;
         };
         if !matches!(entry.stage, Stage::Started) {
@@ -360,9 +333,10 @@ impl SendQueue {
         let drained = flushing && drained();
         let mut lost = false;
         for _ in 0..BATCH {
-            let entry = self.ring.front();
-            let ended = entry.and_then(|entry| Some((entry.ended(flushing, drained)?, entry)));
-            let Some((status, entry)) = ended else {
+            let entry = self.requests.front();
+            let status = entry.and_then(|entry| entry.ended(flushing, drained));
+            let ended = status.and_then(|status| Some((status, self.requests.leave()?)));
+            let Some((status, (context, entry))) = ended else {
                 return Retired {
                     more: false,
                     lost,
@@ -375,7 +349,7 @@ impl SendQueue {
                 entry.unstage(device);
             }
             if (failed || entry.flags.has(Flags::SIGNALED)) && !self.silent {
-                let entry = entry.completion(params.cookie, status);
+                let entry = entry.completion(context, params.cookie, status);
                 trace::complete(params, cq, &entry);
                 lost |= cq.push(&entry).is_err();
             }
@@ -383,7 +357,6 @@ impl SendQueue {
             if status == Status::Flushed {
                 device.count(Counter::Flushes, 1);
             }
-            self.ring.leave();
         }
         Retired {
             more: true,
@@ -411,7 +384,7 @@ impl SendQueue {
 
     /// Returns true if all that a graceful close waits for is carried out.
     pub(super) fn is_at_stop(&self) -> bool {
-        let stop_at = self.ring.head();
+        let stop_at = self.requests.head();
         self.mode == Mode::Closing { stop_at }
     }
 
@@ -439,25 +412,25 @@ impl SendQueue {
 
     /// Ready for a new life after a reset: what is still there is dropped.
     pub(super) fn reset(&mut self, device: &RdmaDevice) {
-        while let Some(entry) = self.ring.pop() {
+        while let Some((_, entry)) = self.requests.leave() {
             entry.unstage(device);
         }
         self.mode = Mode::Open;
         self.failed = false;
-        self.next = self.ring.tail();
+        self.next = self.requests.tail();
         self.ready = self.next;
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.ring.is_empty()
+        self.requests.is_empty()
     }
 
     /// How many requests were posted and not started, and started and not completed.
     pub(super) fn in_use(&self) -> (u32, u32) {
         // What is flushed leaves without having been started.
-        let (next, tail) = (self.next, self.ring.tail());
-        let posted = tail.wrapping_sub(next).min(self.ring.len());
-        (posted, self.ring.len() - posted)
+        let (next, tail) = (self.next, self.requests.tail());
+        let posted = tail.wrapping_sub(next).min(self.requests.len());
+        (posted, self.requests.len() - posted)
     }
 }
 
@@ -487,9 +460,9 @@ impl Entry {
         }
     }
 
-    fn completion(&self, qp: usize, status: Status) -> Completion {
+    fn completion(&self, context: Context, qp: usize, status: Status) -> Completion {
         Completion {
-            context: self.context,
+            context,
             qp,
             status,
             operation: self.work.operation(),

@@ -57,11 +57,24 @@ impl QueuePair {
         next
     }
 
-    /// For a transport: ends a started request. A failure breaks the queue pair.
-    ///
-    /// `length` is what a read or an atomic brought.
-    pub(crate) fn complete(self: &Arc<Self>, seq: u32, status: Status, length: u32) {
-        self.complete_and(seq, status, length, |_| ());
+    /// For a transport: ends the started request of `wqe`, which gives its elements back. A failure
+    /// breaks the queue pair.
+    pub(crate) fn complete(self: &Arc<Self>, wqe: &mut SendWqe, status: Status) {
+        self.complete_and(wqe, status, SendQueue::end, |_, _| ());
+    }
+
+    /// The same for a request whose elements are back, by its number; `length` is what a read or an
+    /// atomic brought.
+    #[cfg(ndk_kunit)]
+    pub(crate) fn complete_by_number(self: &Arc<Self>, seq: u32, status: Status, length: u32) {
+        let end = |sq: &mut SendQueue, (): &mut (), status| sq.done(seq, status, length);
+        self.complete_and(&mut (), status, end, |_, ()| ());
+    }
+
+    /// Takes back the elements of the request of `wqe`, which goes on without.
+    #[cfg(ndk_kunit)]
+    pub(crate) fn give_back(&self, wqe: &mut SendWqe) {
+        self.sq.lock().give_back(wqe);
     }
 
     /// For a transport: ends the started request of `wqe` as a success, and takes the next that may
@@ -71,25 +84,24 @@ impl QueuePair {
         connection: ConnectionId,
         wqe: &mut SendWqe,
     ) -> Next {
-        let (seq, length) = (wqe.seq, wqe.length);
-        let start = |sq: &mut SendQueue| self.start_next(connection, sq, wqe);
-        self.complete_and(seq, Status::Success, length, start)
+        let start = |sq: &mut SendQueue, wqe: &mut SendWqe| self.start_next(connection, sq, wqe);
+        self.complete_and(wqe, Status::Success, SendQueue::end, start)
     }
 
     #[inline]
-    fn complete_and<R>(
+    fn complete_and<W, R>(
         self: &Arc<Self>,
-        seq: u32,
+        wqe: &mut W,
         status: Status,
-        length: u32,
-        then: impl FnOnce(&mut SendQueue) -> R,
+        end: impl FnOnce(&mut SendQueue, &mut W, Status),
+        then: impl FnOnce(&mut SendQueue, &mut W) -> R,
     ) -> R {
         // As long as the request is in the queue nobody resets it.
         let resets = self.resets();
         let mut sq = self.sq.lock();
-        sq.done(seq, status, length);
+        end(&mut sq, wqe, status);
         let retired = self.retire(&mut sq);
-        let result = then(&mut sq);
+        let result = then(&mut sq, wqe);
         drop(sq);
         let spared = status == Status::Flushed && !self.params.flush_on_disconnect;
         if !status.is_success() && !spared {
@@ -142,14 +154,17 @@ impl QueuePair {
         }
         let found = match &self.params.shared {
             Some(shared) => shared.take(self, receive),
-            None => rq.ring.take(receive),
+            None => rq.ring.take(&mut receive.sges),
         };
         if !found {
             rq.message = Message::Waiting;
             return Taken::Empty;
         }
         trace::receive(|| {
-            let (qp, wr_id) = (self.params.number, receive.context);
+            let (qp, wr_id) = (
+                self.params.number,
+                receive.sges.context().unwrap_or_default(),
+            );
             // CAST: at most the width of the queue.
             (self.device().name(), qp, wr_id, receive.sges.len() as u32)
         });
@@ -157,17 +172,21 @@ impl QueuePair {
         Taken::Ready
     }
 
-    /// For a transport: finishes the receive that was taken. A failure breaks the queue pair.
+    /// For a transport: finishes the receive that was taken, whose elements are given up. A failure
+    /// breaks the queue pair.
     ///
     /// `completion` says what the message did to it; whose receive it was stands in `receive`.
-    pub(crate) fn finish_receive(self: &Arc<Self>, receive: &RecvWqe, completion: Completion) {
+    pub(crate) fn finish_receive(self: &Arc<Self>, receive: &mut RecvWqe, completion: Completion) {
         // As long as the receive is taken nobody resets it.
         let resets = self.resets();
+        let Some(context) = receive.sges.end() else {
+            return;
+        };
         let mut rq = self.rq.lock();
         rq.message = Message::None;
         if completion.status == Status::Flushed {
             // The message ended in the middle: its receive is cancelled with the others.
-            rq.aborted = Some(receive.context);
+            rq.aborted = Some(context);
             drop(rq);
             if self.params.flush_on_disconnect {
                 self.fail_before_reset(resets);
@@ -175,7 +194,7 @@ impl QueuePair {
             return self.reap();
         }
         let entry = Completion {
-            context: receive.context,
+            context,
             qp: self.params.cookie,
             ..completion
         };
@@ -206,7 +225,7 @@ impl QueuePair {
                 events = 0;
                 break;
             }
-            let Some(context) = rq.aborted.take().or_else(|| Some(rq.ring.pop()?.context)) else {
+            let Some(context) = rq.aborted.take().or_else(|| Some(rq.ring.leave()?.0)) else {
                 let ends = self.params.shared.is_some() && rq.mode == Mode::Flushing;
                 if ends {
                     rq.mode = Mode::Ended;

@@ -9,7 +9,10 @@ use kernel::{
 
 use crate::{
     direct,
-    engine::domain::Domain,
+    engine::{
+        domain::Domain,
+        work::test_posted, //
+    },
     kunit::{
         harness::{
             connect,
@@ -115,7 +118,10 @@ mod tests {
         srq_users.senders[0].post(8, SEND, &[])?;
         for (user, context, len) in [(1, 1, 16), (0, 2, 0)] {
             let end = &srq_users.users[user];
-            let entry = end.receives.next().map(|e| (e.context, e.length, e.qp));
+            let entry = end
+                .receives
+                .next()
+                .map(|e| (e.context.raw(), e.length, e.qp));
             let cookie = crate::kunit::harness::cookie(end.qp.params.number);
             assert!(same(entry, Some((context, len, cookie))));
         }
@@ -285,7 +291,7 @@ mod tests {
         srq_users.shared.srq.set_limit(2)?;
         srq_users.shared.srq.break_down();
         srq_users.shared.srq.break_down();
-        let refused = srq_users.shared.srq.post(9, [].into_iter());
+        let refused = srq_users.shared.srq.post(test_posted(9, [].into_iter()));
         assert!(same(refused, Err(PostError::State)));
         srq_users.senders[0].post(1, SEND, &[])?;
         assert!(srq_users.users[0].receives.is_silent() && srq_users.senders[0].sends.is_silent());
@@ -326,12 +332,15 @@ mod tests {
             (srq_users.shared.srq.depth(), srq_users.shared.srq.max_sge),
             (3, 4)
         ));
-        let refused = srq_users.shared.srq.post(9, [sge; 5].into_iter());
+        let refused = srq_users
+            .shared
+            .srq
+            .post(test_posted(9, [sge; 5].into_iter()));
         assert!(same(refused, Err(PostError::TooManySges)));
         for context in 0..3 {
             srq_users.shared.post(context, &[sge; 4])?;
         }
-        let refused = srq_users.shared.srq.post(9, [sge].into_iter());
+        let refused = srq_users.shared.srq.post(test_posted(9, [sge].into_iter()));
         assert!(same(refused, Err(PostError::Full)));
         // One taken is room for one.
         srq_users.senders[0].post(1, SEND, &[])?;
@@ -343,7 +352,9 @@ mod tests {
     #[test]
     fn a_queue_pair_with_a_shared_queue_takes_no_receives_of_its_own() -> Result {
         let srq_users = SrqUsers::new(3)?;
-        let refused = srq_users.users[0].qp.post_receive(1, [].into_iter());
+        let refused = srq_users.users[0]
+            .qp
+            .post_receive(test_posted(1, [].into_iter()));
         assert!(same(refused, Err(PostError::Invalid)));
         Ok(())
     }

@@ -203,7 +203,7 @@ impl Stream {
         };
         feed.cq.poll(64, |entry| {
             match entry.status {
-                Status::Success if entry.context % 3 == 0 => self.reads.hit(),
+                Status::Success if entry.context.raw() % 3 == 0 => self.reads.hit(),
                 Status::Success => self.writes.hit(),
                 Status::Flushed | Status::RemoteAccess => 0,
                 _ => self.odd.hit(),
@@ -422,7 +422,7 @@ impl Scene {
         post(&self.friend, work, &[self.scratch.sge(64, 64)])?;
         let entry = next(&self.owner.receives)?;
         succeeded(entry)?;
-        if entry.context != 7 || entry.extra != Extra::Invalidate(token) {
+        if entry.context.raw() != 7 || entry.extra != Extra::Invalidate(token) {
             return Err(EIO);
         }
         succeeded(next(&self.friend.sends)?)
@@ -591,7 +591,7 @@ fn drained_initiator() -> Result<(u64, u64)> {
                 active
                     .sends
                     .cq
-                    .poll(64, |e| drained |= e.context == u64::MAX);
+                    .poll(64, |e| drained |= e.context.raw() == u64::MAX);
                 drained
             })?;
             stream.sink.fill(0x77);

@@ -36,6 +36,7 @@ use crate::{
         },
         status::Status,
         work::{
+            test_posted,
             Completion,
             Extra,
             Flags,
@@ -81,7 +82,7 @@ impl Ledger {
 
     fn enter(&self, entry: &Completion) {
         let was_flushed = self.flushed.get() > 0;
-        let is_next = entry.context == self.seen.hit();
+        let is_next = entry.context.raw() == self.seen.hit();
         match entry.status {
             Status::Success if is_next && !was_flushed => (),
             // What was started when the connection broke ends with whatever broke it.
@@ -160,10 +161,10 @@ impl RaceEnd {
         self.send_cq.poll(256, |entry| self.sends.enter(&entry));
         self.receive_cq.poll(256, |entry| {
             if entry.status.is_success() {
-                let sent = length(entry.context, self.long);
+                let sent = length(entry.context.raw(), self.long);
                 // CAST: widening.
-                let whole =
-                    entry.length == sent && self.inbox.is(0, sent as usize, letter(entry.context));
+                let whole = entry.length == sent
+                    && self.inbox.is(0, sent as usize, letter(entry.context.raw()));
                 if !whole {
                     self.garbled.hit();
                 }
@@ -182,7 +183,7 @@ impl RaceEnd {
         let sges = core::iter::once(self.inbox.sge(0, ROOM as u32));
         // Before the post: the completion may come from another processor at once.
         self.receives.posted.hit();
-        if self.qp.post_receive(context, sges).is_err() {
+        if self.qp.post_receive(test_posted(context, sges)).is_err() {
             self.receives.wrong.hit();
         }
     }
@@ -258,7 +259,11 @@ impl Pusher {
         self.collect();
         for _ in 0..4 {
             let none = core::iter::empty;
-            if self.qp.post_receive(self.receives.next(), none()).is_ok() {
+            if self
+                .qp
+                .post_receive(test_posted(self.receives.next(), none()))
+                .is_ok()
+            {
                 self.receives.posted.hit();
             }
             let work = Work::Send {
@@ -496,7 +501,7 @@ fn destroy_in_flight() -> Result<(u64, u64, u64)> {
             let context = ledger.next();
             // CAST: below the number of slots.
             let sges = core::iter::once(memory.sge((slot * u64::from(SLOT)) as usize, SLOT));
-            if b.qp.post_receive(context, sges).is_ok() {
+            if b.qp.post_receive(test_posted(context, sges)).is_ok() {
                 ledger.posted.hit();
             }
         };

@@ -21,6 +21,8 @@ use crate::{
         ring::ResizeError,
         srq::SharedReceive,
         work::{
+            test_context,
+            test_posted,
             Completion,
             Extra,
             Flags,
@@ -62,7 +64,7 @@ impl Order {
     }
 
     fn enter(&self, entry: &Completion) {
-        if entry.context != self.taken.hit() || !entry.status.is_success() {
+        if entry.context.raw() != self.taken.hit() || !entry.status.is_success() {
             self.wrong.hit();
         }
     }
@@ -123,7 +125,7 @@ fn completions() -> Result<(u64, u64, u64, u64)> {
         threads.on(there, move || {
             let push = |context| {
                 let entry = Completion {
-                    context,
+                    context: test_context(context),
                     ..Completion::BLANK
                 };
                 cq.push(&entry).is_ok()
@@ -175,7 +177,7 @@ fn receives() -> Result<(u64, u64, u64, u64)> {
         let (srq, order): (Arc<SharedReceive>, _) = (srq.clone(), order.clone());
         threads.on(there, move || {
             let most = 1 + order.made.get() % 97;
-            let post = |context| srq.post(context, [].into_iter()).is_ok();
+            let post = |context| srq.post(test_posted(context, [].into_iter())).is_ok();
             let _ = (0..most).all(|_| order.make(post));
         })?;
     }
@@ -204,7 +206,7 @@ fn receives() -> Result<(u64, u64, u64, u64)> {
     };
     receives.cq.poll(usize::MAX, still);
     let taken = order.taken.get();
-    let room = (0..).take_while(|_| shared.srq.post(0, [].into_iter()).is_ok());
+    let room = (0..).take_while(|_| shared.srq.post(test_posted(0, [].into_iter())).is_ok());
     // CAST: not more than a depth.
     let left = u64::from(shared.srq.depth()) - room.count() as u64;
     let score = (order.made.get(), taken + left, order.wrong.get(), rounds);

@@ -10,7 +10,11 @@ use super::{
 };
 use crate::{
     bindings,
-    engine::work::Sge,
+    engine::work::{
+        Elements,
+        Posted,
+        Sge, //
+    },
     ndk::prelude::*,
     sys::{
         addr,
@@ -230,23 +234,24 @@ pub(super) unsafe fn value<'a, T>(value: *mut T) -> Option<&'a mut Unaligned<T>>
     unsafe { value.cast::<Unaligned<T>>().as_mut() }
 }
 
-/// The elements of a list.
+/// The list of the request that the consumer calls `context`.
 ///
 /// # Safety
 ///
-/// Memory that is named by the privileged token stays until the request has completed (NDKPI,
-/// privileged memory region token).
-pub(super) unsafe fn sges(
+/// The consumer posts that request now, once. Memory that is named by the privileged token stays
+/// until it has completed (NDKPI, privileged memory region token).
+pub(super) unsafe fn posted(
+    context: *mut c_void,
     list: &[Unaligned<bindings::ndk_sge>],
-) -> impl ExactSizeIterator<Item = Sge> + Clone + '_ {
-    list.iter().map(|sge| {
+) -> Posted<impl Elements + '_> {
+    let sges = list.iter().map(|sge| {
         let sge = sge.get();
         // SAFETY: Both members of the union are 64 bits, of which every pattern is valid.
         let addr = unsafe { sge.__bindgen_anon_1.logical_address };
-        // SAFETY: The caller says that memory named by the privileged token stays until the request
-        // has completed.
-        unsafe { Sge::new(addr, sge.length, sge.memory_region_token) }
-    })
+        Sge::new(addr, sge.length, sge.memory_region_token)
+    });
+    // SAFETY: The caller keeps to the same contract.
+    unsafe { Posted::new(context.addr() as u64, sges) }
 }
 
 /// Bytes of a `sockaddr_in`, or of a `sockaddr_in6`.

@@ -7,7 +7,7 @@ use core::ptr;
 use super::{
     close,
     get,
-    sges,
+    posted,
     slice, //
 };
 use crate::{
@@ -108,8 +108,7 @@ face! {
         count: u32
     ) -> i32 {
         // SAFETY: `sgl` has `count` elements, whose memory stays until the receive has completed.
-        let list = unsafe { sges(slice(sgl.cast(), count)?) };
-        srq.receive(context.addr() as u64, list)
+        srq.post_receive(unsafe { posted(context, slice(sgl.cast(), count)?) })
     }
 }
 
@@ -134,8 +133,7 @@ unsafe fn post(
     };
     // SAFETY: The caller says that memory named by the privileged token stays until the request has
     // completed.
-    let list = unsafe { sges(list) };
-    qp.post(context.addr() as u64, request, list, flags)
+    qp.post(unsafe { posted(context, list) }, request, flags)
 }
 
 /// Posts a request that has no list.
@@ -172,8 +170,7 @@ face! {
         count: u32
     ) -> i32 {
         // SAFETY: `sgl` has `count` elements, whose memory stays until the receive has completed.
-        let list = unsafe { sges(slice(sgl.cast(), count)?) };
-        qp.receive(context.addr() as u64, list)
+        qp.post_receive(unsafe { posted(context, slice(sgl.cast(), count)?) })
     }
 
     post read(qp, addr: u64, token: u32, flags: u32) {

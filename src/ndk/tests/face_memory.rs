@@ -136,7 +136,7 @@ mod tests {
             };
             qp_pair.a.post(1, invalidate(token), &[])?;
             let got = qp_pair.a.sends.next().ok_or(ETIMEDOUT)?;
-            assert!(got.context == 1 && !got.status.is_success());
+            assert!(got.context.raw() == 1 && !got.status.is_success());
             assert!(got.status != Status::Flushed && qp_pair.a.is_down());
         }
         Ok(())

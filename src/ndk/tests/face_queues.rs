@@ -79,7 +79,7 @@ fn two_post_to_one_queue() -> Result<(u32, u32, u32)> {
             }
             cq.poll(16, |entry| {
                 // CAST: what was posted has an index.
-                let mark = marks.get(entry.context as usize);
+                let mark = marks.get(entry.context.raw() as usize);
                 let first = mark.is_some_and(|m| m.fetch_add(1, Relaxed) == 0);
                 if !first || !entry.status.is_success() {
                     wrong.hit();

@@ -103,7 +103,9 @@ impl ManualPair {
     /// Ends a request.
     pub(super) fn finish(&mut self, seq: u32, status: Status) {
         self.begun.retain(|s| *s != seq);
-        self.pair.a.qp.engine().complete(seq, status, 0);
+        let engine = self.pair.a.qp.engine();
+        engine.give_back(&mut self.wqe);
+        engine.complete_by_number(seq, status, 0);
     }
 
     /// Starts the next request and ends it well; false when there is none.
@@ -120,8 +122,9 @@ impl Drop for ManualPair {
     fn drop(&mut self) {
         let engine = self.pair.a.qp.engine();
         engine.fail();
+        engine.give_back(&mut self.wqe);
         for seq in &self.begun {
-            engine.complete(*seq, Status::Flushed, 0);
+            engine.complete_by_number(*seq, Status::Flushed, 0);
         }
     }
 }

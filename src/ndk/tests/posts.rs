@@ -8,8 +8,8 @@ use crate::{
     engine::{
         memory::token::Token,
         work::{
-            Remote,
-            Sge, //
+            Elements,
+            Remote, //
         }, //
     },
     ndk::{
@@ -23,54 +23,65 @@ use crate::{
             Qp,
             Request, //
         },
+        srq::Srq,
         status::NtStatus, //
-    }, //
+    },
+    sys::sge::test_posted, //
 };
 
-type Posted = Result<(), NtStatus>;
+type Accepted = Result<(), NtStatus>;
+
+impl Srq {
+    pub(crate) fn receive(&self, context: u64, sges: impl Elements) -> Accepted {
+        self.post_receive(test_posted(context, sges))
+    }
+}
 
 impl Qp {
-    pub(crate) fn send(
-        &self,
-        context: u64,
-        sges: impl ExactSizeIterator<Item = Sge> + Clone,
-        flags: u32,
-    ) -> Posted {
-        self.post(context, Request::Send, sges, flags)
+    pub(crate) fn receive(&self, context: u64, sges: impl Elements) -> Accepted {
+        self.post_receive(test_posted(context, sges))
+    }
+
+    pub(crate) fn send(&self, context: u64, sges: impl Elements, flags: u32) -> Accepted {
+        self.post(test_posted(context, sges), Request::Send, flags)
     }
 
     pub(crate) fn send_and_invalidate(
         &self,
         context: u64,
-        sges: impl ExactSizeIterator<Item = Sge> + Clone,
+        sges: impl Elements,
         flags: u32,
         token: Token,
-    ) -> Posted {
-        self.post(context, Request::SendAndInvalidate(token), sges, flags)
+    ) -> Accepted {
+        self.post(
+            test_posted(context, sges),
+            Request::SendAndInvalidate(token),
+            flags,
+        )
     }
 
     pub(crate) fn write(
         &self,
         context: u64,
-        sges: impl ExactSizeIterator<Item = Sge> + Clone,
+        sges: impl Elements,
         to: Remote,
         flags: u32,
-    ) -> Posted {
-        self.post(context, Request::Write(to), sges, flags)
+    ) -> Accepted {
+        self.post(test_posted(context, sges), Request::Write(to), flags)
     }
 
     pub(crate) fn read(
         &self,
         context: u64,
-        sges: impl ExactSizeIterator<Item = Sge> + Clone,
+        sges: impl Elements,
         from: Remote,
         flags: u32,
-    ) -> Posted {
-        self.post(context, Request::Read(from), sges, flags)
+    ) -> Accepted {
+        self.post(test_posted(context, sges), Request::Read(from), flags)
     }
 
-    fn alone(&self, context: u64, request: Request<'_>, flags: u32) -> Posted {
-        self.post(context, request, [].into_iter(), flags)
+    fn alone(&self, context: u64, request: Request<'_>, flags: u32) -> Accepted {
+        self.post(test_posted(context, [].into_iter()), request, flags)
     }
 
     pub(crate) fn fast_register(
@@ -79,7 +90,7 @@ impl Qp {
         mr: &Mr,
         what: &FastRegistration<'_>,
         flags: u32,
-    ) -> Posted {
+    ) -> Accepted {
         self.alone(context, Request::Register(mr, what), flags)
     }
 
@@ -90,20 +101,20 @@ impl Qp {
         window: &Mw,
         range: (u64, u64),
         flags: u32,
-    ) -> Posted {
+    ) -> Accepted {
         self.alone(context, Request::Bind(region, window, range), flags)
     }
 
-    pub(crate) fn invalidate_mr(&self, context: u64, mr: &Mr, flags: u32) -> Posted {
+    pub(crate) fn invalidate_mr(&self, context: u64, mr: &Mr, flags: u32) -> Accepted {
         self.alone(context, Request::InvalidateMr(mr), flags)
     }
 
-    pub(crate) fn invalidate_mw(&self, context: u64, mw: &Mw, flags: u32) -> Posted {
+    pub(crate) fn invalidate_mw(&self, context: u64, mw: &Mw, flags: u32) -> Accepted {
         self.alone(context, Request::InvalidateMw(mw), flags)
     }
 
     /// An invalidation of what is neither.
-    pub(crate) fn invalidate_other(&self, context: u64, flags: u32) -> Posted {
+    pub(crate) fn invalidate_other(&self, context: u64, flags: u32) -> Accepted {
         self.alone(context, Request::Invalid, flags)
     }
 }

@@ -309,7 +309,8 @@ mod tests {
                 let Some(seq) = started.get(at).copied() else {
                     break;
                 };
-                engine.complete(seq, Status::Success, 8);
+                engine.give_back(&mut wqe);
+                engine.complete_by_number(seq, Status::Success, 8);
                 if engine.start(id, &mut wqe) == Next::Ready {
                     started.push(wqe.seq, GFP_KERNEL)?;
                     in_turn += 1;

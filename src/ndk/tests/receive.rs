@@ -7,6 +7,7 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::{
+        engine::memory::token::Token,
         kunit::other_context::OtherContext,
         ndk::{
             cq::operation,
@@ -161,7 +162,7 @@ mod tests {
     #[test]
     fn ndk_recv_05_a_receive_on_a_failed_queue_pair_is_cancelled() -> Result {
         let pair = Pair::new()?;
-        let sge = pair.a.buffer(4096, 0)?.sge(0, 8)?.without_key();
+        let sge = pair.a.buffer(4096, 0)?.sge_by(Token::from_raw(0), 0, 8);
         pair.a.send(1, &[sge], 0)?;
         assert!(pair.a.requests.brings(1, NtStatus::ACCESS_VIOLATION));
         assert!(has_ended(&pair.a));

@@ -15,7 +15,7 @@ use super::super::{
     prelude::*,
     work::WorkRequest, //
 };
-use crate::sys::span::LOCAL_KEY;
+use crate::sys::sge::LOCAL_KEY;
 
 /// How much a request of a program may carry inline, at most; the queue pair may take less.
 const MAX_INLINE: usize = 512;

@@ -12,10 +12,19 @@ use crate::{
             Pages,
             PAGE_SIZE, //
         },
+        requests::{
+            Context,
+            ReceiveList,
+            RequestQueue, //
+        },
+        sge::{
+            Elements,
+            Posted,
+            Sge, //
+        },
         span::{
             AllMemory,
             Run,
-            Sge,
             Span, //
         },
         unaligned::Unaligned, //
@@ -34,10 +43,27 @@ pub(crate) fn test_memory() -> AllMemory {
     unsafe { AllMemory::new() }
 }
 
-/// An element of a test's own, which keeps the array alive until the request has ended.
-pub(crate) const fn test_sge(addr: u64, len: u32, key: u32) -> Sge {
-    // SAFETY: Test code only: the caller keeps the array, or the address is one to be refused.
-    unsafe { Sge::new(addr, len, key) }
+/// A request of a test's own, which keeps the arrays that the elements name until it has ended.
+pub(crate) const fn test_posted<I: Elements>(context: u64, sges: I) -> Posted<I> {
+    // SAFETY: Test code only: the caller keeps the arrays, or the addresses are to be refused.
+    unsafe { Posted::new(context, sges) }
+}
+
+/// The elements of such a request, which has been started.
+pub(crate) fn test_list(sges: &[Sge]) -> Result<ReceiveList> {
+    // CAST: a list of a test.
+    let width = sges.len() as u32;
+    let mut queue = RequestQueue::new(1, width, (), GFP_KERNEL)?;
+    let mut list = ReceiveList::new(width)?;
+    let posted = test_posted(0, sges.iter().copied());
+    (queue.post(posted, ()) && queue.take(&mut list))
+        .then_some(list)
+        .ok_or(EINVAL)
+}
+
+/// What a test calls a request that has ended, or that there never was.
+pub(crate) fn test_context(context: u64) -> Context {
+    test_posted(context, [].into_iter()).end()
 }
 
 /// A span of its own over bytes of a test's array, on the same condition.

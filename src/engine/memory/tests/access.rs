@@ -20,7 +20,11 @@ use crate::{
         work::Remote, //
     },
     kunit::harness::EngineHost,
-    sys::span::test_memory, //
+    sys::{
+        requests::test_list,
+        sge::Sge,
+        span::test_memory, //
+    }, //
 };
 
 /// The address and length of the first run of an access, seen from the buffer's start.
@@ -286,14 +290,14 @@ mod tests {
         let engine_host = EngineHost::new(1000)?;
         let device = engine_host.device()?;
         let buffer = RawBuffer::new(64)?;
-        let sges = [buffer.sge(8, 4), buffer.sge(32, 4)];
+        let list = test_list(&[buffer.sge(8, 4), buffer.sge(32, 4)])?;
         let usage = Usage {
             device: &device,
             user: OWNER,
             is_trusted: true,
             wanted: Rights::LOCAL_WRITE,
         };
-        let sink = Payload::List(usage, &sges);
+        let sink = Payload::List(usage, &list);
         assert!(sink.len() == 8 && sink.check(8) == Ok(()));
         assert!(sink.check(9) == Err(Denied::Bounds));
         assert!(transfer::copy(&Payload::Inline(&[3; 8]), &sink, 0, 8) == Ok(8));
@@ -334,7 +338,10 @@ mod tests {
                 is_trusted: true,
                 wanted: Rights::LOCAL_WRITE,
             };
-            let sink = Payload::List(usage, sges);
+            let Ok(list) = test_list(sges) else {
+                return Err(AccessError::Sink(Denied::Token));
+            };
+            let sink = Payload::List(usage, &list);
             transfer::copy(&Payload::Inline(&[6; 16]), &sink, 0, 16)
         };
         let bad = Err(AccessError::Sink(Denied::Rights));

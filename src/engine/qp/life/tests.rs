@@ -50,6 +50,7 @@ mod tests {
             },
             status::Status,
             work::{
+                test_posted,
                 Completion,
                 Flags, //
             }, //
@@ -286,7 +287,7 @@ mod tests {
         let mut statuses = [None; 9];
         for (context, status) in (0..).zip(&mut statuses) {
             let entry = a.sends.poll();
-            assert!(same(entry.map(|e| e.context), Some(context)));
+            assert!(same(entry.map(|e| e.context.raw()), Some(context)));
             *status = entry.map(|e| e.status);
         }
         let done = statuses.iter().take_while(|s| **s == Some(Status::Success));
@@ -368,7 +369,7 @@ mod tests {
         qp.fail();
         // Saw the error, and has yet to flush what it put in.
         let mut posting = qp.posting();
-        let posted = posting.post(9, SEND, Flags::SIGNALED, [].into_iter());
+        let posted = posting.post(test_posted(9, [].into_iter()), SEND, Flags::SIGNALED);
         assert!(posted.is_ok());
         drop(posting);
         let (error, reset) = (State::Error.number(), State::Reset.number());
@@ -475,7 +476,7 @@ mod tests {
         // All of it is there for the right one.
         assert!(qp.admit_peer(next.id).is_some());
         assert!(qp.take_receive(next.id, &mut receive) == Taken::Ready);
-        qp.finish_receive(&receive, MESSAGE);
+        qp.finish_receive(&mut receive, MESSAGE);
         assert!(manual.end.receives.brings(1, Status::Success));
         assert!(qp.start(next.id, &mut wqe) == Next::Ready);
         // One that has begun ends here, and the earlier one gets no next.
@@ -582,7 +583,7 @@ mod tests {
             assert!(other_task.is_done() && same(count.load(Acquire), 400));
             let mut flushed = false;
             for context in 0..400 {
-                let entry = qp_pair.a.sends.next().map(|e| (e.context, e.status));
+                let entry = qp_pair.a.sends.next().map(|e| (e.context.raw(), e.status));
                 flushed |= entry.is_some_and(|(_, status)| status == Status::Flushed);
                 let status = if flushed {
                     Status::Flushed

@@ -82,7 +82,11 @@ mod tests {
             Operation::Send,
         ];
         for (context, operation) in (100..).zip(order) {
-            let entry = manual.end.sends.poll().map(|e| (e.context, e.operation));
+            let entry = manual
+                .end
+                .sends
+                .poll()
+                .map(|e| (e.context.raw(), e.operation));
             assert!(same(entry, Some((context, operation))));
         }
         assert!(manual.end.sends.is_silent());
@@ -361,7 +365,8 @@ mod tests {
     fn an_entry_says_whose_and_how_long_it_is() -> Result {
         let mut manual = posted(&EndAttr::PLAIN, &[READ])?;
         assert!(manual.start() == Some(0));
-        manual.end.qp.complete(0, Status::Success, 77);
+        manual.end.qp.give_back(&mut manual.wqe);
+        manual.end.qp.complete_by_number(0, Status::Success, 77);
         let entry = manual.end.sends.poll().map(|e| (e.qp, e.length));
         let cookie = crate::kunit::harness::cookie(manual.end.qp.params.number);
         assert!(same(entry, Some((cookie, 77))));

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`SendWqe`]: a request on its way through a transport.
+
+use crate::{
+    engine::{
+        prelude::*,
+        qp::Caps,
+        work::{
+            Extra,
+            Flags,
+            Work, //
+        }, //
+    },
+    sys::requests::SendList, //
+};
+
+/// A request that was started, with room for its elements.
+pub(crate) struct SendWqe {
+    pub(crate) seq: u32,
+    pub(crate) work: Work,
+    pub(crate) flags: Flags,
+    pub(crate) length: u32,
+    /// A read over a connection that allows none: to be completed as a local error.
+    pub(crate) forbidden: bool,
+    pub(crate) sges: SendList,
+    pub(crate) inline: KVec<u8>,
+}
+
+impl SendWqe {
+    /// Room for any request of a queue pair with these sizes. May sleep.
+    pub(crate) fn new(caps: &Caps) -> Result<Self> {
+        Ok(Self {
+            seq: 0,
+            work: Work::Send {
+                extra: Extra::Nothing,
+            },
+            flags: Flags::NONE,
+            length: 0,
+            forbidden: false,
+            sges: SendList::new(caps.send_sges.max(caps.read_sges))?,
+            // CAST: widening.
+            inline: KVec::with_capacity(caps.inline as usize, GFP_KERNEL)?,
+        })
+    }
+
+    /// Takes over the bytes that came with the request.
+    pub(super) fn load_inline(&mut self, inline: &[u8]) {
+        self.inline.clear();
+        for byte in inline {
+            // The room was made for the most bytes of this queue.
+            let _ = self.inline.push_within_capacity(*byte);
+        }
+    }
+}

@@ -1,0 +1,574 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`RequestQueue`]: the requests of a work queue with their lists, in the order of their posting.
+//!
+//! A consumer lends memory with a request, until he learns that it has ended. Here is the only way
+//! from his elements to the memory, and the only way to what a completion is made of, so that the
+//! compiler sees to the order of the two:
+//!
+//! ```text
+//! Posted --post--> RequestQueue --start--> SendList --give_back--> RequestQueue --leave--> Context
+//!                       \------------------------ leave ----------------------------------/
+//!                       \--take--> ReceiveList --------------------end-------------------> Context
+//! ```
+//!
+//! - Memory is to be had by borrowing from a list, and a list is in one place: none can be copied.
+//! - A request leaves its queue when its elements are back in it and all before it have left; only
+//!   then is there a [`Context`], which names it in a completion. Elements that were handed out
+//!   are not in the queue any more.
+//! - A receive leaves with its elements. Its context comes when they are given up.
+//!
+//! Left to whoever destroys a queue: it must be empty, and no receive of it taken, before the
+//! consumer is told that it is gone.
+//!
+//! Context: any, but for making; a queue and a list are locked by their owners. Nothing sleeps.
+
+use core::ops::Deref;
+
+use kernel::{
+    alloc::Flags as Gfp,
+    prelude::*,
+    sync::atomic::{
+        ordering::Relaxed,
+        Atomic, //
+    }, //
+};
+
+use super::{
+    ring::Ring,
+    sge::{
+        Elements,
+        Posted,
+        Sge,
+        LOCAL_KEY, //
+    },
+    span::Run, //
+};
+
+#[cfg(ndk_kunit)]
+pub(crate) use super::tests::memory::{
+    test_context,
+    test_list, //
+};
+
+/// What a consumer calls a request that has ended: its memory is not touched any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Context(u64);
+
+impl Context {
+    /// Of no request: for what fills places.
+    pub(crate) const BLANK: Self = Self(0);
+
+    /// That of a request whose elements nobody has.
+    pub(super) const fn of_ended(context: u64) -> Self {
+        Self(context)
+    }
+
+    /// The consumer's number.
+    #[inline]
+    pub(crate) const fn raw(self) -> u64 {
+        self.0
+    }
+}
+
+/// The elements of one request.
+///
+/// # Invariants
+///
+/// Whatever memory an element names under [`LOCAL_KEY`] may be read and written as long as the
+/// element is in the list.
+pub(crate) struct List(KVec<Sge>);
+
+impl List {
+    /// Room for `most` elements. May sleep.
+    fn new(most: u32) -> Result<Self> {
+        // CAST: widening.
+        Ok(Self(KVec::with_capacity(most as usize, GFP_KERNEL)?))
+    }
+
+    /// How many elements there are.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Element `at`, in words.
+    #[inline]
+    pub(crate) fn get(&self, at: usize) -> Option<Sge> {
+        self.0.get(at).copied()
+    }
+
+    /// The elements, in words.
+    #[inline]
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = Sge> + '_ {
+        self.0.iter().copied()
+    }
+
+    /// The memory of element `at`, if its addresses are the kernel's; `None` for a range that
+    /// wraps, too.
+    #[inline]
+    pub(crate) fn memory(&self, at: usize) -> Option<Run<'_>> {
+        let sge = self.0.get(at).filter(|sge| sge.key() == LOCAL_KEY)?;
+        // SAFETY: By the type invariant the memory may be used as long as the list is borrowed: an
+        // element leaves it by a mutable reference alone.
+        unsafe { Run::new(sge.addr(), sge.len().into()) }
+    }
+
+    /// Takes over the elements that follow; the room was made for as many as there can be.
+    #[inline]
+    fn fill(&mut self, sges: &[Sge]) {
+        self.0.clear();
+        for sge in sges {
+            // INVARIANT: the caller moves them, with the promise.
+            let _ = self.0.push_within_capacity(*sge);
+        }
+    }
+}
+
+/// The elements of a request that was started, until they are given back. Empty without one.
+///
+/// # Invariants
+///
+/// The request of the queue `of`, if any, is out.
+pub(crate) struct SendList {
+    list: List,
+    /// The number of the queue, and that of the request in it.
+    of: Option<(u64, u32)>,
+}
+
+impl SendList {
+    /// Room for the elements of one request, `most` of them. May sleep.
+    pub(crate) fn new(most: u32) -> Result<Self> {
+        Ok(Self {
+            list: List::new(most)?,
+            of: None,
+        })
+    }
+}
+
+impl Deref for SendList {
+    type Target = List;
+
+    #[inline]
+    fn deref(&self) -> &List {
+        &self.list
+    }
+}
+
+/// The elements of a receive that was taken, until it ends. Empty without one.
+pub(crate) struct ReceiveList {
+    list: List,
+    context: Option<u64>,
+}
+
+impl ReceiveList {
+    /// Room for the elements of one receive, `most` of them. May sleep.
+    pub(crate) fn new(most: u32) -> Result<Self> {
+        Ok(Self {
+            list: List::new(most)?,
+            context: None,
+        })
+    }
+
+    /// What the consumer calls the receive, if there is one.
+    #[inline]
+    pub(crate) fn context(&self) -> Option<u64> {
+        self.context
+    }
+
+    /// Ends the receive, if there is one: its elements are forgotten.
+    #[inline]
+    pub(crate) fn end(&mut self) -> Option<Context> {
+        self.list.fill(&[]);
+        self.context.take().map(Context::of_ended)
+    }
+}
+
+impl Deref for ReceiveList {
+    type Target = List;
+
+    #[inline]
+    fn deref(&self) -> &List {
+        &self.list
+    }
+}
+
+/// A request in a queue, with what the owner of the queue keeps of it.
+#[derive(Clone, Copy)]
+struct Slot<T> {
+    data: T,
+    context: u64,
+    /// How many elements are at its place.
+    count: u32,
+    /// Its elements are in a [`SendList`], or were lost with one.
+    is_out: bool,
+}
+
+/// A queue of requests with up to so many elements each.
+///
+/// # Invariants
+///
+/// What [`List`] demands holds for the first `count` elements of the place of each request that is
+/// in the ring. A request that is out has none, nor has another list any of them than the one that
+/// has its number, if that is still there.
+pub(crate) struct RequestQueue<T> {
+    ring: Ring<Slot<T>>,
+    /// `width` elements for each place of the ring.
+    sges: KVVec<Sge>,
+    width: usize,
+    /// No other queue has this number.
+    number: u64,
+}
+
+/// The numbers of queues.
+static NEXT: Atomic<u64> = Atomic::new(1);
+
+impl<T: Clone + Copy> RequestQueue<T> {
+    /// A queue that takes nothing and owns no memory.
+    pub(crate) const EMPTY: Self = Self {
+        ring: Ring::EMPTY,
+        sges: KVVec::new(),
+        width: 0,
+        // INVARIANT: of this one no request is ever out.
+        number: 0,
+    };
+
+    /// An empty queue for `limit` requests of up to `width` elements each; `blank` fills the places
+    /// before their first use.
+    ///
+    /// May sleep; `gfp` says whom the memory is charged to. `EINVAL` for more than 2^30 requests.
+    pub(crate) fn new(limit: u32, width: u32, blank: T, gfp: Gfp) -> Result<Self> {
+        let slot = Slot {
+            data: blank,
+            context: 0,
+            count: 0,
+            is_out: false,
+        };
+        let ring = Ring::new(limit, slot, gfp)?;
+        // CAST: widening.
+        let width = width as usize;
+        let sges = ring.places().checked_mul(width).ok_or(EINVAL)?;
+        Ok(Self {
+            ring,
+            sges: KVVec::from_elem(Sge::EMPTY, sges, gfp)?,
+            width,
+            // OVERFLOW: 2^64 queues.
+            number: NEXT.fetch_add(1, Relaxed),
+        })
+    }
+
+    /// How many requests are in the queue.
+    #[inline]
+    pub(crate) fn len(&self) -> u32 {
+        self.ring.len()
+    }
+
+    /// Returns true if there is no request.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ring.is_empty()
+    }
+
+    /// Returns true if there is no room.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.ring.is_full()
+    }
+
+    /// How many requests the queue takes.
+    pub(crate) fn limit(&self) -> u32 {
+        self.ring.limit()
+    }
+
+    /// How many elements a request may have.
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// The number of the oldest request.
+    #[inline]
+    pub(crate) fn head(&self) -> u32 {
+        self.ring.head()
+    }
+
+    /// The number that the next request will get.
+    #[inline]
+    pub(crate) fn tail(&self) -> u32 {
+        self.ring.tail()
+    }
+
+    /// The number of places, for arrays that go with the queue.
+    pub(crate) fn places(&self) -> usize {
+        self.ring.places()
+    }
+
+    /// Where in an array of one place per slot the request `seq` has its part.
+    #[inline]
+    pub(crate) fn index(&self, seq: u32) -> usize {
+        self.ring.index(seq)
+    }
+
+    /// The elements' places of request `seq`.
+    #[inline]
+    fn places_of(&mut self, seq: u32) -> &mut [Sge] {
+        let from = self.ring.index(seq) * self.width;
+        let places = self.sges.get_mut(from..from + self.width);
+        places.unwrap_or_default()
+    }
+
+    /// Appends a request; returns false when there is no room for it or for its elements.
+    #[inline]
+    pub(crate) fn post(&mut self, posted: Posted<impl Elements>, data: T) -> bool {
+        let (context, sges) = (posted.context(), posted.sges());
+        if sges.len() > self.width || self.ring.is_full() {
+            return false;
+        }
+        let mut count = 0;
+        let places = self.places_of(self.ring.tail());
+        for (place, sge) in places.iter_mut().zip(sges) {
+            *place = sge;
+            count += 1;
+        }
+        // INVARIANT: `posted` is used up, so that its promise is this request's.
+        let slot = Slot {
+            data,
+            context,
+            count,
+            is_out: false,
+        };
+        self.ring.push(slot).is_ok()
+    }
+
+    /// What is kept of request `seq`, if it is in the queue.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, seq: u32) -> Option<&mut T> {
+        self.ring.get_mut(seq).map(|slot| &mut slot.data)
+    }
+
+    /// What is kept of the oldest request.
+    #[inline]
+    pub(crate) fn front(&mut self) -> Option<&mut T> {
+        self.get_mut(self.ring.head())
+    }
+
+    /// What the consumer calls request `seq`.
+    #[inline]
+    pub(crate) fn context(&mut self, seq: u32) -> Option<u64> {
+        self.ring.get_mut(seq).map(|slot| slot.context)
+    }
+
+    /// Moves the elements of request `seq` into `list`; the request stays. Returns false if it is
+    /// not there or out, or the list has not been given back.
+    #[inline]
+    pub(crate) fn start(&mut self, seq: u32, list: &mut SendList) -> bool {
+        if list.of.is_some() {
+            return false;
+        }
+        let Some(slot) = self.ring.get_mut(seq).filter(|slot| !slot.is_out) else {
+            return false;
+        };
+        slot.is_out = true;
+        // CAST: widening.
+        let count = core::mem::take(&mut slot.count) as usize;
+        let places = self.places_of(seq).get(..count);
+        // INVARIANT: the request has no elements any more, and its promise goes with them.
+        list.list.fill(places.unwrap_or_default());
+        list.of = Some((self.number, seq));
+        true
+    }
+
+    /// Takes back a request that was started: its elements are forgotten. A list of another queue
+    /// is emptied, and its request does not leave that queue.
+    #[inline]
+    pub(crate) fn give_back(&mut self, list: &mut SendList) {
+        list.list.fill(&[]);
+        let Some((number, seq)) = list.of.take() else {
+            return;
+        };
+        if number == self.number {
+            if let Some(slot) = self.ring.get_mut(seq) {
+                // INVARIANT: The list was the one that had the elements.
+                slot.is_out = false;
+            }
+        }
+    }
+
+    /// The oldest request leaves, if there is one and it is not out; nobody has its elements.
+    #[inline]
+    pub(crate) fn leave(&mut self) -> Option<(Context, T)> {
+        let slot = *self.ring.front().filter(|slot| !slot.is_out)?;
+        self.ring.leave();
+        Some((Context::of_ended(slot.context), slot.data))
+    }
+
+    /// Moves the oldest request into `list`; returns true if there was one. It is not for requests
+    /// that are started.
+    #[inline]
+    pub(crate) fn take(&mut self, list: &mut ReceiveList) -> bool {
+        let seq = self.ring.head();
+        let slot = match self.ring.front() {
+            Some(slot) if !slot.is_out && list.context.is_none() => *slot,
+            Some(_) | None => return false,
+        };
+        // CAST: widening.
+        let places = self.places_of(seq).get(..slot.count as usize);
+        // INVARIANT: the request leaves, and its promise goes with the elements.
+        list.list.fill(places.unwrap_or_default());
+        list.context = Some(slot.context);
+        self.ring.leave();
+        true
+    }
+
+    /// Moves the oldest request to the end of `to`; returns false if there is none, it is out, or
+    /// does not fit.
+    pub(crate) fn move_oldest(&mut self, to: &mut Self) -> bool {
+        let seq = self.ring.head();
+        let slot = match self.ring.front() {
+            Some(slot) if !slot.is_out && slot.count as usize <= to.width => *slot,
+            Some(_) | None => return false,
+        };
+        if to.ring.is_full() {
+            return false;
+        }
+        let places = to.places_of(to.ring.tail());
+        for (place, sge) in places.iter_mut().zip(&*self.places_of(seq)) {
+            *place = *sge;
+        }
+        // INVARIANT: the request leaves this queue, and its promise goes with it.
+        self.ring.leave();
+        to.ring.push(slot).is_ok()
+    }
+}
+
+#[cfg(ndk_kunit)]
+#[kernel::macros::kunit_tests(ndk_sys_requests)]
+mod tests {
+    use super::super::sge::test_posted;
+    use super::*;
+
+    /// A queue with two requests, the first one of which has `bytes`.
+    fn queue(bytes: &[u8]) -> Result<RequestQueue<u8>> {
+        let mut queue = RequestQueue::new(2, 2, 0, GFP_KERNEL)?;
+        let addr = bytes.as_ptr().addr() as u64;
+        let list = [
+            Sge::new(addr, bytes.len() as u32, LOCAL_KEY),
+            Sge::new(addr, 1, LOCAL_KEY + 1),
+        ];
+        assert!(queue.post(test_posted(7, list.into_iter()), 1));
+        assert!(queue.post(test_posted(8, [].into_iter()), 2));
+        Ok(queue)
+    }
+
+    #[test]
+    fn an_element_is_memory_under_the_local_key_alone() -> Result {
+        let bytes = [3u8; 16];
+        let addr = bytes.as_ptr().addr() as u64;
+        let list = test_list(&[
+            Sge::new(addr, 16, LOCAL_KEY),
+            Sge::new(addr, 16, LOCAL_KEY + 1),
+            Sge::new(u64::MAX - 3, 16, LOCAL_KEY),
+        ])?;
+        let mut to = [0u8; 16];
+        assert!(list.memory(0).is_some_and(|run| run.read(&mut to) == 16));
+        assert!(to == bytes);
+        for at in 1..4 {
+            assert!(list.memory(at).is_none());
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_request_leaves_when_its_elements_are_back() -> Result {
+        let bytes = [3u8; 16];
+        let mut queue = queue(&bytes)?;
+        let (mut list, mut other) = (SendList::new(2)?, SendList::new(2)?);
+        let first = queue.head();
+        assert!(queue.start(first, &mut list) && list.len() == 2);
+        assert!(list.memory(0).is_some() && list.memory(1).is_none());
+        // It is out, and a list is for one request.
+        assert!(!queue.start(first, &mut other) && other.len() == 0);
+        assert!(!queue.start(first.wrapping_add(1), &mut list));
+        assert!(queue.start(first.wrapping_add(1), &mut other));
+        // The later one is back first, and waits for the earlier one.
+        queue.give_back(&mut other);
+        assert!(queue.leave().is_none());
+        queue.give_back(&mut list);
+        assert!(list.len() == 0 && list.memory(0).is_none());
+        assert!(queue
+            .leave()
+            .is_some_and(|(c, data)| c.raw() == 7 && data == 1));
+        assert!(queue
+            .leave()
+            .is_some_and(|(c, data)| c.raw() == 8 && data == 2));
+        assert!(queue.leave().is_none());
+        Ok(())
+    }
+
+    #[test]
+    fn elements_that_were_given_back_are_handed_out_no_more() -> Result {
+        let bytes = [3u8; 16];
+        let mut queue = queue(&bytes)?;
+        let mut list = SendList::new(2)?;
+        let first = queue.head();
+        assert!(queue.start(first, &mut list));
+        queue.give_back(&mut list);
+        assert!(queue.start(first, &mut list) && list.len() == 0);
+        Ok(())
+    }
+
+    #[test]
+    fn a_list_that_another_queue_gets_does_not_end_its_request() -> Result {
+        let bytes = [3u8; 16];
+        let (mut queue, mut stranger) = (queue(&bytes)?, queue(&bytes)?);
+        let (mut list, mut theirs) = (SendList::new(2)?, SendList::new(2)?);
+        let first = queue.head();
+        assert!(queue.start(first, &mut list) && stranger.start(first, &mut theirs));
+        stranger.give_back(&mut list);
+        assert!(list.len() == 0);
+        assert!(stranger.leave().is_none() && queue.leave().is_none());
+        stranger.give_back(&mut theirs);
+        assert!(stranger.leave().is_some());
+        Ok(())
+    }
+
+    #[test]
+    fn a_receive_ends_when_its_elements_are_given_up() -> Result {
+        let bytes = [3u8; 16];
+        let mut queue = queue(&bytes)?;
+        let mut list = ReceiveList::new(2)?;
+        assert!(list.end().is_none());
+        assert!(queue.take(&mut list) && queue.len() == 1);
+        assert!(list.len() == 2 && list.memory(0).is_some() && list.context() == Some(7));
+        // One at a time.
+        assert!(!queue.take(&mut list) && queue.len() == 1);
+        assert!(list.end().is_some_and(|context| context.raw() == 7));
+        assert!(list.len() == 0 && list.end().is_none());
+        assert!(queue.take(&mut list) && list.len() == 0 && list.context() == Some(8));
+        Ok(())
+    }
+
+    #[test]
+    fn requests_move_with_their_elements_and_in_order() -> Result {
+        let bytes = [3u8; 16];
+        let (mut queue, mut list) = (queue(&bytes)?, ReceiveList::new(2)?);
+        let mut narrow = RequestQueue::new(4, 1, 0, GFP_KERNEL)?;
+        assert!(!queue.move_oldest(&mut narrow));
+        let mut to = RequestQueue::new(1, 2, 0, GFP_KERNEL)?;
+        assert!(queue.move_oldest(&mut to) && queue.len() == 1);
+        assert!(!queue.move_oldest(&mut to));
+        assert!(to.take(&mut list) && list.len() == 2 && list.context() == Some(7));
+        assert!(queue.move_oldest(&mut to) && !queue.move_oldest(&mut to));
+        assert!(to
+            .leave()
+            .is_some_and(|(context, data)| context.raw() == 8 && data == 2));
+        Ok(())
+    }
+
+    #[test]
+    fn too_many_elements_are_refused() -> Result {
+        let mut queue = RequestQueue::new(2, 1, 0u8, GFP_KERNEL)?;
+        assert!(!queue.post(test_posted(1, [Sge::EMPTY; 2].into_iter()), 0) && queue.is_empty());
+        assert!(queue.post(test_posted(1, [Sge::EMPTY; 1].into_iter()), 0));
+        Ok(())
+    }
+}

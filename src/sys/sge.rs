@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Sge`]: one element of a scatter or gather list, in words; and [`Posted`]: the list that a
+//! consumer posts with a request, with his promise for it.
+//!
+//! An element says where memory is and gives no access to it: whoever has one has three numbers.
+//! The memory is to be had from [`super::requests`] alone, which takes what is posted.
+
+use core::iter::Take;
+
+use super::requests::Context;
+use crate::bindings;
+
+#[cfg(ndk_kunit)]
+pub(crate) use super::tests::memory::test_posted;
+
+/// The key of requests whose addresses are the kernel's own. Verbs call it `local_dma_lkey`, NDK
+/// the privileged memory region token.
+pub(crate) const LOCAL_KEY: u32 = 0x0000_00D1;
+
+/// One element of a scatter or gather list: a range of a region, or of the kernel's addresses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sge {
+    addr: u64,
+    len: u32,
+    key: u32,
+}
+
+impl Sge {
+    /// No bytes.
+    pub(crate) const EMPTY: Self = Self::new(0, 0, LOCAL_KEY);
+
+    /// `len` bytes from `addr` on, which the region of `key` knows by that address.
+    #[inline]
+    pub(crate) const fn new(addr: u64, len: u32, key: u32) -> Self {
+        Self { addr, len, key }
+    }
+
+    /// The address, as the region of the key counts it; with [`LOCAL_KEY`], and for inline data,
+    /// the kernel's.
+    #[inline]
+    pub(crate) const fn addr(&self) -> u64 {
+        self.addr
+    }
+
+    /// The number of bytes.
+    #[inline]
+    pub(crate) const fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// The key, host order.
+    #[inline]
+    pub(crate) const fn key(&self) -> u32 {
+        self.key
+    }
+
+    /// Reads as many bytes into `to` as fit, whatever the key is, and returns their number; `None`
+    /// when they cannot all be read without sleeping. Any context. C: `copy_from_kernel_nofault()`.
+    ///
+    /// For inline data: an address that is not mapped, or is no kernel address, is reported and not
+    /// followed.
+    pub(crate) fn read_nofault(&self, to: &mut [u8]) -> Option<usize> {
+        // CAST: widening.
+        let len = to.len().min(self.len as usize);
+        self.addr.checked_add(u64::from(self.len))?;
+        // SAFETY: `to` has room for `len` bytes; the function survives whatever the address is.
+        let read =
+            unsafe { bindings::ndk_read_nofault(to.as_mut_ptr().cast(), self.addr, len as u64) };
+        read.then_some(len)
+    }
+}
+
+/// The elements of a list that is posted, which may be looked at several times.
+pub(crate) trait Elements: ExactSizeIterator<Item = Sge> + Clone {}
+
+impl<I: ExactSizeIterator<Item = Sge> + Clone> Elements for I {}
+
+/// A request's list as its consumer posts it, and what he calls the request.
+///
+/// It cannot be copied: one request is made of it, by a [`RequestQueue`], or none.
+///
+/// # Invariants
+///
+/// Whatever memory an element names under [`LOCAL_KEY`] may be read and written, by any processor
+/// at any time, until the consumer learns that the request of that context has ended.
+///
+/// [`RequestQueue`]: super::requests::RequestQueue
+pub(crate) struct Posted<I> {
+    context: u64,
+    sges: I,
+}
+
+impl<I: Elements> Posted<I> {
+    /// The list `sges` of the request that the consumer calls `context`.
+    ///
+    /// # Safety
+    ///
+    /// A consumer posts the request now, once: until he learns of its end, memory that an element
+    /// names under [`LOCAL_KEY`] must stay valid for reads and writes, by any processor at any
+    /// time. Under other keys all values are fine.
+    #[inline]
+    pub(crate) const unsafe fn new(context: u64, sges: I) -> Self {
+        // INVARIANT: by the safety requirements.
+        Self { context, sges }
+    }
+
+    /// What the consumer calls the request.
+    #[inline]
+    pub(crate) fn context(&self) -> u64 {
+        self.context
+    }
+
+    /// The elements, in words.
+    #[inline]
+    pub(crate) fn sges(&self) -> I {
+        self.sges.clone()
+    }
+
+    /// The same with the first `most` elements, if there are more.
+    #[inline]
+    pub(crate) fn take(self, most: usize) -> Posted<Take<I>> {
+        // INVARIANT: of fewer elements the same holds.
+        Posted {
+            context: self.context,
+            sges: self.sges.take(most),
+        }
+    }
+
+    /// The same, where an element that `may_name` refuses has the key 0, which names nothing.
+    #[inline]
+    pub(crate) fn only(self, may_name: impl Fn(&Sge) -> bool + Clone) -> Posted<impl Elements> {
+        let with_key = move |sge: Sge| match may_name(&sge) {
+            true => sge,
+            false => Sge { key: 0, ..sge },
+        };
+        // INVARIANT: the elements are the same, or not of `LOCAL_KEY`.
+        Posted {
+            context: self.context,
+            sges: self.sges.map(with_key),
+        }
+    }
+
+    /// Ends the request; its memory was not touched, nor will it be.
+    #[inline]
+    pub(crate) fn end(self) -> Context {
+        Context::of_ended(self.context)
+    }
+}
+
+#[cfg(ndk_kunit)]
+#[kernel::macros::kunit_tests(ndk_sys_sge)]
+mod tests {
+    use super::*;
+    use kernel::{
+        page::PAGE_SIZE,
+        prelude::*, //
+    };
+
+    #[test]
+    fn elements_that_are_refused_have_no_key() {
+        let list = [Sge::new(1, 10, 7), Sge::new(2, 20, LOCAL_KEY)];
+        let posted = test_posted(9, list.into_iter()).only(|sge| sge.key() != LOCAL_KEY);
+        assert!(posted.context() == 9 && posted.sges().len() == 2);
+        let keys = [7, 0];
+        for ((sge, was), key) in posted.sges().zip(list).zip(keys) {
+            assert!(sge.key() == key && sge.addr() == was.addr() && sge.len() == was.len());
+        }
+        assert!(posted.take(1).sges().len() == 1);
+    }
+
+    #[test]
+    fn reading_an_address_that_cannot_be_read_is_refused() -> Result {
+        let mut page = VVec::from_elem(7u8, PAGE_SIZE, GFP_KERNEL)?;
+        let end = page.as_mut_ptr() as usize + PAGE_SIZE;
+        // A mapped page is followed by one that is not.
+        for (addr, len, want) in [
+            (end - 16, 16, Some(16)),
+            (end - 8, 8, Some(8)),
+            (end - 8, 16, None),
+            (end, 1, None),
+            (8, 8, None),
+            (usize::MAX / 2 + 1, 8, None),
+            (8, 0, Some(0)),
+        ] {
+            let mut to = [0u8; 16];
+            let got = Sge::new(addr as u64, len, 0).read_nofault(&mut to);
+            assert!(got == want);
+            // What was refused may have left anything.
+            assert!(to.iter().take(want.unwrap_or(0)).all(|b| *b == 7));
+        }
+        Ok(())
+    }
+}
