@@ -52,6 +52,9 @@ bool ndk_log_allowed(void);
 
 /* sys/span.rs */
 u64 ndk_direct_mapped_until(u64 addr);
+int ndk_copy_nofault(u64 to, u64 from, size_t len);
+
+/* sys/sge.rs */
 bool ndk_read_nofault(void *to, u64 addr, u64 len);
 #ifdef CONFIG_KCSAN
 void ndk_copy_marked(void *to, const void *from, size_t len);

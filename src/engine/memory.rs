@@ -133,13 +133,17 @@ impl Access<'_> {
         run.unwrap_or(Run::EMPTY)
     }
 
-    /// Returns true if the range is memory at all, where the region does not say so.
+    /// Returns true if the range is memory at both of its ends, where the region does not say so;
+    /// a copy looks at what it touches.
     ///
     /// The consumer that gave a key for all memory away trusts its peer with its data; but a wrong
     /// address must not bring the host down.
     fn is_there(&self) -> bool {
         let spans = &self.region.spans;
-        !spans.is_all() || spans.run_near(self.offset, self.len, &mut 0).is_some()
+        let is_memory = |offset| spans.run_near(offset, 1, &mut 0).is_some();
+        !spans.is_all()
+            || self.len == 0
+            || (is_memory(self.offset) && is_memory(self.offset + (self.len - 1)))
     }
 }
 

@@ -173,7 +173,7 @@ impl MrBuffer {
             for (i, byte) in chunk.iter_mut().enumerate() {
                 *byte = pattern(seed, at + i);
             }
-            run.write(chunk);
+            let _ = run.write(chunk);
         });
     }
 
@@ -181,7 +181,7 @@ impl MrBuffer {
     pub(crate) fn clear(&self) {
         self.each_chunk(0, self.len(), |_, chunk, run| {
             chunk.fill(BLANK);
-            run.write(chunk);
+            let _ = run.write(chunk);
         });
     }
 
@@ -235,7 +235,7 @@ impl MrBuffer {
     /// Writes the word at byte `at`.
     pub(crate) fn set_word(&self, at: usize, word: u64) {
         if let Some(span) = self.run().slice(at, 8) {
-            span.write(&word.to_ne_bytes());
+            let _ = span.write(&word.to_ne_bytes());
         }
     }
 }

@@ -74,6 +74,7 @@ impl Span {
         Run {
             addr: self.addr,
             len: self.len,
+            may_fault: false,
             owner: PhantomData,
         }
     }
@@ -90,6 +91,11 @@ impl Span {
 }
 
 /// All memory that the kernel maps for good (its direct map), by address.
+///
+/// Some of it cannot be written (the kernel's text), and some may be out of the map for a while: a
+/// copy finds that out, and says so. (User Mode Linux lets no module do that for what it writes:
+/// there it is a fault of the kernel.) An address of another structure of the kernel's is found by
+/// nobody: with this key a peer reads and writes those, as with any RNIC.
 ///
 /// # Invariants
 ///
@@ -109,14 +115,21 @@ impl AllMemory {
         Self(())
     }
 
-    /// `len` bytes from `addr` on, if they are memory.
-    pub(crate) fn run(&self, addr: u64, len: u64) -> Option<Run<'_>> {
-        // INVARIANT: memory that is mapped as long as the kernel runs; by the type invariant a
-        // consumer answers for what is in it.
-        is_memory(addr, len).then_some(Run {
+    /// Bytes from `addr` on, if that is memory: at most `most` of them, and not beyond what the
+    /// memory map tells at once.
+    pub(crate) fn run(&self, addr: u64, most: u64) -> Option<Run<'_>> {
+        let left = match most {
+            0 => return Some(Run::EMPTY),
+            _ => mapped_until(addr)? - addr,
+        };
+        // INVARIANT: memory of the direct map, which may fault; by the type invariant a consumer
+        // answers for what is in it. It ends with the map's step.
+        Some(Run {
             // CAST: 64-bit kernel addresses.
             addr: addr as usize,
-            len: len as usize,
+            // OVERFLOW: `left` is the distance of two bytes of a step, which is far less than 2^64.
+            len: most.min(left + 1) as usize,
+            may_fault: true,
             owner: PhantomData,
         })
     }
@@ -127,12 +140,21 @@ impl AllMemory {
 /// # Invariants
 ///
 /// The range may be read and written: it lies in that of a span or of a list that lives for `'a`, or
-/// is mapped for good and vouched for by an `AllMemory` that does. It does not wrap.
+/// belongs to the direct map, where an access `may_fault`, and is vouched for by an `AllMemory` that
+/// does. It does not wrap.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run<'a> {
     addr: usize,
     len: usize,
+    may_fault: bool,
     owner: PhantomData<&'a ()>,
+}
+
+/// Which side of a copy cannot be used, of memory that is named by address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Source,
+    Sink,
 }
 
 impl Run<'_> {
@@ -141,6 +163,7 @@ impl Run<'_> {
     pub(crate) const EMPTY: Self = Self {
         addr: 0,
         len: 0,
+        may_fault: false,
         owner: PhantomData,
     };
 
@@ -159,6 +182,7 @@ impl Run<'_> {
         Some(Self {
             addr,
             len,
+            may_fault: false,
             owner: PhantomData,
         })
     }
@@ -173,6 +197,7 @@ impl Run<'_> {
         Some(Self {
             addr: self.addr + offset,
             len,
+            may_fault: self.may_fault,
             owner: PhantomData,
         })
     }
@@ -184,29 +209,44 @@ impl Run<'_> {
         self.slice(offset, left.min(most)).unwrap_or(Self::EMPTY)
     }
 
-    /// Copies as many bytes as the shorter of the two has, and returns their number.
+    /// Returns true if there are no bytes.
+    #[inline]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Copies as many bytes as the shorter of the two has, and returns their number. After a fault
+    /// some of them may have been copied.
     ///
     /// The two may overlap. What other CPUs write meanwhile may or may not be seen.
     #[inline]
-    pub(crate) fn copy_from(&self, from: Run<'_>) -> usize {
+    pub(crate) fn copy_from(&self, from: Run<'_>) -> Result<usize, Fault> {
         let len = self.len.min(from.len);
+        if self.may_fault || from.may_fault {
+            // SAFETY: Both ranges are valid for `len` bytes (type invariants), or may fault.
+            return unsafe { copy_nofault(self.addr, from.addr, len) };
+        }
         // SAFETY: Both ranges are valid for `len` bytes (type invariants).
         unsafe { copy_shared(self.addr as *mut u8, from.addr as *const u8, len) };
-        len
+        Ok(len)
     }
 
-    /// Writes as many bytes of `from` as fit, and returns their number.
-    pub(crate) fn write(&self, from: &[u8]) -> usize {
-        let len = self.len.min(from.len());
-        // SAFETY: The range is valid for `len` bytes (type invariants); the slice is, too, and no
-        // other code writes to it while it is borrowed.
-        unsafe { copy_shared(self.addr as *mut u8, from.as_ptr(), len) };
-        len
+    /// Writes as many bytes of `from` as fit, and returns their number; as [`Run::copy_from`].
+    pub(crate) fn write(&self, from: &[u8]) -> Result<usize, Fault> {
+        // INVARIANT: A slice is valid as long as it is borrowed, and is only read from here; no
+        // other code writes to it meanwhile.
+        let from = Run {
+            addr: from.as_ptr().expose_provenance(),
+            len: from.len(),
+            may_fault: false,
+            owner: PhantomData,
+        };
+        self.copy_from(from)
     }
 
-    /// Inverts every bit of the first byte, if there is one.
+    /// Inverts every bit of the first byte, if there is one that does not fault.
     pub(crate) fn invert_first(&self) {
-        if self.len == 0 {
+        if self.len == 0 || self.may_fault {
             return;
         }
         let byte = self.addr as *mut u8;
@@ -214,10 +254,11 @@ impl Run<'_> {
         unsafe { byte.write_volatile(!byte.read_volatile()) };
     }
 
-    /// The eight aligned bytes as an atomic word; `None` for any other range.
+    /// The eight aligned bytes as an atomic word; `None` for any other range, and for one that may
+    /// fault (no consumer has its peers use atomics on all memory).
     fn word(&self) -> Option<&Atomic<u64>> {
         let ptr = self.addr as *mut u64;
-        if self.len != 8 || !ptr.is_aligned() {
+        if self.len != 8 || !ptr.is_aligned() || self.may_fault {
             return None;
         }
         // SAFETY: The range is valid for eight bytes (type invariants) and aligned. Others access
@@ -267,13 +308,34 @@ unsafe fn copy_shared(to: *mut u8, from: *const u8, len: usize) {
     }
 }
 
+/// Copies `len` bytes where an access may fault, and returns `len`. The two ranges may overlap.
+///
+/// # Safety
+///
+/// Until this returns `len` bytes from `from` on may be read, and `len` bytes from `to` on may be
+/// written, by any processor at any time, or are addresses of the direct map. Neither range wraps.
+unsafe fn copy_nofault(to: usize, from: usize, len: usize) -> Result<usize, Fault> {
+    // CAST: 64-bit kernel addresses.
+    // SAFETY: By the safety requirements; the function survives what faults.
+    match unsafe { bindings::ndk_copy_nofault(to as u64, from as u64, len) } {
+        0 => Ok(len),
+        ..0 => Err(Fault::Source),
+        1.. => Err(Fault::Sink),
+    }
+}
+
+/// The last byte of the memory map's step that `addr` is in; `None` if it is no memory. Any context.
+fn mapped_until(addr: u64) -> Option<u64> {
+    // SAFETY: The function looks the address up in the memory map and does not follow it.
+    let until = unsafe { bindings::ndk_direct_mapped_until(addr) };
+    (until != 0).then_some(until)
+}
+
 /// Returns true if a range is memory that the kernel maps for good. Any context.
 ///
 /// That is looked up for its first byte, its last one and where each step of the memory map begins
 /// in between. On x86 memory comes and goes by steps; arm64 can leave out a page inside of one.
 pub(crate) fn is_memory(addr: u64, len: u64) -> bool {
-    // SAFETY: The function looks the address up in the memory map and does not follow it.
-    let mapped_until = |addr| unsafe { bindings::ndk_direct_mapped_until(addr) };
     let Some(beyond) = len.checked_sub(1) else {
         return true;
     };
@@ -283,10 +345,10 @@ pub(crate) fn is_memory(addr: u64, len: u64) -> bool {
     let mut next = addr;
     loop {
         match mapped_until(next) {
-            0 => return false,
+            None => return false,
             // OVERFLOW: less than `last`.
-            until if until < last => next = until + 1,
-            _ => return next == last || mapped_until(last) != 0,
+            Some(until) if until < last => next = until + 1,
+            Some(_) => return next == last || mapped_until(last).is_some(),
         }
     }
 }
@@ -311,11 +373,6 @@ mod tests {
         /// The number of bytes.
         pub(crate) const fn len(&self) -> usize {
             self.len
-        }
-
-        /// Returns true if there are no bytes.
-        pub(crate) const fn is_empty(&self) -> bool {
-            self.len == 0
         }
 
         /// Reads as many bytes into `to` as fit, and returns their number.
@@ -356,7 +413,7 @@ mod tests {
         let mut a = [1u8, 2, 3, 4, 5];
         let mut b = [0u8; 3];
         let (sa, sb) = (span(&mut a), span(&mut b));
-        assert!(sb.run().copy_from(sa.run()) == 3);
+        assert!(sb.run().copy_from(sa.run()) == Ok(3));
         assert!(b == [1, 2, 3]);
     }
 
@@ -365,7 +422,7 @@ mod tests {
         let mut a = [1u8, 2, 3, 4, 5, 6, 7, 8];
         let s = span(&mut a);
         let (to, from) = (s.run().part(2, 6), s.run().part(0, 6));
-        assert!(to.copy_from(from) == 6);
+        assert!(to.copy_from(from) == Ok(6));
         assert!(a == [1, 2, 1, 2, 3, 4, 5, 6]);
     }
 
@@ -391,9 +448,60 @@ mod tests {
         for addr in [0, 8, u64::MAX - 8, u64::MAX] {
             assert!(memory.run(addr, 8).is_none());
         }
-        assert!(memory.run(addr as u64, u64::MAX).is_none());
+        // No more than the map tells at once.
+        let most = memory.run(addr as u64, u64::MAX);
+        assert!(most.is_some_and(|run| run.len() >= 8 && run.len() < 1 << 30));
         assert!(memory.run(0, 0).is_some_and(|run| run.is_empty()));
         Ok(())
+    }
+
+    #[test]
+    fn all_memory_is_copied_byte_by_byte_where_it_overlaps() {
+        let memory = test_memory();
+        for len in [1, 7, 8, 9, 23, 24] {
+            for (to, from) in [(0, 5), (5, 0), (3, 3), (0, 30), (30, 0)] {
+                let mut bytes = KVec::new();
+                for at in 0u8..64 {
+                    let _ = bytes.push(at, GFP_KERNEL);
+                }
+                let base = bytes.as_ptr().expose_provenance() as u64;
+                let at = |from| memory.run(base + from, len);
+                let (Some(sink), Some(source)) = (at(to), at(from)) else {
+                    return assert!(bytes.len() == 64);
+                };
+                assert!(sink.copy_from(source) == Ok(len as usize));
+                for (n, byte) in (0u64..).zip(&bytes) {
+                    let want = match n.checked_sub(to).filter(|skip| *skip < len) {
+                        Some(skip) => from + skip,
+                        None => n,
+                    };
+                    assert!(u64::from(*byte) == want);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_reported_and_can_be_read() {
+        let memory = test_memory();
+        // Of the kernel's text, which is memory, and which nobody writes.
+        let text = (bindings::memcpy as *const ()).expose_provenance() as u64;
+        let Some(text) = memory.run(text, 16) else {
+            // Elsewhere it is not in the direct map.
+            return assert!(cfg!(not(target_arch = "x86_64")));
+        };
+        let mut bytes = [0u8; 16];
+        let copy = span(&mut bytes);
+        assert!(copy.run().copy_from(text) == Ok(16));
+        if cfg!(CONFIG_UML) {
+            // A module's faults are the kernel's there.
+            return assert!(bytes != [0; 16]);
+        }
+        assert!(text.copy_from(copy.run()) == Err(Fault::Sink));
+        assert!(text.write(&[1, 2, 3]) == Err(Fault::Sink));
+        // Atomics are for what cannot fault.
+        assert!(text.part(0, 8).fetch_add(1).is_none());
+        assert!(bytes != [0; 16]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Pages, the direct map, scatter lists. */
+#include <linux/kasan-checks.h>
 #include <linux/kcsan-checks.h>
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
@@ -56,13 +57,13 @@ static bool ndk_is_hole(u64 addr, u64 len)
 	return false;
 }
 
-#ifdef CONFIG_KCSAN
 static __always_inline void ndk_check_marked(void *to, const void *from, size_t len)
 {
 	kcsan_check_atomic_read(from, len);
 	kcsan_check_atomic_write(to, len);
 }
 
+#ifdef CONFIG_KCSAN
 /*
  * KCSAN looks for watches at the first two pages of an access: it is told of one page at a
  * time.  It is told before the copy and after it, since a watch may begin during the copy.
@@ -76,6 +77,70 @@ void __no_kcsan ndk_copy_marked(void *to, const void *from, size_t len)
 	memmove(to, from, len);
 	for (at = 0; at < len; at += PAGE_SIZE)
 		ndk_check_marked(to + at, from + at, min(len - at, PAGE_SIZE));
+}
+#endif
+
+/* Tells the checkers of a copy that they do not see. */
+static void ndk_check_copy(void *to, const void *from, size_t len)
+{
+	size_t at;
+
+	kasan_check_read(from, len);
+	kasan_check_write(to, len);
+	for (at = 0; IS_ENABLED(CONFIG_KCSAN) && at < len; at += PAGE_SIZE)
+		ndk_check_marked(to + at, from + at, min(len - at, PAGE_SIZE));
+}
+
+/*
+ * Copies memory of the direct map that may be read-only, or taken out of the map: returns 0, a
+ * negative number if the source cannot be read, or a positive one if the sink cannot be written.
+ * The two may overlap.
+ *
+ * The kernel exports the half that reads, and not the one that writes.  User Mode Linux has its
+ * fixups for the kernel alone: there a sink that cannot be written is a fault of the kernel.
+ */
+#ifdef CONFIG_UML
+int ndk_copy_nofault(u64 to, u64 from, size_t len)
+{
+	ndk_check_copy((void *)to, (void *)from, len);
+	if (to > from && to - from < len) {
+		memmove((void *)to, (void *)from, len);
+		return 0;
+	}
+	return copy_from_kernel_nofault((void *)to, (void *)from, len) ? -EFAULT : 0;
+}
+#else
+#define NDK_COPY_ONE(type) do {							\
+	type one;								\
+										\
+	if (backwards)								\
+		at -= sizeof(type);						\
+	__get_kernel_nofault(&one, (void *)(from + at), type, bad_from);	\
+	__put_kernel_nofault((void *)(to + at), &one, type, bad_to);		\
+	if (!backwards)								\
+		at += sizeof(type);						\
+	left -= sizeof(type);							\
+} while (0)
+
+int __no_kcsan ndk_copy_nofault(u64 to, u64 from, size_t len)
+{
+	bool backwards = to > from && to - from < len;
+	size_t left = len, at = backwards ? len : 0;
+
+	ndk_check_copy((void *)to, (void *)from, len);
+	pagefault_disable();
+	while (left >= sizeof(u64))
+		NDK_COPY_ONE(u64);
+	while (left)
+		NDK_COPY_ONE(u8);
+	pagefault_enable();
+	return 0;
+bad_from:
+	pagefault_enable();
+	return -EFAULT;
+bad_to:
+	pagefault_enable();
+	return EFAULT;
 }
 #endif
 

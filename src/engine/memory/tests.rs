@@ -101,8 +101,8 @@ impl RawBuffer {
         let mut at = 0;
         while let Some(rest) = self.run().slice(at, self.span.len() - at) {
             match rest.write(&pattern) {
-                0 => return,
-                n => at += n,
+                Ok(0) | Err(_) => return,
+                Ok(n) => at += n,
             }
         }
     }
@@ -328,8 +328,8 @@ fn put(
         // CAST: widening.
         let run = access.run(at as u64);
         match run.write(bytes.get(at..).unwrap_or_default()) {
-            0 => return Err(Denied::Bounds),
-            n => at += n,
+            Ok(0) | Err(_) => return Err(Denied::Bounds),
+            Ok(n) => at += n,
         }
     }
     Ok(())

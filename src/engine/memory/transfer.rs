@@ -23,7 +23,10 @@ use crate::{
     },
     sys::{
         requests::List,
-        span::Run, //
+        span::{
+            Fault,
+            Run, //
+        }, //
     }, //
 };
 
@@ -71,6 +74,15 @@ pub(crate) struct Segment<'a> {
 pub(crate) enum AccessError {
     Source(Denied),
     Sink(Denied),
+}
+
+impl From<Fault> for AccessError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Source => Self::Source(Denied::Bounds),
+            Fault::Sink => Self::Sink(Denied::Bounds),
+        }
+    }
 }
 
 impl<'a> Memory<'a> {
@@ -215,7 +227,7 @@ impl Segment<'_> {
 
     /// Copies from byte `at` of the message into `to`; returns how many bytes.
     #[inline]
-    fn read(&mut self, at: u64, to: Run<'_>) -> usize {
+    fn read(&mut self, at: u64, to: Run<'_>) -> Result<usize, Fault> {
         match &self.memory {
             Memory::Bytes(bytes) => {
                 // CAST: an index into a slice in memory.
@@ -250,12 +262,15 @@ pub(crate) fn copy(
                 .map_err(AccessError::Sink)?;
         }
         let most = usize::try_from(until - at).unwrap_or(usize::MAX);
-        // CAST: widening.
-        let moved = read.read(at, write.run(at).part(0, most)) as u64;
-        if moved == 0 {
+        let to = write.run(at).part(0, most);
+        if to.is_empty() {
             return Err(AccessError::Sink(Denied::Bounds));
         }
-        at += moved;
+        match read.read(at, to)? {
+            0 => return Err(AccessError::Source(Denied::Bounds)),
+            // CAST: widening.
+            moved => at += moved as u64,
+        }
     }
     Ok(at)
 }
@@ -268,15 +283,18 @@ pub(crate) fn copy_whole(from: &Memory<'_>, to: &Memory<'_>, len: u64) -> Result
         // The way of most messages: nothing is looked for.
         let most = usize::try_from(len).unwrap_or(usize::MAX);
         // CAST: widening.
-        at = to.part(0, most).copy_from(from.part(0, most)) as u64;
+        at = to.part(0, most).copy_from(from.part(0, most))? as u64;
     }
     while at < len {
         let most = usize::try_from(len - at).unwrap_or(usize::MAX);
         let sink = to.run(at, &mut write).part(0, most);
-        // CAST: widening.
-        match sink.copy_from(from.run(at, &mut read)) as u64 {
-            0 => return Err(AccessError::Sink(Denied::Bounds)),
-            moved => at += moved,
+        if sink.is_empty() {
+            return Err(AccessError::Sink(Denied::Bounds));
+        }
+        match sink.copy_from(from.run(at, &mut read))? {
+            0 => return Err(AccessError::Source(Denied::Bounds)),
+            // CAST: widening.
+            moved => at += moved as u64,
         }
     }
     Ok(())

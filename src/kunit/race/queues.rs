@@ -201,8 +201,8 @@ impl RaceEnd {
             let mut at = 0;
             while let Some(rest) = part.slice(at, part.len() - at) {
                 match rest.write(&chunk) {
-                    0 => break,
-                    n => at += n,
+                    Ok(0) | Err(_) => break,
+                    Ok(n) => at += n,
                 }
             }
         }

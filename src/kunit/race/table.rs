@@ -176,6 +176,7 @@ impl Arena {
                         Some(copy) => copy.run().copy_from(run),
                         None => run.copy_from(self.ink.run()),
                     };
+                    let n = n.unwrap_or(0);
                     // CAST: widening.
                     at += n as u64;
                     if n == 0 {

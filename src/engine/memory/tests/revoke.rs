@@ -176,7 +176,7 @@ mod tests {
         // The one that is left goes on undisturbed.
         assert!(second
             .as_ref()
-            .is_ok_and(|a| a.run(0).write(&[3; 64]) == 64));
+            .is_ok_and(|a| a.run(0).write(&[3; 64]) == Ok(64)));
         assert!(store.buffer.is(0, 64, 3));
         drop(second);
         assert!(store.table.is_drained(token));

@@ -221,7 +221,7 @@ mod tests {
         // The old access still leads to the old memory.
         assert!(access
             .as_ref()
-            .is_ok_and(|a| a.run(0).write(&[4; 64]) == 64));
+            .is_ok_and(|a| a.run(0).write(&[4; 64]) == Ok(64)));
         assert!(store.buffer.is(0, 64, 4) && store.buffer.is(64, 4032, 0));
         drop(access);
         assert!(register() == Ok(()));
@@ -335,7 +335,7 @@ mod tests {
             assert!(leads_to(&store, old, BASE, &parts(round)));
             assert!(access
                 .as_ref()
-                .is_ok_and(|a| a.run(64).write(&[9; 99]) == 64));
+                .is_ok_and(|a| a.run(64).write(&[9; 99]) == Ok(64)));
             drop(access);
             assert!(store.buffer.is(usize::from(round) * 512 + 256, 64, 9));
             assert!(store.put(new, BASE, &[1]) == Err(Denied::Token));
@@ -452,8 +452,9 @@ mod tests {
                 .table
                 .access(key, OWNER, Rights::LOCAL_WRITE, BASE + 50, 100);
             let bytes = [round + 1; 50];
-            assert!(sink
-                .is_ok_and(|s| { s.run(0).write(&bytes) == 50 && s.run(50).write(&bytes) == 50 }));
+            assert!(sink.is_ok_and(|s| {
+                s.run(0).write(&bytes) == Ok(50) && s.run(50).write(&bytes) == Ok(50)
+            }));
             assert!(store.buffer.is(50, 50, round + 1) && store.buffer.is(256, 50, round + 1));
             // The sink is not a source for the peer, and an old key is not a new one.
             let read = store.table.access(key, PEER, READ, BASE, 1);

@@ -305,7 +305,7 @@ mod tests {
         let early = removal.over.wait_timeout(30);
         let usable = access
             .as_ref()
-            .is_ok_and(|a| a.run(0).write(&[9; 16]) == 16);
+            .is_ok_and(|a| a.run(0).write(&[9; 16]) == Ok(16));
         drop(access);
         removal.over.wait();
         assert!(!early);

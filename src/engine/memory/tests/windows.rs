@@ -353,7 +353,7 @@ mod tests {
         assert!(again == Err(RegisterError::Busy));
         assert!(access
             .as_ref()
-            .is_ok_and(|a| a.run(0).write(&[8; 99]) == 16));
+            .is_ok_and(|a| a.run(0).write(&[8; 99]) == Ok(16)));
         drop(access);
         assert!(table.is_drained(window));
         assert!(frame.bind(bumped(window, 1), ALL, 0, 16) == Ok(()));
