@@ -31,6 +31,7 @@ use crate::engine::{
     qp::{
         state::State,
         Next,
+        QueuePair,
         RecvWqe,
         SendWqe,
         Taken, //
@@ -93,13 +94,76 @@ pub(crate) const MESSAGE: Completion = Completion {
     ..Completion::BLANK
 };
 
+/// Requests of a queue pair that the test has started and not ended.
+pub(crate) struct Started {
+    /// The one that was started last, or turned to.
+    pub(crate) wqe: SendWqe,
+    others: KVec<SendWqe>,
+}
+
+impl Started {
+    /// None so far. May sleep.
+    pub(crate) fn new(qp: &QueuePair) -> Result<Self> {
+        Ok(Self {
+            wqe: SendWqe::new(&qp.caps)?,
+            others: KVec::new(),
+        })
+    }
+
+    /// Starts the next request that may begin; its number, or `None`. May sleep.
+    pub(crate) fn start(&mut self, qp: &QueuePair, id: ConnectionId) -> Option<u32> {
+        let mut wqe = SendWqe::new(&qp.caps).ok()?;
+        if qp.start(id, &mut wqe) == Next::Nothing {
+            return None;
+        }
+        let last = core::mem::replace(&mut self.wqe, wqe);
+        if last.sges.is_in_use() {
+            // One that is not kept only makes the clean-up of a failed test hang.
+            let _ = self.others.push(last, GFP_KERNEL);
+        }
+        Some(self.wqe.seq)
+    }
+
+    /// Makes a request that was started the present one; returns false if there is none of that
+    /// number.
+    pub(crate) fn turn_to(&mut self, seq: u32) -> bool {
+        let at = self.others.iter().position(|wqe| wqe.seq == seq);
+        if let Some(other) = at.and_then(|at| self.others.get_mut(at)) {
+            core::mem::swap(&mut self.wqe, other);
+        }
+        self.wqe.seq == seq && self.wqe.sges.is_in_use()
+    }
+
+    /// Ends a request; one that is not started is tried to be ended.
+    pub(crate) fn finish(&mut self, qp: &Arc<QueuePair>, seq: u32, status: Status) {
+        if self.turn_to(seq) {
+            return qp.complete(&mut self.wqe, status);
+        }
+        if let Ok(mut stray) = SendWqe::new(&qp.caps) {
+            stray.seq = seq;
+            qp.complete(&mut stray, status);
+        }
+    }
+
+    /// Ends all, for a test that ends early.
+    pub(crate) fn flush(&mut self, qp: &Arc<QueuePair>) {
+        loop {
+            if self.wqe.sges.is_in_use() {
+                qp.complete(&mut self.wqe, Status::Flushed);
+            }
+            match self.others.pop() {
+                Some(next) => self.wqe = next,
+                None => return,
+            }
+        }
+    }
+}
+
 /// An end whose transport is the test itself.
 pub(crate) struct ManualQp {
     pub(crate) fake: Arc<Fake>,
-    pub(crate) wqe: SendWqe,
+    pub(crate) started: Started,
     receive: RecvWqe,
-    /// Requests that began and did not end, for the case that the test ends early.
-    begun: KVec<u32>,
     taken: bool,
     pub(crate) end: End,
     // Dropped last.
@@ -121,9 +185,8 @@ impl ManualQp {
         let end = engine_host.end(attr)?;
         Ok(Self {
             fake: Fake::new()?,
-            wqe: SendWqe::new(&end.qp.caps)?,
+            started: Started::new(&end.qp)?,
             receive: RecvWqe::new(end.qp.caps.receive_sges)?,
-            begun: KVec::new(),
             taken: false,
             end,
             _engine_host: engine_host,
@@ -137,12 +200,7 @@ impl ManualQp {
 
     /// Starts the next request that may begin; its number, or `None`.
     pub(crate) fn start(&mut self) -> Option<u32> {
-        if self.end.qp.start(self.fake.id, &mut self.wqe) == Next::Nothing {
-            return None;
-        }
-        // A number that is not kept only makes the clean-up of a failed test hang.
-        let _ = self.begun.push(self.wqe.seq, GFP_KERNEL);
-        Some(self.wqe.seq)
+        self.started.start(&self.end.qp, self.fake.id)
     }
 
     /// Starts all that may begin; how many they were.
@@ -156,22 +214,17 @@ impl ManualQp {
 
     /// Ends a request.
     pub(crate) fn finish(&mut self, seq: u32, status: Status) {
-        self.begun.retain(|s| *s != seq);
-        self.end.qp.give_back(&mut self.wqe);
-        self.end.qp.complete_by_number(seq, status, 0);
+        self.started.finish(&self.end.qp, seq, status);
     }
 
     /// Ends the request that was started last as a success, and starts the next that may begin; its
     /// number, or `None`.
     pub(crate) fn go_on(&mut self) -> Option<u32> {
-        let seq = self.wqe.seq;
-        self.begun.retain(|s| *s != seq);
-        let next = (self.end.qp).complete_and_start(self.fake.id, &mut self.wqe);
-        if next == Next::Nothing {
-            return None;
+        let wqe = &mut self.started.wqe;
+        match (self.end.qp).complete_and_start(self.fake.id, wqe) {
+            Next::Nothing => None,
+            Next::Ready => Some(wqe.seq),
         }
-        let _ = self.begun.push(self.wqe.seq, GFP_KERNEL);
-        Some(self.wqe.seq)
     }
 
     /// Takes a receive for a message.
@@ -191,10 +244,7 @@ impl ManualQp {
 impl Drop for ManualQp {
     fn drop(&mut self) {
         self.end.qp.fail();
-        self.end.qp.give_back(&mut self.wqe);
-        for seq in &self.begun {
-            self.end.qp.complete_by_number(*seq, Status::Flushed, 0);
-        }
+        self.started.flush(&self.end.qp);
         if self.taken {
             let status = Status::Flushed;
             self.end

@@ -264,8 +264,8 @@ trampolines! {
         init: &mut Unaligned<bindings::ib_qp_init_attr>,
         _udata: *mut bindings::ib_udata,
     ) -> Result {
-        // SAFETY: The core passes the domain and the queues of the queue pair, which it keeps as
-        // long as that.
+        // SAFETY: For the call of `create`: the core passes the domain and the queues of the queue
+        // pair, which it keeps as long as that.
         init.update(|init| unsafe { qp::create::<T>(qp, init) })
     }
 

@@ -3,13 +3,14 @@
 //! [`RequestQueue`]: the requests of a work queue with their lists, in the order of their posting.
 //!
 //! A consumer lends memory with a request, until he learns that it has ended. Here is the only way
-//! from his elements to the memory, and the only way to what a completion is made of, so that the
-//! compiler sees to the order of the two:
+//! from his elements to the memory, and the only way to what a completion is made of, in this
+//! order:
 //!
 //! ```text
 //! Posted --post--> RequestQueue --start--> SendList --give_back--> RequestQueue --leave--> Context
-//!                       \------------------------ leave ----------------------------------/
-//!                       \--take--> ReceiveList --------------------end-------------------> Context
+//!    |                  \------------------------ leave ----------------------------------/
+//!    |                  \--take--> ReceiveList --------------------end-------------------> Context
+//!    \--pass (the queue is empty, and the request had no use for its elements)-----------> Context
 //! ```
 //!
 //! - Memory is to be had by borrowing from a list, and a list is in one place: none can be copied.
@@ -18,8 +19,8 @@
 //!   are not in the queue any more.
 //! - A receive leaves with its elements. Its context comes when they are given up.
 //!
-//! Left to whoever destroys a queue: it must be empty, and no receive of it taken, before the
-//! consumer is told that it is gone.
+//! Left to the owner of a queue: each context is used once, and a queue that goes is empty, with no
+//! receive of it taken, before the consumer is told that it is gone.
 //!
 //! Context: any, but for making; a queue and a list are locked by their owners. Nothing sleeps.
 
@@ -114,12 +115,17 @@ impl List {
         unsafe { Run::new(sge.addr(), sge.len().into()) }
     }
 
-    /// Takes over the elements that follow; the room was made for as many as there can be.
+    /// Takes over elements in the place of what there was; the room was made for as many as there
+    /// can be.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else uses memory by them as long as they are in the list: the promise moves with them.
     #[inline]
-    fn fill(&mut self, sges: &[Sge]) {
+    unsafe fn fill(&mut self, sges: &[Sge]) {
         self.0.clear();
         for sge in sges {
-            // INVARIANT: the caller moves them, with the promise.
+            // INVARIANT: by the safety requirements.
             let _ = self.0.push_within_capacity(*sge);
         }
     }
@@ -143,6 +149,12 @@ impl SendList {
             list: List::new(most)?,
             of: None,
         })
+    }
+
+    /// Returns true if it has the elements of a request.
+    #[inline]
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.of.is_some()
     }
 }
 
@@ -179,7 +191,7 @@ impl ReceiveList {
     /// Ends the receive, if there is one: its elements are forgotten.
     #[inline]
     pub(crate) fn end(&mut self) -> Option<Context> {
-        self.list.fill(&[]);
+        self.list.0.clear();
         self.context.take().map(Context::of_ended)
     }
 }
@@ -209,8 +221,8 @@ struct Slot<T> {
 /// # Invariants
 ///
 /// What [`List`] demands holds for the first `count` elements of the place of each request that is
-/// in the ring. A request that is out has none, nor has another list any of them than the one that
-/// has its number, if that is still there.
+/// in the ring. A request that is out has none: they are in the one list that has the queue's number
+/// and the request's, or in none.
 pub(crate) struct RequestQueue<T> {
     ring: Ring<Slot<T>>,
     /// `width` elements for each place of the ring.
@@ -371,8 +383,9 @@ impl<T: Clone + Copy> RequestQueue<T> {
         // CAST: widening.
         let count = core::mem::take(&mut slot.count) as usize;
         let places = self.places_of(seq).get(..count);
-        // INVARIANT: the request has no elements any more, and its promise goes with them.
-        list.list.fill(places.unwrap_or_default());
+        // INVARIANT: the request has no elements any more.
+        // SAFETY: By the invariant the promise holds for them, and it moves to the list.
+        unsafe { list.list.fill(places.unwrap_or_default()) };
         list.of = Some((self.number, seq));
         true
     }
@@ -381,7 +394,7 @@ impl<T: Clone + Copy> RequestQueue<T> {
     /// is emptied, and its request does not leave that queue.
     #[inline]
     pub(crate) fn give_back(&mut self, list: &mut SendList) {
-        list.list.fill(&[]);
+        list.list.0.clear();
         let Some((number, seq)) = list.of.take() else {
             return;
         };
@@ -391,6 +404,13 @@ impl<T: Clone + Copy> RequestQueue<T> {
                 slot.is_out = false;
             }
         }
+    }
+
+    /// Ends a request that had no use for its elements and no place in the queue; `None` if others
+    /// are in the queue, which would have to leave before it.
+    #[inline]
+    pub(crate) fn pass(&self, posted: Posted<impl Elements>) -> Option<Context> {
+        self.is_empty().then(|| posted.end())
     }
 
     /// The oldest request leaves, if there is one and it is not out; nobody has its elements.
@@ -412,8 +432,9 @@ impl<T: Clone + Copy> RequestQueue<T> {
         };
         // CAST: widening.
         let places = self.places_of(seq).get(..slot.count as usize);
-        // INVARIANT: the request leaves, and its promise goes with the elements.
-        list.list.fill(places.unwrap_or_default());
+        // SAFETY: By the invariant the promise holds for them; the request leaves the queue, so that
+        // it moves to the list.
+        unsafe { list.list.fill(places.unwrap_or_default()) };
         list.context = Some(slot.context);
         self.ring.leave();
         true
@@ -492,8 +513,10 @@ mod tests {
         // The later one is back first, and waits for the earlier one.
         queue.give_back(&mut other);
         assert!(queue.leave().is_none());
+        // Nor does one that needs no place go before it.
+        assert!(queue.pass(test_posted(9, [].into_iter())).is_none());
         queue.give_back(&mut list);
-        assert!(list.len() == 0 && list.memory(0).is_none());
+        assert!(!list.is_in_use() && list.len() == 0 && list.memory(0).is_none());
         assert!(queue
             .leave()
             .is_some_and(|(c, data)| c.raw() == 7 && data == 1));
@@ -501,6 +524,8 @@ mod tests {
             .leave()
             .is_some_and(|(c, data)| c.raw() == 8 && data == 2));
         assert!(queue.leave().is_none());
+        let passed = queue.pass(test_posted(9, [].into_iter()));
+        assert!(passed.is_some_and(|context| context.raw() == 9));
         Ok(())
     }
 

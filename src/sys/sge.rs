@@ -58,13 +58,17 @@ impl Sge {
     /// Reads as many bytes into `to` as fit, whatever the key is, and returns their number; `None`
     /// when they cannot all be read without sleeping. Any context. C: `copy_from_kernel_nofault()`.
     ///
-    /// For inline data: an address that is not mapped, or is no kernel address, is reported and not
-    /// followed.
-    pub(crate) fn read_nofault(&self, to: &mut [u8]) -> Option<usize> {
+    /// An address that is not mapped, or is no kernel address, is reported and not followed.
+    ///
+    /// # Safety
+    ///
+    /// What is mapped there is memory of whoever names it.
+    unsafe fn read_nofault(&self, to: &mut [u8]) -> Option<usize> {
         // CAST: widening.
         let len = to.len().min(self.len as usize);
         self.addr.checked_add(u64::from(self.len))?;
-        // SAFETY: `to` has room for `len` bytes; the function survives whatever the address is.
+        // SAFETY: `to` has room for `len` bytes, and the caller answers for what is mapped at the
+        // address; the function survives an address that is not mapped.
         let read =
             unsafe { bindings::ndk_read_nofault(to.as_mut_ptr().cast(), self.addr, len as u64) };
         read.then_some(len)
@@ -83,7 +87,8 @@ impl<I: ExactSizeIterator<Item = Sge> + Clone> Elements for I {}
 /// # Invariants
 ///
 /// Whatever memory an element names under [`LOCAL_KEY`] may be read and written, by any processor
-/// at any time, until the consumer learns that the request of that context has ended.
+/// at any time, until the consumer learns that the request of that context has ended. What is mapped
+/// at the address of an element, whatever its key, is his for inline data.
 ///
 /// [`RequestQueue`]: super::requests::RequestQueue
 pub(crate) struct Posted<I> {
@@ -98,7 +103,8 @@ impl<I: Elements> Posted<I> {
     ///
     /// A consumer posts the request now, once: until he learns of its end, memory that an element
     /// names under [`LOCAL_KEY`] must stay valid for reads and writes, by any processor at any
-    /// time. Under other keys all values are fine.
+    /// time. Under other keys all values are fine, but for inline data: what is mapped at such an
+    /// address must be his to read during the post.
     #[inline]
     pub(crate) const unsafe fn new(context: u64, sges: I) -> Self {
         // INVARIANT: by the safety requirements.
@@ -141,9 +147,24 @@ impl<I: Elements> Posted<I> {
         }
     }
 
+    /// Takes the bytes up to the first element that cannot be read without sleeping, or to the end
+    /// of `to`, and returns their number. Any context; for inline data.
+    pub(crate) fn read_inline(&self, to: &mut [u8]) -> usize {
+        let mut at = 0;
+        for sge in self.sges() {
+            let room = to.get_mut(at..);
+            // SAFETY: By the type invariant what is mapped there is the consumer's.
+            match room.and_then(|room| unsafe { sge.read_nofault(room) }) {
+                Some(taken) => at += taken,
+                None => break,
+            }
+        }
+        at
+    }
+
     /// Ends the request; its memory was not touched, nor will it be.
     #[inline]
-    pub(crate) fn end(self) -> Context {
+    pub(super) fn end(self) -> Context {
         Context::of_ended(self.context)
     }
 }
@@ -184,7 +205,8 @@ mod tests {
             (8, 0, Some(0)),
         ] {
             let mut to = [0u8; 16];
-            let got = Sge::new(addr as u64, len, 0).read_nofault(&mut to);
+            // SAFETY: The page is the test's; nothing is mapped at the other addresses.
+            let got = unsafe { Sge::new(addr as u64, len, 0).read_nofault(&mut to) };
             assert!(got == want);
             // What was refused may have left anything.
             assert!(to.iter().take(want.unwrap_or(0)).all(|b| *b == 7));

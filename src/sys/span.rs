@@ -56,7 +56,7 @@ impl Span {
     /// # Safety
     ///
     /// The range must not wrap and must stay valid for reads and writes, by any CPU at any time,
-    /// until the registration or request that names it has ended.
+    /// until the registration that names it has ended.
     pub(crate) const unsafe fn new(addr: usize, len: usize) -> Self {
         // INVARIANT: by the safety requirements.
         Self { addr, len }
@@ -233,15 +233,17 @@ impl Run<'_> {
 
     /// Writes as many bytes of `from` as fit, and returns their number; as [`Run::copy_from`].
     pub(crate) fn write(&self, from: &[u8]) -> Result<usize, Fault> {
-        // INVARIANT: A slice is valid as long as it is borrowed, and is only read from here; no
-        // other code writes to it meanwhile.
-        let from = Run {
-            addr: from.as_ptr().expose_provenance(),
-            len: from.len(),
-            may_fault: false,
-            owner: PhantomData,
-        };
-        self.copy_from(from)
+        let len = self.len.min(from.len());
+        let from = from.as_ptr();
+        // SAFETY: The range is valid for `len` bytes (type invariants), or may fault; the slice is,
+        // too, and no other code writes to it while it is borrowed.
+        unsafe {
+            if self.may_fault {
+                return copy_nofault(self.addr, from.expose_provenance(), len);
+            }
+            copy_shared(self.addr as *mut u8, from, len);
+        }
+        Ok(len)
     }
 
     /// Inverts every bit of the first byte, if there is one that does not fault.

@@ -506,6 +506,39 @@ static void global_rkey_reaches_all_memory(struct kunit *test)
 	ib_dealloc_pd(pd);
 }
 
+/* The text of the kernel is memory that nobody writes. */
+static void global_rkey_does_not_write_what_is_read_only(struct kunit *test)
+{
+	u64 text = (uintptr_t)dereference_function_descriptor(schedule);
+	struct ndkc_op *write = ndkc_op(test), *read = ndkc_op(test);
+	struct ndkc_buf *buf = ndkc_buf(test, PAGE_SIZE);
+	struct ndkc_ep_attr attr = {};
+	struct ndkc_pair *p;
+	struct ib_pd *pd;
+
+	if (!virt_addr_valid((void *)text))
+		kunit_skip(test, "it is not in the direct map here");
+	pd = ib_alloc_pd(ndkc_dev, IB_PD_UNSAFE_GLOBAL_RKEY);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(pd));
+	attr.pd = pd;
+	p = ndkc_pair_attr(test, NULL, &attr);
+	KUNIT_EXPECT_EQ(test, ndkc_post_rdma(p->a, read, IB_WR_RDMA_READ, buf, 0, 64, text,
+					     pd->unsafe_global_rkey), 0);
+	NDKC_EXPECT_WC(test, read, IB_WC_SUCCESS);
+	KUNIT_EXPECT_MEMEQ(test, buf->va, (void *)text, 64);
+	/* A module for User Mode Linux cannot have its faults fixed up. */
+	if (!IS_ENABLED(CONFIG_UML)) {
+		memset(buf->va, 0xcc, 64);
+		KUNIT_EXPECT_EQ(test, ndkc_post_rdma(p->a, write, IB_WR_RDMA_WRITE, buf, 0, 64,
+						     text, pd->unsafe_global_rkey), 0);
+		NDKC_EXPECT_WC(test, write, IB_WC_REM_ACCESS_ERR);
+	}
+	ndkc_drain(p->a);
+	ndkc_drain(p->b);
+	KUNIT_ASSERT_EQ(test, ndkc_destroy_qp(p->b), 0);
+	ib_dealloc_pd(pd);
+}
+
 static struct kunit_case mr_cases[] = {
 	KUNIT_CASE(nvme_sequence),
 	KUNIT_CASE(iser_sequence),
@@ -523,6 +556,7 @@ static struct kunit_case mr_cases[] = {
 	KUNIT_CASE(key_is_that_of_the_work_request),
 	KUNIT_CASE(region_serves_as_local_memory),
 	KUNIT_CASE(global_rkey_reaches_all_memory),
+	KUNIT_CASE(global_rkey_does_not_write_what_is_read_only),
 	{}
 };
 

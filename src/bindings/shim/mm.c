@@ -80,15 +80,22 @@ void __no_kcsan ndk_copy_marked(void *to, const void *from, size_t len)
 }
 #endif
 
-/* Tells the checkers of a copy that they do not see. */
-static void ndk_check_copy(void *to, const void *from, size_t len)
+/* Tells KCSAN of a copy that it does not see: before it, and after it. */
+static void ndk_tell_kcsan(u64 to, u64 from, size_t len)
 {
 	size_t at;
 
-	kasan_check_read(from, len);
-	kasan_check_write(to, len);
 	for (at = 0; IS_ENABLED(CONFIG_KCSAN) && at < len; at += PAGE_SIZE)
-		ndk_check_marked(to + at, from + at, min(len - at, PAGE_SIZE));
+		ndk_check_marked((void *)to + at, (void *)from + at, min(len - at, PAGE_SIZE));
+}
+
+/* Tells KASAN, too: after it, as what faults may have no shadow. */
+static int ndk_copied(u64 to, u64 from, size_t len)
+{
+	kasan_check_read((void *)from, len);
+	kasan_check_write((void *)to, len);
+	ndk_tell_kcsan(to, from, len);
+	return 0;
 }
 
 /*
@@ -97,17 +104,18 @@ static void ndk_check_copy(void *to, const void *from, size_t len)
  * The two may overlap.
  *
  * The kernel exports the half that reads, and not the one that writes.  User Mode Linux has its
- * fixups for the kernel alone: there a sink that cannot be written is a fault of the kernel.
+ * fixups for the kernel alone: there a sink that cannot be written is a fault of the kernel.  (It
+ * takes no memory out of its map.)
  */
 #ifdef CONFIG_UML
 int ndk_copy_nofault(u64 to, u64 from, size_t len)
 {
-	ndk_check_copy((void *)to, (void *)from, len);
-	if (to > from && to - from < len) {
+	ndk_tell_kcsan(to, from, len);
+	if (to > from && to - from < len)
 		memmove((void *)to, (void *)from, len);
-		return 0;
-	}
-	return copy_from_kernel_nofault((void *)to, (void *)from, len) ? -EFAULT : 0;
+	else if (copy_from_kernel_nofault((void *)to, (void *)from, len))
+		return -EFAULT;
+	return ndk_copied(to, from, len);
 }
 #else
 #define NDK_COPY_ONE(type) do {							\
@@ -127,20 +135,20 @@ int __no_kcsan ndk_copy_nofault(u64 to, u64 from, size_t len)
 	bool backwards = to > from && to - from < len;
 	size_t left = len, at = backwards ? len : 0;
 
-	ndk_check_copy((void *)to, (void *)from, len);
+	ndk_tell_kcsan(to, from, len);
 	pagefault_disable();
 	while (left >= sizeof(u64))
 		NDK_COPY_ONE(u64);
 	while (left)
 		NDK_COPY_ONE(u8);
 	pagefault_enable();
-	return 0;
+	return ndk_copied(to, from, len);
 bad_from:
 	pagefault_enable();
 	return -EFAULT;
 bad_to:
 	pagefault_enable();
-	return EFAULT;
+	return 1;
 }
 #endif
 

@@ -120,8 +120,11 @@ impl Posting<'_> {
         self.traced(posted.context(), &request);
         if self.is_done_at_once(&request) {
             let (work, flags, _) = &request;
-            let ended = (posted.end(), work.operation(), *flags);
-            self.lost |= self.sq.push_cqe(ended, &self.qp.params);
+            // The queue is idle.
+            if let Some(context) = self.sq.pass(posted) {
+                let ended = (context, work.operation(), *flags);
+                self.lost |= self.sq.push_cqe(ended, &self.qp.params);
+            }
             return Ok(());
         }
         self.sq.push(self.qp.device(), posted.take(0), request)

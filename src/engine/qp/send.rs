@@ -175,7 +175,7 @@ impl SendQueue {
         };
         let queued = match flags.has(Flags::INLINE) {
             true => {
-                let inline = self.store_inline(posted.sges());
+                let inline = self.store_inline(&posted);
                 self.requests
                     .post(posted.take(0), Entry { inline, ..entry })
             }
@@ -193,20 +193,17 @@ impl SendQueue {
 
     /// Takes the bytes up to the first element that cannot be read, and returns their number. A
     /// request that lacks bytes fails in its turn.
-    fn store_inline(&mut self, sges: impl Elements) -> u32 {
+    fn store_inline(&mut self, posted: &Posted<impl Elements>) -> u32 {
         let from = self.requests.index(self.requests.tail()) * self.max_inline;
         let slots = self.inline.get_mut(from..from + self.max_inline);
-        let slots = slots.unwrap_or_default();
-        let mut at = 0;
-        for sge in sges {
-            let room = slots.get_mut(at..);
-            match room.and_then(|room| sge.read_nofault(room)) {
-                Some(taken) => at += taken,
-                None => break,
-            }
-        }
         // CAST: not more than `max_inline`, which came from a u32.
-        at as u32
+        posted.read_inline(slots.unwrap_or_default()) as u32
+    }
+
+    /// Ends a request that was carried out without a place in the queue, which is empty.
+    #[inline]
+    pub(super) fn pass(&self, posted: Posted<impl Elements>) -> Option<Context> {
+        self.requests.pass(posted)
     }
 
     /// Returns true if there is no room.
@@ -262,11 +259,10 @@ impl SendQueue {
         self.ready = self.requests.tail();
     }
 
-    /// Takes the next request that may begin. The elements of another one that `wqe` still has are
-    /// given back first.
+    /// Takes the next request that may begin; none as long as `wqe` has another one.
     pub(super) fn start(&mut self, wqe: &mut SendWqe) -> Next {
         let (next, reads, limit) = (self.next, self.reads, self.read_limit);
-        let held = next == self.ready || !self.may_start(next);
+        let held = next == self.ready || !self.may_start(next) || wqe.sges.is_in_use();
         let Some(entry) = self.requests.get_mut(next) else {
             return Next::Nothing;
         };
@@ -288,7 +284,6 @@ impl SendQueue {
         let from = self.requests.index(next) * self.max_inline;
         let bytes = self.inline.get(from..from + inline);
         wqe.load_inline(bytes.unwrap_or_default());
-        self.requests.give_back(&mut wqe.sges);
         self.requests.start(next, &mut wqe.sges);
         Next::Ready
     }
@@ -298,27 +293,18 @@ impl SendQueue {
         self.requests.context(seq).unwrap_or_default()
     }
 
-    /// Ends the request of `wqe`.
+    /// Ends the request of `wqe`: its elements are back, and what it brought is as long as `wqe`
+    /// says.
     pub(super) fn end(&mut self, wqe: &mut SendWqe, status: Status) {
-        self.give_back(wqe);
-        self.done(wqe.seq, status, wqe.length);
-    }
-
-    /// Takes back the elements of a request that was started.
-    pub(super) fn give_back(&mut self, wqe: &mut SendWqe) {
         self.requests.give_back(&mut wqe.sges);
-    }
-
-    /// Notes that a started request is done. It completes when its elements are back, too.
-    pub(super) fn done(&mut self, seq: u32, status: Status, length: u32) {
-        let Some(entry) = self.requests.get_mut(seq) else {
+        let Some(entry) = self.requests.get_mut(wqe.seq) else {
             return;
         };
         if !matches!(entry.stage, Stage::Started) {
             return;
         }
         entry.stage = Stage::Done(status);
-        entry.length = length;
+        entry.length = wqe.length;
         self.reads -= u32::from(entry.work.is_read());
     }
 

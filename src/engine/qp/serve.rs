@@ -60,21 +60,7 @@ impl QueuePair {
     /// For a transport: ends the started request of `wqe`, which gives its elements back. A failure
     /// breaks the queue pair.
     pub(crate) fn complete(self: &Arc<Self>, wqe: &mut SendWqe, status: Status) {
-        self.complete_and(wqe, status, SendQueue::end, |_, _| ());
-    }
-
-    /// The same for a request whose elements are back, by its number; `length` is what a read or an
-    /// atomic brought.
-    #[cfg(ndk_kunit)]
-    pub(crate) fn complete_by_number(self: &Arc<Self>, seq: u32, status: Status, length: u32) {
-        let end = |sq: &mut SendQueue, (): &mut (), status| sq.done(seq, status, length);
-        self.complete_and(&mut (), status, end, |_, ()| ());
-    }
-
-    /// Takes back the elements of the request of `wqe`, which goes on without.
-    #[cfg(ndk_kunit)]
-    pub(crate) fn give_back(&self, wqe: &mut SendWqe) {
-        self.sq.lock().give_back(wqe);
+        self.complete_and(wqe, status, |_, _| ());
     }
 
     /// For a transport: ends the started request of `wqe` as a success, and takes the next that may
@@ -85,21 +71,20 @@ impl QueuePair {
         wqe: &mut SendWqe,
     ) -> Next {
         let start = |sq: &mut SendQueue, wqe: &mut SendWqe| self.start_next(connection, sq, wqe);
-        self.complete_and(wqe, Status::Success, SendQueue::end, start)
+        self.complete_and(wqe, Status::Success, start)
     }
 
     #[inline]
-    fn complete_and<W, R>(
+    fn complete_and<R>(
         self: &Arc<Self>,
-        wqe: &mut W,
+        wqe: &mut SendWqe,
         status: Status,
-        end: impl FnOnce(&mut SendQueue, &mut W, Status),
-        then: impl FnOnce(&mut SendQueue, &mut W) -> R,
+        then: impl FnOnce(&mut SendQueue, &mut SendWqe) -> R,
     ) -> R {
         // As long as the request is in the queue nobody resets it.
         let resets = self.resets();
         let mut sq = self.sq.lock();
-        end(&mut sq, wqe, status);
+        sq.end(wqe, status);
         let retired = self.retire(&mut sq);
         let result = then(&mut sq, wqe);
         drop(sq);

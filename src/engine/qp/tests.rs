@@ -174,7 +174,7 @@ mod tests {
             assert!(same(manual.end.try_post(1, SEND, Flags::NONE, &list), want));
         }
         assert!(manual.start_all() == 1);
-        assert!(same(u64::from(manual.wqe.length), MAX_MESSAGE));
+        assert!(same(u64::from(manual.started.wqe.length), MAX_MESSAGE));
         Ok(())
     }
 
@@ -218,17 +218,17 @@ mod tests {
             .end
             .post_with(2, SEND, INLINE, &[memory.plain(2, 4)])?;
         manual.end.post(3, write(memory.remote(2)), &[])?;
-        assert!(manual.start().is_some() && same(manual.wqe.length, 10));
-        let list = manual.wqe.sges.iter().map(|s| (s.addr(), s.len()));
+        assert!(manual.start().is_some() && same(manual.started.wqe.length, 10));
+        let list = manual.started.wqe.sges.iter().map(|s| (s.addr(), s.len()));
         let want = [memory.sge(0, 3), memory.sge(5, 7)];
         assert!(list.eq(want.iter().map(|s| (s.addr(), s.len()))));
-        assert!(manual.wqe.inline.is_empty());
-        assert!(manual.start().is_some() && same(manual.wqe.length, 4));
-        let bytes = manual.wqe.inline.iter().copied();
+        assert!(manual.started.wqe.inline.is_empty());
+        assert!(manual.start().is_some() && same(manual.started.wqe.length, 4));
+        let bytes = manual.started.wqe.inline.iter().copied();
         assert!(bytes.eq((2..6).map(|at| crate::kunit::buffer::pattern(61, at))));
-        assert!(manual.wqe.sges.len() == 0);
-        assert!(manual.start().is_some() && same(manual.wqe.length, 0));
-        assert!(manual.wqe.inline.is_empty() && manual.wqe.sges.len() == 0);
+        assert!(manual.started.wqe.sges.len() == 0);
+        assert!(manual.start().is_some() && same(manual.started.wqe.length, 0));
+        assert!(manual.started.wqe.inline.is_empty() && manual.started.wqe.sges.len() == 0);
         Ok(())
     }
 }

@@ -23,15 +23,14 @@ use super::{
 };
 use crate::{
     engine::{
-        qp::{
-            Next,
-            QueuePair,
-            SendWqe, //
-        },
+        qp::QueuePair,
         status::Status,
         transport::Transport, //
     },
-    kunit::fake::Fake,
+    kunit::fake::{
+        Fake,
+        Started, //
+    },
     ndk::qp::Sizes, //
 };
 
@@ -42,9 +41,7 @@ fn idle(_: &Arc<QueuePair>, _: &Arc<QueuePair>) -> Result<Arc<dyn Transport>> {
 
 /// Two sides; requests of `a` are carried out by the test.
 pub(super) struct ManualPair {
-    pub(super) wqe: SendWqe,
-    /// Requests that began and did not end, for the case that the test ends early.
-    begun: KVec<u32>,
+    pub(super) started: Started,
     pub(super) pair: Pair,
 }
 
@@ -69,8 +66,7 @@ impl ManualPair {
         };
         let pair = Pair::unconnected(&attr, sizes, SIZES)?;
         Ok(Self {
-            wqe: SendWqe::new(&pair.a.qp.engine().caps)?,
-            begun: KVec::new(),
+            started: Started::new(pair.a.qp.engine())?,
             pair,
         })
     }
@@ -78,17 +74,12 @@ impl ManualPair {
     /// Starts the next request that may begin; its number, or `None`.
     pub(super) fn start(&mut self) -> Option<u32> {
         let engine = self.pair.a.qp.engine();
-        if engine.start(engine.connection()?, &mut self.wqe) == Next::Nothing {
-            return None;
-        }
-        // A number that is not kept only makes the clean-up of a failed test hang.
-        let _ = self.begun.push(self.wqe.seq, GFP_KERNEL);
-        Some(self.wqe.seq)
+        self.started.start(engine, engine.connection()?)
     }
 
     /// Returns true if the next request that may begin is of that kind; starts it.
     pub(super) fn starts(&mut self, kind: Kind) -> bool {
-        self.start().is_some() && self.wqe.work.operation() == kind.work()
+        self.start().is_some() && self.started.wqe.work.operation() == kind.work()
     }
 
     /// Starts all that may begin; how many they were.
@@ -102,10 +93,7 @@ impl ManualPair {
 
     /// Ends a request.
     pub(super) fn finish(&mut self, seq: u32, status: Status) {
-        self.begun.retain(|s| *s != seq);
-        let engine = self.pair.a.qp.engine();
-        engine.give_back(&mut self.wqe);
-        engine.complete_by_number(seq, status, 0);
+        self.started.finish(self.pair.a.qp.engine(), seq, status);
     }
 
     /// Starts the next request and ends it well; false when there is none.
@@ -122,9 +110,6 @@ impl Drop for ManualPair {
     fn drop(&mut self) {
         let engine = self.pair.a.qp.engine();
         engine.fail();
-        engine.give_back(&mut self.wqe);
-        for seq in &self.begun {
-            engine.complete_by_number(*seq, Status::Flushed, 0);
-        }
+        self.started.flush(engine);
     }
 }

@@ -11,11 +11,7 @@ mod tests {
 
     use crate::{
         engine::{
-            qp::{
-                Next,
-                QueuePair,
-                SendWqe, //
-            },
+            qp::QueuePair,
             status::Status,
             transport::{
                 ReadLimits,
@@ -26,7 +22,10 @@ mod tests {
                 Sge, //
             }, //
         },
-        kunit::fake::Fake,
+        kunit::fake::{
+            Fake,
+            Started, //
+        },
         ndk::{
             cq::operation,
             status::NtStatus,
@@ -298,24 +297,23 @@ mod tests {
             }
             let engine = pair.a.qp.engine();
             let id = engine.connection().ok_or(EINVAL)?;
-            let mut wqe = SendWqe::new(&engine.caps)?;
-            let mut started = KVec::new();
-            while engine.start(id, &mut wqe) == Next::Ready {
-                started.push(wqe.seq, GFP_KERNEL)?;
+            let mut started = Started::new(engine)?;
+            let mut numbers = KVec::new();
+            while let Some(seq) = started.start(engine, id) {
+                numbers.push(seq, GFP_KERNEL)?;
             }
-            let at_once = started.len();
+            let at_once = numbers.len();
             let mut in_turn = 0;
             for at in 0..5 {
-                let Some(seq) = started.get(at).copied() else {
+                let Some(seq) = numbers.get(at).copied() else {
                     break;
                 };
-                engine.give_back(&mut wqe);
-                engine.complete_by_number(seq, Status::Success, 8);
-                if engine.start(id, &mut wqe) == Next::Ready {
-                    started.push(wqe.seq, GFP_KERNEL)?;
+                started.finish(engine, seq, Status::Success);
+                if let Some(seq) = started.start(engine, id) {
+                    numbers.push(seq, GFP_KERNEL)?;
                     in_turn += 1;
                     // One place was free, and not two.
-                    assert!(engine.start(id, &mut wqe) == Next::Nothing);
+                    assert!(started.start(engine, id).is_none());
                 }
             }
             assert!(at_once == 2 && in_turn == 3);

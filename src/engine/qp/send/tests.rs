@@ -126,9 +126,9 @@ mod tests {
             manual.finish(seq, Status::Success);
         }
         // Neither is the first.
-        assert!(manual.wqe.seq == 3 && manual.go_on().is_none() && manual.end.sends.is_silent());
-        manual.wqe.seq = 0;
-        assert!(manual.go_on().is_none());
+        assert!(manual.started.turn_to(3) && manual.go_on().is_none());
+        assert!(manual.end.sends.is_silent());
+        assert!(manual.started.turn_to(0) && manual.go_on().is_none());
         assert!(manual.end.sends.brings_all(100..104, Status::Success));
         assert!(manual.end.sends.is_silent());
         Ok(())
@@ -210,7 +210,7 @@ mod tests {
         // The second read is done; its entry waits for the first, its credit does not.
         manual.finish(1, Status::Success);
         assert!(manual.start() == Some(2));
-        assert!(!manual.wqe.forbidden);
+        assert!(!manual.started.wqe.forbidden);
         // The write is no read and goes; the next read waits again.
         assert!(manual.start() == Some(3));
         assert!(manual.start().is_none());
@@ -237,7 +237,7 @@ mod tests {
         let mut manual = posted(&with_reads(0), &[WRITE, READ, ADD, SEND])?;
         for forbidden in [false, true, true, false] {
             assert!(manual.start().is_some());
-            assert!(same(manual.wqe.forbidden, forbidden));
+            assert!(same(manual.started.wqe.forbidden, forbidden));
         }
         Ok(())
     }
@@ -365,8 +365,8 @@ mod tests {
     fn an_entry_says_whose_and_how_long_it_is() -> Result {
         let mut manual = posted(&EndAttr::PLAIN, &[READ])?;
         assert!(manual.start() == Some(0));
-        manual.end.qp.give_back(&mut manual.wqe);
-        manual.end.qp.complete_by_number(0, Status::Success, 77);
+        manual.started.wqe.length = 77;
+        manual.finish(0, Status::Success);
         let entry = manual.end.sends.poll().map(|e| (e.qp, e.length));
         let cookie = crate::kunit::harness::cookie(manual.end.qp.params.number);
         assert!(same(entry, Some((cookie, 77))));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! [`SendWqe`]: a request on its way through a transport.
+//!
+//! Tests: `engine/qp/send/tests.rs`.
 
 use crate::{
     engine::{
