@@ -93,13 +93,13 @@ impl List {
         self.0.len()
     }
 
-    /// Element `at`, in words.
+    /// Element `at`, as numbers.
     #[inline]
     pub(crate) fn get(&self, at: usize) -> Option<Sge> {
         self.0.get(at).copied()
     }
 
-    /// The elements, in words.
+    /// The elements, as numbers.
     #[inline]
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = Sge> + '_ {
         self.0.iter().copied()

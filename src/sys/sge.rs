@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Sge`]: one element of a scatter or gather list, in words; and [`Posted`]: the list that a
+//! [`Sge`]: one element of a scatter or gather list, as numbers; and [`Posted`]: the list that a
 //! consumer posts with a request, with his promise for it.
 //!
-//! An element says where memory is and gives no access to it: whoever has one has three numbers.
-//! The memory is to be had from [`super::requests`] alone, which takes what is posted.
+//! An element says where memory is and gives no access to it. The memory is to be had from
+//! [`super::requests`] alone, which takes what is posted.
 
 use core::iter::Take;
 
@@ -117,7 +117,7 @@ impl<I: Elements> Posted<I> {
         self.context
     }
 
-    /// The elements, in words.
+    /// The elements, as numbers.
     #[inline]
     pub(crate) fn sges(&self) -> I {
         self.sges.clone()
