@@ -3,21 +3,12 @@
 //! Queues that change their depth: what they hold, and what they were notified, stays.
 
 use super::queues::Queue;
-use crate::engine::{
-    cq::tests::SENT,
-    work::{
-        test_context,
-        Completion, //
-    }, //
-};
+use crate::engine::cq::tests::sent;
 
 /// Pushes completions with these contexts; whether all were taken.
 fn push(queue: &Queue, contexts: core::ops::Range<u64>) -> bool {
     let mut all = contexts;
-    all.all(|context| {
-        let context = test_context(context);
-        queue.cq.push(&Completion { context, ..SENT }).is_ok()
-    })
+    all.all(|context| queue.cq.push(&sent(context)).is_ok())
 }
 
 #[kernel::macros::kunit_tests(ndk_kunit_resize)]

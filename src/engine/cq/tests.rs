@@ -48,6 +48,14 @@ pub(crate) const SOLICITED: Completion = Completion {
 /// A successful send.
 pub(crate) const SENT: Completion = Completion::BLANK;
 
+/// That of a send that the consumer calls `context`.
+pub(crate) fn sent(context: u64) -> Completion {
+    Completion {
+        context: test_context(context),
+        ..SENT
+    }
+}
+
 /// A send that failed.
 pub(crate) const FAILED: Completion = Completion {
     status: Status::RemoteAccess,
@@ -268,13 +276,7 @@ mod tests {
             let (queue, _engine_host) = alone(depth)?;
             assert!(queue.cq.depth() == depth);
             for context in 0..u64::from(depth) {
-                assert!(queue
-                    .cq
-                    .push(&Completion {
-                        context: test_context(context),
-                        ..SENT
-                    })
-                    .is_ok());
+                assert!(queue.cq.push(&sent(context)).is_ok());
             }
             assert!(queue.cq.push(&SENT).is_err());
             assert!(queue.brings_all(0..u64::from(depth), Status::Success));
@@ -374,13 +376,7 @@ mod tests {
     fn a_queue_that_is_given_up_stays_readable_and_takes_no_more() -> Result {
         let (queue, _engine_host) = alone(4)?;
         for context in 0..3 {
-            assert!(queue
-                .cq
-                .push(&Completion {
-                    context: test_context(context),
-                    ..SENT
-                })
-                .is_ok());
+            assert!(queue.cq.push(&sent(context)).is_ok());
         }
         queue.cq.break_down();
         assert!(queue.cq.push(&SENT).is_err());
@@ -558,13 +554,7 @@ mod tests {
     fn a_poll_takes_no_more_than_it_asks_for_and_the_oldest_first() -> Result {
         let (queue, _engine_host) = alone(8)?;
         for context in 0..5 {
-            assert!(queue
-                .cq
-                .push(&Completion {
-                    context: test_context(context),
-                    ..SENT
-                })
-                .is_ok());
+            assert!(queue.cq.push(&sent(context)).is_ok());
         }
         let mut sum = 0;
         let mut add = |e: Completion| sum = sum * 10 + e.context.raw();
