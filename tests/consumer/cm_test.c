@@ -780,8 +780,14 @@ static int ignore_event(struct iw_cm_id *id, struct iw_cm_event *event)
 	return 0;
 }
 
+/* What an identifier of rdma_cm says of itself. */
+struct claim {
+	struct ib_qp *qp;
+	struct ib_device *device;
+};
+
 /* The end of rdma_connect(), for an identifier that says so of itself. */
-static int connect_as(struct kunit *test, const struct rdma_cm_id *says, struct ndkc_ep *ep)
+static int connect_as(struct kunit *test, const struct claim *says, struct ndkc_ep *ep)
 {
 	struct rdma_cm_id *client = kunit_kzalloc(test, sizeof(*client), GFP_KERNEL);
 	struct iw_cm_conn_param param = { .qpn = ep->qp->qp_num };
@@ -816,10 +822,10 @@ static void only_its_own_identifier_connects_a_qp(struct kunit *test)
 {
 	struct ndkc_ep *a = ndkc_active(test, 1, NULL);
 	struct ndkc_ep *b = ndkc_active(test, 1, NULL);
-	struct rdma_cm_id own = { .qp = a->qp, .device = ndkc_dev };
-	struct rdma_cm_id no_qp = { .device = ndkc_dev };
-	struct rdma_cm_id others_qp = { .qp = b->qp, .device = ndkc_dev };
-	struct rdma_cm_id no_device = { .qp = a->qp };
+	struct claim own = { .qp = a->qp, .device = ndkc_dev };
+	struct claim no_qp = { .device = ndkc_dev };
+	struct claim others_qp = { .qp = b->qp, .device = ndkc_dev };
+	struct claim no_device = { .qp = a->qp };
 
 	/* Not before its owner wants it to be connected. */
 	KUNIT_EXPECT_EQ(test, connect_as(test, &own, a), -EINVAL);
@@ -835,7 +841,7 @@ static void a_stranger_does_not_disturb_the_owner(struct kunit *test)
 {
 	struct ndkc_cm *listener = ndkc_listener(test, 4);
 	struct ndkc_ep *a = ndkc_active(test, ndkc_port(listener), NULL);
-	struct rdma_cm_id no_qp = { .device = ndkc_dev };
+	struct claim no_qp = { .device = ndkc_dev };
 
 	KUNIT_EXPECT_EQ(test, connect_as(test, &no_qp, a), -EINVAL);
 	KUNIT_ASSERT_EQ(test, ndkc_connect(a, NULL, 0), 0);
@@ -885,7 +891,7 @@ static struct stranger *stranger_at(struct kunit *test, struct ndkc_cm *bound)
 
 /* The end of rdma_accept() with the queue pair of @ep, for a request to the address of @bound. */
 static int accept_as(struct kunit *test, struct stranger *s, struct ndkc_cm *bound,
-		     const struct rdma_cm_id *says, struct ndkc_ep *ep)
+		     const struct claim *says, struct ndkc_ep *ep)
 {
 	struct ndkc_ep *a = ndkc_active(test, ndkc_port(bound), NULL);
 	struct iw_cm_conn_param param = { .qpn = ep->qp->qp_num };
@@ -906,10 +912,10 @@ static void only_its_own_identifier_accepts_with_a_qp(struct kunit *test)
 {
 	struct ndkc_cm *bound = ndkc_cm(test);
 	struct ndkc_ep *b = ndkc_active(test, 1, NULL), *c = ndkc_active(test, 1, NULL);
-	struct rdma_cm_id own = { .qp = b->qp, .device = ndkc_dev };
-	struct rdma_cm_id no_qp = { .device = ndkc_dev };
-	struct rdma_cm_id others_qp = { .qp = c->qp, .device = ndkc_dev };
-	struct rdma_cm_id no_device = { .qp = b->qp };
+	struct claim own = { .qp = b->qp, .device = ndkc_dev };
+	struct claim no_qp = { .device = ndkc_dev };
+	struct claim others_qp = { .qp = c->qp, .device = ndkc_dev };
+	struct claim no_device = { .qp = b->qp };
 	struct stranger *s;
 
 	KUNIT_ASSERT_EQ(test, ndkc_bind(bound), 0);
