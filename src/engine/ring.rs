@@ -6,18 +6,18 @@ pub(super) use crate::sys::ring::Ring;
 
 use crate::sys::requests::RequestQueue;
 
-/// What a [`ResizableRing`] can be made of: what is in it moves to one of another depth.
+/// A queue that a [`ResizableRing`] can be made of: its entries move to one of another depth.
 pub(in crate::engine) trait Queue {
     /// One that takes nothing and owns no memory.
     const EMPTY: Self;
 
-    /// How many entries there are.
+    /// The number of entries.
     fn len(&self) -> u32;
 
-    /// How many entries it takes.
+    /// The number of entries that it takes.
     fn limit(&self) -> u32;
 
-    /// How much of [`MOVED_AT_ONCE`] an entry is.
+    /// The part of [`MOVED_AT_ONCE`] that an entry is.
     fn weight(&self) -> usize;
 
     /// Moves the oldest entry to the end of `to`, which has room; returns false if there is none.
@@ -75,7 +75,7 @@ pub(crate) enum ResizeError {
     NoMemory,
 }
 
-/// How many entries, or elements of them, move under one hold of a lock.
+/// The most entries, or elements of them, that move under one hold of a lock.
 const MOVED_AT_ONCE: usize = 128;
 
 /// A ring whose depth changes while it is used.
@@ -86,7 +86,7 @@ const MOVED_AT_ONCE: usize = 128;
 /// end:    back is empty, and the new ring takes its place
 /// ```
 ///
-/// So whoever holds the lock does bounded work, order is kept, and nothing is left behind. Until
+/// So each hold of the lock does bounded work, order is kept, and nothing is left behind. Until
 /// the end the smaller of the two depths holds, so there is room in front for all of back.
 ///
 /// # Invariants
@@ -109,7 +109,7 @@ impl<Q: Queue> ResizableRing<Q> {
         }
     }
 
-    /// How many entries are inside.
+    /// The number of entries inside.
     #[inline]
     pub(in crate::engine) fn len(&self) -> u32 {
         // OVERFLOW: not more than `limit`.
@@ -127,12 +127,12 @@ impl<Q: Queue> ResizableRing<Q> {
         self.len() >= self.limit
     }
 
-    /// How many entries it takes.
+    /// The number of entries that it takes.
     pub(in crate::engine) fn limit(&self) -> u32 {
         self.limit
     }
 
-    /// Where the next entry goes; `None` when there is no room.
+    /// The queue that the next entry goes to; `None` when there is no room.
     #[inline]
     pub(in crate::engine) fn room(&mut self) -> Option<&mut Q> {
         if self.is_full() {
@@ -142,7 +142,7 @@ impl<Q: Queue> ResizableRing<Q> {
         }
     }
 
-    /// Where the oldest entry is, if there is any.
+    /// The queue that the oldest entry is in, if there is any.
     #[inline]
     pub(in crate::engine) fn oldest(&mut self) -> &mut Q {
         if self.front.len() != 0 {

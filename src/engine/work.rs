@@ -193,7 +193,7 @@ impl Flags {
 /// A finished request, as it stands in a completion queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Completion {
-    /// What the consumer gave with the request, which has ended.
+    /// The consumer's number for the request, which has ended.
     pub(crate) context: Context,
     /// What the face gave with the queue pair.
     pub(crate) qp: usize,

@@ -17,7 +17,7 @@ use crate::sys::sge::Posted;
 
 /// A request for a receive queue.
 pub(crate) struct RecvRequest<'a> {
-    /// Where the data is to go, and what the consumer calls the request.
+    /// The memory that the data goes to, and the consumer's number for the request.
     pub(crate) posted: Posted<Sges<'a>>,
 }
 

@@ -76,8 +76,8 @@ use crate::sys::span::AllMemory;
 /// that occurs was made by the create trampoline of its type and is not destroyed before the call
 /// returns; a create trampoline gets a new object of `Object::SIZE` bytes whose device or domain is
 /// set, and a destroy trampoline an object that nobody else uses and that it gets once. Pointers to
-/// parameters are valid during the call, in which nobody else changes what they point at; what is
-/// a consumer's need not be aligned.
+/// parameters are valid during the call, in which no other code changes what they point at; a
+/// consumer's structures need not be aligned.
 pub(super) struct OperationsVTable<T: Operations>(PhantomData<T>);
 
 trampolines! {

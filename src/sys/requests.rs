@@ -19,8 +19,8 @@
 //!   are not in the queue any more.
 //! - A receive leaves with its elements. Its context comes when they are given up.
 //!
-//! Left to the owner of a queue: each context is used once, and a queue that goes is empty, with no
-//! receive of it taken, before the consumer is told that it is gone.
+//! The owner of a queue has to see to the rest: each context is used once, and a queue is empty,
+//! with no receive of it taken, before the call that destroys it returns.
 //!
 //! Context: any, but for making; a queue and a list are locked by their owners. Nothing sleeps.
 
@@ -52,7 +52,7 @@ pub(crate) use super::tests::memory::{
     test_list, //
 };
 
-/// What a consumer calls a request that has ended: its memory is not touched any more.
+/// A consumer's number for a request that has ended: its memory is not touched any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Context(u64);
 

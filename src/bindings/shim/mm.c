@@ -118,37 +118,40 @@ int ndk_copy_nofault(u64 to, u64 from, size_t len)
 	return ndk_copied(to, from, len);
 }
 #else
-#define NDK_COPY_ONE(type) do {							\
-	type one;								\
-										\
-	if (backwards)								\
-		at -= sizeof(type);						\
-	__get_kernel_nofault(&one, (void *)(from + at), type, bad_from);	\
-	__put_kernel_nofault((void *)(to + at), &one, type, bad_to);		\
-	if (!backwards)								\
-		at += sizeof(type);						\
-	left -= sizeof(type);							\
-} while (0)
+/* Copies eight bytes, or one. */
+static __always_inline int ndk_copy_step(u64 to, u64 from, bool is_word)
+{
+	u64 word;
+
+	if (is_word) {
+		__get_kernel_nofault(&word, (void *)from, u64, bad_from);
+		__put_kernel_nofault((void *)to, &word, u64, bad_to);
+	} else {
+		__get_kernel_nofault(&word, (void *)from, u8, bad_from);
+		__put_kernel_nofault((void *)to, &word, u8, bad_to);
+	}
+	return 0;
+bad_from:
+	return -EFAULT;
+bad_to:
+	return 1;
+}
 
 int __no_kcsan ndk_copy_nofault(u64 to, u64 from, size_t len)
 {
 	bool backwards = to > from && to - from < len;
-	size_t left = len, at = backwards ? len : 0;
+	size_t left = len, step, at;
+	int bad = 0;
 
 	ndk_tell_kcsan(to, from, len);
 	pagefault_disable();
-	while (left >= sizeof(u64))
-		NDK_COPY_ONE(u64);
-	while (left)
-		NDK_COPY_ONE(u8);
+	for (; left && !bad; left -= step) {
+		step = left < sizeof(u64) ? 1 : sizeof(u64);
+		at = backwards ? left - step : len - left;
+		bad = ndk_copy_step(to + at, from + at, step != 1);
+	}
 	pagefault_enable();
-	return ndk_copied(to, from, len);
-bad_from:
-	pagefault_enable();
-	return -EFAULT;
-bad_to:
-	pagefault_enable();
-	return 1;
+	return bad ?: ndk_copied(to, from, len);
 }
 #endif
 

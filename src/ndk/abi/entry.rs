@@ -228,7 +228,7 @@ pub(super) unsafe fn slice_mut<'a, T>(first: *mut T, count: u32) -> Result<&'a m
 ///
 /// # Safety
 ///
-/// `value` is null, or may be changed, and nobody else uses it during the call.
+/// `value` is null, or may be changed, and is used by no other code during the call.
 pub(super) unsafe fn value<'a, T>(value: *mut T) -> Option<&'a mut Unaligned<T>> {
     // SAFETY: The caller says that it is null or may be changed; no alignment is demanded.
     unsafe { value.cast::<Unaligned<T>>().as_mut() }
