@@ -153,7 +153,7 @@ pub(crate) struct Qp {
     peer_rights: Atomic<u32>,
     /// How often it was reset; changes under the lock of `link`.
     resets: Atomic<u32>,
-    /// A completion queue of it is broken.
+    /// A completion queue took no entry since the last reset; changes under the lock of `link`.
     broken: AtomicFlag,
     /// What it has met of the faults of its device.
     pub(super) met: Counts,
@@ -303,12 +303,13 @@ impl QueuePair {
         }
     }
 
-    /// A completion queue took no entry: the queue pair cannot report any more.
-    fn break_down(self: &Arc<Self>) {
-        if !self.broken.xchg(true, Relaxed) {
-            self.warn_failed("completion queue", Status::Fatal);
+    /// A completion queue took no entry: the queue pair cannot report any more, and fails, unless it
+    /// was reset since `resets` was read.
+    fn break_down(self: &Arc<Self>, resets: u32) {
+        let breaks = |_: Option<&Link>| self.resets() == resets && !self.broken.xchg(true, Relaxed);
+        if self.fail_if(false, breaks) {
             self.raise(BROKEN);
-            self.fail();
+            self.warn_failed("completion queue", Status::Fatal);
         }
     }
 

@@ -110,6 +110,7 @@ impl QueuePair {
         }
         if next == State::Reset {
             self.resets.add(1, Relaxed);
+            self.broken.store(false, Relaxed);
             drop(link_slot);
             self.reset();
         }
@@ -175,7 +176,9 @@ impl QueuePair {
     /// Nothing happens when the queue pair has another one by now.
     pub(crate) fn peer_gone(self: &Arc<Self>, connection: ConnectionId) {
         match self.params.flush_on_disconnect {
-            true => self.fail_if(true, |link| link.is_some_and(|l| l.is(connection))),
+            true => {
+                self.fail_if(true, |link| link.is_some_and(|l| l.is(connection)));
+            }
             false => self.peer_disconnected(connection),
         }
     }
@@ -228,10 +231,16 @@ impl QueuePair {
         link.owner.disconnected(by_peer);
     }
 
-    fn fail_if(self: &Arc<Self>, by_peer: bool, condition: impl FnOnce(Option<&Link>) -> bool) {
+    /// Enters the error state, if `condition` says so, which is asked under the lock of the link.
+    /// Returns what that said.
+    pub(super) fn fail_if(
+        self: &Arc<Self>,
+        by_peer: bool,
+        condition: impl FnOnce(Option<&Link>) -> bool,
+    ) -> bool {
         let mut link_slot = self.link.lock();
         if !condition(link_slot.as_ref()) {
-            return;
+            return false;
         }
         self.connection.store(0, Release);
         self.state.xchg(State::Error.number(), Full);
@@ -248,6 +257,7 @@ impl QueuePair {
         if let Some(link) = link {
             self.unlink(link, by_peer);
         }
+        true
     }
 
     /// Closes gracefully: what is posted now is carried out first, then the connection ends.

@@ -174,9 +174,11 @@ impl Posting<'_> {
             admission,
             lost,
         } = self;
+        // Under the lock: what was reported has not left its queue pair open to a reset.
+        let resets = qp.resets();
         drop(sq);
         if lost {
-            qp.break_down();
+            qp.break_down(resets);
         }
         if admission == Admission::Flush {
             qp.reap();

@@ -123,7 +123,7 @@ pub(super) struct SendQueue {
     mode: Mode,
     /// Nothing is reported any more.
     pub(super) silent: bool,
-    /// A request has failed: no close is graceful any more.
+    /// A request has failed: nothing is begun after it, and no close is graceful any more.
     failed: bool,
     /// The transport and the end of it, while there is a connection.
     doorbell: Option<(Arc<dyn Transport>, usize)>,
@@ -215,7 +215,7 @@ impl SendQueue {
     /// Returns true if a request that comes now would be the first to be carried out, and at once.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
-        self.requests.is_empty() && self.mode == Mode::Open
+        self.requests.is_empty() && self.mode == Mode::Open && !self.failed
     }
 
     /// Reports a request that succeeded without a place in the queue; returns true if the
@@ -305,6 +305,8 @@ impl SendQueue {
         }
         entry.stage = Stage::Done(status);
         entry.length = wqe.length;
+        // From now on, and not when the queue pair fails: nothing comes in between.
+        self.failed |= !matches!(status, Status::Success | Status::Flushed);
         self.reads -= u32::from(entry.work.is_read());
     }
 
@@ -379,6 +381,9 @@ impl SendQueue {
     }
 
     fn may_start(&self, next: u32) -> bool {
+        if self.failed {
+            return false;
+        }
         match self.mode {
             Mode::Open => true,
             Mode::Closing { stop_at } => stop_at != next,

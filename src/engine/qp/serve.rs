@@ -90,10 +90,10 @@ impl QueuePair {
         drop(sq);
         let spared = status == Status::Flushed && !self.params.flush_on_disconnect;
         if !status.is_success() && !spared {
-            self.warn_failed("request", status);
             self.fail_before_reset(resets);
+            self.warn_failed("request", status);
         }
-        self.after(retired);
+        self.after(retired, resets);
         self.reap();
         result
     }
@@ -103,8 +103,12 @@ impl QueuePair {
     ///
     /// One call retires one batch; what is left is for the softirq work.
     pub(super) fn retire_sends(self: &Arc<Self>) {
-        let retired = self.retire(&mut self.sq.lock());
-        self.after(retired);
+        let mut sq = self.sq.lock();
+        let retired = self.retire(&mut sq);
+        // Under the lock: as long as it is held nobody resets what was just retired.
+        let resets = self.resets();
+        drop(sq);
+        self.after(retired, resets);
     }
 
     #[inline]
@@ -113,10 +117,10 @@ impl QueuePair {
         sq.retire(drained, &self.params)
     }
 
-    /// What follows a batch, without the lock.
-    fn after(self: &Arc<Self>, retired: Retired) {
+    /// What follows a batch that was retired after so many resets, without the lock.
+    fn after(self: &Arc<Self>, retired: Retired, resets: u32) {
         if retired.lost {
-            self.break_down();
+            self.break_down(resets);
         }
         if retired.more {
             self.raise(RETIRE);
@@ -187,11 +191,11 @@ impl QueuePair {
         let flush = rq.mode != Mode::Open;
         drop(rq);
         if pushed.is_err() {
-            self.break_down();
+            self.break_down(resets);
         }
         if !completion.status.is_success() {
-            self.warn_failed("receive", completion.status);
             self.fail_before_reset(resets);
+            self.warn_failed("receive", completion.status);
         } else if flush {
             self.flush_receives();
         }
@@ -203,6 +207,7 @@ impl QueuePair {
     /// One call cancels one batch; what is left is for the softirq work.
     pub(super) fn flush_receives(self: &Arc<Self>) {
         let mut events = RETIRE;
+        let mut lost_after = None;
         for _ in 0..BATCH {
             let mut rq = self.rq.lock();
             let is_held = rq.mode == Mode::Open || rq.message == Message::Taken;
@@ -226,9 +231,15 @@ impl QueuePair {
                 ..Completion::BLANK
             };
             // A broken queue takes no entry; the receive is gone all the same.
-            let _ = rq.push_cqe(&self.params, &entry);
+            if rq.push_cqe(&self.params, &entry).is_err() {
+                // Under the lock: as long as it is held nobody resets what had this receive.
+                lost_after = Some(self.resets());
+            }
             self.device().count(Counter::Flushes, 1);
         }
         self.raise(events);
+        if let Some(resets) = lost_after {
+            self.break_down(resets);
+        }
     }
 }

@@ -505,6 +505,74 @@ mod tests {
     }
 
     #[test]
+    fn a_broken_completion_queue_breaks_the_queue_pair_once_in_each_life() -> Result {
+        let attr = EndAttr {
+            send_entries: 1,
+            ..EndAttr::PLAIN
+        };
+        let mut manual = ManualQp::new(&attr)?;
+        let qp = manual.end.qp.clone();
+        manual.end.post(0, SEND, &[])?;
+        let first = manual.start().ok_or(EINVAL)?;
+        manual.finish(first, Status::Success);
+        for life in 1..4 {
+            for context in 1..4 {
+                manual.end.post(context, SEND, &[])?;
+            }
+            let seq = manual.start().ok_or(EINVAL)?;
+            assert!(same(qp.state(), State::Connected));
+            // There is no room, and in later lives the queue has failed.
+            manual.finish(seq, Status::Success);
+            flush_work(manual.end.device());
+            assert!(same(qp.state(), State::Error));
+            assert!(same(manual.end.owner.notified.get(), life));
+            assert!(same(manual.end.events.broken.get(), life));
+            for state in [State::Reset, State::Init] {
+                qp.modify(state)?;
+            }
+            manual.attach()?;
+        }
+        assert!(same(manual.end.counted(Counter::CqOverflows), 1));
+        Ok(())
+    }
+
+    #[test]
+    fn a_completion_queue_that_breaks_while_receives_are_cancelled_is_reported_too() -> Result {
+        let attr = EndAttr {
+            receive_entries: 2,
+            ..EndAttr::PLAIN
+        };
+        let manual = ManualQp::new(&attr)?;
+        for context in 0..5 {
+            manual.end.receive(context, &[])?;
+        }
+        manual.end.qp.fail();
+        assert!(manual.end.receives.brings_all(0..2, Status::Flushed));
+        assert!(manual.end.receives.is_silent() && manual.end.sends.is_silent());
+        assert!(same(manual.end.events.broken.get(), 1));
+        Ok(())
+    }
+
+    #[test]
+    fn a_late_report_of_a_broken_queue_leaves_the_next_connection_alone() -> Result {
+        let manual = ManualQp::new(&EndAttr::PLAIN)?;
+        let qp = manual.end.qp.clone();
+        let before = qp.resets();
+        qp.fail();
+        for state in [State::Reset, State::Init] {
+            qp.modify(state)?;
+        }
+        manual.attach()?;
+        qp.break_down(before);
+        flush_work(manual.end.device());
+        assert!(qp.state() == State::Connected && manual.end.events.broken.get() == 0);
+        qp.break_down(before + 1);
+        flush_work(manual.end.device());
+        assert!(qp.state() == State::Error && manual.end.events.broken.get() == 1);
+        Ok(())
+    }
+
+    #[test]
     fn the_late_part_of_a_disconnect_leaves_the_next_connection_alone() -> Result {
         for attr in [EndAttr::PLAIN, EndAttr::shared(4)] {
             let mut manual = ManualQp::new(&attr)?;

@@ -16,6 +16,7 @@ mod tests {
                 token::Token,
                 Denied, //
             },
+            qp::state::State,
             status::Status,
             work::{
                 Flags,
@@ -102,6 +103,35 @@ mod tests {
         manual.finish(last, Status::Success);
         assert!(manual.end.sends.brings(3, Status::Success));
         // And now it is idle again.
+        manual.end.post(4, make, &[])?;
+        assert!(valid(&manual, token) && manual.end.sends.brings(4, Status::Success));
+        Ok(())
+    }
+
+    #[test]
+    fn behind_a_failure_nothing_is_carried_out_before_the_queue_pair_has_failed_either() -> Result {
+        let (mut manual, token, make) = prepared()?;
+        manual.end.post(1, SEND, &[])?;
+        assert!(manual.start().is_some());
+        let qp = manual.end.qp.clone();
+        let mut sq = qp.sq.lock();
+        sq.end(&mut manual.started.wqe, Status::RemoteAccess);
+        sq.retire(|| false, &qp.params);
+        // The processor that failed the request has come as far as this.
+        assert!(sq.is_empty());
+        drop(sq);
+        manual.end.post(2, make, &[])?;
+        manual.end.post(3, SEND, &[])?;
+        assert!(!valid(&manual, token) && manual.start().is_none());
+        qp.fail();
+        assert!(manual.end.sends.brings(1, Status::RemoteAccess));
+        assert!(manual.end.sends.brings_all(2..4, Status::Flushed));
+        assert!(!valid(&manual, token) && manual.end.sends.is_silent());
+        // A reset is a new beginning.
+        for state in [State::Reset, State::Init] {
+            qp.modify(state)?;
+        }
+        manual.attach()?;
         manual.end.post(4, make, &[])?;
         assert!(valid(&manual, token) && manual.end.sends.brings(4, Status::Success));
         Ok(())
