@@ -82,7 +82,7 @@ fn errno(status: Status) -> Error {
 }
 
 /// The connection manager's read limits are bytes.
-fn narrow(limit: u32) -> u8 {
+pub(super) fn narrow(limit: u32) -> u8 {
     u8::try_from(limit).unwrap_or(u8::MAX)
 }
 

@@ -5,6 +5,7 @@
 use core::num::NonZeroUsize;
 
 use super::{
+    cm::narrow,
     memory::{
         rights,
         rights_of, //
@@ -65,7 +66,8 @@ pub(crate) struct Qp {
 #[derive(Default)]
 struct Control {
     access: AccessFlags,
-    /// Reads that this side may serve at once, and have outstanding at once.
+    /// Reads that this side asks to serve at once, and to have outstanding at once: what is reported
+    /// without a connection.
     inbound: u8,
     outbound: u8,
     /// The number of the connection that this side asked for last.
@@ -177,6 +179,21 @@ impl Qp {
         }
     }
 
+    /// Goes to a state, if one is asked for. `EINVAL` where that does not follow the present one.
+    fn go_to(&self, state: Option<QpState>) -> Result {
+        match state {
+            None => Ok(()),
+            Some(QpState::Reset) => self.engine.modify(State::Reset),
+            Some(QpState::Init) => self.engine.modify(State::Init),
+            Some(QpState::Rtr) => self.engine.modify(State::Ready),
+            // The connection manager's business: true already, or not to be had this way.
+            Some(QpState::Rts) if self.engine.state() == State::Connected => Ok(()),
+            Some(QpState::Rts | QpState::Sqe) => Err(EINVAL),
+            Some(QpState::Sqd) => self.engine.close_connection(),
+            Some(QpState::Err) => self.engine.modify(State::Error),
+        }
+    }
+
     /// Posts so much of a chain as may be posted without a break; returns true if that was the
     /// rest.
     fn post_some(
@@ -225,35 +242,26 @@ impl QpOperations<Verbs> for Qp {
         Ok((qp, caps))
     }
 
-    /// `ib_modify_qp` as the iWARP connection manager and `ib_drain_qp` use it.
+    /// `ib_modify_qp` as the iWARP connection manager and `ib_drain_qp` use it. A change that is
+    /// refused leaves everything as it was.
     fn modify(&self, change: &QpChange) -> Result {
-        if let Some(access) = change.access {
-            let access = self.peer_access(access, change.state);
-            self.engine.set_peer_rights(rights_of(access));
-            self.control.lock().access = access;
-        }
         let reads = [change.max_rd_atomic, change.max_dest_rd_atomic];
         if reads.iter().flatten().any(|n| u32::from(*n) > MAX_READS) {
             return Err(EINVAL);
         }
+        // The state that the queue pair comes from decides, too.
+        let access = change
+            .access
+            .map(|access| self.peer_access(access, change.state));
+        self.go_to(change.state)?;
         let mut control = self.control.lock();
+        if let Some(access) = access {
+            self.engine.set_peer_rights(rights_of(access));
+            control.access = access;
+        }
         control.outbound = change.max_rd_atomic.unwrap_or(control.outbound);
         control.inbound = change.max_dest_rd_atomic.unwrap_or(control.inbound);
-        drop(control);
-        match change.state {
-            None => Ok(()),
-            Some(QpState::Reset) => self.engine.modify(State::Reset),
-            Some(QpState::Init) => self.engine.modify(State::Init),
-            Some(QpState::Rtr) => self.engine.modify(State::Ready),
-            // The connection manager's business: true already, or not to be had this way.
-            Some(QpState::Rts) if self.engine.state() == State::Connected => Ok(()),
-            Some(QpState::Rts | QpState::Sqe) => Err(EINVAL),
-            Some(QpState::Sqd) => {
-                self.engine.close();
-                Ok(())
-            }
-            Some(QpState::Err) => self.engine.modify(State::Error),
-        }
+        Ok(())
     }
 
     fn query(&self) -> QpAttributes {
@@ -266,13 +274,14 @@ impl QpOperations<Verbs> for Qp {
             State::Connected => QpState::Rts,
             State::Error | State::Lost => QpState::Err,
         };
+        let agreed = self.engine.read_limits();
         let control = self.control.lock();
         QpAttributes {
             state,
             caps: granted(&self.engine.caps),
             access: control.access,
-            max_rd_atomic: control.outbound,
-            max_dest_rd_atomic: control.inbound,
+            max_rd_atomic: agreed.map_or(control.outbound, |limits| narrow(limits.outbound)),
+            max_dest_rd_atomic: agreed.map_or(control.inbound, |limits| narrow(limits.inbound)),
             signal_all: self.signal_all,
         }
     }

@@ -730,25 +730,6 @@ static void receives_are_taken_before_the_connection(struct kunit *test)
 	NDKC_EXPECT_WC(test, recv[1], IB_WC_SUCCESS);
 }
 
-static void qp_reports_its_state(struct kunit *test)
-{
-	struct ndkc_pair *p = ndkc_pair(test);
-	struct ib_qp_init_attr init = {};
-	struct ib_qp_attr attr = {};
-
-	KUNIT_ASSERT_EQ(test, ib_query_qp(p->a->qp, &attr,
-					  IB_QP_STATE | IB_QP_CAP, &init), 0);
-	KUNIT_EXPECT_EQ(test, (int)attr.qp_state, IB_QPS_RTS);
-	KUNIT_EXPECT_GE(test, attr.cap.max_send_wr, 64);
-	KUNIT_EXPECT_GE(test, attr.cap.max_recv_sge, 4);
-	KUNIT_EXPECT_EQ(test, ndkc_set_state(p->a, IB_QPS_ERR), 0);
-	KUNIT_ASSERT_EQ(test, ib_query_qp(p->a->qp, &attr, IB_QP_STATE, &init),
-			0);
-	KUNIT_EXPECT_EQ(test, (int)attr.qp_state, IB_QPS_ERR);
-	/* Drain does it again, from whatever state. */
-	KUNIT_EXPECT_EQ(test, ndkc_set_state(p->a, IB_QPS_ERR), 0);
-}
-
 static void many_short_connections(struct kunit *test)
 {
 	struct ndkc_cm *listener = ndkc_listener(test, 4);
@@ -961,7 +942,6 @@ static struct kunit_case cm_cases[] = {
 	KUNIT_CASE(port_is_free_after_the_listener),
 	KUNIT_CASE(qp_drained_and_destroyed_in_the_handler),
 	KUNIT_CASE(receives_are_taken_before_the_connection),
-	KUNIT_CASE(qp_reports_its_state),
 	KUNIT_CASE(many_short_connections),
 	KUNIT_CASE(only_its_own_identifier_connects_a_qp),
 	KUNIT_CASE(only_its_own_identifier_accepts_with_a_qp),

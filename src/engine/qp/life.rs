@@ -70,7 +70,7 @@ impl QueuePair {
             return Err(EINVAL);
         }
         // Before anything can be started, and not by a connect that is refused.
-        self.sq.lock().read_limit = limits.outbound;
+        self.sq.lock().limits = limits;
         // Open before it is connected: a peer that finds it connected finds it open.
         self.inbound.begin().ok_or(EINVAL)?.open(0);
         let next = State::Connected.number();
@@ -267,6 +267,25 @@ impl QueuePair {
     pub(crate) fn close(self: &Arc<Self>) {
         self.sq.lock().stop_here();
         self.end_close();
+    }
+
+    /// The same, but `EINVAL` without a connection: then nothing happens.
+    pub(crate) fn close_connection(self: &Arc<Self>) -> Result {
+        let mut sq = self.sq.lock();
+        // Under the lock: a failure changes the state before it takes that.
+        if self.state() != State::Connected {
+            return Err(EINVAL);
+        }
+        sq.stop_here();
+        drop(sq);
+        self.end_close();
+        Ok(())
+    }
+
+    /// The limits of the connection, as long as there is one.
+    pub(crate) fn read_limits(&self) -> Option<ReadLimits> {
+        let limits = self.sq.lock().limits;
+        (self.state() == State::Connected).then_some(limits)
     }
 
     /// Returns true if a graceful close has begun.

@@ -24,7 +24,10 @@ use crate::{
     engine::{
         prelude::*,
         trace,
-        transport::Transport,
+        transport::{
+            ReadLimits,
+            Transport, //
+        },
         work::{
             Completion,
             Context,
@@ -119,7 +122,8 @@ pub(super) struct SendQueue {
     /// The first request that is held back: it and those after it were posted deferred.
     ready: u32,
     reads: u32,
-    pub(super) read_limit: u32,
+    /// Those of the present or the last connection.
+    pub(super) limits: ReadLimits,
     mode: Mode,
     /// Nothing is reported any more.
     pub(super) silent: bool,
@@ -144,7 +148,7 @@ impl SendQueue {
             next: 0,
             ready: 0,
             reads: 0,
-            read_limit: 0,
+            limits: ReadLimits::default(),
             mode: Mode::Open,
             silent: false,
             failed: false,
@@ -261,7 +265,7 @@ impl SendQueue {
 
     /// Takes the next request that may begin; none as long as `wqe` has another one.
     pub(super) fn start(&mut self, wqe: &mut SendWqe) -> Next {
-        let (next, reads, limit) = (self.next, self.reads, self.read_limit);
+        let (next, reads, limit) = (self.next, self.reads, self.limits.outbound);
         let held = next == self.ready || !self.may_start(next) || wqe.sges.is_in_use();
         let Some(entry) = self.requests.get_mut(next) else {
             return Next::Nothing;

@@ -390,9 +390,9 @@ mod tests {
     fn a_connect_that_is_refused_leaves_the_read_limit() -> Result {
         let manual = ManualQp::unconnected(&EndAttr::PLAIN)?;
         let qp = &manual.end.qp;
-        assert!(manual.attach() == Err(EINVAL) && qp.sq.lock().read_limit == 0);
+        assert!(manual.attach() == Err(EINVAL) && qp.sq.lock().limits.outbound == 0);
         qp.modify(State::Init)?;
-        assert!(manual.attach().is_ok() && qp.sq.lock().read_limit != 0);
+        assert!(manual.attach().is_ok() && qp.sq.lock().limits.outbound != 0);
         Ok(())
     }
 
