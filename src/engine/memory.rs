@@ -18,7 +18,7 @@ mod revoke;
 pub(crate) mod rights;
 pub(crate) mod slot;
 pub(crate) mod spans;
-mod staging;
+pub(crate) mod staging;
 #[cfg(ndk_kunit)]
 pub(crate) mod tests;
 pub(crate) mod token;

@@ -33,6 +33,7 @@ use crate::{
             rights::Rights,
             slot::RegAttr,
             spans::SpanList,
+            staging::Prepared,
             token::Token, //
         }, //
     },
@@ -94,6 +95,13 @@ struct Fast {
     remote: Token,
     pages: u32,
     may_be_remote: bool,
+}
+
+/// The pages of a registration, looked up.
+pub(super) struct PreparedPages<'a> {
+    /// The token of the region that they are for.
+    own: Token,
+    prepared: Prepared<'a>,
 }
 
 impl ObjectType for Mr {
@@ -165,38 +173,61 @@ impl Mr {
         }
     }
 
+    /// Looks the pages of a registration up, before any lock of a queue is taken: there may be
+    /// thousands. Any context.
+    pub(super) fn prepare(
+        &self,
+        what: &FastRegistration<'_>,
+    ) -> Result<PreparedPages<'_>, NtStatus> {
+        let pages = what.check()?;
+        let MrState::Fast(fast) = *self.state.lock() else {
+            return Err(NtStatus::INVALID_PARAMETER);
+        };
+        NtStatus::INVALID_PARAMETER.when(pages > fast.pages)?;
+        let regions = &self.domain.device().regions;
+        // CAST: widening.
+        let prepared = regions.prepare(fast.own.index(), pages as usize);
+        let mut prepared = prepared.map_err(no_memory)?;
+        let list = prepared.list().ok_or(NtStatus::INTERNAL_ERROR)?;
+        let offset = u64::from(what.offset);
+        let all = what.pages.each_span(offset, |span| list.push(span).is_ok());
+        NtStatus::INVALID_PARAMETER.unless(all)?;
+        Ok(PreparedPages {
+            own: fast.own,
+            prepared,
+        })
+    }
+
     /// Posts a registration, `post`, by its token and the number of what is staged (FREG-01 to
     /// FREG-12).
     pub(super) fn register_by(
         &self,
         domain: &Domain,
-        what: &FastRegistration<'_>,
+        pages: Result<PreparedPages<'_>, NtStatus>,
         wanted: Rights,
         post: impl FnOnce(Token, u32) -> Result<(), NtStatus>,
     ) -> Result<(), NtStatus> {
-        let pages = what.check()?;
         let mut state = self.state.lock();
         let MrState::Fast(fast) = &mut *state else {
             return Err(NtStatus::INVALID_PARAMETER);
         };
-        NtStatus::INVALID_PARAMETER.when(self.domain.id() != domain.id() || pages > fast.pages)?;
+        NtStatus::INVALID_PARAMETER.when(self.domain.id() != domain.id())?;
+        let is_invalid = |why: &NtStatus| *why == NtStatus::INVALID_PARAMETER;
+        NtStatus::INVALID_PARAMETER.when(pages.as_ref().err().is_some_and(is_invalid))?;
         NtStatus::ACCESS_VIOLATION.when(wanted.is_remote() && !fast.may_be_remote)?;
+        let PreparedPages { own, prepared } = pages?;
+        // The region was initialized anew since then.
+        NtStatus::INVALID_PARAMETER.when(own.raw() != fast.own.raw())?;
         let key = fast.remote.key().wrapping_add(1);
         let token = Token::new(fast.own.index(), key).ok_or(NtStatus::INTERNAL_ERROR)?;
-        let regions = &self.domain.device().regions;
-        // CAST: widening.
-        let staged = regions.stage_for_request(token.index(), pages as usize, |list| {
-            let offset = u64::from(what.offset);
-            what.pages.each_span(offset, |span| list.push(span).is_ok())
-        });
-        let (number, all) = staged.map_err(no_memory)?;
-        let posted = match all {
-            true => post(token, number),
-            false => Err(NtStatus::INVALID_PARAMETER),
-        };
+        let number = prepared.stage().ok_or(NtStatus::INVALID_PARAMETER)?;
+        let posted = post(token, number);
         match posted {
             Ok(()) => fast.remote = token,
-            Err(_) => regions.unstage(token.index(), number),
+            Err(_) => {
+                let regions = &self.domain.device().regions;
+                regions.unstage(token.index(), number);
+            }
         }
         posted
     }

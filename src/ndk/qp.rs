@@ -28,7 +28,8 @@ use super::{
     memory::{
         rights_of,
         Mr,
-        Mw, //
+        Mw,
+        PreparedPages, //
     },
     pd::Pd,
     prelude::*,
@@ -36,6 +37,10 @@ use super::{
 };
 use crate::{
     engine::{
+        limits::{
+            MAX_MESSAGE,
+            MAX_SGES, //
+        },
         memory::{
             rights::Rights,
             token::Token, //
@@ -172,11 +177,25 @@ fn rights(flags: u32) -> Result<Rights, NtStatus> {
 
 /// An element whose logical address is none gets a token that grants nothing, so that the request
 /// fails in its turn (POST-09). Inline data has no token (SEND-09).
-pub(super) fn checked(posted: Posted<impl Elements>, flags: Flags) -> Posted<impl Elements> {
-    let is_inline = flags.has(Flags::INLINE);
-    posted.only(move |sge| {
+///
+/// All are looked at here, once and before any lock is taken: an element may be gigabytes long.
+/// Bytes beyond those of the longest message are touched by nobody, and not looked at; nor are
+/// elements beyond the sixty-fourth, which no queue takes.
+pub(super) fn checked(posted: Posted<impl Elements>, is_inline: bool) -> Posted<impl Elements> {
+    const _: () = assert!(MAX_SGES <= u64::BITS);
+    let (mut wrong, mut left) = (0u64, MAX_MESSAGE);
+    for (at, sge) in (0..u64::BITS).zip(posted.sges()) {
+        let len = left.min(sge.len().into());
+        left -= len;
         let is_privileged = sge.token() == Token::LOCAL_MEMORY && !is_inline;
-        !is_privileged || span::is_memory(sge.addr(), u64::from(sge.len()))
+        if is_privileged && !span::is_memory(sge.addr(), len) {
+            wrong |= 1 << at;
+        }
+    }
+    posted.only(move |at| {
+        let at = u32::try_from(at).ok();
+        at.and_then(|at| wrong.checked_shr(at))
+            .is_some_and(|rest| rest & 1 == 0)
     })
 }
 
@@ -315,8 +334,13 @@ impl Qp {
         request: Request<'_>,
         flags: u32,
     ) -> Result<(), NtStatus> {
+        let posted = checked(posted, flags & INLINE != 0);
+        let pages = match &request {
+            Request::Register(mr, what) => Some(mr.prepare(what)),
+            _ => None,
+        };
         let mut posting = self.engine.posting();
-        let accepted = self.post_to(&mut posting, posted, request, flags);
+        let accepted = self.post_to(&mut posting, posted, (request, pages), flags);
         match accepted {
             Ok(()) if flags & DEFER != 0 => posting.leave(),
             Ok(()) => posting.ring_doorbell(),
@@ -332,13 +356,12 @@ impl Qp {
         &self,
         posting: &mut Posting<'_>,
         posted: Posted<impl Elements>,
-        request: Request<'_>,
+        (request, pages): (Request<'_>, Option<Result<PreparedPages<'_>, NtStatus>>),
         flags: u32,
     ) -> Result<(), NtStatus> {
         let admitted = self.admit(request.flags(), flags)?;
         let domain = &self.pd.domain;
         let first = posted.sges().next();
-        let posted = checked(posted, admitted);
         let put = |work| Ok(posting.post(posted, work, admitted)?);
         let send = |extra| Work::Send { extra };
         match request {
@@ -360,7 +383,8 @@ impl Qp {
             Request::InvalidateMw(mw) => put(invalidation(mw.invalidation_token(domain)?)),
             Request::Register(mr, what) => {
                 let rights = rights(flags)?;
-                mr.register_by(domain, what, rights, |token, number| {
+                let pages = pages.ok_or(NtStatus::INTERNAL_ERROR)?;
+                mr.register_by(domain, pages, rights, |token, number| {
                     put(Work::Register {
                         token,
                         base: what.base,
@@ -389,7 +413,7 @@ impl Qp {
 
     /// `Receive` (RECV-01 to RECV-06). Any context.
     pub(crate) fn post_receive(&self, posted: Posted<impl Elements>) -> Result<(), NtStatus> {
-        Ok(self.engine.post_receive(checked(posted, Flags::NONE))?)
+        Ok(self.engine.post_receive(checked(posted, false))?)
     }
 
     /// `Flush`: cancels everything that was posted (FLSH-01 to FLSH-05). Any context.

@@ -24,7 +24,6 @@ use crate::engine::{
     },
     work::{
         Elements,
-        Flags,
         Posted, //
     }, //
 };
@@ -113,7 +112,7 @@ impl Srq {
 
     /// `SrqReceive` (SRQ-02). Any context.
     pub(crate) fn post_receive(&self, posted: Posted<impl Elements>) -> Result<(), NtStatus> {
-        let accepted = self.engine.post(checked(posted, Flags::NONE));
+        let accepted = self.engine.post(checked(posted, false));
         accepted.map_err(|refused| match refused {
             // The queue itself has failed.
             PostError::State => NtStatus::INTERNAL_ERROR,

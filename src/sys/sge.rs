@@ -133,17 +133,17 @@ impl<I: Elements> Posted<I> {
         }
     }
 
-    /// The same, where an element that `may_name` refuses has the key 0, which names nothing.
+    /// The same, where an element whose place `may_name` refuses has the key 0, which names nothing.
     #[inline]
-    pub(crate) fn only(self, may_name: impl Fn(&Sge) -> bool + Clone) -> Posted<impl Elements> {
-        let with_key = move |sge: Sge| match may_name(&sge) {
+    pub(crate) fn only(self, may_name: impl Fn(usize) -> bool + Clone) -> Posted<impl Elements> {
+        let with_key = move |(at, sge): (usize, Sge)| match may_name(at) {
             true => sge,
             false => Sge { key: 0, ..sge },
         };
         // INVARIANT: the elements are the same, or not of `LOCAL_KEY`.
         Posted {
             context: self.context,
-            sges: self.sges.map(with_key),
+            sges: self.sges.enumerate().map(with_key),
         }
     }
 
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn elements_that_are_refused_have_no_key() {
         let list = [Sge::new(1, 10, 7), Sge::new(2, 20, LOCAL_KEY)];
-        let posted = test_posted(9, list.into_iter()).only(|sge| sge.key() != LOCAL_KEY);
+        let posted = test_posted(9, list.into_iter()).only(|at| at == 0);
         assert!(posted.context() == 9 && posted.sges().len() == 2);
         let keys = [7, 0];
         for ((sge, was), key) in posted.sges().zip(list).zip(keys) {

@@ -12,7 +12,8 @@
 //! - what is **live**: the [`Registered`] behind the gate. It takes the staged pieces over when
 //!   the registration executes in its queue, and ends when it is invalidated.
 //!
-//! Each slot has two lists of pieces: one in the gate, one staged. They change places.
+//! Each slot has two lists of pieces: one in the gate, one staged. They change places. Where several
+//! registrations wait in a queue there are more of them meanwhile (`memory/staging.rs`).
 //!
 //! Lock order: `staging` is a leaf. Context: any, but for allocation.
 //!
@@ -230,13 +231,9 @@ impl Slot {
     /// Prepares a fast-register region of up to `pieces` pieces. May sleep.
     pub(super) fn init(&self, pieces: usize) -> Result {
         let live = SpanList::with_capacity(pieces)?;
-        let mut spares = KVec::with_capacity(2, GFP_KERNEL)?;
-        spares.push(SpanList::with_capacity(pieces)?, GFP_KERNEL)?;
+        let spares = Staging::spares_for(pieces)?;
         self.claim().spans = live;
-        let mut staging = self.staging.lock();
-        // INVARIANT: two lists, and room for two.
-        staging.spares = spares;
-        staging.lists = 2;
+        self.staging.lock().set_spares(spares);
         Ok(())
     }
 
@@ -257,12 +254,7 @@ impl Slot {
         };
         let old = core::mem::replace(&mut *opening, nothing);
         drop(opening);
-        let mut staging = self.staging.lock();
-        // Numbers count on: a request of the last owner finds nothing of the next one's.
-        let next = staging.next;
-        let rest = core::mem::replace(&mut *staging, Staging::new());
-        staging.next = next;
-        drop(staging);
+        let rest = self.staging.lock().release();
         drop((old, rest));
         true
     }
@@ -297,18 +289,26 @@ impl Slot {
             None => staging.mapped.take(),
         };
         let room = list.as_ref().unwrap_or(&opening.spans).len();
-        if attr.binding.is_none() && attr.len > room {
-            match (list, number) {
-                (Some(list), Some(_)) => staging.keep(list),
-                (list, _) => staging.mapped = list,
+        let is_too_long = attr.binding.is_none() && attr.len > room;
+        let rest = match (list, number) {
+            (list, None) if is_too_long => {
+                staging.mapped = list;
+                None
             }
+            (Some(list), _) => {
+                let unused = match is_too_long {
+                    true => list,
+                    false => core::mem::replace(&mut opening.spans, list),
+                };
+                staging.keep(unused)
+            }
+            (None, _) => None,
+        };
+        drop(staging);
+        drop(rest);
+        if is_too_long {
             return Err(RegisterError::TooLong);
         }
-        if let Some(list) = list {
-            let old = core::mem::replace(&mut opening.spans, list);
-            staging.keep(old);
-        }
-        drop(staging);
         opening.serial = opening.serial.wrapping_add(1);
         opening.attr = attr;
         opening.open(key);

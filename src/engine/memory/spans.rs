@@ -64,6 +64,11 @@ impl SpanList {
         })
     }
 
+    /// Returns true if it was made in atomic context, so that it may be dropped in any.
+    pub(crate) const fn is_of_kmalloc(&self) -> bool {
+        matches!(self.pieces, Pieces::Kmalloc(_))
+    }
+
     /// For how many pieces there is room.
     pub(crate) fn capacity(&self) -> usize {
         match &self.pieces {

@@ -216,9 +216,9 @@ mod tests {
             tidy(&pair, qp.invalidate_mr(99, mr, 0))?;
             Ok(raw(posted))
         })?;
-        // Room for what is staged and for what will be spare, and the second mapping, which is made
-        // in atomic context and so not tried twice.
-        assert!(struck.is_by(4, 0, 0));
+        // A place for what each of the two stages, and the second mapping, which is made in atomic
+        // context and so not tried twice.
+        assert!(struck.is_by(3, 0, 0));
         Ok(())
     }
 

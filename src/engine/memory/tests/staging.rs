@@ -8,9 +8,13 @@
 use kernel::prelude::*;
 
 use super::*;
-use crate::engine::memory::{
-    slot::RegisterError,
-    RevokeError, //
+use crate::{
+    engine::memory::{
+        slot::RegisterError,
+        staging::MOST_SPARES,
+        RevokeError, //
+    },
+    sys::softirq::may_run_here, //
 };
 
 /// Odd pieces, none adjacent to the one before, out of order in memory: offset and length.
@@ -504,6 +508,102 @@ mod tests {
             assert!(store.put(key, BASE + len, &[77]) == Err(Denied::Bounds));
             assert!(store.table.revoke(key, OWN) == Ok(()));
         }
+        Ok(())
+    }
+
+    /// Stages `parts` with a request; the number of that.
+    fn prepare(store: &Store, token: Token, parts: &[(usize, usize)]) -> Result<u32> {
+        let mut prepared = store.table.prepare(token.index(), parts.len())?;
+        let list = prepared.list().ok_or(EINVAL)?;
+        for (at, len) in parts {
+            let part = store.buffer.part(*at, *len)?;
+            list.push(part).map_err(|_| ENOSPC)?;
+        }
+        prepared.stage().ok_or(EINVAL)
+    }
+
+    #[test]
+    fn registrations_wait_with_lists_of_their_own_and_few_are_kept_after_that() -> Result {
+        const WAITING: usize = 300;
+        let store = Store::new(4096)?;
+        let token = store.fast(2)?;
+        let mut numbers = KVec::new();
+        for at in 0..WAITING {
+            numbers.push(
+                prepare(&store, token, &[(at, 1), (1000 + at, 2)])?,
+                GFP_KERNEL,
+            )?;
+        }
+        assert!(store.table.lists(token.index()) == (0, WAITING));
+        // In any order, each third one is not carried out.
+        for (round, at) in (0..WAITING).map(|n| n * 7 % WAITING).enumerate() {
+            let number = *numbers.get(at).ok_or(EINVAL)?;
+            // CAST: a few hundred.
+            let key = bumped(token, round as u8);
+            if round % 3 == 2 {
+                store.table.unstage(token.index(), number);
+                store.table.unstage(token.index(), number);
+            }
+            let made = store
+                .table
+                .register_staged(key, attr(WRITE, BASE, 3), Some(number));
+            if round % 3 == 2 {
+                assert!(made == Err(RegisterError::NotAllowed));
+                continue;
+            }
+            assert!(made == Ok(()));
+            assert!(leads_to(&store, key, BASE, &[(at, 1), (1000 + at, 2)]));
+            assert!(store.table.revoke(key, OWN) == Ok(()));
+        }
+        let (spares, waiting) = store.table.lists(token.index());
+        assert!(waiting == 0 && (1..=MOST_SPARES).contains(&spares));
+        // One that is too long stays with nobody either.
+        let number = prepare(&store, token, &[(0, 1)])?;
+        let made = store
+            .table
+            .register_staged(token, attr(WRITE, BASE, 2), Some(number));
+        assert!(made == Err(RegisterError::TooLong));
+        drop(store.table.prepare(token.index(), 2)?);
+        assert!(store.table.lists(token.index()) == (spares, 0));
+        Ok(())
+    }
+
+    #[test]
+    fn lists_are_filled_under_no_lock() -> Result {
+        let store = Store::new(4096)?;
+        let token = store.fast(1)?;
+        let mut was_free = false;
+        let staged = store.table.stage(token.index(), |list| {
+            was_free = may_run_here();
+            list.push(store.buffer.part(0, 64)?).map_err(|_| ENOSPC)
+        });
+        assert!(staged == Some(Ok(())) && was_free);
+        Ok(())
+    }
+
+    #[test]
+    fn a_mapping_of_the_last_owner_is_nothing_to_the_next() -> Result {
+        let store = Store::new(4096)?;
+        let old = store.fast(1)?;
+        let mut prepared = store.table.prepare(old.index(), 1)?;
+        let list = prepared.list().ok_or(EINVAL)?;
+        assert!(list.push(store.buffer.part(0, 64)?).is_ok());
+        store.table.remove(old.index());
+        let middle = store.fast(1)?;
+        assert!(middle.index() == old.index() && prepared.stage().is_none());
+        assert!(store.table.lists(middle.index()) == (1, 0));
+        assert!(!store.register(middle, WRITE, 64));
+        let mut new = None;
+        let staged = store.table.stage(middle.index(), |list| {
+            let pushed = list.push(store.buffer.part(0, 64)?);
+            store.table.remove(middle.index());
+            new = store.fast(1).ok();
+            pushed.map_err(|_| ENOSPC)
+        });
+        assert!(staged.is_none());
+        let new = new.ok_or(EINVAL)?;
+        assert!(new.index() == old.index() && !store.register(new, WRITE, 64));
+        assert!(store.table.lists(new.index()) == (1, 0));
         Ok(())
     }
 }
