@@ -29,7 +29,10 @@ use kernel::{
     }, //
 };
 
-use super::cpu;
+use super::{
+    cpu,
+    time, //
+};
 use crate::bindings;
 
 #[cfg(ndk_kunit)]
@@ -184,17 +187,63 @@ impl ProcessQueue {
 /// Bounds what each processor does in softirq before a task has its turn there.
 ///
 /// Softirq keeps tasks off. What a single softirq does is bounded, and yet it may be asked for more
-/// again and again without an end. So there is a quota, which is granted anew when a task that
-/// shares in this runs on the processor: who finds it used up has a thread of that processor go on
-/// ([`ProcessQueue::new_per_cpu`]), and that one runs when the scheduler says so.
+/// again and again without an end. So there is a quota: a softirq that finds it used up has a thread
+/// of that processor go on ([`ProcessQueue::new_per_cpu`]), and that one runs when the scheduler
+/// says so. The quota is granted anew when a task that shares in this runs on the processor, and
+/// [`PERIOD_MS`] after its first use: tasks have had most of that time.
 pub(crate) struct SoftirqQuota {
     most: u64,
     cpus: KVec<Used>,
 }
 
-/// What one processor has used, alone in its cache line.
+/// How long a quota lasts, in milliseconds, and at least to the next tick.
+const PERIOD_MS: u32 = 10;
+
+/// What one processor has used, alone in its cache line. Only that processor writes here.
 #[repr(align(64))]
-struct Used(Atomic<u64>);
+struct Used {
+    units: Atomic<u64>,
+    /// When the quota is granted anew, in jiffies, if some of it was used.
+    until: Atomic<usize>,
+}
+
+impl Used {
+    const NOTHING: Self = Self {
+        units: Atomic::new(0),
+        until: Atomic::new(0),
+    };
+
+    /// What is left of `most` at that time.
+    #[inline]
+    fn left(&self, most: u64, now: usize) -> u64 {
+        let units = self.units.load(Relaxed);
+        // Jiffies come round: the later of two times is less than half of them behind the other.
+        let is_over = now.wrapping_sub(self.until.load(Relaxed)) <= usize::MAX / 2;
+        if units > 0 && is_over {
+            self.renew();
+            return most;
+        }
+        most.saturating_sub(units)
+    }
+
+    /// `n` units are used; the first of a quota say how long it lasts.
+    #[inline]
+    fn add(&self, n: u64, until: usize) {
+        let units = self.units.load(Relaxed);
+        if units == 0 {
+            self.until.store(until, Relaxed);
+        }
+        self.units.store(units.saturating_add(n), Relaxed);
+    }
+
+    /// Nothing is used. Mostly nothing was, and nothing is written.
+    #[inline]
+    fn renew(&self) {
+        if self.units.load(Relaxed) != 0 {
+            self.units.store(0, Relaxed);
+        }
+    }
+}
 
 impl SoftirqQuota {
     /// A quota of `most` units of whatever is counted, on each processor. Process context. `ENOMEM`
@@ -203,7 +252,7 @@ impl SoftirqQuota {
         // CAST: widening.
         let mut cpus = KVec::with_capacity(cpu::count_ids() as usize, GFP_KERNEL)?;
         for _ in 0..cpu::count_ids() {
-            cpus.push(Used(Atomic::new(0)), GFP_KERNEL)?;
+            cpus.push(Used::NOTHING, GFP_KERNEL)?;
         }
         Ok(Self { most, cpus })
     }
@@ -213,21 +262,19 @@ impl SoftirqQuota {
     #[inline]
     pub(crate) fn share(&self) -> Share<'_> {
         // CAST: widening.
-        let used = self.cpus.get(cpu::current() as usize).map(|used| &used.0);
-        if !is_task() {
-            let before = used.map_or(0, |used| used.load(Relaxed));
+        let used = self.cpus.get(cpu::current() as usize);
+        if is_task() {
+            if let Some(used) = used {
+                used.renew();
+            }
             return Share {
-                left: self.most.saturating_sub(before),
-                used,
+                left: u64::MAX,
+                used: None,
             };
         }
-        // Only this processor writes here, and mostly there is nothing to change.
-        if let Some(used) = used.filter(|used| used.load(Relaxed) != 0) {
-            used.store(0, Relaxed);
-        }
         Share {
-            left: u64::MAX,
-            used: None,
+            left: used.map_or(self.most, |used| used.left(self.most, time::jiffies_in(0))),
+            used,
         }
     }
 }
@@ -235,7 +282,7 @@ impl SoftirqQuota {
 /// What one softirq, or a task, may use of a [`SoftirqQuota`].
 pub(crate) struct Share<'a> {
     left: u64,
-    used: Option<&'a Atomic<u64>>,
+    used: Option<&'a Used>,
 }
 
 impl Share<'_> {
@@ -249,7 +296,7 @@ impl Share<'_> {
     #[inline]
     pub(crate) fn end(self, n: u64) {
         if let Some(used) = self.used.filter(|_| n > 0) {
-            used.store(used.load(Relaxed).saturating_add(n), Relaxed);
+            used.add(n, time::jiffies_in(PERIOD_MS));
         }
     }
 }
@@ -314,6 +361,31 @@ mod tests {
             runs: Atomic::new(0),
         });
         Arc::pin_init(init, GFP_KERNEL)
+    }
+
+    #[test]
+    fn a_quota_is_granted_anew_after_a_time_and_not_before() {
+        // Jiffies begin shortly before they come round.
+        for start in [5000, usize::MAX - 3, usize::MAX / 2] {
+            let used = Used::NOTHING;
+            let later = |by| usize::wrapping_add(start, by);
+            assert!(used.left(100, start) == 100);
+            used.add(60, later(10));
+            assert!(used.left(100, later(1)) == 40);
+            // What comes later does not put it off.
+            used.add(60, later(19));
+            for by in [1, 9] {
+                assert!(used.left(100, later(by)) == 0);
+            }
+            assert!(used.left(100, later(10)) == 100);
+            used.add(1, later(20));
+            assert!(used.left(100, later(11)) == 99);
+            // A quiet processor has what it has, however long it was quiet.
+            assert!(used.left(100, later(1 << 30)) == 100);
+            used.add(100, later(11 + (1 << 30)));
+            used.renew();
+            assert!(used.left(100, later(1 << 30)) == 100);
+        }
     }
 
     #[test]

@@ -44,6 +44,14 @@ pub(crate) fn now_ms() -> u64 {
     now_ns() / 1_000_000
 }
 
+/// The time of the kernel's ticks in `ms` milliseconds, in jiffies, which come round. Any context.
+#[inline]
+pub(super) fn jiffies_in(ms: u32) -> usize {
+    // CAST: a machine word.
+    // SAFETY: Plain arithmetic on the clock.
+    unsafe { bindings::ndk_jiffies_in(ms) as usize }
+}
+
 /// When a timer runs out by a clock that a test has stopped: the kernel's timers go by the real one.
 /// Nothing where there are no tests.
 pub(super) struct Due {

@@ -25,7 +25,10 @@ use kernel::{
     types::Opaque, //
 };
 
-use super::time::Due;
+use super::time::{
+    self,
+    Due, //
+};
 use crate::bindings;
 
 /// The time between two looks at a clock that a test has stopped, in milliseconds.
@@ -99,8 +102,8 @@ impl<T: Expires> Timer<T> {
         self.owner.store(reference, Relaxed);
         let looks = self.due.arm(u64::from(ms) * 1_000_000);
         let ms = if looks { LOOK_MS } else { ms };
-        // SAFETY: Plain arithmetic on the clock.
-        let when = unsafe { bindings::ndk_jiffies_in(ms) };
+        // CAST: a machine word.
+        let when = time::jiffies_in(ms) as c_ulong;
         // SAFETY: The timer was initialised by `new`.
         let was_pending = unsafe { bindings::mod_timer(self.timer.get(), when) } != 0;
         if was_pending {
@@ -135,8 +138,8 @@ impl<T: Expires> Timer<T> {
     ///
     /// `reference` is that of a timer of ours that has just ceased to be pending.
     unsafe fn look_again(&self, reference: *mut T) {
-        // SAFETY: Plain arithmetic on the clock.
-        let when = unsafe { bindings::ndk_jiffies_in(LOOK_MS) };
+        // CAST: a machine word.
+        let when = time::jiffies_in(LOOK_MS) as c_ulong;
         // SAFETY: The caller says so.
         let owner = unsafe { Arc::from_raw(reference) };
         let reference = Arc::into_raw(owner.clone());
