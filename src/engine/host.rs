@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! [`Host`]: what all devices of the module share: queues of work, and the numbers that they count.
-//!
-//! Tests: `engine/device/tests.rs`.
 
 use core::num::NonZero;
 
@@ -24,7 +22,10 @@ use kernel::{
 };
 
 use super::{
-    memory::slot::DomainId,
+    memory::slot::{
+        DomainId,
+        QpId, //
+    },
     prelude::*,
     transport::ConnectionId, //
 };
@@ -42,6 +43,13 @@ const FIRST_QP: u32 = 1 << 24;
 /// millisecond on a processor of today, where the kernel itself goes on with softirqs for two.
 const BYTES_IN_SOFTIRQ: u64 = 4 << 20;
 
+/// The number of the queue pair that is made after `count` others.
+fn qp_number(count: u64) -> u32 {
+    let numbers = u64::from(u32::MAX - FIRST_QP) + 1;
+    // CAST: less than the number of numbers that are left.
+    FIRST_QP + (count % numbers) as u32
+}
+
 /// What all devices of the module share.
 pub(crate) struct Host {
     /// The softirq work of the module.
@@ -53,7 +61,8 @@ pub(crate) struct Host {
     /// Work of transports that takes too long for softirq, on the processor that it was queued on.
     pub(crate) copies: ProcessQueue,
     next_domain: Atomic<u64>,
-    next_qp: Atomic<u32>,
+    next_qp_id: Atomic<QpId>,
+    next_qp: Atomic<u64>,
     next_connection: Atomic<u64>,
     next_cq: Atomic<u32>,
     /// Timers that may outlive what they were armed for, and are armed.
@@ -71,7 +80,8 @@ impl Host {
             threads: ProcessQueue::new(c"ndk_process")?,
             copies: ProcessQueue::new_per_cpu(c"ndk_copy")?,
             next_domain: Atomic::new(1),
-            next_qp: Atomic::new(FIRST_QP),
+            next_qp_id: Atomic::new(1),
+            next_qp: Atomic::new(0),
             next_connection: Atomic::new(1),
             next_cq: Atomic::new(1),
             late_timers: Atomic::new(0),
@@ -80,10 +90,17 @@ impl Host {
         Ok(Arc::new(host, GFP_KERNEL)?)
     }
 
-    /// A number for a queue pair of a face that has none of its own. Any context.
+    /// The identity of a new queue pair. Any context.
+    pub(super) fn next_qp_id(&self) -> QpId {
+        // OVERFLOW: comes round after 2^64 queue pairs.
+        self.next_qp_id.fetch_add(1, Relaxed)
+    }
+
+    /// A number for a queue pair of a face that has none of its own; the same comes again when four
+    /// billions have been made. Any context.
     pub(crate) fn next_qp_number(&self) -> u32 {
-        // OVERFLOW: comes round after 2^32, and then leaves the lower ones out.
-        self.next_qp.fetch_add(1, Relaxed) | FIRST_QP
+        // OVERFLOW: 2^64 queue pairs.
+        qp_number(self.next_qp.fetch_add(1, Relaxed))
     }
 
     /// What only one connection of this host has. Any context.
@@ -125,5 +142,24 @@ impl Host {
         self.softirqs.flush();
         self.copies.flush();
         self.threads.flush();
+    }
+}
+
+#[cfg(ndk_kunit)]
+#[kernel::macros::kunit_tests(ndk_engine_host)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_queue_pairs_go_through_all_there_are_before_one_comes_again() {
+        let numbers = u64::from(u32::MAX) + 1 - u64::from(FIRST_QP);
+        assert!(qp_number(0) == FIRST_QP && qp_number(numbers - 1) == u32::MAX);
+        assert!(qp_number(numbers) == FIRST_QP);
+        for bit in 0..32 {
+            for count in [(1u64 << bit) - 1, 1 << bit, (1 << bit) + 1] {
+                let next = qp_number(count + 1);
+                assert!(next == qp_number(count).wrapping_add(1).max(FIRST_QP));
+            }
+        }
     }
 }

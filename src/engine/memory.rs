@@ -39,6 +39,7 @@ use self::{
         DomainId,
         Entry,
         Kind,
+        QpId,
         RegAttr,
         RegisterError,
         Slot, //
@@ -105,7 +106,7 @@ pub(crate) struct User {
     /// The domain of the queue pair through which the request came.
     pub(crate) domain: DomainId,
     /// That queue pair, for windows; `None` for local use, which windows never grant.
-    pub(crate) qp: Option<u32>,
+    pub(crate) qp: Option<QpId>,
 }
 
 /// The right to touch a range of a registration, as long as it exists.

@@ -69,6 +69,7 @@ use super::{
     },
     memory::{
         rights::Rights,
+        slot::QpId,
         transfer::Usage,
         User, //
     },
@@ -144,6 +145,8 @@ pub(crate) struct Qp {
     pub(crate) params: QpParams,
     /// The sizes that it was made with.
     pub(crate) caps: Caps,
+    /// Windows that are bound for its peer know it by this: numbers are used again.
+    id: QpId,
     /// Where it waits at the shared queue; changed under the lock of that.
     pub(super) wait_seq: Atomic<u64>,
     state: Atomic<u32>,
@@ -186,7 +189,9 @@ impl QueuePair {
         let gfp = params.domain.gfp();
         let sends = SendQueue::new(&caps, gfp)?;
         let receives = ReceiveQueue::new(caps.receives, own_sges, gfp)?;
+        let id = params.domain.device().host.next_qp_id();
         let qp = Notified::alloc(pin_init!(Qp {
+            id,
             params,
             caps,
             wait_seq: Atomic::new(NOT_WAITING),
@@ -225,7 +230,7 @@ impl QueuePair {
     pub(crate) fn peer_user(&self) -> User {
         User {
             domain: self.params.domain.id(),
-            qp: Some(self.params.number),
+            qp: Some(self.id),
         }
     }
 

@@ -224,6 +224,11 @@ impl EngineHost {
         })
     }
 
+    /// Queue pairs that are made from now on have the numbers of the first ones once more.
+    pub(crate) fn count_anew(&self) {
+        self.last_number.store(0, Relaxed);
+    }
+
     /// A new device.
     pub(crate) fn device(&self) -> Result<Arc<RdmaDevice>> {
         self.device_named(c"test", 1)

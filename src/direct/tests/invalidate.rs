@@ -11,8 +11,7 @@ use crate::{
     engine::{
         memory::{
             rights::Rights,
-            token::Token,
-            User, //
+            token::Token, //
         },
         status::Status,
         work::Work, //
@@ -76,10 +75,7 @@ const ALL_REMOTE: Rights = Rights::REMOTE_READ.with(Rights::REMOTE_WRITE);
 
 /// Returns true if a peer of `end` would get in under `token`.
 fn is_open(end: &End, token: Token) -> bool {
-    let user = User {
-        qp: Some(end.qp.params.number),
-        ..end.qp.local_user()
-    };
+    let user = end.qp.peer_user();
     let regions = &end.device().regions;
     regions
         .access(token, user, Rights::REMOTE_READ, BASE, 1)

@@ -56,6 +56,9 @@ pub(crate) enum Kind {
 /// The identity of a protection domain; never zero, never used twice.
 pub(crate) type DomainId = u64;
 
+/// The identity of a queue pair; never zero, never used twice.
+pub(crate) type QpId = u64;
+
 /// What a window is bound to.
 #[derive(Clone, Copy)]
 pub(crate) struct Binding {
@@ -66,7 +69,7 @@ pub(crate) struct Binding {
     /// Where the window begins inside the region.
     pub(crate) offset: u64,
     /// The only queue pair whose peer may use the window.
-    pub(crate) qp: u32,
+    pub(crate) qp: QpId,
 }
 
 /// What a registration grants.

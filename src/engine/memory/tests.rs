@@ -163,8 +163,8 @@ const OWN: DomainId = 7;
 const OTHER: DomainId = 8;
 
 /// A queue pair of the domain, and another.
-const QP: u32 = 21;
-const OTHER_QP: u32 = 22;
+const QP: u64 = 21;
+const OTHER_QP: u64 = 22;
 
 const READ: Rights = Rights::REMOTE_READ;
 const LOCAL: Rights = Rights::LOCAL_WRITE;

@@ -46,7 +46,13 @@ mod tests {
 
     use crate::{
         engine::{
-            memory::token::Token,
+            domain::Domain,
+            memory::{
+                rights::Rights,
+                token::Token,
+                Denied,
+                RevokeError, //
+            },
             qp::{
                 state::Admission,
                 PostError, //
@@ -59,13 +65,41 @@ mod tests {
             }, //
         },
         kunit::{
-            harness::same,
+            buffer::BASE,
+            harness::{
+                same,
+                EngineHost,
+                RNR_MS, //
+            },
             requests::*, //
         }, //
     };
 
     /// The longest message, in bytes.
     const MAX_MESSAGE: u64 = 1 << 31;
+
+    #[test]
+    fn a_window_is_not_open_to_a_later_queue_pair_of_the_same_number() -> Result {
+        let engine_host = EngineHost::new(RNR_MS)?;
+        let domain = Domain::new(engine_host.device()?, GFP_KERNEL)?;
+        let first = engine_host.end_in(&domain, &EndAttr::PLAIN, None)?;
+        engine_host.count_anew();
+        let second = engine_host.end_in(&domain, &EndAttr::PLAIN, None)?;
+        assert!(same(second.qp.params.number, first.qp.params.number));
+        let regions = &domain.device().regions;
+        let region = first.buffer(8)?.token();
+        let (mine, rights) = (first.qp.peer_user(), Rights::REMOTE_READ);
+        let window = regions.add_window(domain.id(), None)?;
+        assert!(regions.bind(window, region, mine, rights, BASE, 8) == Ok(()));
+        assert!(regions.access(window, mine, rights, BASE, 8).is_ok());
+        let theirs = second.qp.peer_user();
+        let access = regions.access(window, theirs, rights, BASE, 8);
+        assert!(access.err() == Some(Denied::Token));
+        assert!(regions.revoke_remote(window, theirs) == Err(RevokeError::NotAllowed));
+        assert!(regions.revoke_remote(window, mine) == Ok(()));
+        regions.remove(window.index());
+        Ok(())
+    }
 
     #[test]
     fn a_queue_pair_begins_in_reset_and_goes_where_the_table_lets_it() -> Result {

@@ -53,7 +53,7 @@ use crate::engine::memory::{
 };
 
 const DOMAIN: DomainId = 3;
-const QP: u32 = 5;
+const QP: u64 = 5;
 const BASE: u64 = 0x4000_0000_0101;
 
 const PEER: User = User {
