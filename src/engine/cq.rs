@@ -34,7 +34,10 @@ use super::{
         Share, //
     },
     inject::What,
-    notifier::Notified,
+    notifier::{
+        Called,
+        Notified, //
+    },
     prelude::*,
     ring::{
         ResizableRing,
@@ -53,6 +56,9 @@ use moderation::{
 };
 
 pub(crate) use moderation::InvalidModeration;
+
+/// Entries that are taken under one hold of the lock, interrupts off.
+const TAKEN_AT_ONCE: usize = 64;
 
 /// What a consumer wants to hear of; the greater of two that were asked for holds (ARM-06).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -126,8 +132,9 @@ pub(crate) trait CqEvents: Send + Sync {
     }
     /// An arm was satisfied; `failure` is there if the queue has failed.
     fn notify(&self, failure: Option<Failure>);
-    /// The queue failed, armed or not. Called once.
-    fn failed(&self, failure: Failure);
+    /// The queue failed, armed or not. Called once, and as often as it says [`Called::Again`]; the call
+    /// for the arm that this satisfies comes after the last one.
+    fn failed(&self, failure: Failure) -> Called;
 }
 
 const NOTIFY: u32 = 1;
@@ -265,6 +272,20 @@ impl CompletionQueue {
     ///
     /// `take` runs under the lock of the queue: it only copies.
     pub(crate) fn poll(&self, max: usize, mut take: impl FnMut(Completion)) -> usize {
+        let mut taken = 0;
+        loop {
+            let most = (max - taken).min(TAKEN_AT_ONCE);
+            let got = self.poll_some(most, &mut take);
+            taken += got;
+            if got < most || taken == max {
+                return taken;
+            }
+        }
+    }
+
+    /// The same under one hold of the lock.
+    #[inline]
+    fn poll_some(&self, max: usize, mut take: impl FnMut(Completion)) -> usize {
         let mut inner = self.inner.lock();
         let mut taken = 0;
         while taken < max {

@@ -43,6 +43,14 @@ const CLOSED: u32 = 1 << 31;
 /// What is to be reported, one bit a kind. While one is set the work is queued, or a call runs.
 const EVENTS: u32 = !(RUNNING | CLOSED);
 
+/// Whether a call did all that there is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Called {
+    Over,
+    /// It did a part, as softirq has it, and is to be made again.
+    Again,
+}
+
 /// An object that has events for its consumer.
 pub(crate) trait Notifies: Send + Sync + Sized + 'static {
     /// The device that it is on.

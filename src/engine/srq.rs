@@ -31,6 +31,7 @@ use super::{
     domain::Domain,
     inject::What,
     notifier::{
+        Called,
         Notified,
         Notifies, //
     },
@@ -56,8 +57,11 @@ use super::{
 pub(crate) trait SrqEvents: Send + Sync {
     /// The number of receives fell below the limit. The limit is off now.
     fn limit_reached(&self);
-    /// The queue was given up: nobody gets a receive from it any more. Called once.
-    fn failed(&self) {}
+    /// The queue was given up: no receive of it is taken any more. Called once, and as often as it
+    /// says [`Called::Again`].
+    fn failed(&self) -> Called {
+        Called::Over
+    }
 }
 
 const LIMIT: u32 = 1;
@@ -377,8 +381,8 @@ impl Notifies for Srq {
         if events & LIMIT != 0 {
             this.events.limit_reached();
         }
-        if events & FAILED != 0 {
-            this.events.failed();
+        if events & FAILED != 0 && this.events.failed() == Called::Again {
+            this.raise(FAILED);
         }
     }
 }

@@ -24,6 +24,7 @@ use crate::{
             CqEvents,
             Failure, //
         },
+        notifier::Called,
         qp::QpEvents,
         srq::SrqEvents,
         transport::LinkOwner, //
@@ -147,13 +148,14 @@ impl CqEvents for CqUser {
         self.0.calls.hit();
     }
 
-    fn failed(&self, failure: Failure) {
+    fn failed(&self, failure: Failure) -> Called {
         self.0.enter();
         self.0.leave();
         if failure == Failure::Fatal {
             self.0.fatal.hit();
         }
         self.0.failures.hit();
+        Called::Over
     }
 }
 
@@ -212,8 +214,9 @@ impl SrqEvents for SrqUser {
         self.0.limits.hit();
     }
 
-    fn failed(&self) {
+    fn failed(&self) -> Called {
         self.0.failures.hit();
+        Called::Over
     }
 }
 

@@ -2,9 +2,15 @@
 
 //! [`Cq`]: a completion queue, its arms, its results.
 
-use kernel::rbtree::{
-    RBTree,
-    RBTreeNode, //
+use kernel::{
+    rbtree::{
+        RBTree,
+        RBTreeNode, //
+    },
+    sync::atomic::{
+        ordering::Relaxed,
+        Atomic, //
+    }, //
 };
 
 use super::prelude::*;
@@ -17,6 +23,7 @@ use crate::{
             Failure,
             MissedEvents, //
         },
+        notifier::Called,
         qp::QueuePair,
         work::{
             Completion,
@@ -55,7 +62,12 @@ pub(super) struct CqUsers {
     /// By their addresses.
     #[pin]
     tree: SpinLockIrq<RBTree<usize, Arc<QueuePair>>>,
+    /// Those at lower addresses have failed. Only the one who has them fail changes it.
+    failed_below: Atomic<usize>,
 }
+
+/// Queue pairs that fail in one softirq: each cancels up to a batch of its requests.
+pub(super) const FAILED_AT_ONCE: usize = 16;
 
 impl CqUsers {
     /// `qp` uses the queue from now on, however many of its own queues report to it. May sleep.
@@ -72,13 +84,19 @@ impl CqUsers {
         drop(gone);
     }
 
-    /// Every queue pair fails, by `fail`, one after another and without the lock.
-    pub(super) fn fail(&self, fail: impl Fn(&Arc<QueuePair>)) {
-        let mut from = 0;
-        while let Some((at, qp)) = self.first(from) {
+    /// Every queue pair fails, by `fail`, one after another and without the lock; some of them in
+    /// each call. The calls come one at a time.
+    ///
+    /// One that is added meanwhile looks itself whether its queue has failed.
+    pub(super) fn fail(&self, fail: impl Fn(&Arc<QueuePair>)) -> Called {
+        for _ in 0..FAILED_AT_ONCE {
+            let Some((at, qp)) = self.first(self.failed_below.load(Relaxed)) else {
+                return Called::Over;
+            };
             fail(&qp);
-            from = at + 1;
+            self.failed_below.store(at + 1, Relaxed);
         }
+        Called::Again
     }
 
     /// The first queue pair at that address or behind it.
@@ -109,6 +127,7 @@ impl<U> QueueEvents<U> {
     pub(super) fn new(user: U) -> Result<KBox<Self>, NtStatus> {
         let users = pin_init!(CqUsers {
             tree <- new_spinlock_irq!(RBTree::new()),
+            failed_below: Atomic::new(0),
         });
         let users = Arc::pin_init(users, GFP_KERNEL).map_err(no_memory)?;
         Ok(KBox::new(Self { user, users }, GFP_KERNEL)?)
@@ -124,8 +143,8 @@ impl CqEvents for QueueEvents<CqUser> {
         });
     }
 
-    fn failed(&self, _failure: Failure) {
-        self.users.fail(QueuePair::fail);
+    fn failed(&self, _failure: Failure) -> Called {
+        self.users.fail(QueuePair::fail)
     }
 }
 

@@ -14,6 +14,7 @@ use super::{
     qp::checked, //
 };
 use crate::engine::{
+    notifier::Called,
     qp::{
         PostError,
         QueuePair, //
@@ -67,12 +68,13 @@ impl SrqEvents for QueueEvents<SrqUser> {
         }
     }
 
-    fn failed(&self) {
+    fn failed(&self) -> Called {
         // No completion follows (SRQ-09).
-        self.users.fail(QueuePair::fail_unreported);
-        if let Some(user) = &self.user {
+        let called = self.users.fail(QueuePair::fail_unreported);
+        if let Some(user) = self.user.as_ref().filter(|_| called == Called::Over) {
             user(NtStatus::INTERNAL_ERROR);
         }
+        called
     }
 }
 

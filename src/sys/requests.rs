@@ -228,6 +228,8 @@ pub(crate) struct RequestQueue<T> {
     /// `width` elements for each place of the ring.
     sges: KVVec<Sge>,
     width: usize,
+    /// How many requests are out.
+    out: u32,
     /// No other queue has this number.
     number: u64,
 }
@@ -241,6 +243,7 @@ impl<T: Clone + Copy> RequestQueue<T> {
         ring: Ring::EMPTY,
         sges: KVVec::new(),
         width: 0,
+        out: 0,
         // INVARIANT: of this one no request is ever out.
         number: 0,
     };
@@ -264,6 +267,7 @@ impl<T: Clone + Copy> RequestQueue<T> {
             ring,
             sges: KVVec::from_elem(Sge::EMPTY, sges, gfp)?,
             width,
+            out: 0,
             // OVERFLOW: 2^64 queues.
             number: NEXT.fetch_add(1, Relaxed),
         })
@@ -380,6 +384,7 @@ impl<T: Clone + Copy> RequestQueue<T> {
             return false;
         };
         slot.is_out = true;
+        self.out += 1;
         // CAST: widening.
         let count = core::mem::take(&mut slot.count) as usize;
         let places = self.places_of(seq).get(..count);
@@ -402,6 +407,7 @@ impl<T: Clone + Copy> RequestQueue<T> {
             if let Some(slot) = self.ring.get_mut(seq) {
                 // INVARIANT: The list was the one that had the elements.
                 slot.is_out = false;
+                self.out -= 1;
             }
         }
     }
@@ -419,6 +425,17 @@ impl<T: Clone + Copy> RequestQueue<T> {
         let slot = *self.ring.front().filter(|slot| !slot.is_out)?;
         self.ring.leave();
         Some((Context::of_ended(slot.context), slot.data))
+    }
+
+    /// All requests leave, and nothing is said of them; returns false, and all stay, while one is out.
+    /// For a reset, after which the consumer has its memory back.
+    pub(crate) fn forget(&mut self) -> bool {
+        if self.out != 0 {
+            return false;
+        }
+        // INVARIANT: no request is in the ring.
+        self.ring.clear();
+        true
     }
 
     /// Moves the oldest request into `list`; returns true if there was one. It is not for requests
@@ -569,6 +586,24 @@ mod tests {
         assert!(list.end().is_some_and(|context| context.raw() == 7));
         assert!(list.len() == 0 && list.end().is_none());
         assert!(queue.take(&mut list) && list.len() == 0 && list.context() == Some(8));
+        Ok(())
+    }
+
+    #[test]
+    fn requests_are_forgotten_while_none_is_out() -> Result {
+        let bytes = [3u8; 16];
+        let (mut queue, mut list) = (queue(&bytes)?, SendList::new(2)?);
+        let first = queue.head();
+        assert!(queue.start(first, &mut list));
+        assert!(!queue.forget() && queue.len() == 2);
+        queue.give_back(&mut list);
+        assert!(queue.forget() && queue.is_empty() && queue.leave().is_none());
+        // Numbers count on: a list of before is of no request.
+        assert!(queue.post(test_posted(9, [].into_iter()), 3));
+        assert!(!queue.start(first, &mut list));
+        assert!(queue
+            .leave()
+            .is_some_and(|(context, data)| context.raw() == 9 && data == 3));
         Ok(())
     }
 

@@ -130,6 +130,12 @@ impl<T: Clone + Copy> Ring<T> {
         }
     }
 
+    /// All entries go.
+    pub(crate) fn clear(&mut self) {
+        // INVARIANT: the ring is empty.
+        self.head = self.tail;
+    }
+
     /// Takes the oldest entry out.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<T> {

@@ -14,6 +14,7 @@ use crate::{
             MissedEvents, //
         },
         device::Quota,
+        notifier::Called,
         ring::ResizeError,
         wc::status,
         work::{
@@ -48,8 +49,9 @@ impl CqEvents for Handler {
         self.upcall.completed();
     }
 
-    fn failed(&self, _failure: Failure) {
+    fn failed(&self, _failure: Failure) -> Called {
         self.upcall.error();
+        Called::Over
     }
 }
 

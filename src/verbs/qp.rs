@@ -60,6 +60,8 @@ pub(crate) struct Qp {
     pub(super) engine: Arc<QueuePair>,
     signal_all: bool,
     control: Pin<KBox<SpinLockIrq<Control>>>,
+    /// Held by the one who asks for another state, but for the error state.
+    modifying: Pin<KBox<Mutex<()>>>,
 }
 
 /// What changes seldom.
@@ -180,7 +182,12 @@ impl Qp {
     }
 
     /// Goes to a state, if one is asked for. `EINVAL` where that does not follow the present one.
+    /// May sleep, but for the error state.
     fn go_to(&self, state: Option<QpState>) -> Result {
+        if state == Some(QpState::Err) {
+            return self.engine.modify(State::Error);
+        }
+        let _one_at_a_time = self.modifying.lock();
         match state {
             None => Ok(()),
             Some(QpState::Reset) => self.engine.modify(State::Reset),
@@ -188,9 +195,8 @@ impl Qp {
             Some(QpState::Rtr) => self.engine.modify(State::Ready),
             // The connection manager's business: true already, or not to be had this way.
             Some(QpState::Rts) if self.engine.state() == State::Connected => Ok(()),
-            Some(QpState::Rts | QpState::Sqe) => Err(EINVAL),
             Some(QpState::Sqd) => self.engine.close_connection(),
-            Some(QpState::Err) => self.engine.modify(State::Error),
+            Some(QpState::Rts | QpState::Sqe | QpState::Err) => Err(EINVAL),
         }
     }
 
@@ -231,6 +237,7 @@ impl QpOperations<Verbs> for Qp {
             flush_on_disconnect: true,
         };
         let control = KBox::pin_init(new_spinlock_irq!(Control::default()), GFP_KERNEL)?;
+        let modifying = KBox::pin_init(new_mutex!(()), GFP_KERNEL)?;
         // Last: what it joins it leaves only when it is destroyed.
         let engine = QueuePair::new(params, caps)?;
         let caps = granted(&engine.caps);
@@ -238,6 +245,7 @@ impl QpOperations<Verbs> for Qp {
             engine,
             signal_all: init.signal_all,
             control,
+            modifying,
         };
         Ok((qp, caps))
     }

@@ -14,7 +14,10 @@ use super::{
 };
 use crate::{
     engine::{
-        notifier::Notifies,
+        notifier::{
+            Called,
+            Notifies, //
+        },
         prelude::*,
         trace, //
     },
@@ -107,19 +110,21 @@ impl Notifies for Cq {
     }
 
     fn call(this: &Arc<CompletionQueue>, events: u32) {
-        let mut inner = this.inner.lock();
-        let failure = inner.failure;
+        if events & FAILED != 0 {
+            let failure = this.inner.lock().failure;
+            let called = failure.map(|failure| this.events.failed(failure));
+            if called == Some(Called::Again) {
+                return this.raise(events);
+            }
+        }
         if events & NOTIFY != 0 {
+            let mut inner = this.inner.lock();
             // Its arm was satisfied before this call, which notifies of that too.
             this.cancel_held(&mut inner);
             inner.notified();
             this.trace_notify(&inner);
-        }
-        drop(inner);
-        if let Some(failure) = failure.filter(|_| events & FAILED != 0) {
-            this.events.failed(failure);
-        }
-        if events & NOTIFY != 0 {
+            let failure = inner.failure;
+            drop(inner);
             this.events.notify(failure);
         }
     }

@@ -99,6 +99,7 @@ mod tests {
                 CqEvents,
                 Failure, //
             },
+            notifier::Called,
             qp::state::State, //
         },
         kunit::{
@@ -530,7 +531,9 @@ mod tests {
             self.0.calls.hit();
         }
 
-        fn failed(&self, _failure: Failure) {}
+        fn failed(&self, _failure: Failure) -> Called {
+            Called::Over
+        }
     }
 
     #[test]
@@ -563,6 +566,29 @@ mod tests {
         assert!(queue.cq.poll(3, &mut add) == 2);
         assert!(queue.cq.poll(3, &mut add) == 0);
         assert!(same(sum, 1234));
+        Ok(())
+    }
+
+    #[test]
+    fn a_poll_for_many_takes_them_all_in_order() -> Result {
+        let (queue, _engine_host) = alone(1000)?;
+        for count in [63, 64, 65, 128, 700] {
+            for most in [count, count + 1, usize::MAX] {
+                for context in 0..count {
+                    // CAST: widening.
+                    assert!(queue.cq.push(&sent(context as u64)).is_ok());
+                }
+                let mut next = 0;
+                let mut in_order = true;
+                let taken = queue.cq.poll(most, |entry| {
+                    in_order &= entry.context.raw() == next;
+                    next += 1;
+                });
+                assert!(taken == count && in_order && queue.cq.details().used == 0);
+            }
+        }
+        // Nothing of them is left to be reported.
+        assert!(!queue.cq.arm(Arm::Any, MissedEvents::Report) && queue.has_called(0));
         Ok(())
     }
 

@@ -90,7 +90,8 @@ impl QueuePair {
     /// Moves the queue pair to a state that a consumer asks for.
     ///
     /// `Connected` is entered by [`QueuePair::attach`] alone, `Lost` when the peer goes, `Error` by
-    /// [`QueuePair::fail`].
+    /// [`QueuePair::fail`]. The caller asks for states other than `Error` one at a time: a reset is
+    /// not over when the state is `Reset`.
     pub(crate) fn modify(self: &Arc<Self>, next: State) -> Result {
         if next == State::Error {
             self.fail();
@@ -121,16 +122,18 @@ impl QueuePair {
     /// after the queues were seen empty goes without a completion, as a reset has it (IBTA 10.3.1).
     ///
     /// A failure that comes meanwhile has changed the state before it takes the locks, and its
-    /// flags stay.
+    /// flags stay. No other change of the state comes meanwhile: see [`QueuePair::modify`].
     fn reset(&self) {
-        let mut sq = self.sq.lock();
-        if self.state() == State::Reset {
-            sq.reset(self.device());
+        loop {
+            let mut sq = self.sq.lock();
+            if self.state() != State::Reset || sq.reset(self.device()) {
+                break;
+            }
         }
-        drop(sq);
         let mut rq = self.rq.lock();
         if self.state() == State::Reset {
-            while rq.ring.leave().is_some() {}
+            // No receive that is in the ring was started.
+            rq.ring.forget();
             rq.aborted = None;
             rq.mode = Mode::Open;
             rq.stop_waiting();

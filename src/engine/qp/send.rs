@@ -405,15 +405,23 @@ impl SendQueue {
         self.mode == Mode::Flushing { graceful: true }
     }
 
-    /// Ready for a new life after a reset: what is still there is dropped.
-    pub(super) fn reset(&mut self, device: &RdmaDevice) {
-        while let Some((_, entry)) = self.requests.leave() {
+    /// Ready for a new life after a reset: what is still there is dropped, a batch of it in each
+    /// call. Returns true if that was all.
+    pub(super) fn reset(&mut self, device: &RdmaDevice) -> bool {
+        for _ in 0..BATCH {
+            let Some((_, entry)) = self.requests.leave() else {
+                break;
+            };
             entry.unstage(device);
+        }
+        if !self.requests.is_empty() {
+            return false;
         }
         self.mode = Mode::Open;
         self.failed = false;
         self.next = self.requests.tail();
         self.ready = self.next;
+        true
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -16,7 +16,11 @@ mod tests {
     };
 
     use crate::{
-        engine::counters::Counter,
+        engine::{
+            counters::Counter,
+            notifier::Called,
+            qp::state::State, //
+        },
         kunit::{
             harness::wait_until,
             log::Tally,
@@ -26,7 +30,8 @@ mod tests {
             adapter::Limits,
             cq::{
                 notify,
-                Cq, //
+                Cq,
+                FAILED_AT_ONCE, //
             },
             pd::Pd,
             qp::Qp,
@@ -41,6 +46,7 @@ mod tests {
                     Slot, //
                 },
                 host::{
+                    pd,
                     qp,
                     HostAttr,
                     Queue,
@@ -252,6 +258,32 @@ mod tests {
         // The cancelled receive is not reported.
         assert!(cq_pair.holds(0..3));
         assert!(cq_pair.queue.is_silent() && cq_pair.queue.has_called(1));
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_cq_03_many_queue_pairs_break_in_several_softirqs_and_before_the_call() -> Result {
+        const MANY: usize = 2 * FAILED_AT_ONCE + 1;
+        let test_host = TestHost::new()?;
+        let pd = pd(&test_host.adapter)?;
+        let (queue, requests) = (test_host.queue(8)?, test_host.queue(8)?);
+        let mut qps = KVec::new();
+        for at in 0..MANY {
+            qps.push(qp(&pd, &queue, &requests, at, SIZES)?, GFP_KERNEL)?;
+        }
+        // By hand first: some in each call, each of them once, in one round.
+        let count = Atomic::new(0usize);
+        for most in [FAILED_AT_ONCE, 2 * FAILED_AT_ONCE] {
+            let called = requests.cq.users.fail(|_| count.add(1, Relaxed));
+            assert!(called == Called::Again && count.load(Relaxed) == most);
+        }
+        let called = requests.cq.users.fail(|_| count.add(1, Relaxed));
+        assert!(called == Called::Over && count.load(Relaxed) == MANY);
+        // All are dead when the consumer is called.
+        queue.cq.arm(notify::ERRORS);
+        queue.cq.engine().break_down();
+        assert!(wait_until(|| queue.calls.get() == 1));
+        assert!(qps.iter().all(|qp| qp.engine().state() == State::Error));
         Ok(())
     }
 

@@ -573,6 +573,43 @@ mod tests {
     }
 
     #[test]
+    fn a_reset_forgets_what_was_posted_however_much() -> Result {
+        const DEPTH: u32 = 1000;
+        let mut manual = ManualQp::unconnected(&EndAttr::deep(DEPTH, DEPTH))?;
+        let qp = manual.end.qp.clone();
+        for _ in 0..2 {
+            qp.modify(State::Init)?;
+            for context in 0..u64::from(DEPTH) {
+                manual.end.receive(context, &[])?;
+            }
+            qp.modify(State::Reset)?;
+            assert!(manual.end.receives.is_silent());
+        }
+        qp.modify(State::Init)?;
+        manual.end.receive(7, &[])?;
+        manual.attach()?;
+        assert!(manual.take() == Taken::Ready);
+        manual.arrive(MESSAGE);
+        assert!(manual.end.receives.brings(7, Status::Success) && manual.take() == Taken::Empty);
+        // Sends that come after the queues were seen empty: one more than a batch, and many.
+        for sends in [1, 65, DEPTH] {
+            let mut sq = qp.sq.lock();
+            for context in 0..sends {
+                let posted = test_posted(context.into(), [].into_iter());
+                assert!(sq
+                    .push(qp.device(), posted, (SEND, Flags::SIGNALED, 0))
+                    .is_ok());
+            }
+            let mut turns = 1;
+            while !sq.reset(qp.device()) {
+                turns += 1;
+            }
+            assert!(sq.is_empty() && turns == sends.div_ceil(64).max(1));
+        }
+        Ok(())
+    }
+
+    #[test]
     fn the_late_part_of_a_disconnect_leaves_the_next_connection_alone() -> Result {
         for attr in [EndAttr::PLAIN, EndAttr::shared(4)] {
             let mut manual = ManualQp::new(&attr)?;
