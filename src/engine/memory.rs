@@ -50,10 +50,7 @@ use self::{
 use super::prelude::*;
 pub(crate) use revoke::RevokeError;
 
-use crate::sys::{
-    gate::Refused,
-    span::Run, //
-};
+use crate::sys::span::Run;
 
 const CHUNK: usize = 64;
 const CHUNKS: usize = 4096;
@@ -166,8 +163,8 @@ impl MemoryTable {
         chunk.slots.get(index % CHUNK)
     }
 
-    /// The slot of an index that is about to be used for the first time. May sleep.
-    fn grow(&self, index: u32) -> Result<&Slot> {
+    /// Makes the chunk of an index that is to be used for the first time. May sleep.
+    fn grow(&self, index: u32) -> Result {
         let _alone = self.growth.lock();
         if self.slot(index).is_none() {
             let init = pin_init!(Chunk {
@@ -178,41 +175,38 @@ impl MemoryTable {
             let place = self.chunks.get(index as usize / CHUNK).ok_or(ENOMEM)?;
             place.populate(chunk);
         }
-        self.slot(index).ok_or(ENOMEM)
+        Ok(())
     }
 
-    /// Takes a free slot. May sleep.
+    /// Takes a free slot. May sleep. `ENOMEM` when all are taken, or there is no memory.
     fn take(&self) -> Result<(u32, &Slot)> {
-        let mut free = self.free.lock();
-        let index = match free.returned {
-            0 if free.next as usize > MAX_REGIONS => return Err(ENOMEM),
-            0 => {
-                free.next += 1;
-                free.next - 1
+        loop {
+            let mut free = self.free.lock();
+            let is_new = free.returned == 0;
+            let index = if is_new { free.next } else { free.returned };
+            // CAST: widening.
+            if index as usize > MAX_REGIONS {
+                return Err(ENOMEM);
             }
-            index => {
-                free.returned = self.slot(index).map_or(0, |s| s.next_free.load(Relaxed));
-                index
+            if let Some(slot) = self.slot(index) {
+                match is_new {
+                    true => free.next += 1,
+                    false => free.returned = slot.next_free.load(Relaxed),
+                }
+                return Ok((index, slot));
             }
-        };
-        drop(free);
-        match self.grow(index) {
-            Ok(slot) => Ok((index, slot)),
-            Err(e) => {
-                self.put(index);
-                Err(e)
-            }
+            drop(free);
+            // The index is not taken yet: without memory for it none is lost.
+            self.grow(index)?;
         }
     }
 
-    /// Puts a slot back; one whose chunk could not be made is lost to the table.
+    /// Puts a slot back that was taken.
     fn put(&self, index: u32) {
         let mut free = self.free.lock();
         if let Some(slot) = self.slot(index) {
             slot.next_free.store(free.returned, Relaxed);
             free.returned = index;
-        } else if free.next == index + 1 {
-            free.next = index;
         }
     }
 
@@ -298,11 +292,10 @@ impl MemoryTable {
         len: u64,
     ) -> Result<Access<'_>, Denied> {
         let slot = self.slot(token.index()).ok_or(Denied::Token)?;
-        let entry = match slot.gate.enter(token.key()) {
-            Err(Refused::WrongKey) if user.qp.is_none() && slot.is_own_key(token.key()) => {
-                slot.gate.enter_any()
-            }
-            entry => entry,
+        let entry = match user.qp {
+            // Its own token is for the owner alone.
+            None => slot.enter_as_owner(token.key()),
+            Some(_) => slot.gate.enter(token.key()),
         };
         let entry = entry.map_err(|_| Denied::Token)?;
         let attr = &entry.attr;

@@ -192,13 +192,31 @@ impl<T, W: Watcher> Gate<T, W> {
         }
     }
 
-    /// Closes the gate, if it is open (under `key`, when one is given) and nobody is inside; else
-    /// it stays as it is. Returns true if it did; what earlier entries did is visible then.
+    /// Closes the gate, if it is open (under `key`, when one is given), no entry exists, and `may`
+    /// agrees; else it stays as it is. Returns true if it did; what earlier entries did is visible
+    /// then.
+    ///
+    /// `may` is asked from inside: what it looks at does not change with the gate before that is
+    /// closed.
     #[inline]
-    pub(crate) fn close_unused(&self, key: Option<u8>) -> bool {
+    pub(crate) fn close_unused(&self, key: Option<u8>, may: impl FnOnce() -> bool) -> bool {
         let word = self.word.load(Relaxed);
-        let unused = check(word, key).is_ok() && word & ENTRIES == 0;
-        unused && self.word.cmpxchg(word, word & !OPEN, Full).is_ok()
+        let is_used = word & (ENTRIES | WAITED | WATCHED) != 0;
+        // INVARIANT: one more `GateGuard`; `Acquire` pairs with `Opening::open`.
+        if check(word, key).is_err()
+            || is_used
+            || self.word.cmpxchg(word, word + 1, Acquire).is_err()
+        {
+            return false;
+        }
+        let inside = GateGuard { gate: self };
+        // INVARIANT: one `GateGuard` less: the one inside leaves with the closing and is forgotten.
+        // As it was there until then, the gate is open as it was. No task waits for it to leave.
+        let closed = may() && self.word.cmpxchg(word + 1, word & !OPEN, Full).is_ok();
+        if closed {
+            core::mem::forget(inside);
+        }
+        closed
     }
 
     /// Returns true if the gate is closed and the last entry has left. What they did is visible
@@ -280,6 +298,16 @@ fn check(word: u64, key: Option<u8>) -> Result<(), Refused> {
 /// The right to use the value of an open gate; leaves on drop.
 pub(crate) struct GateGuard<'a, T, W: Watcher = ()> {
     gate: &'a Gate<T, W>,
+}
+
+impl<T, W: Watcher> GateGuard<'_, T, W> {
+    /// Closes the gate, if it was not closed since this entered: no new entry from now on. That
+    /// ends what this entered, for the value does not change before this has left.
+    ///
+    /// [`Refused::NotOpen`] if it was closed before. Any context.
+    pub(crate) fn close(&self) -> Result<(), Refused> {
+        self.gate.close(None)
+    }
 }
 
 impl<T, W: Watcher> Deref for GateGuard<'_, T, W> {

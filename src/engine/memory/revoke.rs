@@ -36,41 +36,37 @@ impl MemoryTable {
     /// gone.
     pub(crate) fn revoke(&self, token: Token, domain: DomainId) -> Result<(), RevokeError> {
         let slot = self.slot(token.index()).ok_or(RevokeError::NotAllowed)?;
-        if !slot.is(domain, Kind::Fast) && !slot.is(domain, Kind::Window) {
-            return Err(RevokeError::NotAllowed);
+        let is_owned = |slot: &Slot| slot.is(domain, Kind::Fast) || slot.is(domain, Kind::Window);
+        match slot.close_as_owner(token.key(), is_owned) {
+            Some(Ok(())) => Ok(()),
+            Some(Err(Refused::NotOpen)) => Err(RevokeError::AlreadyInvalid),
+            Some(Err(Refused::WrongKey)) | None => Err(RevokeError::NotAllowed),
         }
-        let key = Some(token.key()).filter(|key| !slot.is_own_key(*key));
-        slot.gate.close(key).map_err(|e| match e {
-            Refused::NotOpen => RevokeError::AlreadyInvalid,
-            Refused::WrongKey => RevokeError::NotAllowed,
-        })
     }
 
     /// Ends the validity of a fast-register region, if it is valid and nobody uses it: then this is
     /// all there is to do. Returns true if it was done; if not, nothing was.
     #[inline]
     pub(crate) fn revoke_unused(&self, token: Token, domain: DomainId) -> bool {
-        let slot = (self.slot(token.index())).filter(|slot| slot.is(domain, Kind::Fast));
-        slot.is_some_and(|slot| {
-            let key = Some(token.key()).filter(|key| !slot.is_own_key(*key));
-            slot.gate.close_unused(key)
-        })
+        let slot = self.slot(token.index());
+        let is_owned = |slot: &Slot| slot.is(domain, Kind::Fast);
+        slot.is_some_and(|slot| slot.close_unused_as_owner(token.key(), is_owned))
     }
 
     /// The same for a peer: the whole token must be valid, and a window bound to `user.qp`.
     pub(crate) fn revoke_remote(&self, token: Token, user: User) -> Result<(), RevokeError> {
         let slot = self.slot(token.index()).ok_or(RevokeError::NotAllowed)?;
-        let allowed = if slot.is(user.domain, Kind::Window) {
-            let entry = slot.gate.enter(token.key());
-            entry.is_ok_and(|e| e.attr.binding.map(|b| b.qp) == user.qp)
-        } else {
-            slot.is(user.domain, Kind::Fast)
+        // As long as this is inside the slot does not change hands.
+        let entry = slot.gate.enter(token.key());
+        let entry = entry.map_err(|_| RevokeError::NotAllowed)?;
+        let allowed = match slot.is(user.domain, Kind::Window) {
+            true => entry.attr.binding.map(|b| b.qp) == user.qp,
+            false => slot.is(user.domain, Kind::Fast),
         };
         if !allowed {
             return Err(RevokeError::NotAllowed);
         }
-        let closed = slot.gate.close(Some(token.key()));
-        closed.map_err(|_| RevokeError::NotAllowed)
+        entry.close().map_err(|_| RevokeError::NotAllowed)
     }
 
     /// Returns true if nothing touches any more what `token` named and a revocation ended.

@@ -38,6 +38,7 @@ use crate::{
         Gate,
         GateGuard,
         Opening,
+        Refused,
         Watcher, //
     }, //
 };
@@ -198,16 +199,61 @@ impl Slot {
         self.own_key.load(Acquire) == STEADY | u32::from(key)
     }
 
+    /// Enters as the owner's token with `key` does: under that key, or, if it is the owner's own
+    /// key, under whichever there is. The slot does not change hands before the result is dropped.
+    #[inline]
+    pub(super) fn enter_as_owner(&self, key: u8) -> Result<Entry<'_>, Refused> {
+        match self.gate.enter(key) {
+            Err(Refused::WrongKey) if self.is_own_key(key) => {
+                let entry = self.gate.enter_any()?;
+                // Before, it may have been the key of another owner.
+                match self.is_own_key(key) {
+                    true => Ok(entry),
+                    false => Err(Refused::WrongKey),
+                }
+            }
+            entry => entry,
+        }
+    }
+
+    /// Closes the gate for the owner's token with `key`, if `may` agrees. That is asked while the
+    /// slot cannot change hands, and the gate closes before it can: nothing of a later owner ends.
+    ///
+    /// If nothing is valid `may` is asked, too, and nothing changes. `None` if it does not agree.
+    pub(super) fn close_as_owner(
+        &self,
+        key: u8,
+        may: impl FnOnce(&Self) -> bool,
+    ) -> Option<Result<(), Refused>> {
+        let entry = self.enter_as_owner(key);
+        may(self).then(|| entry.and_then(|entry| entry.close()))
+    }
+
+    /// The same, if something is valid and no access uses it: then this is all there is to do.
+    /// Returns true if it was done.
+    #[inline]
+    pub(super) fn close_unused_as_owner(&self, key: u8, may: impl FnOnce(&Self) -> bool) -> bool {
+        let named = Some(key).filter(|key| !self.is_own_key(*key));
+        // An own key names what is valid only as long as the owner is there.
+        let is_named = || named.is_some() || self.is_own_key(key);
+        self.gate.close_unused(named, || is_named() && may(self))
+    }
+
     /// Returns true if nothing uses what a revocation ended; the owner of a window is notified.
     pub(super) fn is_drained(&self) -> bool {
+        // CAST: the number of the kind; the owner does not matter.
+        if self.assignment.load(Acquire) & 0xFF != Kind::Window as u64 {
+            let (bound, unused, _) = self.gate.snapshot();
+            return bound || unused;
+        }
+        let staging = self.staging.lock();
+        // Under the lock that an owner is taken away under: it is told of its own window.
         let (bound, unused, key) = self.gate.snapshot();
         let drained = bound || unused;
-        // CAST: the number of the kind; the owner does not matter.
-        if drained && self.assignment.load(Acquire) & 0xFF == Kind::Window as u64 {
-            let owner = self.staging.lock().owner.clone();
-            if let Some(owner) = owner {
-                owner.unbound(key, bound);
-            }
+        let owner = staging.owner.clone().filter(|_| drained);
+        drop(staging);
+        if let Some(owner) = owner {
+            owner.unbound(key, bound);
         }
         drained
     }

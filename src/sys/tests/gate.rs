@@ -90,11 +90,47 @@ mod tests {
     fn a_gate_that_somebody_uses_is_not_closed_as_unused() {
         let gate = open_gate(5, 3);
         let inside = gate.enter(3);
-        assert!(!gate.close_unused(Some(3)) && gate.is_open());
+        assert!(!gate.close_unused(Some(3), || true) && gate.is_open());
         drop(inside);
-        assert!(!gate.close_unused(Some(4)) && gate.is_open());
-        assert!(gate.close_unused(Some(3)) && gate.is_drained());
-        assert!(!gate.close_unused(Some(3)) && !gate.close_unused(None));
+        assert!(!gate.close_unused(Some(4), || true) && gate.is_open());
+        assert!(!gate.close_unused(Some(3), || false) && gate.is_open());
+        assert!(gate.close_unused(Some(3), || true) && gate.is_drained());
+        assert!(!gate.close_unused(Some(3), || true) && !gate.close_unused(None, || true));
+        assert!(gate.begin().is_some());
+    }
+
+    #[test]
+    fn nothing_is_changed_between_the_question_and_the_closing() {
+        let gate = open_gate(5, 3);
+        let mut was_taken = true;
+        // As another task does that ends this and opens the gate on something else.
+        let closed = gate.close_unused(Some(3), || {
+            assert!(gate.close(None) == Ok(()));
+            was_taken = gate.begin().is_some();
+            true
+        });
+        assert!(!closed && !was_taken && gate.is_drained());
+        // An entry in between is not shut out by a closing that asks for an unused gate.
+        open(&gate, 3);
+        let mut inside = None;
+        let closed = gate.close_unused(Some(3), || {
+            inside = gate.enter(3).ok();
+            true
+        });
+        assert!(!closed && inside.is_some() && gate.is_open());
+    }
+
+    #[test]
+    fn who_is_inside_closes_what_it_entered_and_nothing_later() {
+        let gate = open_gate(5, 3);
+        let inside = gate.enter(3);
+        assert!(inside.as_ref().is_ok_and(|i| i.close() == Ok(())));
+        assert!(gate.enter(3).is_err() && !gate.is_drained() && gate.begin().is_none());
+        assert!(inside
+            .as_ref()
+            .is_ok_and(|i| i.close() == Err(Refused::NotOpen)));
+        drop(inside);
+        assert!(gate.is_drained() && gate.begin().is_some());
     }
 
     #[test]

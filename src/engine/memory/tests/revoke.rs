@@ -5,7 +5,13 @@
 use kernel::prelude::*;
 
 use super::*;
-use crate::engine::memory::RevokeError;
+use crate::engine::memory::{
+    slot::{
+        Kind,
+        Slot, //
+    },
+    RevokeError, //
+};
 
 /// What stands in a slot when somebody asks for its invalidation.
 #[derive(Clone, Copy, PartialEq)]
@@ -198,6 +204,51 @@ mod tests {
         assert!(!store.table.is_drained(token));
         drop(access);
         assert!(store.table.is_drained(token));
+        Ok(())
+    }
+
+    #[test]
+    fn a_slot_does_not_change_hands_between_the_check_and_the_end() -> Result {
+        let store = Store::new(64)?;
+        for unused in [false, true] {
+            for steady in [false, true] {
+                let own = match steady {
+                    true => store.table.add_fast_steady(OWN, 1)?,
+                    false => store.fast(1)?,
+                };
+                store.stage(own, &[(0, 64)])?;
+                let token = bumped(own, u8::from(steady));
+                assert!(store.register(token, ALL, 64));
+                let slot = store.table.slot(own.index()).ok_or(EINVAL)?;
+                // As another task does that removes the region in between.
+                let mut is_gone = true;
+                let may = |slot: &Slot| {
+                    is_gone = slot.release();
+                    true
+                };
+                let ended = match unused {
+                    true => slot.close_unused_as_owner(own.key(), may),
+                    false => slot.close_as_owner(own.key(), may) == Some(Ok(())),
+                };
+                // The removal ended it, and goes on when this is over.
+                assert!(!ended && !is_gone && slot.is(OWN, Kind::Fast));
+                store.table.remove(own.index());
+                assert!(!slot.is(OWN, Kind::Fast));
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn who_may_not_end_what_is_valid_does_not_end_it() -> Result {
+        let store = Store::new(64)?;
+        let token = store.registered(64, ALL)?;
+        let slot = store.table.slot(token.index()).ok_or(EINVAL)?;
+        assert!(slot.close_as_owner(token.key(), |_| false).is_none());
+        assert!(!slot.close_unused_as_owner(token.key(), |_| false));
+        assert!(store.takes(token));
+        assert!(slot.close_unused_as_owner(token.key(), |slot| slot.is(OWN, Kind::Fast)));
+        assert!(!store.takes(token) && store.table.is_drained(token));
         Ok(())
     }
 
