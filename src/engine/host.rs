@@ -9,7 +9,8 @@ use kernel::{
         atomic::{
             ordering::{
                 Acquire,
-                Relaxed, //
+                Relaxed,
+                Release, //
             },
             Atomic, //
         },
@@ -65,9 +66,10 @@ pub(crate) struct Host {
     next_qp: Atomic<u64>,
     next_connection: Atomic<u64>,
     next_cq: Atomic<u32>,
-    /// Timers that may outlive what they were armed for, and are armed.
-    pub(super) late_timers: Atomic<u32>,
-    /// How long a message waits for a receive, in milliseconds.
+    /// Sides of connections that have yet to be notified of the end.
+    sides: Atomic<u32>,
+    /// The time that a message waits for a receive, in milliseconds; for one of a shared queue it
+    /// waits as long as it takes.
     pub(crate) rnr_timeout_ms: u32,
 }
 
@@ -84,7 +86,7 @@ impl Host {
             next_qp: Atomic::new(0),
             next_connection: Atomic::new(1),
             next_cq: Atomic::new(1),
-            late_timers: Atomic::new(0),
+            sides: Atomic::new(0),
             rnr_timeout_ms,
         };
         Ok(Arc::new(host, GFP_KERNEL)?)
@@ -122,26 +124,46 @@ impl Host {
         self.next_domain.fetch_add(1, Relaxed)
     }
 
-    /// Waits until none of those timers is armed, and what they have queued is done.
-    fn wait_for_timers(&self) {
-        while self.late_timers.load(Acquire) > 0 {
-            fsleep(Delta::from_millis(1));
-        }
+    /// Counts a side of a connection until the result is dropped. Any context.
+    pub(super) fn add_side(self: &Arc<Self>) -> Side {
+        self.sides.add(1, Relaxed);
+        Side(self.clone())
+    }
+
+    /// The number of sides of connections that have yet to be notified of the end.
+    #[cfg(ndk_kunit)]
+    pub(super) fn sides(&self) -> u32 {
+        self.sides.load(Acquire)
     }
 
     /// Waits until no timer of the module runs and no work is left, so that its code may go.
     ///
-    /// All devices are gone by then, and nothing arms a timer any more. May sleep; as long as a
-    /// disconnect is late that somebody has delayed (a minute at most).
+    /// All devices are gone by then, and so are all timers but those of sides of connections that
+    /// could not be notified of the end: a queue pair may go before they are. May sleep; as long as
+    /// a disconnect is late that somebody has delayed (a minute at most).
     pub(crate) fn quiesce(&self) {
-        self.softirqs.flush();
-        self.wait_for_timers();
-        self.threads.flush();
-        // Timers run in softirq, which is a read-side critical section.
+        while self.sides.load(Acquire) > 0 {
+            fsleep(Delta::from_millis(1));
+        }
+        // Timers run in softirq, which is a read-side critical section: those that were cancelled
+        // too late have returned after this, and queued what they wanted.
         rcu::synchronize_rcu();
-        self.softirqs.flush();
-        self.copies.flush();
-        self.threads.flush();
+        // Work that is left finds nothing to do, but it may queue another item.
+        for _ in 0..3 {
+            self.softirqs.flush();
+            self.copies.flush();
+            self.threads.flush();
+        }
+    }
+}
+
+/// A side of a connection that has yet to be notified of the end. The end of the module waits until
+/// this is dropped, whatever work or timer has it until then.
+pub(super) struct Side(Arc<Host>);
+
+impl Drop for Side {
+    fn drop(&mut self) {
+        self.0.sides.fetch_sub(1, Release);
     }
 }
 

@@ -2,19 +2,15 @@
 
 //! [`Endpoint`]: one side of a connection; it is notified once that the connection is gone.
 //!
+//! From the time that it is attached until then the side counts for the end of the module, which
+//! waits for it: the queue pair may go first, and what is left is in work items and in a timer.
+//!
 //! Tests: `engine/cm/tests.rs`.
-
-use kernel::sync::atomic::{
-    ordering::{
-        Relaxed,
-        Release, //
-    },
-    Atomic, //
-};
 
 use super::ConnectionEvents;
 use crate::{
     engine::{
+        host::Side,
         inject,
         notifier::{
             Notified,
@@ -46,6 +42,8 @@ struct EndpointState {
     was_called: bool,
     /// The answer to its connect got lost, and it has not given up yet.
     is_unanswered: bool,
+    /// There from the time that it is attached until it was notified.
+    side: Option<Side>,
 }
 
 /// One side of a connection: reports its end once.
@@ -77,6 +75,20 @@ impl Endpoint {
         self.state.lock().gone.is_some()
     }
 
+    /// It is about to be attached to its queue pair. Any context.
+    pub(super) fn begin(&self) {
+        let side = self.qp.device().host.add_side();
+        let old = self.state.lock().side.replace(side);
+        drop(old);
+    }
+
+    /// It was notified of all, or of nothing: the end of the module does not wait for it any more.
+    /// Any context.
+    fn finish(&self) {
+        let side = self.state.lock().side.take();
+        drop(side);
+    }
+
     /// The connection was reported up: its end may be reported from now on.
     pub(super) fn up(self: &Arc<Self>) {
         let mut state = self.state.lock();
@@ -99,22 +111,13 @@ impl Endpoint {
             self.raise(GONE);
             return;
         }
-        self.late_timers().add(1, Relaxed);
         // Under the lock: a timer armed after the call would not be cancelled.
         self.retry.arm(self, ms);
     }
 
-    /// The count that the end of the module waits for: the queue pair may be gone by the time that
-    /// the timer expires.
-    fn late_timers(&self) -> &Atomic<u32> {
-        &self.qp.device().host.late_timers
-    }
-
     /// Nobody has answered, so the connect has failed.
     fn give_up(&self, gone: Option<bool>) {
-        if self.retry.cancel() {
-            self.late_timers().fetch_sub(1, Release);
-        }
+        self.retry.cancel();
         self.qp.fail();
         let status = match gone {
             Some(_) => Status::Aborted,
@@ -129,6 +132,7 @@ impl Endpoint {
     /// The connection never came up, and [`Endpoint::up`] is not called: nothing is reported.
     pub(super) fn detach(&self) {
         self.state.lock().gone = Some(false);
+        self.finish();
     }
 }
 
@@ -156,6 +160,7 @@ impl Notifies for EndpointInner {
             drop(state);
             if is_unanswered {
                 this.give_up(gone);
+                this.finish();
             }
             return;
         }
@@ -167,14 +172,9 @@ impl Notifies for EndpointInner {
             false => None,
         };
         let again = late.or_else(|| this.events.closed(by_peer).err().map(|_| RETRY_MS));
-        let timers = this.late_timers();
-        if is_first && again.is_some() {
-            timers.add(1, Relaxed);
-        }
-        if let Some(ms) = again {
-            this.retry.arm(this, ms);
-        } else if !is_first {
-            timers.fetch_sub(1, Release);
+        match again {
+            Some(ms) => this.retry.arm(this, ms),
+            None => this.finish(),
         }
     }
 }
@@ -182,9 +182,5 @@ impl Notifies for EndpointInner {
 impl Expires for Endpoint {
     fn expired(this: Arc<Self>) {
         this.raise(GONE);
-        // The call for a connection that was up may arm the timer again, and counts itself.
-        if !this.state.lock().is_up {
-            this.late_timers().fetch_sub(1, Release);
-        }
     }
 }

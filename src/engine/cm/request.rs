@@ -332,14 +332,17 @@ impl ConnectRequest {
         let passive = &endpoint.qp;
         let transport =
             (self.cm.connect_fn)(active, passive).map_err(|_| ConnectError::NoMemory)?;
-        let link = |end, owner| Link {
-            transport: transport.clone(),
-            end,
-            owner,
+        let attach = |end, side: &Arc<Endpoint>, limits| {
+            side.begin();
+            let link = Link {
+                transport: transport.clone(),
+                end,
+                owner: side.clone(),
+            };
+            side.qp.attach(link, limits).inspect_err(|_| side.detach())
         };
-        let attached = passive.attach(link(1, endpoint.clone()), acceptance.ours);
-        attached.map_err(|_| passive_error)?;
-        let attached = active.attach(link(0, self.active.clone()), acceptance.theirs);
+        attach(1, endpoint, acceptance.ours).map_err(|_| passive_error)?;
+        let attached = attach(0, &self.active, acceptance.theirs);
         if attached.is_err() {
             endpoint.detach();
             passive.peer_gone(transport.id());

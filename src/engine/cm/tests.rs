@@ -13,7 +13,14 @@ mod tests {
 
     use kernel::{
         prelude::*,
-        sync::Arc, //
+        sync::{
+            atomic::{
+                ordering::Relaxed,
+                Atomic, //
+            },
+            rcu,
+            Arc, //
+        }, //
     };
 
     use crate::{
@@ -37,9 +44,13 @@ mod tests {
                 sleep,
                 wait_until, //
             },
+            other_context::OtherContext,
             requests::*, //
         },
-        sys::clock::StoppedClock, //
+        sys::{
+            clock::StoppedClock,
+            softirq::ProcessQueue, //
+        }, //
     };
 
     /// What somebody does with a request.
@@ -454,6 +465,64 @@ mod tests {
         sleep(60);
         assert!(same((active.closed.get(), passive.closed.get()), (4, 1)));
         assert!(same(active.closed_by_peer.get(), 4));
+        Ok(())
+    }
+
+    #[test]
+    fn the_end_of_the_module_waits_until_each_side_has_heard_of_the_end() -> Result {
+        // One cannot be notified for some time.
+        let (active, passive) = (ConnectionLog::stubborn(3)?, ConnectionLog::new()?);
+        let cm_fixture = connected(&active, &passive)?;
+        let device = cm_fixture.active.device();
+        let queue = ProcessQueue::new(c"ndk_test_quiesce")?;
+        // The number of times that each had been by then.
+        let heard = Arc::new((Atomic::<u64>::new(0), Atomic::<u64>::new(0)), GFP_KERNEL)?;
+        let other_task = {
+            let (host, heard) = (device.host.clone(), heard.clone());
+            let (active, passive) = (active.clone(), passive.clone());
+            OtherContext::new(move || {
+                host.quiesce();
+                heard.0.store(active.closed.get().into(), Relaxed);
+                heard.1.store(passive.closed.get().into(), Relaxed);
+            })?
+        };
+        assert!(other_task.begin(&queue));
+        // Long enough for one that does not wait.
+        for _ in 0..3 {
+            rcu::synchronize_rcu();
+            flush_work(device);
+        }
+        cm_fixture.passive.qp.fail();
+        assert!(other_task.is_done());
+        queue.flush();
+        assert!(same((heard.0.load(Relaxed), heard.1.load(Relaxed)), (4, 1)));
+        assert!(same(device.host.sides(), 0));
+        Ok(())
+    }
+
+    #[test]
+    fn a_connection_that_never_came_up_keeps_nobody_waiting() -> Result {
+        let cm_fixture = ConnectionFixture::new()?;
+        let listener_log = cm_fixture.open()?;
+        for fails in 0..3 {
+            let active = ConnectionLog::deaf(u32::from(fails == 2))?;
+            let request = cm_fixture.connect(&active)?;
+            match fails {
+                0 => cm_fixture.passive.qp.fail(),
+                1 => cm_fixture.active.qp.fail(),
+                _ => (),
+            }
+            let accepted = cm_fixture.accept(&listener_log.request()?, &ConnectionLog::new()?);
+            assert!(same(accepted.is_ok(), fails == 2));
+            let host = &cm_fixture.active.device().host;
+            assert!(wait_until(|| host.sides() == 0));
+            drop(request);
+            for end in [&cm_fixture.active, &cm_fixture.passive] {
+                end.qp.modify(State::Error)?;
+                assert!(wait_until(|| end.qp.modify(State::Reset).is_ok()));
+                end.qp.modify(State::Init)?;
+            }
+        }
         Ok(())
     }
 

@@ -6,10 +6,7 @@
 mod tests {
     use kernel::{
         prelude::*,
-        sync::{
-            atomic::ordering::Acquire,
-            Arc, //
-        }, //
+        sync::Arc, //
     };
 
     use crate::{
@@ -250,8 +247,8 @@ mod tests {
             assert!(wait_until(|| active.status() == Some(Err(Status::Aborted))));
             assert!(wait_until(|| passive.closed.get() == 1));
             // The timer is gone with it: nobody waits for it at the end of the module.
-            let timers = &fixture.active.device().host.late_timers;
-            assert!(wait_until(|| timers.load(Acquire) == 0));
+            let host = &fixture.active.device().host;
+            assert!(wait_until(|| host.sides() == 0));
             assert!(same((active.replies.get(), active.closed.get()), (1, 0)));
         }
         Ok(())
@@ -270,7 +267,7 @@ mod tests {
         fixture.passive.qp.fail();
         // The other side's device has no faults.
         assert!(wait_until(|| passive.closed.get() == 1));
-        assert!(wait_until(|| device.host.late_timers.load(Acquire) == 1));
+        assert!(wait_until(|| device.host.sides() == 1));
         flush_work(device);
         assert!(is_early(&clock, 150, || active.closed.get() == 0));
         assert!(wait_until(|| active.closed.get() == 1));
