@@ -123,7 +123,7 @@ void ndk_put_process(struct pid *process);
 bool ndk_module_is_loaded(const char *name);
 
 /* rdma/table.rs */
-void ndk_gid_work_wait(void);
+void ndk_gid_work_flush(void);
 
 /* rdma/upcall.rs */
 struct ib_device;

@@ -165,8 +165,9 @@ trampolines! {
         device.private().end();
         user::forget(device.as_raw(), T::DRIVER_ID);
         drop(device);
+        // It makes it unlikely that the core frees an entry of the device's GIDs after the table.
         // SAFETY: The core calls this in process context, and not from the queue of that work.
-        unsafe { bindings::ndk_gid_work_wait() };
+        unsafe { bindings::ndk_gid_work_flush() };
     }
 
     /// There is nothing behind a context.
