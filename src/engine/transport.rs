@@ -89,7 +89,7 @@ impl Link {
 }
 
 /// What the two sides agreed on when they connected.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReadLimits {
     /// Reads of the peer that this side serves at once.
     pub(crate) inbound: u32,

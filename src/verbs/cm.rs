@@ -86,10 +86,15 @@ pub(super) fn narrow(limit: u32) -> u8 {
     u8::try_from(limit).unwrap_or(u8::MAX)
 }
 
-fn limits(params: &ConnParams<'_>) -> ReadLimits {
-    ReadLimits {
-        inbound: params.ird.min(MAX_READS),
-        outbound: params.ord.min(MAX_READS),
+/// The read limits asked for; `EINVAL` above the device's, as the providers of the kernel tree have
+/// it.
+fn limits(ird: u32, ord: u32) -> Result<ReadLimits> {
+    match ird.max(ord) > MAX_READS {
+        true => Err(EINVAL),
+        false => Ok(ReadLimits {
+            inbound: ird,
+            outbound: ord,
+        }),
     }
 }
 
@@ -101,7 +106,7 @@ impl CmOperations<Verbs> for Qp {
         device.netdev().ok_or(ENETDOWN)?;
         let mut private_data = KVec::new();
         private_data.extend_from_slice(params.private_data, GFP_KERNEL)?;
-        let limits = limits(params);
+        let limits = limits(params.ird, params.ord)?;
         let events = Events {
             id,
             local,
@@ -140,12 +145,12 @@ impl CmOperations<Verbs> for Qp {
         let pending = cm
             .request_at_listener(request.number())
             .ok_or(ECONNABORTED)?;
-        if !self.is_ready() {
+        let limits = limits(params.ird, params.ord);
+        let Some(limits) = limits.ok().filter(|_| self.is_ready()) else {
             // As below.
             let _ = pending.reject(&[]);
             return Err(EINVAL);
-        }
-        let limits = limits(params);
+        };
         let events = Events {
             id,
             local: pending.params.remote,
@@ -268,5 +273,23 @@ impl ListenerOperations<Verbs> for Listening {
 impl Drop for Listening {
     fn drop(&mut self) {
         self.cm.unlisten(&self.listener);
+    }
+}
+
+#[cfg(ndk_kunit)]
+#[kernel::macros::kunit_tests(ndk_verbs_cm)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn read_limits_are_taken_up_to_the_devices_and_refused_above() {
+        let all = ReadLimits {
+            inbound: MAX_READS,
+            outbound: MAX_READS,
+        };
+        assert!(limits(MAX_READS, MAX_READS) == Ok(all));
+        assert!(limits(0, 0) == Ok(ReadLimits::default()));
+        assert!(limits(MAX_READS + 1, 0) == Err(EINVAL));
+        assert!(limits(0, MAX_READS + 1) == Err(EINVAL));
     }
 }
