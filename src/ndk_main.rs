@@ -63,13 +63,7 @@ module! {
     description: "Software RDMA provider",
     license: "GPL",
     alias: ["rdma-link-ndk"],
-    // The parameter link_type is in bindings/export.c: the macro knows numbers only.
-    params: {
-        rnr_timeout_ms: u32 {
-            default: 30000,
-            description: "How long a message waits for a receive, in milliseconds (1 to 600000)",
-        },
-    },
+    // The parameters are in bindings/export.c: those of the macro are not seen in sysfs.
 }
 
 /// The longest time that a message may wait for a receive, in milliseconds.
@@ -83,7 +77,7 @@ struct Ndk {
 
 impl kernel::Module for Ndk {
     fn init(_module: &'static ThisModule) -> Result<Self> {
-        let rnr_timeout_ms = module_parameters::rnr_timeout_ms.value();
+        let rnr_timeout_ms = sys::param::rnr_timeout_ms();
         if !(1..=MAX_RNR_TIMEOUT_MS).contains(&rnr_timeout_ms) {
             pr_err!(
                 "rnr_timeout_ms={} is not within 1 to {}\n",

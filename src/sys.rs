@@ -21,6 +21,7 @@
 //! | [`log`]       | the rate limit of kernel log messages                           |
 //! | [`mdl`]       | memory by descriptor chains and by pages                        |
 //! | [`netdev`]    | network devices held by reference, and their events             |
+//! | [`param`]     | module parameters that are numbers                              |
 //! | [`random`]    | random numbers                                                  |
 //! | [`requests`]  | queues of requests, and the memory that these name              |
 //! | [`ring`]      | bounded queues                                                  |
@@ -48,6 +49,7 @@ mod jump_label;
 pub(crate) mod log;
 pub(crate) mod mdl;
 pub(crate) mod netdev;
+pub(crate) mod param;
 pub(crate) mod random;
 pub(crate) mod requests;
 pub(crate) mod ring;

@@ -2,7 +2,7 @@
 /*
  * The two functions that the NDK face exports. A consumer that found them by
  * name holds the module as long as an adapter is open, too.  And the module
- * parameters that are not numbers.
+ * parameters.
  */
 #include <linux/export.h>
 #include <linux/module.h>
@@ -31,6 +31,10 @@ void ndk_close_adapter(struct ndk_adapter *adapter)
 	module_put(THIS_MODULE);
 }
 EXPORT_SYMBOL_NS_GPL(ndk_close_adapter, "NDK");
+
+module_param_named(rnr_timeout_ms, ndk_rnr_timeout_ms, uint, 0444);
+MODULE_PARM_DESC(rnr_timeout_ms,
+		 "How long a message waits for a receive, in milliseconds: 1 to 600000 (30000); for one of a shared queue it waits as long as it takes");
 
 module_param_named(link_type, ndk_link_type, charp, 0444);
 MODULE_PARM_DESC(link_type,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The functions of src/ndk/abi/adapter.rs behind the exported ones, and the
- * variables of src/rdma/link_type.rs and src/rdma/user.rs behind parameters.
+ * variables of src/sys/param.rs, src/rdma/link_type.rs and src/rdma/user.rs
+ * behind parameters.
  */
 #ifndef NDK_EXPORT_H
 #define NDK_EXPORT_H
@@ -12,6 +13,7 @@ s32 ndk_face_open(const struct ndk_open_params *params,
 		  struct ndk_adapter **adapter);
 void ndk_face_close(struct ndk_adapter *adapter);
 
+extern unsigned int ndk_rnr_timeout_ms;
 extern char *ndk_link_type;
 extern bool ndk_user_verbs;
 

@@ -266,6 +266,9 @@ impl Flow {
 
     /// Returns true if a message may wait for a receive longer than the host says: a shared queue
     /// that ran empty breaks no connection (SRQ-10), but it holds up no close either.
+    ///
+    /// That is so on both faces. The consumers of the verbs that have a shared queue (ib_srpt,
+    /// nvmet) ask for RNR retries without end (a count of 7), which iw_cm does not pass on.
     fn may_wait_on(&self, exec: &Exec) -> bool {
         let never = inject::is_on() && exec.never_finds_receive();
         self.to.params.shared.is_some() && !self.from.is_closing() && !never

@@ -132,6 +132,7 @@ by_alias() {
 under_name() {
 	modprobe ndk "link_type=$1" || return
 	[[ $(</sys/module/ndk/parameters/link_type) == "$1" ]] || { echo "not in sysfs"; return 1; }
+	[[ $(</sys/module/ndk/parameters/rnr_timeout_ms) == 30000 ]] || { echo "no rnr_timeout_ms in sysfs"; return 1; }
 	limit 120 rdma link add named0 type "$1" netdev lo || return
 	wait_for 90 link_is named0 ACTIVE || { echo "not active"; return 1; }
 	! limit 120 rdma link add named1 type ndk netdev ndkdum2 2>/dev/null ||

@@ -128,6 +128,32 @@ mod tests {
     }
 
     #[test]
+    fn a_message_to_a_shared_queue_waits_as_long_as_it_takes() -> Result {
+        let clock = StoppedClock::new();
+        // A disconnect cancels the requests of the queue pair, as verbs have it.
+        let (plain, shared) = (EndAttr::PLAIN, EndAttr::shared(4));
+        assert!(shared.flush_on_disconnect);
+        let qp_pair = QpPair::over(direct::connect, 200, &plain, &shared)?;
+        qp_pair.a.post(1, SEND, &[])?;
+        assert!(has_waited(&qp_pair, 1));
+        for _ in 0..5 {
+            clock.pass(201);
+            assert!(stays_up(&qp_pair));
+        }
+        qp_pair.b.receive(2, &[])?;
+        assert!(qp_pair.a.sends.brings(1, Status::Success));
+        assert!(qp_pair.b.receives.brings(2, Status::Success));
+        assert!(same(qp_pair.a.counted(Counter::RnrTimeouts), 0));
+        // In the other direction there is none, and the time is as the host says.
+        qp_pair.b.post(3, SEND, &[])?;
+        assert!(wait_until(|| qp_pair.b.counted(Counter::RnrWaits) == 1));
+        flush_work(qp_pair.b.device());
+        clock.pass(201);
+        assert!(qp_pair.b.sends.brings(3, Status::ReceiverNotReady));
+        Ok(())
+    }
+
+    #[test]
     fn requests_behind_a_message_that_waits_keep_their_place() -> Result {
         let qp_pair = QpPair::new()?;
         let (source, sink) = (qp_pair.a.filled(8, 32)?, qp_pair.b.buffer(8)?);

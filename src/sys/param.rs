@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Module parameters that are numbers. `module!` would hide them from sysfs, so `bindings/export.c`
+//! declares them.
+//!
+//! Tests: `tests/guest/link.sh`.
+
+use kernel::sync::atomic::{
+    Atomic,
+    Relaxed, //
+};
+
+/// The module parameter `rnr_timeout_ms`, which is set before the module is initialised and stays
+/// so.
+#[no_mangle]
+#[allow(non_upper_case_globals)]
+static ndk_rnr_timeout_ms: Atomic<u32> = Atomic::new(30_000);
+
+/// The time that a message waits for a receive, in milliseconds, as it was asked for. Any context.
+pub(crate) fn rnr_timeout_ms() -> u32 {
+    ndk_rnr_timeout_ms.load(Relaxed)
+}
