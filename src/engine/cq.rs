@@ -31,6 +31,7 @@ pub(crate) mod tests;
 use super::{
     device::{
         self,
+        Quota,
         Share, //
     },
     inject::What,
@@ -179,8 +180,7 @@ pub(crate) type CompletionQueue = Notified<Cq>;
 #[pin_data]
 pub(crate) struct Cq {
     device: Arc<RdmaDevice>,
-    /// Of a program's.
-    share: Option<Share>,
+    share: Share,
     /// What tracepoints call it; no other queue of this host has it for long.
     pub(crate) number: u32,
     /// The CPU on which the consumer is called from softirq, if it is online.
@@ -200,18 +200,20 @@ pub(crate) struct Cq {
 
 impl CompletionQueue {
     /// A queue for `depth` entries whose consumer is called on `cpu`, if that is online and
-    /// a call does more than to schedule something. One of a program has a `share`.
+    /// a call does more than to schedule something.
     ///
     /// May sleep. Overflow is judged by `depth` itself. [`CompletionQueue::close`] ends it.
+    /// `ENOMEM` when there is no memory, or the device or programs have too many.
     pub(crate) fn new(
         device: Arc<RdmaDevice>,
         depth: u32,
         cpu: u32,
         events: KBox<dyn CqEvents>,
-        share: Option<Share>,
+        is_of_program: bool,
     ) -> Result<Arc<Self>> {
         device.may_make(What::CompletionQueue)?;
-        let gfp = device::gfp(share.is_some());
+        let share = device.share(Quota::CompletionQueues, is_of_program)?;
+        let gfp = device::gfp(is_of_program);
         let inner = Inner {
             ring: ResizableRing::new(Ring::new(depth, Completion::BLANK, gfp)?),
             arm: None,
@@ -375,6 +377,7 @@ impl CompletionQueue {
         drop(inner);
         drop(ring);
         self.timer.stop();
+        self.share.give_back();
     }
 
     /// What the queue is doing. Any context.

@@ -35,6 +35,8 @@ use crate::sys::{
 
 pub(crate) use port::PortEvents;
 pub(super) use quota::gfp;
+#[cfg(ndk_kunit)]
+pub(crate) use quota::Crowd;
 pub(crate) use quota::{
     Quota,
     Share, //
@@ -70,7 +72,7 @@ pub(crate) struct RdmaDevice {
     netdev: SpinLockIrq<Option<NetDev>>,
     #[pin]
     users: Users,
-    /// What programs have of it.
+    /// The places of it that are taken.
     quotas: Quotas,
     /// The faults that it was told to make.
     pub(crate) faults: Faults,

@@ -2,7 +2,7 @@
 
 //! [`Domain`]: a protection domain.
 //!
-//! Tests: `kunit/counting.rs`.
+//! Tests: `engine/device/quota.rs`.
 
 use kernel::alloc::Flags;
 
@@ -22,12 +22,12 @@ use super::{
 pub(crate) struct Domain {
     device: Arc<RdmaDevice>,
     id: DomainId,
-    is_trusted: bool,
-    _share: Option<Share>,
+    share: Share,
 }
 
 impl Domain {
-    /// A domain with no objects. May sleep if `flags` say so. `ENOMEM` when there is no memory.
+    /// A domain with no objects. May sleep if `flags` say so. `ENOMEM` when there is no memory, or
+    /// the device has too many. [`Domain::close`] ends it.
     pub(crate) fn new(device: Arc<RdmaDevice>, flags: Flags) -> Result<Arc<Self>> {
         Self::make(device, true, flags)
     }
@@ -40,14 +40,11 @@ impl Domain {
 
     fn make(device: Arc<RdmaDevice>, is_trusted: bool, flags: Flags) -> Result<Arc<Self>> {
         device.may_make(What::Domain)?;
-        let share = (!is_trusted)
-            .then(|| device.share(Quota::Domains))
-            .transpose()?;
+        let share = device.share(Quota::Domains, !is_trusted)?;
         let domain = Self {
             id: device.host.next_domain(),
             device,
-            is_trusted,
-            _share: share,
+            share,
         };
         Ok(Arc::new(domain, flags)?)
     }
@@ -55,19 +52,24 @@ impl Domain {
     /// Returns true if the kernel's own memory and registrations by request are for it.
     #[inline]
     pub(crate) fn is_trusted(&self) -> bool {
-        self.is_trusted
+        !self.share.is_of_program()
+    }
+
+    /// Ends it for its owner: it does not count any more. Nothing is in it, but what ends. Any
+    /// context.
+    pub(crate) fn close(&self) {
+        self.share.give_back();
     }
 
     /// How the memory of its queues is allocated.
     pub(super) fn gfp(&self) -> Flags {
-        device::gfp(!self.is_trusted)
+        device::gfp(!self.is_trusted())
     }
 
-    /// A place for an object in it, which is counted if it is a program's. `ENOMEM` when a program
-    /// has too many.
-    pub(crate) fn share(&self, quota: Quota) -> Result<Option<Share>> {
-        let share = (!self.is_trusted).then(|| self.device.share(quota));
-        share.transpose()
+    /// A place for an object in it. Any context. `ENOMEM` when there are too many on the device, or
+    /// programs have too many.
+    pub(crate) fn share(&self, quota: Quota) -> Result<Share> {
+        self.device.share(quota, !self.is_trusted())
     }
 
     /// The device that the domain is on.

@@ -20,9 +20,11 @@ pub(crate) const MAX_INLINE: u32 = 512;
 pub(crate) const MAX_CQ_ENTRIES: u32 = 1 << 20;
 /// Reads at once, in either direction of a connection.
 pub(crate) const MAX_READS: u32 = 128;
-/// The most domains, completion queues and shared receive queues that programs have on one device,
-/// and the most queue pairs.
+/// The most domains on one device, and the most completion queues, shared receive queues and queue
+/// pairs, of all faces together.
 pub(crate) const MAX_OBJECTS: u32 = 1 << 16;
+/// The most of each that programs have: the rest is the kernel's.
+pub(crate) const MAX_PROGRAM_OBJECTS: u32 = MAX_OBJECTS / 4 * 3;
 /// The most regions that programs have on one device: the rest of the table is the kernel's.
 // CAST: far below 2^32.
 pub(crate) const MAX_PROGRAM_REGIONS: u32 = (MAX_REGIONS / 4 * 3) as u32;

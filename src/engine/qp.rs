@@ -62,6 +62,10 @@ use self::{
 };
 use super::{
     cq::CompletionQueue,
+    device::{
+        Quota,
+        Share, //
+    },
     domain::Domain,
     inject::{
         Counts,
@@ -147,6 +151,7 @@ pub(crate) struct Qp {
     pub(crate) caps: Caps,
     /// Windows that are bound for its peer know it by this: numbers are used again.
     id: QpId,
+    share: Share,
     /// Where it waits at the shared queue; changed under the lock of that.
     pub(super) wait_seq: Atomic<u64>,
     state: Atomic<u32>,
@@ -174,9 +179,11 @@ pub(crate) struct Qp {
 }
 
 impl QueuePair {
-    /// A queue pair in the state `Reset`. May sleep.
+    /// A queue pair in the state `Reset`; [`QueuePair::destroy`] ends it. May sleep. `ENOMEM` when
+    /// there is no memory, or the device or programs have too many.
     pub(crate) fn new(params: QpParams, mut caps: Caps) -> Result<Arc<Self>> {
         params.domain.device().may_make(What::QueuePair)?;
+        let share = params.domain.share(Quota::QueuePairs)?;
         if let Some(shared) = &params.shared {
             caps.receives = 0;
             caps.receive_sges = shared.max_sge;
@@ -194,6 +201,7 @@ impl QueuePair {
             id,
             params,
             caps,
+            share,
             wait_seq: Atomic::new(NOT_WAITING),
             state: Atomic::new(State::Reset.number()),
             connection: Atomic::new(0),

@@ -103,7 +103,7 @@ pub(crate) type SharedReceive = Notified<Srq>;
 #[pin_data]
 pub(crate) struct Srq {
     domain: Arc<Domain>,
-    _share: Option<Share>,
+    share: Share,
     /// The most elements that a receive has.
     pub(crate) max_sge: u32,
     events: KBox<dyn SrqEvents>,
@@ -115,7 +115,9 @@ pub(crate) struct Srq {
 }
 
 impl SharedReceive {
-    /// May sleep.
+    /// A queue without receives; [`SharedReceive::close`] ends it. May sleep.
+    ///
+    /// `ENOMEM` when there is no memory, or the device or programs have too many.
     pub(crate) fn new(
         domain: Arc<Domain>,
         depth: u32,
@@ -137,7 +139,7 @@ impl SharedReceive {
         };
         Notified::alloc(pin_init!(Srq {
             domain,
-            _share: share,
+            share,
             max_sge,
             events,
             resizing <- new_mutex!(()),
@@ -309,6 +311,7 @@ impl SharedReceive {
         let empty = ResizableRing::new(ReceiveRing::EMPTY);
         let ring = core::mem::replace(&mut self.inner.lock().ring, empty);
         drop(ring);
+        self.share.give_back();
     }
 }
 

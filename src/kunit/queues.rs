@@ -47,7 +47,7 @@ impl Queue {
         let log = CqLog::new()?;
         let events = KBox::new(CqUser(log.clone()), GFP_KERNEL)?;
         let queue = Self {
-            cq: CompletionQueue::new(device.clone(), depth, cpu, events, None)?,
+            cq: CompletionQueue::new(device.clone(), depth, cpu, events, false)?,
             log,
             device: device.clone(),
         };

@@ -171,7 +171,7 @@ impl Object<Adapter> {
         self.defer(done, move |this| {
             let events = QueueEvents::new(user)?;
             let users = events.users.clone();
-            let engine = CompletionQueue::new(this.device().clone(), depth, cpu, events, None);
+            let engine = CompletionQueue::new(this.device().clone(), depth, cpu, events, false);
             let cq = Cq {
                 owner: this.clone(),
                 engine: engine.map_err(no_memory)?,

@@ -34,6 +34,10 @@ impl ObjectType for Pd {
     fn end_sleeps(&self) -> bool {
         false
     }
+
+    fn end(&self) {
+        self.domain.close();
+    }
 }
 
 impl Object<Adapter> {

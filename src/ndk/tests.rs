@@ -32,6 +32,7 @@ mod completion;
 mod connect;
 mod connect_sequence;
 mod connect_steps;
+mod counts;
 mod cqs;
 mod defer;
 mod disconnect;

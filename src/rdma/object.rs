@@ -65,6 +65,9 @@ of_program!(ib_qp, ib_srq);
 pub(crate) trait PdOperations<T: Operations>: Sized + Send + Sync + 'static {
     /// Makes a protection domain; one that is not trusted is a program's.
     fn alloc(device: &Device<T>, is_trusted: bool) -> Result<Self>;
+
+    /// Ends a protection domain in which nothing is any more. Process context.
+    fn dealloc(&self) {}
 }
 
 /// A C object `C` with the provider's payload `P`, to which it dereferences.

@@ -176,11 +176,12 @@ pub(super) struct Qpn(u32);
 impl Qpn {
     /// Takes a number under which nothing is found yet. Process context.
     ///
-    /// `EBUSY` when all are taken.
+    /// `ENOMEM` when all are taken, as for any object of which there are too many, or there is no
+    /// memory.
     pub(super) fn take() -> Result<Self> {
         let mut number = 0;
         // SAFETY: `number` is writable.
-        to_result(unsafe { bindings::ndk_qpn_reserve(&mut number) })?;
+        to_result(unsafe { bindings::ndk_qpn_reserve(&mut number) }).map_err(|_| ENOMEM)?;
         Ok(Self(number))
     }
 

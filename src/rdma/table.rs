@@ -199,6 +199,7 @@ trampolines! {
         pd: OwnedObject<bindings::ib_pd, T::Pd>,
         _udata: *mut bindings::ib_udata,
     ) -> Result {
+        pd.dealloc();
         drop(pd);
         Ok(())
     }

@@ -13,7 +13,6 @@ use crate::{
             InvalidModeration,
             MissedEvents, //
         },
-        device::Quota,
         notifier::Called,
         ring::ResizeError,
         wc::status,
@@ -66,11 +65,7 @@ impl CqOperations<Verbs> for Arc<CompletionQueue> {
         let events = KBox::new(Handler { upcall, polled }, GFP_KERNEL)?;
         let engine = device.device().clone();
         let cpu = device.processor_of(init.comp_vector);
-        let share = init
-            .is_of_program
-            .then(|| engine.share(Quota::CompletionQueues))
-            .transpose()?;
-        let queue = CompletionQueue::new(engine, init.entries, cpu, events, share)?;
+        let queue = CompletionQueue::new(engine, init.entries, cpu, events, init.is_of_program)?;
         let depth = queue.depth();
         Ok((queue, depth))
     }

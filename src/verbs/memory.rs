@@ -57,6 +57,10 @@ impl PdOperations<Verbs> for Arc<Domain> {
             false => Domain::untrusted(device),
         }
     }
+
+    fn dealloc(&self) {
+        self.close();
+    }
 }
 
 impl MrOperations<Verbs> for Region {
@@ -94,6 +98,7 @@ impl MrOperations<Verbs> for Region {
         iova: u64,
         pieces: Pieces<'_>,
     ) -> Result<(Self, u32)> {
+        // Only programs register this way.
         let share = pd.share(Quota::Regions)?;
         let mut spans = SpanList::with_capacity(pieces.most())?;
         for piece in pieces {
@@ -108,7 +113,7 @@ impl MrOperations<Verbs> for Region {
         };
         pd.device().may_make(What::Region)?;
         let token = pd.device().regions.add_fixed(spans, attr)?;
-        Ok(Self::new(pd, token, share))
+        Ok(Self::new(pd, token, Some(share)))
     }
 
     fn map_sg(&self, extents: &mut Extents<'_>) -> Result {

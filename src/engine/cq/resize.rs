@@ -22,8 +22,12 @@ impl CompletionQueue {
     /// the one in force. May sleep.
     pub(crate) fn resize(self: &Arc<Self>, depth: u32) -> Result<(), ResizeError> {
         let _one_at_a_time = self.resizing.lock();
-        let ring = Ring::new(depth, Completion::BLANK, device::gfp(self.share.is_some()))
-            .map_err(|_| ResizeError::NoMemory)?;
+        let ring = Ring::new(
+            depth,
+            Completion::BLANK,
+            device::gfp(self.share.is_of_program()),
+        )
+        .map_err(|_| ResizeError::NoMemory)?;
         // Rings go where no lock is held but the one that may be held asleep.
         let begun = self.inner.lock().ring.begin(ring);
         begun.map_err(|_| ResizeError::TooMany)?;

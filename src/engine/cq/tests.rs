@@ -543,7 +543,7 @@ mod tests {
         for number in 0..cpu::count_ids() {
             let log = CqLog::new()?;
             let events = KBox::new(Scheduler(log.clone()), GFP_KERNEL)?;
-            let queue = CompletionQueue::new(device.clone(), 4, number, events, None)?;
+            let queue = CompletionQueue::new(device.clone(), 4, number, events, false)?;
             assert!(queue.push(&RECEIVE).is_ok() && log.calls.get() == 0);
             queue.arm(Arm::Any, MissedEvents::Ignore);
             assert!(queue.push(&RECEIVE).is_ok() && log.calls.get() == 1);

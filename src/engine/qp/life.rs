@@ -320,6 +320,7 @@ impl QueuePair {
         let sends = self.sq.lock().take_memory();
         let receives = core::mem::replace(&mut self.rq.lock().ring, ReceiveRing::EMPTY);
         drop((sends, receives));
+        self.share.give_back();
     }
 
     /// Returns true if nothing that was accepted is left.

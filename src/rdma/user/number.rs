@@ -40,8 +40,9 @@ struct Numbered {
     stand_in: KBox<StandIn>,
 }
 
-/// How many queue pairs programs may have at a time.
-const MOST: usize = 1 << 16;
+/// The most queue pairs that programs have at a time on all devices, each of which has a limit of
+/// its own: half of the numbers that there are, so that the kernel finds one always.
+const MOST: usize = 1 << 22;
 
 /// How many numbers rest before one is used again, unless there are no more.
 const RESTING: usize = 1024;
