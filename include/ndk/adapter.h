@@ -270,7 +270,8 @@ struct ndk_pd_dispatch {
 	 * with every result. The limits are those of struct ndk_adapter_info.
 	 *
 	 * Context: any but hard interrupt. Completion: create.
-	 * Status: SUCCESS, PENDING, INVALID_PARAMETER, INSUFFICIENT_RESOURCES.
+	 * Status: SUCCESS, PENDING, INVALID_PARAMETER (limits; a queue of
+	 * another adapter), INSUFFICIENT_RESOURCES.
 	 */
 	s32 (*create_qp)(struct ndk_pd *pd, struct ndk_cq *receive_cq,
 			 struct ndk_cq *initiator_cq, void *qp_context,
@@ -285,7 +286,9 @@ struct ndk_pd_dispatch {
 	 * @srq (NDK_FN_CREATE_QP_WITH_SRQ).
 	 *
 	 * Context: any but hard interrupt. Completion: create.
-	 * Status: SUCCESS, PENDING, INVALID_PARAMETER, INSUFFICIENT_RESOURCES.
+	 * Status: SUCCESS, PENDING, INVALID_PARAMETER (limits; a queue of
+	 * another adapter; @srq of another protection domain),
+	 * INSUFFICIENT_RESOURCES.
 	 */
 	s32 (*create_qp_with_srq)(struct ndk_pd *pd, struct ndk_cq *receive_cq,
 				  struct ndk_cq *initiator_cq,

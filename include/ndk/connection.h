@@ -52,7 +52,7 @@ struct ndk_connector_dispatch {
 	 * INVALID_ADDRESS (source not the adapter's), TOO_MANY_ADDRESSES,
 	 * ADDRESS_ALREADY_EXISTS, INVALID_BUFFER_SIZE, CONNECTION_ACTIVE,
 	 * CONNECTION_INVALID (the queue pair was connected before, or the
-	 * connector is in use).
+	 * connector is in use), INVALID_PARAMETER (@qp is of another adapter).
 	 */
 	s32 (*connect)(struct ndk_connector *connector, struct ndk_qp *qp,
 		       const struct sockaddr *source, u32 source_length,
@@ -71,7 +71,8 @@ struct ndk_connector_dispatch {
 	 *
 	 * Context: any but hard interrupt. Completion: request.
 	 * Status: as connect() without SHARING_VIOLATION, INVALID_ADDRESS,
-	 * TOO_MANY_ADDRESSES.
+	 * TOO_MANY_ADDRESSES; INVALID_PARAMETER also if @endpoint is of another
+	 * adapter.
 	 */
 	s32 (*connect_with_shared_endpoint)(struct ndk_connector *connector,
 					    struct ndk_qp *qp,
@@ -110,7 +111,7 @@ struct ndk_connector_dispatch {
 	 * Context: any but hard interrupt. Completion: request.
 	 * Status: SUCCESS, PENDING, CONNECTION_ABORTED (the peer gave up),
 	 * IO_TIMEOUT (it never completed), INVALID_BUFFER_SIZE,
-	 * CONNECTION_ACTIVE.
+	 * CONNECTION_ACTIVE, INVALID_PARAMETER (@qp is of another adapter).
 	 */
 	s32 (*accept)(struct ndk_connector *connector, struct ndk_qp *qp,
 		      u32 inbound_read_limit, u32 outbound_read_limit,

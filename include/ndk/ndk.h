@@ -48,6 +48,12 @@
  * Objects: an adapter makes protection domains, completion queues, connectors,
  * listeners and shared endpoints; a protection domain makes the rest. An object
  * may be closed before those made from it; its close then pends.
+ *
+ * Objects that a call brings together must belong together: completion queues,
+ * queue pairs, connectors and shared endpoints to the same open adapter, not only
+ * to the same device; shared receive queues, regions and windows to the protection
+ * domain of the queue pair. Others are refused with INVALID_PARAMETER, and stay as
+ * they are.
  */
 
 /**

@@ -121,7 +121,8 @@ struct ndk_qp_dispatch {
 	 *
 	 * Context: any but hard interrupt. Completion: result of type
 	 * FAST_REGISTER.
-	 * Status: CONNECTION_INVALID, INVALID_PARAMETER (counts, offsets),
+	 * Status: CONNECTION_INVALID, INVALID_PARAMETER (counts, offsets, @mr
+	 * of another protection domain or not initialized for this),
 	 * ACCESS_VIOLATION (remote rights that initialize_fast_register_mr()
 	 * did not allow).
 	 * Later: INVALID_DEVICE_REQUEST (valid already), CANCELLED.
@@ -142,7 +143,8 @@ struct ndk_qp_dispatch {
 	 *
 	 * Context: any but hard interrupt. Completion: result of type
 	 * INVALIDATE.
-	 * Status: CONNECTION_INVALID, INVALID_PARAMETER (wrong kind of object).
+	 * Status: CONNECTION_INVALID, INVALID_PARAMETER (wrong kind of object,
+	 * or one of another protection domain).
 	 * Later: INVALID_DEVICE_REQUEST (not valid, as after an invalidation by
 	 * the peer), CANCELLED.
 	 */

@@ -21,6 +21,7 @@ use core::net::SocketAddr;
 
 use self::link::{
     take_back,
+    ConnectionData,
     ConnectorInner,
     ConnectorStage,
     ConnectorState, //
@@ -156,13 +157,6 @@ fn at_most(asked: ReadLimits, most: u32) -> ReadLimits {
     }
 }
 
-/// What the two sides know of each other.
-pub(crate) struct ConnectionData {
-    pub(crate) limits: ReadLimits,
-    /// All that the peer sent; a short buffer got the beginning.
-    pub(crate) len: usize,
-}
-
 impl Connector {
     /// Room for any private data of a peer (CONN-12), in bytes.
     pub(crate) fn private_data_size(&self) -> u32 {
@@ -251,6 +245,7 @@ impl Connector {
 
 impl Object<Connector> {
     /// `Connect` and `ConnectWithSharedEndpoint` (CONN-01 to CONN-07, SHEP-02). Any context.
+    /// `INVALID_PARAMETER` for a queue pair or an endpoint of another adapter.
     pub(crate) fn connect(
         self: &Arc<Self>,
         qp: &Ref<Qp>,
@@ -259,6 +254,7 @@ impl Object<Connector> {
         private_data: KVec<u8>,
         done: DoneFn<NtStatus>,
     ) -> Answer {
+        NtStatus::INVALID_PARAMETER.unless(source.is_of(&self.owner))?;
         self.check_data(&private_data)?;
         let limits = self.limits(limits);
         self.begin(
@@ -292,6 +288,7 @@ impl Object<Connector> {
     }
 
     /// `Accept`, and with a reason for its user `AcceptEx` (CONN-09, CONN-19). Any context.
+    /// `INVALID_PARAMETER` for a queue pair of another adapter.
     pub(crate) fn accept(
         self: &Arc<Self>,
         qp: &Ref<Qp>,
@@ -349,6 +346,7 @@ impl Object<Connector> {
         qp: Option<&Ref<Qp>>,
         done: DoneFn<NtStatus>,
     ) -> Result<(), NtStatus> {
+        NtStatus::INVALID_PARAMETER.unless(qp.is_none_or(|qp| qp.is_of(&self.owner)))?;
         let mut state = self.inner.state.lock();
         // Until the consumer is notified of the end of the last call the connector is where that
         // found it.

@@ -230,6 +230,11 @@ impl Cq {
         &self.engine
     }
 
+    /// Returns true if that adapter made it.
+    pub(super) fn is_of(&self, adapter: &Ref<Adapter>) -> bool {
+        Arc::ptr_eq(&self.owner, adapter)
+    }
+
     /// `ArmCq`: asks for one call. A type that there is not is ignored, and warned of once
     /// (ARM-15). Any context.
     pub(crate) fn arm(&self, kind: u32) {

@@ -184,6 +184,7 @@ impl ListenerEvents for Requests {
 /// A shared endpoint.
 #[pin_data]
 pub(crate) struct SharedEndpoint {
+    owner: Ref<Adapter>,
     at: SocketAddr,
     /// Until the endpoint and every connector over it are closed.
     #[pin]
@@ -211,6 +212,7 @@ impl Object<Adapter> {
         self.defer(done, move |this| {
             let held = reserve(this.device(), at)?;
             let endpoint = pin_init!(SharedEndpoint {
+                owner: this.clone(),
                 at: held.addr(),
                 held <- new_spinlock_irq!(Some(held)),
             });
@@ -249,6 +251,14 @@ impl Source {
     /// An endpoint, which is used from now on.
     pub(crate) fn shared(endpoint: &Ref<SharedEndpoint>) -> Self {
         Self::Shared(endpoint.clone(), endpoint.new_use())
+    }
+
+    /// Returns true unless it is an endpoint that another adapter made.
+    pub(super) fn is_of(&self, adapter: &Ref<Adapter>) -> bool {
+        match self {
+            Self::Address(_) => true,
+            Self::Shared(endpoint, _) => Arc::ptr_eq(&endpoint.owner, adapter),
+        }
     }
 }
 

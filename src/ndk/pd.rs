@@ -84,6 +84,9 @@ impl Object<Pd> {
     }
 
     /// `CreateQp`, and with a shared queue `CreateQpWithSrq` (QP-01).
+    ///
+    /// `INVALID_PARAMETER` for completion queues of another adapter, and for a shared queue of
+    /// another domain.
     pub(crate) fn create_qp(
         self: &Arc<Self>,
         cqs: (&Ref<Cq>, &Ref<Cq>),
@@ -92,6 +95,9 @@ impl Object<Pd> {
         sizes: Sizes,
         done: DoneFn<Created<Qp>>,
     ) -> Answer {
+        let adapter = &self.adapter;
+        NtStatus::INVALID_PARAMETER.unless(cqs.0.is_of(adapter) && cqs.1.is_of(adapter))?;
+        NtStatus::INVALID_PARAMETER.unless(srq.is_none_or(|srq| srq.is_of(self)))?;
         let sizes = match srq {
             // The sizes of the shared queue count for receives.
             Some(_) => Sizes {

@@ -289,6 +289,11 @@ impl Qp {
         &self.engine
     }
 
+    /// Returns true if a domain of that adapter made it.
+    pub(super) fn is_of(&self, adapter: &Ref<Adapter>) -> bool {
+        Arc::ptr_eq(&self.pd.adapter, adapter)
+    }
+
     /// Returns true if the consumer has flushed it.
     pub(super) fn was_flushed(&self) -> bool {
         self.flushed.load(Relaxed)

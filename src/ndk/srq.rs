@@ -112,6 +112,11 @@ impl Srq {
         &self.engine
     }
 
+    /// Returns true if that domain made it.
+    pub(super) fn is_of(&self, pd: &Ref<Pd>) -> bool {
+        Arc::ptr_eq(&self.pd, pd)
+    }
+
     /// `SrqReceive` (SRQ-02). Any context.
     pub(crate) fn post_receive(&self, posted: Posted<impl Elements>) -> Result<(), NtStatus> {
         let accepted = self.engine.post(checked(posted, false));

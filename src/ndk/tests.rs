@@ -79,5 +79,6 @@ mod spi;
 mod srq;
 mod srq_users;
 mod stress;
+mod together;
 mod window;
 mod write;

@@ -56,6 +56,13 @@ pub(super) enum ConnectorStage {
     Over,
 }
 
+/// What the two sides know of each other.
+pub(crate) struct ConnectionData {
+    pub(crate) limits: ReadLimits,
+    /// All that the peer sent; a short buffer got the beginning.
+    pub(crate) len: usize,
+}
+
 /// A call that is pending.
 pub(super) struct PendingCall {
     pub(super) done: DoneFn<NtStatus>,
