@@ -94,11 +94,16 @@ s32 ndk_open_adapter(const struct ndk_open_params *params,
 
 /**
  * ndk_close_adapter() - close an adapter (CLOSE_NDK_ADAPTER_HANDLER)
- * @adapter: the adapter, not NULL; gone afterwards
+ * @adapter: the adapter; gone afterwards. NULL does nothing.
  *
  * Waits until every object made from it is closed and every callback has
  * returned, so that the consumer's module may go. Close them before: what is not
- * closed is waited for without end. Not from a callback.
+ * closed is waited for without end. @adapter itself stays as long as this waits,
+ * but calls with it are refused with INVALID_PARAMETER and a warning.
+ *
+ * Not from a callback, nor with softirqs off: that is warned of once, nothing is
+ * waited for, and the adapter goes, and with it its reference to the module of
+ * ndk, when its last object has.
  *
  * Context: process, may sleep. Exported in the namespace "NDK".
  */

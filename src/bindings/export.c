@@ -25,10 +25,20 @@ s32 ndk_open_adapter(const struct ndk_open_params *params,
 }
 EXPORT_SYMBOL_NS_GPL(ndk_open_adapter, "NDK");
 
+/*
+ * For an adapter that goes after its close has returned.  The end of the module waits
+ * for the work that calls this.
+ */
+static void ndk_put_module(void *context)
+{
+	module_put(THIS_MODULE);
+}
+
+/* Each open adapter has one reference, which goes with it and not before. */
 void ndk_close_adapter(struct ndk_adapter *adapter)
 {
-	ndk_face_close(adapter);
-	module_put(THIS_MODULE);
+	if (ndk_face_close(adapter, ndk_put_module, NULL))
+		module_put(THIS_MODULE);
 }
 EXPORT_SYMBOL_NS_GPL(ndk_close_adapter, "NDK");
 

@@ -11,7 +11,8 @@
 
 s32 ndk_face_open(const struct ndk_open_params *params,
 		  struct ndk_adapter **adapter);
-void ndk_face_close(struct ndk_adapter *adapter);
+bool ndk_face_close(struct ndk_adapter *adapter, ndk_fn_close_completion later,
+		    void *context);
 
 extern unsigned int ndk_rnr_timeout_ms;
 extern char *ndk_link_type;

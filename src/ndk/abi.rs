@@ -212,17 +212,20 @@ impl From<Version> for bindings::ndk_version {
 
 /// The object behind a pointer of the consumer's, unless it was closed (CLOS-10).
 ///
+/// The reference is one of the call's own: a callback that the call leads to may close the object
+/// before the call has returned (GEN-08), and then the handle goes.
+///
 /// # Safety
 ///
 /// `object` is null, or an object of this type that the consumer was given and whose close has not
-/// completed; the result is not used beyond the call.
-unsafe fn get<'a, T: Face>(object: *mut T::C) -> Option<&'a Ref<T>> {
+/// completed.
+unsafe fn get<T: Face>(object: *mut T::C) -> Option<Ref<T>> {
     // SAFETY: `fill` made it, so it is the head of a handle, which the close completion frees.
     let handle = unsafe { object.cast::<Handle<T>>().as_ref() }?;
     if kernel::warn_on!(handle.header.object_type != T::TYPE) {
         return None;
     }
-    Some(&handle.object)
+    Some(handle.object.clone())
 }
 
 /// What a call with an object that is none gives.
@@ -301,8 +304,8 @@ fn status_user(
 /// As [`get`] says of `object`, which the call closes.
 unsafe fn take_back<T: Face>(object: *mut T::C) -> Option<(Ref<T>, KBox<Handle<T>>)> {
     // SAFETY: The caller says that `object` is null, or one that `fill` made for the consumer and
-    // whose close has not completed; the reference is not used after the clone.
-    let this = unsafe { get::<T>(object) }?.clone();
+    // whose close has not completed.
+    let this = unsafe { get::<T>(object) }?;
     // SAFETY: `fill` made it; it was not closed, so it is still the consumer's, who gives it back.
     let mut handle = unsafe { KBox::from_raw(object.cast::<Handle<T>>()) };
     handle.header.object_type = bindings::NDK_OBJECT_TYPE_UNDEFINED;

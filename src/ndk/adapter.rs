@@ -114,9 +114,39 @@ pub(crate) enum OpenBy<'a> {
 pub(crate) struct Adapter {
     pub(super) device: Arc<RdmaDevice>,
     limits: Limits,
-    closed: Arc<Event>,
+    closed: Arc<Closed>,
     #[pin]
     state: SpinLockIrq<AdapterState>,
+}
+
+/// The end of an adapter's close.
+#[pin_data]
+struct Closed {
+    #[pin]
+    event: Event,
+    /// What is called then, where nothing waits for the event.
+    #[pin]
+    late: SpinLockIrq<Option<DoneFn<()>>>,
+}
+
+impl Closed {
+    /// The adapter is open. May sleep.
+    fn new() -> Result<Arc<Self>, NtStatus> {
+        let closed = pin_init!(Self {
+            event <- Event::new(),
+            late <- new_spinlock_irq!(None),
+        });
+        Arc::pin_init(closed, GFP_KERNEL).map_err(no_memory)
+    }
+
+    /// The close is over.
+    fn report(&self) {
+        let late = self.late.lock().take();
+        if let Some(mut late) = late {
+            late.call(());
+        }
+        self.event.signal();
+    }
 }
 
 /// The use of the device, and what is notified when that goes.
@@ -157,14 +187,14 @@ pub(crate) fn open(context: &NdkContext, which: &OpenBy<'_>, version: Version) -
         }
     };
     let device = device.ok_or(NtStatus::ADAPTER_NOT_FOUND)?;
-    let closed = Arc::pin_init(Event::new(), GFP_KERNEL).map_err(no_memory)?;
-    let signal = closed.clone();
+    let closed = Closed::new()?;
+    let ended = closed.clone();
     let state = AdapterState {
         client: None,
         gone: false,
         cqs: RBTree::new(),
         srqs: RBTree::new(),
-        waiter: Some(done(GFP_KERNEL, move |()| signal.signal())?),
+        waiter: Some(done(GFP_KERNEL, move |()| ended.report())?),
     };
     let used = device.clone();
     let object = pin_init!(Adapter {
@@ -230,21 +260,34 @@ impl Adapter {
 }
 
 impl Object<Adapter> {
-    /// Closes the adapter, and returns when every callback of everything made of it has returned.
+    /// Closes the adapter, and returns when every callback of everything made of it has returned;
+    /// only then `late` is dropped, uncalled. True if the adapter is gone.
     ///
     /// May sleep. Called by a consumer that is being called back this would wait for itself: it
-    /// warns, and the adapter goes when its last object has.
-    pub(crate) fn close_and_wait(self: &Arc<Self>) {
+    /// warns, and the adapter goes when its last object has; then `late` is called. A second close
+    /// does nothing, and does not call `late` either.
+    pub(crate) fn close_with(self: &Arc<Self>, late: Option<DoneFn<()>>) -> bool {
         let waiter = self.state.lock().waiter.take();
         let Some(waiter) = waiter else {
-            // A second close; the first one warns of it.
-            return;
+            return false;
         };
-        let progress = self.close(waiter);
         if softirq::is_here() {
             kernel::pr_warn_once!("an adapter was closed from inside a callback\n");
-        } else if matches!(progress, Progress::Pending) {
-            self.closed.wait();
+            // Its close pends always: its end may sleep.
+            *self.closed.late.lock() = late;
+            let _ = self.close(waiter);
+            return false;
         }
+        if matches!(self.close(waiter), Progress::Pending) {
+            self.closed.event.wait();
+        }
+        drop(late);
+        true
+    }
+
+    /// As [`Object::close_with`], with nothing to be kept.
+    #[cfg(ndk_kunit)]
+    pub(crate) fn close_and_wait(self: &Arc<Self>) {
+        self.close_with(None);
     }
 }

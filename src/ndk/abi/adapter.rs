@@ -137,19 +137,32 @@ unsafe fn which<'a>(params: &bindings::ndk_open_params) -> Result<OpenBy<'a>, Nt
     })
 }
 
-/// The body of `ndk_close_adapter()`.
+/// The body of `ndk_close_adapter()`. Returns true if the adapter is gone.
+///
+/// If not, either it was no open adapter, and nothing has happened; or this is a callback, where
+/// nothing can be waited for, and `later` is called when it goes. Whichever it is, the handle stays
+/// as long as callbacks may still use it.
 ///
 /// # Safety
 ///
-/// `adapter` is null, or an adapter of the consumer's that is not closed.
+/// `adapter` is null, or an adapter of the consumer's whose close has not returned; `later` may be
+/// called with `context` from any context.
 #[no_mangle]
-pub(crate) unsafe extern "C" fn ndk_face_close(adapter: *mut bindings::ndk_adapter) {
-    // SAFETY: The caller says that `adapter` is null, or an adapter of the consumer's that is not
-    // closed; it is closed now.
-    if let Some((object, handle)) = unsafe { take_back::<Adapter>(adapter) } {
-        drop(handle);
-        object.close_and_wait();
-    }
+pub(crate) unsafe extern "C" fn ndk_face_close(
+    adapter: *mut bindings::ndk_adapter,
+    later: bindings::ndk_fn_close_completion,
+    context: *mut c_void,
+) -> bool {
+    // SAFETY: The caller says that `adapter` is null, or an adapter of the consumer's whose close
+    // has not returned; one that is not closed is closed now.
+    let Some((object, mut handle)) = (unsafe { take_back::<Adapter>(adapter) }) else {
+        return false;
+    };
+    handle.closing = Callback {
+        function: later,
+        context,
+    };
+    object.close_with(Some(handle))
 }
 
 /// Transfers of more bytes than this are better not copied by the consumer.
@@ -262,13 +275,12 @@ face! {
 ///
 /// # Safety
 ///
-/// Each is null or a queue of the consumer's; the result is not used beyond the call.
-unsafe fn queues<'a>(
+/// Each is null or a queue of the consumer's.
+unsafe fn queues(
     receive: *mut bindings::ndk_cq,
     initiator: *mut bindings::ndk_cq,
-) -> Result<(&'a Ref<Cq>, &'a Ref<Cq>), NtStatus> {
-    // SAFETY: The caller says that each is null or a queue of the consumer's, and that the result
-    // is not used beyond the call.
+) -> Result<(Ref<Cq>, Ref<Cq>), NtStatus> {
+    // SAFETY: The caller says that each is null or a queue of the consumer's.
     let (receive, initiator) = unsafe { (get::<Cq>(receive), get::<Cq>(initiator)) };
     receive.zip(initiator).ok_or(NO_OBJECT)
 }
@@ -313,7 +325,7 @@ face! {
         // SAFETY: Each is null or a queue of the consumer's.
         let cqs = unsafe { queues(receive_cq, initiator_cq)? };
         let sizes = Sizes { receives, requests, receive_sges, request_sges, inline };
-        pd.create_qp(cqs, None, qp_context.addr(), sizes, done)
+        pd.create_qp((&cqs.0, &cqs.1), None, qp_context.addr(), sizes, done)
     }
 
     create_later create_qp_with_srq(
@@ -330,7 +342,8 @@ face! {
         // SAFETY: Each is null or a queue of the consumer's.
         let (cqs, srq) = unsafe { (queues(receive_cq, initiator_cq)?, get::<Srq>(srq)) };
         let sizes = Sizes { receives: 0, requests, receive_sges: 0, request_sges, inline };
-        pd.create_qp(cqs, Some(srq.ok_or(NO_OBJECT)?), qp_context.addr(), sizes, done)
+        let srq = srq.ok_or(NO_OBJECT)?;
+        pd.create_qp((&cqs.0, &cqs.1), Some(&srq), qp_context.addr(), sizes, done)
     }
 
     call get_privileged_memory_region_token(pd, token: *mut u32) {

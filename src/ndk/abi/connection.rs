@@ -92,7 +92,7 @@ face! {
         let to = unsafe { read_address(destination, destination_length)? };
         // SAFETY: `data` is null or has `data_length` bytes.
         let data = unsafe { private_data(connector, data, data_length)? };
-        connector.connect(qp, (from, to), ReadLimits { inbound, outbound }, data, done()?)
+        connector.connect(&qp, (from, to), ReadLimits { inbound, outbound }, data, done()?)
     }
 
     request connect_with_shared_endpoint(
@@ -110,12 +110,12 @@ face! {
         // SAFETY: Each is null or an object of the consumer's.
         let (qp, endpoint) = unsafe { (get::<Qp>(qp), get::<SharedEndpoint>(endpoint)) };
         let (qp, endpoint) = qp.zip(endpoint).ok_or(NO_OBJECT)?;
-        let from = Source::shared(endpoint);
+        let from = Source::shared(&endpoint);
         // SAFETY: `destination` is null or has `destination_length` bytes.
         let to = unsafe { read_address(destination, destination_length)? };
         // SAFETY: `data` is null or has `data_length` bytes.
         let data = unsafe { private_data(connector, data, data_length)? };
-        connector.connect(qp, (from, to), ReadLimits { inbound, outbound }, data, done()?)
+        connector.connect(&qp, (from, to), ReadLimits { inbound, outbound }, data, done()?)
     }
 
     request complete_connect(
@@ -154,7 +154,7 @@ face! {
         // SAFETY: `data` is null or has `data_length` bytes.
         let data = unsafe { private_data(connector, data, data_length)? };
         let user = disconnect_user(event, context, |user, _reason| user.call())?;
-        connector.accept(qp, ReadLimits { inbound, outbound }, data, user, done()?)
+        connector.accept(&qp, ReadLimits { inbound, outbound }, data, user, done()?)
     }
 
     request accept_ex(
@@ -173,7 +173,7 @@ face! {
         // SAFETY: `data` is null or has `data_length` bytes.
         let data = unsafe { private_data(connector, data, data_length)? };
         let user = disconnect_user(event, context, Callback::call_with)?;
-        connector.accept(qp, ReadLimits { inbound, outbound }, data, user, done()?)
+        connector.accept(&qp, ReadLimits { inbound, outbound }, data, user, done()?)
     }
 
     call reject(connector, data: *const c_void, data_length: u32) -> i32 {

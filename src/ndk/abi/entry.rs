@@ -185,10 +185,10 @@ impl Returned for Answer {
 
 /// The answer of an entry for an object of the consumer's, if there is one.
 pub(super) fn on<T: Face, R: Returned>(
-    object: Option<&Ref<T>>,
+    object: Option<Ref<T>>,
     answer: impl FnOnce(&Ref<T>) -> R,
 ) -> R::C {
-    object.map_or(R::NO_OBJECT, |object| answer(object).into_c())
+    object.map_or(R::NO_OBJECT, |object| answer(&object).into_c())
 }
 
 /// An array of the consumer's, of bytes or of what is [`Unaligned`]; empty ones need not be there.

@@ -184,6 +184,6 @@ impl Opened {
 impl Drop for Opened {
     fn drop(&mut self) {
         // SAFETY: Opened and not closed; it has no successors.
-        unsafe { ndk_face_close(self.0) };
+        unsafe { ndk_face_close(self.0, None, ptr::null_mut()) };
     }
 }

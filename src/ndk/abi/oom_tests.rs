@@ -214,7 +214,7 @@ pub(crate) fn open(context: &NdkContext, name: &CStr) -> Given {
 /// Closes an adapter, and waits.
 pub(crate) fn close_adapter(adapter: ObjectType) {
     // SAFETY: `adapter` was given by `open`, and each test closes it once.
-    unsafe { super::adapter::ndk_face_close(adapter.0.cast()) };
+    unsafe { super::adapter::ndk_face_close(adapter.0.cast(), None, ptr::null_mut()) };
 }
 
 /// Closes any other object. All tables begin with this entry.

@@ -201,7 +201,8 @@ face! {
             let pages = unsafe { Pages::new(pages) };
             FastRegistration { pages, offset, len, base }
         });
-        let request = mr.zip(what.as_ref()).map(|(mr, what)| Request::Register(mr, what));
+        let request = mr.as_ref().zip(what.as_ref());
+        let request = request.map(|(mr, what)| Request::Register(mr, what));
         post_alone(qp, context, request, flags)
     }
 
@@ -218,7 +219,8 @@ face! {
         let (mr, mw) = unsafe { (get::<Mr>(mr), get::<Mw>(mw)) };
         // CAST: 64-bit addresses.
         let range = (addr.addr() as u64, len);
-        let request = mr.zip(mw).map(|(mr, mw)| Request::Bind(mr, mw, range));
+        let request = mr.as_ref().zip(mw.as_ref());
+        let request = request.map(|(mr, mw)| Request::Bind(mr, mw, range));
         post_alone(qp, context, request, flags)
     }
 
@@ -230,15 +232,15 @@ face! {
     ) -> i32 {
         // SAFETY: The header of an object of the consumer's, or null.
         let kind = unsafe { mr_or_mw.as_ref() }.map(|header| header.object_type);
-        let request = match kind {
+        let (mr, mw) = match kind {
             // SAFETY: The header says that it is a region.
-            Some(bindings::NDK_OBJECT_TYPE_MR) => unsafe { get::<Mr>(mr_or_mw.cast()) }
-                .map(|mr| Request::InvalidateMr(mr)),
+            Some(bindings::NDK_OBJECT_TYPE_MR) => (unsafe { get::<Mr>(mr_or_mw.cast()) }, None),
             // SAFETY: The header says that it is a window.
-            Some(bindings::NDK_OBJECT_TYPE_MW) => unsafe { get::<Mw>(mr_or_mw.cast()) }
-                .map(|mw| Request::InvalidateMw(mw)),
-            Some(_) | None => None,
+            Some(bindings::NDK_OBJECT_TYPE_MW) => (None, unsafe { get::<Mw>(mr_or_mw.cast()) }),
+            Some(_) | None => (None, None),
         };
+        let mr = mr.as_ref().map(|mr| Request::InvalidateMr(mr));
+        let request = mr.or_else(|| mw.as_ref().map(|mw| Request::InvalidateMw(mw)));
         post_alone(qp, context, request, flags)
     }
 }

@@ -6,8 +6,10 @@
 //! |--------------|-----------------------------------------------------------------|
 //! | [`consumer`] | callbacks in C, objects of each type                            |
 //! | [`tables`]   | tables, headers, output pointers and contexts (GEN)             |
+//! | [`lives`]    | how long handles stay (GEN-08, CLOS-07, CLOS-10)                  |
 //! | [`facts`]    | what an adapter reports of itself (ADPT), and results (COMP)      |
 
 mod consumer;
 mod facts;
+mod lives;
 mod tables;

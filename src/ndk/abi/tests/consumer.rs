@@ -278,7 +278,7 @@ impl Thing {
         };
         if self.kind == bindings::NDK_OBJECT_TYPE_ADAPTER {
             // SAFETY: It is an adapter, and it is closed once.
-            unsafe { ndk_face_close(self.head.cast()) };
+            unsafe { ndk_face_close(self.head.cast(), None, ptr::null_mut()) };
             return true;
         }
         // SAFETY: The object is one that was given to this consumer, and it is closed once; its

@@ -61,7 +61,7 @@ mod tests {
         };
         let status = call(query);
         // SAFETY: A live adapter, closed once.
-        unsafe { ndk_face_close(adapter) };
+        unsafe { ndk_face_close(adapter, None, ptr::null_mut()) };
         fine(status)?;
         // SAFETY: All of its members are numbers.
         Ok(unsafe { info.assume_init() })
@@ -101,7 +101,7 @@ mod tests {
             // SAFETY: A live adapter.
             let notified = unsafe { (*out).header.version.minor };
             // SAFETY: A live adapter, closed once.
-            unsafe { ndk_face_close(out) };
+            unsafe { ndk_face_close(out, None, ptr::null_mut()) };
             assert!(notified == 2);
         }
         let info = info_of(Limits::FULL)?;

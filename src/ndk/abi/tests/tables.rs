@@ -108,7 +108,7 @@ mod tests {
         let refused = srq.inline == NOT_SUPPORTED && srq.is_in_order();
         let closed = thing.close();
         // SAFETY: A live adapter, closed once.
-        unsafe { crate::ndk::abi::adapter::ndk_face_close(adapter) };
+        unsafe { crate::ndk::abi::adapter::ndk_face_close(adapter, None, ptr::null_mut()) };
         assert!(refused && closed);
         Ok(())
     }
