@@ -138,13 +138,17 @@ struct ndk_connector_dispatch {
 	 *
 	 * Before accept() or complete_connect(), and after a connect() that the
 	 * peer has rejected with private data (the limits are 0 then).
-	 * @private_data_length is the room, and afterwards always the room
-	 * needed for any private data, not the peer's length. NULL with room 0
-	 * succeeds; too little room gets what fits. The limits may be NULL.
+	 * @private_data_length is the room in bytes; after SUCCESS and
+	 * BUFFER_TOO_SMALL it is the room needed for any private data, not the
+	 * peer's length. NULL with room 0 succeeds, and asks for the limits and
+	 * the size alone; a buffer with too little room, which 0 may be, gets
+	 * what fits and BUFFER_TOO_SMALL. The limits may be NULL, the length
+	 * only if @private_data is.
 	 *
 	 * Context: any but hard interrupt. Completion: at once.
 	 * Status: SUCCESS, BUFFER_TOO_SMALL, INVALID_PARAMETER (NULL with
-	 * room), CONNECTION_INVALID.
+	 * room, or a buffer without length), CONNECTION_INVALID; after the last
+	 * two nothing is written.
 	 */
 	s32 (*get_connection_data)(struct ndk_connector *connector,
 				   u32 *inbound_read_limit,
@@ -156,10 +160,13 @@ struct ndk_connector_dispatch {
 	 * @get_local_address: Returns the own address
 	 * (NDK_FN_GET_LOCAL_ADDRESS).
 	 *
-	 * @address_length is the room; after BUFFER_TOO_SMALL what is needed.
+	 * @address_length is the room in bytes; afterwards the size of the
+	 * address, 16 or 28. With less room, or NULL for @address, it is
+	 * BUFFER_TOO_SMALL, and nothing else is written.
 	 *
 	 * Context: any but hard interrupt. Completion: at once.
-	 * Status: SUCCESS, BUFFER_TOO_SMALL, CONNECTION_INVALID.
+	 * Status: SUCCESS, BUFFER_TOO_SMALL, CONNECTION_INVALID,
+	 * INVALID_PARAMETER (no length).
 	 */
 	s32 (*get_local_address)(struct ndk_connector *connector,
 				 struct sockaddr *address, u32 *address_length);

@@ -542,9 +542,30 @@ static void ndk_conn_12_the_room_needed_is_reported_and_a_short_buffer_is_filled
 	KUNIT_EXPECT_EQ(test, len, info.max_caller_data);
 	KUNIT_EXPECT_MEMEQ(test, words, "fourt\xee", 6);
 
+	/* A buffer without room is too short, too. */
+	memset(words, 0xee, sizeof(words));
+	len = 0;
+	KUNIT_EXPECT_EQ(test, d->get_connection_data(c, &in, &out, words, &len),
+			NDK_STATUS_BUFFER_TOO_SMALL);
+	KUNIT_EXPECT_EQ(test, len, info.max_caller_data);
+	KUNIT_EXPECT_TRUE(test, ndkc_is_filled(words, sizeof(words), 0xee));
+
+	/* The limits alone. */
+	KUNIT_EXPECT_EQ(test, d->get_connection_data(c, &in, &out, NULL, NULL),
+			NDK_STATUS_SUCCESS);
+
+	/* What contradicts itself changes nothing. */
+	in = 99;
+	out = 99;
 	len = 5;
-	KUNIT_EXPECT_EQ(test, d->get_connection_data(c, NULL, NULL, NULL, &len),
+	KUNIT_EXPECT_EQ(test, d->get_connection_data(c, &in, &out, NULL, &len),
 			NDK_STATUS_INVALID_PARAMETER);
+	KUNIT_EXPECT_EQ(test, len, 5);
+	KUNIT_EXPECT_EQ(test, d->get_connection_data(c, &in, &out, words, NULL),
+			NDK_STATUS_INVALID_PARAMETER);
+	KUNIT_EXPECT_TRUE(test, ndkc_is_filled(words, sizeof(words), 0xee));
+	KUNIT_EXPECT_EQ(test, in, 99);
+	KUNIT_EXPECT_EQ(test, out, 99);
 }
 
 typedef s32 (*get_address)(void *object, struct sockaddr *at, u32 *len);
@@ -586,6 +607,12 @@ static u16 expect_address(struct kunit *test, void *object, get_address get)
 	KUNIT_EXPECT_EQ(test, get(object, NULL, &len), NDK_STATUS_BUFFER_TOO_SMALL);
 	KUNIT_EXPECT_EQ(test, len, sizeof(struct sockaddr_in));
 	memset(&at, 0xee, sizeof(at));
+	KUNIT_EXPECT_EQ(test, get(object, (struct sockaddr *)&at, NULL),
+			NDK_STATUS_INVALID_PARAMETER);
+	len = 0;
+	KUNIT_EXPECT_EQ(test, get(object, (struct sockaddr *)&at, &len),
+			NDK_STATUS_BUFFER_TOO_SMALL);
+	KUNIT_EXPECT_EQ(test, len, sizeof(struct sockaddr_in));
 	len--;
 	KUNIT_EXPECT_EQ(test, get(object, (struct sockaddr *)&at, &len),
 			NDK_STATUS_BUFFER_TOO_SMALL);

@@ -191,6 +191,8 @@ face! {
         // SAFETY: Each is null or may be changed.
         let (inbound, outbound, length) =
             unsafe { (value(inbound), value(outbound), value(data_length)) };
+        // Room, and nowhere to write how much is needed.
+        NtStatus::INVALID_PARAMETER.when(length.is_none() && !data.is_null())?;
         let room = length.as_ref().map_or(0, |length| length.get());
         // SAFETY: `data` is null or has so many bytes.
         let out = unsafe { slice_mut(data.cast::<u8>(), room)? };
@@ -205,7 +207,8 @@ face! {
             length.set(connector.private_data_size());
         }
         // CAST: widening.
-        NtStatus::BUFFER_TOO_SMALL.unless(room == 0 || got.len <= room as usize)
+        // A buffer without room is too short as any other; no buffer asks for the size alone.
+        NtStatus::BUFFER_TOO_SMALL.unless(data.is_null() || got.len <= room as usize)
     }
 
     address get_local_address(connector) {
