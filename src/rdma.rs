@@ -43,6 +43,7 @@ mod link;
 mod link_type;
 mod memory;
 mod mr;
+mod names;
 mod object;
 mod ops;
 mod port;

@@ -20,6 +20,7 @@
 //! | `jump_label`  | static branches                                                 |
 //! | [`log`]       | the rate limit of kernel log messages                           |
 //! | [`mdl`]       | memory by descriptor chains and by pages                        |
+//! | [`name`]      | names by value, for what may be renamed                         |
 //! | [`netdev`]    | network devices held by reference, and their events             |
 //! | [`param`]     | module parameters that are numbers                              |
 //! | [`random`]    | random numbers                                                  |
@@ -48,6 +49,7 @@ pub(crate) mod inject;
 mod jump_label;
 pub(crate) mod log;
 pub(crate) mod mdl;
+pub(crate) mod name;
 pub(crate) mod netdev;
 pub(crate) mod param;
 pub(crate) mod random;

@@ -61,9 +61,25 @@
  * @name: of the RDMA device, as in "ndk0"; NULL: whichever has @local_address
  * @local_address: an address of the adapter; NULL if @name is given. If both
  *	are given, both must fit.
- * @net: the network namespace; NULL: the first one
+ * @net: the network namespace, kept by the caller during the call; NULL: the
+ *	first one. It counts for names and for addresses.
  * @version: the version that the consumer was written for, %NDK_VERSION_MAJOR
  *	and %NDK_VERSION_MINOR
+ *
+ * An adapter is found among the devices that @net sees: all, or after "rdma
+ * system set netns exclusive" those that are in @net themselves ("rdma dev set
+ * NAME netns"), as programs in @net see them with "rdma dev". Names are unique
+ * among these.
+ *
+ * @name is the device's name at the time of the call: after "rdma dev set NAME
+ * name OTHER" has returned it is found by OTHER, and NAME may be another device's.
+ * A device that is not registered yet, or not any more, has none. @local_address
+ * is an address of the device's network device, which has to be in @net, too;
+ * without @name a loopback address is one of any such device. Renaming a network
+ * device changes nothing.
+ *
+ * An adapter that is open stays that of its device, whatever becomes of the names
+ * and of the namespaces.
  */
 struct ndk_open_params {
 	const char *name;

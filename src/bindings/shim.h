@@ -128,6 +128,7 @@ void ndk_gid_work_flush(void);
 /* rdma/upcall.rs */
 struct ib_device;
 bool ndk_device_try_get(struct ib_device *device);
+bool ndk_device_is_seen_from(const struct ib_device *device, const struct net *net);
 
 /* rdma/details.rs */
 struct sk_buff;
@@ -216,6 +217,7 @@ extern struct ndk_switch ndk_faults_on;
 struct ndk_faults;
 struct ndk_faults *ndk_faults_new(void);
 void ndk_faults_show(struct ndk_faults *faults, const char *device);
+void ndk_faults_rename(struct ndk_faults *faults, const char *device);
 void ndk_faults_hide(struct ndk_faults *faults);
 void ndk_faults_free(struct ndk_faults *faults);
 struct ndk_fault_settings *ndk_fault_settings(struct ndk_faults *faults, u32 kind);

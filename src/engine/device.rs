@@ -4,7 +4,8 @@
 //!
 //! The verbs face makes the devices. Other faces find them and use them (`device/users.rs`).
 //!
-//! Lock order: the list of the devices, then the state of one; users are called under none.
+//! Lock order: the list of the devices, then the state of one; users are called under none. The
+//! core's lock of all names is held where a device is renamed, and never taken here.
 
 mod port;
 mod quota;
@@ -14,10 +15,7 @@ mod users;
 
 use core::net::IpAddr;
 
-use kernel::{
-    fmt,
-    str::CString, //
-};
+use kernel::fmt;
 
 use super::{
     cm::ConnectionManager,
@@ -30,7 +28,11 @@ use super::{
 use crate::sys::{
     cpu::PerCpuCounters,
     log,
-    netdev::NetDev, //
+    name::Name,
+    netdev::{
+        Net,
+        NetDev, //
+    }, //
 };
 
 pub(crate) use port::PortEvents;
@@ -51,14 +53,33 @@ use port::Port;
 use quota::Quotas;
 use users::Users;
 
+/// Who knows in which network namespaces a device is seen.
+pub(crate) trait SeenFrom: Send + Sync {
+    /// Returns true if consumers in that namespace may use the device. Any context, under locks of
+    /// the device and of the list: it only looks.
+    fn is_seen_from(&self, net: Net<'_>) -> bool;
+}
+
+/// The name of a device.
+struct Named {
+    name: Name,
+    /// It is to be found by that: it is registered under it.
+    is_current: bool,
+}
+
 /// One device as all faces see it: what it counts and registers, where it connects, and the network
 /// device whose addresses it has.
 #[pin_data]
 pub(crate) struct RdmaDevice {
     /// What it shares with all devices of the module.
     pub(crate) host: Arc<Host>,
-    /// What the messages in the kernel log call the device.
-    name: CString,
+    /// What the kernel calls the device, which `rdma dev set` changes.
+    #[pin]
+    named: SpinLockIrq<Named>,
+    /// `None` as long as only this module knows the device: then it is seen where it has its
+    /// addresses.
+    #[pin]
+    seen: SpinLockIrq<Option<Arc<dyn SeenFrom>>>,
     /// Identifies the network namespace in which the device has its addresses.
     pub(crate) net: u64,
     counters: PerCpuCounters<{ counters::COUNT }>,
@@ -90,11 +111,15 @@ impl RdmaDevice {
         net: u64,
         netdev: Option<NetDev>,
     ) -> Result<Arc<Self>> {
-        let name = CString::try_from(name)?;
+        let named = Named {
+            name: Name::of(name),
+            is_current: true,
+        };
         Arc::pin_init(
             try_pin_init!(Self {
                 host,
-                name,
+                named <- new_spinlock_irq!(named),
+                seen <- new_spinlock_irq!(None),
                 net,
                 counters: PerCpuCounters::new()?,
                 regions <- MemoryTable::new(),
@@ -109,9 +134,35 @@ impl RdmaDevice {
         )
     }
 
-    /// The name that the device was made with; renaming the device does not change it.
-    pub(crate) fn name(&self) -> &CStr {
-        &self.name
+    /// The present name, or the last one. Any context.
+    #[cold]
+    pub(crate) fn name(&self) -> Name {
+        self.named.lock().name
+    }
+
+    /// Returns true if the device is registered under that name.
+    fn is_named(&self, name: &CStr) -> bool {
+        let named = self.named.lock();
+        named.is_current && *named.name == *name
+    }
+
+    /// From now on this says in which namespaces the device is seen. Any context.
+    pub(crate) fn set_seen(&self, seen: Arc<dyn SeenFrom>) {
+        let before = self.seen.lock().replace(seen);
+        drop(before);
+    }
+
+    /// Returns true if the device has its addresses in that namespace. Any context.
+    pub(crate) fn is_in(&self, net: Net<'_>) -> bool {
+        self.net == net.cookie()
+    }
+
+    /// Returns true if consumers in that namespace may use the device. Any context.
+    fn is_seen_from(&self, net: Net<'_>) -> bool {
+        match &*self.seen.lock() {
+            Some(seen) => seen.is_seen_from(net),
+            None => self.is_in(net),
+        }
     }
 
     /// A number that no other device has, as long as it is there.
@@ -124,7 +175,7 @@ impl RdmaDevice {
     /// The messages of the module are rate limited together.
     pub(crate) fn warn(&self, qp: u32, what: fmt::Arguments<'_>) {
         if log::allowed() {
-            pr_warn!("{}: qp {}: {}\n", &*self.name, qp, what);
+            pr_warn!("{}: qp {}: {}\n", self.name(), qp, what);
         }
     }
 
@@ -192,19 +243,38 @@ impl DeviceList {
         drop(gone);
     }
 
-    /// The device that was made with that name. May sleep.
-    pub(crate) fn by_name(&self, name: &CStr) -> Option<Arc<RdmaDevice>> {
+    /// The device is registered under that name from now on, or for `None` under none. May sleep.
+    ///
+    /// For who holds the core's lock of all names, so that no two devices have one in one
+    /// namespace.
+    pub(crate) fn rename(&self, device: &RdmaDevice, name: Option<&CStr>) {
         let list = self.list.lock();
-        list.iter().find(|p| p.name() == name).cloned()
+        let mut named = device.named.lock();
+        named.is_current = name.is_some();
+        if let Some(name) = name {
+            named.name = Name::of(name);
+        }
+        drop(named);
+        drop(list);
+    }
+
+    /// The device that is registered under that name now, and seen from that namespace: where
+    /// devices are not shared between namespaces, several may have the name. May sleep.
+    pub(crate) fn by_name(&self, net: Net<'_>, name: &CStr) -> Option<Arc<RdmaDevice>> {
+        let list = self.list.lock();
+        let mut devices = list.iter();
+        let found = devices.find(|d| d.is_named(name) && d.is_seen_from(net));
+        found.cloned()
     }
 
     /// The device that serves an address of this host: the one whose network device has it, or any
-    /// that can be reached at it, as all can at a loopback address. May sleep.
-    pub(crate) fn by_addr(&self, net: u64, ip: IpAddr) -> Option<Arc<RdmaDevice>> {
+    /// that can be reached at it, as all can at a loopback address. The network device is in that
+    /// namespace, and the device is seen from there. May sleep.
+    pub(crate) fn by_addr(&self, net: Net<'_>, ip: IpAddr) -> Option<Arc<RdmaDevice>> {
         let list = self.list.lock();
         let find = |says: fn(&NetDev, IpAddr) -> bool| {
-            let mut devices = list.iter();
-            devices.find(|d| d.net == net && d.netdev().is_some_and(|n| says(&n, ip)))
+            let mut devices = list.iter().filter(|d| d.is_seen_from(net));
+            devices.find(|d| d.is_in(net) && d.netdev().is_some_and(|n| says(&n, ip)))
         };
         let owner = find(NetDev::owns_addr);
         owner.or_else(|| find(NetDev::is_local_addr)).cloned()

@@ -8,7 +8,6 @@
 
 use super::{
     cq::CompletionQueue,
-    prelude::*,
     qp::QpParams,
     wc::{
         self,
@@ -17,6 +16,7 @@ use super::{
     },
     work::Completion, //
 };
+use crate::sys::name::Name;
 
 pub(crate) use crate::sys::trace::{
     access_refused,
@@ -39,11 +39,11 @@ pub(super) fn complete(qp: &QpParams, cq: &CompletionQueue, entry: &Completion) 
 }
 
 #[cold]
-fn completed<'a>(
-    qp: &'a QpParams,
+fn completed(
+    qp: &QpParams,
     cq: &CompletionQueue,
     entry: &Completion,
-) -> (&'a CStr, u32, u32, u64, WcOpcode, WcStatus, u32) {
+) -> (Name, u32, u32, u64, WcOpcode, WcStatus, u32) {
     (
         qp.domain.device().name(),
         qp.number,

@@ -36,6 +36,7 @@ use crate::{
     },
     sys::{
         event::Event,
+        netdev::Net,
         softirq, //
     }, //
 };
@@ -99,14 +100,22 @@ pub(crate) struct NdkContext {
     pub(crate) limits: Limits,
 }
 
-/// Which device is wanted.
+/// Which device is wanted, of those that are seen from a network namespace.
 pub(crate) enum OpenBy<'a> {
-    /// By its name.
-    Name(&'a CStr),
-    /// By an address that it has, in the network namespace of that number.
-    Address(u64, IpAddr),
-    /// By its name, if it has that address.
-    Both(&'a CStr, u64, IpAddr),
+    /// By the name under which it is registered now.
+    Name(Net<'a>, &'a CStr),
+    /// By an address that it has in the namespace.
+    Address(Net<'a>, IpAddr),
+    /// By its name, if it has that address in the namespace.
+    Both(Net<'a>, &'a CStr, IpAddr),
+}
+
+#[cfg(ndk_kunit)]
+impl<'a> OpenBy<'a> {
+    /// By its name, in the first namespace.
+    pub(crate) const fn first(name: &'a CStr) -> Self {
+        Self::Name(Net::FIRST, name)
+    }
 }
 
 /// An open adapter.
@@ -179,11 +188,11 @@ impl ObjectType for Adapter {
 pub(crate) fn open(context: &NdkContext, which: &OpenBy<'_>, version: Version) -> Created<Adapter> {
     NtStatus::BAD_VERSION.when(version.major != VERSION.major || version.minor > VERSION.minor)?;
     let device = match *which {
-        OpenBy::Name(name) => context.devices.by_name(name),
+        OpenBy::Name(net, name) => context.devices.by_name(net, name),
         OpenBy::Address(net, ip) => context.devices.by_addr(net, ip),
-        OpenBy::Both(name, net, ip) => {
-            let device = context.devices.by_name(name);
-            device.filter(|d| d.net == net && d.netdev().is_some_and(|n| n.owns_addr(ip)))
+        OpenBy::Both(net, name, ip) => {
+            let device = context.devices.by_name(net, name);
+            device.filter(|d| d.is_in(net) && d.netdev().is_some_and(|n| n.owns_addr(ip)))
         }
     };
     let device = device.ok_or(NtStatus::ADAPTER_NOT_FOUND)?;

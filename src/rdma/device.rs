@@ -77,6 +77,10 @@ pub(crate) trait DeviceOperations: Sized + Send + Sync + 'static {
     /// Hands over what the consumers are notified of the port through, before anything else.
     fn set_port(&self, port: PortUpcall) -> Result;
 
+    /// The device is registered under that name now, or for `None` under none any more. Process
+    /// context; the core's lock of all names is held.
+    fn named(&self, name: Option<&CStr>);
+
     /// Something happened to the device's network device; under the RTNL lock. The removal that
     /// follows `Unregister` is not the provider's business.
     fn netdev_event(&self, _event: NetDevEvent) {}
@@ -200,6 +204,20 @@ fn register(ib: *mut bindings::ib_device, name: &CStr, netdev: &NetDev) -> Resul
     to_result(unsafe { bindings::ib_register_device(ib, name.as_char_ptr(), ptr::null_mut()) })
 }
 
+/// The device behind `ib`, if it is one of this provider's.
+///
+/// # Safety
+///
+/// `ib` has been registered, and is not freed as long as the result is used.
+pub(super) unsafe fn own<'a, T: Operations>(ib: *mut bindings::ib_device) -> Option<&'a Device<T>> {
+    // SAFETY: The caller says that the device is there.
+    let owner = unsafe { (*ib).ops.owner };
+    let is_own = owner == this_module::<crate::LocalModule>().as_ptr();
+    // SAFETY: Only this provider has devices of this module, so this is a `Device<T>`, which was
+    // initialised before it was registered; the caller says that it is there.
+    is_own.then(|| unsafe { Device::<T>::from_raw(ib) })
+}
+
 /// Calls `f` with the device over `netdev`, if this provider has one.
 pub(super) fn with_netdev<T: Operations, R>(
     netdev: &NetDev,
@@ -213,12 +231,9 @@ pub(super) fn with_netdev<T: Operations, R>(
         }
         // SAFETY: Gives up the reference that was just taken, when the device is not used any more.
         let _held = ScopeGuard::new(|| unsafe { bindings::ib_device_put(ib) });
-        // SAFETY: The reference keeps the device.
-        let owner = unsafe { (*ib).ops.owner };
-        if owner == this_module::<crate::LocalModule>().as_ptr() {
-            // SAFETY: Only this provider has devices of this module, so this is a `Device<T>`, and
-            // the reference keeps it registered.
-            return Some(f(unsafe { Device::<T>::from_raw(ib) }));
+        // SAFETY: The reference keeps the device registered.
+        if let Some(device) = unsafe { own::<T>(ib) } {
+            return Some(f(device));
         }
     }
     None

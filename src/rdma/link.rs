@@ -20,6 +20,7 @@ use super::{
         DeviceOperations, //
     },
     link_type::LinkType,
+    names::NameClient,
     prelude::*,
     user, //
 };
@@ -49,6 +50,8 @@ pub(crate) struct LinkRegistration<T: Operations> {
     notifier: NetDevRegistration<NetdevNotifier<T>>,
     devices: AllDevices<T>,
     #[pin]
+    names: NameClient<T>,
+    #[pin]
     link: Opaque<bindings::rdma_link_ops>,
 }
 
@@ -67,6 +70,7 @@ impl<T: Operations> LinkRegistration<T> {
         try_pin_init!(Self {
             notifier <- NetDevRegistration::register(NetdevNotifier(PhantomData)),
             devices: AllDevices::new()?,
+            names <- NameClient::register(),
             // INVARIANT: Registered when this field, the last, is initialised.
             link <- Opaque::try_ffi_init(move |slot: *mut bindings::rdma_link_ops| {
                 let ops = bindings::rdma_link_ops {

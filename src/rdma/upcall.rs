@@ -16,7 +16,10 @@ use super::{
     device::PORT,
     prelude::*, //
 };
-use crate::sys::gate::Gate;
+use crate::sys::{
+    gate::Gate,
+    netdev::Net, //
+};
 
 /// The only key; the gate opens once.
 const KEY: u8 = 0;
@@ -202,6 +205,21 @@ impl PortUpcall {
                 bindings::ib_device_put(device);
             }
         });
+    }
+}
+
+impl PortUpcall {
+    /// Returns true if consumers in that namespace may use the device: all may, unless `rdma system
+    /// set netns exclusive` was said and the device is in another one. Any context. C:
+    /// `rdma_dev_access_netns()`.
+    pub(crate) fn is_device_seen_from(&self, net: Net<'_>) -> bool {
+        let mut is_seen = false;
+        self.0.with(|device| {
+            // SAFETY: By the type invariant of the target the device is live; the namespace is kept
+            // during the call.
+            is_seen = unsafe { bindings::ndk_device_is_seen_from(device, net.as_raw()) };
+        });
+        is_seen
     }
 }
 

@@ -240,6 +240,12 @@ mod enabled {
             unsafe { bindings::ndk_faults_show(self.0.as_ptr(), device.as_char_ptr()) };
         }
 
+        /// Has their folder follow the name of the device. May sleep.
+        pub(crate) fn rename(&self, device: &CStr) {
+            // SAFETY: They are there as long as `self`, and the name is NUL-terminated.
+            unsafe { bindings::ndk_faults_rename(self.0.as_ptr(), device.as_char_ptr()) };
+        }
+
         /// Takes the files away, and turns the faults off. May sleep.
         pub(crate) fn hide(&self) {
             // SAFETY: They are there as long as `self`.
@@ -427,6 +433,9 @@ mod disabled {
 
         /// There is nothing to be seen.
         pub(crate) fn show(&self, _device: &CStr) {}
+
+        /// There is nothing to be renamed.
+        pub(crate) fn rename(&self, _device: &CStr) {}
 
         /// There was nothing.
         pub(crate) fn hide(&self) {}

@@ -187,6 +187,11 @@ impl Net<'_> {
         Self(net, PhantomData)
     }
 
+    /// The C namespace, or null for the first one; valid as long as `self`.
+    pub(crate) fn as_raw(self) -> *mut bindings::net {
+        self.0
+    }
+
     /// A number that names the namespace and is never reused. Any context.
     pub(crate) fn cookie(&self) -> u64 {
         // SAFETY: By the invariant it is null or live.

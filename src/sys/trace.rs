@@ -18,6 +18,7 @@ use kernel::{
 use super::jump_label::static_branch_unlikely;
 use super::{
     addr,
+    name::Name,
     wc::{
         WcOpcode,
         WcStatus, //
@@ -64,8 +65,21 @@ arguments! {
     WcStatus => u32: |status| status as u32,
 }
 
-impl<'a> Argument for &'a CStr {
-    type Kept = &'a CStr;
+impl Argument for &'static CStr {
+    type Kept = Self;
+    type C = *const c_char;
+
+    fn keep(self) -> Self {
+        self
+    }
+
+    fn as_c(kept: &Self) -> *const c_char {
+        kept.as_char_ptr()
+    }
+}
+
+impl Argument for Name {
+    type Kept = Self;
     type C = *const c_char;
 
     fn keep(self) -> Self {
@@ -97,7 +111,7 @@ macro_rules! tracepoints {
     )*) => {$(
         $(#[$doc])*
         #[inline(always)]
-        pub(crate) fn $name<'a>(told: impl FnOnce() -> ($($type,)*)) {
+        pub(crate) fn $name(told: impl FnOnce() -> ($($type,)*)) {
             #[cfg(CONFIG_TRACEPOINTS)]
             {
                 // SAFETY: The key is a static one, defined in C.
@@ -118,7 +132,7 @@ macro_rules! tracepoints {
                 }
                 #[cold]
                 #[inline(never)]
-                fn emit<'a>($($arg: $type),*) {
+                fn emit($($arg: $type),*) {
                     $(let $arg = Argument::keep($arg);)*
                     // SAFETY: The pointers are those of what is kept until after the call.
                     unsafe {
@@ -138,18 +152,18 @@ macro_rules! tracepoints {
 
 tracepoints! {
     /// A request was accepted for the send queue.
-    fn post_send(dev: &'a CStr, qp: u32, wr_id: u64, opcode: WcOpcode, length: u32);
+    fn post_send(dev: Name, qp: u32, wr_id: u64, opcode: WcOpcode, length: u32);
     /// A receive was accepted; 0 in place of the queue pair for a shared queue.
-    fn post_recv(dev: &'a CStr, qp: u32, wr_id: u64, num_sge: u32);
+    fn post_recv(dev: Name, qp: u32, wr_id: u64, num_sge: u32);
     /// A transport begins with a request.
-    fn start(dev: &'a CStr, qp: u32, wr_id: u64, opcode: WcOpcode, length: u32);
+    fn start(dev: Name, qp: u32, wr_id: u64, opcode: WcOpcode, length: u32);
     /// A message takes a receive.
-    fn receive(dev: &'a CStr, qp: u32, wr_id: u64, num_sge: u32);
+    fn receive(dev: Name, qp: u32, wr_id: u64, num_sge: u32);
     /// A message finds no receive.
-    fn rnr_wait(dev: &'a CStr, qp: u32, peer: u32);
+    fn rnr_wait(dev: Name, qp: u32, peer: u32);
     /// A completion is in its queue.
     fn complete(
-        dev: &'a CStr,
+        dev: Name,
         qp: u32,
         cq: u32,
         wr_id: u64,
@@ -158,16 +172,16 @@ tracepoints! {
         length: u32,
     );
     /// The consumer of a completion queue is called.
-    fn notify(dev: &'a CStr, cq: u32, used: u32, failed: bool);
+    fn notify(dev: Name, cq: u32, used: u32, failed: bool);
     /// A queue pair is connected.
-    fn connect(dev: &'a CStr, qp: u32, peer: u32, src: SocketAddr, dst: SocketAddr);
+    fn connect(dev: Name, qp: u32, peer: u32, src: SocketAddr, dst: SocketAddr);
     /// A queue pair has lost its connection.
-    fn disconnect(dev: &'a CStr, qp: u32, by_peer: bool);
+    fn disconnect(dev: Name, qp: u32, by_peer: bool);
     /// A token was invalidated, or not.
-    fn invalidate(dev: &'a CStr, qp: u32, key: u32, remote: bool, refused: bool);
+    fn invalidate(dev: Name, qp: u32, key: u32, remote: bool, refused: bool);
     /// Memory that a peer named was refused.
     fn access_refused(
-        dev: &'a CStr,
+        dev: Name,
         qp: u32,
         peer: u32,
         rkey: u32,
@@ -176,5 +190,5 @@ tracepoints! {
         opcode: WcOpcode,
     );
     /// An injected fault hits.
-    fn fault(dev: &'a CStr, qp: u32, name: &'a CStr, number: u32);
+    fn fault(dev: Name, qp: u32, name: &'static CStr, number: u32);
 }

@@ -10,7 +10,8 @@ use crate::{
     engine::{
         device::{
             DeviceList,
-            PortEvents, //
+            PortEvents,
+            SeenFrom, //
         },
         memory::MAX_REGIONS, //
     },
@@ -23,6 +24,7 @@ use crate::{
     sys::{
         cpu,
         netdev::{
+            Net,
             NetDev,
             NetDevEvent, //
         }, //
@@ -45,6 +47,8 @@ impl DeviceOperations for VerbsDevice {
         let device = RdmaDevice::new(host, cm, name, net, Some(netdev.clone()))?;
         let devices = context.devices.clone();
         let vectors = cpu::spread(cpu::count_possible())?;
+        // Not to be found by a name that it may not get.
+        devices.rename(&device, None);
         devices.add(device.clone())?;
         device.faults.show(name);
         Ok(Self {
@@ -98,8 +102,16 @@ impl DeviceOperations for VerbsDevice {
 
     fn set_port(&self, port: PortUpcall) -> Result {
         let port = Arc::new(port, GFP_KERNEL)?;
+        self.device.set_seen(port.clone());
         self.device.set_port_events(Some(port));
         Ok(())
+    }
+
+    fn named(&self, name: Option<&CStr>) {
+        self.devices.rename(&self.device, name);
+        if let Some(name) = name {
+            self.device.faults.rename(name);
+        }
     }
 
     fn netdev_event(&self, event: NetDevEvent) {
@@ -112,6 +124,12 @@ impl DeviceOperations for VerbsDevice {
 impl PortEvents for PortUpcall {
     fn port_changed(&self, is_up: bool) {
         self.changed(is_up);
+    }
+}
+
+impl SeenFrom for PortUpcall {
+    fn is_seen_from(&self, net: Net<'_>) -> bool {
+        self.is_device_seen_from(net)
     }
 }
 

@@ -9,7 +9,7 @@
  */
 #include <net/net_namespace.h>
 
-#include "fixture.h"
+#include "fixture_ndk.h"
 
 static void put_found(void *net)
 {
@@ -177,12 +177,56 @@ static void without_a_device_a_namespace_reaches_nobody(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, other->nr, 0);
 }
 
+static s32 open_in(struct net *net, const char *name, bool with_address)
+{
+	struct sockaddr_storage at;
+	struct ndk_open_params params = {
+		.name = name,
+		.net = net,
+		.version = { NDK_VERSION_MAJOR, NDK_VERSION_MINOR },
+	};
+	struct ndk_adapter *adapter;
+	s32 status;
+
+	ndkc_address(&at, 0);
+	if (with_address)
+		params.local_address = (struct sockaddr *)&at;
+	status = ndk_open_adapter(&params, &adapter);
+	if (status == NDK_STATUS_SUCCESS)
+		ndk_close_adapter(adapter);
+	return status;
+}
+
+/* Where devices are shared their names are known everywhere, and addresses where they are. */
+static void adapters_are_found_among_what_the_namespace_sees(struct kunit *test)
+{
+	const char *name = dev_name(&ndkc_dev->dev);
+	struct net *bare = other_net(test, false);
+	struct net *nets[] = { NULL, &init_net, bare };
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(nets); i++) {
+		bool here = nets[i] != bare;
+
+		KUNIT_EXPECT_EQ(test, open_in(nets[i], name, false),
+				rdma_dev_access_netns(ndkc_dev, nets[i] ?: &init_net) ?
+				NDK_STATUS_SUCCESS : NDK_STATUS_ADAPTER_NOT_FOUND);
+		KUNIT_EXPECT_EQ(test, open_in(nets[i], name, true),
+				here ? NDK_STATUS_SUCCESS : NDK_STATUS_ADAPTER_NOT_FOUND);
+		KUNIT_EXPECT_EQ(test, open_in(nets[i], NULL, true),
+				here ? NDK_STATUS_SUCCESS : NDK_STATUS_ADAPTER_NOT_FOUND);
+		KUNIT_EXPECT_EQ(test, open_in(nets[i], NULL, false),
+				NDK_STATUS_INVALID_PARAMETER);
+	}
+}
+
 static struct kunit_case netns_cases[] = {
 	KUNIT_CASE_PARAM(listener_of_another_namespace_takes_nothing, order_gen_params),
 	KUNIT_CASE(listener_of_another_namespace_is_not_reached),
 	KUNIT_CASE(listener_with_a_device_of_its_own_takes_nothing),
 	KUNIT_CASE(those_of_another_namespace_meet_there),
 	KUNIT_CASE(without_a_device_a_namespace_reaches_nobody),
+	KUNIT_CASE(adapters_are_found_among_what_the_namespace_sees),
 	{}
 };
 

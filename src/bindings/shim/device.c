@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Registered devices, and what is said of their objects. */
+#include <net/net_namespace.h>
 #include <net/netlink.h>
 #include <rdma/ib_verbs.h>
 #include <uapi/rdma/rdma_netlink.h>
@@ -9,6 +10,12 @@
 bool ndk_device_try_get(struct ib_device *device)
 {
 	return ib_device_try_get(device);
+}
+
+/* NULL stands for the first namespace. */
+bool ndk_device_is_seen_from(const struct ib_device *device, const struct net *net)
+{
+	return rdma_dev_access_netns(device, net ?: &init_net);
 }
 
 /* Begins what a driver says of an object; NULL without room. */

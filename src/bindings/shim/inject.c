@@ -424,6 +424,14 @@ void ndk_faults_show(struct ndk_faults *faults, const char *device)
 		ndk_fault_show(&faults->fault[i], faults->dir);
 }
 
+/* Has the folder of a device follow its name. */
+void ndk_faults_rename(struct ndk_faults *faults, const char *device)
+{
+	guard(mutex)(&ndk_faults_mutex);
+	if (debugfs_change_name(faults->dir, "%s", device))
+		pr_warn("%s: its faults stay in the folder %pd\n", device, faults->dir);
+}
+
 /* Takes the files away, and turns all faults off. */
 void ndk_faults_hide(struct ndk_faults *faults)
 {

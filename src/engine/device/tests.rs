@@ -13,6 +13,10 @@ mod tests {
         new_mutex,
         prelude::*,
         sync::{
+            atomic::{
+                AtomicFlag,
+                Relaxed, //
+            },
             Arc,
             Mutex, //
         }, //
@@ -25,7 +29,8 @@ mod tests {
                 ClientUse,
                 DeviceList,
                 OpenError,
-                RdmaDevice, //
+                RdmaDevice,
+                SeenFrom, //
             }, //
         },
         kunit::{
@@ -40,7 +45,10 @@ mod tests {
             other_context::OtherContext, //
         },
         sys::{
-            netdev::NetDev,
+            netdev::{
+                Net,
+                NetDev, //
+            },
             softirq::ProcessQueue, //
         }, //
     };
@@ -193,21 +201,101 @@ mod tests {
         Ok(())
     }
 
+    const FIRST: Net<'static> = Net::FIRST;
+
     #[test]
     fn a_device_is_found_by_its_name_until_it_is_removed() -> Result {
         let engine_host = EngineHost::new(RNR_MS)?;
         let devices = DeviceList::new()?;
+        let here = FIRST.cookie();
         let (first, second) = (
-            device(&engine_host, c"ndk0", 1)?,
-            device(&engine_host, c"ndk1", 1)?,
+            device(&engine_host, c"ndk0", here)?,
+            device(&engine_host, c"ndk1", here)?,
         );
         devices.add(first.clone())?;
         devices.add(second.clone())?;
-        let found = devices.by_name(c"ndk1").ok_or(ENOENT)?;
-        assert!(Arc::ptr_eq(&found, &second) && found.name() == c"ndk1");
-        assert!(devices.by_name(c"ndk").is_none() && devices.by_name(c"ndk10").is_none());
+        let found = devices.by_name(FIRST, c"ndk1").ok_or(ENOENT)?;
+        assert!(Arc::ptr_eq(&found, &second) && *found.name() == *c"ndk1");
+        for name in [c"ndk", c"ndk10", c""] {
+            assert!(devices.by_name(FIRST, name).is_none());
+        }
         devices.remove(&first);
-        assert!(devices.by_name(c"ndk0").is_none() && devices.by_name(c"ndk1").is_some());
+        assert!(devices.by_name(FIRST, c"ndk0").is_none());
+        assert!(devices.by_name(FIRST, c"ndk1").is_some());
+        Ok(())
+    }
+
+    /// The device that is found by a name, as a number: 1, 2 or 0 for none.
+    fn which(devices: &DeviceList, name: &CStr, two: [&Arc<RdmaDevice>; 2]) -> usize {
+        let found = devices.by_name(FIRST, name);
+        let at = found.and_then(|f| two.iter().position(|d| Arc::ptr_eq(&f, d)));
+        at.map_or(0, |at| at + 1)
+    }
+
+    #[test]
+    fn a_device_is_found_by_the_name_that_it_has_now() -> Result {
+        let engine_host = EngineHost::new(RNR_MS)?;
+        let devices = DeviceList::new()?;
+        let here = FIRST.cookie();
+        let (first, second) = (
+            device(&engine_host, c"ndk0", here)?,
+            device(&engine_host, c"ndk1", here)?,
+        );
+        devices.add(first.clone())?;
+        devices.add(second.clone())?;
+        let find = |name| which(&devices, name, [&first, &second]);
+        devices.rename(&first, Some(c"old"));
+        assert!((find(c"ndk0"), find(c"old")) == (0, 1));
+        // The name goes to another device.
+        devices.rename(&second, Some(c"ndk0"));
+        assert!((find(c"ndk0"), find(c"old"), find(c"ndk1")) == (2, 1, 0));
+        assert!(*first.name() == *c"old" && *second.name() == *c"ndk0");
+        // One that is registered no more keeps its name for the log alone.
+        devices.rename(&second, None);
+        assert!(find(c"ndk0") == 0 && *second.name() == *c"ndk0");
+        devices.rename(&first, Some(c"ndk0"));
+        assert!(find(c"ndk0") == 1);
+        Ok(())
+    }
+
+    /// Who says that a device is seen from the first namespace, or from no other one.
+    struct Sees(AtomicFlag);
+
+    impl SeenFrom for Sees {
+        fn is_seen_from(&self, net: Net<'_>) -> bool {
+            self.0.load(Relaxed) == (net.cookie() == FIRST.cookie())
+        }
+    }
+
+    #[test]
+    fn a_device_is_found_where_it_is_seen_alone() -> Result {
+        let engine_host = EngineHost::new(RNR_MS)?;
+        let devices = DeviceList::new()?;
+        let localhost = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let (mine, other) = (
+            device(&engine_host, c"ndk0", FIRST.cookie())?,
+            device(&engine_host, c"ndk0", 0)?,
+        );
+        // Of one name, as devices of two namespaces may be.
+        devices.add(other.clone())?;
+        devices.add(mine.clone())?;
+        let find = || which(&devices, c"ndk0", [&mine, &other]);
+        assert!(find() == 1);
+        let sees = [
+            Arc::new(Sees(AtomicFlag::new(false)), GFP_KERNEL)?,
+            Arc::new(Sees(AtomicFlag::new(false)), GFP_KERNEL)?,
+        ];
+        mine.set_seen(sees[0].clone());
+        other.set_seen(sees[1].clone());
+        assert!(find() == 0 && devices.by_addr(FIRST, localhost).is_none());
+        // It is seen, and has its addresses elsewhere.
+        sees[1].0.store(true, Relaxed);
+        assert!(find() == 2 && devices.by_addr(FIRST, localhost).is_none());
+        sees[1].0.store(false, Relaxed);
+        sees[0].0.store(true, Relaxed);
+        let netdev = NetDev::loopback()?;
+        let here = netdev.owns_addr(localhost) || netdev.is_local_addr(localhost);
+        assert!(find() == 1 && devices.by_addr(FIRST, localhost).is_some() == here);
         Ok(())
     }
 
@@ -215,19 +303,21 @@ mod tests {
     fn a_device_is_found_by_an_address_of_its_network_device() -> Result {
         let engine_host = EngineHost::new(RNR_MS)?;
         let devices = DeviceList::new()?;
-        let device = device(&engine_host, c"ndk0", 7)?;
-        devices.add(device.clone())?;
+        let mine = device(&engine_host, c"ndk0", FIRST.cookie())?;
         let localhost = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        devices.add(device(&engine_host, c"ndk1", 0)?)?;
+        assert!(devices.by_addr(FIRST, localhost).is_none());
+        devices.add(mine.clone())?;
         let netdev = NetDev::loopback()?;
         // Loopback has its address as long as it is up.
         let here = netdev.owns_addr(localhost) || netdev.is_local_addr(localhost);
-        assert!(same(devices.by_addr(7, localhost).is_some(), here));
-        assert!(devices.by_addr(8, localhost).is_none());
-        assert!(devices.by_addr(7, ELSEWHERE).is_none());
-        assert!(device.netdev().is_some_and(|n| n == netdev));
-        device.put_netdev();
-        assert!(device.netdev().is_none() && devices.by_addr(7, localhost).is_none());
-        assert!(devices.by_name(c"ndk0").is_some());
+        let found = devices.by_addr(FIRST, localhost);
+        assert!(found.as_ref().is_some_and(|d| Arc::ptr_eq(d, &mine)) == here);
+        assert!(devices.by_addr(FIRST, ELSEWHERE).is_none());
+        assert!(mine.netdev().is_some_and(|n| n == netdev));
+        mine.put_netdev();
+        assert!(mine.netdev().is_none() && devices.by_addr(FIRST, localhost).is_none());
+        assert!(devices.by_name(FIRST, c"ndk0").is_some());
         Ok(())
     }
 }

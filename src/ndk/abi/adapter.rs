@@ -120,8 +120,11 @@ unsafe fn which<'a>(params: &bindings::ndk_open_params) -> Result<OpenBy<'a>, Nt
         // SAFETY: Not null, so it ends with a zero.
         false => Some(unsafe { CStr::from_char_ptr(params.name) }),
     };
+    // SAFETY: A namespace, or null; it is there during the call.
+    let net = unsafe { Net::from_raw(params.net) };
     if params.local_address.is_null() {
-        return name.map(OpenBy::Name).ok_or(NtStatus::INVALID_PARAMETER);
+        let by_name = name.map(|name| OpenBy::Name(net, name));
+        return by_name.ok_or(NtStatus::INVALID_PARAMETER);
     }
     // SAFETY: Not null, so it is as long as its family says.
     let at = unsafe {
@@ -129,10 +132,8 @@ unsafe fn which<'a>(params: &bindings::ndk_open_params) -> Result<OpenBy<'a>, Nt
         let length = addr::length_of(family);
         read_address(params.local_address, length)?
     };
-    // SAFETY: A namespace, or null.
-    let net = unsafe { Net::from_raw(params.net) }.cookie();
     Ok(match name {
-        Some(name) => OpenBy::Both(name, net, at.ip()),
+        Some(name) => OpenBy::Both(net, name, at.ip()),
         None => OpenBy::Address(net, at.ip()),
     })
 }

@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn ndk_adpt_01_a_version_that_is_not_served_opens_nothing() -> Result {
         let test_host = TestHost::new()?;
-        let which = OpenBy::Name(NAME);
+        let which = OpenBy::first(NAME);
         for (major, minor) in [(1, 3), (1, u16::MAX), (0, 0), (0, 2), (2, 0), (2, 1)] {
             let opened = open(&test_host.context, &which, Version { major, minor });
             assert!(opened.err() == Some(NtStatus::BAD_VERSION));
@@ -77,7 +77,7 @@ mod tests {
             let opened = open(&test_host.context, &which, Version { major: 1, minor });
             opened.map_err(log_status)?.close_and_wait();
         }
-        let nobody = open(&test_host.context, &OpenBy::Name(c"nobody"), VERSION);
+        let nobody = open(&test_host.context, &OpenBy::first(c"nobody"), VERSION);
         assert!(nobody.err() == Some(NtStatus::ADAPTER_NOT_FOUND));
         Ok(())
     }
@@ -90,7 +90,7 @@ mod tests {
         let threads = ProcessQueue::new(c"ndk_test_shut")?;
         assert!(other_task.begin(&threads));
         let not_ready = || {
-            let opened = open(&test_host.context, &OpenBy::Name(NAME), VERSION);
+            let opened = open(&test_host.context, &OpenBy::first(NAME), VERSION);
             match opened {
                 Ok(adapter) => {
                     adapter.close_and_wait();
@@ -109,7 +109,7 @@ mod tests {
     fn ndk_adpt_02_two_adapters_of_one_device_are_independent() -> Result {
         let pair = Pair::new()?;
         let other =
-            open(&pair.test_host.context, &OpenBy::Name(NAME), VERSION).map_err(log_status)?;
+            open(&pair.test_host.context, &OpenBy::first(NAME), VERSION).map_err(log_status)?;
         let mut theirs = TestSide::new(&other, 3, SIZES)?;
         // Its objects connect to those of the first one, as to those of anybody.
         let mut ours = TestSide::new(&pair.test_host.adapter, 4, SIZES)?;
@@ -434,7 +434,7 @@ mod tests {
     #[test]
     fn ndk_adpt_08_disabling_refuses_opens_and_waits_for_those_that_are_open() -> Result {
         let test_host = TestHost::new()?;
-        let second = open(&test_host.context, &OpenBy::Name(NAME), VERSION).map_err(log_status)?;
+        let second = open(&test_host.context, &OpenBy::first(NAME), VERSION).map_err(log_status)?;
         let mut queue = test_host.queue(8)?;
         queue.cq.arm(crate::ndk::cq::notify::ERRORS);
         let shut = Slot::new()?;
@@ -448,7 +448,7 @@ mod tests {
         assert!(other_task.begin(&threads));
         // Consumers hear that it is time to close.
         assert!(wait_until(|| queue.calls.get() == 1));
-        let late = open(&test_host.context, &OpenBy::Name(NAME), VERSION);
+        let late = open(&test_host.context, &OpenBy::first(NAME), VERSION);
         assert!(late.err() == Some(NtStatus::ADAPTER_NOT_READY));
         second.close_and_wait();
         assert!(others_run(&test_host)? && shut.calls.get() == 0);

@@ -127,7 +127,7 @@ impl TestHost {
             devices,
             limits: attr.limits,
         };
-        let adapter = open(&context, &OpenBy::Name(NAME), VERSION).map_err(log_status)?;
+        let adapter = open(&context, &OpenBy::first(NAME), VERSION).map_err(log_status)?;
         Ok(Self {
             adapter,
             context,

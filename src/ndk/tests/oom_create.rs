@@ -111,7 +111,7 @@ mod tests {
         let test_host = TestHost::new()?;
         let struck = everywhere(&test_host, |strike| {
             strike.begin();
-            let which = OpenBy::Name(NAME);
+            let which = OpenBy::first(NAME);
             let (opened, _) = strike.inline(|| open(&test_host.context, &which, VERSION));
             strike.end();
             Ok(match opened {

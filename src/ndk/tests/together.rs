@@ -72,7 +72,7 @@ mod tests {
 
     /// A second adapter of the same device.
     fn second(test_host: &TestHost) -> Result<Ref<Adapter>> {
-        open(&test_host.context, &OpenBy::Name(NAME), VERSION).map_err(log_status)
+        open(&test_host.context, &OpenBy::first(NAME), VERSION).map_err(log_status)
     }
 
     #[test]

@@ -59,6 +59,8 @@ impl DeviceOperations for () {
     fn set_port(&self, _port: PortUpcall) -> Result {
         Ok(())
     }
+
+    fn named(&self, _name: Option<&CStr>) {}
 }
 
 impl PdOperations<Stub> for () {
