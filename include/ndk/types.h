@@ -340,9 +340,9 @@ typedef void (*ndk_fn_disconnect_event_ex)(void *context, u32 reason);
  * Cannot fail. Pends until the callbacks of the object have returned and the
  * objects made from it are gone; what that needs (rejecting, disconnecting,
  * flushing) it starts by itself. A callback may close an object while the call
- * that led to it has not returned yet: that call keeps what it uses. Objects may be closed in any order, but one
- * whose close waits for another's must not be waited for before the other is
- * closed. The object must not be used afterwards.
+ * that led to it has not returned yet: that call keeps what it uses. Objects may
+ * be closed in any order, but one whose close waits for another's must not be
+ * waited for before the other is closed. The object must not be used afterwards.
  *
  * Context: any but hard interrupt.
  * Return: %NDK_STATUS_SUCCESS or %NDK_STATUS_PENDING.
