@@ -203,21 +203,24 @@ const PERIOD_MS: u32 = 10;
 #[repr(align(64))]
 struct Used {
     units: Atomic<u64>,
-    /// When the quota is granted anew, in jiffies, if some of it was used.
+    /// When the quota is granted anew, if some of it was used: see [`time::coarse_in`].
     until: Atomic<usize>,
 }
 
 impl Used {
-    const NOTHING: Self = Self {
-        units: Atomic::new(0),
-        until: Atomic::new(0),
-    };
+    /// Nothing is used.
+    const fn new() -> Self {
+        Self {
+            units: Atomic::new(0),
+            until: Atomic::new(0),
+        }
+    }
 
     /// What is left of `most` at that time.
     #[inline]
     fn left(&self, most: u64, now: usize) -> u64 {
         let units = self.units.load(Relaxed);
-        // Jiffies come round: the later of two times is less than half of them behind the other.
+        // The clock comes round: the later of two times is less than half of them behind the other.
         let is_over = now.wrapping_sub(self.until.load(Relaxed)) <= usize::MAX / 2;
         if units > 0 && is_over {
             self.renew();
@@ -252,7 +255,7 @@ impl SoftirqQuota {
         // CAST: widening.
         let mut cpus = KVec::with_capacity(cpu::count_ids() as usize, GFP_KERNEL)?;
         for _ in 0..cpu::count_ids() {
-            cpus.push(Used::NOTHING, GFP_KERNEL)?;
+            cpus.push(Used::new(), GFP_KERNEL)?;
         }
         Ok(Self { most, cpus })
     }
@@ -273,7 +276,7 @@ impl SoftirqQuota {
             };
         }
         Share {
-            left: used.map_or(self.most, |used| used.left(self.most, time::jiffies_in(0))),
+            left: used.map_or(self.most, |used| used.left(self.most, time::coarse_in(0))),
             used,
         }
     }
@@ -296,7 +299,7 @@ impl Share<'_> {
     #[inline]
     pub(crate) fn end(self, n: u64) {
         if let Some(used) = self.used.filter(|_| n > 0) {
-            used.add(n, time::jiffies_in(PERIOD_MS));
+            used.add(n, time::coarse_in(PERIOD_MS));
         }
     }
 }
@@ -365,9 +368,9 @@ mod tests {
 
     #[test]
     fn a_quota_is_granted_anew_after_a_time_and_not_before() {
-        // Jiffies begin shortly before they come round.
+        // Jiffies, for one, begin shortly before they come round.
         for start in [5000, usize::MAX - 3, usize::MAX / 2] {
-            let used = Used::NOTHING;
+            let used = Used::new();
             let later = |by| usize::wrapping_add(start, by);
             assert!(used.left(100, start) == 100);
             used.add(60, later(10));

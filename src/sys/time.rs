@@ -52,6 +52,18 @@ pub(super) fn jiffies_in(ms: u32) -> usize {
     unsafe { bindings::ndk_jiffies_in(ms) as usize }
 }
 
+/// A time `ms` milliseconds from now by a clock that costs nothing to read and comes round: the
+/// kernel's ticks, or what tests make of them. Any context.
+#[inline]
+pub(super) fn coarse_in(ms: u32) -> usize {
+    #[cfg(ndk_kunit)]
+    if clock::is_stopped() {
+        // CAST: a machine word, which comes round.
+        return now_ms().wrapping_add(ms.into()) as usize;
+    }
+    jiffies_in(ms)
+}
+
 /// When a timer runs out by a clock that a test has stopped: the kernel's timers go by the real one.
 /// Nothing where there are no tests.
 pub(super) struct Due {

@@ -96,9 +96,12 @@ mod tests {
             other_context::OtherContext,
             requests::*, //
         },
-        sys::softirq::{
-            BhDisabled,
-            ProcessQueue, //
+        sys::{
+            clock::StoppedClock,
+            softirq::{
+                BhDisabled,
+                ProcessQueue, //
+            }, //
         }, //
     };
 
@@ -203,6 +206,8 @@ mod tests {
 
     #[test]
     fn posts_from_softirq_move_a_bounded_number_of_bytes_there() -> Result {
+        // After a time they are granted anew.
+        let _clock = StoppedClock::new();
         let qp_pair = QpPair::with(&EndAttr::deep(32, 1), &EndAttr::PLAIN)?;
         // As often as it is asked for: the thread that moved the rest has granted the bytes anew.
         for _ in 0..4 {
