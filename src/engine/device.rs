@@ -53,7 +53,7 @@ use port::Port;
 use quota::Quotas;
 use users::Users;
 
-/// Who knows in which network namespaces a device is seen.
+/// A face that knows in which network namespaces a device is seen.
 pub(crate) trait SeenFrom: Send + Sync {
     /// Returns true if consumers in that namespace may use the device. Any context, under locks of
     /// the device and of the list: it only looks.
@@ -73,7 +73,7 @@ struct Named {
 pub(crate) struct RdmaDevice {
     /// What it shares with all devices of the module.
     pub(crate) host: Arc<Host>,
-    /// What the kernel calls the device, which `rdma dev set` changes.
+    /// The kernel's name of the device, which `rdma dev set` changes.
     #[pin]
     named: SpinLockIrq<Named>,
     /// `None` as long as only this module knows the device: then it is seen where it has its
@@ -245,7 +245,7 @@ impl DeviceList {
 
     /// The device is registered under that name from now on, or for `None` under none. May sleep.
     ///
-    /// For who holds the core's lock of all names, so that no two devices have one in one
+    /// The caller holds the core's lock of all names, so that no two devices have one in one
     /// namespace.
     pub(crate) fn rename(&self, device: &RdmaDevice, name: Option<&CStr>) {
         let list = self.list.lock();

@@ -140,7 +140,7 @@ impl Host {
     ///
     /// All devices are gone by then, and so are all timers but those of sides of connections that
     /// could not be notified of the end: a queue pair may go before they are. May sleep; as long as
-    /// a disconnect is late that somebody has delayed (a minute at most).
+    /// a disconnect is late that a fault has delayed (a minute at most).
     pub(crate) fn quiesce(&self) {
         while self.sides.load(Acquire) > 0 {
             fsleep(Delta::from_millis(1));

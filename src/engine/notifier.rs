@@ -43,7 +43,7 @@ const CLOSED: u32 = 1 << 31;
 /// What is to be reported, one bit a kind. While one is set the work is queued, or a call runs.
 const EVENTS: u32 = !(RUNNING | CLOSED);
 
-/// Whether a call did all that there is to do.
+/// The end of a call: all that there is to do was done, or a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Called {
     Over,

@@ -111,6 +111,8 @@ static void read_depths_are_negotiated(struct kunit *test)
 		.initiator_depth = 8, .responder_resources = 4,
 	};
 	const struct ndkc_event *req, *act, *pas;
+	struct ib_qp_init_attr init = {};
+	struct ib_qp_attr attr = {};
 	struct ndkc_cm *listener = ndkc_listener(test, 4);
 	struct ndkc_ep *a = ndkc_active(test, ndkc_port(listener), NULL);
 	struct ndkc_cm *child;
@@ -145,6 +147,14 @@ static void read_depths_are_negotiated(struct kunit *test)
 	KUNIT_EXPECT_GE(test, pas->initiator_depth, 6);
 	KUNIT_EXPECT_LE(test, pas->initiator_depth, 8);
 	KUNIT_EXPECT_EQ(test, pas->responder_resources, 2);
+
+	/* No side has more outstanding than the other one serves. */
+	KUNIT_ASSERT_EQ(test, ib_query_qp(a->qp, &attr, IB_QP_MAX_QP_RD_ATOMIC, &init), 0);
+	KUNIT_EXPECT_EQ(test, attr.max_rd_atomic, 6);
+	KUNIT_EXPECT_EQ(test, attr.max_dest_rd_atomic, 2);
+	KUNIT_ASSERT_EQ(test, ib_query_qp(b->qp, &attr, IB_QP_MAX_QP_RD_ATOMIC, &init), 0);
+	KUNIT_EXPECT_EQ(test, attr.max_rd_atomic, 2);
+	KUNIT_EXPECT_EQ(test, attr.max_dest_rd_atomic, 6);
 }
 
 static int accept_hook(struct ndkc_cm *cm, struct rdma_cm_event *event)

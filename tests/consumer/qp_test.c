@@ -124,42 +124,11 @@ static void limits_asked_for_are_kept_through_a_refusal(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, attr.max_dest_rd_atomic, 5);
 }
 
-static void read_limits_are_those_of_the_connection(struct kunit *test)
-{
-	struct rdma_conn_param param = { .initiator_depth = 8, .responder_resources = 4 };
-	struct ndkc_cm *listener = ndkc_listener(test, 4);
-	struct ndkc_ep *a = ndkc_active(test, ndkc_port(listener), NULL), *b;
-	struct ib_qp_attr attr;
-	struct ndkc_cm *child;
-	int ret;
-
-	KUNIT_ASSERT_EQ(test, rdma_connect(a->cm->id, &param), 0);
-	child = ndkc_take_child(listener);
-	KUNIT_ASSERT_NOT_NULL(test, child);
-	b = ndkc_ep(test, child, NULL);
-	param.initiator_depth = 2;
-	param.responder_resources = 6;
-	rdma_lock_handler(child->id);
-	ret = rdma_accept(child->id, &param);
-	rdma_unlock_handler(child->id);
-	KUNIT_ASSERT_EQ(test, ret, 0);
-	KUNIT_ASSERT_NOT_NULL(test, ndkc_await(a->cm, RDMA_CM_EVENT_ESTABLISHED));
-	KUNIT_ASSERT_NOT_NULL(test, ndkc_await(b->cm, RDMA_CM_EVENT_ESTABLISHED));
-	/* No side has more outstanding than the other one serves. */
-	attr = query(test, a);
-	KUNIT_EXPECT_EQ(test, attr.max_rd_atomic, 6);
-	KUNIT_EXPECT_EQ(test, attr.max_dest_rd_atomic, 2);
-	attr = query(test, b);
-	KUNIT_EXPECT_EQ(test, attr.max_rd_atomic, 2);
-	KUNIT_EXPECT_EQ(test, attr.max_dest_rd_atomic, 6);
-}
-
 static struct kunit_case qp_cases[] = {
 	KUNIT_CASE(the_state_is_reported),
 	KUNIT_CASE(only_a_connected_queue_pair_is_drained),
 	KUNIT_CASE(what_is_refused_changes_nothing),
 	KUNIT_CASE(limits_asked_for_are_kept_through_a_refusal),
-	KUNIT_CASE(read_limits_are_those_of_the_connection),
 	{}
 };
 

@@ -258,7 +258,7 @@ mod tests {
         Ok(())
     }
 
-    /// Who says that a device is seen from the first namespace, or from no other one.
+    /// Says that a device is seen from the first namespace, or from no other one.
     struct Sees(AtomicFlag);
 
     impl SeenFrom for Sees {

@@ -13,7 +13,7 @@
 //!   the registration executes in its queue, and ends when it is invalidated.
 //!
 //! Each slot has two lists of pieces: one in the gate, one staged. They change places. Where several
-//! registrations wait in a queue there are more of them meanwhile (`memory/staging.rs`).
+//! registrations wait in a queue there are more of them for that time (`memory/staging.rs`).
 //!
 //! Lock order: `staging` is a leaf. Context: any, but for allocation.
 //!
@@ -247,7 +247,7 @@ impl Slot {
             return bound || unused;
         }
         let staging = self.staging.lock();
-        // Under the lock that an owner is taken away under: it is told of its own window.
+        // The lock under which an owner is taken away: it is told of its own window.
         let (bound, unused, key) = self.gate.snapshot();
         let drained = bound || unused;
         let owner = staging.owner.clone().filter(|_| drained);

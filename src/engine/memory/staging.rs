@@ -46,7 +46,7 @@ pub(super) struct Staging {
     /// Mappings that came with their requests, under the number of each.
     with_request: RBTree<u32, SpanList>,
     next: u32,
-    /// How many owners the slot has had: a list goes back to the one from whom it came.
+    /// The number of owners that the slot has had: a list goes back to the owner that it came from.
     owners: u32,
     /// Who is notified when a window is not bound any more.
     pub(super) owner: Option<Arc<dyn WindowOwner>>,
@@ -195,7 +195,8 @@ impl MemoryTable {
         })
     }
 
-    /// How many lists the region at `index` keeps for later, and how many wait with their requests.
+    /// The number of lists that the region at `index` keeps for later, and of those that wait with
+    /// their requests.
     #[cfg(ndk_kunit)]
     pub(crate) fn lists(&self, index: u32) -> (usize, usize) {
         let staging = self.slot(index).map(|slot| slot.staging.lock());
@@ -220,7 +221,7 @@ impl MemoryTable {
     /// lock. Any context.
     ///
     /// `None` when the index is not that of a fast-register region, which has a list for each of
-    /// two at a time. A registration that executes meanwhile is one of the last mapping.
+    /// two at a time. A registration that executes during the call is one of the last mapping.
     pub(crate) fn stage<R>(&self, index: u32, fill: impl FnOnce(&mut SpanList) -> R) -> Option<R> {
         let slot = self.slot(index)?;
         let mut staging = slot.staging.lock();

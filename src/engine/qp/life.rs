@@ -122,7 +122,7 @@ impl QueuePair {
     /// after the queues were seen empty goes without a completion, as a reset has it (IBTA 10.3.1).
     ///
     /// A failure that comes meanwhile has changed the state before it takes the locks, and its
-    /// flags stay. No other change of the state comes meanwhile: see [`QueuePair::modify`].
+    /// flags stay. No other change of the state comes in between: see [`QueuePair::modify`].
     fn reset(&self) {
         loop {
             let mut sq = self.sq.lock();

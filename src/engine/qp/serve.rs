@@ -105,7 +105,7 @@ impl QueuePair {
     pub(super) fn retire_sends(self: &Arc<Self>) {
         let mut sq = self.sq.lock();
         let retired = self.retire(&mut sq);
-        // Under the lock: as long as it is held nobody resets what was just retired.
+        // Under the lock: no reset comes between what was just retired and this.
         let resets = self.resets();
         drop(sq);
         self.after(retired, resets);
@@ -117,7 +117,7 @@ impl QueuePair {
         sq.retire(drained, &self.params)
     }
 
-    /// What follows a batch that was retired after so many resets, without the lock.
+    /// Goes on after a batch that was retired after so many resets, without the lock.
     fn after(self: &Arc<Self>, retired: Retired, resets: u32) {
         if retired.lost {
             self.break_down(resets);
@@ -232,7 +232,7 @@ impl QueuePair {
             };
             // A broken queue takes no entry; the receive is gone all the same.
             if rq.push_cqe(&self.params, &entry).is_err() {
-                // Under the lock: as long as it is held nobody resets what had this receive.
+                // Under the lock: no reset comes between the receive and this.
                 lost_after = Some(self.resets());
             }
             self.device().count(Counter::Flushes, 1);

@@ -557,7 +557,7 @@ mod tests {
         }
         let (spares, waiting) = store.table.lists(token.index());
         assert!(waiting == 0 && (1..=MOST_SPARES).contains(&spares));
-        // One that is too long stays with nobody either.
+        // The mapping of one that is too long is kept for later, too.
         let number = prepare(&store, token, &[(0, 1)])?;
         let made = store
             .table
