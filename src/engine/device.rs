@@ -245,8 +245,8 @@ impl DeviceList {
 
     /// The device is registered under that name from now on, or for `None` under none. May sleep.
     ///
-    /// The caller holds the core's lock of all names, so that no two devices have one in one
-    /// namespace.
+    /// With a name the caller holds the core's lock of all names, so that no two devices have one in
+    /// one namespace.
     pub(crate) fn rename(&self, device: &RdmaDevice, name: Option<&CStr>) {
         let list = self.list.lock();
         let mut named = device.named.lock();

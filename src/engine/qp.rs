@@ -319,9 +319,15 @@ impl QueuePair {
     /// A completion queue took no entry: the queue pair cannot report any more, and fails, unless it
     /// was reset since `resets` was read.
     fn break_down(self: &Arc<Self>, resets: u32) {
-        let breaks = |_: Option<&Link>| self.resets() == resets && !self.broken.xchg(true, Relaxed);
+        let breaks = |_: Option<&Link>| {
+            let breaks = self.resets() == resets && !self.broken.xchg(true, Relaxed);
+            if breaks {
+                // Under the lock of the link: the next connection does not hear of it.
+                self.raise(BROKEN);
+            }
+            breaks
+        };
         if self.fail_if(false, breaks) {
-            self.raise(BROKEN);
             self.warn_failed("completion queue", Status::Fatal);
         }
     }

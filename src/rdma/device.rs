@@ -78,7 +78,8 @@ pub(crate) trait DeviceOperations: Sized + Send + Sync + 'static {
     fn set_port(&self, port: PortUpcall) -> Result;
 
     /// The device is registered under that name now, or for `None` under none any more. Process
-    /// context; the core's lock of all names is held.
+    /// context; with a name the core's lock of all names is held. `None` comes without it, while no
+    /// other device can have the name yet.
     fn named(&self, name: Option<&CStr>);
 
     /// Something happened to the device's network device; under the RTNL lock. The removal that
@@ -211,9 +212,12 @@ fn register(ib: *mut bindings::ib_device, name: &CStr, netdev: &NetDev) -> Resul
 /// `ib` has been registered, and is not freed as long as the result is used.
 pub(super) unsafe fn own<'a, T: Operations>(ib: *mut bindings::ib_device) -> Option<&'a Device<T>> {
     // SAFETY: The caller says that the device is there.
-    let owner = unsafe { (*ib).ops.owner };
-    let is_own = owner == this_module::<crate::LocalModule>().as_ptr();
-    // SAFETY: Only this provider has devices of this module, so this is a `Device<T>`, which was
+    let theirs = unsafe { (*ib).ops.dealloc_driver };
+    // A provider that is built in has no owner, and there are others of those.
+    let address = |f: unsafe extern "C" fn(*mut bindings::ib_device)| f as usize;
+    let ours = OperationsVTable::<T>::table(false).dealloc_driver;
+    let is_own = theirs.is_some() && theirs.map(address) == ours.map(address);
+    // SAFETY: Only devices of this provider have its function, so this is a `Device<T>`, which was
     // initialised before it was registered; the caller says that it is there.
     is_own.then(|| unsafe { Device::<T>::from_raw(ib) })
 }

@@ -228,7 +228,7 @@ pub(crate) struct RequestQueue<T> {
     /// `width` elements for each place of the ring.
     sges: KVVec<Sge>,
     width: usize,
-    /// How many requests are out.
+    /// The number of requests that are out.
     out: u32,
     /// No other queue has this number.
     number: u64,

@@ -190,16 +190,16 @@ impl ProcessQueue {
 /// again and again without an end. So there is a quota: a softirq that finds it used up has a thread
 /// of that processor go on ([`ProcessQueue::new_per_cpu`]), and that one runs when the scheduler
 /// says so. The quota is granted anew when a task that shares in this runs on the processor, and
-/// [`PERIOD_MS`] after its first use: tasks have had most of that time.
+/// [`PERIOD_MS`] after its first use: on average tasks have had most of that time.
 pub(crate) struct SoftirqQuota {
     most: u64,
     cpus: KVec<Used>,
 }
 
-/// How long a quota lasts, in milliseconds, and at least to the next tick.
+/// The time that a quota lasts, in milliseconds; it ends with a tick, and so up to one earlier.
 const PERIOD_MS: u32 = 10;
 
-/// What one processor has used, alone in its cache line. Only that processor writes here.
+/// The use of one processor, alone in its cache line. Only that processor writes here.
 #[repr(align(64))]
 struct Used {
     units: Atomic<u64>,

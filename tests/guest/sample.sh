@@ -120,7 +120,7 @@ check "exclusive: moved" alone "$OLD"
 check "not by name from the first name space" refused_with 0xc0010006 device="$OLD"
 check "nor by address" refused_with 0xc0010006 device= address="$ADDRESS"
 check "back again" come_back "$OLD"
-check "by name again" echo_with device="$OLD"
+check "by name again" wait_for 90 echo_with device="$OLD"
 check "it unloads at last" drop_sample
 check "the old name again" rename "$OLD" "$DEVICE"
 check "by that" echo_with

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn two_that_ask_for_the_last_place_at_once_never_both_get_it_nor_neither() -> Result {
+    fn two_that_ask_for_the_last_place_at_once_never_both_get_it() -> Result {
         const ROUNDS: u32 = 2_000;
         let engine_host = EngineHost::new(RNR_MS)?;
         let device = engine_host.device()?;

@@ -221,7 +221,8 @@ impl MemoryTable {
     /// lock. Any context.
     ///
     /// `None` when the index is not that of a fast-register region, which has a list for each of
-    /// two at a time. A registration that executes during the call is one of the last mapping.
+    /// two at a time. A registration that executes during the call is one of the
+    /// pieces that were registered last, or fails.
     pub(crate) fn stage<R>(&self, index: u32, fill: impl FnOnce(&mut SpanList) -> R) -> Option<R> {
         let slot = self.slot(index)?;
         let mut staging = slot.staging.lock();

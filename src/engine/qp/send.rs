@@ -223,10 +223,10 @@ impl SendQueue {
     }
 
     /// Reports a request that succeeded without a place in the queue; returns true if the
-    /// completion queue did not take it.
+    /// completion queue did not take it: then nothing is begun after it.
     #[inline]
     pub(super) fn push_cqe(
-        &self,
+        &mut self,
         (context, operation, flags): (Context, Operation, Flags),
         params: &QpParams,
     ) -> bool {
@@ -240,7 +240,9 @@ impl SendQueue {
             ..Completion::BLANK
         };
         trace::complete(params, &params.send_cq, &entry);
-        params.send_cq.push(&entry).is_err()
+        let lost = params.send_cq.push(&entry).is_err();
+        self.failed |= lost;
+        lost
     }
 
     /// Whom to notify, if a request waits that may be started.
@@ -345,7 +347,8 @@ impl SendQueue {
                 trace::complete(params, cq, &entry);
                 lost |= cq.push(&entry).is_err();
             }
-            self.failed |= failed;
+            // One that could not be reported is as bad.
+            self.failed |= failed | lost;
             if status == Status::Flushed {
                 device.count(Counter::Flushes, 1);
             }

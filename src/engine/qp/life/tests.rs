@@ -537,6 +537,23 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_begun_behind_a_completion_that_got_lost() -> Result {
+        let attr = EndAttr {
+            send_entries: 1,
+            ..EndAttr::PLAIN
+        };
+        let mut manual = ManualQp::new(&attr)?;
+        for context in 0..3 {
+            manual.end.post(context, SEND, &[])?;
+        }
+        assert!(manual.start().is_some() && manual.go_on().is_some());
+        // The second finds no room, and the third was to begin under the same hold of the lock.
+        assert!(manual.go_on().is_none() && manual.end.qp.state() == State::Error);
+        assert!(manual.end.sends.brings(0, Status::Success) && manual.end.sends.is_silent());
+        Ok(())
+    }
+
+    #[test]
     fn a_completion_queue_that_breaks_while_receives_are_cancelled_is_reported_too() -> Result {
         let attr = EndAttr {
             receive_entries: 2,
