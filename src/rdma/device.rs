@@ -15,7 +15,6 @@ use core::ptr::{
 
 use kernel::{
     error::to_result,
-    module::this_module,
     types::ScopeGuard, //
 };
 
