@@ -133,7 +133,7 @@ pub(crate) struct Adapter {
 struct Closed {
     #[pin]
     event: Event,
-    /// What is called then, where nothing waits for the event.
+    /// The callback for that, where nothing waits for the event.
     #[pin]
     late: SpinLockIrq<Option<DoneFn<()>>>,
 }

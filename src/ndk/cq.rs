@@ -62,7 +62,7 @@ pub(super) struct CqUsers {
     /// By their addresses.
     #[pin]
     tree: SpinLockIrq<RBTree<usize, Arc<QueuePair>>>,
-    /// Those at lower addresses have failed. Only the one who has them fail changes it.
+    /// Those at lower addresses have failed. Only the call that has them fail changes it.
     failed_below: Atomic<usize>,
 }
 
@@ -87,7 +87,7 @@ impl CqUsers {
     /// Every queue pair fails, by `fail`, one after another and without the lock; some of them in
     /// each call. The calls come one at a time.
     ///
-    /// One that is added meanwhile looks itself whether its queue has failed.
+    /// One that is added during that looks itself whether its queue has failed.
     pub(super) fn fail(&self, fail: impl Fn(&Arc<QueuePair>)) -> Called {
         for _ in 0..FAILED_AT_ONCE {
             let Some((at, qp)) = self.first(self.failed_below.load(Relaxed)) else {

@@ -179,7 +179,7 @@ fn rights(flags: u32) -> Result<Rights, NtStatus> {
 /// fails in its turn (POST-09). Inline data has no token (SEND-09).
 ///
 /// All are looked at here, once and before any lock is taken: an element may be gigabytes long.
-/// Bytes beyond those of the longest message are touched by nobody, and not looked at; nor are
+/// No message touches bytes beyond those of the longest one, and they are not looked at; nor are
 /// elements beyond the sixty-fourth, which no queue takes.
 pub(super) fn checked(posted: Posted<impl Elements>, is_inline: bool) -> Posted<impl Elements> {
     const _: () = assert!(MAX_SGES <= u64::BITS);

@@ -216,7 +216,7 @@ impl Used {
         }
     }
 
-    /// What is left of `most` at that time.
+    /// The rest of `most` at that time.
     #[inline]
     fn left(&self, most: u64, now: usize) -> u64 {
         let units = self.units.load(Relaxed);
@@ -375,7 +375,7 @@ mod tests {
             assert!(used.left(100, start) == 100);
             used.add(60, later(10));
             assert!(used.left(100, later(1)) == 40);
-            // What comes later does not put it off.
+            // A later use does not put it off.
             used.add(60, later(19));
             for by in [1, 9] {
                 assert!(used.left(100, later(by)) == 0);

@@ -60,7 +60,7 @@ pub(crate) struct Qp {
     pub(super) engine: Arc<QueuePair>,
     signal_all: bool,
     control: Pin<KBox<SpinLockIrq<Control>>>,
-    /// Held by the one who asks for another state, but for the error state.
+    /// Held during a change to another state, but for the error state.
     modifying: Pin<KBox<Mutex<()>>>,
 }
 

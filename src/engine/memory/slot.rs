@@ -247,7 +247,7 @@ impl Slot {
             return bound || unused;
         }
         let staging = self.staging.lock();
-        // The lock under which an owner is taken away: it is told of its own window.
+        // An owner is taken away under this lock, so that it is told of its own window.
         let (bound, unused, key) = self.gate.snapshot();
         let drained = bound || unused;
         let owner = staging.owner.clone().filter(|_| drained);

@@ -56,7 +56,7 @@ pub(super) enum ConnectorStage {
     Over,
 }
 
-/// What the two sides know of each other.
+/// The facts that the two sides know of each other.
 pub(crate) struct ConnectionData {
     pub(crate) limits: ReadLimits,
     /// All that the peer sent; a short buffer got the beginning.

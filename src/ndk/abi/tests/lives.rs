@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How long a handle stays: during each call that was given it, and as an adapter's until the
+//! The life of a handle: it stays during each call that was given it, and as an adapter's until the
 //! close is over (GEN-08, CLOS-07, CLOS-10).
 
 #[kernel::macros::kunit_tests(ndk_ndk_abi_tests_lives)]
@@ -111,7 +111,7 @@ mod tests {
         }
     }
 
-    // What another thread closes.
+    // Another thread closes it.
     struct Sent(*mut bindings::ndk_adapter);
     // SAFETY: An adapter may be closed by any thread.
     unsafe impl Send for Sent {}
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn ndk_gen_08_a_call_keeps_its_object_though_that_is_closed_meanwhile() -> Result {
         let mut consumer = Consumer::new()?;
-        // What an entry does first.
+        // An entry begins with this.
         // SAFETY: A live connector.
         let object = unsafe { get::<Connector>(consumer.connector) }.ok_or(EINVAL)?;
         let table = consumer.table::<_, bindings::ndk_connector_dispatch>(consumer.connector)?;
