@@ -142,12 +142,6 @@ struct OpenRequests {
 /// notified.
 const NUMBERS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(0xFFFF);
 
-/// Returns true if listeners of several network namespaces may be at that address of one device:
-/// `rdma_cm` does not say for which.
-fn may_be_shared(at: &SocketAddr) -> bool {
-    at.ip().is_unspecified() || at.ip().is_loopback()
-}
-
 /// What the active side asks for.
 pub(crate) struct ConnectParams {
     pub(crate) net: u64,
@@ -187,10 +181,14 @@ impl ConnectionManager {
 
     /// Begins to listen. May sleep.
     ///
-    /// Listeners of several devices may share an address: `rdma_cm` listens on all of them at a
-    /// wildcard and at a loopback address, whoever has it, and does so for listeners of any
-    /// network namespace. [`AddressError::InUse`] for another address twice on one device, and for
-    /// an address that is reserved on this device; [`AddressError::NoMemory`].
+    /// On one device an address has one listener in each network namespace, and a wildcard counts
+    /// as each address that it serves: a port belongs to whoever has it first, as with TCP.
+    /// `rdma_cm` has a table of ports for each of its port spaces, and listens in all of them
+    /// alike. Listeners of several devices may share an address: `rdma_cm` listens on all of them
+    /// at a wildcard and at a loopback address, whichever has it.
+    ///
+    /// [`AddressError::InUse`] if the port is another's, and for an address that is reserved on
+    /// this device; [`AddressError::NoMemory`].
     pub(crate) fn listen(
         &self,
         net: u64,
@@ -207,15 +205,16 @@ impl ConnectionManager {
         held: Option<Arc<Reservation>>,
         events: KBox<dyn ListenerEvents>,
     ) -> Result<Arc<Listener>, AddressError> {
-        let device = events.device();
+        let (device, is_dual) = (events.device(), events.is_dual());
         let is_held = held.is_some();
         let listener = Listener::new(net, at, self.next_number(), held, events)
             .map_err(|_| AddressError::NoMemory)?;
         let mut listeners = self.listeners.lock();
-        let is_shared = |l: &Listener| may_be_shared(&at) && !(is_held && l.is_held());
+        // A reserved address has one listener, and beside it may be one at the wildcard.
+        let is_apart = |l: &Listener| is_held && l.is_held() && l.at != at;
         let is_taken = listeners
-            .at(net, &at)
-            .any(|l| l.is_at(device, net, &at) && !is_shared(l));
+            .at_port(net, at.port())
+            .any(|l| l.shares(device, net, &at, is_dual) && !is_apart(l));
         if is_taken || (!is_held && self.addresses.reserves(device, net, &at)) {
             return Err(AddressError::InUse);
         }

@@ -115,6 +115,9 @@ elsewhere() {
 		bash "$@" </dev/null
 }
 
+# no_take: nor does one listen where a server does, in whatever port space.
+no_take() { stranger take "$ADDRESS" "$PORT" && stranger take "$ADDRESS" "$NFS_PORT"; }
+
 # apart: all addresses are his there, and none of the requests that come to them here.
 apart() {
 	elsewhere "$BUILT/stranger" listen "$ADDRESS" "$APART" >/tmp/ndk-apart 2>&1 &
@@ -279,6 +282,7 @@ in_background refuse "$BUILT/stranger" refuse "$ADDRESS" "$REFUSES"
 check "users may listen" eval "listens silent && listens refuse"
 check "no user connects with one" no_connect "${numbers[@]}"
 check "no user accepts with one" no_accept "${numbers[@]:0:3}"
+check "no user takes the port of a server" no_take
 check "a listener of another network namespace is not reached" apart
 check "nor does a user connect from there" no_connect_elsewhere "${numbers[@]}"
 check "NFS goes" client disconnect

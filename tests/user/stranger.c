@@ -10,12 +10,14 @@
  *	connects with each of these numbers, as one identifier
  * stranger [-c RDMA_CM] accept ADDRESS PORT NUMBER...
  *	listens and accepts the first request with each of these numbers
+ * stranger [-c RDMA_CM] take ADDRESS PORT
+ *	listens where a server does, in each port space of the connection manager
  * stranger [-c RDMA_CM] spin ADDRESS PORT FILE COUNT
  *	connects with COUNT numbers from that in the file on, which is read again and again,
  *	until it gets SIGTERM, and says how often
  *
- * Each call with a number has to be refused with EINVAL: exit 1 if one was taken, or refused
- * otherwise. Exit 2 if it could not begin, or made no call that it is there for.
+ * Each call with a number has to be refused with EINVAL, and a port that is taken with EADDRINUSE
+ * or EADDRNOTAVAIL: exit 1 if one was taken, or refused otherwise. Exit 2 if it could not begin, or made no call that it is there for.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -53,11 +55,11 @@ static int call(int number, void *in, size_t len, size_t out)
 	return write(fd, &m, sizeof(m.header) + len) < 0 ? -errno : 0;
 }
 
-static int create(void)
+static int create(uint16_t space)
 {
 	struct rdma_ucm_create_id_resp answer = { 0 };
 	struct rdma_ucm_create_id c = { .uid = 1, .response = (uintptr_t)&answer,
-					.ps = RDMA_PS_TCP, .qp_type = 2 };
+					.ps = space, .qp_type = 2 };
 	int error = call(RDMA_USER_CM_CMD_CREATE_ID, &c, sizeof(c), sizeof(answer));
 
 	return error ?: (int)answer.id;
@@ -89,7 +91,7 @@ static int resolved(void)
 	struct rdma_ucm_resolve_addr a = { .timeout_ms = 60000, .dst_size = sizeof(address) };
 	struct rdma_ucm_resolve_route r = { .timeout_ms = 60000 };
 	struct rdma_ucm_event_resp e;
-	int id = create();
+	int id = create(RDMA_PS_TCP);
 
 	if (id < 0)
 		return id;
@@ -134,19 +136,41 @@ static void accept_with(int id, uint32_t number)
 	has_to_be_refused("accept", call(RDMA_USER_CM_CMD_ACCEPT, &c, sizeof(c), 0), number);
 }
 
-static void begin_to_listen(void)
+/* Listens. Returns 0 or a negative errno. */
+static int listen_in(uint16_t space)
 {
 	struct rdma_ucm_bind b = { .addr_size = sizeof(address) };
 	struct rdma_ucm_listen l = { .backlog = 64 };
-	int id = create();
+	int id = create(space), error;
 
+	if (id < 0)
+		die(2, "no identifier\n");
 	b.id = id;
 	l.id = id;
 	memcpy(&b.addr, &address, sizeof(address));
-	if (id < 0 || call(RDMA_USER_CM_CMD_BIND, &b, sizeof(b), 0) ||
-	    call(RDMA_USER_CM_CMD_LISTEN, &l, sizeof(l), 0))
+	error = call(RDMA_USER_CM_CMD_BIND, &b, sizeof(b), 0);
+	return error ?: call(RDMA_USER_CM_CMD_LISTEN, &l, sizeof(l), 0);
+}
+
+static void begin_to_listen(void)
+{
+	if (listen_in(RDMA_PS_TCP))
 		die(2, "cannot listen\n");
 	dprintf(1, "stranger: listens\n");
+}
+
+static void take(void)
+{
+	static const uint16_t spaces[] = { RDMA_PS_TCP, RDMA_PS_UDP, RDMA_PS_IPOIB, RDMA_PS_IB };
+
+	for (size_t i = 0; i < sizeof(spaces) / sizeof(*spaces); i++) {
+		int error = listen_in(spaces[i]);
+
+		if (error != -EADDRINUSE && error != -EADDRNOTAVAIL)
+			die(1, "the port, in space %#x: %s\n", spaces[i],
+			    error ? strerror(-error) : "was taken");
+		refused++;
+	}
 }
 
 static uint32_t number_in(const char *name)
@@ -231,6 +255,8 @@ int main(int argc, char **argv)
 			die(2, "no route\n");
 		for (char **number = argv + 4; *number; number++)
 			connect_with(id, strtoul(*number, NULL, 10));
+	} else if (!strcmp(argv[1], "take")) {
+		take();
 	} else if (!strcmp(argv[1], "accept")) {
 		begin_to_listen();
 		serve(argv + 4);

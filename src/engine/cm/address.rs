@@ -25,7 +25,6 @@ use kernel::rbtree::{
 };
 
 use super::{
-    may_be_shared,
     ConnectionManager,
     Listener,
     ListenerEvents, //
@@ -57,7 +56,7 @@ pub(crate) enum AddressError {
 /// The network namespace, the address, the interface if that is link-local, and the port.
 type Address = (u64, IpAddr, u32, u16);
 
-fn address(net: u64, at: &SocketAddr) -> Address {
+pub(super) fn address(net: u64, at: &SocketAddr) -> Address {
     let scope = match at {
         SocketAddr::V4(_) => 0,
         SocketAddr::V6(v6) => v6.scope_id(),
@@ -176,9 +175,8 @@ impl ConnectionManager {
     /// Reserves a local address of the device with that number; port 0 stands for any from 49152
     /// on. May sleep.
     ///
-    /// [`AddressError::InUse`] and [`AddressError::NoPort`] also when that device listens there
-    /// without a reservation, but not at addresses where that may be for another namespace: nobody
-    /// there can take a port away. [`AddressError::NoMemory`].
+    /// [`AddressError::InUse`] and [`AddressError::NoPort`] also when that device listens there, or
+    /// at the wildcard of that port, without a reservation. [`AddressError::NoMemory`].
     pub(crate) fn reserve(
         &self,
         device: usize,
@@ -203,12 +201,11 @@ impl ConnectionManager {
             });
             candidates.filter(|at| self.addresses.find((address(net, at), None)).is_none())
         };
-        let is_free = |at: &SocketAddr| !listeners.at(net, at).any(|l| l.is_at(device, net, at));
-        let mut found = unreserved().find(is_free);
-        if found.is_none() && may_be_shared(&at) {
-            found = unreserved().next();
-        }
-        let at = found.ok_or(why)?;
+        let is_free = |at: &SocketAddr| {
+            let mut others = listeners.at_port(net, at.port()).filter(|l| !l.is_held());
+            !others.any(|l| l.shares(device, net, at, false))
+        };
+        let at = unreserved().find(is_free).ok_or(why)?;
         let entry = Entry::new(&self.addresses, (address(net, &at), None), device)?;
         let reservation = Reservation { entry, net, at };
         Arc::new(reservation, GFP_KERNEL).map_err(|_| AddressError::NoMemory)

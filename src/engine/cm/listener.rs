@@ -27,6 +27,7 @@ use kernel::sync::atomic::{
 };
 
 use super::{
+    address::address,
     listeners::Place,
     ConnectParams,
     ConnectRequest,
@@ -74,7 +75,7 @@ pub(crate) struct Listener {
     /// Identifies the network namespace that it listens in.
     net: u64,
     /// The address; an unspecified one stands for all addresses of the device.
-    at: SocketAddr,
+    pub(super) at: SocketAddr,
     /// Who began to listen earlier has a lower one.
     number: NonZeroUsize,
     /// What keeps the address for this listener, if anything does, as long as it listens.
@@ -110,9 +111,17 @@ impl Listener {
         Place::new(self.net, &self.at, self.number)
     }
 
-    /// Returns true if that device listens here at that address.
-    pub(super) fn is_at(&self, device: usize, net: u64, at: &SocketAddr) -> bool {
-        self.net == net && self.at == *at && self.events.device() == device
+    /// Returns true if it listens on that device where requests to `at` come, or some of those to
+    /// `at` if that is a wildcard. `is_dual` says whether that one, if it is IPv6's, serves IPv4.
+    pub(super) fn shares(&self, device: usize, net: u64, at: &SocketAddr, is_dual: bool) -> bool {
+        let (ours, theirs) = (self.at.ip(), at.ip());
+        let is_under = || {
+            is_wildcard_for(ours, self.events.is_dual(), theirs)
+                || is_wildcard_for(theirs, is_dual, ours)
+        };
+        self.events.device() == device
+            && (address(self.net, &self.at) == address(net, at)
+                || (self.net == net && self.at.port() == at.port() && is_under()))
     }
 
     /// Returns true if the address was reserved for it.
@@ -136,15 +145,20 @@ impl Listener {
             return None;
         }
         let same_family = at.is_ipv4() == to.is_ipv4();
-        let is_exact = match at.is_unspecified() {
-            false if at == to => true,
-            true if same_family || (to.is_ipv4() && self.events.is_dual()) => false,
-            true | false => return None,
-        };
+        let is_exact = at == to;
+        if !is_exact && !is_wildcard_for(at, self.events.is_dual(), to) {
+            return None;
+        }
         let is_own = self.events.has_addr(to);
         let serves = is_own || (self.events.serves_others() && (is_exact || params.remote_is_here));
         serves.then_some((is_exact, is_own, same_family, Reverse(self.number)))
     }
+}
+
+/// Returns true if `at` stands for all addresses of a family that `ip` belongs to; IPv6's does for
+/// IPv4 if it is `is_dual`.
+fn is_wildcard_for(at: IpAddr, is_dual: bool, ip: IpAddr) -> bool {
+    at.is_unspecified() && (at.is_ipv4() == ip.is_ipv4() || (ip.is_ipv4() && is_dual))
 }
 
 /// How well a listener fits a destination; what comes first counts most: it is at the address, not

@@ -49,6 +49,10 @@ impl Place {
     fn is_beside(&self, other: &Self) -> bool {
         (self.net, self.port, self.ip) == (other.net, other.port, other.ip)
     }
+
+    fn has_port_of(&self, other: &Self) -> bool {
+        (self.net, self.port) == (other.net, other.port)
+    }
 }
 
 /// All listeners of this host.
@@ -74,13 +78,30 @@ impl Listeners {
 
     /// Those at the IP address and the port of `at`, of whatever device.
     pub(super) fn at(&self, net: u64, at: &SocketAddr) -> impl Iterator<Item = &Arc<Listener>> {
-        let mut from = Some(Place::new(net, at, NonZeroUsize::MIN));
+        let first = Place::new(net, at, NonZeroUsize::MIN);
+        self.from(first, move |place| place.is_beside(&first))
+    }
+
+    /// Those at that port, at whatever address, of whatever device.
+    pub(super) fn at_port(&self, net: u64, port: u16) -> impl Iterator<Item = &Arc<Listener>> {
+        // No address comes before this one.
+        let lowest = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port);
+        let first = Place::new(net, &lowest, NonZeroUsize::MIN);
+        self.from(first, move |place| place.has_port_of(&first))
+    }
+
+    /// Those from the place `first` on, in order, as long as `belongs` says so.
+    fn from(
+        &self,
+        first: Place,
+        belongs: impl Fn(&Place) -> bool,
+    ) -> impl Iterator<Item = &Arc<Listener>> {
+        let mut from = Some(first);
         iter::from_fn(move || {
-            let first = from.take()?;
-            let place = *self.0.cursor_lower_bound(&first)?.current().0;
+            let place = *self.0.cursor_lower_bound(&from.take()?)?.current().0;
             let next = |number| Place { number, ..place };
             from = place.number.checked_add(1).map(next);
-            self.0.get(&place).filter(|_| place.is_beside(&first))
+            self.0.get(&place).filter(|_| belongs(&place))
         })
     }
 

@@ -250,17 +250,42 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_listened_at_once_and_a_wildcard_often() -> Result {
-        let cm_fixture = ConnectionFixture::new()?;
-        let listener_log = ListenerLog::new(HERE, false)?;
-        let first = cm_fixture.listen(at(HERE, PORT), &listener_log)?;
-        let again = cm_fixture.listen(at(HERE, PORT), &listener_log);
-        assert!(again.err() == Some(EADDRINUSE));
-        cm_fixture.listen(at(HERE, PORT + 1), &listener_log)?;
-        cm_fixture.listen(at(ANY, PORT), &listener_log)?;
-        cm_fixture.listen(at(ANY, PORT), &listener_log)?;
-        cm_fixture.cm.unlisten(&first);
-        cm_fixture.listen(at(HERE, PORT), &listener_log)?;
+    fn a_port_belongs_to_the_first_listener_of_a_device() -> Result {
+        let cases = [
+            // first, whether that is dual, second, whether there is room for both
+            (HERE, false, HERE, false),
+            (HERE, false, ELSEWHERE, true),
+            (HERE, false, ANY, false),
+            (ANY, false, HERE, false),
+            (ANY, false, ANY, false),
+            (ANY, false, ANY6, true),
+            (ANY6, true, ANY, false),
+            (ANY6, true, HERE, false),
+            (ANY6, false, HERE, true),
+            (ANY6, false, ANY6, false),
+        ];
+        for (ip, dual, other, both) in cases {
+            let cm_fixture = ConnectionFixture::new()?;
+            let manner = Manner {
+                dual,
+                ..Manner::default()
+            };
+            let listener_log = ListenerLog::with(HERE, manner)?;
+            let first = cm_fixture.listen(at(ip, PORT), &listener_log)?;
+            let second = cm_fixture.listen(at(other, PORT), &listener_log);
+            let want = Some(EADDRINUSE).filter(|_| !both);
+            if second.as_ref().err() != want.as_ref() {
+                pr_err!("{ip:?}, dual {dual}, and {other:?}: {:?}\n", second.err());
+                return Err(EINVAL);
+            }
+            cm_fixture.listen(at(other, PORT + 1), &listener_log)?;
+            // Another device has addresses of its own.
+            cm_fixture.listen(at(other, PORT), &ListenerLog::new(ELSEWHERE, false)?)?;
+            cm_fixture.cm.unlisten(&first);
+            if !both {
+                cm_fixture.listen(at(other, PORT), &listener_log)?;
+            }
+        }
         Ok(())
     }
 

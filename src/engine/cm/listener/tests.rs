@@ -321,62 +321,71 @@ mod tests {
     }
 
     #[test]
-    fn listeners_of_several_namespaces_share_a_loopback_address() -> Result {
+    fn each_namespace_has_ports_of_its_own() -> Result {
         let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
         let listener_log = ListenerLog::new(LOCALHOST, false)?;
-        let first = cm_fixture.listen(at(LOCALHOST, PORT), &listener_log)?;
-        let second = cm_fixture.listen(at(LOCALHOST, PORT), &listener_log)?;
+        let elsewhere = || -> Result<_> {
+            let events = KBox::new(ListenerLogEvents(listener_log.clone()), GFP_KERNEL)?;
+            Ok(cm_fixture.cm.listen(NET + 1, at(LOCALHOST, PORT), events))
+        };
+        let second = elsewhere()?.map_err(|_| EADDRINUSE)?;
         let mut ask = cm_fixture.ask(&log)?;
         ask.remote = at(LOCALHOST, PORT);
-        let request = cm_fixture.submit(ask)?;
-        assert!(same(listener_log.requests.get(), 1));
-        assert!(pass_on(&cm_fixture, &request).is_ok());
-        assert!(same(listener_log.requests.get(), 2));
-        request.abandon();
+        cm_fixture.submit(ask)?;
+        assert!(same(log.status(), Some(Err(Status::Refused))));
+        let first = cm_fixture.listen(at(LOCALHOST, PORT), &listener_log)?;
+        assert!(elsewhere()?.err() == Some(AddressError::InUse));
         cm_fixture.cm.unlisten(&first);
         cm_fixture.cm.unlisten(&second);
+        assert!(same(listener_log.requests.get(), 0));
         Ok(())
     }
 
     #[test]
-    fn a_listener_at_a_loopback_address_keeps_no_port_from_its_device() -> Result {
-        let cm_fixture = ConnectionFixture::new()?;
-        let listener_log = ListenerLog::new(LOCALHOST, false)?;
-        let device = Arc::as_ptr(&listener_log).addr();
-        cm_fixture.listen(at(LOCALHOST, PORT), &listener_log)?;
-        let held = cm_fixture.cm.reserve(device, NET, at(LOCALHOST, PORT));
-        let held = held.map_err(|_| EADDRINUSE)?;
-        // What is reserved is.
-        assert!(cm_fixture.listen(at(LOCALHOST, PORT), &listener_log).err() == Some(EADDRINUSE));
-        let listen_on = || -> Result<_> {
-            let events = KBox::new(ListenerLogEvents(listener_log.clone()), GFP_KERNEL)?;
-            Ok(cm_fixture.cm.listen_on(held.clone(), events))
-        };
-        assert!(listen_on()?.is_ok());
-        assert!(listen_on()?.err() == Some(AddressError::InUse));
+    fn a_port_where_a_program_listens_cannot_be_reserved() -> Result {
+        for ip in [LOCALHOST, ANY] {
+            let cm_fixture = ConnectionFixture::new()?;
+            let listener_log = ListenerLog::new(LOCALHOST, false)?;
+            let device = Arc::as_ptr(&listener_log).addr();
+            let reserve = |port| cm_fixture.cm.reserve(device, NET, at(LOCALHOST, port));
+            let listener = cm_fixture.listen(at(ip, PORT), &listener_log)?;
+            assert!(reserve(PORT).err() == Some(AddressError::InUse));
+            assert!(reserve(PORT + 1).is_ok());
+            cm_fixture.cm.unlisten(&listener);
+            let held = reserve(PORT).map_err(|_| EADDRINUSE)?;
+            let listen_on = || -> Result<_> {
+                let events = KBox::new(ListenerLogEvents(listener_log.clone()), GFP_KERNEL)?;
+                Ok(cm_fixture.cm.listen_on(held.clone(), events))
+            };
+            // Reserved as yet, and then listened at.
+            let again = cm_fixture.listen(at(LOCALHOST, PORT), &listener_log);
+            assert!(again.err() == Some(EADDRINUSE));
+            let own = listen_on()?.map_err(|_| EADDRINUSE)?;
+            assert!(cm_fixture.listen(at(ip, PORT), &listener_log).err() == Some(EADDRINUSE));
+            assert!(listen_on()?.err() == Some(AddressError::InUse));
+            cm_fixture.cm.unlisten(&own);
+        }
         Ok(())
     }
 
     #[test]
-    fn the_last_port_of_a_loopback_address_is_one_where_somebody_listens() -> Result {
+    fn a_port_below_a_wildcard_is_not_given_out() -> Result {
         let cm_fixture = ConnectionFixture::new()?;
         let listener_log = ListenerLog::new(LOCALHOST, false)?;
         let device = Arc::as_ptr(&listener_log).addr();
         let reserve = |port| cm_fixture.cm.reserve(device, NET, at(LOCALHOST, port));
         let listened = FIRST_PORT + 7;
-        cm_fixture.listen(at(LOCALHOST, listened), &listener_log)?;
+        let listener = cm_fixture.listen(at(ANY, listened), &listener_log)?;
         let mut held = KVVec::new();
-        for port in FIRST_PORT + 1..=u16::MAX {
+        for port in FIRST_PORT..=u16::MAX {
             if port != listened {
                 held.push(reserve(port).map_err(|_| EADDRINUSE)?, GFP_KERNEL)?;
             }
         }
-        for port in [FIRST_PORT, listened] {
-            let found = reserve(0).map_err(|_| EADDRINUSE)?;
-            assert!(same(found.addr().port(), port));
-            held.push(found, GFP_KERNEL)?;
-        }
         assert!(reserve(0).err() == Some(AddressError::NoPort));
+        cm_fixture.cm.unlisten(&listener);
+        let found = reserve(0).map_err(|_| EADDRINUSE)?;
+        assert!(same(found.addr().port(), listened));
         Ok(())
     }
 }
