@@ -214,7 +214,8 @@ impl<T: Operations> Clone for CmId<T> {
 
 impl<T: Operations> Drop for CmId<T> {
     fn drop(&mut self) {
-        // SAFETY: By the invariant the reference is ours to give up; iw_cm set the function.
+        // SAFETY: By the invariant the reference is ours to give up; iw_cm set the function, whose
+        // code stays: this module names one of iw_cm's, so that iw_cm is not unloaded before it.
         unsafe {
             if let Some(rem_ref) = (*self.id.as_ptr()).rem_ref {
                 rem_ref(self.id.as_ptr());

@@ -126,6 +126,12 @@ by_alias() {
 	[[ -d /sys/module/$MODULE ]]
 }
 
+# iw_cm_stays: references to its identifiers are given back by its own code.
+iw_cm_stays() {
+	# A kernel that has it built in has no such folder.
+	[[ ! -d /sys/module/iw_cm/holders || -e /sys/module/iw_cm/holders/ndk ]] || { echo "ndk does not hold iw_cm"; return 1; }
+}
+
 # --- the name of the type
 
 # under_name TYPE: a link of that type, and none of its own.
@@ -245,6 +251,7 @@ check "gone with its network device" drop_dummy ndkdum1
 check "no device is left behind" wait_for 90 eval "! has_link $DEVICE"
 
 check "loaded by alias" by_alias
+check "iw_cm stays as long" iw_cm_stays
 check "delete" del_link "$DEVICE"
 check "unload" unload_modules
 [[ $NDK_TYPE != ndk ]] || names_of_others
