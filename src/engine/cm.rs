@@ -21,7 +21,8 @@
 //! error the user is owed. A transport for the wire will be asked at that point.
 //!
 //! Context: process, but for [`LinkOwner::disconnected`] and the timer. Lock order: `listeners`,
-//! then `open`; the state of a request, who was notified of it, and the state of a side are leaves.
+//! then `open`; the state of a request, who was notified of it, the requests that wait at a listener
+//! and the state of a side are leaves.
 //! Listeners are notified under `listeners`, all other events under none of them.
 
 mod address;
@@ -32,6 +33,7 @@ mod listeners;
 mod request;
 #[cfg(ndk_kunit)]
 mod tests;
+mod waiting;
 
 use core::{
     net::SocketAddr,
@@ -232,6 +234,8 @@ impl ConnectionManager {
         listeners.remove(listener);
         drop(listeners);
         listener.end();
+        // Nothing joins those that wait at a listener that is not in the table.
+        listener.send_away();
         // No later request was notified.
         let end = self.open.lock().next;
         let mut from = NonZeroUsize::MIN;

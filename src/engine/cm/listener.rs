@@ -2,11 +2,10 @@
 
 //! [`Listener`]: who waits for connections where, and which one is notified of a request.
 //!
-//! A request goes to the listener that fits best, and to the first of those that fit alike. One
-//! that has no room for it is asked again, for as long as there is time for the answer. One whose
-//! consumer cannot take it passes it on to the next: `rdma_cm` listens on all devices for each
-//! network namespace and does not say for which, but it sees to it that a consumer is asked in its
-//! own namespace alone.
+//! A request goes to the listener that fits best, and to the first of those that fit alike. Where
+//! that has no room requests wait for their turn, for as long as there is time for the answer. One
+//! whose consumer cannot take it passes it on to the next: `rdma_cm` may find that the address is
+//! not of the consumer's network namespace.
 
 #[cfg(ndk_kunit)]
 mod tests;
@@ -29,6 +28,8 @@ use kernel::sync::atomic::{
 use super::{
     address::address,
     listeners::Place,
+    request,
+    waiting::Waiting,
     ConnectParams,
     ConnectRequest,
     ConnectionGone,
@@ -82,6 +83,9 @@ pub(crate) struct Listener {
     #[pin]
     held: SpinLockIrq<Option<Arc<Reservation>>>,
     is_over: AtomicFlag,
+    /// Requests that it had no room for.
+    #[pin]
+    waiting: Waiting,
     pub(super) events: KBox<dyn ListenerEvents>,
 }
 
@@ -100,6 +104,7 @@ impl Listener {
                 number,
                 held <- new_spinlock_irq!(held),
                 is_over: AtomicFlag::new(false),
+                waiting <- Waiting::new(),
                 events,
             }),
             GFP_KERNEL,
@@ -136,6 +141,20 @@ impl Listener {
         drop(held);
     }
 
+    /// It is not in the table any more: what waits for room finds another listener, or none.
+    pub(super) fn send_away(&self) {
+        while let Some(request) = self.waiting.take_first() {
+            let mut asking = request.asking.lock();
+            // It may wait at the next one already.
+            let left = asking
+                .waits_at
+                .take_if(|at| core::ptr::eq(&raw const **at, self));
+            drop(asking);
+            drop(left);
+            request.ask_soon();
+        }
+    }
+
     /// How well the listener fits a destination, if it does.
     ///
     /// One at an unspecified address serves addresses of this host alone.
@@ -166,6 +185,16 @@ fn is_wildcard_for(at: IpAddr, is_dual: bool, ip: IpAddr) -> bool {
 /// too; it began to listen earlier.
 type Rank = (bool, bool, bool, Reverse<NonZeroUsize>);
 
+/// How the turn of a request at a listener ended.
+enum Turn {
+    /// The listener was notified.
+    Notified,
+    /// It has no room, and the request waits for some.
+    Waits,
+    /// It does not want the request.
+    Refused,
+}
+
 /// A listener that was notified of a request.
 struct Asked {
     listener: Arc<Listener>,
@@ -181,8 +210,10 @@ pub(super) struct Asking {
     now: Option<Asked>,
     /// The listeners of this rank and above have.
     passed: Option<Rank>,
-    /// The next one had no room, and is to be asked again.
-    is_waiting: bool,
+    /// Had no room when it was the best one, and has the request among those that wait for some.
+    waits_at: Option<Arc<Listener>>,
+    /// The best one is to be asked, by the next work item.
+    is_due: bool,
     /// How often one was notified.
     count: usize,
 }
@@ -239,20 +270,65 @@ impl ConnectRequest {
         Some(listener.events.request(self.clone()))
     }
 
-    /// The listener that was to be notified had no room, and never heard of it: it is asked again.
-    fn wait_for_room(self: &Arc<Self>) {
+    /// The listener has no room, and never heard of the request: that waits there. Under the lock of
+    /// the listeners, which keeps that one in the table.
+    fn wait_for_room(self: &Arc<Self>, listener: &Arc<Listener>) {
         let mut asking = self.asking.lock();
         let full = asking.now.take();
-        asking.is_waiting = true;
+        let old = asking.waits_at.replace(listener.clone());
         drop(asking);
         drop(full);
-        self.ask_again();
+        if let Some(old) = old.filter(|old| !Arc::ptr_eq(old, listener)) {
+            self.leave(&old);
+        }
+        match listener.waiting.join(self) {
+            Ok(true) => self.ask_again(),
+            Ok(false) => (),
+            // No memory for a place: it asks without one.
+            Err(_) => {
+                self.stop_waiting();
+                self.ask_first_in(request::RETRY_MS);
+            }
+        }
+        if !self.is_open() {
+            // A decision that came before it joined has not found it there.
+            self.leave(listener);
+        }
+    }
+
+    /// The request waits for no room any more, if it did; the next one has its turn.
+    pub(super) fn stop_waiting(&self) {
+        let left = self.asking.lock().waits_at.take();
+        if let Some(listener) = left {
+            self.leave(&listener);
+        }
+    }
+
+    fn leave(&self, listener: &Listener) {
+        if let Some(next) = listener.waiting.leave(self.number) {
+            next.ask_soon();
+        }
+    }
+
+    /// The best listener is to be asked, by a work item. Any context.
+    fn ask_soon(self: &Arc<Self>) {
+        self.asking.lock().is_due = true;
+        // Where it is queued already it has yet to run.
+        let _ = self.params.qp.device().host.threads.enqueue(self.clone());
     }
 
     /// The first listener is to be asked only then, in milliseconds.
     pub(super) fn ask_first_in(self: &Arc<Self>, ms: u32) {
-        self.asking.lock().is_waiting = true;
+        self.asking.lock().is_due = true;
         self.ask_again_in(ms);
+    }
+
+    /// Returns true if a listener is to be asked now.
+    fn takes_turn(&self) -> bool {
+        let mut asking = self.asking.lock();
+        let (is_due, listener) = (core::mem::take(&mut asking.is_due), asking.waits_at.clone());
+        drop(asking);
+        is_due || listener.is_some_and(|l| !l.waiting.has_before(self.number))
     }
 
     /// The listener that was notified with that number will not answer.
@@ -292,11 +368,10 @@ impl ConnectionManager {
         Ok(())
     }
 
-    /// Asks again, if somebody had no room; or the next one, if the last has ended and not answered
-    /// in time. Process context.
+    /// Asks again, if it is the turn of this request; or the next one, if the last has ended and
+    /// not answered in time. Process context.
     pub(super) fn go_on(&self, request: &Arc<ConnectRequest>) {
-        let was_waiting = core::mem::take(&mut request.asking.lock().is_waiting);
-        if was_waiting {
+        if request.takes_turn() {
             self.notify_next(request, None, Status::Refused);
         } else if let Some(number) = request.orphaned().filter(|_| request.is_late()) {
             request.answer_within(self.timeouts.answer_ms);
@@ -308,11 +383,8 @@ impl ConnectionManager {
     /// that did.
     fn notify_next(&self, request: &Arc<ConnectRequest>, last: Option<Asked>, nobody: Status) {
         let (status, refuses) = match self.try_next(request) {
-            Some((_, Ok(()))) => return,
-            Some((_, Err(why))) if why == ENOMEM && request.params.waits => {
-                return request.wait_for_room();
-            }
-            Some((listener, Err(_))) => (Status::Refused, Some(listener)),
+            Some((_, Turn::Notified | Turn::Waits)) => return,
+            Some((listener, Turn::Refused)) => (Status::Refused, Some(listener)),
             None => {
                 let last = last.filter(|_| nobody == Status::Refused);
                 (nobody, last.map(|asked| asked.listener))
@@ -323,7 +395,7 @@ impl ConnectionManager {
         }
     }
 
-    fn try_next(&self, request: &Arc<ConnectRequest>) -> Option<(Arc<Listener>, Result)> {
+    fn try_next(&self, request: &Arc<ConnectRequest>) -> Option<(Arc<Listener>, Turn)> {
         // Requests are notified under this lock, so that none comes after `unlisten`.
         let listeners = self.listeners.lock();
         if !request.is_open() {
@@ -335,7 +407,22 @@ impl ConnectionManager {
             .filter_map(|l| Some((l.rank(&request.params)?, l)));
         let left = ranked.filter(|(rank, _)| passed.is_none_or(|p| *rank < p));
         let (rank, listener) = left.max_by_key(|(rank, _)| *rank)?;
-        let notified = request.notify(listener, rank)?;
-        Some((listener.clone(), notified))
+        let has_turn = !request.params.waits || !listener.waiting.has_before(request.number);
+        let notified = match has_turn {
+            true => request.notify(listener, rank)?,
+            false => Err(ENOMEM),
+        };
+        let turn = match notified {
+            Err(why) if why == ENOMEM && request.params.waits => {
+                request.wait_for_room(listener);
+                Turn::Waits
+            }
+            Ok(()) => Turn::Notified,
+            Err(_) => Turn::Refused,
+        };
+        if !matches!(turn, Turn::Waits) {
+            request.stop_waiting();
+        }
+        Some((listener.clone(), turn))
     }
 }

@@ -41,7 +41,8 @@ use crate::{
         trace,
         transport::{
             Link,
-            ReadLimits, //
+            ReadLimits,
+            Transport, //
         }, //
     },
     sys::{
@@ -54,7 +55,7 @@ use crate::{
 };
 
 /// How soon a listener that had no room is asked again, in milliseconds.
-const RETRY_MS: u32 = 10;
+pub(super) const RETRY_MS: u32 = 10;
 
 /// The other side has given up, or the connection between the two is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,6 +203,7 @@ impl ConnectRequest {
         drop(pending);
         self.timer.cancel();
         self.cm.remove_request(self.number);
+        self.stop_waiting();
         true
     }
 
@@ -320,6 +322,20 @@ impl ConnectRequest {
         matches!(self.pending.lock().state, RequestState::Connected)
     }
 
+    /// Connects the active side; the passive one is connected, or was.
+    fn attach_active(&self, acceptance: &Acceptance, transport: &Arc<dyn Transport>) -> Result {
+        let (active, endpoint) = (&self.params.qp, &acceptance.endpoint);
+        let attached = attach_side(transport, 0, &self.active, acceptance.theirs);
+        if attached.is_err() {
+            endpoint.detach();
+            endpoint.qp.peer_gone(transport.id());
+        } else if !endpoint.qp.is_connected_by(transport.id()) {
+            // It failed, and found no peer to tell so.
+            active.peer_gone(transport.id());
+        }
+        attached
+    }
+
     /// Connects the queue pairs, and notifies the passive side. The errors are those for a queue
     /// pair that cannot be connected, on the passive and on the active side; or there is no memory.
     fn attach(
@@ -332,22 +348,9 @@ impl ConnectRequest {
         let passive = &endpoint.qp;
         let transport =
             (self.cm.connect_fn)(active, passive).map_err(|_| ConnectError::NoMemory)?;
-        let attach = |end, side: &Arc<Endpoint>, limits| {
-            side.begin();
-            let link = Link {
-                transport: transport.clone(),
-                end,
-                owner: side.clone(),
-            };
-            side.qp.attach(link, limits).inspect_err(|_| side.detach())
-        };
-        attach(1, endpoint, acceptance.ours).map_err(|_| passive_error)?;
-        let attached = attach(0, &self.active, acceptance.theirs);
-        if attached.is_err() {
-            endpoint.detach();
-            passive.peer_gone(transport.id());
-            return Err(active_error);
-        }
+        attach_side(&transport, 1, endpoint, acceptance.ours).map_err(|_| passive_error)?;
+        self.attach_active(acceptance, &transport)
+            .map_err(|_| active_error)?;
         self.pending.lock().state = RequestState::Connected;
         for (qp, peer, is_active) in [(active, passive, true), (passive, active, false)] {
             trace::connect(|| {
@@ -369,6 +372,22 @@ impl ConnectRequest {
         endpoint.up();
         Ok(())
     }
+}
+
+/// Connects one side. It is not notified yet.
+fn attach_side(
+    transport: &Arc<dyn Transport>,
+    end: usize,
+    side: &Arc<Endpoint>,
+    limits: ReadLimits,
+) -> Result {
+    side.begin();
+    let link = Link {
+        transport: transport.clone(),
+        end,
+        owner: side.clone(),
+    };
+    side.qp.attach(link, limits).inspect_err(|_| side.detach())
 }
 
 impl Expires for ConnectRequest {

@@ -283,6 +283,93 @@ mod tests {
         Ok(())
     }
 
+    /// So many requests wait at a listener that is full: the first has asked.
+    fn crowd(
+        cm_fixture: &ConnectionFixture,
+        log: &Arc<ConnectionLog>,
+        count: usize,
+    ) -> Result<KVec<Arc<ConnectRequest>>> {
+        let mut requests = KVec::new();
+        for _ in 0..count {
+            requests.push(connect(cm_fixture, log)?, GFP_KERNEL)?;
+        }
+        Ok(requests)
+    }
+
+    #[test]
+    fn of_those_that_wait_for_room_the_first_asks_again() -> Result {
+        let clock = StoppedClock::new();
+        let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
+        let (listener_log, _) = full(&cm_fixture, u32::MAX)?;
+        let requests = crowd(&cm_fixture, &log, 32)?;
+        let threads = &cm_fixture.active.device().host.threads;
+        for asked in 1..4 {
+            assert!(wait_until(|| listener_log.requests.get() >= asked));
+            threads.flush();
+            assert!(same(listener_log.requests.get(), asked));
+            clock.pass(500);
+        }
+        assert!(wait_until(|| listener_log.requests.get() >= 4));
+        threads.flush();
+        // Where the first gives up the next has its turn at once; the others go unheard.
+        assert!(requests[5].abandon() && requests[0].abandon());
+        assert!(wait_until(|| listener_log.requests.get() >= 5));
+        threads.flush();
+        assert!(same(listener_log.requests.get(), 5));
+        for request in &requests {
+            request.abandon();
+            threads.flush();
+        }
+        // Each of the 30 that were left has been the first.
+        assert!(same(listener_log.requests.get(), 5 + 29));
+        assert!(same(log.replies.get(), 32));
+        Ok(())
+    }
+
+    #[test]
+    fn those_that_wait_for_room_are_served_in_order() -> Result {
+        let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
+        let (listener_log, _) = full(&cm_fixture, 2)?;
+        let requests = crowd(&cm_fixture, &log, 3)?;
+        assert!(wait_until(|| listener_log.requests.get() == 5));
+        cm_fixture.active.device().host.threads.flush();
+        let last = listener_log.request()?;
+        assert!(same(last.number, requests[2].number));
+        for request in &requests {
+            assert!(request.listener_number().is_some() && request.abandon());
+        }
+        assert!(same(listener_log.requests.get(), 5));
+        Ok(())
+    }
+
+    #[test]
+    fn all_that_wait_where_a_listener_ends_go_to_the_next_one() -> Result {
+        let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
+        let (listener_log, listener) = full(&cm_fixture, u32::MAX)?;
+        let next = listener_logs(&cm_fixture, &[ANY])?;
+        let requests = crowd(&cm_fixture, &log, 8)?;
+        cm_fixture.cm.unlisten(&listener);
+        let before = listener_log.requests.get();
+        assert!(wait_until(|| next[0].requests.get() == 8));
+        cm_fixture.active.device().host.threads.flush();
+        assert!(same(next[0].requests.get(), 8) && same(listener_log.requests.get(), before));
+        for request in &requests {
+            assert!(request.abandon());
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn all_that_wait_at_the_last_listener_are_refused_when_it_ends() -> Result {
+        let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
+        let (_, listener) = full(&cm_fixture, u32::MAX)?;
+        crowd(&cm_fixture, &log, 8)?;
+        cm_fixture.cm.unlisten(&listener);
+        assert!(wait_until(|| log.replies.get() == 8));
+        assert!(same(log.status(), Some(Err(Status::Refused))));
+        Ok(())
+    }
+
     #[test]
     fn where_a_listener_without_room_ends_the_next_one_is_reported() -> Result {
         let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);

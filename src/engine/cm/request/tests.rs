@@ -9,6 +9,11 @@ mod tests {
         sync::Arc, //
     };
 
+    use super::super::{
+        attach_side,
+        Acceptance,
+        Endpoint, //
+    };
     use crate::{
         engine::{
             cm::{
@@ -18,7 +23,8 @@ mod tests {
             },
             counters::Counter,
             qp::state::State,
-            status::Status, //
+            status::Status,
+            transport::ReadLimits, //
         },
         kunit::{
             connection_fixture::*,
@@ -324,6 +330,44 @@ mod tests {
             (active.closed_by_peer.get(), passive.closed_by_peer.get()),
             (1, 0)
         ));
+        Ok(())
+    }
+
+    #[test]
+    fn a_passive_side_that_fails_before_the_active_one_is_attached_ends_both() -> Result {
+        let (cm_fixture, active, passive) = (
+            ConnectionFixture::new()?,
+            ConnectionLog::new()?,
+            ConnectionLog::new()?,
+        );
+        let listener_log = cm_fixture.open()?;
+        cm_fixture.connect(&active)?;
+        let request = listener_log.request()?;
+        let qp = &cm_fixture.passive.qp;
+        let acceptance = Acceptance {
+            endpoint: Endpoint::new(qp.clone(), passive.clone())?,
+            ours: ReadLimits::default(),
+            theirs: ReadLimits::default(),
+        };
+        let transport = (request.cm.connect_fn)(&request.params.qp, qp)?;
+        attach_side(&transport, 1, &acceptance.endpoint, acceptance.ours)?;
+        qp.fail();
+        request.attach_active(&acceptance, &transport)?;
+        let after = states(&cm_fixture);
+        // Else it would stay connected for ever where this fails.
+        request.params.qp.fail();
+        // Each side is told when it has heard that it was connected.
+        acceptance.endpoint.up();
+        request.active.up();
+        for log in [&active, &passive] {
+            assert!(wait_until(|| log.closed.get() == 1));
+        }
+        assert!(same(after, (State::Error, State::Error)));
+        assert!(same(
+            (active.closed_by_peer.get(), passive.closed_by_peer.get()),
+            (1, 0)
+        ));
+        request.abandon();
         Ok(())
     }
 

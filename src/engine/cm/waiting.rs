@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`Waiting`]: the requests that a listener had no room for, in the order in which they were made.
+//!
+//! The first of them asks again: after a while, and at once when the one before it has left. The
+//! others wait for their turn, so that it costs the same however many they are, and late comers do
+//! not overtake.
+//!
+//! Context: any, but for [`Waiting::join`]. Lock order: the lock inside is a leaf.
+//!
+//! Tests: `engine/cm/listener/tests.rs`.
+
+use core::num::NonZeroUsize;
+
+use kernel::rbtree::{
+    RBTree,
+    RBTreeNode, //
+};
+
+use super::ConnectRequest;
+use crate::engine::prelude::*;
+
+type Requests = RBTree<NonZeroUsize, Arc<ConnectRequest>>;
+
+/// Requests by their numbers, which go up.
+#[pin_data]
+pub(super) struct Waiting {
+    #[pin]
+    requests: SpinLockIrq<Requests>,
+}
+
+fn first(requests: &Requests) -> Option<&Arc<ConnectRequest>> {
+    requests.values().next()
+}
+
+impl Waiting {
+    /// No request waits.
+    pub(super) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            requests <- new_spinlock_irq!(RBTree::new()),
+        })
+    }
+
+    /// Returns true if a request with a lower number waits.
+    pub(super) fn has_before(&self, number: NonZeroUsize) -> bool {
+        let requests = self.requests.lock();
+        first(&requests).is_some_and(|first| first.number < number)
+    }
+
+    /// Sees to it that the request waits. Returns true if it is the first that does. May sleep.
+    /// `ENOMEM` when there is no memory.
+    pub(super) fn join(&self, request: &Arc<ConnectRequest>) -> Result<bool> {
+        let node = RBTreeNode::new(request.number, request.clone(), GFP_KERNEL)?;
+        let mut requests = self.requests.lock();
+        let old = requests.insert(node);
+        let is_first = first(&requests).is_some_and(|first| first.number == request.number);
+        drop(requests);
+        drop(old);
+        Ok(is_first)
+    }
+
+    /// The request with that number waits no more. Returns the one whose turn has come by that.
+    pub(super) fn leave(&self, number: NonZeroUsize) -> Option<Arc<ConnectRequest>> {
+        let mut requests = self.requests.lock();
+        let was_first = first(&requests).is_some_and(|first| first.number == number);
+        let gone = requests.remove_node(&number);
+        let next = first(&requests).filter(|_| was_first).cloned();
+        drop(requests);
+        drop(gone);
+        next
+    }
+
+    /// Takes the first request away.
+    pub(super) fn take_first(&self) -> Option<Arc<ConnectRequest>> {
+        let mut requests = self.requests.lock();
+        let number = first(&requests)?.number;
+        let gone = requests.remove_node(&number);
+        drop(requests);
+        gone.map(|node| node.to_key_value().1)
+    }
+}
