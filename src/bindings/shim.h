@@ -72,9 +72,8 @@ u32 ndk_cpumask_first(const struct cpumask *mask);
 u64 ndk_net_cookie(const struct net *net);
 bool ndk_net_is_local(struct net *net, const struct __kernel_sockaddr_storage *addr);
 
-/* sys/event.rs, sys/timer.rs */
+/* sys/event.rs */
 void ndk_completion_reinit(void *completion);
-unsigned long ndk_jiffies_in(u32 ms);
 
 /* sys/hrtimer.rs */
 bool ndk_hrtimer_is_queued(struct hrtimer *timer);

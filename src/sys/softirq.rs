@@ -216,13 +216,15 @@ impl Used {
         }
     }
 
-    /// The rest of `most` at that time.
+    /// The rest of `most` at the time that `now` reads, if it has to.
     #[inline]
-    fn left(&self, most: u64, now: usize) -> u64 {
+    fn left(&self, most: u64, now: impl FnOnce() -> usize) -> u64 {
         let units = self.units.load(Relaxed);
+        if units == 0 {
+            return most;
+        }
         // The clock comes round: the later of two times is less than half of them behind the other.
-        let is_over = now.wrapping_sub(self.until.load(Relaxed)) <= usize::MAX / 2;
-        if units > 0 && is_over {
+        if now().wrapping_sub(self.until.load(Relaxed)) <= usize::MAX / 2 {
             self.renew();
             return most;
         }
@@ -231,10 +233,10 @@ impl Used {
 
     /// `n` units are used; the first of a quota say how long it lasts.
     #[inline]
-    fn add(&self, n: u64, until: usize) {
+    fn add(&self, n: u64, until: impl FnOnce() -> usize) {
         let units = self.units.load(Relaxed);
         if units == 0 {
-            self.until.store(until, Relaxed);
+            self.until.store(until(), Relaxed);
         }
         self.units.store(units.saturating_add(n), Relaxed);
     }
@@ -276,7 +278,9 @@ impl SoftirqQuota {
             };
         }
         Share {
-            left: used.map_or(self.most, |used| used.left(self.most, time::coarse_in(0))),
+            left: used.map_or(self.most, |used| {
+                used.left(self.most, || time::coarse_in(0))
+            }),
             used,
         }
     }
@@ -299,7 +303,7 @@ impl Share<'_> {
     #[inline]
     pub(crate) fn end(self, n: u64) {
         if let Some(used) = self.used.filter(|_| n > 0) {
-            used.add(n, time::coarse_in(PERIOD_MS));
+            used.add(n, || time::coarse_in(PERIOD_MS));
         }
     }
 }
@@ -371,8 +375,8 @@ mod tests {
         // Jiffies, for one, begin shortly before they come round.
         for start in [5000, usize::MAX - 3, usize::MAX / 2] {
             let used = Used::new();
-            let later = |by| usize::wrapping_add(start, by);
-            assert!(used.left(100, start) == 100);
+            let later = |by| move || usize::wrapping_add(start, by);
+            assert!(used.left(100, later(0)) == 100);
             used.add(60, later(10));
             assert!(used.left(100, later(1)) == 40);
             // A later use does not put it off.
@@ -389,6 +393,24 @@ mod tests {
             used.renew();
             assert!(used.left(100, later(1 << 30)) == 100);
         }
+    }
+
+    #[test]
+    fn a_quota_reads_the_clock_only_where_something_is_used() {
+        let (used, reads) = (Used::new(), Atomic::new(0u32));
+        let at = |time: usize| {
+            let reads = &reads;
+            move || {
+                reads.fetch_add(1, Relaxed);
+                time
+            }
+        };
+        assert!(used.left(100, at(1)) == 100 && reads.load(Relaxed) == 0);
+        used.add(1, at(11));
+        assert!(reads.load(Relaxed) == 1);
+        used.add(1, at(12));
+        assert!(reads.load(Relaxed) == 1);
+        assert!(used.left(100, at(2)) == 98 && reads.load(Relaxed) == 2);
     }
 
     #[test]

@@ -44,12 +44,19 @@ pub(crate) fn now_ms() -> u64 {
     now_ns() / 1_000_000
 }
 
+/// `ms` milliseconds in jiffies, a part of one for a whole.
+const fn jiffies_of(ms: u32) -> usize {
+    // CAST: widening. OVERFLOW: a product of two numbers of 32 bits.
+    (ms as u64 * bindings::HZ as u64).div_ceil(1000) as usize
+}
+
 /// The time of the kernel's ticks in `ms` milliseconds, in jiffies, which come round. Any context.
 #[inline]
 pub(super) fn jiffies_in(ms: u32) -> usize {
-    // CAST: a machine word.
-    // SAFETY: Plain arithmetic on the clock.
-    unsafe { bindings::ndk_jiffies_in(ms) as usize }
+    // SAFETY: The kernel's counter is a machine word that is always there; it changes at any time,
+    // and a volatile read takes it as it is, like C's.
+    let now = unsafe { (&raw const bindings::jiffies).read_volatile() };
+    now.wrapping_add(jiffies_of(ms))
 }
 
 /// A time `ms` milliseconds from now by a clock that costs nothing to read and comes round: the
@@ -136,6 +143,21 @@ impl Due {
         #[cfg(not(ndk_kunit))]
         {
             false
+        }
+    }
+}
+
+#[cfg(ndk_kunit)]
+#[kernel::macros::kunit_tests(ndk_sys_time)]
+mod tests {
+    use super::*;
+    use kernel::time::msecs_to_jiffies;
+
+    #[test]
+    fn milliseconds_are_as_many_jiffies_as_the_kernel_says() {
+        for ms in [0, 1, 9, 10, 11, 999, 1000, 1001, 30_000, 3_600_001, 1 << 30] {
+            // CAST: a machine word.
+            assert!(jiffies_of(ms) == msecs_to_jiffies(ms) as usize);
         }
     }
 }

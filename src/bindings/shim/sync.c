@@ -2,7 +2,6 @@
 /* Waiting, time, and the limit of the log. */
 #include <linux/completion.h>
 #include <linux/hrtimer.h>
-#include <linux/jiffies.h>
 #include <linux/mutex.h>
 #include <linux/ratelimit.h>
 #include <linux/wait_bit.h>
@@ -12,11 +11,6 @@
 void ndk_completion_reinit(void *completion)
 {
 	reinit_completion(completion);
-}
-
-unsigned long ndk_jiffies_in(u32 ms)
-{
-	return jiffies + msecs_to_jiffies(ms);
 }
 
 bool ndk_hrtimer_is_queued(struct hrtimer *timer)
