@@ -5,9 +5,9 @@
 //! No packet, no socket, no allocation per message. Each direction of a connection is a
 //! [`flow::Flow`], which takes the requests of one queue pair in order and carries them out on the
 //! memory and the receives of the other. A flow is run by one CPU at a time: the one whose post
-//! found it idle, and then, for many requests, a softirq work item, or a thread for many bytes. The
-//! two flows of a connection share no lock, so two queue pairs that post at each other cannot block
-//! each other.
+//! found it idle, and then, for many requests, a softirq work item, or a thread for many bytes and
+//! for what a program has posted. The two flows of a connection share no lock, so two queue pairs
+//! that post at each other cannot block each other.
 
 mod flow;
 mod inject;

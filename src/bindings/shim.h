@@ -20,7 +20,8 @@ bool ndk_may_run_bh(void);
 bool ndk_in_softirq(void);
 bool ndk_bh_enter(void);
 void ndk_bh_enable(void);
-struct workqueue_struct *ndk_wq_alloc(const char *name, u32 flags);
+struct workqueue_struct *ndk_wq_alloc(const char *name, u32 flags,
+				      u32 max_active);
 bool ndk_in_task(void);
 bool ndk_queue_work_on(struct workqueue_struct *wq, struct work_struct *work,
 		       u32 cpu);

@@ -85,7 +85,7 @@ const BYTES_PER_RUN: u64 = 1 << 20;
 /// Bytes that are moved under one hold of the gates: an invalidation waits for no more.
 pub(super) const BYTES_PER_HOLD: u64 = 256 << 10;
 
-/// Requests that one run finishes before it goes on from softirq work.
+/// Requests that one run finishes before it goes on later.
 const REQUESTS_PER_RUN: u32 = 64;
 
 /// Where the present request is.
@@ -127,7 +127,8 @@ impl Phase {
 pub(super) enum Pause {
     /// A kick will come: a post, a receive, a timer, the end of an access.
     Wait,
-    /// Go on later: in a thread if the bytes of this run are used up, else from softirq work.
+    /// Go on later: in a thread if the bytes of this run are used up, or a program has posted what
+    /// is next, else from softirq work.
     Yield,
 }
 
@@ -256,8 +257,14 @@ impl Flow {
 
     /// Hands the right to run over to a thread.
     fn defer_to_thread(self: &Arc<Self>) {
+        let copies = self.from.device().host.copies(self.is_of_program());
         // As above.
-        let _ = self.from.device().host.copies.enqueue::<_, 1>(self.clone());
+        let _ = copies.enqueue::<_, 1>(self.clone());
+    }
+
+    /// Returns true if a program has posted what this carries.
+    pub(super) fn is_of_program(&self) -> bool {
+        !self.from.params.domain.is_trusted()
     }
 
     /// Carries requests out until there is nothing to do or the budget is spent.
@@ -275,7 +282,9 @@ impl Flow {
             match self.advance(&mut exec) {
                 Pause::Wait if self.kicks.cmpxchg(seen, 0, Full).is_ok() => break None,
                 Pause::Wait => continue,
-                Pause::Yield => break Some(exec.bytes_left == 0),
+                // All of the kernel's softirq work of a processor is in one list, too, where
+                // programs would keep as many flows as they have.
+                Pause::Yield => break Some(exec.bytes_left == 0 || self.is_of_program()),
             }
         };
         share.end(bytes - exec.bytes_left);

@@ -5,6 +5,7 @@
 mod inject;
 mod invalidate;
 mod message;
+mod programs;
 mod refuse;
 mod rnr;
 mod volume;

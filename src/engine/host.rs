@@ -59,8 +59,9 @@ pub(crate) struct Host {
     pub(crate) softirq_bytes: SoftirqQuota,
     /// Work of the module that may sleep.
     pub(crate) threads: ProcessQueue,
-    /// Work of transports that takes too long for softirq, on the processor that it was queued on.
-    pub(crate) copies: ProcessQueue,
+    /// See [`Host::copies`].
+    copies: ProcessQueue,
+    program_copies: ProcessQueue,
     next_domain: Atomic<u64>,
     next_qp_id: Atomic<QpId>,
     next_qp: Atomic<u64>,
@@ -81,6 +82,7 @@ impl Host {
             softirq_bytes: SoftirqQuota::new(BYTES_IN_SOFTIRQ)?,
             threads: ProcessQueue::new(c"ndk_process")?,
             copies: ProcessQueue::new_per_cpu(c"ndk_copy")?,
+            program_copies: ProcessQueue::new_per_cpu(c"ndk_program_copy")?,
             next_domain: Atomic::new(1),
             next_qp_id: Atomic::new(1),
             next_qp: Atomic::new(0),
@@ -90,6 +92,16 @@ impl Host {
             rnr_timeout_ms,
         };
         Ok(Arc::new(host, GFP_KERNEL)?)
+    }
+
+    /// Work of transports that takes too long for softirq, on the processor that it was queued on:
+    /// what programs have posted is behind one another, and not before the kernel's own. Any
+    /// context.
+    pub(crate) fn copies(&self, is_of_program: bool) -> &ProcessQueue {
+        match is_of_program {
+            true => &self.program_copies,
+            false => &self.copies,
+        }
     }
 
     /// The identity of a new queue pair. Any context.
@@ -150,10 +162,16 @@ impl Host {
         rcu::synchronize_rcu();
         // Work that is left finds nothing to do, but it may queue another item.
         for _ in 0..3 {
-            self.softirqs.flush();
-            self.copies.flush();
+            self.flush_transports();
             self.threads.flush();
         }
+    }
+
+    /// Waits until what transports have queued has run. May sleep.
+    pub(crate) fn flush_transports(&self) {
+        self.copies.flush();
+        self.program_copies.flush();
+        self.softirqs.flush();
     }
 }
 

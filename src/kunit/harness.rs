@@ -316,8 +316,7 @@ pub(crate) const fn cookie(number: u32) -> usize {
 /// Lets softirq work that is due run, so that what should not come has had its chance.
 pub(crate) fn flush_work(device: &RdmaDevice) {
     for _ in 0..4 {
-        device.host.copies.flush();
-        device.host.softirqs.flush();
+        device.host.flush_transports();
     }
 }
 

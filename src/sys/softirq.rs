@@ -103,9 +103,10 @@ unsafe impl<const IN_SOFTIRQ: bool> Send for OwnQueue<IN_SOFTIRQ> {}
 unsafe impl<const IN_SOFTIRQ: bool> Sync for OwnQueue<IN_SOFTIRQ> {}
 
 impl<const IN_SOFTIRQ: bool> OwnQueue<IN_SOFTIRQ> {
-    fn alloc(name: &CStr, flags: bindings::wq_flags) -> Result<Self> {
+    /// With `max_active` 0 it is the kernel's default.
+    fn alloc(name: &CStr, flags: bindings::wq_flags, max_active: u32) -> Result<Self> {
         // SAFETY: `name` is NUL-terminated and only read during the call.
-        let wq = unsafe { bindings::ndk_wq_alloc(name.as_char_ptr(), flags) };
+        let wq = unsafe { bindings::ndk_wq_alloc(name.as_char_ptr(), flags, max_active) };
         // INVARIANT: The new workqueue is this object's.
         Ok(Self(NonNull::new(wq).ok_or(ENOMEM)?))
     }
@@ -146,6 +147,7 @@ impl BhQueue {
         Self::alloc(
             name,
             bindings::wq_flags_WQ_BH | bindings::wq_flags_WQ_PERCPU,
+            0,
         )
     }
 
@@ -168,14 +170,20 @@ impl ProcessQueue {
     /// Makes a queue. Process context. `ENOMEM` when there is no memory.
     pub(crate) fn new(name: &CStr) -> Result<Self> {
         let flags = bindings::wq_flags_WQ_UNBOUND | bindings::wq_flags_WQ_MEM_RECLAIM;
-        Self::alloc(name, flags)
+        Self::alloc(name, flags, 0)
     }
 
-    /// Makes a queue whose items run on the processor they were queued on. C: `WQ_PERCPU |
-    /// WQ_MEM_RECLAIM`. Process context. `ENOMEM` when there is no memory.
+    /// Makes a queue whose items run on the processor they were queued on, one after another. C:
+    /// `WQ_PERCPU | WQ_MEM_RECLAIM`, `max_active` 1. Process context. `ENOMEM` when there is no
+    /// memory.
+    ///
+    /// All queues of that kind of the kernel share one list of items for each processor, and these
+    /// run in its order. Of this queue there is one item at a time on it: however many are queued,
+    /// an item of another queue waits for one. For items that do not sleep, one after another
+    /// is as fast.
     pub(crate) fn new_per_cpu(name: &CStr) -> Result<Self> {
         let flags = bindings::wq_flags_WQ_PERCPU | bindings::wq_flags_WQ_MEM_RECLAIM;
-        Self::alloc(name, flags)
+        Self::alloc(name, flags, 1)
     }
 
     /// Runs `task` once, soon. The context is that of the flags; `ENOMEM` when there is no memory.
@@ -312,11 +320,17 @@ impl Share<'_> {
 #[kernel::macros::kunit_tests(ndk_sys_softirq)]
 mod tests {
     use super::*;
-    use crate::sys::event::Event;
+    use crate::{
+        kunit::harness::wait_until,
+        sys::event::Event, //
+    };
     use kernel::{
         impl_has_work,
         new_work,
-        sync::Arc,
+        sync::{
+            atomic::AtomicFlag,
+            Arc, //
+        },
         workqueue::{
             Work,
             WorkItem, //
@@ -411,6 +425,69 @@ mod tests {
         used.add(1, at(12));
         assert!(reads.load(Relaxed) == 1);
         assert!(used.left(100, at(2)) == 98 && reads.load(Relaxed) == 2);
+    }
+
+    /// An item that finds out whether another one, of a queue that all of the kernel uses, was
+    /// begun before it.
+    #[pin_data]
+    struct Later {
+        #[pin]
+        work: Work<Later>,
+        other: Arc<Probe>,
+        was_first: AtomicFlag,
+    }
+
+    impl_has_work! {
+        impl HasWork<Self> for Later { self.work }
+    }
+
+    impl WorkItem for Later {
+        type Pointer = Arc<Later>;
+
+        fn run(this: Arc<Later>) {
+            // One that waits for its turn is not taken once more.
+            let was_first = queue_of_all().enqueue(this.other.clone()).is_ok();
+            this.was_first.store(was_first, Relaxed);
+        }
+    }
+
+    /// The queue of `schedule_work()`.
+    fn queue_of_all() -> &'static Queue {
+        // SAFETY: A queue that is there as long as the kernel.
+        unsafe { Queue::from_raw(bindings::system_percpu_wq) }
+    }
+
+    #[test]
+    fn an_item_of_another_queue_waits_for_one_of_ours() -> Result {
+        let queue = ProcessQueue::new_per_cpu(c"ndk_test_per_cpu")?;
+        let mut ours = KVec::new();
+        for _ in 0..32 {
+            ours.push(probe_with(new_work!("ndk_per_cpu_probe"))?, GFP_KERNEL)?;
+        }
+        let other = probe_with(new_work!("ndk_other_probe"))?;
+        let awaited = other.clone();
+        let init = pin_init!(Later {
+            work <- new_work!("ndk_later"),
+            other: awaited,
+            was_first: AtomicFlag::new(false),
+        });
+        let second = Arc::pin_init(init, GFP_KERNEL)?;
+        // No thread of this processor runs before all are queued on it.
+        let section = BhDisabled::enter();
+        let mut are_queued = queue.enqueue(ours[0].clone()).is_ok();
+        are_queued &= queue.enqueue(second.clone()).is_ok();
+        for item in &ours[1..] {
+            are_queued &= queue.enqueue(item.clone()).is_ok();
+        }
+        are_queued &= queue_of_all().enqueue(other.clone()).is_ok();
+        drop(section);
+        queue.flush();
+        let was_first = second.was_first.load(Relaxed);
+        let runs = if was_first { 2 } else { 1 };
+        assert!(wait_until(|| other.runs.load(Relaxed) == runs));
+        assert!(are_queued && was_first);
+        assert!(ours.iter().all(|item| item.runs.load(Relaxed) == 1));
+        Ok(())
     }
 
     #[test]

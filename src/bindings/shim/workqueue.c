@@ -30,9 +30,11 @@ void ndk_bh_enable(void)
 	local_bh_enable();
 }
 
-struct workqueue_struct *ndk_wq_alloc(const char *name, u32 flags)
+/* With @max_active 0 it is the kernel's default. */
+struct workqueue_struct *ndk_wq_alloc(const char *name, u32 flags,
+				      u32 max_active)
 {
-	return alloc_workqueue("%s", flags, 0, name);
+	return alloc_workqueue("%s", flags, max_active, name);
 }
 
 bool ndk_in_task(void)

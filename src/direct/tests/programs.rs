@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Programs beside the kernel's own on one device: their flows.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use crate::{
+    direct,
+    engine::{
+        device::RdmaDevice,
+        domain::Domain, //
+    },
+    kunit::{
+        harness::{
+            connect,
+            wait_ms,
+            End,
+            EndAttr,
+            EngineHost,
+            RNR_MS, //
+        },
+        other_context::OtherContext, //
+    },
+    sys::event::Event, //
+};
+
+/// Two connected ends, each of a program or of the kernel.
+struct Mixed {
+    a: End,
+    b: End,
+    // Dropped last.
+    _engine_host: Arc<EngineHost>,
+}
+
+impl Mixed {
+    fn new(engine_host: &Arc<EngineHost>, of_program: [bool; 2]) -> Result<Self> {
+        let device = engine_host.device()?;
+        let attr = EndAttr::deep(300, 16);
+        let end = |is_of_program| -> Result<End> {
+            let domain = match is_of_program {
+                true => Domain::untrusted(device.clone())?,
+                false => Domain::new(device.clone(), GFP_KERNEL)?,
+            };
+            engine_host.end_in(&domain, &attr, None)
+        };
+        let [a, b] = of_program;
+        let mixed = Self {
+            a: end(a)?,
+            b: end(b)?,
+            _engine_host: engine_host.clone(),
+        };
+        connect(direct::connect, &mixed.a, &mixed.b)?;
+        Ok(mixed)
+    }
+}
+
+fn new_host() -> Result<Arc<EngineHost>> {
+    Ok(Arc::new(EngineHost::new(RNR_MS)?, GFP_KERNEL)?)
+}
+
+/// Occupies the thread of a processor that the flows of programs use, or those of the kernel.
+struct Occupied {
+    task: Arc<OtherContext>,
+    end: Arc<Occupation>,
+}
+
+#[pin_data]
+struct Occupation {
+    #[pin]
+    end: Event,
+}
+
+impl Occupied {
+    fn new() -> Result<Self> {
+        let end = Arc::pin_init(pin_init!(Occupation { end <- Event::new() }), GFP_KERNEL)?;
+        let until = end.clone();
+        let task = OtherContext::new(move || {
+            until.end.wait_timeout(wait_ms());
+        })?;
+        Ok(Self { task, end })
+    }
+
+    /// Begins on the present processor.
+    fn begin(&self, device: &RdmaDevice, of_programs: bool) -> bool {
+        self.task.begin(device.host.copies(of_programs))
+    }
+
+    /// Ends it; false if it had no turn.
+    fn end(&self) -> bool {
+        self.end.end.signal();
+        self.task.is_done()
+    }
+}
+
+#[kernel::macros::kunit_tests(ndk_direct_tests_programs)]
+mod tests {
+    use super::*;
+
+    use crate::{
+        engine::{
+            status::Status,
+            work::Flags, //
+        },
+        kunit::{
+            harness::{
+                same,
+                sleep, //
+            },
+            requests::*, //
+        },
+        sys::softirq::BhDisabled, //
+    };
+
+    #[test]
+    fn bytes_of_programs_and_of_the_kernel_are_moved_by_threads_of_their_own() -> Result {
+        const LEN: usize = 3 << 20;
+        for of_program in [false, true] {
+            let engine_host = new_host()?;
+            // The thread of one of the two is occupied.
+            let [held, free] = [of_program, !of_program]
+                .map(|is_of_program| Mixed::new(&engine_host, [is_of_program, false]));
+            let (held, free) = (held?, free?);
+            let sinks = [held.b.buffer(LEN)?, free.b.buffer(LEN)?];
+            let sources = [held.a.filled(LEN, 41)?, free.a.filled(LEN, 42)?];
+            let occupied = Occupied::new()?;
+            // All three are queued on one processor.
+            let section = BhDisabled::enter();
+            let is_begun = occupied.begin(held.a.device(), of_program);
+            let posted = [
+                held.a
+                    .post(1, write(sinks[0].remote(0)), &[sources[0].whole()]),
+                free.a
+                    .post(1, write(sinks[1].remote(0)), &[sources[1].whole()]),
+            ];
+            drop(section);
+            let is_through = free.a.sends.brings(1, Status::Success);
+            sleep(20);
+            let is_held = held.a.sends.poll().is_none();
+            assert!(occupied.end() && is_begun);
+            assert!(posted.iter().all(|posted| posted.is_ok()));
+            assert!(same((is_through, is_held), (true, true)));
+            assert!(held.a.sends.brings(1, Status::Success));
+            assert!(sinks[0].holds(0, LEN, 41, 0) && sinks[1].holds(0, LEN, 42, 0));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_program_s_long_run_of_requests_goes_on_in_a_thread() -> Result {
+        let engine_host = new_host()?;
+        let mixed = Mixed::new(&engine_host, [true, false])?;
+        let (source, sink) = (mixed.a.filled(300, 43)?, mixed.b.buffer(300)?);
+        for n in 0..300 {
+            let list = [source.sge(n, 1)].into_iter();
+            let work = write(sink.remote(n));
+            assert!(mixed
+                .a
+                .qp
+                .post(n as u64, work, Flags::SIGNALED, list)
+                .is_ok());
+        }
+        let occupied = Occupied::new()?;
+        let section = BhDisabled::enter();
+        let is_begun = occupied.begin(mixed.a.device(), true);
+        mixed.a.qp.ring_doorbell();
+        drop(section);
+        mixed.a.device().host.softirqs.flush();
+        let early = mixed.a.sends.cq.poll(300, |_| ());
+        assert!(occupied.end() && is_begun);
+        // What the post carried out itself.
+        assert!(same(early, 64));
+        // CAST: widening.
+        assert!(mixed.a.sends.brings_all(early as u64..300, Status::Success));
+        assert!(sink.holds(0, 300, 43, 0));
+        Ok(())
+    }
+}
