@@ -338,26 +338,16 @@ impl Slot {
             None => staging.mapped.take(),
         };
         let room = list.as_ref().unwrap_or(&opening.spans).len();
-        let is_too_long = attr.binding.is_none() && attr.len > room;
-        let rest = match (list, number) {
-            (list, None) if is_too_long => {
-                staging.mapped = list;
-                None
-            }
-            (Some(list), _) => {
-                let unused = match is_too_long {
-                    true => list,
-                    false => core::mem::replace(&mut opening.spans, list),
-                };
-                staging.keep(unused)
-            }
-            (None, _) => None,
-        };
-        drop(staging);
-        drop(rest);
-        if is_too_long {
+        if attr.binding.is_none() && attr.len > room {
+            let rest = staging.put_back(list, number);
+            drop(staging);
+            drop(rest);
             return Err(RegisterError::TooLong);
         }
+        let replaced = list.map(|list| core::mem::replace(&mut opening.spans, list));
+        let rest = replaced.and_then(|list| staging.keep(list));
+        drop(staging);
+        drop(rest);
         opening.serial = opening.serial.wrapping_add(1);
         opening.attr = attr;
         opening.open(key);

@@ -111,6 +111,24 @@ impl Staging {
         })
     }
 
+    /// A mapping that was taken is not registered: it is staged as it was, or, if it came with the
+    /// request, its list is kept. Returns the same as [`Staging::keep`].
+    #[cold]
+    #[must_use = "it is to be dropped without the lock"]
+    pub(super) fn put_back(
+        &mut self,
+        list: Option<SpanList>,
+        number: Option<u32>,
+    ) -> Option<SpanList> {
+        match number {
+            Some(_) => self.keep(list?),
+            None => {
+                self.mapped = list;
+                None
+            }
+        }
+    }
+
     /// Takes a list with room for `pieces`.
     fn take_spare(&mut self, pieces: usize) -> Option<SpanList> {
         let fits = |list: &SpanList| list.capacity() >= pieces;
