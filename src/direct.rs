@@ -58,6 +58,7 @@ impl Transport for Direct {
         let (own, other) = (self.flow(end), self.flow(end ^ 1));
         Some(Peer {
             number: own.to.params.number,
+            is_of_program: other.is_of_program(),
             awaited_since_ms: own.waits_since_ms(),
             awaits_since_ms: other.waits_since_ms(),
         })

@@ -49,7 +49,7 @@ void ndk_globals_lock(void);
 void ndk_globals_unlock(void);
 
 /* sys/log.rs */
-bool ndk_log_allowed(void);
+bool ndk_log_allowed(u32 limit);
 
 /* sys/span.rs */
 u64 ndk_direct_mapped_until(u64 addr);
@@ -245,7 +245,8 @@ bool ndk_fault_arm(u32 n, bool rest);
 u32 ndk_fault_left(void);
 void ndk_fault_disarm(void);
 
-/* sys/mdl.rs, sys/netdev.rs, sys/cpu.rs: the same */
+/* sys/log.rs, sys/mdl.rs, sys/netdev.rs, sys/cpu.rs: the same */
+void ndk_log_renew(u32 limit);
 struct page *ndk_page_of(u64 addr);
 int ndk_netdev_loopback(struct net_device **dev);
 u32 ndk_cpu_online_count(void);

@@ -33,6 +33,14 @@ bool ndk_cpu_is_online(u32 cpu)
 	return cpu < nr_cpu_ids && cpu_online(cpu);
 }
 
+/* All that the limit allows is to be had once more. */
+void ndk_log_renew(u32 limit)
+{
+	if (limit < ARRAY_SIZE(ndk_log_limits))
+		atomic_set(&ndk_log_limits[limit].rs_n_left,
+			   ndk_log_limits[limit].burst);
+}
+
 struct page *ndk_page_of(u64 addr)
 {
 	void *va = (void *)addr;

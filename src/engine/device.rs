@@ -15,8 +15,6 @@ mod users;
 
 use core::net::IpAddr;
 
-use kernel::fmt;
-
 use super::{
     cm::ConnectionManager,
     counters,
@@ -27,7 +25,6 @@ use super::{
 };
 use crate::sys::{
     cpu::PerCpuCounters,
-    log,
     name::Name,
     netdev::{
         Net,
@@ -168,15 +165,6 @@ impl RdmaDevice {
     /// A number that no other device has, as long as it is there.
     pub(crate) fn id(&self) -> usize {
         core::ptr::from_ref(self).addr()
-    }
-
-    /// Warns in the kernel log of something that went wrong with a queue pair. Any context.
-    ///
-    /// The messages of the module are rate limited together.
-    pub(crate) fn warn(&self, qp: u32, what: fmt::Arguments<'_>) {
-        if log::allowed() {
-            pr_warn!("{}: qp {}: {}\n", self.name(), qp, what);
-        }
     }
 
     /// Adds `n` to a counter. Any context.

@@ -17,7 +17,10 @@ use super::{
     trace,
     work::Work, //
 };
-use crate::sys::log;
+use crate::sys::log::{
+    self,
+    Limit, //
+};
 
 pub(crate) use crate::sys::inject::{
     is_on,
@@ -54,7 +57,7 @@ impl RdmaDevice {
         self.count(Counter::FaultsInjected, 1);
         let of = qp.map_or(0, |qp| qp.params.number);
         trace::fault(|| (self.name(), of, fault.name(), hit.number));
-        if log::allowed() {
+        if log::allowed(qp.map_or(Limit::Kernel, |qp| qp.log_limit())) {
             let (name, fault) = (self.name(), fault.name());
             match of {
                 0 => pr_info!("{}: {} hits number {}\n", name, fault, hit.number),

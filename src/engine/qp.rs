@@ -27,13 +27,16 @@ pub(crate) mod state;
 #[cfg(ndk_kunit)]
 mod tests;
 
-use kernel::sync::atomic::{
-    ordering::{
-        Acquire,
-        Relaxed, //
-    },
-    Atomic,
-    AtomicFlag, //
+use kernel::{
+    fmt,
+    sync::atomic::{
+        ordering::{
+            Acquire,
+            Relaxed, //
+        },
+        Atomic,
+        AtomicFlag, //
+    }, //
 };
 
 #[cfg(ndk_kunit)]
@@ -95,7 +98,11 @@ use super::{
 };
 use crate::sys::{
     event::Event,
-    gate::Gate, //
+    gate::Gate,
+    log::{
+        self,
+        Limit, //
+    }, //
 };
 
 const LAST_RECEIVE: u32 = 1;
@@ -163,6 +170,8 @@ pub(crate) struct Qp {
     resets: Atomic<u32>,
     /// A completion queue took no entry since the last reset; changes under the lock of `link`.
     broken: AtomicFlag,
+    /// The peer of its last connection is a program's.
+    has_program_peer: AtomicFlag,
     /// What it has met of the faults of its device.
     pub(super) met: Counts,
     /// Open while connected; the peer's accesses to memory enter through it.
@@ -208,6 +217,7 @@ impl QueuePair {
             peer_rights: Atomic::new(0),
             resets: Atomic::new(0),
             broken: AtomicFlag::new(false),
+            has_program_peer: AtomicFlag::new(false),
             met: Counts::new(),
             inbound: Gate::new(()),
             sq <- new_spinlock_irq!(sends),
@@ -335,8 +345,25 @@ impl QueuePair {
     /// Warns in the kernel log of what failed, unless it was only cancelled.
     fn warn_failed(&self, what: &str, status: Status) {
         if !matches!(status, Status::Success | Status::Flushed) {
-            self.device()
-                .warn(self.params.number, fmt!("{what}: {}", status.text()));
+            self.warn(fmt!("{what}: {}", status.text()));
+        }
+    }
+
+    /// Warns in the kernel log of something that went wrong with it. Any context.
+    pub(super) fn warn(&self, what: fmt::Arguments<'_>) {
+        if log::allowed(self.log_limit()) {
+            let (device, number) = (self.device().name(), self.params.number);
+            pr_warn!("{}: qp {}: {}\n", device, number, what);
+        }
+    }
+
+    /// The limit of the messages that are about this queue pair. Any context.
+    pub(super) fn log_limit(&self) -> Limit {
+        let is_of_program = !self.params.domain.is_trusted();
+        match (is_of_program, self.has_program_peer.load(Relaxed)) {
+            (true, _) => Limit::Program,
+            (false, true) => Limit::PeerOfProgram,
+            (false, false) => Limit::Kernel,
         }
     }
 }

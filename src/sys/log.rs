@@ -1,15 +1,78 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The rate limit of the messages in the kernel log.
+//! The rate limits of the messages in the kernel log.
 //!
 //! C header: [`include/linux/ratelimit.h`](srctree/include/linux/ratelimit.h)
 
+#[cfg(ndk_kunit)]
+pub(crate) use tests::asked;
+
 use crate::bindings;
+
+/// A limit that messages share. One that a program can bring about takes no place of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// Of what concerns the kernel alone: ten in five seconds.
+    Kernel,
+    /// Of what concerns the kernel, and a program at the other end can bring about: ten a minute.
+    PeerOfProgram,
+    /// Of what concerns a program: ten a minute.
+    Program,
+}
 
 /// Returns true if a message may be printed now. Any context.
 ///
-/// All messages share one limit; what it swallows the kernel counts and says.
-pub(crate) fn allowed() -> bool {
+/// What a limit swallows the kernel counts and says.
+pub(crate) fn allowed(limit: Limit) -> bool {
+    #[cfg(ndk_kunit)]
+    tests::count(limit);
+    // CAST: a variant's number.
     // SAFETY: The function has no requirements; its state is its own.
-    unsafe { bindings::ndk_log_allowed() }
+    unsafe { bindings::ndk_log_allowed(limit as u32) }
+}
+
+#[cfg(ndk_kunit)]
+#[kernel::macros::kunit_tests(ndk_sys_log)]
+mod tests {
+    use super::*;
+    use kernel::sync::atomic::{
+        ordering::Relaxed,
+        Atomic, //
+    };
+
+    static ASKED: [Atomic<u32>; 3] = [const { Atomic::new(0) }; 3];
+
+    fn times(limit: Limit) -> &'static Atomic<u32> {
+        // CAST: a variant's number. PANIC: there is a place for each.
+        &ASKED[limit as usize]
+    }
+
+    pub(super) fn count(limit: Limit) {
+        times(limit).fetch_add(1, Relaxed);
+    }
+
+    /// How many messages of that limit there were, printed or not. Any context.
+    pub(crate) fn asked(limit: Limit) -> u32 {
+        times(limit).load(Relaxed)
+    }
+
+    /// Takes all that a limit has left.
+    fn use_up(limit: Limit) -> bool {
+        (0..100_000).any(|_| !allowed(limit))
+    }
+
+    #[test]
+    fn what_programs_bring_about_swallows_no_message_of_the_kernel_s() {
+        use Limit::*;
+        for (others, limit) in [
+            ([PeerOfProgram, Program], Kernel),
+            ([Kernel, Program], PeerOfProgram),
+        ] {
+            // CAST: a variant's number.
+            // SAFETY: Sets an atomic counter that is there as long as the module.
+            unsafe { bindings::ndk_log_renew(limit as u32) };
+            assert!(others.into_iter().all(use_up));
+            assert!(allowed(limit));
+        }
+    }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Waiting, time, and the limit of the log. */
+/* Waiting, time, and the limits of the log. */
 #include <linux/completion.h>
 #include <linux/hrtimer.h>
 #include <linux/mutex.h>
@@ -49,11 +49,18 @@ void ndk_globals_unlock(void)
 	mutex_unlock(&ndk_globals);
 }
 
-/* One limit for all messages: ten in five seconds. */
-bool ndk_log_allowed(void)
-{
-	static DEFINE_RATELIMIT_STATE(limit, DEFAULT_RATELIMIT_INTERVAL,
-				      DEFAULT_RATELIMIT_BURST);
+#define NDK_LOG_LIMIT(seconds, messages)				\
+	RATELIMIT_STATE_INIT(ndk_log_limits, (seconds) * HZ, messages)
 
-	return __ratelimit(&limit);
+/* One limit for each of sys/log.rs: those that a program may reach are low. */
+static struct ratelimit_state ndk_log_limits[] = {
+	NDK_LOG_LIMIT(5, 10),
+	NDK_LOG_LIMIT(60, 10),
+	NDK_LOG_LIMIT(60, 10),
+};
+
+bool ndk_log_allowed(u32 limit)
+{
+	return limit < ARRAY_SIZE(ndk_log_limits) &&
+	       __ratelimit(&ndk_log_limits[limit]);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Programs beside the kernel's own on one device: their flows.
+//! Programs beside the kernel's own on one device: their flows, and their failures in the log.
 
 use kernel::{
     prelude::*,
@@ -106,12 +106,19 @@ mod tests {
         },
         kunit::{
             harness::{
+                flush_work,
                 same,
                 sleep, //
             },
             requests::*, //
         },
-        sys::softirq::BhDisabled, //
+        sys::{
+            log::{
+                self,
+                Limit, //
+            },
+            softirq::BhDisabled, //
+        }, //
     };
 
     #[test]
@@ -175,6 +182,34 @@ mod tests {
         // CAST: widening.
         assert!(mixed.a.sends.brings_all(early as u64..300, Status::Success));
         assert!(sink.holds(0, 300, 43, 0));
+        Ok(())
+    }
+
+    #[test]
+    fn what_a_program_brings_about_has_limits_of_its_own_in_the_log() -> Result {
+        const LIMITS: [Limit; 3] = [Limit::Kernel, Limit::PeerOfProgram, Limit::Program];
+        for (of_program, messages) in [
+            ([false, false], [2, 0, 0]),
+            ([true, false], [0, 1, 1]),
+            ([false, true], [0, 1, 1]),
+            ([true, true], [0, 0, 2]),
+        ] {
+            let engine_host = new_host()?;
+            let before = LIMITS.map(log::asked);
+            let mixed = Mixed::new(&engine_host, of_program)?;
+            let (source, sink) = (mixed.a.filled(16, 44)?, mixed.b.buffer(8)?);
+            // The message is too long for its receive: both ends fail, and warn.
+            mixed.b.receive(2, &[sink.whole()])?;
+            mixed.a.post(1, SEND, &[source.whole()])?;
+            assert!(mixed.a.sends.brings(1, Status::RemoteInvalidRequest));
+            assert!(mixed.b.receives.brings(2, Status::ReceiveLength));
+            flush_work(mixed.a.device());
+            let mut asked = LIMITS.map(log::asked);
+            for (now, before) in asked.iter_mut().zip(before) {
+                *now -= before;
+            }
+            assert!(same(asked, messages));
+        }
         Ok(())
     }
 }

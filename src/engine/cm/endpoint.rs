@@ -125,7 +125,7 @@ impl Endpoint {
         };
         if self.events.reply(Err(status), &[]).is_err() {
             let lost = fmt!("the answer to its connect was lost");
-            self.qp.device().warn(self.qp.params.number, lost);
+            self.qp.warn(lost);
         }
     }
 

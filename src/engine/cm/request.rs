@@ -228,8 +228,7 @@ impl ConnectRequest {
         let notified = events.reply(Err(status), private_data);
         if notified.is_err() && events.reply(Err(status), &[]).is_err() {
             let qp = &self.params.qp;
-            qp.device()
-                .warn(qp.params.number, fmt!("the answer to its connect was lost"));
+            qp.warn(fmt!("the answer to its connect was lost"));
         }
     }
 

@@ -64,6 +64,7 @@ impl QueuePair {
     ///
     /// `EINVAL` when the queue pair is not ready to be connected, or is already.
     pub(crate) fn attach(&self, link: Link, limits: ReadLimits) -> Result {
+        let peer = link.transport.peer(link.end);
         let mut link_slot = self.link.lock();
         let now = self.state();
         if link_slot.is_some() || !matches!(now, State::Init | State::Ready) {
@@ -78,6 +79,8 @@ impl QueuePair {
             let _ = self.inbound.close(None);
             return Err(EINVAL);
         }
+        let is_of_program = peer.is_some_and(|peer| peer.is_of_program);
+        self.has_program_peer.store(is_of_program, Relaxed);
         // Last, and under the lock of the link: who takes the link away takes this away.
         self.connection.store(link.transport.id().number(), Release);
         let doorbell = Some((link.transport.clone(), link.end));
