@@ -30,10 +30,13 @@ use super::{
     prelude::*,
     transport::ConnectionId, //
 };
-use crate::sys::softirq::{
-    BhQueue,
-    ProcessQueue,
-    SoftirqQuota, //
+use crate::sys::{
+    hrtimer,
+    softirq::{
+        BhQueue,
+        ProcessQueue,
+        SoftirqQuota, //
+    }, //
 };
 
 /// The numbers of queue pairs that a face counts here are above those of the verbs, which have 24
@@ -150,13 +153,14 @@ impl Host {
 
     /// Waits until no timer of the module runs and no work is left, so that its code may go.
     ///
-    /// All devices are gone by then, and so are all timers but those of sides of connections that
-    /// could not be notified of the end: a queue pair may go before they are. May sleep; as long as
-    /// a disconnect is late that a fault has delayed (a minute at most).
+    /// All devices are gone by then, and so all timers were cancelled but those of sides of
+    /// connections that could not be notified of the end: a queue pair may go before they are. May
+    /// sleep; as long as a disconnect is late that a fault has delayed (a minute at most).
     pub(crate) fn quiesce(&self) {
         while self.sides.load(Acquire) > 0 {
             fsleep(Delta::from_millis(1));
         }
+        hrtimer::wait_until_left();
         // Timers run in softirq, which is a read-side critical section: those that were cancelled
         // too late have returned after this, and queued what they wanted.
         rcu::synchronize_rcu();
@@ -189,6 +193,49 @@ impl Drop for Side {
 #[kernel::macros::kunit_tests(ndk_engine_host)]
 mod tests {
     use super::*;
+    use crate::{
+        kunit::{
+            harness::{
+                sleep,
+                EngineHost,
+                RNR_MS, //
+            },
+            other_context::OtherContext, //
+        },
+        sys::hrtimer::Leaving, //
+    };
+    use kernel::sync::atomic::AtomicFlag;
+
+    #[test]
+    fn the_end_of_the_module_waits_for_timers_that_were_cancelled_too_late() -> Result {
+        let engine_host = EngineHost::new(RNR_MS)?;
+        let host = engine_host.device()?.host.clone();
+        let queue = ProcessQueue::new(c"ndk_test_quiesce")?;
+        // Whether it has run out, and whether it had by the end of the module.
+        let signs = Arc::new((AtomicFlag::new(false), AtomicFlag::new(false)), GFP_KERNEL)?;
+        let leaving = Leaving::begin();
+        let other_task = {
+            let (host, signs) = (host.clone(), signs.clone());
+            OtherContext::new(move || {
+                host.quiesce();
+                signs.1.store(signs.0.load(Relaxed), Relaxed);
+            })?
+        };
+        assert!(other_task.begin(&queue));
+        // Long enough for one that does not wait.
+        for _ in 0..3 {
+            rcu::synchronize_rcu();
+            host.softirqs.flush();
+            host.copies.flush();
+        }
+        sleep(20);
+        signs.0.store(true, Relaxed);
+        drop(leaving);
+        assert!(other_task.is_done());
+        queue.flush();
+        assert!(signs.1.load(Relaxed));
+        Ok(())
+    }
 
     #[test]
     fn numbers_of_queue_pairs_go_through_all_there_are_before_one_comes_again() {

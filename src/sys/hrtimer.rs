@@ -9,6 +9,9 @@
 //!
 //! An owner whose last reference must not go in softirq calls [`HrTimer::stop`] before it goes.
 //!
+//! The kernel does not take a timer off its queue while its callback runs. One that was armed anew
+//! in that time and is cancelled runs out at once instead, and [`wait_until_left`] waits for those.
+//!
 //! C header: [`include/linux/hrtimer.h`](srctree/include/linux/hrtimer.h)
 
 use kernel::{
@@ -16,8 +19,20 @@ use kernel::{
     new_spinlock_irq,
     prelude::*,
     sync::{
+        atomic::{
+            ordering::{
+                Acquire,
+                Relaxed,
+                Release, //
+            },
+            Atomic, //
+        },
         Arc,
         SpinLockIrq, //
+    },
+    time::{
+        delay::fsleep,
+        Delta, //
     },
     types::Opaque, //
 };
@@ -36,6 +51,40 @@ const MODE: bindings::hrtimer_mode = bindings::hrtimer_mode_HRTIMER_MODE_REL_SOF
 /// The time between two looks at a clock that a test has stopped, in nanoseconds.
 const LOOK_NS: u64 = 1_000_000;
 
+/// The number of [`Leaving`].
+static LEAVING: Atomic<u32> = Atomic::new(0);
+
+/// A timer that was cancelled and has yet to run out; it has, when this is dropped.
+pub(crate) struct Leaving(());
+
+impl Leaving {
+    /// One more. Any context.
+    pub(crate) fn begin() -> Self {
+        LEAVING.add(1, Relaxed);
+        Self(())
+    }
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        LEAVING.fetch_sub(1, Release);
+    }
+}
+
+/// Waits until each timer that was cancelled before, and ran out all the same, has called its
+/// owner. The callback returns before an RCU grace period ends that begins then. May sleep.
+pub(crate) fn wait_until_left() {
+    while LEAVING.load(Acquire) > 0 {
+        fsleep(Delta::from_millis(1));
+    }
+}
+
+/// A timer holds this while it is queued or its callback is about to run.
+struct Held<T> {
+    owner: Arc<T>,
+    leaving: Option<Leaving>,
+}
+
 /// A timer embedded in a `T`.
 ///
 /// # Invariants
@@ -49,7 +98,7 @@ pub(crate) struct HrTimer<T: Expires> {
     #[pin]
     timer: Opaque<bindings::hrtimer>,
     #[pin]
-    owner: SpinLockIrq<Option<Arc<T>>>,
+    owner: SpinLockIrq<Option<Held<T>>>,
     due: Due,
 }
 
@@ -85,7 +134,11 @@ impl<T: Expires> HrTimer<T> {
         }
         let mut slot = self.owner.lock();
         // INVARIANT: Under the lock, and with a reference to the one that contains the timer.
-        slot.get_or_insert_with(|| owner.clone());
+        let held = slot.get_or_insert_with(|| Held {
+            owner: owner.clone(),
+            leaving: None,
+        });
+        held.leaving = None;
         let looks = self.due.arm(ns);
         self.start(if looks { LOOK_NS } else { ns });
     }
@@ -99,18 +152,38 @@ impl<T: Expires> HrTimer<T> {
 
     /// Disarms the timer; true if it was armed. Any context, also with locks held.
     ///
-    /// When false is returned the callback may be running, or about to run.
+    /// When false is returned the callback may be running, or about to run, or both: one that runs
+    /// while the timer is armed for a later time runs once more, now.
     pub(crate) fn cancel(&self) -> bool {
         let mut slot = self.owner.lock();
         self.due.cancel();
         // SAFETY: The timer was initialised by `new`.
         let was_queued = unsafe { bindings::hrtimer_try_to_cancel(self.timer.get()) };
-        // INVARIANT: Only a negative number says that the callback runs; with any other the timer
-        // is not queued now, nor before the lock is released.
-        let owner = if was_queued < 0 { None } else { slot.take() };
+        if was_queued < 0 {
+            self.leave(&mut slot);
+            return false;
+        }
+        // INVARIANT: Only a negative number says that the callback runs; so the timer is not queued
+        // now, nor before the lock is released.
+        let held = slot.take();
         drop(slot);
-        drop(owner);
+        drop(held);
         was_queued > 0
+    }
+
+    /// Has the timer, whose callback runs, run out now if it is queued for a later time. Under the
+    /// lock of `owner`, whose content this is.
+    #[cold]
+    fn leave(&self, slot: &mut Option<Held<T>>) {
+        // SAFETY: The timer was initialised by `new`.
+        if !unsafe { bindings::ndk_hrtimer_is_queued(self.timer.get()) } {
+            return;
+        }
+        if let Some(held) = slot {
+            held.leaving.get_or_insert_with(Leaving::begin);
+            // INVARIANT: Under the lock, and with the reference that is there.
+            self.start(0);
+        }
     }
 
     /// Disarms the timer and waits until its callback has returned. May sleep, and not from inside
@@ -128,7 +201,7 @@ impl<T: Expires> HrTimer<T> {
     unsafe extern "C" fn fire(timer: *mut bindings::hrtimer) -> bindings::hrtimer_restart {
         // SAFETY: The caller says that `timer` is the field of an `HrTimer<T>`.
         let this = unsafe { container_of!(Opaque::cast_from(timer), Self, timer) };
-        let owner = {
+        let (owner, leaving) = {
             // SAFETY: By the invariant there is a reference in `owner`, which keeps `this` alive
             // until it is taken below; then the one taken does.
             let mut slot = unsafe { (*this).owner.lock() };
@@ -141,14 +214,18 @@ impl<T: Expires> HrTimer<T> {
             }
             // SAFETY: As above; the timer was initialised by `new`.
             match unsafe { bindings::ndk_hrtimer_is_queued(timer) } {
-                true => slot.clone(),
+                true => (slot.as_ref().map(|held| held.owner.clone()), None),
                 // INVARIANT: Not queued, and this is the callback.
-                false => slot.take(),
+                false => match slot.take() {
+                    Some(held) => (Some(held.owner), held.leaving),
+                    None => (None, None),
+                },
             }
         };
         if let Some(owner) = owner {
             T::expired(owner);
         }
+        drop(leaving);
         bindings::hrtimer_restart::HRTIMER_NORESTART
     }
 }
@@ -157,10 +234,9 @@ impl<T: Expires> HrTimer<T> {
 #[kernel::macros::kunit_tests(ndk_sys_hrtimer)]
 mod tests {
     use super::*;
-    use crate::sys::event::Event;
-    use kernel::sync::atomic::{
-        Atomic,
-        Relaxed, //
+    use crate::{
+        kunit::harness::wait_ms,
+        sys::event::Event, //
     };
 
     /// Longer than any test.
@@ -238,6 +314,92 @@ mod tests {
         alarm.rang.wait();
         alarm.timer.stop();
         assert_eq!(alarm.times.load(Relaxed), 2);
+        assert!(Arc::into_unique_or_drop(alarm).is_some());
+        Ok(())
+    }
+
+    /// Arms its timer for long in the callback, and cancels that before this returns.
+    #[pin_data(PinnedDrop)]
+    struct Undecided {
+        #[pin]
+        timer: HrTimer<Undecided>,
+        signs: Arc<Signs>,
+    }
+
+    #[pin_data]
+    struct Signs {
+        #[pin]
+        is_gone: Event,
+        times: Atomic<u32>,
+        /// The answer of the cancel.
+        is_cancelled: Atomic<u32>,
+        /// The number of timers that had yet to run out by then.
+        leaving: Atomic<u32>,
+    }
+
+    impl Expires for Undecided {
+        fn expired(this: Arc<Self>) {
+            if this.signs.times.fetch_add(1, Relaxed) > 0 {
+                return;
+            }
+            this.timer.arm(&this, LONG_NS);
+            let is_cancelled = this.timer.cancel();
+            // Once more: it counts once.
+            let again = this.timer.cancel();
+            this.signs
+                .is_cancelled
+                .store(u32::from(is_cancelled || again), Relaxed);
+            this.signs.leaving.store(LEAVING.load(Relaxed), Relaxed);
+        }
+    }
+
+    #[pinned_drop]
+    impl PinnedDrop for Undecided {
+        fn drop(self: Pin<&mut Self>) {
+            self.signs.is_gone.signal();
+        }
+    }
+
+    #[test]
+    fn timer_cancelled_while_its_callback_runs_leaves_soon() -> Result {
+        let init = pin_init!(Signs {
+            is_gone <- Event::new(),
+            times: Atomic::new(0),
+            is_cancelled: Atomic::new(0),
+            leaving: Atomic::new(0),
+        });
+        let signs = Arc::pin_init(init, GFP_KERNEL)?;
+        wait_until_left();
+        let undecided = {
+            let signs = signs.clone();
+            let init = pin_init!(Undecided {
+                timer <- HrTimer::new(),
+                signs,
+            });
+            Arc::pin_init(init, GFP_KERNEL)?
+        };
+        undecided.timer.arm(&undecided, 1_000);
+        drop(undecided);
+        assert!(signs.is_gone.wait_timeout(wait_ms()));
+        wait_until_left();
+        assert_eq!(signs.times.load(Relaxed), 2);
+        assert_eq!(signs.is_cancelled.load(Relaxed), 0);
+        assert_eq!(signs.leaving.load(Relaxed), 1);
+        Ok(())
+    }
+
+    #[test]
+    fn timer_armed_anew_after_that_keeps_nobody_waiting() -> Result {
+        let alarm = alarm()?;
+        let mut slot = alarm.timer.owner.lock();
+        *slot = Some(Held {
+            owner: alarm.clone(),
+            leaving: Some(Leaving::begin()),
+        });
+        drop(slot);
+        alarm.timer.arm(&alarm, LONG_NS);
+        wait_until_left();
+        assert!(alarm.timer.cancel());
         assert!(Arc::into_unique_or_drop(alarm).is_some());
         Ok(())
     }
