@@ -72,6 +72,7 @@ u32 ndk_cpumask_first(const struct cpumask *mask);
 /* sys/netdev.rs, ndk/abi */
 u64 ndk_net_cookie(const struct net *net);
 bool ndk_net_is_local(struct net *net, const struct __kernel_sockaddr_storage *addr);
+void ndk_net_put(struct net *net);
 
 /* sys/event.rs */
 void ndk_completion_reinit(void *completion);
@@ -80,7 +81,7 @@ void ndk_completion_reinit(void *completion);
 bool ndk_hrtimer_is_queued(struct hrtimer *timer);
 
 /* sys/netdev.rs */
-struct net *ndk_netdev_net(struct net_device *dev);
+struct net *ndk_netdev_get_net(const struct net_device *dev);
 void ndk_netdev_hold(struct net_device *dev);
 void ndk_netdev_put(struct net_device *dev);
 void ndk_netdev_name(const struct net_device *dev, char *name);
@@ -88,10 +89,13 @@ bool ndk_netdev_mac(const struct net_device *dev, u8 *mac);
 int ndk_netdev_vlan(const struct net_device *dev);
 bool ndk_netdev_may_share_mac(const struct net_device *dev);
 u32 ndk_netdev_mtu(const struct net_device *dev);
+bool ndk_netdev_has_left(const struct net_device *dev, u64 net);
 bool ndk_netdev_is_up(const struct net_device *dev);
 bool ndk_netdev_is_supported(const struct net_device *dev);
 bool ndk_netdev_owns(struct net_device *dev,
 		     const struct __kernel_sockaddr_storage *addr);
+bool ndk_netdev_is_local(struct net_device *dev,
+			 const struct __kernel_sockaddr_storage *addr);
 bool ndk_netdev_is_resolved_by(struct net_device *dev,
 			       const struct __kernel_sockaddr_storage *addr);
 struct net_device *ndk_netdev_of_notifier(void *info);

@@ -30,6 +30,8 @@ use super::{
     user, //
 };
 use crate::sys::netdev::{
+    HeldNet,
+    Net,
     NetDev,
     NetDevEvent, //
 };
@@ -59,8 +61,9 @@ pub(crate) type Device<T> = Object<bindings::ib_device, <T as Operations>::Devic
 
 /// What stands behind a device.
 pub(crate) trait DeviceOperations: Sized + Send + Sync + 'static {
-    /// Makes the provider's side of a new device over `netdev`; `rdma link add` waits for it.
-    fn open(name: &CStr, netdev: &NetDev) -> Result<Self>;
+    /// Makes the provider's side of a new device over `netdev`, which was in the namespace `net`
+    /// a moment ago; `rdma link add` waits for it.
+    fn open(name: &CStr, netdev: &NetDev, net: Net<'_>) -> Result<Self>;
 
     /// Returns what the device can do; the same at every call.
     fn attributes(&self) -> DeviceAttributes;
@@ -81,8 +84,9 @@ pub(crate) trait DeviceOperations: Sized + Send + Sync + 'static {
     /// other device can have the name yet.
     fn named(&self, name: Option<&CStr>);
 
-    /// Something happened to the device's network device; under the RTNL lock. The removal that
-    /// follows `Unregister` is not the provider's business.
+    /// Something happened to the device's network device; under the RTNL lock, but for an
+    /// `Unregister` that came before the device was registered: of that this is told afterwards.
+    /// The removal that follows `Unregister` is not the provider's business.
     fn netdev_event(&self, _event: NetDevEvent) {}
 }
 
@@ -115,19 +119,32 @@ impl<P> Object<bindings::ib_device, P> {
     }
 
     /// Has the core take the device down in a work item.
-    pub(super) fn unregister_later(&self) {
+    fn unregister_later(&self) {
         // SAFETY: The caller's reference keeps the device registered until this is queued.
         unsafe { bindings::ib_unregister_device_queued(self.as_raw()) };
     }
 }
 
+impl<P: DeviceOperations> Object<bindings::ib_device, P> {
+    /// Something happened to the device's network device.
+    pub(super) fn netdev_changed(&self, event: NetDevEvent) {
+        self.netdev_event(event);
+        match event {
+            NetDevEvent::Unregister => self.unregister_later(),
+            NetDevEvent::ChangeAddr => self.address_changed(),
+            _ => {}
+        }
+    }
+}
+
 /// Makes a device over `netdev` and registers it as `name`.
 ///
-/// Process context, without the RTNL lock.
+/// Process context, without the RTNL lock. `ENODEV` if the network device's namespace is ending.
 pub(super) fn create<T: Operations>(name: &CStr, netdev: &NetDev) -> Result {
+    let home = netdev.hold_net().ok_or(ENODEV)?;
     let is_user = user::is_wanted()?;
-    let payload = T::Device::open(name, netdev)?;
-    let ib = allocate::<T>(payload, netdev, is_user)?;
+    let payload = T::Device::open(name, netdev, home.net())?;
+    let ib = allocate::<T>(payload, netdev, &home, is_user)?;
     let listed = match NonNull::new(ib).filter(|_| is_user) {
         Some(device) => user::remember(device),
         None => Ok(()),
@@ -137,7 +154,18 @@ pub(super) fn create<T: Operations>(name: &CStr, netdev: &NetDev) -> Result {
         // SAFETY: The device is not registered; the core calls `dealloc_driver` and frees it.
         unsafe { bindings::ib_dealloc_device(ib) };
     }
-    result
+    result.inspect(|()| catch_up::<T>(netdev, home.net().cookie()))
+}
+
+/// Takes the new device over `netdev` down if that has left the namespace since it was looked up:
+/// the core finds devices for the notifier when they are registered, and not before.
+fn catch_up<T: Operations>(netdev: &NetDev, net: u64) {
+    if netdev.has_left(net) {
+        // Without a device another one has taken it down.
+        with_netdev::<T, _>(netdev, |device| {
+            device.netdev_changed(NetDevEvent::Unregister)
+        });
+    }
 }
 
 /// Allocates a device and initialises what stands behind it, and its table.
@@ -147,20 +175,18 @@ pub(super) fn create<T: Operations>(name: &CStr, netdev: &NetDev) -> Result {
 fn allocate<T: Operations>(
     payload: T::Device,
     netdev: &NetDev,
+    home: &HeldNet,
     is_user: bool,
 ) -> Result<*mut bindings::ib_device> {
-    // SAFETY: The network device keeps its namespace until the device is registered; a
-    // namespace that goes moves its devices to the initial one.
-    let ib = unsafe {
-        let net = bindings::ndk_netdev_net(netdev.as_raw());
-        bindings::_ib_alloc_device(Device::<T>::SIZE, net)
-    };
+    // SAFETY: The caller holds the namespace, which is not null, until the device is registered;
+    // one that goes after that moves its devices to the first one.
+    let ib = unsafe { bindings::_ib_alloc_device(Device::<T>::SIZE, home.net().as_raw()) };
     if ib.is_null() {
         return Err(ENOMEM);
     }
     // SAFETY: The core allocated the size of a `Device<T>`, and nobody else knows it.
     let mut device = unsafe { NewObject::<_, T::Device>::from_raw(ib) };
-    let eui64 = identity::eui64(netdev);
+    let eui64 = identity::eui64(netdev, home.net());
     // CAST: The enumeration is small.
     device.node_type = bindings::RDMA_NODE_RNIC as u8;
     device.node_guid = u64::from_ne_bytes(eui64);

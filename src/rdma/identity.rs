@@ -17,7 +17,10 @@
 //! A MAC address may be shared by a bridge, bond or team and its ports, and by what stands on
 //! another device ([`NetDev::may_share_mac`]).
 
-use crate::sys::netdev::NetDev;
+use crate::sys::netdev::{
+    Net,
+    NetDev, //
+};
 
 /// What stands between the two halves of a MAC address, where IPv6 has `ff fe`.
 const BETWEEN: u16 = 0x6e64;
@@ -29,12 +32,12 @@ const VLAN: u16 = 1 << 12;
 /// The prefix of the GIDs of a subnet that nobody has configured. C: `IB_DEFAULT_GID_PREFIX`.
 const PREFIX: [u8; 8] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0];
 
-/// The EUI-64 of a device over `netdev`, in network order; never zero.
-pub(super) fn eui64(netdev: &NetDev) -> [u8; 8] {
+/// The EUI-64 of a device over `netdev` in the namespace `net`, in network order; never zero.
+pub(super) fn eui64(netdev: &NetDev, net: Net<'_>) -> [u8; 8] {
     match netdev.mac() {
         Some(mac) if netdev.may_share_mac() => of_shared_mac(mac, &netdev.name()),
         Some(mac) => of_mac(mac, netdev.vlan()),
-        None => of_name(&netdev.name(), netdev.lasting_net()),
+        None => of_name(&netdev.name(), net.lasting()),
     }
 }
 
@@ -143,10 +146,11 @@ mod tests {
     fn loopback_is_named_after_its_name() -> Result {
         let lo = NetDev::loopback()?;
         assert!(lo.mac().is_none());
-        assert_eq!(eui64(&lo), of_name(&lo.name(), 0));
-        let gid = gid(eui64(&lo));
+        let name = eui64(&lo, Net::FIRST);
+        assert_eq!(name, of_name(&lo.name(), 0));
+        let gid = gid(name);
         assert_eq!(gid[..2], [0xfe, 0x80]);
-        assert_eq!(gid[8..], eui64(&lo));
+        assert_eq!(gid[8..], name);
         Ok(())
     }
 }

@@ -15,10 +15,7 @@ use kernel::{
 };
 
 use super::{
-    device::{
-        self,
-        DeviceOperations, //
-    },
+    device,
     link_type::LinkType,
     names::NameClient,
     prelude::*,
@@ -134,14 +131,7 @@ struct NetdevNotifier<T: Operations>(PhantomData<T>);
 
 impl<T: Operations> NetDevListener for NetdevNotifier<T> {
     fn event(&self, event: NetDevEvent, netdev: &NetDev) {
-        device::with_netdev::<T, _>(netdev, |device| {
-            device.netdev_event(event);
-            match event {
-                NetDevEvent::Unregister => device.unregister_later(),
-                NetDevEvent::ChangeAddr => device.address_changed(),
-                _ => {}
-            }
-        });
+        device::with_netdev::<T, _>(netdev, |device| device.netdev_changed(event));
     }
 }
 

@@ -125,18 +125,21 @@ impl NetDev {
         unsafe { bindings::ndk_netdev_is_supported(self.as_raw()) }
     }
 
-    /// The device's network namespace. Any context.
-    pub(crate) fn net(&self) -> Net<'_> {
-        // SAFETY: The device is live, and keeps its namespace.
-        unsafe { Net::from_raw(bindings::ndk_netdev_net(self.as_raw())) }
+    /// The network namespace that the device is in now: it may move to another one at any time.
+    /// `None` if the namespace is ending. Any context.
+    pub(crate) fn hold_net(&self) -> Option<HeldNet> {
+        // SAFETY: By the invariant the device is live.
+        let net = unsafe { bindings::ndk_netdev_get_net(self.as_raw()) };
+        // INVARIANT: The function returned null or a reference for the caller.
+        NonNull::new(net).map(HeldNet)
     }
 
-    /// The same, but zero for the first namespace: that stays from boot to boot. Any context.
-    pub(crate) fn lasting_net(&self) -> u64 {
-        match self.net().cookie() {
-            net if net == Net::FIRST.cookie() => 0,
-            net => net,
-        }
+    /// Returns true if the device is not in the namespace with that cookie any more, or is not
+    /// registered any more. After false [`NetDevListener`] hears of it when it goes. Waits for the
+    /// RTNL lock.
+    pub(crate) fn has_left(&self, net: u64) -> bool {
+        // SAFETY: By the invariant the device is live.
+        unsafe { bindings::ndk_netdev_has_left(self.as_raw(), net) }
     }
 
     /// Returns true if `addr` is assigned to this device. Any context.
@@ -153,7 +156,7 @@ impl NetDev {
 
     /// Returns true if `addr` is an address of this machine in the device's namespace. Any context.
     pub(crate) fn is_local_addr(&self, addr: IpAddr) -> bool {
-        self.net().is_local_addr(addr)
+        self.ask(bindings::ndk_netdev_is_local, addr)
     }
 
     fn ask(&self, question: Question, addr: IpAddr) -> bool {
@@ -204,6 +207,37 @@ impl Net<'_> {
         // SAFETY: By the invariant the namespace is null or live; the address is one, and valid
         // during the call.
         unsafe { bindings::ndk_net_is_local(self.0, &addr) }
+    }
+
+    /// As [`Net::cookie`], but zero for the first namespace: that stays from boot to boot. Any
+    /// context.
+    pub(crate) fn lasting(&self) -> u64 {
+        match self.cookie() {
+            net if net == Net::FIRST.cookie() => 0,
+            net => net,
+        }
+    }
+}
+
+/// A network namespace, held by reference: it does not end before this is dropped.
+///
+/// # Invariants
+///
+/// Owns one reference to a `struct net`.
+pub(crate) struct HeldNet(NonNull<bindings::net>);
+
+impl HeldNet {
+    /// The namespace.
+    pub(crate) fn net(&self) -> Net<'_> {
+        // SAFETY: By the invariant it is there as long as `self`.
+        unsafe { Net::from_raw(self.0.as_ptr()) }
+    }
+}
+
+impl Drop for HeldNet {
+    fn drop(&mut self) {
+        // SAFETY: By the invariant this reference is ours to give up.
+        unsafe { bindings::ndk_net_put(self.0.as_ptr()) };
     }
 }
 
@@ -368,12 +402,22 @@ mod tests {
         assert!(lo.is_supported());
         assert_eq!(&lo.name()[..3], b"lo\0");
         assert!(lo.clone() == lo);
-        assert!(lo.net().cookie() != 0);
-        assert_eq!(lo.net().cookie(), Net::FIRST.cookie());
-        assert_eq!(lo.lasting_net(), 0);
+        let home = lo.hold_net().ok_or(ENODEV)?;
+        assert!(home.net().cookie() != 0);
+        assert_eq!(home.net().cookie(), Net::FIRST.cookie());
+        assert_eq!(home.net().lasting(), 0);
         assert!(lo.mac().is_none());
         assert!(lo.vlan().is_none());
         assert!(!lo.may_share_mac());
+        Ok(())
+    }
+
+    #[test]
+    fn a_device_has_left_every_namespace_but_one() -> Result {
+        let lo = NetDev::loopback()?;
+        let home = Net::FIRST.cookie();
+        assert!(!lo.has_left(home));
+        assert!(lo.has_left(home + 1) && lo.has_left(0));
         Ok(())
     }
 

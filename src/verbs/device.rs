@@ -40,11 +40,10 @@ pub(crate) struct VerbsDevice {
 }
 
 impl DeviceOperations for VerbsDevice {
-    fn open(name: &CStr, netdev: &NetDev) -> Result<Self> {
+    fn open(name: &CStr, netdev: &NetDev, net: Net<'_>) -> Result<Self> {
         let context: Arc<VerbsContext> = CONTEXT.get().ok_or(ENODEV)?;
         let (host, cm) = (context.host.clone(), context.cm.clone());
-        let net = netdev.net().cookie();
-        let device = RdmaDevice::new(host, cm, name, net, Some(netdev.clone()))?;
+        let device = RdmaDevice::new(host, cm, name, net.cookie(), Some(netdev.clone()))?;
         let devices = context.devices.clone();
         let vectors = cpu::spread(cpu::count_possible())?;
         // Not to be found by a name that it may not get.

@@ -13,6 +13,7 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 CYCLES=${CYCLES:-20}
+MOVES=${MOVES:-12}
 
 cycles() {
 	local i
@@ -100,6 +101,22 @@ unstack() {
 # Shared mode, the default: every name space sees the device.
 shared_names() {
 	ip netns exec ndkns rdma dev show "$DEVICE"
+}
+
+# moved_while_added TIMES: a link goes with the network device that leaves the name space while it is
+# added, whichever is first.
+moved_while_added() {
+	local i pid
+	for ((i = 1; i <= $1; i++)); do
+		ip link add ndkmove0 type dummy || return
+		limit 120 rdma link add "${NDK_TYPE}8" type "$NDK_TYPE" netdev ndkmove0 &
+		pid=$!
+		sleep "0.0$((i % 6))"
+		ip link set ndkmove0 netns ndkns || return
+		wait "$pid" || true
+		wait_for 90 eval "! has_link ${NDK_TYPE}8" || { echo "it stayed in round $i"; return 1; }
+		ip -n ndkns link del ndkmove0 || return
+	done
 }
 
 # Exclusive mode: the device is where it was moved to, and comes back.
@@ -242,6 +259,7 @@ check "up with the network device" wait_for 90 link_is "$DEVICE" ACTIVE
 ip netns add ndkns
 defer ip netns del ndkns
 check "shared: seen from a name space" shared_names
+[[ $NDK_TYPE != ndk ]] || check "gone with a network device that leaves" moved_while_added "$MOVES"
 ip netns del ndkns
 defer back_to_shared
 check "exclusive: moved and back" exclusive_names

@@ -117,11 +117,16 @@ bool ndk_netdev_owns(struct net_device *dev,
 		     const struct __kernel_sockaddr_storage *addr)
 {
 	const struct in6_addr *v6 = ndk_v6(addr);
+	bool owns;
 
 	if (!v6)
 		return ndk_netdev_owns_v4(dev, ndk_v4(addr));
-	return IS_ENABLED(CONFIG_IPV6) &&
-	       ipv6_chk_addr(dev_net(dev), v6, dev, 1);
+	if (!IS_ENABLED(CONFIG_IPV6))
+		return false;
+	rcu_read_lock();
+	owns = ipv6_chk_addr(dev_net_rcu(dev), v6, dev, 1);
+	rcu_read_unlock();
+	return owns;
 }
 
 /* To cma_validate_port() a VLAN device and the one below it are one. */
@@ -156,7 +161,7 @@ bool ndk_netdev_is_resolved_by(struct net_device *dev,
 	bool same;
 
 	rcu_read_lock();
-	found = ndk_netdev_with(dev_net(dev), addr);
+	found = ndk_netdev_with(dev_net_rcu(dev), addr);
 	same = found && ndk_is_same_port(found, dev);
 	rcu_read_unlock();
 	return same;
@@ -168,11 +173,6 @@ struct net_device *ndk_netdev_of_notifier(void *info)
 }
 
 /* NULL stands for the first namespace, here and below. */
-u64 ndk_net_cookie(const struct net *net)
-{
-	return (net ?: &init_net)->net_cookie;
-}
-
 bool ndk_net_is_local(struct net *net, const struct __kernel_sockaddr_storage *addr)
 {
 	const struct in6_addr *v6 = ndk_v6(addr);
@@ -183,7 +183,52 @@ bool ndk_net_is_local(struct net *net, const struct __kernel_sockaddr_storage *a
 	return IS_ENABLED(CONFIG_IPV6) && ipv6_chk_addr(net, v6, NULL, 0);
 }
 
-struct net *ndk_netdev_net(struct net_device *dev)
+bool ndk_netdev_is_local(struct net_device *dev,
+			 const struct __kernel_sockaddr_storage *addr)
 {
-	return dev_net(dev);
+	bool is_local;
+
+	rcu_read_lock();
+	is_local = ndk_net_is_local(dev_net_rcu(dev), addr);
+	rcu_read_unlock();
+	return is_local;
+}
+
+/*
+ * The device may move to another namespace at any time, and a namespace end; the
+ * result has a reference to the present one.  NULL if that is ending.
+ */
+struct net *ndk_netdev_get_net(const struct net_device *dev)
+{
+	struct net *net;
+
+	rcu_read_lock();
+	net = maybe_get_net(dev_net_rcu(dev));
+	rcu_read_unlock();
+	return net;
+}
+
+/*
+ * Under the lock a move or an end is not halfway through: those who are notified
+ * of it have heard of it, or will.
+ */
+bool ndk_netdev_has_left(const struct net_device *dev, u64 net)
+{
+	bool has_left;
+
+	rtnl_lock();
+	has_left = dev->reg_state != NETREG_REGISTERED ||
+		   dev_net(dev)->net_cookie != net;
+	rtnl_unlock();
+	return has_left;
+}
+
+u64 ndk_net_cookie(const struct net *net)
+{
+	return (net ?: &init_net)->net_cookie;
+}
+
+void ndk_net_put(struct net *net)
+{
+	put_net(net);
 }

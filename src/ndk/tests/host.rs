@@ -64,7 +64,10 @@ use crate::{
     },
     sys::{
         clock,
-        netdev::NetDev, //
+        netdev::{
+            Net,
+            NetDev, //
+        }, //
     }, //
 };
 
@@ -118,7 +121,7 @@ impl TestHost {
         clock::restart_if_left();
         let host = Host::new(attr.rnr_ms)?;
         let netdev = NetDev::loopback()?;
-        let net = netdev.net().cookie();
+        let net = Net::FIRST.cookie();
         let cm = ConnectionManager::new(attr.connect_fn, patient(attr.timeouts))?;
         let device = RdmaDevice::new(host.clone(), cm, NAME, net, Some(netdev))?;
         let devices = DeviceList::new()?;

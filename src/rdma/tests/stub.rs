@@ -9,7 +9,10 @@ use kernel::{
 
 use super::super::*;
 use crate::sys::{
-    netdev::NetDev,
+    netdev::{
+        Net,
+        NetDev, //
+    },
     span::AllMemory, //
 };
 
@@ -34,7 +37,7 @@ impl Operations for Stub {
 }
 
 impl DeviceOperations for () {
-    fn open(_name: &CStr, _netdev: &NetDev) -> Result {
+    fn open(_name: &CStr, _netdev: &NetDev, _net: Net<'_>) -> Result {
         Ok(())
     }
 
