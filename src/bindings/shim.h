@@ -129,9 +129,10 @@ bool ndk_module_is_loaded(const char *name);
 /* rdma/table.rs */
 void ndk_gid_work_flush(void);
 
-/* rdma/upcall.rs */
+/* rdma/upcall.rs, rdma/cq.rs */
 struct ib_device;
 bool ndk_device_try_get(struct ib_device *device);
+bool ndk_device_uses_dim(const struct ib_device *device);
 bool ndk_device_is_seen_from(const struct ib_device *device, const struct net *net);
 
 /* rdma/details.rs */

@@ -62,9 +62,10 @@ use crate::{
 use entry::{
     on,
     posted,
+    put,
     read_address,
+    room,
     slice,
-    slice_mut,
     value,
     write_address,
     Returned, //

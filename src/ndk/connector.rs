@@ -35,13 +35,16 @@ use super::{
     prelude::*,
     qp::Qp, //
 };
-use crate::engine::{
-    cm::{
-        ConnectError,
-        ConnectParams,
-        ConnectRequest, //
+use crate::{
+    engine::{
+        cm::{
+            ConnectError,
+            ConnectParams,
+            ConnectRequest, //
+        },
+        transport::ReadLimits, //
     },
-    transport::ReadLimits, //
+    sys::unaligned::Room, //
 };
 
 pub(crate) use super::endpoint::Source;
@@ -177,12 +180,13 @@ impl Connector {
     ///
     /// After a refused connect the limits are 0, and the data is what the peer rejected with.
     /// `CONNECTION_INVALID` where no peer has said anything. Any context.
-    pub(crate) fn connection_data(&self, out: &mut [u8]) -> Result<ConnectionData, NtStatus> {
+    pub(crate) fn connection_data(
+        &self,
+        mut out: Room<'_, u8>,
+    ) -> Result<ConnectionData, NtStatus> {
         let state = self.inner.state.lock();
         NtStatus::CONNECTION_INVALID.unless(state.has_heard())?;
-        for (to, from) in out.iter_mut().zip(&state.private_data) {
-            *to = *from;
-        }
+        out.put_all(&state.private_data);
         Ok(ConnectionData {
             limits: state.limits,
             len: state.private_data.len(),

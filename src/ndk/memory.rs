@@ -42,7 +42,7 @@ use crate::{
             Chain,
             PAGE_SIZE, //
         },
-        unaligned::Unaligned, //
+        unaligned::Room, //
     }, //
 };
 
@@ -366,7 +366,7 @@ pub(crate) enum NoLam {
 ///
 /// They are the addresses under which the kernel maps the pages for good. Nothing is mapped, so
 /// nothing has to be undone. Any context.
-pub(crate) fn build_lam(chain: &Chain, len: u64, out: &mut [Unaligned<u64>]) -> Result<Lam, NoLam> {
+pub(crate) fn build_lam(chain: &Chain, len: u64, mut out: Room<'_, u64>) -> Result<Lam, NoLam> {
     if len == 0 || len > chain.len() || !chain.is_contiguous(len) {
         return Err(NoLam::Invalid);
     }
@@ -377,15 +377,11 @@ pub(crate) fn build_lam(chain: &Chain, len: u64, out: &mut [Unaligned<u64>]) -> 
         .div_ceil(PAGE_SIZE);
     let pages = u32::try_from(pages).map_err(|_| NoLam::Invalid)?;
     // CAST: widening.
-    let room = out.get_mut(..pages as usize);
-    let mut room = room.ok_or(NoLam::TooSmall(pages))?.iter_mut();
-    let fits = chain.each_page(len, |page| match room.next() {
-        Some(slot) => {
-            slot.set(page);
-            true
-        }
-        None => false,
-    });
+    if out.len() < pages as usize {
+        return Err(NoLam::TooSmall(pages));
+    }
+    let mut at = 0..pages as usize;
+    let fits = chain.each_page(len, |page| at.next().is_some_and(|at| out.put(at, page)));
     if !fits {
         return Err(NoLam::Invalid);
     }

@@ -124,8 +124,8 @@ impl<T: Operations> CmId<T> {
     /// Not the mapped one (`m_local_addr`): no port is mapped on this device, and the port mapper
     /// of iw_cm may be any program that has said it were, without a right.
     pub(crate) fn local(&self) -> Result<SocketAddr> {
-        // SAFETY: By the invariant the identifier is live; iw_cm sets the addresses before it calls
-        // us.
+        // SAFETY: By the invariant the identifier is live; iw_cm sets these addresses before it
+        // calls us, and not again.
         addr::read(unsafe { &(*self.id.as_ptr()).local_addr }).ok_or(EINVAL)
     }
 
@@ -147,7 +147,7 @@ impl<T: Operations> CmId<T> {
     /// Returns true if a listener at the IPv6 wildcard does without IPv4. Any context. C: `afonly`.
     pub(crate) fn is_family_only(&self) -> bool {
         // SAFETY: By the invariant the identifier is live; the flag is set before it listens.
-        unsafe { (*self.id.as_ptr()).afonly() }
+        unsafe { bindings::iw_cm_id::afonly_raw(self.id.as_ptr()) }
     }
 
     /// Reports a request to a listening endpoint, which comes back in accept or reject. Any

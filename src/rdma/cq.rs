@@ -96,7 +96,7 @@ pub(super) fn create<T: Operations>(
     // measure this queue at a time, or its calls go to the vector's processor though they need not;
     // no completion is lost.
     // SAFETY: The core sets the device of an object before it asks for its creation.
-    let adaptive = unsafe { (*cq.device).use_cq_dim() } != 0;
+    let adaptive = unsafe { bindings::ndk_device_uses_dim(cq.device) };
     let polled = match cq.poll_ctx {
         // The core's own array is there if the core polls the queue at all.
         _ if cq.wc.is_null() => false,

@@ -5,8 +5,6 @@
 //! A trampoline is what `trampolines!` makes of a function over safe types: [`FromC`] turns each
 //! argument into what the function takes, [`IntoC`] its result into what C expects.
 
-use core::slice;
-
 use kernel::module::this_module;
 
 use super::{
@@ -65,7 +63,10 @@ use super::{
     },
     work::Chain, //
 };
-use crate::sys::span::AllMemory;
+use crate::sys::{
+    span::AllMemory,
+    unaligned::Room, //
+};
 
 /// The trampolines from ib_core into a provider `T`.
 ///
@@ -94,10 +95,10 @@ trampolines! {
     }
 
     fn get_dev_fw_str(_device: &Device<T>, text: *mut c_char) -> () {
+        let mut version = [0u8; port::FIRMWARE_SIZE];
+        copy_text(&mut version, T::FIRMWARE);
         // SAFETY: The core passes room for so many bytes; any byte will do as a character.
-        let room = unsafe { slice::from_raw_parts_mut(text.cast::<u8>(), port::FIRMWARE_SIZE) };
-        room.fill(0);
-        copy_text(room, T::FIRMWARE);
+        unsafe { text.cast::<[u8; port::FIRMWARE_SIZE]>().write(version) };
     }
 
     fn query_port(
@@ -114,18 +115,13 @@ trampolines! {
         device: &Device<T>,
         _port: u32,
         _index: c_int,
-        gid: &mut Unaligned<bindings::ib_gid>,
+        gid: Room<'_, bindings::ib_gid>,
     ) -> Result {
         gid.set(bindings::ib_gid { raw: device.gid() });
         Ok(())
     }
 
-    fn query_pkey(
-        _device: &Device<T>,
-        _port: u32,
-        index: u16,
-        pkey: &mut Unaligned<u16>,
-    ) -> Result {
+    fn query_pkey(_device: &Device<T>, _port: u32, index: u16, pkey: Room<'_, u16>) -> Result {
         if index != 0 {
             return Err(EINVAL);
         }
@@ -282,9 +278,9 @@ trampolines! {
 
     fn query_qp(
         qp: &Qp<T>,
-        attr: &mut Unaligned<bindings::ib_qp_attr>,
+        attr: Room<'_, bindings::ib_qp_attr>,
         _mask: c_int,
-        init: &mut Unaligned<bindings::ib_qp_init_attr>,
+        init: Room<'_, bindings::ib_qp_init_attr>,
     ) -> Result {
         let (now, made) = qp.query().to_c();
         attr.set(now);
@@ -347,7 +343,7 @@ trampolines! {
         srq.modify(&SrqChange::from_c(&attr.get(), mask))
     }
 
-    fn query_srq(srq: &Srq<T>, attr: &mut Unaligned<bindings::ib_srq_attr>) -> Result {
+    fn query_srq(srq: &Srq<T>, attr: Room<'_, bindings::ib_srq_attr>) -> Result {
         attr.set(srq.query().to_c());
         Ok(())
     }

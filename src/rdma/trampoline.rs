@@ -3,6 +3,7 @@
 //! From the arguments of a trampoline to safe types, and from its result to C.
 
 use super::prelude::*;
+use crate::sys::unaligned::Room;
 
 /// What a trampoline makes of an argument.
 pub(super) trait FromC {
@@ -41,6 +42,16 @@ impl<A> FromC for &mut Unaligned<A> {
     unsafe fn from_c(c: *mut A) -> Self {
         // SAFETY: The caller passes a valid parameter that nobody else changes during the call.
         unsafe { &mut *c.cast() }
+    }
+}
+
+/// A parameter that is written and not read: it may have no value before.
+impl<A> FromC for Room<'_, A> {
+    type C = *mut A;
+
+    unsafe fn from_c(c: *mut A) -> Self {
+        // SAFETY: The caller passes a place for a value, which no other code uses during the call.
+        unsafe { Self::new(c, 1) }
     }
 }
 

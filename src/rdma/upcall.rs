@@ -93,10 +93,11 @@ macro_rules! event_source {
                 this: *mut Self,
                 kind: bindings::ib_event_type,
             ) -> (bindings::ib_event, EventHandler, *mut c_void) {
-                // SAFETY: The caller says that it is live.
-                let object = unsafe { &*this };
-                let (device, handler, context) =
-                    (object.device, object.event_handler, object.$context);
+                // SAFETY: The caller says that it is live; the core and the consumer set these
+                // before it can have an event, and do not change them. Others do change, so there
+                // is no reference to the whole.
+                let fields = unsafe { ((*this).device, (*this).event_handler, (*this).$context) };
+                let (device, handler, context) = fields;
                 let mut event = event(device, kind);
                 event.element.$element = this;
                 (event, handler, context)

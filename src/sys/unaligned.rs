@@ -5,6 +5,10 @@
 //! C reads structures of any alignment on the machines that this is for, and consumers rely on it:
 //! those of iSER's receives are packed. A Rust reference to such a structure is undefined
 //! behaviour, whatever the machine does. So a consumer's structures are seen as this.
+//!
+//! [`Room`] is for what is written alone: what is there before may be anything.
+
+use core::mem::MaybeUninit;
 
 /// A `T` that need not be aligned. It is read and written as a whole, or field by field.
 ///
@@ -16,6 +20,58 @@ const _: () = {
     assert!(align_of::<Unaligned<u64>>() == 1);
     assert!(size_of::<Unaligned<u64>>() == 8);
 };
+
+/// Room for values, at any address. Nothing may ever have been written there, so it is not read.
+pub(crate) struct Room<'a, T>(&'a mut [MaybeUninit<Unaligned<T>>]);
+
+impl<'a, T> Room<'a, T> {
+    /// # Safety
+    ///
+    /// `first` has room for `count` values, which no other code uses during `'a`; it may be null if
+    /// that is zero.
+    pub(crate) unsafe fn new(first: *mut T, count: usize) -> Self {
+        if count == 0 {
+            return Self(&mut []);
+        }
+        // SAFETY: The caller says that there is room, of which nothing else is demanded.
+        Self(unsafe { core::slice::from_raw_parts_mut(first.cast(), count) })
+    }
+
+    /// For so many values.
+    pub(crate) const fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Puts a value in its place; false if it has none.
+    pub(crate) fn put(&mut self, at: usize, value: T) -> bool {
+        self.0
+            .get_mut(at)
+            .map(|place| place.write(Unaligned(value)))
+            .is_some()
+    }
+
+    /// Puts the first value in its place, if it has one.
+    pub(crate) fn set(mut self, value: T) {
+        self.put(0, value);
+    }
+
+    /// Puts as many values in their places as have one.
+    pub(crate) fn put_all(&mut self, values: &[T])
+    where
+        T: Copy,
+    {
+        for (place, value) in self.0.iter_mut().zip(values) {
+            place.write(Unaligned(*value));
+        }
+    }
+
+    /// That of an array, which stays what it is.
+    #[cfg(ndk_kunit)]
+    pub(crate) fn of(values: &'a mut [T]) -> Self {
+        // SAFETY: The values are there, and each is replaced by another one at most.
+        unsafe { Self::new(values.as_mut_ptr(), values.len()) }
+    }
+}
 
 impl<T> Unaligned<T> {
     /// Puts a value in its place.
@@ -74,5 +130,29 @@ mod tests {
             assert!(value.update(|v| core::mem::replace(v, *v + 1)) == 7 && value.get() == 8);
             assert!(bytes[at..at + 8] == 8u64.to_ne_bytes());
         }
+    }
+
+    #[test]
+    fn room_is_written_at_every_address_up_to_its_end() {
+        let mut bytes = [0u8; 32];
+        for at in 0..8 {
+            // SAFETY: Two values have room there.
+            let mut room = unsafe { Room::new(bytes[at..].as_mut_ptr().cast::<u64>(), 2) };
+            assert!(room.len() == 2 && room.put(1, 7) && !room.put(2, 5));
+            room.set(6);
+            let (first, rest) = bytes[at..].split_at(8);
+            assert!(first == 6u64.to_ne_bytes() && rest[..8] == 7u64.to_ne_bytes());
+            assert!(rest[8..].iter().all(|byte| *byte == 0));
+        }
+        // SAFETY: There is no room.
+        let mut none = unsafe { Room::<u64>::new(core::ptr::null_mut(), 0) };
+        assert!(none.len() == 0 && !none.put(0, 1));
+        none.put_all(&[1]);
+        none.set(1);
+        let mut values = [0u8; 2];
+        Room::of(&mut values).put_all(&[1, 2, 3]);
+        assert!(values == [1, 2]);
+        Room::of(&mut values).put_all(&[4]);
+        assert!(values == [4, 2]);
     }
 }

@@ -12,6 +12,12 @@ bool ndk_device_try_get(struct ib_device *device)
 	return ib_device_try_get(device);
 }
 
+bool ndk_device_uses_dim(const struct ib_device *device)
+{
+	/* `rdma dev set` may change it: either value will do */
+	return data_race((bool)device->use_cq_dim);
+}
+
 /* NULL stands for the first namespace. */
 bool ndk_device_is_seen_from(const struct ib_device *device, const struct net *net)
 {

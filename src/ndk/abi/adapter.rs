@@ -9,6 +9,7 @@ use super::{
         build_lam,
         release_lam, //
     },
+    put,
     read_address,
     status_user,
     take_back,
@@ -349,8 +350,6 @@ face! {
 
     call get_privileged_memory_region_token(pd, token: *mut u32) {
         // SAFETY: `token` is null or may be written.
-        if let Some(token) = unsafe { value(token) } {
-            token.set(pd.privileged_token().raw());
-        }
+        unsafe { put(token, pd.privileged_token().raw()) };
     }
 }

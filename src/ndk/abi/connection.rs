@@ -5,9 +5,10 @@
 use super::{
     close,
     get,
+    put,
     read_address,
+    room,
     slice,
-    slice_mut,
     value,
     Blank,
     Callback,
@@ -188,27 +189,25 @@ face! {
         data: *mut c_void,
         data_length: *mut u32
     ) -> i32 {
-        // SAFETY: Each is null or may be changed.
-        let (inbound, outbound, length) =
-            unsafe { (value(inbound), value(outbound), value(data_length)) };
+        // SAFETY: It is null or may be changed.
+        let length = unsafe { value(data_length) };
         // Room, and nowhere to write how much is needed.
         NtStatus::INVALID_PARAMETER.when(length.is_none() && !data.is_null())?;
-        let room = length.as_ref().map_or(0, |length| length.get());
+        let bytes = length.as_ref().map_or(0, |length| length.get());
         // SAFETY: `data` is null or has so many bytes.
-        let out = unsafe { slice_mut(data.cast::<u8>(), room)? };
+        let out = unsafe { room(data.cast::<u8>(), bytes)? };
         let got = connector.connection_data(out)?;
-        if let Some(inbound) = inbound {
-            inbound.set(got.limits.inbound);
-        }
-        if let Some(outbound) = outbound {
-            outbound.set(got.limits.outbound);
+        // SAFETY: Each is null or may be written.
+        unsafe {
+            put(inbound, got.limits.inbound);
+            put(outbound, got.limits.outbound);
         }
         if let Some(length) = length {
             length.set(connector.private_data_size());
         }
         // CAST: widening.
         // A buffer without room is too short as any other; no buffer asks for the size alone.
-        NtStatus::BUFFER_TOO_SMALL.unless(data.is_null() || got.len <= room as usize)
+        NtStatus::BUFFER_TOO_SMALL.unless(data.is_null() || got.len <= bytes as usize)
     }
 
     address get_local_address(connector) {

@@ -18,7 +18,10 @@ use crate::{
     ndk::prelude::*,
     sys::{
         addr,
-        unaligned::Unaligned, //
+        unaligned::{
+            Room,
+            Unaligned, //
+        }, //
     }, //
 };
 
@@ -211,24 +214,31 @@ pub(super) unsafe fn slice<'a, T>(first: *const T, count: u32) -> Result<&'a [T]
 ///
 /// # Safety
 ///
-/// `first` is null or has room for `count` elements, which nobody else uses during the call; every
-/// pattern of bits is an element.
-pub(super) unsafe fn slice_mut<'a, T>(first: *mut T, count: u32) -> Result<&'a mut [T], NtStatus> {
-    const { assert!(align_of::<T>() == 1) };
-    if count == 0 {
-        return Ok(&mut []);
-    }
-    NtStatus::INVALID_PARAMETER.when(first.is_null())?;
+/// `first` is null or has room for `count` elements, which no other code uses during the call.
+pub(super) unsafe fn room<'a, T>(first: *mut T, count: u32) -> Result<Room<'a, T>, NtStatus> {
+    NtStatus::INVALID_PARAMETER.when(count > 0 && first.is_null())?;
     // CAST: widening.
-    // SAFETY: Not null, so it has `count` elements; every address is aligned for them.
-    Ok(unsafe { core::slice::from_raw_parts_mut(first, count as usize) })
+    // SAFETY: Not null, or nothing, so it has room for `count` elements.
+    Ok(unsafe { Room::new(first, count as usize) })
 }
 
-/// A value of the consumer's that may be changed, at any address; `None` if it is not there.
+/// Puts a value where the consumer wants it, at any address, if he does.
 ///
 /// # Safety
 ///
-/// `value` is null, or may be changed, and is used by no other code during the call.
+/// `to` is null or has room for a value, which no other code uses during the call.
+pub(super) unsafe fn put<T>(to: *mut T, value: T) {
+    // CAST: a flag.
+    // SAFETY: There is room, or it is null and none is asked for.
+    unsafe { Room::new(to, usize::from(!to.is_null())) }.set(value);
+}
+
+/// A value of the consumer's that may be changed, at any address; `None` if it is not there. A
+/// place that is only written need not have one: [`put`] is for that.
+///
+/// # Safety
+///
+/// `value` is null, or was written, may be changed, and is used by no other code during the call.
 pub(super) unsafe fn value<'a, T>(value: *mut T) -> Option<&'a mut Unaligned<T>> {
     // SAFETY: The caller says that it is null or may be changed; no alignment is demanded.
     unsafe { value.cast::<Unaligned<T>>().as_mut() }

@@ -6,9 +6,8 @@ use core::ptr;
 
 use super::{
     close,
-    slice_mut,
-    value,
-    Unaligned, //
+    put,
+    value, //
 };
 use crate::{
     bindings,
@@ -21,7 +20,10 @@ use crate::{
         },
         prelude::*, //
     },
-    sys::mdl::Chain, //
+    sys::{
+        mdl::Chain,
+        unaligned::Room, //
+    }, //
 };
 
 face! {
@@ -78,29 +80,30 @@ pub(super) unsafe extern "C" fn build_lam(
     lam_size: *mut u32,
     offset: *mut u32,
 ) -> i32 {
-    // SAFETY: The caller says that `lam_size` and `offset` are null or may be changed.
-    let (size, offset) = unsafe { (value(lam_size), value(offset)) };
-    let (Some(size), Some(offset)) = (size, offset) else {
+    // SAFETY: The caller says that `lam_size` is null or may be changed.
+    let Some(size) = unsafe { value(lam_size) }.filter(|_| !offset.is_null()) else {
         return NtStatus::INVALID_PARAMETER.raw();
     };
-    let room = if lam.is_null() { 0 } else { size.get() };
-    let places = room.saturating_sub(LAM_HEAD) / size_of::<u64>() as u32;
+    let bytes = if lam.is_null() { 0 } else { size.get() };
+    let places = bytes.saturating_sub(LAM_HEAD) / size_of::<u64>() as u32;
+    // CAST: widening.
     // SAFETY: Where there is room for an element, `lam` has `size` bytes, of which these follow its
     // head.
     let out = unsafe {
         let first = lam.cast::<u8>().wrapping_add(LAM_HEAD as usize);
-        slice_mut(first.cast::<Unaligned<u64>>(), places)
+        Room::new(first.cast::<u64>(), places as usize)
     };
     // SAFETY: The chain stays during the call, its pages until the mapping is released.
     let chain = unsafe { Chain::new(mdl) };
-    match build(&chain, len, out.unwrap_or_default()) {
+    match build(&chain, len, out) {
         Ok(built) => {
-            // SAFETY: There is room for more than the head.
-            if let Some(lam) = unsafe { value(lam) } {
-                lam.0.adapter_context = ptr::null_mut();
-                lam.0.adapter_page_count = built.pages;
+            // SAFETY: A mapping has a page, so there was room for it, and for the head before it;
+            // the caller says the same of `offset`, which is not null.
+            unsafe {
+                (&raw mut (*lam).adapter_context).write_unaligned(ptr::null_mut());
+                (&raw mut (*lam).adapter_page_count).write_unaligned(built.pages);
+                put(offset, built.offset);
             }
-            offset.set(built.offset);
             NtStatus::SUCCESS.raw()
         }
         Err(NoLam::TooSmall(pages)) => {

@@ -60,7 +60,10 @@ mod tests {
                 }, //
             }, //
         },
-        sys::softirq::ProcessQueue, //
+        sys::{
+            softirq::ProcessQueue,
+            unaligned::Room, //
+        }, //
     };
 
     const FULL: Limits = Limits::FULL;
@@ -275,7 +278,7 @@ mod tests {
         let data = pair
             .a
             .connector()?
-            .connection_data(&mut [])
+            .connection_data(Room::of(&mut []))
             .map_err(log_status)?;
         assert!(data.limits.inbound == FULL.reads && data.limits.outbound == FULL.reads);
         let pages = FULL.pages as usize;
@@ -324,7 +327,8 @@ mod tests {
         assert!(asking.is_ok());
         let theirs = open_listener.incoming()?;
         let mut got = [0u8; 255];
-        let told_len = theirs.connection_data(&mut got).map_err(log_status)?.len;
+        let told = theirs.connection_data(Room::of(&mut got));
+        let told_len = told.map_err(log_status)?.len;
         assert!(told_len == FULL.private_data as usize && got == [7; 255]);
         Ok(())
     }

@@ -48,7 +48,8 @@ mod tests {
         },
         sys::{
             clock::StoppedClock,
-            fault, //
+            fault,
+            unaligned::Room, //
         }, //
     };
 
@@ -64,7 +65,7 @@ mod tests {
     /// The limits and the peer's private data.
     fn data(connector: &Connector) -> Result<((u32, u32), KVec<u8>), NtStatus> {
         let mut out = [0; 64];
-        let got = connector.connection_data(&mut out)?;
+        let got = connector.connection_data(Room::of(&mut out))?;
         let copy = bytes(out.get(..got.len).unwrap_or_default());
         let copy = copy.map_err(|_| NtStatus::INSUFFICIENT_RESOURCES)?;
         Ok(((got.limits.inbound, got.limits.outbound), copy))
@@ -262,7 +263,7 @@ mod tests {
         pair.connect(active, passive)?;
         let mut got = [(0, 0); 2];
         for (place, test_side) in got.iter_mut().zip([&pair.a, &pair.b]) {
-            let data = test_side.connector()?.connection_data(&mut []);
+            let data = test_side.connector()?.connection_data(Room::of(&mut []));
             *place = data.map_or((99, 99), |d| (d.limits.inbound, d.limits.outbound));
         }
         Ok((pair, (got[0], got[1])))

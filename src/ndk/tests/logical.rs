@@ -45,7 +45,7 @@ mod tests {
         sys::{
             fault::FailNth,
             mdl::Described,
-            unaligned::Unaligned, //
+            unaligned::Room, //
         }, //
     };
 
@@ -226,14 +226,14 @@ mod tests {
     /// Elements with the privileged token over bytes that a mapping describes.
     fn privileged(token: Token, bytes: &[u8]) -> Result<KVec<Sge>> {
         let chain = Described::new(bytes)?;
-        let mut pages = [const { Unaligned(0) }; 8];
-        let built = build_lam(&chain.mdl(), bytes.len() as u64, &mut pages);
+        let mut pages = [0u64; 8];
+        let built = build_lam(&chain.mdl(), bytes.len() as u64, Room::of(&mut pages));
         let built = built.map_err(|_| EINVAL)?;
         let mut list = KVec::new();
         let (mut skip, mut left) = (built.offset, bytes.len() as u32);
         for page in pages.iter().take(built.pages as usize) {
             let len = left.min(PAGE as u32 - skip);
-            let addr = page.get() + u64::from(skip);
+            let addr = *page + u64::from(skip);
             list.push(Sge::of(addr, len, token), GFP_KERNEL)?;
             left -= len;
             skip = 0;

@@ -69,16 +69,24 @@ impl Umem {
 
     /// The pieces in order.
     pub(crate) fn pieces(&self) -> Pieces<'_> {
-        // SAFETY: By the invariant it is live.
-        let umem = unsafe { self.0.as_ref() };
-        let table = &umem.sgt_append.sgt;
+        let umem = self.0.as_ptr();
+        // SAFETY: By the invariant it is live; none of these changes.
+        let (address, length, next, left) = unsafe {
+            let table = &raw const (*umem).sgt_append.sgt;
+            (
+                (*umem).address,
+                (*umem).length,
+                (*table).sgl,
+                (*table).nents,
+            )
+        };
         Pieces {
             // CAST: An offset in a page.
-            skip: (umem.address & (kernel::page::PAGE_SIZE - 1)) as u64,
+            skip: (address & (kernel::page::PAGE_SIZE - 1)) as u64,
             // CAST: widening.
-            rest: umem.length as u64,
-            next: table.sgl,
-            left: table.nents,
+            rest: length as u64,
+            next,
+            left,
             _umem: PhantomData,
         }
     }
