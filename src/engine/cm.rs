@@ -184,9 +184,9 @@ impl ConnectionManager {
     /// Begins to listen. May sleep.
     ///
     /// On one device an address has one listener in each network namespace, and a wildcard counts
-    /// as each address that it serves: a port belongs to whoever has it first, as with TCP.
-    /// `rdma_cm` has a table of ports for each of its port spaces, and listens in all of them
-    /// alike. Listeners of several devices may share an address: `rdma_cm` listens on all of them
+    /// as each address that it serves: the first to have a port keeps it, as with TCP. Among
+    /// themselves listeners of `rdma_cm` have never one port; those of the NDK face are in no table
+    /// of that. Listeners of several devices may share an address: `rdma_cm` listens on all of them
     /// at a wildcard and at a loopback address, whichever has it.
     ///
     /// [`AddressError::InUse`] if the port is another's, and for an address that is reserved on
@@ -215,7 +215,7 @@ impl ConnectionManager {
         // A reserved address has one listener, and beside it may be one at the wildcard.
         let is_apart = |l: &Listener| is_held && l.is_held() && l.at != at;
         let is_taken = listeners
-            .at_port(net, at.port())
+            .around(net, at)
             .any(|l| l.shares(device, net, &at, is_dual) && !is_apart(l));
         if is_taken || (!is_held && self.addresses.reserves(device, net, &at)) {
             return Err(AddressError::InUse);

@@ -3,7 +3,7 @@
 //! What iw_cm's calls bring: connect, accept, reject, listen.
 //!
 //! An identifier keeps one word for the provider. On one that listens it is
-//! the reference to the `T::Listener`; on one that a request made it is the
+//! the reference to the `T::Listener`, or null if it takes no requests; on one that a request made it is the
 //! [`RequestId`], until accept or reject takes it; on one that connects it is
 //! null.
 
@@ -118,6 +118,26 @@ pub(super) struct Client<'a> {
     pub(super) device: *mut bindings::ib_device,
     /// Its network namespace.
     pub(super) net: Net<'a>,
+    /// Its port space is that of streams. Each space has a table of ports of its own.
+    pub(super) is_stream: bool,
+}
+
+impl Client<'_> {
+    /// Returns true if its listener at `id` takes requests: all are of the space of streams.
+    ///
+    /// At a wildcard and at a loopback address rdma_cm listens on all devices, and after an error
+    /// gives up all of them, or the device that is being added. So the consumer of another space
+    /// listens there, and is asked for nothing. Elsewhere that is `EPROTONOSUPPORT`.
+    pub(super) fn takes_requests<T: Operations>(&self, id: &CmId<T>) -> Result<bool> {
+        if self.is_stream {
+            return Ok(true);
+        }
+        let ip = id.local()?.ip();
+        match ip.is_unspecified() || ip.is_loopback() {
+            true => Ok(false),
+            false => Err(EPROTONOSUPPORT),
+        }
+    }
 }
 
 /// Reads what stands behind `id`. `EINVAL` if it has no client.
@@ -132,7 +152,7 @@ pub(super) unsafe fn client<'a>(id: *mut bindings::iw_cm_id) -> Result<Client<'a
         return Err(EINVAL);
     }
     // SAFETY: What rdma_cm keeps with an identifier begins with its own (`struct rdma_id_private`),
-    // which lives during the call. It holds a reference to the namespace from `__rdma_create_id()`
+    // which lives during the call. Its port space does not change. It holds a reference to the namespace from `__rdma_create_id()`
     // to `_destroy_id()`, and changes the device under `handler_mutex` alone, which it has in
     // connect and accept and, of one that listens, no more at all. `rdma_destroy_qp()` has another
     // mutex for the queue pair: that is read once, and compared.
@@ -141,6 +161,7 @@ pub(super) unsafe fn client<'a>(id: *mut bindings::iw_cm_id) -> Result<Client<'a
             qp: (&raw const (*client).qp).read_volatile(),
             device: (*client).device,
             net: Net::from_raw((*client).route.addr.dev_addr.net),
+            is_stream: (*client).ps == bindings::rdma_ucm_port_space_RDMA_PS_TCP,
         })
     }
 }
@@ -240,6 +261,7 @@ mod tests {
     /// An identifier of iw_cm, with that of its client, which has to live as long.
     fn new_id() -> Result<(KBox<bindings::iw_cm_id>, KBox<bindings::rdma_cm_id>)> {
         let mut client = KBox::new(pin_init::zeroed::<bindings::rdma_cm_id>(), GFP_KERNEL)?;
+        client.ps = bindings::rdma_ucm_port_space_RDMA_PS_TCP;
         let mut id = KBox::new(bindings::iw_cm_id::default(), GFP_KERNEL)?;
         id.context = (&raw mut *client).cast();
         id.add_ref = Some(add_ref);
@@ -315,6 +337,30 @@ mod tests {
         let result = unsafe { Table::iw_connect(&raw mut *id, &mut param) };
         assert_eq!(result, -22);
         assert_eq!(id.tos, 0);
+        Ok(())
+    }
+
+    #[test]
+    fn a_listener_of_another_port_space_takes_no_requests() -> Result {
+        let (mut id, mut client) = new_id()?;
+        let mut device = KBox::<Device<Stub>>::new_uninit(GFP_KERNEL)?;
+        id.device = device.as_mut_ptr().cast();
+        client.ps = bindings::rdma_ucm_port_space_RDMA_PS_UDP;
+        let raw = &raw mut *id;
+        for (ip, status) in [
+            (Ipv4Addr::UNSPECIFIED, 0),
+            (Ipv4Addr::new(127, 0, 0, 9), 0),
+            (Ipv4Addr::new(10, 0, 0, 1), -93),
+        ] {
+            // SAFETY: `id` is as iw_cm would pass it.
+            unsafe {
+                (*raw).local_addr = addr::write(&SocketAddrV4::new(ip, 9).into());
+                assert_eq!(Table::iw_create_listen(raw, 7), status);
+                assert!((*raw).provider_data.is_null());
+                // Only where it listens.
+                assert_eq!(Table::iw_destroy_listen(raw), 0);
+            }
+        }
         Ok(())
     }
 

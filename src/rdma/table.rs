@@ -483,14 +483,21 @@ trampolines! {
         // SAFETY: As above.
         let id = unsafe { cm_ops::id(id) }?;
         let backlog = u32::try_from(backlog).map_err(|_| EINVAL)?;
+        if !client.takes_requests(&id)? {
+            return Ok(());
+        }
         let listener = T::Listener::create(device, id.clone(), client.net.cookie(), backlog)?;
         cm_ops::keep_listener(&id, listener);
         Ok(())
     }
 
     fn iw_destroy_listen(id: *mut bindings::iw_cm_id) -> Result {
-        // SAFETY: iw_cm passes its identifier, on which `iw_create_listen` stored the listener, and
-        // ends listening once.
+        // SAFETY: iw_cm passes its identifier, whose client ends listening.
+        if !unsafe { cm_ops::client(id) }?.is_stream {
+            return Ok(());
+        }
+        // SAFETY: On the identifier `iw_create_listen` stored the listener, and iw_cm ends listening
+        // once.
         unsafe { cm_ops::take_listener(&cm_ops::id::<T>(id)?) }?.destroy()
     }
 }

@@ -226,8 +226,7 @@ impl ListenerEvents for Requests {
 }
 
 impl ListenerOperations<Verbs> for Listening {
-    /// Begins to listen at the id's address; `EADDRINUSE` when the port is another's there: the
-    /// connection manager has a table of ports for each of its port spaces, and here is one.
+    /// Begins to listen at the id's address; `EADDRINUSE` when the port is another's there.
     fn create(
         device: &Device<Verbs>,
         id: CmId<Verbs>,

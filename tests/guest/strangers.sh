@@ -115,8 +115,20 @@ elsewhere() {
 		bash "$@" </dev/null
 }
 
-# no_take: nor does one listen where a server does, in whatever port space.
-no_take() { stranger take "$ADDRESS" "$PORT" && stranger take "$ADDRESS" "$NFS_PORT"; }
+# no_take: nor does one who listens where servers do, in whatever port space, get their requests; not
+# either where the device comes after him.
+no_take() {
+	local name
+	in_background nvme "$BUILT/stranger" take "$ADDRESS" "$PORT"
+	in_background nfs "$BUILT/stranger" take "$ADDRESS" "$NFS_PORT"
+	listens nvme && listens nfs || return
+	fabrics_connect 1 duplicate_connect || return
+	newest_goes || return
+	client disconnect && client connect "$ADDRESS" || return
+	for name in nvme nfs; do
+		stopped "$name" || return
+	done
+}
 
 # apart: all addresses are his there, and none of the requests that come to them here.
 apart() {
@@ -282,7 +294,7 @@ in_background refuse "$BUILT/stranger" refuse "$ADDRESS" "$REFUSES"
 check "users may listen" eval "listens silent && listens refuse"
 check "no user connects with one" no_connect "${numbers[@]}"
 check "no user accepts with one" no_accept "${numbers[@]:0:3}"
-check "no user takes the port of a server" no_take
+check "no user takes the requests of a server" no_take
 check "a listener of another network namespace is not reached" apart
 check "nor does a user connect from there" no_connect_elsewhere "${numbers[@]}"
 check "NFS goes" client disconnect

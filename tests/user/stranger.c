@@ -11,7 +11,8 @@
  * stranger [-c RDMA_CM] accept ADDRESS PORT NUMBER...
  *	listens and accepts the first request with each of these numbers
  * stranger [-c RDMA_CM] take ADDRESS PORT
- *	listens where a server does, in each port space of the connection manager
+ *	listens where a server does, in each port space of the connection manager: that of streams
+ *	has to refuse it, and in the others no request comes until it gets SIGTERM
  * stranger [-c RDMA_CM] spin ADDRESS PORT FILE COUNT
  *	connects with COUNT numbers from that in the file on, which is read again and again,
  *	until it gets SIGTERM, and says how often
@@ -161,16 +162,22 @@ static void begin_to_listen(void)
 
 static void take(void)
 {
-	static const uint16_t spaces[] = { RDMA_PS_TCP, RDMA_PS_UDP, RDMA_PS_IPOIB, RDMA_PS_IB };
+	static const uint16_t others[] = { RDMA_PS_UDP, RDMA_PS_IPOIB, RDMA_PS_IB };
+	struct rdma_ucm_event_resp e;
+	int error = listen_in(RDMA_PS_TCP);
 
-	for (size_t i = 0; i < sizeof(spaces) / sizeof(*spaces); i++) {
-		int error = listen_in(spaces[i]);
-
-		if (error != -EADDRINUSE && error != -EADDRNOTAVAIL)
-			die(1, "the port, in space %#x: %s\n", spaces[i],
-			    error ? strerror(-error) : "was taken");
-		refused++;
+	if (error != -EADDRINUSE && error != -EADDRNOTAVAIL)
+		die(1, "the port: %s\n", error ? strerror(-error) : "was taken");
+	refused++;
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+		error = listen_in(others[i]);
+		if (error && error != -EPROTONOSUPPORT)
+			die(1, "the port, in space %#x: %s\n", others[i], strerror(-error));
 	}
+	dprintf(1, "stranger: listens\n");
+	while (!is_over)
+		if (next_event(200, &e) == CONNECT_REQUEST)
+			die(1, "a request of the server's\n");
 }
 
 static uint32_t number_in(const char *name)

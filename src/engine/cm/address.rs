@@ -202,7 +202,7 @@ impl ConnectionManager {
             candidates.filter(|at| self.addresses.find((address(net, at), None)).is_none())
         };
         let is_free = |at: &SocketAddr| {
-            let mut others = listeners.at_port(net, at.port()).filter(|l| !l.is_held());
+            let mut others = listeners.around(net, *at).filter(|l| !l.is_held());
             !others.any(|l| l.shares(device, net, at, false))
         };
         let at = unreserved().find(is_free).ok_or(why)?;

@@ -83,11 +83,21 @@ impl Listeners {
     }
 
     /// Those at that port, at whatever address, of whatever device.
-    pub(super) fn at_port(&self, net: u64, port: u16) -> impl Iterator<Item = &Arc<Listener>> {
+    fn at_port(&self, net: u64, port: u16) -> impl Iterator<Item = &Arc<Listener>> {
         // No address comes before this one.
         let lowest = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port);
         let first = Place::new(net, &lowest, NonZeroUsize::MIN);
         self.from(first, move |place| place.has_port_of(&first))
+    }
+
+    /// Those that requests to `at` may concern, or requests that one at `at` may concern.
+    pub(super) fn around(&self, net: u64, at: SocketAddr) -> impl Iterator<Item = &Arc<Listener>> {
+        let (all, some) = match at.ip().is_unspecified() {
+            true => (Some(self.at_port(net, at.port())), None),
+            // Few, however many addresses there are at this port.
+            false => (None, Some(self.serving(net, &at))),
+        };
+        Iterator::chain(all.into_iter().flatten(), some.into_iter().flatten())
     }
 
     /// Those from the place `first` on, in order, as long as `belongs` says so.

@@ -118,6 +118,7 @@ mod tests {
                 false => ptr::without_provenance_mut(8),
             },
             net: Net::FIRST,
+            is_stream: true,
         };
         // SAFETY: It lives as long as the call.
         unsafe { owner.may_connect(&mut qp, &client) }
