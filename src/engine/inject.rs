@@ -48,6 +48,20 @@ impl RdmaDevice {
         qp: Option<&QueuePair>,
         size: u64,
     ) -> Option<Hit> {
+        let limit = qp.map_or(Limit::Kernel, |qp| qp.log_limit());
+        self.inject_within(limit, fault, what, qp, size)
+    }
+
+    /// The same; a hit is in the log as far as that limit allows.
+    #[cold]
+    pub(super) fn inject_within(
+        &self,
+        limit: Limit,
+        fault: Fault,
+        what: What,
+        qp: Option<&QueuePair>,
+        size: u64,
+    ) -> Option<Hit> {
         let site = Site {
             what,
             qp: qp.map(|qp| (qp.params.number, &qp.met)),
@@ -57,7 +71,7 @@ impl RdmaDevice {
         self.count(Counter::FaultsInjected, 1);
         let of = qp.map_or(0, |qp| qp.params.number);
         trace::fault(|| (self.name(), of, fault.name(), hit.number));
-        if log::allowed(qp.map_or(Limit::Kernel, |qp| qp.log_limit())) {
+        if log::allowed(limit) {
             let (name, fault) = (self.name(), fault.name());
             match of {
                 0 => pr_info!("{}: {} hits number {}\n", name, fault, hit.number),

@@ -44,7 +44,7 @@ pub(crate) trait Transport: Send + Sync {
     /// of the queue pair: whatever there is to do is done later, from softirq.
     fn receive_posted(&self, end: usize);
 
-    /// What the other end looks like from this one.
+    /// The other end, as it is seen from this one.
     fn peer(&self, _end: usize) -> Option<Peer> {
         None
     }
@@ -59,7 +59,7 @@ pub(crate) trait Transport: Send + Sync {
 pub(crate) struct Peer {
     /// The number of its queue pair.
     pub(crate) number: u32,
-    /// Whether it is a program's.
+    /// True if it is a program's.
     pub(crate) is_of_program: bool,
     /// Since when a message of this end has waited for a receive there, in milliseconds of
     /// monotonic time.

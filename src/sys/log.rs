@@ -22,7 +22,7 @@ pub(crate) enum Limit {
 
 /// Returns true if a message may be printed now. Any context.
 ///
-/// What a limit swallows the kernel counts and says.
+/// The kernel counts, and says, how many messages a limit has swallowed.
 pub(crate) fn allowed(limit: Limit) -> bool {
     #[cfg(ndk_kunit)]
     tests::count(limit);
@@ -51,7 +51,7 @@ mod tests {
         times(limit).fetch_add(1, Relaxed);
     }
 
-    /// How many messages of that limit there were, printed or not. Any context.
+    /// The number of messages of that limit, printed or not. Any context.
     pub(crate) fn asked(limit: Limit) -> u32 {
         times(limit).load(Relaxed)
     }

@@ -177,7 +177,7 @@ mod tests {
         mixed.a.device().host.softirqs.flush();
         let early = mixed.a.sends.cq.poll(300, |_| ());
         assert!(occupied.end() && is_begun);
-        // What the post carried out itself.
+        // The post itself carried out one run of them.
         assert!(same(early, 64));
         // CAST: widening.
         assert!(mixed.a.sends.brings_all(early as u64..300, Status::Success));

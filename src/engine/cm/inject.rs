@@ -21,7 +21,8 @@ use crate::engine::{
         Hit,
         What, //
     },
-    prelude::*, //
+    prelude::*,
+    qp::QueuePair, //
 };
 
 /// Microseconds as milliseconds, and no fewer.
@@ -29,10 +30,15 @@ const fn ms(usec: u32) -> u32 {
     usec.div_ceil(1000)
 }
 
+/// Connects, and their ends, are counted for the device: a queue pair has one.
+fn inject(qp: &QueuePair, fault: Fault, what: What) -> Option<Hit> {
+    qp.device()
+        .inject_within(qp.log_limit(), fault, what, None, 0)
+}
+
 impl ConnectRequest {
-    /// Connects are counted for the device: a queue pair has one.
     fn inject(&self, fault: Fault, what: What) -> Option<Hit> {
-        self.params.qp.device().inject(fault, what, None, 0)
+        inject(&self.params.qp, fault, what)
     }
 
     /// Returns true if the answer to the request gets lost: both sides are connected, and the
@@ -85,7 +91,7 @@ impl Endpoint {
     #[cold]
     pub(super) fn close_is_late(&self) -> Option<u32> {
         let (fault, what) = (Fault::DropEvent, What::Disconnect);
-        let hit = self.qp.device().inject(fault, what, None, 0)?;
+        let hit = inject(&self.qp, fault, what)?;
         Some(ms(hit.usec).max(1))
     }
 }

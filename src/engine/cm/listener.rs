@@ -326,7 +326,12 @@ impl ConnectRequest {
     /// Returns true if a listener is to be asked now.
     fn takes_turn(&self) -> bool {
         let mut asking = self.asking.lock();
-        let (is_due, listener) = (core::mem::take(&mut asking.is_due), asking.waits_at.clone());
+        let is_due = core::mem::take(&mut asking.is_due);
+        if asking.now.is_some() {
+            // It had its turn before this came.
+            return false;
+        }
+        let listener = asking.waits_at.clone();
         drop(asking);
         is_due || listener.is_some_and(|l| !l.waiting.has_before(self.number))
     }
@@ -401,7 +406,13 @@ impl ConnectionManager {
         if !request.is_open() {
             return None;
         }
-        let passed = request.asking.lock().passed;
+        let asking = request.asking.lock();
+        if let Some(asked) = &asking.now {
+            // Its turn came twice. One listener has it, and no other is asked before that passes it on.
+            return Some((asked.listener.clone(), Turn::Notified));
+        }
+        let passed = asking.passed;
+        drop(asking);
         let ranked = listeners
             .serving(request.params.net, &request.params.remote)
             .filter_map(|l| Some((l.rank(&request.params)?, l)));

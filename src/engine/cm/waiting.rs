@@ -50,13 +50,12 @@ impl Waiting {
     /// Sees to it that the request waits. Returns true if it is the first that does. May sleep.
     /// `ENOMEM` when there is no memory.
     pub(super) fn join(&self, request: &Arc<ConnectRequest>) -> Result<bool> {
-        let node = RBTreeNode::new(request.number, request.clone(), GFP_KERNEL)?;
-        let mut requests = self.requests.lock();
-        let old = requests.insert(node);
-        let is_first = first(&requests).is_some_and(|first| first.number == request.number);
-        drop(requests);
-        drop(old);
-        Ok(is_first)
+        if self.requests.lock().get(&request.number).is_none() {
+            let node = RBTreeNode::new(request.number, request.clone(), GFP_KERNEL)?;
+            let old = self.requests.lock().insert(node);
+            drop(old);
+        }
+        Ok(!self.has_before(request.number))
     }
 
     /// The request with that number waits no more. Returns the one whose turn has come by that.

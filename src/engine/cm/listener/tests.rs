@@ -360,6 +360,28 @@ mod tests {
     }
 
     #[test]
+    fn a_turn_that_comes_twice_asks_once() -> Result {
+        let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
+        let listener_log = cm_fixture.open()?;
+        let next = listener_logs(&cm_fixture, &[ANY])?;
+        let request = connect(&cm_fixture, &log)?;
+        let number = request.listener_number();
+        let threads = &cm_fixture.active.device().host.threads;
+        request.ask_soon();
+        threads.flush();
+        assert!(same((listener_log.requests.get(), asked(&next)), (1, [0])));
+        assert!(request.listener_number() == number);
+        // Nor where it has begun when the listener is notified.
+        cm_fixture.cm.notify_next(&request, None, Status::Refused);
+        assert!(same((listener_log.requests.get(), asked(&next)), (1, [0])));
+        // The next one has it when this one passes it on.
+        assert!(pass_on(&cm_fixture, &request).is_ok());
+        assert!(same((listener_log.requests.get(), asked(&next)), (1, [1])));
+        assert!(request.abandon());
+        Ok(())
+    }
+
+    #[test]
     fn all_that_wait_at_the_last_listener_are_refused_when_it_ends() -> Result {
         let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
         let (_, listener) = full(&cm_fixture, u32::MAX)?;
