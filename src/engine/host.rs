@@ -211,7 +211,7 @@ mod tests {
         let engine_host = EngineHost::new(RNR_MS)?;
         let host = engine_host.device()?.host.clone();
         let queue = ProcessQueue::new(c"ndk_test_quiesce")?;
-        // Whether it has run out, and whether it had by the end of the module.
+        // True if it has run out, and if it had by the end of the module.
         let signs = Arc::new((AtomicFlag::new(false), AtomicFlag::new(false)), GFP_KERNEL)?;
         let leaving = Leaving::begin();
         let other_task = {

@@ -117,7 +117,7 @@ impl Listener {
     }
 
     /// Returns true if it listens on that device where requests to `at` come, or some of those to
-    /// `at` if that is a wildcard. `is_dual` says whether that one, if it is IPv6's, serves IPv4.
+    /// `at` if that is a wildcard. `is_dual` is true if that one, where it is IPv6's, serves IPv4.
     pub(super) fn shares(&self, device: usize, net: u64, at: &SocketAddr, is_dual: bool) -> bool {
         let (ours, theirs) = (self.at.ip(), at.ip());
         let is_under = || {
@@ -185,7 +185,7 @@ fn is_wildcard_for(at: IpAddr, is_dual: bool, ip: IpAddr) -> bool {
 /// too; it began to listen earlier.
 type Rank = (bool, bool, bool, Reverse<NonZeroUsize>);
 
-/// How the turn of a request at a listener ended.
+/// The end of the turn of a request at a listener.
 enum Turn {
     /// The listener was notified.
     Notified,
@@ -313,7 +313,7 @@ impl ConnectRequest {
     /// The best listener is to be asked, by a work item. Any context.
     fn ask_soon(self: &Arc<Self>) {
         self.asking.lock().is_due = true;
-        // Where it is queued already it has yet to run.
+        // An item that is queued already has yet to run.
         let _ = self.params.qp.device().host.threads.enqueue(self.clone());
     }
 

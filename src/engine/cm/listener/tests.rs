@@ -311,7 +311,7 @@ mod tests {
         }
         assert!(wait_until(|| listener_log.requests.get() >= 4));
         threads.flush();
-        // Where the first gives up the next has its turn at once; the others go unheard.
+        // If the first gives up the next has its turn at once; the others go unheard.
         assert!(requests[5].abandon() && requests[0].abandon());
         assert!(wait_until(|| listener_log.requests.get() >= 5));
         threads.flush();
