@@ -21,7 +21,7 @@
 //! error the user is owed. A transport for the wire will be asked at that point.
 //!
 //! Context: process, but for [`LinkOwner::disconnected`] and the timer. Lock order: `listeners`,
-//! then `open`; the state of a request, who was notified of it, the requests that wait at a listener
+//! then `open`; the state of a request, the listener that it is with, the requests that wait at one
 //! and the state of a side are leaves.
 //! Listeners are notified under `listeners`, all other events under none of them.
 

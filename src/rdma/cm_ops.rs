@@ -3,9 +3,9 @@
 //! What iw_cm's calls bring: connect, accept, reject, listen.
 //!
 //! An identifier keeps one word for the provider. On one that listens it is
-//! the reference to the `T::Listener`, or null if it takes no requests; on one that a request made it is the
-//! [`RequestId`], until accept or reject takes it; on one that connects it is
-//! null.
+//! the reference to the `T::Listener`, or null if it takes no requests; on one
+//! that a request made it is the [`RequestId`], until accept or reject takes it;
+//! on one that connects it is null.
 
 use core::{
     ptr,
@@ -92,6 +92,20 @@ pub(super) unsafe fn take_listener<T: Operations>(id: &CmId<T>) -> Result<Arc<T:
     Ok(unsafe { Arc::from_raw(kept.cast::<T::Listener>()) })
 }
 
+/// Ends listening; where no requests are taken there is nothing to end.
+///
+/// # Safety
+///
+/// As for [`client`] and [`take_listener`].
+pub(super) unsafe fn end_listening<T: Operations>(id: *mut bindings::iw_cm_id) -> Result {
+    // SAFETY: The caller says that this is a call of the client.
+    if !unsafe { client(id) }?.is_stream {
+        return Ok(());
+    }
+    // SAFETY: The caller says what the identifier keeps.
+    unsafe { take_listener(&self::id::<T>(id)?) }?.destroy()
+}
+
 /// Keeps the listener with the identifier that [`take_listener`] finds it by. Once for each.
 pub(super) fn keep_listener<L>(id: &CmId<impl Operations<Listener = L>>, listener: Arc<L>) {
     // SAFETY: The word is readable and writable as long as `id`, which is new to us, so nobody else
@@ -152,10 +166,11 @@ pub(super) unsafe fn client<'a>(id: *mut bindings::iw_cm_id) -> Result<Client<'a
         return Err(EINVAL);
     }
     // SAFETY: What rdma_cm keeps with an identifier begins with its own (`struct rdma_id_private`),
-    // which lives during the call. Its port space does not change. It holds a reference to the namespace from `__rdma_create_id()`
-    // to `_destroy_id()`, and changes the device under `handler_mutex` alone, which it has in
-    // connect and accept and, of one that listens, no more at all. `rdma_destroy_qp()` has another
-    // mutex for the queue pair: that is read once, and compared.
+    // which lives during the call. Its port space does not change. It holds a reference to the
+    // namespace from `__rdma_create_id()` to `_destroy_id()`, and changes the device under
+    // `handler_mutex` alone, which it has in connect and accept and, of one that listens, no more
+    // at all. `rdma_destroy_qp()` has another mutex for the queue pair: that is read once, and
+    // compared.
     unsafe {
         Ok(Client {
             qp: (&raw const (*client).qp).read_volatile(),

@@ -492,12 +492,7 @@ trampolines! {
     }
 
     fn iw_destroy_listen(id: *mut bindings::iw_cm_id) -> Result {
-        // SAFETY: iw_cm passes its identifier, whose client ends listening.
-        if !unsafe { cm_ops::client(id) }?.is_stream {
-            return Ok(());
-        }
-        // SAFETY: On the identifier `iw_create_listen` stored the listener, and iw_cm ends listening
-        // once.
-        unsafe { cm_ops::take_listener(&cm_ops::id::<T>(id)?) }?.destroy()
+        // SAFETY: iw_cm passes its identifier, with which `iw_create_listen` was called, once.
+        unsafe { cm_ops::end_listening::<T>(id) }
     }
 }

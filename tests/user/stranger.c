@@ -18,7 +18,8 @@
  *	until it gets SIGTERM, and says how often
  *
  * Each call with a number has to be refused with EINVAL, and a port that is taken with EADDRINUSE
- * or EADDRNOTAVAIL: exit 1 if one was taken, or refused otherwise. Exit 2 if it could not begin, or made no call that it is there for.
+ * or EADDRNOTAVAIL: exit 1 if one was taken, or refused otherwise. Exit 2 if it could not begin, or
+ * made no call that it is there for.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

@@ -270,8 +270,8 @@ impl ConnectRequest {
         Some(listener.events.request(self.clone()))
     }
 
-    /// The listener has no room, and never heard of the request: that waits there. Under the lock of
-    /// the listeners, which keeps that one in the table.
+    /// The listener has no room, and never heard of the request: that waits there. Under the lock
+    /// of the listeners, which keeps that one in the table.
     fn wait_for_room(self: &Arc<Self>, listener: &Arc<Listener>) {
         let mut asking = self.asking.lock();
         let full = asking.now.take();
@@ -408,7 +408,7 @@ impl ConnectionManager {
         }
         let asking = request.asking.lock();
         if let Some(asked) = &asking.now {
-            // Its turn came twice. One listener has it, and no other is asked before that passes it on.
+            // Its turn came twice. No listener is asked before this one passes it on.
             return Some((asked.listener.clone(), Turn::Notified));
         }
         let passed = asking.passed;
