@@ -119,13 +119,13 @@ elsewhere() {
 # either where the device comes after him.
 no_take() {
 	local name
-	in_background nvme "$BUILT/stranger" take "$ADDRESS" "$PORT"
-	in_background nfs "$BUILT/stranger" take "$ADDRESS" "$NFS_PORT"
-	listens nvme && listens nfs || return
+	in_background take_nvme "$BUILT/stranger" take "$ADDRESS" "$PORT"
+	in_background take_nfs "$BUILT/stranger" take "$ADDRESS" "$NFS_PORT"
+	listens take_nvme && listens take_nfs || return
 	fabrics_connect 1 duplicate_connect || return
 	newest_goes || return
 	client disconnect && client connect "$ADDRESS" || return
-	for name in nvme nfs; do
+	for name in take_nvme take_nfs; do
 		stopped "$name" || return
 	done
 }
