@@ -788,6 +788,7 @@ static int connect_as(struct kunit *test, const struct claim *says, struct ndkc_
 	KUNIT_ASSERT_NOT_NULL(test, client);
 	client->qp = says->qp;
 	client->device = says->device;
+	client->ps = RDMA_PS_TCP;
 	client->route.addr.dev_addr.net = &init_net;
 	id = iw_create_cm_id(ndkc_dev, ignore_event, client);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(id));
