@@ -872,6 +872,7 @@ static struct stranger *stranger_at(struct kunit *test, struct ndkc_cm *bound)
 
 	KUNIT_ASSERT_NOT_NULL(test, s);
 	init_completion(&s->asked);
+	s->client.ps = RDMA_PS_TCP;
 	s->client.route.addr.dev_addr.net = &init_net;
 	id = iw_create_cm_id(ndkc_dev, keep_request, &s->client);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(id));
