@@ -85,7 +85,7 @@ pub(crate) trait DeviceOperations: Sized + Send + Sync + 'static {
     fn named(&self, name: Option<&CStr>);
 
     /// Something happened to the device's network device; under the RTNL lock, but for an
-    /// `Unregister` that came before the device was registered: of that this is told afterwards.
+    /// `Unregister` that came before the device was registered: this is called for it afterwards.
     /// The removal that follows `Unregister` is not the provider's business.
     fn netdev_event(&self, _event: NetDevEvent) {}
 }

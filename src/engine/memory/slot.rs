@@ -247,7 +247,7 @@ impl Slot {
             return bound || unused;
         }
         let staging = self.staging.lock();
-        // An owner is taken away under this lock, so that it is told of its own window.
+        // An owner is taken away under this lock, so that it hears of its own window alone.
         let (bound, unused, key) = self.gate.snapshot();
         let drained = bound || unused;
         let owner = staging.owner.clone().filter(|_| drained);

@@ -356,7 +356,7 @@ mod tests {
         let after = states(&cm_fixture);
         // Else it would stay connected for ever where this fails.
         request.params.qp.fail();
-        // Each side is told when it has heard that it was connected.
+        // A side is notified of the end after it was notified of the connection.
         acceptance.endpoint.up();
         request.active.up();
         for log in [&active, &passive] {
