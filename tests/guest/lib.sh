@@ -296,10 +296,15 @@ host_connect() {
 # kernel than a connect, and it looks through the controllers that there are first: where one
 # is about to come it refuses of its own accord ("already connected", 2.3).
 fabrics_connect() {
+	# shellcheck disable=SC2016 # for that bash
+	fabrics_bash 300 "$1${2:+,$2}" 'echo "$0" >/dev/nvme-fabrics'
+}
+
+# fabrics_bash SECONDS QUEUES[,OPTION] COMMAND ARGUMENT...: a bash whose $0 is what connects.
+fabrics_bash() {
 	local options=transport=rdma,traddr=$ADDRESS,trsvcid=$PORT,nqn=$NQN,hostnqn=$HOSTNQN,hostid=$HOSTID
 	options+=,reconnect_delay=1,ctrl_loss_tmo=$(slowly 120),keep_alive_tmo=$(slowly 60)
-	# shellcheck disable=SC2016 # for that bash
-	limit 300 bash -c 'echo "$0" >/dev/nvme-fabrics' "$options,nr_io_queues=$1${2:+,$2}"
+	limit "$1" bash -c "$3" "$options,nr_io_queues=$2" "${@:4}"
 }
 
 host_disconnect() {

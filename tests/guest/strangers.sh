@@ -25,7 +25,8 @@ BUILT=$(dirname "$0")/../../build
 NUMBERS=/tmp/ndk-numbers
 NEXT=/tmp/ndk-next
 # Where strangers listen, and where nobody does.
-SILENT=7000 ACCEPTS=7001 REFUSES=7002 APART=7003 HOSTILE=7004 NOBODY=7999
+SILENT=7000 ACCEPTS=7001 REFUSES=7002 APART=7003 HOSTILE=7004 LATE=7005 NOBODY=7999
+LATE_DEVICE=ndk9 LATE_NETDEV=ndklate LATE_ADDRESS=10.89.0.1
 # So many numbers are named by those who connect again and again.
 WIDTH=12
 
@@ -130,14 +131,41 @@ no_take() {
 	done
 }
 
-# apart: all addresses are his there, and none of the requests that come to them here.
+# no_spoil: nor does he take rdma_cm from a device that comes when he listens there at all addresses:
+# the core gives up a device where one listener of before cannot listen.
+no_spoil() {
+	local status=0
+	in_background take_all "$BUILT/stranger" take 0.0.0.0 "$PORT"
+	listens take_all || return
+	make_dummy "$LATE_NETDEV" "$LATE_ADDRESS" || return
+	{ add_link "$LATE_DEVICE" "$LATE_NETDEV" && wait_for 90 link_is "$LATE_DEVICE" ACTIVE; } || return
+	in_background late "$BUILT/stranger" refuse "$LATE_ADDRESS" "$LATE"
+	{ listens late && stopped late; } || status=1
+	stopped take_all || status=1
+	{ del_link "$LATE_DEVICE" && drop_dummy "$LATE_NETDEV"; } || status=1
+	return "$status"
+}
+
+# apart: all addresses are his there, and none of the requests that come to them here; where devices
+# are not shared he has none to listen on.
 apart() {
 	elsewhere "$BUILT/stranger" listen "$ADDRESS" "$APART" >/tmp/ndk-apart 2>&1 &
 	PID_apart=$!
-	listens apart || return
+	wait_for 60 eval "said apart listens || said apart 'cannot listen'" || { cat /tmp/ndk-apart; return 1; }
 	(PORT=$APART refused fabrics_connect 1) || return
+	! said apart 'cannot listen' || return 0
 	stopped apart || return
 	said apart ' 0 requests' || { cat /tmp/ndk-apart; return 1; }
+}
+
+# apart_exclusive: where namespaces do not share devices, either, for a user who may listen there.
+apart_exclusive() {
+	local status=0
+	# Not while another name space is on its way out.
+	wait_for 120 limit 120 rdma system set netns exclusive || return
+	apart || status=1
+	wait_for 120 limit 120 rdma system set netns shared || return
+	return "$status"
 }
 
 no_connect_elsewhere() {
@@ -178,15 +206,15 @@ spins() {
 	return "$status"
 }
 
-# foresee [MADE]: from now on users name the numbers that come next, and two before: a new queue
-# pair has one more than the last one, which has been seen, or was made MADE after that.
+# foresee: from now on users name the numbers that come next, and two before: a new queue pair has
+# one more than the last one.
 foresee() {
 	local first last
 	write_numbers || return
 	first=$(cat "$NEXT" 2>/dev/null || echo 0)
 	last=$(sort -n "$NUMBERS" | tail -n 1)
 	last=$((last > first + 1 ? last - 1 : first))
-	echo $((last + ${1:-0})) >"$NEXT.new" && chmod 644 "$NEXT.new" && mv "$NEXT.new" "$NEXT"
+	echo "$last" >"$NEXT.new" && chmod 644 "$NEXT.new" && mv "$NEXT.new" "$NEXT"
 }
 
 # were_foreseen: queue pairs that were made since have numbers that users named.
@@ -216,14 +244,16 @@ newest_goes() {
 	put 1 "/sys/class/nvme/$newest/delete_controller"
 }
 
-# attempted: each makes one queue pair, and it goes again; that of a controller that comes in the end
-# shows that users named their numbers.
+# attempted: each makes one queue pair, and it goes again; users name its number, and those of the
+# next. That of a controller that comes in the end shows that they did.
 attempted() {
-	local i
-	for ((i = 0; i < ATTEMPTS; i++)); do
-		(PORT=4999 refused fabrics_connect 1) >/dev/null || { echo "attempt $i"; return 1; }
-		foresee 1 || return
-	done
+	foresee || return
+	# shellcheck disable=SC2016 # for that bash
+	(PORT=4999 fabrics_bash $((300 + ATTEMPTS)) 1 '
+		for ((i = 1; i <= $1; i++)); do
+			! echo "$0" 2>/dev/null >/dev/nvme-fabrics || { echo "attempt $i was accepted"; exit 1; }
+			echo $(($2 + i)) >"$3"
+		done' "$ATTEMPTS" "$(<"$NEXT")" "$NEXT") || return
 	fabrics_connect 1 duplicate_connect || return
 	were_foreseen || return
 	newest_goes
@@ -295,16 +325,18 @@ check "users may listen" eval "listens silent && listens refuse"
 check "no user connects with one" no_connect "${numbers[@]}"
 check "no user accepts with one" no_accept "${numbers[@]:0:3}"
 check "no user takes the requests of a server" no_take
+check "nor rdma_cm from a device that comes after him" no_spoil
 check "a listener of another network namespace is not reached" apart
+check "nor with devices that are not shared" apart_exclusive
 check "nor does a user connect from there" no_connect_elsewhere "${numbers[@]}"
 check "NFS goes" client disconnect
 check "and comes back" client connect "$ADDRESS"
 
-follow_numbers &
-defer kill $!
 check "mounts beside users that connect" spins rounds
 check "controllers beside users that connect" spins connected
 check "queue pairs that come and go beside them" spins attempted
+follow_numbers &
+defer kill $!
 check "a minute of hostile users" a_minute
 grep -h 'sent\|of others\|succeeded, seed' /tmp/ndk-netlink /tmp/ndk-hostile | sed 's/^/# /'
 if stopped silent && stopped refuse; then ok "those that listen end"; else not_ok "those that listen end"; fi
