@@ -110,7 +110,7 @@ int ndk_qpn_reserve(u32 *qpn);
 void ndk_qpn_publish(u32 qpn, void *qp);
 void ndk_qpn_unpublish(u32 qpn);
 void *ndk_qpn_find(u32 qpn);
-void *ndk_qpn_get(u32 qpn, void (*get)(void *qp));
+void *ndk_qpn_get(u32 qpn, bool (*get)(void *qp));
 void ndk_qpn_free(u32 qpn);
 
 /* rdma/user/ */

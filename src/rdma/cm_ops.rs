@@ -29,6 +29,10 @@ use crate::sys::netdev::Net;
 
 /// What stands behind a queue pair, towards iw_cm.
 pub(crate) trait CmOperations<T: Operations> {
+    /// Returns true in a state to which the owner alone brings the queue pair, to have it
+    /// connected. In any other iw_cm finds none. Any context, also with interrupts off.
+    fn may_connect(&self) -> bool;
+
     /// Starts to connect to the addresses of `id`.
     ///
     /// After `Ok` exactly one [`CmId::connect_reply`] must follow; after an error none. `EINVAL`

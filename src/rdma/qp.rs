@@ -18,6 +18,7 @@ use kernel::{
 };
 
 use super::{
+    cm_ops::CmOperations,
     cq::Cq,
     details::Details,
     prelude::*,
@@ -209,15 +210,25 @@ fn find(number: u32) -> *mut bindings::ib_qp {
     unsafe { bindings::ndk_qpn_find(number).cast() }
 }
 
-/// The queue pair of `number`, with a reference as iw_cm holds them, or null. Any context.
+/// The queue pair of `number`, with a reference as iw_cm holds them, if it waits to be connected and
+/// is not another process's; else null. Any context that belongs to the asking task.
+///
+/// iw_cm keeps the reference while it asks the port mapper, before it asks the provider: whoever
+/// destroys the queue pair waits as long. The device that iw_cm asks is not the queue pair's where
+/// rdma_cm has a device of the listener's namespace accept.
 pub(super) fn get<T: Operations>(number: c_int) -> *mut bindings::ib_qp {
     /// # Safety
     ///
     /// `qp` is a queue pair of `T` that was published.
-    unsafe extern "C" fn hold<T: Operations>(qp: *mut c_void) {
+    unsafe extern "C" fn hold<T: Operations>(qp: *mut c_void) -> bool {
         // SAFETY: By the contract; who destroys it unpublishes it first, and then waits for
         // references.
-        unsafe { Qp::<T>::from_raw(qp.cast()) }.private().cm.get();
+        let qp = unsafe { Qp::<T>::from_raw(qp.cast()) };
+        let is_askable = qp.may_connect() && qp.private().owner.may_ask();
+        if is_askable {
+            qp.private().cm.get();
+        }
+        is_askable
     }
     // CAST: Numbers have 24 bits; a negative one becomes one that is not there.
     // SAFETY: Only initialised queue pairs of `T` are published, and `hold` is called under the

@@ -99,6 +99,10 @@ fn limits(ird: u32, ord: u32) -> Result<ReadLimits> {
 }
 
 impl CmOperations<Verbs> for Qp {
+    fn may_connect(&self) -> bool {
+        self.is_ready()
+    }
+
     /// Asks for a connection; the answer comes as an event, always.
     fn connect(&self, id: CmId<Verbs>, params: &ConnParams<'_>) -> Result {
         let (local, remote) = (id.local()?, id.remote()?);

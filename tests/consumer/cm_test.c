@@ -829,6 +829,31 @@ static void only_its_own_identifier_connects_a_qp(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, connect_as(test, &own, a), 0);
 }
 
+/* What iw_cm finds when it is given the number of a queue pair. */
+static bool is_found(struct ndkc_ep *ep)
+{
+	struct ib_qp *qp = ndkc_dev->ops.iw_get_qp(ndkc_dev, ep->qp->qp_num);
+
+	if (qp)
+		ndkc_dev->ops.iw_rem_ref(qp);
+	return qp;
+}
+
+/* iw_cm holds what it finds while it asks the port mapper, and who destroys it waits as long. */
+static void only_a_qp_that_waits_to_be_connected_is_found(struct kunit *test)
+{
+	struct ndkc_ep *a = ndkc_active(test, 1, NULL);
+	struct ndkc_pair *p = ndkc_pair(test);
+
+	KUNIT_EXPECT_FALSE(test, is_found(a));
+	KUNIT_ASSERT_EQ(test, make_ready(a), 0);
+	KUNIT_EXPECT_TRUE(test, is_found(a));
+	KUNIT_EXPECT_FALSE(test, is_found(p->a));
+	KUNIT_EXPECT_FALSE(test, is_found(p->b));
+	KUNIT_ASSERT_EQ(test, ndkc_set_state(a, IB_QPS_ERR), 0);
+	KUNIT_EXPECT_FALSE(test, is_found(a));
+}
+
 static void a_stranger_does_not_disturb_the_owner(struct kunit *test)
 {
 	struct ndkc_cm *listener = ndkc_listener(test, 4);
@@ -895,6 +920,8 @@ static int accept_as(struct kunit *test, struct stranger *s, struct ndkc_cm *bou
 	s->client.qp = says->qp;
 	s->client.device = says->device;
 	ret = iw_cm_accept(s->request, &param);
+	if (ret)
+		iw_cm_reject(s->request, NULL, 0);
 	KUNIT_EXPECT_NOT_NULL(test, ndkc_await(a->cm, ret ? RDMA_CM_EVENT_REJECTED :
 							    RDMA_CM_EVENT_ESTABLISHED));
 	iw_destroy_cm_id(s->request);
@@ -957,6 +984,7 @@ static struct kunit_case cm_cases[] = {
 	KUNIT_CASE(many_short_connections),
 	KUNIT_CASE(only_its_own_identifier_connects_a_qp),
 	KUNIT_CASE(only_its_own_identifier_accepts_with_a_qp),
+	KUNIT_CASE(only_a_qp_that_waits_to_be_connected_is_found),
 	KUNIT_CASE(a_stranger_does_not_disturb_the_owner),
 	{}
 };

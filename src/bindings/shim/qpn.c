@@ -33,16 +33,16 @@ void *ndk_qpn_find(u32 qpn)
 	return xa_load(&ndk_qpns, qpn);
 }
 
-/* @get is called before the number can be unpublished. */
-void *ndk_qpn_get(u32 qpn, void (*get)(void *qp))
+/* @get is called before the number can be unpublished; NULL where it returns false. */
+void *ndk_qpn_get(u32 qpn, bool (*get)(void *qp))
 {
 	unsigned long flags;
 	void *qp;
 
 	xa_lock_irqsave(&ndk_qpns, flags);
 	qp = xa_load(&ndk_qpns, qpn);
-	if (qp)
-		get(qp);
+	if (qp && !get(qp))
+		qp = NULL;
 	xa_unlock_irqrestore(&ndk_qpns, flags);
 	return qp;
 }

@@ -168,6 +168,10 @@ impl MrOperations<Stub> for () {
 }
 
 impl CmOperations<Stub> for () {
+    fn may_connect(&self) -> bool {
+        true
+    }
+
     fn connect(&self, _id: CmId<Stub>, _params: &ConnParams<'_>) -> Result {
         Err(EOPNOTSUPP)
     }

@@ -27,7 +27,7 @@ unsafe impl Send for Process {}
 unsafe impl Sync for Process {}
 
 impl Process {
-    /// That of the calling task. Process context.
+    /// That of the calling task, also with interrupts off.
     pub(in crate::rdma) fn current() -> Option<Self> {
         // SAFETY: In process context there is a current task.
         // INVARIANT: The function gives a reference.
@@ -65,6 +65,15 @@ impl Owner {
         }
     }
 
+    /// Returns true unless the queue pair is a program's, and the calling task another's. Any
+    /// context that belongs to a task.
+    pub(in crate::rdma) fn may_ask(&self) -> bool {
+        match self {
+            Self::Kernel => true,
+            Self::Program(process) => Process::current().is_some_and(|caller| caller == *process),
+        }
+    }
+
     /// Returns true if the calling task may connect `qp`, whose owner this is, as that client.
     ///
     /// # Safety
@@ -82,9 +91,7 @@ impl Owner {
         match self {
             Self::Kernel => client.qp == qp,
             // rdma_ucm makes no queue pairs.
-            Self::Program(process) => {
-                client.qp.is_null() && Process::current().is_some_and(|caller| caller == *process)
-            }
+            Self::Program(_) => client.qp.is_null() && self.may_ask(),
         }
     }
 }
