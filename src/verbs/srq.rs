@@ -38,8 +38,13 @@ impl SrqOperations<Verbs> for Arc<SharedReceive> {
         Ok(srq)
     }
 
-    /// Changes the size, then arms the limit.
+    /// Changes the size, then arms the limit. `EINVAL` where that is above the size, and nothing has
+    /// changed.
     fn modify(&self, change: &SrqChange) -> Result {
+        let depth = change.max_wr.unwrap_or(self.depth());
+        if change.limit.is_some_and(|limit| limit > depth) {
+            return Err(EINVAL);
+        }
         if let Some(depth) = change.max_wr {
             if !(1..=MAX_REQUESTS).contains(&depth) {
                 return Err(EINVAL);

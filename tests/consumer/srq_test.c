@@ -91,6 +91,18 @@ static void limits_are_enforced(struct kunit *test)
 	srq = ndkc_srq(test, pd, 32, 2);
 	attr.srq_limit = ndkc_dev->attrs.max_srq_wr + 1;
 	KUNIT_EXPECT_NE(test, ib_modify_srq(srq->srq, &attr, IB_SRQ_LIMIT), 0);
+	/* A change that is refused changes nothing. */
+	attr.max_wr = 64;
+	attr.srq_limit = 65;
+	KUNIT_EXPECT_EQ(test, ib_modify_srq(srq->srq, &attr, IB_SRQ_MAX_WR | IB_SRQ_LIMIT), -EINVAL);
+	KUNIT_ASSERT_EQ(test, ib_query_srq(srq->srq, &attr), 0);
+	KUNIT_EXPECT_EQ(test, attr.max_wr, 32);
+	KUNIT_EXPECT_EQ(test, attr.srq_limit, 0);
+	attr.max_wr = 64;
+	attr.srq_limit = 64;
+	KUNIT_EXPECT_EQ(test, ib_modify_srq(srq->srq, &attr, IB_SRQ_MAX_WR | IB_SRQ_LIMIT), 0);
+	KUNIT_ASSERT_EQ(test, ib_query_srq(srq->srq, &attr), 0);
+	KUNIT_EXPECT_EQ(test, attr.max_wr, 64);
 }
 
 static void several_qps_receive_from_one_queue(struct kunit *test)
