@@ -48,6 +48,35 @@ static void the_state_is_reported(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ndkc_set_state(p->a, IB_QPS_ERR), 0);
 }
 
+/* nldev shows to all users what it finds there. */
+static void nothing_is_left_as_it_was_before_the_query(struct kunit *test)
+{
+	struct ndkc_ep *a = ndkc_active(test, 1, NULL);
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr attr;
+
+	memset(&init, 0xa5, sizeof(init));
+	memset(&attr, 0xa5, sizeof(attr));
+	KUNIT_ASSERT_EQ(test, ib_query_qp(a->qp, &attr, IB_QP_STATE | IB_QP_CAP, &init), 0);
+	KUNIT_EXPECT_EQ(test, attr.qkey, 0);
+	KUNIT_EXPECT_EQ(test, attr.rq_psn, 0);
+	KUNIT_EXPECT_EQ(test, attr.sq_psn, 0);
+	KUNIT_EXPECT_EQ(test, attr.dest_qp_num, 0);
+	KUNIT_EXPECT_EQ(test, attr.pkey_index, 0);
+	KUNIT_EXPECT_EQ(test, attr.en_sqd_async_notify, 0);
+	KUNIT_EXPECT_EQ(test, attr.min_rnr_timer, 0);
+	KUNIT_EXPECT_EQ(test, attr.timeout, 0);
+	KUNIT_EXPECT_EQ(test, attr.retry_cnt, 0);
+	KUNIT_EXPECT_EQ(test, attr.rnr_retry, 0);
+	KUNIT_EXPECT_EQ(test, attr.alt_timeout, 0);
+	KUNIT_EXPECT_EQ(test, attr.rate_limit, 0);
+	KUNIT_EXPECT_EQ(test, attr.ah_attr.sl, 0);
+	KUNIT_EXPECT_EQ(test, init.create_flags, 0);
+	KUNIT_EXPECT_EQ(test, init.source_qpn, 0);
+	KUNIT_EXPECT_EQ(test, init.cap.max_rdma_ctxs, 0);
+	KUNIT_EXPECT_EQ(test, init.cap.max_send_wr, attr.cap.max_send_wr);
+}
+
 /* IBTA 10.3.1: a send queue is drained from RTS alone. */
 static void only_a_connected_queue_pair_is_drained(struct kunit *test)
 {
@@ -126,6 +155,7 @@ static void limits_asked_for_are_kept_through_a_refusal(struct kunit *test)
 
 static struct kunit_case qp_cases[] = {
 	KUNIT_CASE(the_state_is_reported),
+	KUNIT_CASE(nothing_is_left_as_it_was_before_the_query),
 	KUNIT_CASE(only_a_connected_queue_pair_is_drained),
 	KUNIT_CASE(what_is_refused_changes_nothing),
 	KUNIT_CASE(limits_asked_for_are_kept_through_a_refusal),
