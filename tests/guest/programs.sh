@@ -356,7 +356,7 @@ check "rdma link delete with programs" unplugged
 make_dummy "$USER_NETDEV" "$USER_ADDRESS"
 add_link "$DEVICE" "$USER_NETDEV"
 check "fi_pingpong" both 300 fi_pingpong -p verbs -e msg -- fi_pingpong -p verbs -e msg "$USER_ADDRESS"
-for name in dereg munmap mremap fork exit readonly dmabuf solicited srq-limit port access numbers; do
+for name in dereg munmap mremap fork exit readonly dmabuf solicited srq-limit port access numbers owner; do
 	check "verbs: $name" verbs "$name"
 done
 if [[ ${NDK_KERNEL:-} == *debug ]]; then

@@ -6,6 +6,9 @@
  * Two processes: this one writes into the memory of its child, over and over, while the child
  * takes that memory away in some way. Exit 0, or 1 with a line that says what was wrong, or 77 if
  * this machine does not have what the test needs.
+ *
+ * options: -Wno-missing-field-initializers
+ * libraries: -lrdmacm -libverbs
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -45,8 +48,9 @@ typedef __u64 u64;
 static struct shared {
 	u64 addr;
 	u32 rkey, size;
+	u32 number;		/* of a queue pair */
 	bool listens, is_ready, stop, ended;
-	int status;		/* of the first write that failed */
+	int status;		/* of the first write that failed, or of the stranger's connect */
 	u32 written;		/* how many succeeded */
 	u32 turn;		/* how many sends are wanted */
 } *shared;
@@ -549,6 +553,44 @@ static void test_numbers(void)
 	}
 }
 
+/* Connects with that queue pair, by its number, where nobody listens; the error of that. */
+static int connect_with(u32 number)
+{
+	struct rdma_conn_param param = {
+		.qp_num = number, .initiator_depth = 1, .responder_resources = 1,
+	};
+	struct rdma_addrinfo *res = resolve(0);
+	struct rdma_cm_id *id;
+
+	need(!rdma_create_ep(&id, res, NULL, NULL));
+	return rdma_connect(id, &param) ? errno : 0;
+}
+
+static void stranger(void)
+{
+	wait_until(load(shared->is_ready));
+	shared->status = connect_with(shared->number);
+	store(shared->turn, 1);
+	wait_for_stop();
+}
+
+/* A queue pair that waits to be connected is so by the process that made it, and by no other. */
+static void test_owner(void)
+{
+	struct ibv_qp *qp = new_qp();
+	int error;
+
+	ask(qp, IBV_QPS_INIT, IBV_ACCESS_REMOTE_READ);
+	shared->number = qp->qp_num;
+	store(shared->is_ready, true);
+	wait_until(load(shared->turn));
+	if (shared->status != EINVAL)
+		die("another process: %s", strerror(shared->status));
+	error = connect_with(qp->qp_num);
+	if (error != ECONNREFUSED)
+		die("its own process: %s", strerror(error));
+}
+
 /* --- events */
 
 /* An event of the channel comes within that time. */
@@ -736,6 +778,7 @@ static const struct test {
 	{ "charged", test_charged, nobody },
 	{ "access", test_access, nobody },
 	{ "numbers", test_numbers, nobody },
+	{ "owner", test_owner, stranger },
 	{ "solicited", test_solicited, sender },
 	{ "srq-limit", test_srq_limit, sender },
 	{ "port", test_port, idler },
