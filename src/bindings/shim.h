@@ -92,6 +92,7 @@ u32 ndk_netdev_mtu(const struct net_device *dev);
 bool ndk_netdev_has_left(const struct net_device *dev, u64 net);
 bool ndk_netdev_is_up(const struct net_device *dev);
 bool ndk_netdev_is_supported(const struct net_device *dev);
+u16 ndk_netdev_hardware_type(const struct net_device *dev);
 bool ndk_netdev_owns(struct net_device *dev,
 		     const struct __kernel_sockaddr_storage *addr);
 bool ndk_netdev_is_local(struct net_device *dev,

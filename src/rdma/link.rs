@@ -135,6 +135,17 @@ impl<T: Operations> NetDevListener for NetdevNotifier<T> {
     }
 }
 
+/// Logs why there is no device for such a network device: netlink has no more than an error.
+fn refused(netdev: &NetDev) {
+    let name = netdev.name();
+    let name = CStr::from_bytes_until_nul(&name).unwrap_or_default();
+    pr_warn!(
+        "{}: is of ARP hardware type {}; ndk is for Ethernet, loopback and tunnels without link header\n",
+        name,
+        netdev.hardware_type()
+    );
+}
+
 /// C: `rdma_link_ops.newlink`. Refuses network devices that cannot carry iWARP (`EINVAL`) or
 /// have a device already (`EEXIST`).
 ///
@@ -149,6 +160,7 @@ unsafe extern "C" fn newlink<T: Operations>(
         // SAFETY: The caller says that `netdev` is valid.
         let netdev = unsafe { NetDev::get(netdev) }.ok_or(EINVAL)?;
         if !netdev.is_supported() {
+            refused(&netdev);
             return Err(EINVAL);
         }
         let _alone = ADDING.lock();

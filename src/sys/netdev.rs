@@ -125,6 +125,13 @@ impl NetDev {
         unsafe { bindings::ndk_netdev_is_supported(self.as_raw()) }
     }
 
+    /// The number of its kind, by which ARP and `ip -d link` know it. Any context.
+    /// C: `ARPHRD_ETHER` and others.
+    pub(crate) fn hardware_type(&self) -> u16 {
+        // SAFETY: By the invariant the device is live.
+        unsafe { bindings::ndk_netdev_hardware_type(self.as_raw()) }
+    }
+
     /// The network namespace that the device is in now: it may move to another one at any time.
     /// `None` if the namespace is ending. Any context.
     pub(crate) fn hold_net(&self) -> Option<HeldNet> {
@@ -400,6 +407,8 @@ mod tests {
     fn loopback_is_what_it_should_be() -> Result {
         let lo = NetDev::loopback()?;
         assert!(lo.is_supported());
+        // C: `ARPHRD_LOOPBACK`.
+        assert_eq!(lo.hardware_type(), 772);
         assert_eq!(&lo.name()[..3], b"lo\0");
         assert!(lo.clone() == lo);
         let home = lo.hold_net().ok_or(ENODEV)?;

@@ -173,6 +173,17 @@ not_loaded() {
 	(($(dmesg | grep -cF "$2") > before)) || { echo "no word of it in the log"; return 1; }
 }
 
+# no_link: rdma link add is refused for a network device that is none for RDMA, and the log says why.
+no_link() {
+	local said before
+	ip link add ndkgre0 type gre local 10.78.1.1 remote 10.78.1.2 || return
+	before=$(dmesg | grep -c 'ndkgre0: is of ARP hardware type 778') || true
+	said=$(refused limit 120 rdma link add ndk9 type ndk netdev ndkgre0) || { echo "$said"; return 1; }
+	ip link del ndkgre0
+	[[ $said == *"Invalid argument"* ]] || { echo "$said"; return 1; }
+	(($(dmesg | grep -c 'ndkgre0: is of ARP hardware type 778') > before)) || { echo "no word of it in the log"; return 1; }
+}
+
 beside() {
 	local status=0
 	modprobe "$2" || return
@@ -236,6 +247,7 @@ if [[ $NDK_TYPE == ndk ]]; then
 		check "one MAC address, several devices" distinct ndkdum1 ndkbr0 ndkvlan0 ndkvlan1
 		unstack
 	fi
+	! modprobe ip_gre 2>/dev/null || check "not on a GRE tunnel" no_link
 fi
 
 check "add" add_link "$DEVICE" ndkdum1

@@ -84,6 +84,11 @@ bool ndk_netdev_is_supported(const struct net_device *dev)
 	       dev->type == ARPHRD_NONE || dev->type == ARPHRD_IEEE802;
 }
 
+u16 ndk_netdev_hardware_type(const struct net_device *dev)
+{
+	return dev->type;
+}
+
 static __be32 ndk_v4(const struct __kernel_sockaddr_storage *addr)
 {
 	return ((const struct sockaddr_in *)addr)->sin_addr.s_addr;
