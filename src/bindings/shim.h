@@ -251,6 +251,9 @@ bool ndk_fault_arm(u32 n, bool rest);
 u32 ndk_fault_left(void);
 void ndk_fault_disarm(void);
 
+/* rdma/user/owner.rs: the same */
+struct pid *ndk_kunit_first_process(void);
+
 /* sys/log.rs, sys/mdl.rs, sys/netdev.rs, sys/cpu.rs: the same */
 void ndk_log_renew(u32 limit);
 struct page *ndk_page_of(u64 addr);

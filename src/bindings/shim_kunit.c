@@ -80,6 +80,12 @@ bool ndk_fault_is_available(void)
 	return NDK_FAULTS;
 }
 
+/* The process of init, with a reference. */
+struct pid *ndk_kunit_first_process(void)
+{
+	return find_get_pid(1);
+}
+
 /* The test that runs in this task is one that needs what is not there. */
 void ndk_kunit_skip(const char *why)
 {

@@ -14,6 +14,7 @@ use kernel::{
         Full,
         Relaxed, //
     },
+    task::Task,
     types::ScopeGuard, //
 };
 
@@ -45,6 +46,8 @@ pub(crate) struct Private {
     /// The references of iw_cm.
     pub(super) cm: Arc<CmRefs>,
     owner: Owner,
+    /// The address of the task that has changed it last; 0 before.
+    changed_by: Atomic<usize>,
     number: Number,
 }
 
@@ -83,6 +86,21 @@ impl Private {
     pub(super) fn hide(&self) {
         if let Some(qpn) = self.number.qpn() {
             qpn.unpublish();
+        }
+    }
+
+    /// Remembers that the calling task changes it.
+    pub(super) fn note_change(&self) {
+        self.changed_by.store(Task::current_raw().addr(), Relaxed);
+    }
+
+    /// Returns true if the calling task may have it looked up: the process that it belongs to, and
+    /// of the kernel the task that has changed it last, as rdma_cm does just before it has it
+    /// connected. Any context that belongs to a task.
+    fn may_be_asked_for(&self) -> bool {
+        match &self.owner {
+            Owner::Kernel => self.changed_by.load(Relaxed) == Task::current_raw().addr(),
+            program => program.may_ask(),
         }
     }
 
@@ -211,7 +229,7 @@ fn find(number: u32) -> *mut bindings::ib_qp {
 }
 
 /// The queue pair of `number`, with a reference as iw_cm holds them, if it waits to be connected and
-/// is not another process's; else null. Any context that belongs to the asking task.
+/// it is not for another task to ask; else null. Any context that belongs to the asking task.
 ///
 /// iw_cm keeps the reference while it asks the port mapper, before it asks the provider: whoever
 /// destroys the queue pair waits as long. The device that iw_cm asks is not the queue pair's where
@@ -224,7 +242,7 @@ pub(super) fn get<T: Operations>(number: c_int) -> *mut bindings::ib_qp {
         // SAFETY: By the contract; who destroys it unpublishes it first, and then waits for
         // references.
         let qp = unsafe { Qp::<T>::from_raw(qp.cast()) };
-        let is_askable = qp.may_connect() && qp.private().owner.may_ask();
+        let is_askable = qp.may_connect() && qp.private().may_be_asked_for();
         if is_askable {
             qp.private().cm.get();
         }
@@ -365,6 +383,7 @@ pub(super) unsafe fn create<T: Operations>(
         target,
         cm,
         owner,
+        changed_by: Atomic::new(0),
         number,
     };
     qp.init(private, payload);

@@ -273,6 +273,7 @@ trampolines! {
         mask: c_int,
         _udata: *mut bindings::ib_udata,
     ) -> Result {
+        qp.private().note_change();
         qp.modify(&QpChange::from_c(attr, mask)?)
     }
 

@@ -839,6 +839,31 @@ static bool is_found(struct ndkc_ep *ep)
 	return qp;
 }
 
+struct look {
+	struct work_struct work;
+	struct ndkc_ep *ep;
+	bool found;
+};
+
+static void look_up(struct work_struct *work)
+{
+	struct look *look = container_of(work, struct look, work);
+
+	look->found = is_found(look->ep);
+}
+
+/* The same in another task. */
+static bool is_found_elsewhere(struct ndkc_ep *ep)
+{
+	struct look look = { .ep = ep };
+
+	INIT_WORK_ONSTACK(&look.work, look_up);
+	schedule_work(&look.work);
+	flush_work(&look.work);
+	destroy_work_on_stack(&look.work);
+	return look.found;
+}
+
 /* iw_cm holds what it finds while it asks the port mapper, and who destroys it waits as long. */
 static void only_a_qp_that_waits_to_be_connected_is_found(struct kunit *test)
 {
@@ -848,6 +873,7 @@ static void only_a_qp_that_waits_to_be_connected_is_found(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, is_found(a));
 	KUNIT_ASSERT_EQ(test, make_ready(a), 0);
 	KUNIT_EXPECT_TRUE(test, is_found(a));
+	KUNIT_EXPECT_FALSE(test, is_found_elsewhere(a));
 	KUNIT_EXPECT_FALSE(test, is_found(p->a));
 	KUNIT_EXPECT_FALSE(test, is_found(p->b));
 	KUNIT_ASSERT_EQ(test, ndkc_set_state(a, IB_QPS_ERR), 0);

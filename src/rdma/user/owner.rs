@@ -65,8 +65,8 @@ impl Owner {
         }
     }
 
-    /// Returns true unless the queue pair is a program's, and the calling task another's. Any
-    /// context that belongs to a task.
+    /// Returns true unless it is a program, and not that of the calling task. Any context that
+    /// belongs to a task.
     pub(in crate::rdma) fn may_ask(&self) -> bool {
         match self {
             Self::Kernel => true,
@@ -147,6 +147,18 @@ mod tests {
         assert!(!may(&mine, Keeps::None, false));
         // Not by the kernel.
         assert!(!may(&mine, Keeps::This, true));
+        Ok(())
+    }
+
+    #[test]
+    fn one_of_a_program_is_not_connected_by_another() -> Result {
+        // SAFETY: The function has no requirements.
+        let init = NonNull::new(unsafe { bindings::ndk_kunit_first_process() }).ok_or(ESRCH)?;
+        // INVARIANT: The function gives a reference.
+        let others = Owner::Program(Process(init));
+        assert!(!others.may_ask());
+        assert!(!may(&others, Keeps::None, true));
+        assert!(Owner::of_caller(true)?.may_ask());
         Ok(())
     }
 }
