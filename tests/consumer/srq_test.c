@@ -94,7 +94,8 @@ static void limits_are_enforced(struct kunit *test)
 	/* A change that is refused changes nothing. */
 	attr.max_wr = 64;
 	attr.srq_limit = 65;
-	KUNIT_EXPECT_EQ(test, ib_modify_srq(srq->srq, &attr, IB_SRQ_MAX_WR | IB_SRQ_LIMIT), -EINVAL);
+	KUNIT_EXPECT_EQ(test, ib_modify_srq(srq->srq, &attr, IB_SRQ_MAX_WR | IB_SRQ_LIMIT),
+			-EINVAL);
 	KUNIT_ASSERT_EQ(test, ib_query_srq(srq->srq, &attr), 0);
 	KUNIT_EXPECT_EQ(test, attr.max_wr, 32);
 	KUNIT_EXPECT_EQ(test, attr.srq_limit, 0);

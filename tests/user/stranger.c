@@ -165,7 +165,7 @@ static void take(void)
 {
 	static const uint16_t others[] = { RDMA_PS_UDP, RDMA_PS_IPOIB, RDMA_PS_IB };
 	struct rdma_ucm_event_resp e;
-	int error = listen_in(RDMA_PS_TCP);
+	int error = listen_in(RDMA_PS_TCP), listening = 0;
 
 	if (error != -EADDRINUSE && error != -EADDRNOTAVAIL)
 		die(1, "the port: %s\n", error ? strerror(-error) : "was taken");
@@ -174,7 +174,10 @@ static void take(void)
 		error = listen_in(others[i]);
 		if (error && error != -EPROTONOSUPPORT)
 			die(1, "the port, in space %#x: %s\n", others[i], strerror(-error));
+		listening += !error;
 	}
+	if (!listening)
+		die(2, "cannot listen\n");
 	dprintf(1, "stranger: listens\n");
 	while (!is_over)
 		if (next_event(200, &e) == CONNECT_REQUEST)
