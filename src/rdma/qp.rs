@@ -231,8 +231,8 @@ fn find(number: u32) -> *mut bindings::ib_qp {
 /// The queue pair of `number`, with a reference as iw_cm holds them, if it waits to be connected and
 /// it is not for another task to ask; else null. Any context that belongs to the asking task.
 ///
-/// iw_cm keeps the reference while it asks the port mapper, before it asks the provider: whoever
-/// destroys the queue pair waits as long. The device that iw_cm asks is not the queue pair's where
+/// iw_cm keeps the reference while it asks the port mapper, before it asks the provider: the end of
+/// the queue pair waits as long. The device that iw_cm asks is not the queue pair's where
 /// rdma_cm has a device of the listener's namespace accept.
 pub(super) fn get<T: Operations>(number: c_int) -> *mut bindings::ib_qp {
     /// # Safety
