@@ -169,10 +169,10 @@ load_modules() {
 	[[ $NETDEV == lo ]] || make_dummy "$NETDEV" "$ADDRESS"
 }
 
-# make_dummy NAME ADDRESS: a dummy network device that is up.
+# make_dummy NAME ADDRESS [OPTION]...: a dummy network device that is up.
 make_dummy() {
 	modprobe dummy numdummies=0 &&
-		ip link add "$1" type dummy &&
+		ip link add "$1" "${@:3}" type dummy &&
 		ip addr add "$2/24" dev "$1" &&
 		ip link set "$1" up
 }

@@ -80,9 +80,11 @@ several_channels() {
 	small_files
 }
 
-# The server names no loopback interface to its clients: this takes another device.
+# The server names no loopback interface to its clients: this takes another device. A client
+# connects more than once to an interface only if the server says that it has RSS, which ksmbd
+# does for one of several transmit queues.
 scenario_channels() {
-	make_dummy ndkdum 10.80.0.1
+	make_dummy ndkdum 10.80.0.1 numtxqueues 4
 	defer drop_dummy ndkdum
 	add_link "$DEVICE" ndkdum
 	check "multichannel: $CHANNELS connections, verified" several_channels 10.80.0.1
