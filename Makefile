@@ -25,8 +25,8 @@ test: ## all tests: host, KUnit, scenarios; ONLY='nvme kunit:ndk_consumer_cq'; C
 test-clients: ## the scenarios of the kernel's storage clients; CLIENT=nfs for one, KERNEL=debug
 	@scripts/test clients $(or $(RUN_KERNEL),lean) $(CLIENT)
 
-soak: ## all clients at once on the debug kernel, verified, with link flaps; MINUTES=10
-	@scripts/soak $(MINUTES)
+soak: ## all clients at once, with all checkers, verified, with link flaps; MINUTES=10; KERNEL=debug: emulated
+	@scripts/soak "$(or $(MINUTES),10)" $(RUN_KERNEL)
 
 bench: ## ndk beside siw, rxe, nvme loop and tcp; QUICK=1: in minutes; MODE=native, MODE=icount
 	@scripts/bench

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # soak.sh [MINUTES]: all clients at once on one device, each with I/O that is verified,
-# while the link goes down and up every 30 s.  One minute as part of `make test FULL=1`.
+# while the link goes down and up every 30 s.
 #
 # kernel: nvme nfs iser srp rtrs smb
 # vm: --mem 4096
@@ -12,7 +12,7 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/client.sh"
 
-MINUTES=${1:-1}
+MINUTES=${1:-10}
 CLIENTS=(nvme nfs iser srp rnbd smb)
 NETDEV=ndksoak
 ADDRESS=10.90.0.1
