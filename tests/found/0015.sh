@@ -1,0 +1,29 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# The server refuses to open a disk that another client writes to.
+#
+# modules: rnbd-client
+# kernel: rtrs
+# shows: unreferenced object .* rnbd_clt_map_device
+set -euo pipefail
+. "$(dirname "$0")/../guest/lib.sh"
+. "$(dirname "$0")/../guest/client.sh"
+use_client rnbd
+LEAKS=/sys/kernel/debug/kmemleak
+
+# What is younger than five seconds is not looked at.
+leaks() {
+	put scan "$LEAKS" && sleep 6 && put scan "$LEAKS" && cat "$LEAKS"
+}
+
+device_up
+defer client unserve
+check "serve" client serve 127.0.0.1 64
+defer rnbd_unmap first
+check "the first, which writes" rnbd_map first 127.0.0.1 access_mode=rw
+for n in 1 2 3 4; do
+	check "refused, $n" refused rnbd_map "second$n" 127.0.0.1 access_mode=rw
+done
+leaks
+finish
