@@ -6,6 +6,8 @@
 # modules: rnbd-client
 # kernel: rtrs
 # shows: unreferenced object .* rnbd_clt_map_device
+#
+# shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail
 . "$(dirname "$0")/../guest/lib.sh"
 . "$(dirname "$0")/../guest/client.sh"
