@@ -6,7 +6,7 @@
 # modules: rtrs-client
 # kernel: rtrs
 # shows: RTRS failed to transfer IO, err: -103
-# shows: BUG: using smp_processor_id\(\) in preemptible .* code: .* get_next_path_rr
+# shows: BUG: using smp_processor_id\(\) in preemptible .* code: .* get_(next|first)_path_rr
 #
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail

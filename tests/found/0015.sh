@@ -14,7 +14,7 @@ set -euo pipefail
 use_client rnbd
 LEAKS=/sys/kernel/debug/kmemleak
 
-# What is younger than five seconds is not looked at.
+# kmemleak looks at nothing that is younger than five seconds.
 leaks() {
 	put scan "$LEAKS" && sleep 6 && put scan "$LEAKS" && cat "$LEAKS"
 }
