@@ -2,6 +2,8 @@
 
 //! Completion queues.
 
+use kernel::sync::rcu;
+
 use super::{
     completion::WcWriter,
     details::Details,
@@ -122,6 +124,17 @@ pub(super) fn create<T: Operations>(
     cq.cqe = entries as c_int;
     cq.init(target, payload);
     Ok(())
+}
+
+/// Waits for handlers of the core that have ended their polling of a queue and arm it yet, for
+/// which `irq_poll_disable()` does not wait. They run in softirq, which is a read-side critical
+/// section of RCU. May sleep.
+pub(super) fn wait_for_handlers<T: Operations>(cq: &Cq<T>) {
+    // SAFETY: The core sets both before it asks for the queue's creation, and no more after that.
+    let (wc, context) = unsafe { ((*cq.as_raw()).wc, (*cq.as_raw()).poll_ctx) };
+    if !wc.is_null() && context == bindings::ib_poll_context_IB_POLL_SOFTIRQ {
+        rcu::synchronize_rcu();
+    }
 }
 
 #[cfg(ndk_kunit)]

@@ -233,6 +233,7 @@ trampolines! {
     }
 
     fn post_destroy_cq(cq: OwnedObject<bindings::ib_cq, T::Cq>) -> () {
+        cq::wait_for_handlers::<T>(&cq);
         cq.destroy();
     }
 

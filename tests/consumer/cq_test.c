@@ -797,6 +797,51 @@ static void cq_may_be_freed_right_after_a_drain(struct kunit *test)
 	}
 }
 
+struct softirq {
+	struct completion inside;
+	bool left;
+};
+
+/* As a handler in softirq that is slow. */
+static int softirq_thread(void *data)
+{
+	struct softirq *s = data;
+
+	local_bh_disable();
+	complete(&s->inside);
+	mdelay(20);
+	WRITE_ONCE(s->left, true);
+	local_bh_enable();
+	while (!kthread_should_stop())
+		schedule_timeout_interruptible(1);
+	return 0;
+}
+
+/*
+ * ib_poll_handler() arms a queue behind irq_poll_complete(), from where on
+ * ib_free_cq() does not wait for it.
+ */
+static void cq_is_freed_behind_softirqs(struct kunit *test)
+{
+	struct softirq *s = kunit_kzalloc(test, sizeof(*s), GFP_KERNEL);
+	struct task_struct *task;
+	struct ib_cq *cq;
+
+	KUNIT_ASSERT_NOT_NULL(test, s);
+	init_completion(&s->inside);
+	cq = ib_alloc_cq(ndkc_dev, NULL, 4, 0, IB_POLL_SOFTIRQ);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(cq));
+	task = kthread_run(softirq_thread, s, "ndkc_softirq");
+	if (IS_ERR(task)) {
+		ib_free_cq(cq);
+		KUNIT_FAIL_AND_ABORT(test, "no thread");
+	}
+	wait_for_completion(&s->inside);
+	ib_free_cq(cq);
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(s->left));
+	kthread_stop(task);
+}
+
 static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(softirq_cq_polls_in_softirq),
 	KUNIT_CASE(workqueue_cq_polls_in_process_context),
@@ -820,6 +865,7 @@ static struct kunit_case cq_cases[] = {
 	KUNIT_CASE(polling_is_scheduled_where_a_completion_is_added),
 	KUNIT_CASE(calls_end_before_the_polling_that_they_start),
 	KUNIT_CASE(cq_may_be_freed_right_after_a_drain),
+	KUNIT_CASE(cq_is_freed_behind_softirqs),
 	{}
 };
 
