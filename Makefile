@@ -31,8 +31,8 @@ soak: ## all clients at once, with all checkers, verified, with link flaps; MINU
 bench: ## ndk beside siw, rxe, nvme loop and tcp; QUICK=1: in minutes; MODE=native, MODE=icount
 	@scripts/bench
 
-blktests: ## BLKTESTS=/a/checkout: its groups nvme, srp and rnbd on ndk; ONLY='nvme/003 srp'
-	@scripts/blktests $(ONLY)
+blktests: ## BLKTESTS=/a/checkout: its groups nvme, srp and rnbd on ndk; ONLY='nvme/003 srp'; KERNEL=um-debug: with all checkers, KERNEL=lean: emulated
+	@KERNEL=$(RUN_KERNEL) scripts/blktests $(ONLY)
 
 check: ## rustfmt, clippy, layering rules, shellcheck, checkpatch, kernel-doc, requirements
 	@scripts/check
