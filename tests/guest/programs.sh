@@ -8,11 +8,6 @@
 #
 # tolerated: WARNING: kernel/trace/trace_events.c:[0-9]+ at test_double_dereference
 #
-# rdma_ucm may look at the context of a connection that has come when it has freed it already:
-# the file is closed whose listener has its event still (docs/found.md).
-#
-# tolerated: BUG: KASAN: slab-use-after-free in ucma_destroy_private_ctx
-#
 # vm: --mem 4096
 # seconds: 4500
 # also: stock
