@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * request destroy|migrate|tail PORT: listens at 127.0.0.1, waits for a connection request, and takes
- * its context away before the event that tells of it is read: by its number, which is easily guessed;
- * with the file that the listener has left; or with a file in whose list the listener has moved to
- * the end.
+ * request destroy|migrate|tail PORT: listens at 127.0.0.1, waits for a connection request, and
+ * takes its context away before the event that tells of it is read: by its number, which is easily
+ * guessed; with the file that the listener has left; or with a file in whose list the listener has
+ * moved to the end.
  *
  * Then the listener goes, which still has that event.  Exit 0 if all commands but those that guess
  * succeed, or 1 with a line that says which did not.
@@ -112,14 +112,15 @@ int main(int argc, char **argv)
 	puts("listens");
 	fflush(stdout);
 	need(poll(&request, 1, -1) == 1, "poll");
+	if (stays) {
+		migrate(file, file, id);
+		close(file);
+		return 0;
+	}
 	if (destroys) {
 		for (__u32 number = 0; number < NUMBERS; number++)
 			taken += number != id && !destroy(file, number);
 		printf("%d taken\n", taken);
-	} else if (stays) {
-		migrate(file, file, id);
-		close(file);
-		return 0;
 	} else {
 		migrate(file, other, id);
 		close(file);
