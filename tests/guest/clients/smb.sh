@@ -6,11 +6,6 @@
 #
 # SMB_GLOBAL has further lines of ksmbd.conf, SMB_OPTIONS further options of the mount.
 #
-# cifs forgets the memory region of a write that it cannot send (cifs_free_subrequest()
-# gives back those of reads alone).
-#
-# tolerated: unreferenced object .*smbdirect_connection_create_mr_list
-#
 # kernel: smb
 # packages: ksmbd.mountd ksmbd-tools
 # packages: mount.cifs cifs-utils
