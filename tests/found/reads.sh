@@ -3,7 +3,7 @@
 #
 # A connection goes while a task that reads has sent its request, and gets no processor to see that
 # it was sent: meanwhile the answer may have freed the request (0002), or it is sent once more
-# (0019).  One run in two or three shows a fault without its patch, so found-test has no part in it:
+# (0019).  Not each run shows a fault without its patch, so found-test has no part in it:
 #
 #   scripts/vm --kernel um-debug -- tests/found/run "$PWD/tests/found/reads.sh" \
 #	"$(scripts/unpatched-build um-debug 0002 cifs)"
