@@ -187,6 +187,13 @@ enum ndk_fault_what {
 	NDK_WHAT_DISCONNECT = 1 << 17,
 };
 
+/* the side that completes late */
+enum ndk_fault_side {
+	NDK_SIDE_BOTH,
+	NDK_SIDE_REQUESTER,
+	NDK_SIDE_COUNT
+};
+
 /* what a fault is set to: 0 stands for any, but for the first two */
 struct ndk_fault_settings {
 	u32 probability;
@@ -200,6 +207,8 @@ struct ndk_fault_settings {
 	u32 status;
 	/* bits of enum ndk_fault_what */
 	u32 what;
+	/* enum ndk_fault_side */
+	u32 side;
 };
 
 /* what a fault has met since its probability was set, under its device's lock */

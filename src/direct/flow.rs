@@ -62,10 +62,7 @@ use crate::{
         transport::ConnectionId,
         work::{
             Completion,
-            Extra,
-            Flags,
-            Operation,
-            Work, //
+            Extra, //
         }, //
     },
     sys::{
@@ -104,6 +101,8 @@ pub(super) enum Phase {
     Copy(u64),
     /// Its bytes have arrived; it ends when the delay of a fault is over.
     Late,
+    /// Its receive has completed; it completes itself when the delay of a fault is over.
+    Acknowledged,
     /// It ends when nothing uses this token of the peer any more.
     RevokeRemote(Token),
     /// It ends when nothing uses this token of its own side any more.
@@ -118,7 +117,12 @@ impl Phase {
     const fn needs_connection(self) -> bool {
         match self {
             Self::Begin | Self::Receive | Self::Copy(_) | Self::Late => true,
-            Self::Idle | Self::Empty | Self::RevokeRemote(_) | Self::RevokeLocal(_) => false,
+            // The last looks at that itself.
+            Self::Idle
+            | Self::Empty
+            | Self::RevokeRemote(_)
+            | Self::RevokeLocal(_)
+            | Self::Acknowledged => false,
         }
     }
 }
@@ -329,6 +333,7 @@ impl Flow {
             Phase::Receive => self.take_receive(exec),
             Phase::Copy(at) => self.copy(exec, at),
             Phase::Late => self.late(exec),
+            Phase::Acknowledged => self.acknowledged(exec),
             Phase::RevokeRemote(token) => self.revoked(exec, &self.to, token),
             Phase::RevokeLocal(token) => self.revoked(exec, &self.from, token),
         }
@@ -383,6 +388,9 @@ impl Flow {
                 },
             };
             self.to.finish_receive(&mut exec.receive, completion);
+            if inject::is_on() && request.is_success() && exec.is_acknowledged_late() {
+                return Phase::Acknowledged;
+            }
         }
         if inject::is_on() && exec.take_loss_of_connection() {
             let phase = self.complete(exec, request);
@@ -444,27 +452,6 @@ impl Flow {
     /// context.
     pub(super) fn waits_since_ms(&self) -> Option<u64> {
         Some(self.waits_since_ms.load(Relaxed)).filter(|since| *since > 0)
-    }
-}
-
-impl Exec {
-    /// What the request does to the receive that it took.
-    fn receive_completion(&self) -> Completion {
-        let (operation, extra) = match self.wqe.work {
-            Work::Write {
-                immediate: Some(data),
-                ..
-            } => (Operation::ReceiveWrite, Extra::Immediate(data)),
-            Work::Send { extra } => (Operation::Receive, extra),
-            _ => (Operation::Receive, Extra::Nothing),
-        };
-        Completion {
-            operation,
-            length: self.wqe.length,
-            extra,
-            solicited: self.wqe.flags.has(Flags::SOLICITED),
-            ..Completion::BLANK
-        }
     }
 }
 

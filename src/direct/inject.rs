@@ -24,6 +24,7 @@ use crate::{
     engine::{
         inject::{
             Fault,
+            Side,
             What, //
         },
         memory::{
@@ -66,6 +67,8 @@ pub(super) struct Injected {
     corrupt: Option<u32>,
     /// It ends so many microseconds late.
     late: Option<u32>,
+    /// Its receive ends before it is late.
+    only_own_is_late: bool,
     ends_at: Option<u64>,
     drop_connection: bool,
 }
@@ -90,6 +93,16 @@ impl Exec {
     pub(super) fn take_loss_of_connection(&mut self) -> bool {
         self.injected_mut()
             .is_some_and(|injected| core::mem::take(&mut injected.drop_connection))
+    }
+
+    /// Returns true, once, if the request is to complete later than its receive, which has.
+    #[cold]
+    pub(super) fn is_acknowledged_late(&mut self) -> bool {
+        let Some(injected) = self.injected_mut() else {
+            return false;
+        };
+        injected.ends_at = injected.late.take().map(after);
+        injected.ends_at.is_some()
     }
 
     /// Returns true if the peer is to refuse the memory that the request names.
@@ -201,7 +214,10 @@ impl Flow {
         }
         if let Some(hit) = hit(Fault::DelayCompletion) {
             match is_message {
-                true => injected.late = Some(hit.usec),
+                true => {
+                    injected.late = Some(hit.usec);
+                    injected.only_own_is_late = hit.side == Side::Requester && takes_receive(work);
+                }
                 // Its work and its end are one step.
                 false => injected.begins_at = after(hit.usec),
             }
@@ -268,7 +284,11 @@ impl Flow {
         let Some(injected) = exec.injected_mut() else {
             return false;
         };
-        let (corrupt, late) = (injected.corrupt.take(), injected.late.take());
+        let corrupt = injected.corrupt.take();
+        let late = match injected.only_own_is_late {
+            true => None,
+            false => injected.late.take(),
+        };
         injected.ends_at = late.map(after);
         if let Some(draw) = corrupt {
             self.corrupt(exec, draw);
@@ -286,6 +306,24 @@ impl Flow {
                 Err(Pause::Wait)
             }
             None => Ok(self.finish(exec)),
+        }
+    }
+
+    /// Completes the request when its time has come, or its connection is gone.
+    #[cold]
+    pub(super) fn acknowledged(self: &Arc<Self>, exec: &mut Exec) -> Step {
+        let ends_at = exec.injected.ends_at.unwrap_or(0);
+        let is_up = self.is_up();
+        match ends_at.checked_sub(time::now_ns()) {
+            Some(left) if is_up => {
+                self.look_again_in(exec, left);
+                Err(Pause::Wait)
+            }
+            // One that has revoked is not cancelled (SINV-13).
+            _ if is_up || invalidates(&exec.wqe.work) => {
+                Ok(self.end(exec, Status::Success, Status::Success))
+            }
+            _ => Ok(self.end(exec, Status::Flushed, Status::Flushed)),
         }
     }
 

@@ -40,8 +40,10 @@ use crate::{
         },
         trace,
         work::{
+            Completion,
             Extra,
             Flags,
+            Operation,
             Remote,
             Work, //
         }, //
@@ -448,6 +450,27 @@ impl Flow {
         } else {
             own.count_each([(kind, 1), (ends[0], bytes)]);
             peer.count_each([(ends[1], bytes), received]);
+        }
+    }
+}
+
+impl Exec {
+    /// What the request does to the receive that it took.
+    pub(super) fn receive_completion(&self) -> Completion {
+        let (operation, extra) = match self.wqe.work {
+            Work::Write {
+                immediate: Some(data),
+                ..
+            } => (Operation::ReceiveWrite, Extra::Immediate(data)),
+            Work::Send { extra } => (Operation::Receive, extra),
+            _ => (Operation::Receive, Extra::Nothing),
+        };
+        Completion {
+            operation,
+            length: self.wqe.length,
+            extra,
+            solicited: self.wqe.flags.has(Flags::SOLICITED),
+            ..Completion::BLANK
         }
     }
 }

@@ -28,6 +28,7 @@ pub(crate) use crate::sys::inject::{
     Fault,
     Faults,
     Hit,
+    Side,
     Site,
     What, //
 };

@@ -86,6 +86,27 @@ pub(crate) enum What {
     Disconnect = bindings::ndk_fault_what_NDK_WHAT_DISCONNECT,
 }
 
+/// The completions that a fault holds up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(CONFIG_FAULT_INJECTION_DEBUG_FS), allow(dead_code))]
+#[repr(u32)]
+pub(crate) enum Side {
+    /// That of the request, and that of the receive that it takes.
+    Both = bindings::ndk_fault_side_NDK_SIDE_BOTH,
+    /// That of the request alone, as if the acknowledgement of its message were late.
+    Requester = bindings::ndk_fault_side_NDK_SIDE_REQUESTER,
+}
+
+#[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS)]
+impl Side {
+    fn of(number: u32) -> Self {
+        match number {
+            bindings::ndk_fault_side_NDK_SIDE_REQUESTER => Self::Requester,
+            _ => Self::Both,
+        }
+    }
+}
+
 /// What a fault is set to, as its files say.
 #[cfg(ndk_kunit)]
 #[derive(Clone, Copy, Debug)]
@@ -105,6 +126,7 @@ pub(crate) struct Order {
     pub(crate) status: WcStatus,
     /// Only these; `None` for all but receives.
     pub(crate) what: Option<What>,
+    pub(crate) side: Side,
 }
 
 #[cfg(ndk_kunit)]
@@ -120,6 +142,7 @@ impl Order {
         seed: 1,
         status: WcStatus::RemOp,
         what: None,
+        side: Side::Both,
     };
     /// Never.
     pub(crate) const OFF: Self = Self {
@@ -163,6 +186,8 @@ pub(crate) struct Hit {
     pub(crate) usec: u32,
     /// What the fault was set to fail with.
     pub(crate) status: WcStatus,
+    /// The completions that it was set to hold up.
+    pub(crate) side: Side,
 }
 
 /// Returns true while some fault of some device has a probability: the one thing that a place costs
@@ -284,6 +309,7 @@ mod enabled {
                 draw: self::draw(fault, draw, user, number),
                 usec: settings.usec,
                 status: settings.status,
+                side: settings.side,
             })
         }
 
@@ -306,6 +332,7 @@ mod enabled {
                     status: WcStatus::failure(read(&raw mut (*of).status))
                         .unwrap_or(WcStatus::RemOp),
                     what: read(&raw mut (*of).what),
+                    side: Side::of(read(&raw mut (*of).side)),
                 }
             }
         }
@@ -341,6 +368,7 @@ mod enabled {
                     // CAST: the numbers of the variants.
                     status: order.status as u32,
                     what: order.what.map_or(0, |what| what as u32),
+                    side: order.side as u32,
                 },
             };
             // CAST: the number of the variant.

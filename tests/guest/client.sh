@@ -365,6 +365,8 @@ client_faults() {
 	check "$CLIENT: drop_connection, and the event is late" scenario_silent_end
 	check "$CLIENT: complete_with" scenario_fault complete_with nth=20 status=rem_op_err
 	check "$CLIENT: delay_completion" scenario_fault delay_completion interval=7 times=20 usec=5000
+	check "$CLIENT: delay_completion, after the answer" \
+		scenario_fault delay_completion side=requester opcode=send interval=7 times=20 usec=5000
 	check "$CLIENT: delay_message" scenario_fault delay_message interval=7 times=20 usec=5000
 	check "$CLIENT: rnr" scenario_fault rnr interval=7 times=5 usec=20000
 	check "$CLIENT: refuse_access" scenario_fault refuse_access nth=5

@@ -70,6 +70,7 @@ bad_values() {
 		bad_value fail_complete_with/status ' ' &&
 		bad_value fail_no_memory/object send &&
 		bad_value fail_drop_event/event qp &&
+		bad_value fail_delay_completion/side receiver &&
 		out_of_range fail_rnr/usec 60000001 &&
 		out_of_range fail_rnr/nth 4294967296 &&
 		out_of_range fail_rnr/seed 99999999999
@@ -90,7 +91,9 @@ good_values() {
 	put recv "$dir/opcode" && [[ $(<"$dir/opcode") == recv ]] || return
 	put any "$dir/opcode" && [[ $(<"$dir/opcode") == any ]] || return
 	put wr_flush_err "$dir/status" && [[ $(<"$dir/status") == wr_flush_err ]] || return
-	put 42 "$dir/seed" && [[ $(<"$dir/seed") == 42 ]]
+	put 42 "$dir/seed" && [[ $(<"$dir/seed") == 42 ]] || return
+	dir=$FAULTS/fail_delay_completion
+	[[ $(<"$dir/side") == both ]] && put requester "$dir/side" && [[ $(<"$dir/side") == requester ]]
 }
 
 # writes N: so many NVMe writes of 16 KiB over one queue, each of which the target fetches
@@ -189,8 +192,6 @@ wait_is_seen() {
 	fault_off rnr || return
 	return "$missed"
 }
-
-fault_has_hit() { (($(fault_hits "$1") > 0)); }
 
 # One look, which is kept.
 waits_now() { qp_details >/tmp/ndk-qps && grep -q 'waits_for_peer_receive_ms' /tmp/ndk-qps; }

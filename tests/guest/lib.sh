@@ -469,7 +469,7 @@ fault_on() {
 	local dir=$FAULTS/fail_$1 word file probability=100
 	shift
 	put 0 "$dir/probability" || return
-	for word in interval=1 times=1 space=0 nth=0 qp=0 opcode=any object=any event=any "$@"; do
+	for word in interval=1 times=1 space=0 nth=0 qp=0 opcode=any object=any event=any side=both "$@"; do
 		file=$dir/${word%%=*}
 		if [[ $word == probability=* ]]; then
 			probability=${word#*=}
@@ -486,6 +486,8 @@ fault_on() {
 fault_hold() { fault_on "$1" nth=4294967295; }
 
 fault_hits() { cat "$FAULTS/fail_$1/hits"; }
+
+fault_has_hit() { (($(fault_hits "$1") > 0)); }
 
 # fault_off NAME: off, if it has hit; an error if it has not.
 fault_off() {

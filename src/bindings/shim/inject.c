@@ -92,6 +92,11 @@ static const u32 ndk_status_values[ARRAY_SIZE(ndk_status_names)] = {
 	IB_WC_RETRY_EXC_ERR, IB_WC_RNR_RETRY_EXC_ERR, IB_WC_FATAL_ERR,
 };
 
+static const char *const ndk_side_names[NDK_SIDE_COUNT] = {
+	[NDK_SIDE_BOTH] = "both",
+	[NDK_SIDE_REQUESTER] = "requester",
+};
+
 /* What faults can hit. */
 #define NDK_MESSAGES	(NDK_WHAT_SEND | NDK_WHAT_WRITE | NDK_WHAT_READ | NDK_WHAT_ATOMIC)
 #define NDK_REQUESTS	(NDK_MESSAGES | NDK_WHAT_REG_MR | NDK_WHAT_LOCAL_INV | NDK_WHAT_BIND_MW)
@@ -109,6 +114,7 @@ static const struct ndk_fault_kind_info {
 	/* microseconds at first */
 	u32 usec;
 	bool has_status;
+	bool has_side;
 } ndk_fault_kinds[NDK_FAULT_COUNT] = {
 	[NDK_FAULT_DROP_CONNECTION] = {
 		"fail_drop_connection", &ndk_requests, NDK_MESSAGES,
@@ -119,7 +125,7 @@ static const struct ndk_fault_kind_info {
 	},
 	[NDK_FAULT_DELAY_COMPLETION] = {
 		"fail_delay_completion", &ndk_requests, NDK_REQUESTS,
-		.has_usec = true, .usec = 1000,
+		.has_usec = true, .usec = 1000, .has_side = true,
 	},
 	[NDK_FAULT_DELAY_MESSAGE] = {
 		"fail_delay_message", &ndk_requests, NDK_MESSAGES,
@@ -267,6 +273,31 @@ static ssize_t ndk_status_write(struct file *file, const char __user *buf,
 
 DEFINE_SHOW_STORE_ATTRIBUTE(ndk_status);
 
+static int ndk_side_show(struct seq_file *m, void *unused)
+{
+	const struct ndk_fault *f = m->private;
+
+	seq_printf(m, "%s\n", ndk_side_names[READ_ONCE(f->settings.side)]);
+	return 0;
+}
+
+static ssize_t ndk_side_write(struct file *file, const char __user *buf, size_t count,
+			      loff_t *pos)
+{
+	char *text __free(kfree) = ndk_text_from_user(buf, count);
+	int side;
+
+	if (IS_ERR(text))
+		return PTR_ERR(text);
+	side = match_string(ndk_side_names, NDK_SIDE_COUNT, strim(text));
+	if (side < 0)
+		return side;
+	WRITE_ONCE(ndk_fault_of(file)->settings.side, side);
+	return count;
+}
+
+DEFINE_SHOW_STORE_ATTRIBUTE(ndk_side);
+
 /* Sets a probability, with which all counting begins anew. Under the mutex. */
 static void ndk_fault_arm_locked(struct ndk_fault *f, u32 probability)
 {
@@ -343,6 +374,8 @@ static void ndk_fault_show_special(struct ndk_fault *f, struct dentry *dir)
 		debugfs_create_file("usec", 0600, dir, &f->settings.usec, &ndk_usec_fops);
 	if (info->has_status)
 		debugfs_create_file("status", 0600, dir, f, &ndk_status_fops);
+	if (info->has_side)
+		debugfs_create_file("side", 0600, dir, f, &ndk_side_fops);
 }
 
 /*

@@ -16,6 +16,7 @@ use crate::{
             needed,
             Fault,
             Order,
+            Side,
             What, //
         },
         memory::{

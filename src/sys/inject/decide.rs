@@ -10,8 +10,9 @@ use kernel::sync::atomic::{
 };
 
 use super::{
-    WcStatus, //
-    What,
+    Side,
+    WcStatus,
+    What, //
 };
 use crate::bindings;
 
@@ -30,6 +31,7 @@ pub(super) struct Settings {
     /// Bits: see [`What`]. Any are all but receives, whose numbers would be among those of the
     /// requests by chance.
     pub(super) what: u32,
+    pub(super) side: Side,
 }
 
 impl Settings {
@@ -115,6 +117,7 @@ mod tests {
         seed: 0,
         status: WcStatus::RemOp,
         what: 0,
+        side: Side::Both,
     };
 
     fn of_run(run: u16) -> bindings::ndk_fault_counts {

@@ -127,6 +127,93 @@ mod tests {
     }
 
     #[test]
+    fn the_requesters_completion_alone_is_late_and_in_order() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        let pair = QpPair::new()?;
+        let order = Order {
+            side: Side::Requester,
+            ..SECOND_IS_LATE
+        };
+        let _fault = Ordered::new(pair.a.device(), Fault::DelayCompletion, order);
+        let begin = now_ms();
+        for context in 0..3 {
+            pair.b.receive(context, &[])?;
+            pair.a.post(context, SEND, &[])?;
+        }
+        assert!(pair.b.receives.brings_all(0..2, Status::Success));
+        assert!(pair.a.sends.brings(0, Status::Success));
+        // The next one waits, on both sides.
+        let early = (
+            pair.a.sends.cq.details().used,
+            pair.b.receives.cq.details().used,
+        );
+        assert!(early == (0, 0) || is_over(begin));
+        assert!(pair.a.sends.brings_all(1..3, Status::Success));
+        assert!(is_over(begin) && pair.b.receives.brings(2, Status::Success));
+        assert!(same(injected(&pair.a), 1));
+        assert!(same(pair.a.counted(Counter::Sends), 3));
+        Ok(())
+    }
+
+    #[test]
+    fn what_takes_no_receive_is_late_on_either_side() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        let pair = QpPair::new()?;
+        let order = Order {
+            side: Side::Requester,
+            ..lasting(EVER_US)
+        };
+        let _fault = Ordered::new(pair.a.device(), Fault::DelayCompletion, order);
+        let (source, sink) = (pair.a.filled(8, 7)?, pair.b.buffer(8)?);
+        pair.a.post(1, write(sink.remote(0)), &[source.whole()])?;
+        assert!(wait_until(|| sink.holds(0, 8, 7, 0)));
+        assert!(pair.a.sends.is_silent());
+        pair.b.qp.fail();
+        assert!(pair.a.sends.brings(1, Status::Flushed));
+        Ok(())
+    }
+
+    #[test]
+    fn a_message_that_was_delivered_is_not_known_to_be_unless_it_has_revoked() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        for revokes in [false, true] {
+            let pair = QpPair::new()?;
+            let token = pair.b.fast(8)?.token();
+            let work = register(token, 8, Rights::REMOTE_READ);
+            pair.b.post(1, work, &[])?;
+            assert!(pair.b.sends.brings(1, Status::Success));
+            let order = Order {
+                side: Side::Requester,
+                ..lasting(EVER_US)
+            };
+            let _fault = Ordered::new(pair.a.device(), Fault::DelayCompletion, order);
+            pair.b.receive(1, &[])?;
+            pair.b.receive(2, &[])?;
+            let (work, status) = match revokes {
+                false => (SEND, Status::Flushed),
+                true => (send_invalidate(token), Status::Success),
+            };
+            pair.a.post(1, work, &[])?;
+            pair.a.post(2, SEND, &[])?;
+            assert!(pair.b.receives.brings(1, Status::Success));
+            assert!(pair.a.sends.is_silent());
+            pair.b.qp.fail();
+            assert!(pair.a.sends.brings(1, status));
+            assert!(pair.a.sends.brings(2, Status::Flushed));
+            assert!(pair.b.receives.brings(2, Status::Flushed));
+            assert!(is_valid(&pair.b, token) != revokes);
+            assert!(pair.is_down());
+        }
+        Ok(())
+    }
+
+    #[test]
     fn a_message_finds_no_receive_for_a_time() -> Result {
         if !needed() {
             return Ok(());
