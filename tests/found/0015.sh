@@ -11,13 +11,8 @@
 set -euo pipefail
 . "$(dirname "$0")/../guest/lib.sh"
 . "$(dirname "$0")/../guest/client.sh"
+. "$(dirname "$0")/lib.sh"
 use_client rnbd
-LEAKS=/sys/kernel/debug/kmemleak
-
-# kmemleak looks at nothing that is younger than five seconds.
-leaks() {
-	put scan "$LEAKS" && sleep 6 && put scan "$LEAKS" && cat "$LEAKS"
-}
 
 device_up
 defer client unserve
