@@ -7,15 +7,25 @@
  *
  * Then the listener goes, which still has that event.  Exit 0 if all commands but those that guess
  * succeed, or 1 with a line that says which did not.
+ *
+ * request hold PORT FILE: reads the event into a page of the file, whose file system it has frozen,
+ * until it gets SIGTERM.
  */
+#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <rdma/rdma_user_cm.h>
 
@@ -93,16 +103,71 @@ static void migrate(int from, int to, __u32 id)
 	     "MIGRATE_ID");
 }
 
+struct reader {
+	int file;
+	struct rdma_ucm_event_resp *event;
+	atomic_int task;
+};
+
+static void *read_event(void *argument)
+{
+	struct reader *reader = argument;
+	struct rdma_ucm_get_event get = { .response = (unsigned long)reader->event };
+
+	reader->task = gettid();
+	need(!command(reader->file, RDMA_USER_CM_CMD_GET_EVENT, &get, sizeof(get),
+		      sizeof(*reader->event)), "GET_EVENT");
+	return NULL;
+}
+
+/* Returns true if the task sleeps and no signal ends that. */
+static bool is_held(int task)
+{
+	char path[64], state = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", task);
+	file = fopen(path, "r");
+	need(file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1, path);
+	fclose(file);
+	return state == 'D';
+}
+
+static void hold(int file, const char *path)
+{
+	int fd = open(path, O_RDWR), number;
+	struct reader reader = { .file = file };
+	pthread_t thread;
+	sigset_t end;
+
+	sigemptyset(&end);
+	sigaddset(&end, SIGTERM);
+	pthread_sigmask(SIG_BLOCK, &end, NULL);
+	reader.event = mmap(NULL, sizeof(*reader.event), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	need(fd >= 0 && reader.event != MAP_FAILED, path);
+	need(!ioctl(fd, FIFREEZE, 0), "FIFREEZE");
+	need(!pthread_create(&thread, NULL, read_event, &reader), "pthread_create");
+	while (!reader.task || !is_held(reader.task))
+		usleep(10000);
+	puts("holds");
+	fflush(stdout);
+	sigwait(&end, &number);
+	need(!ioctl(fd, FITHAW, 0), "FITHAW");
+	pthread_join(thread, NULL);
+	puts("has it");
+}
+
 int main(int argc, char **argv)
 {
 	const char *how = argc == 3 ? argv[1] : "";
+	bool holds = argc == 4 && !strcmp(argv[1], "hold");
 	bool destroys = !strcmp(how, "destroy"), stays = !strcmp(how, "tail");
 	struct pollfd request = { .events = POLLIN };
 	int file, other, taken = 0;
 	__u32 id;
 
-	if (!destroys && !stays && strcmp(how, "migrate")) {
-		fprintf(stderr, "usage: request destroy|migrate|tail PORT\n");
+	if (!holds && !destroys && !stays && strcmp(how, "migrate")) {
+		fprintf(stderr, "usage: request destroy|migrate|tail PORT, or hold PORT FILE\n");
 		return 2;
 	}
 	file = open_file();
@@ -112,6 +177,10 @@ int main(int argc, char **argv)
 	puts("listens");
 	fflush(stdout);
 	need(poll(&request, 1, -1) == 1, "poll");
+	if (holds) {
+		hold(file, argv[3]);
+		return 0;
+	}
 	if (stays) {
 		migrate(file, file, id);
 		close(file);
