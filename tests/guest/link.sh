@@ -7,6 +7,7 @@
 #
 # seconds: 1200
 # also: stock
+# kernel: net-extra
 #
 # shellcheck disable=SC2317 # functions are called by their name, see check()
 set -euo pipefail
@@ -241,13 +242,11 @@ check "several devices at once" several
 if [[ $NDK_TYPE == ndk ]]; then
 	check "the same device again, without a MAC address" lasting lo
 	check "the same device again" lasting ndkdum1
-	# Debian's kernel has them.
-	if modprobe -a bridge 8021q 2>/dev/null; then
-		check "a stack of devices" stack ndkdum1
-		check "one MAC address, several devices" distinct ndkdum1 ndkbr0 ndkvlan0 ndkvlan1
-		unstack
-	fi
-	! modprobe ip_gre 2>/dev/null || check "not on a GRE tunnel" no_link
+	check "other kinds of devices" modprobe -a bridge 8021q ip_gre
+	check "a stack of devices" stack ndkdum1
+	check "one MAC address, several devices" distinct ndkdum1 ndkbr0 ndkvlan0 ndkvlan1
+	unstack
+	check "not on a GRE tunnel" no_link
 fi
 
 check "add" add_link "$DEVICE" ndkdum1
