@@ -56,6 +56,7 @@ pub(crate) enum Fault {
 }
 
 /// How many faults a device has.
+#[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS)]
 const COUNT: usize = bindings::ndk_fault_kind_NDK_FAULT_COUNT as usize;
 
 /// What a fault meets. A fault may be told to match some of these only.
@@ -166,6 +167,7 @@ pub(crate) fn needed() -> bool {
 }
 
 /// A place where a fault may hit.
+#[cfg_attr(not(CONFIG_FAULT_INJECTION_DEBUG_FS), allow(dead_code))]
 pub(crate) struct Site<'a> {
     /// What comes by there.
     pub(crate) what: What,
