@@ -455,7 +455,7 @@ impl Flow {
 }
 
 impl Exec {
-    /// What the request does to the receive that it took.
+    /// The completion of the receive that the request took.
     pub(super) fn receive_completion(&self) -> Completion {
         let (operation, extra) = match self.wqe.work {
             Work::Write {
