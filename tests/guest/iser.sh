@@ -7,7 +7,7 @@
 #
 # vm: --mem 4096
 # seconds: 3600
-# kernel: iser
+# kernel: iser nvme
 # also: stock
 # make test: short
 # clients: iser

@@ -4,7 +4,7 @@
 # iSCSI over RDMA: the kernel's target (isert) and open-iscsi.
 #
 # packages: iscsid open-iscsi
-# kernel: iser
+# kernel: iser nvme
 # also: stock
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lio.sh"
