@@ -9,9 +9,9 @@
 leaks() {
 	local file=/sys/kernel/debug/kmemleak scan
 	for ((scan = 0; scan < 5; scan++)); do
+		((scan == 0)) || sleep 6
 		put scan "$file" || return
 		! grep -q . "$file" || break
-		sleep 6
 	done
 	cat "$file"
 }

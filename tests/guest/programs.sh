@@ -345,9 +345,9 @@ check "ib_read_lat" perf ib_read_lat -a -n "$PERF_ROUNDS"
 check "ib_atomic_bw" perf ib_atomic_bw -n "$PERF_ROUNDS"
 check "ib_atomic_lat" perf ib_atomic_lat -A FETCH_AND_ADD -n "$PERF_ROUNDS"
 check "ib_send_bw, both ways" perf ib_send_bw -b -s 65536 -n 200
-# It waits for the event of a completion also where the peer's credit for its last message is what it
-# lacks, and polls sixteen completions an event.  With an odd number it has a credit to spare, and of
-# a hundred messages one completes.
+# perftest waits for the event of a completion also where it lacks the peer's credit for its last
+# message, and polls sixteen completions an event.  An odd number of messages leaves a credit to
+# spare, and with -Q 100 one message of a hundred has a completion.
 check "ib_send_bw, with events" perf ib_send_bw -e -s 65536 -n 201 -Q 100
 check "ib_send_bw, a shared receive queue" perf ib_send_bw --use-srq -s 4096 -n 200
 check "libiscsi's initiator and the kernel's target" kernel_target
