@@ -18,7 +18,7 @@ device_up
 defer client_down
 check "connect" client_up "$ADDRESS" 64
 check "no RDMA at the portal" put 0 "$ISER_TPG/np/$(iser_portal "$ADDRESS")/iser"
-check "nothing listens" eval '! iser_listens'
+check "nothing listens" refused iser_listens
 check "the session goes on" client_verify on randwrite 4k 512k
 check "it ends" client disconnect
 check "nothing of it stays" wait_for 90 iser_at_rest

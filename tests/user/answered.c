@@ -7,8 +7,8 @@
  * the kernel's acknowledgments go through one netlink socket with the answers of the target
  * (__kipc_call() in usr/netlink.c).  An answer that comes before the acknowledgment is read and
  * kept with it; discovery_sendtargets() in usr/discovery.c then waits for another one, for half a
- * minute, connects again, and reads from a null pointer.  With this it looks at what it keeps
- * first, and reads where it keeps nothing, which waits as well.
+ * minute, connects again, and ends with a segmentation fault.  With this it looks at what it
+ * keeps first, and reads where it keeps nothing, which waits as well.
  *
  * options: -shared -fPIC
  */
