@@ -8,6 +8,7 @@
 
 #include <linux/hrtimer.h>
 #include <linux/in6.h>
+#include <linux/jiffies.h>
 #include <linux/jump_label.h>
 #include <linux/socket.h>
 #include <linux/netdevice.h>
@@ -76,6 +77,14 @@ void ndk_net_put(struct net *net);
 
 /* sys/event.rs */
 void ndk_completion_reinit(void *completion);
+
+/*
+ * sys/time.rs: jiffies in a second.  Of a macro with two definitions bindgen may
+ * take the wrong one: HZ is 100 to it, the one of programs, on any kernel.
+ */
+enum ndk_time {
+	NDK_HZ = HZ
+};
 
 /* sys/hrtimer.rs */
 bool ndk_hrtimer_is_queued(struct hrtimer *timer);

@@ -44,10 +44,16 @@ pub(crate) fn now_ms() -> u64 {
     now_ns() / 1_000_000
 }
 
+/// Jiffies in a second.
+const HZ: bindings::ndk_time = bindings::ndk_time_NDK_HZ;
+
+// The build for a kernel that has not 100 of them shows that it is the kernel's number.
+const _: () = assert!(HZ == bindings::CONFIG_HZ);
+
 /// `ms` milliseconds in jiffies, a part of one for a whole.
 const fn jiffies_of(ms: u32) -> usize {
     // CAST: widening. OVERFLOW: a product of two numbers of 32 bits.
-    (ms as u64 * bindings::HZ as u64).div_ceil(1000) as usize
+    (ms as u64 * HZ as u64).div_ceil(1000) as usize
 }
 
 /// The time of the kernel's ticks in `ms` milliseconds, in jiffies, which come round. Any context.
