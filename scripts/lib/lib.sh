@@ -169,6 +169,9 @@ measure_slowness() {
 # slowly SECONDS: that limit on this machine.
 slowly() { echo $(($1 * ${NDK_SLOW:-1})); }
 
+# seconds_left: to NDK_DEADLINE, the end of the whole run in seconds since 1970; a year without.
+seconds_left() { echo $((${NDK_DEADLINE:-EPOCHSECONDS + 31536000} - EPOCHSECONDS)); }
+
 # --- tools
 
 # The newest installed clang/lld/llvm that is new enough and complete, as make's
