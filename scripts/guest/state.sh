@@ -8,7 +8,9 @@
 stack_of() {
 	local function text=
 	while read -r _ function _; do
-		text+="${text:+ < }${function%%+*}"
+		function=${function%%+*}
+		# Where each that waits is.
+		[[ $function == @(__switch_to|__schedule|schedule) ]] || text+="${text:+ < }$function"
 	done <"/proc/$1/stack" || true
 	echo "${text:-unknown}"
 } 2>/dev/null
@@ -40,7 +42,7 @@ tell_state() {
 	done
 }
 
-# So long it may take.
+# So long it may take, times NDK_SLOW.
 # shellcheck disable=SC2034
 STATE_SECONDS=30
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # shellcheck shell=bash
-# Sourced by what runs a command inside a guest.
+# Sourced by what runs a command inside a guest, after state.sh.
 
 # pipe_name DESCRIPTOR: of a pipe that this shell has open.
 pipe_name() { readlink "/proc/$BASHPID/fd/$1"; }
@@ -27,7 +27,7 @@ end_writers() {
 		fi
 		if ((SECONDS >= end)); then
 			for pid in "${!left[@]}"; do
-				cat "/proc/$pid/stack" >&2 2>/dev/null
+				echo "guest: $pid waits in $(stack_of "$pid")" >&2
 			done
 			kill -s KILL "$2"
 			return 1
