@@ -428,7 +428,7 @@ impl Flow {
     pub(super) fn begin_rnr_wait(&self, now_ms: u64) {
         self.from.device().count(Counter::RnrWaits, 1);
         self.waits_since_ms.store(now_ms, Relaxed);
-        trace::rnr_wait(|| {
+        trace::event!(rnr_wait, {
             let (number, peer) = (self.from.params.number, self.to.params.number);
             (self.from.device().name(), number, peer)
         });

@@ -59,7 +59,7 @@ impl Flow {
 
     #[inline(always)]
     fn trace_remote(&self, token: Token, refused: bool) {
-        trace::invalidate(|| {
+        trace::event!(invalidate, {
             let (name, number) = (self.to.device().name(), self.to.params.number);
             (name, number, token.raw(), true, refused)
         });

@@ -361,7 +361,7 @@ impl Flow {
             Work::FetchAdd { at, .. } | Work::CompareSwap { at, .. } => at,
             _ => return,
         };
-        trace::access_refused(|| {
+        trace::event!(access_refused, {
             let (number, peer) = (self.to.params.number, self.from.params.number);
             let opcode = wqe.work.operation().into();
             let name = self.to.device().name();

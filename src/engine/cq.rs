@@ -40,11 +40,13 @@ use super::{
         Notified, //
     },
     prelude::*,
+    qp::QpParams,
     ring::{
         ResizableRing,
         ResizeError,
         Ring, //
     },
+    trace,
     work::Completion, //
 };
 use crate::sys::{
@@ -234,6 +236,18 @@ impl CompletionQueue {
             inner <- new_spinlock_irq!(inner),
             timer <- HrTimer::new(),
         }))
+    }
+
+    /// Traces an entry of that queue pair, and [adds](Self::push) it.
+    // Out of line: where requests end a branch for the tracepoint costs more than itself.
+    #[inline(never)]
+    pub(super) fn report(
+        self: &Arc<Self>,
+        qp: &QpParams,
+        entry: &Completion,
+    ) -> Result<(), Failed> {
+        trace::complete(qp, self, entry);
+        self.push(entry)
     }
 
     /// Adds an entry; what it satisfies is reported soon, in softirq, or at once if that only

@@ -71,7 +71,7 @@ impl RdmaDevice {
         let hit = self.faults.hits(fault, &site)?;
         self.count(Counter::FaultsInjected, 1);
         let of = qp.map_or(0, |qp| qp.params.number);
-        trace::fault(|| (self.name(), of, fault.name(), hit.number));
+        trace::event!(fault, (self.name(), of, fault.name(), hit.number));
         if log::allowed(limit) {
             let (name, fault) = (self.name(), fault.name());
             match of {

@@ -301,13 +301,12 @@ impl QueuePair {
         if admission == Admission::Refuse {
             return Err(PostError::State);
         }
-        // CAST: at most the width of the queue, or it is refused.
-        let (context, num_sge) = (posted.context(), posted.sges().len() as u32);
         rq.ring.post_receive(posted)?;
-        trace::post_recv(|| {
-            let name = self.device().name();
-            (name, self.params.number, context, num_sge)
-        });
+        let ring = &mut rq.ring;
+        trace::event!(
+            post_recv,
+            ring.post_recv_args(self.device(), self.params.number)
+        );
         if rq.stop_waiting() {
             // Under the lock: the one who knows of the wait must not be preempted with it.
             self.receive_arrived();

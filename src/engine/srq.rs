@@ -208,9 +208,8 @@ impl SharedReceive {
 
     /// Posts a receive. Any context. [`PostError::State`] when the queue has failed.
     pub(crate) fn post(self: &Arc<Self>, posted: Posted<impl Elements>) -> Result<(), PostError> {
-        let (context, len) = (posted.context(), posted.sges().len());
         // CAST: widening.
-        if len > self.max_sge as usize {
+        if posted.sges().len() > self.max_sge as usize {
             return Err(PostError::TooManySges);
         }
         let mut inner = self.inner.lock();
@@ -218,10 +217,8 @@ impl SharedReceive {
             return Err(PostError::State);
         }
         let room = inner.ring.room().ok_or(PostError::Full)?;
-        // CAST: at most `max_sge`.
-        let num_sge = len as u32;
         room.post_receive(posted)?;
-        trace::post_recv(|| (self.domain.device().name(), 0, context, num_sge));
+        trace::event!(post_recv, room.post_recv_args(self.domain.device(), 0));
         inner.prime();
         let called = inner.call_next();
         drop(inner);

@@ -18,27 +18,14 @@ use super::{
 };
 use crate::sys::name::Name;
 
-pub(crate) use crate::sys::trace::{
-    access_refused,
-    connect,
-    disconnect,
-    fault,
-    invalidate,
-    notify,
-    post_recv,
-    post_send,
-    receive,
-    rnr_wait,
-    start, //
-};
+pub(crate) use crate::sys::trace::event;
 
-/// A completion of that queue pair is in `cq`.
+/// A completion of that queue pair goes to `cq`.
 #[inline(always)]
 pub(super) fn complete(qp: &QpParams, cq: &CompletionQueue, entry: &Completion) {
-    crate::sys::trace::complete(|| completed(qp, cq, entry));
+    event!(complete, completed(qp, cq, entry));
 }
 
-#[cold]
 fn completed(
     qp: &QpParams,
     cq: &CompletionQueue,

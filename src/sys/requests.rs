@@ -373,6 +373,14 @@ impl<T: Clone + Copy> RequestQueue<T> {
         self.ring.get_mut(seq).map(|slot| slot.context)
     }
 
+    /// Returns the consumer's name and the number of elements of the newest request, and what is
+    /// kept of it.
+    pub(crate) fn newest(&mut self) -> Option<(u64, u32, &T)> {
+        let seq = self.ring.tail().wrapping_sub(1);
+        let slot = self.ring.get_mut(seq)?;
+        Some((slot.context, slot.count, &slot.data))
+    }
+
     /// Moves the elements of request `seq` into `list`; the request stays. Returns false if it is
     /// not there or out, or the list has not been given back.
     #[inline]
@@ -512,6 +520,28 @@ mod tests {
         for at in 1..4 {
             assert!(list.memory(at).is_none());
         }
+        Ok(())
+    }
+
+    #[test]
+    fn the_newest_request_is_the_one_that_was_posted_last() -> Result {
+        let bytes = [3u8; 16];
+        let mut queue = RequestQueue::new(2, 2, 0u8, GFP_KERNEL)?;
+        assert!(queue.newest().is_none());
+        let sge = Sge::new(bytes.as_ptr().addr() as u64, 16, LOCAL_KEY);
+        for turn in 0..20u8 {
+            let list = [sge; 2].into_iter().take(usize::from(turn % 3));
+            let context = u64::from(turn);
+            // The queue is full from the second on.
+            assert!(turn < 2 || queue.leave().is_some());
+            assert!(queue.post(test_posted(context, list), turn));
+            let wanted = (context, u32::from(turn % 3), &turn);
+            assert!(queue.newest() == Some(wanted));
+            assert!(turn < 1 || !queue.post(test_posted(99, [].into_iter()), 99));
+            assert!(queue.newest() == Some(wanted));
+        }
+        assert!(queue.leave().is_some() && queue.leave().is_some());
+        assert!(queue.newest().is_none());
         Ok(())
     }
 

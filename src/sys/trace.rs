@@ -2,8 +2,8 @@
 
 //! Tracepoints: `/sys/kernel/tracing/events/ndk`, described in `bindings/trace.h`.
 //!
-//! One that is off is a static branch: what it would tell is given as a closure, which is called
-//! only when somebody listens. Any context.
+//! One that is off is a static branch: [`event`] evaluates what it would tell only when somebody
+//! listens. Any context.
 //!
 //! C header: [`include/linux/tracepoint.h`](srctree/include/linux/tracepoint.h)
 
@@ -104,48 +104,63 @@ impl Argument for SocketAddr {
     }
 }
 
+/// Tells the tracepoint of that name, if somebody listens, what the expression returns. That owns
+/// what it names: a mutable reference is gone after it.
+// A macro: a closure that is made before the branch is put in memory, listener or not. Out of line:
+// in line its arguments cost registers where none is wanted.
+macro_rules! event {
+    ($name:ident, $told:expr $(,)?) => {
+        if ::kernel::macros::paste! { $crate::sys::trace::[< $name _is_on >]() } {
+            (::kernel::macros::paste! { $crate::sys::trace::[< emit_ $name >] })(move || $told);
+        }
+    };
+}
+pub(crate) use event;
+
 macro_rules! tracepoints {
     ($(
         $(#[$doc:meta])*
         fn $name:ident($($arg:ident: $type:ty),* $(,)?);
     )*) => {$(
-        $(#[$doc])*
-        #[inline(always)]
-        pub(crate) fn $name(told: impl FnOnce() -> ($($type,)*)) {
-            #[cfg(CONFIG_TRACEPOINTS)]
-            {
+        kernel::macros::paste! {
+            #[doc = concat!("Returns true if somebody listens to `", stringify!($name), "`.")]
+            #[inline(always)]
+            pub(crate) fn [< $name _is_on >]() -> bool {
+                #[cfg(CONFIG_TRACEPOINTS)]
                 // SAFETY: The key is a static one, defined in C.
-                let is_on = unsafe {
-                    kernel::macros::paste! {
-                        static_branch_unlikely!(
-                            bindings::[< __tracepoint_ndk_ $name >],
-                            bindings::tracepoint,
-                            key
-                        )
-                    }
-                };
-                if is_on {
-                    // What it tells goes by value: by reference it would have to be in memory
-                    // for those, too, who tell nothing.
-                    let ($($arg,)*) = told();
-                    emit($($arg),*);
+                unsafe {
+                    static_branch_unlikely!(
+                        bindings::[< __tracepoint_ndk_ $name >],
+                        bindings::tracepoint,
+                        key
+                    )
                 }
-                #[cold]
-                #[inline(never)]
-                fn emit($($arg: $type),*) {
+                #[cfg(not(CONFIG_TRACEPOINTS))]
+                {
+                    false
+                }
+            }
+        }
+
+        kernel::macros::paste! {
+            $(#[$doc])*
+            #[cold]
+            #[inline(never)]
+            pub(crate) fn [< emit_ $name >](told: impl FnOnce() -> ($($type,)*)) {
+                #[cfg(CONFIG_TRACEPOINTS)]
+                {
+                    let ($($arg,)*) = told();
                     $(let $arg = Argument::keep($arg);)*
                     // SAFETY: The pointers are those of what is kept until after the call.
                     unsafe {
-                        kernel::macros::paste! {
-                            bindings::[< rust_do_trace_ndk_ $name >](
-                                $(<$type as Argument>::as_c(&$arg)),*
-                            )
-                        }
+                        bindings::[< rust_do_trace_ndk_ $name >](
+                            $(<$type as Argument>::as_c(&$arg)),*
+                        )
                     }
                 }
+                #[cfg(not(CONFIG_TRACEPOINTS))]
+                let _ = told;
             }
-            #[cfg(not(CONFIG_TRACEPOINTS))]
-            let _ = told;
         }
     )*};
 }
@@ -161,7 +176,7 @@ tracepoints! {
     fn receive(dev: Name, qp: u32, wr_id: u64, num_sge: u32);
     /// A message finds no receive.
     fn rnr_wait(dev: Name, qp: u32, peer: u32);
-    /// A completion is in its queue.
+    /// A completion goes to its queue.
     fn complete(
         dev: Name,
         qp: u32,

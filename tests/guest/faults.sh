@@ -213,6 +213,17 @@ has_words() {
 	done
 }
 
+# same_all_the_way: a read that has completed was posted and started under the same name and with the
+# same length, and a receive of the last connection, that a message took, posted with as many elements.
+same_all_the_way() {
+	local request receive event
+	request=$(sed -nE '/.*ndk_complete: (dev=.* qp=[0-9]+) cq=[0-9]+ (wr_id=\S+ opcode=RDMA_READ) status=SUCCESS (length=16384)$/ { s//\1 \2 \3/p; q }' "$TRACING/trace")
+	receive=$(sed -nE 's/.*ndk_receive: //p' "$TRACING/trace" | tail -n 1)
+	for event in "post_send: ${request:?}" "start: $request" "post_recv: ${receive:?}"; do
+		grep -qF "ndk_$event" "$TRACING/trace" || { echo "no $event"; return 1; }
+	done
+}
+
 # Every event of a write, of a lost connection and of the next one.
 events_come() {
 	local event
@@ -239,6 +250,7 @@ events_come() {
 		grep -q 'ndk_complete: .* status=REM_ACCESS_ERR' "$TRACING/trace" &&
 		grep -q 'ndk_disconnect: .* by=peer' "$TRACING/trace" &&
 		grep -q "ndk_connect: .* dst=$ADDRESS:$PORT" "$TRACING/trace" || return
+	same_all_the_way || return
 	wait_for 90 controller_is live
 }
 

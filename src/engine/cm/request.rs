@@ -352,7 +352,7 @@ impl ConnectRequest {
             .map_err(|_| active_error)?;
         self.pending.lock().state = RequestState::Connected;
         for (qp, peer, is_active) in [(active, passive, true), (passive, active, false)] {
-            trace::connect(|| {
+            trace::event!(connect, {
                 let (local, remote) = (self.params.local, self.params.remote);
                 let (src, dst) = match is_active {
                     true => (local, remote),

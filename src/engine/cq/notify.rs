@@ -83,7 +83,7 @@ impl CompletionQueue {
 
     #[inline(always)]
     fn trace_notify(&self, inner: &Inner) {
-        trace::notify(|| {
+        trace::event!(notify, {
             let failed = inner.failure.is_some();
             (self.device.name(), self.number, inner.ring.len(), failed)
         });

@@ -231,7 +231,10 @@ impl QueuePair {
     }
 
     fn unlink(&self, link: Link, by_peer: bool) {
-        trace::disconnect(|| (self.device().name(), self.params.number, by_peer));
+        trace::event!(
+            disconnect,
+            (self.device().name(), self.params.number, by_peer)
+        );
         link.transport.stop(link.end);
         self.device().count(Counter::Disconnects, 1);
         link.owner.disconnected(by_peer);

@@ -103,7 +103,7 @@ pub(crate) fn execute_at_once(qp: &QueuePair, work: &Work) -> bool {
 /// Tells the tracepoint of an invalidation by the owner.
 #[inline(always)]
 pub(crate) fn traced(qp: &QueuePair, token: Token, refused: bool) {
-    trace::invalidate(|| {
+    trace::event!(invalidate, {
         let (name, number) = (qp.device().name(), qp.params.number);
         (name, number, token.raw(), false, refused)
     });

@@ -22,6 +22,7 @@ use crate::{
         limits::MAX_MESSAGE,
         prelude::*,
         trace,
+        wc::WcOpcode,
         work::{
             Elements,
             Flags,
@@ -29,7 +30,10 @@ use crate::{
             Work, //
         }, //
     },
-    sys::softirq::BhDisabled, //
+    sys::{
+        name::Name,
+        softirq::BhDisabled, //
+    }, //
 };
 
 /// Why a request was not taken. It leaves no trace.
@@ -89,8 +93,12 @@ impl Posting<'_> {
             Ok(_) if self.sq.is_full() => Err(PostError::Full),
             Ok(length) => {
                 let request = (work, flags, length);
-                self.traced(posted.context(), &request);
-                self.sq.push(self.qp.device(), posted, request)
+                let queued = self.sq.push(self.qp.device(), posted, request);
+                if queued.is_ok() {
+                    let this = &mut *self;
+                    trace::event!(post_send, this.post_send_args());
+                }
+                queued
             }
         };
         if accepted.is_err() {
@@ -130,10 +138,17 @@ impl Posting<'_> {
         self.sq.push(self.qp.device(), posted.take(0), request)
     }
 
+    /// Returns the arguments of the tracepoint `post_send` for the newest request.
+    fn post_send_args(&mut self) -> (Name, u32, u64, WcOpcode, u32) {
+        let (wr_id, operation, length) = self.sq.newest();
+        let (name, qp) = (self.qp.device().name(), self.qp.params.number);
+        (name, qp, wr_id, operation.into(), length)
+    }
+
     /// Traces a request that is accepted.
     #[inline(always)]
     fn traced(&self, wr_id: u64, (work, _, length): &Request) {
-        trace::post_send(|| {
+        trace::event!(post_send, {
             let (name, qp) = (self.qp.device().name(), self.qp.params.number);
             (name, qp, wr_id, work.operation().into(), *length)
         });

@@ -16,7 +16,6 @@ use kernel::alloc::Flags as Gfp;
 use crate::engine::{
     cq::Failed,
     prelude::*,
-    trace,
     work::{
         Completion,
         Context,
@@ -24,9 +23,12 @@ use crate::engine::{
         Posted, //
     }, //
 };
-use crate::sys::requests::{
-    ReceiveList,
-    RequestQueue, //
+use crate::sys::{
+    name::Name,
+    requests::{
+        ReceiveList,
+        RequestQueue, //
+    }, //
 };
 
 use super::{
@@ -66,6 +68,12 @@ impl ReceiveRing {
             true => Ok(()),
             false => Err(PostError::Full),
         }
+    }
+
+    /// Returns the arguments of the tracepoint `post_recv` for the newest receive.
+    pub(crate) fn post_recv_args(&mut self, device: &RdmaDevice, qp: u32) -> (Name, u32, u64, u32) {
+        let (wr_id, num_sge, ()) = self.newest().unwrap_or((0, 0, &()));
+        (device.name(), qp, wr_id, num_sge)
     }
 }
 
@@ -141,7 +149,6 @@ impl ReceiveQueue {
         if self.silent {
             return Ok(());
         }
-        trace::complete(params, &params.receive_cq, entry);
-        params.receive_cq.push(entry)
+        params.receive_cq.report(params, entry)
     }
 }

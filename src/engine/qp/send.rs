@@ -23,7 +23,6 @@ pub(crate) use wqe::SendWqe;
 use crate::{
     engine::{
         prelude::*,
-        trace,
         transport::{
             ReadLimits,
             Transport, //
@@ -195,6 +194,12 @@ impl SendQueue {
         Ok(())
     }
 
+    /// Returns the consumer's name, the operation and the length of the newest request.
+    pub(super) fn newest(&mut self) -> (u64, Operation, u32) {
+        let (wr_id, _, entry) = self.requests.newest().unwrap_or((0, 0, &BLANK));
+        (wr_id, entry.work.operation(), entry.length)
+    }
+
     /// Takes the bytes up to the first element that cannot be read, and returns their number. A
     /// request that lacks bytes fails in its turn.
     fn store_inline(&mut self, posted: &Posted<impl Elements>) -> u32 {
@@ -239,8 +244,7 @@ impl SendQueue {
             operation,
             ..Completion::BLANK
         };
-        trace::complete(params, &params.send_cq, &entry);
-        let lost = params.send_cq.push(&entry).is_err();
+        let lost = params.send_cq.report(params, &entry).is_err();
         self.failed |= lost;
         lost
     }
@@ -344,8 +348,7 @@ impl SendQueue {
             }
             if (failed || entry.flags.has(Flags::SIGNALED)) && !self.silent {
                 let entry = entry.completion(context, params.cookie, status);
-                trace::complete(params, cq, &entry);
-                lost |= cq.push(&entry).is_err();
+                lost |= cq.report(params, &entry).is_err();
             }
             // One that could not be reported is as bad.
             self.failed |= failed | lost;

@@ -28,11 +28,13 @@ use crate::engine::{
     prelude::*,
     trace,
     transport::ConnectionId,
+    wc::WcOpcode,
     work::{
         Completion,
         Operation, //
     }, //
 };
+use crate::sys::name::Name;
 
 impl QueuePair {
     /// For a transport: takes the next request that may begin on that connection.
@@ -40,7 +42,7 @@ impl QueuePair {
         self.start_next(connection, &mut self.sq.lock(), wqe)
     }
 
-    #[inline]
+    #[inline(always)]
     fn start_next(&self, connection: ConnectionId, sq: &mut SendQueue, wqe: &mut SendWqe) -> Next {
         // Under the lock: what is posted after a reset is another connection's.
         if !self.is_connected_by(connection) {
@@ -48,13 +50,16 @@ impl QueuePair {
         }
         let next = sq.start(wqe);
         if next == Next::Ready {
-            trace::start(|| {
-                let opcode = wqe.work.operation().into();
-                let (qp, wr_id) = (self.params.number, sq.context(wqe.seq));
-                (self.device().name(), qp, wr_id, opcode, wqe.length)
-            });
+            trace::event!(start, self.start_args(sq, wqe));
         }
         next
+    }
+
+    /// Returns the arguments of the tracepoint `start`.
+    fn start_args(&self, sq: &mut SendQueue, wqe: &SendWqe) -> (Name, u32, u64, WcOpcode, u32) {
+        let opcode = wqe.work.operation().into();
+        let (qp, wr_id) = (self.params.number, sq.context(wqe.seq));
+        (self.device().name(), qp, wr_id, opcode, wqe.length)
     }
 
     /// For a transport: ends the started request of `wqe`, which gives its elements back. A failure
@@ -149,16 +154,18 @@ impl QueuePair {
             rq.message = Message::Waiting;
             return Taken::Empty;
         }
-        trace::receive(|| {
-            let (qp, wr_id) = (
-                self.params.number,
-                receive.sges.context().unwrap_or_default(),
-            );
-            // CAST: at most the width of the queue.
-            (self.device().name(), qp, wr_id, receive.sges.len() as u32)
-        });
+        let taken = &*receive;
+        trace::event!(receive, self.receive_args(taken));
         rq.message = Message::Taken;
         Taken::Ready
+    }
+
+    /// Returns the arguments of the tracepoint `receive`.
+    fn receive_args(&self, receive: &RecvWqe) -> (Name, u32, u64, u32) {
+        let wr_id = receive.sges.context().unwrap_or_default();
+        // CAST: at most the width of the queue.
+        let num_sge = receive.sges.len() as u32;
+        (self.device().name(), self.params.number, wr_id, num_sge)
     }
 
     /// For a transport: finishes the receive that was taken, whose elements are given up. A failure
