@@ -388,14 +388,11 @@ impl Flow {
                 },
             };
             self.to.finish_receive(&mut exec.receive, completion);
-            if inject::is_on() && request.is_success() && exec.is_acknowledged_late() {
-                return Phase::Acknowledged;
-            }
         }
-        if inject::is_on() && exec.take_loss_of_connection() {
-            let phase = self.complete(exec, request);
-            self.lose_connection();
-            return phase;
+        if inject::is_on() {
+            if let Some(phase) = self.end_as_injected(exec, request) {
+                return phase;
+            }
         }
         if !request.is_success() || exec.requests_left == 0 || !self.is_up() {
             return self.complete(exec, request);
@@ -412,7 +409,7 @@ impl Flow {
     }
 
     /// Ends the request, and begins no other.
-    fn complete(&self, exec: &mut Exec, request: Status) -> Phase {
+    pub(super) fn complete(&self, exec: &mut Exec, request: Status) -> Phase {
         self.from.complete(&mut exec.wqe, request);
         self.to.reap();
         Phase::Idle

@@ -4,9 +4,9 @@
 //!
 //! It is drawn when the request begins, and met on the way: before the request does anything, where
 //! it looks for a receive, where it enters the peer's memory, before it ends and when it has ended.
-//! All of these ask `inject::is_on()` first. What was drawn stays with the request when that fault is
-//! turned off, and has no effect any more when all are. A request that waits goes on when its time
-//! is over.
+//! All of these ask `inject::is_on()` first, but for the end of the short ways, which are taken where
+//! the beginning found that off. What was drawn stays with the request when that fault is turned
+//! off, and has no effect any more when all are. A request that waits goes on when its time is over.
 //!
 //! Whose faults: those of the requester's device, for its queue pair; but what a receive meets is
 //! the fault of its own device and queue pair, and is drawn when a message takes it.
@@ -89,15 +89,13 @@ impl Exec {
     }
 
     /// Returns true, once, if the request is to lose the connection when it has ended.
-    #[cold]
-    pub(super) fn take_loss_of_connection(&mut self) -> bool {
+    fn take_loss_of_connection(&mut self) -> bool {
         self.injected_mut()
             .is_some_and(|injected| core::mem::take(&mut injected.drop_connection))
     }
 
     /// Returns true, once, if the request is to complete later than its receive, which has.
-    #[cold]
-    pub(super) fn is_acknowledged_late(&mut self) -> bool {
+    fn is_acknowledged_late(&mut self) -> bool {
         let Some(injected) = self.injected_mut() else {
             return false;
         };
@@ -327,6 +325,23 @@ impl Flow {
         }
     }
 
+    /// Ends the request, whose receive has ended, if it took one, in the way that was drawn; `None`
+    /// when it is to end as any other.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn end_as_injected(&self, exec: &mut Exec, request: Status) -> Option<Phase> {
+        let has_received = request.is_success() && takes_receive(&exec.wqe.work);
+        if has_received && exec.is_acknowledged_late() {
+            return Some(Phase::Acknowledged);
+        }
+        if !exec.take_loss_of_connection() {
+            return None;
+        }
+        let phase = self.complete(exec, request);
+        self.lose_connection();
+        Some(phase)
+    }
+
     fn corrupt(&self, exec: &Exec, draw: u32) {
         let len = u64::from(exec.wqe.length);
         let Some(at) = u64::from(draw).checked_rem(len) else {
@@ -345,8 +360,7 @@ impl Flow {
     }
 
     /// The connection is gone for both, as if the way between them had broken.
-    #[cold]
-    pub(super) fn lose_connection(&self) {
+    fn lose_connection(&self) {
         self.from.peer_gone(self.connection);
         self.to.peer_gone(self.connection);
     }

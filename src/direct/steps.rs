@@ -80,7 +80,7 @@ impl Flow {
     }
 
     /// Ends a request that is not allowed, and carries out one of this side's memory table alone.
-    #[inline]
+    #[inline(always)]
     pub(super) fn begin_without_peer(self: &Arc<Self>, exec: &mut Exec) -> Option<Step> {
         if exec.wqe.forbidden {
             return Some(Ok(self.refuse(exec, Status::LocalOperation)));
@@ -96,6 +96,7 @@ impl Flow {
     }
 
     /// Begins a message of any size and any number of pieces.
+    #[inline(always)]
     pub(super) fn begin_message(self: &Arc<Self>, exec: &mut Exec) -> Step {
         let len = u64::from(exec.wqe.length);
         if self.local(&exec.wqe).check(len).is_err() {
@@ -137,7 +138,7 @@ impl Flow {
         match moved {
             Some(Ok(())) => {
                 exec.bytes_left -= len;
-                return Ok(self.finish(exec));
+                return Ok(self.finish_plain(exec));
             }
             Some(Err(error)) => return Ok(self.end_refused(exec, error)),
             None => (),
@@ -157,7 +158,12 @@ impl Flow {
         match source.map(|source| self.write_from(exec, &source, to, len)) {
             Ok(Ok(())) => {
                 exec.bytes_left -= len;
-                self.copy(exec, len)
+                match exec.wqe.work {
+                    Work::Write {
+                        immediate: Some(_), ..
+                    } => self.take_receive(exec),
+                    _ => Ok(self.finish_plain(exec)),
+                }
             }
             Ok(Err(error)) => Ok(self.end_refused(exec, error)),
             Err(_) => Ok(self.refuse(exec, Status::LocalAccess)),
@@ -409,6 +415,11 @@ impl Flow {
                 return phase;
             }
         }
+        self.finish_plain(exec)
+    }
+
+    /// As [`Flow::finish`], when no fault has anything to do to the request.
+    fn finish_plain(self: &Arc<Self>, exec: &mut Exec) -> Phase {
         match exec.wqe.work {
             Work::Send {
                 extra: Extra::Invalidate(token),

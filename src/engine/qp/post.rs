@@ -155,6 +155,8 @@ impl Posting<'_> {
     }
 
     /// Carries a local request out, if that can be done now and with success.
+    // Out of line: in line it costs the requests that are not local.
+    #[inline(never)]
     fn is_done_at_once(&mut self, (work, flags, _): &Request) -> bool {
         self.admission == Admission::Queue
             && !flags.has(Flags::DEFERRED)

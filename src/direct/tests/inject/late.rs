@@ -127,6 +127,37 @@ mod tests {
     }
 
     #[test]
+    fn one_message_is_late_and_then_loses_its_connection() -> Result {
+        if !needed() {
+            return Ok(());
+        }
+        for usec in [0, 1, LATE_MS * 1000] {
+            let pair = QpPair::new()?;
+            let late = Order {
+                nth: 2,
+                side: Side::Requester,
+                ..lasting(usec)
+            };
+            let _late = Ordered::new(pair.a.device(), Fault::DelayCompletion, late);
+            let _lost = Ordered::new(pair.a.device(), Fault::DropConnection, nth(2));
+            for context in 0..3 {
+                pair.b.receive(context, &[])?;
+            }
+            let mut begin = 0;
+            for context in 0..2 {
+                begin = now_ms();
+                pair.a.post(context, SEND, &[])?;
+                assert!(pair.b.receives.brings(context, Status::Success));
+                assert!(pair.a.sends.brings(context, Status::Success));
+            }
+            assert!(usec < LATE_MS * 1000 || is_over(begin));
+            assert!(pair.is_down() && pair.b.receives.brings(2, Status::Flushed));
+            assert!(same(injected(&pair.a), 2));
+        }
+        Ok(())
+    }
+
+    #[test]
     fn the_requesters_completion_alone_is_late_and_in_order() -> Result {
         if !needed() {
             return Ok(());
