@@ -2,8 +2,7 @@
 
 //! Tracepoints: `/sys/kernel/tracing/events/ndk`, described in `bindings/trace.h`.
 //!
-//! One that is off is a static branch: [`event`] evaluates what it would tell only when somebody
-//! listens. Any context.
+//! One that is off is a static branch: [`event`] evaluates its arguments behind that. Any context.
 //!
 //! C header: [`include/linux/tracepoint.h`](srctree/include/linux/tracepoint.h)
 
@@ -104,8 +103,8 @@ impl Argument for SocketAddr {
     }
 }
 
-/// Tells the tracepoint of that name, if somebody listens, what the expression returns. That owns
-/// what it names: a mutable reference is gone after it.
+/// Gives the tracepoint of that name, if it is on, the arguments that the expression returns. The
+/// expression owns all that it names: a mutable reference is gone after it.
 // A macro: a closure that is made before the branch is put in memory, listener or not. Out of line:
 // in line its arguments cost registers where none is wanted.
 macro_rules! event {
@@ -123,7 +122,7 @@ macro_rules! tracepoints {
         fn $name:ident($($arg:ident: $type:ty),* $(,)?);
     )*) => {$(
         kernel::macros::paste! {
-            #[doc = concat!("Returns true if somebody listens to `", stringify!($name), "`.")]
+            #[doc = concat!("Returns true if `", stringify!($name), "` is on.")]
             #[inline(always)]
             pub(crate) fn [< $name _is_on >]() -> bool {
                 #[cfg(CONFIG_TRACEPOINTS)]
