@@ -46,6 +46,7 @@ pub(crate) mod domain;
 pub(crate) mod host;
 pub(crate) mod inject;
 pub(crate) mod limits;
+pub(crate) mod looking;
 pub(crate) mod memory;
 pub(crate) mod notifier;
 pub(crate) mod prelude;

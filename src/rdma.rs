@@ -123,7 +123,10 @@ pub(crate) use self::{
         QpUpcall,
         SrqUpcall, //
     },
-    user::memory::Pieces,
+    user::{
+        memory::Pieces,
+        share::UserData, //
+    },
     work::{
         RegMr,
         RemoteAddr,

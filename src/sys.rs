@@ -27,6 +27,7 @@
 //! | [`requests`]  | queues of requests, and the memory that these name              |
 //! | [`ring`]      | bounded queues                                                  |
 //! | [`sge`]       | elements of scatter and gather lists                            |
+//! | [`shared`]    | queues in memory that a program maps                            |
 //! | [`softirq`]   | bottom half sections, bottom half and process work queues       |
 //! | [`span`]      | checked ranges of kernel memory                                 |
 //! | [`time`]      | the monotonic clock                                             |
@@ -56,6 +57,7 @@ pub(crate) mod random;
 pub(crate) mod requests;
 pub(crate) mod ring;
 pub(crate) mod sge;
+pub(crate) mod shared;
 pub(crate) mod softirq;
 pub(crate) mod span;
 #[cfg(ndk_kunit)]

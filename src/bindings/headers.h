@@ -12,6 +12,7 @@
 #include <rdma/iw_cm.h>
 #include <rdma/rdma_cm.h>
 #include <rdma/rdma_netlink.h>
+#include <rdma/rvt-abi.h>
 
 #include "shim.h"
 #include "trace.h"

@@ -133,6 +133,19 @@ void ndk_umem_release(struct ib_umem *umem);
 struct pid *ndk_get_current_process(void);
 void ndk_put_process(struct pid *process);
 
+struct ib_udata;
+struct rdma_user_mmap_entry;
+struct uverbs_attr_bundle;
+struct vm_area_struct;
+
+struct ib_udata *ndk_udata_of(struct uverbs_attr_bundle *attrs);
+int ndk_udata_answer(struct ib_udata *udata, u64 offset);
+int ndk_udata_answer_there(struct ib_udata *udata, u64 offset);
+int ndk_share_insert(struct ib_udata *udata, struct rdma_user_mmap_entry *entry,
+		     size_t len);
+u64 ndk_share_offset(const struct rdma_user_mmap_entry *entry);
+int ndk_share_map(struct vm_area_struct *vma, const void *from, size_t len);
+
 /* rdma/link_type.rs, rdma/user.rs */
 bool ndk_module_is_loaded(const char *name);
 

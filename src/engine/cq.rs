@@ -25,6 +25,7 @@
 mod moderation;
 mod notify;
 mod resize;
+mod shared;
 #[cfg(ndk_kunit)]
 pub(crate) mod tests;
 
@@ -59,6 +60,7 @@ use moderation::{
 };
 
 pub(crate) use moderation::InvalidModeration;
+pub(crate) use shared::ProgramCompletions;
 
 /// Entries that are taken under one hold of the lock, interrupts off.
 const TAKEN_AT_ONCE: usize = 64;
@@ -145,6 +147,8 @@ const FAILED: u32 = 2;
 
 struct Inner {
     ring: ResizableRing<Ring<Completion>>,
+    /// The entries that a program takes by itself; `ring` takes none then.
+    shared: Option<KBox<ProgramCompletions>>,
     arm: Option<Arm>,
     /// How many of the newest entries came since the consumer was last called.
     unreported: u32,
@@ -218,6 +222,7 @@ impl CompletionQueue {
         let gfp = device::gfp(is_of_program);
         let inner = Inner {
             ring: ResizableRing::new(Ring::new(depth, Completion::BLANK, gfp)?),
+            shared: None,
             arm: None,
             unreported: 0,
             urgent: false,
@@ -238,7 +243,7 @@ impl CompletionQueue {
         }))
     }
 
-    /// Traces an entry of that queue pair, and [adds](Self::push) it.
+    /// Traces an entry of that queue pair, and [adds](Self::push_of) it.
     // Out of line: where requests end a branch for the tracepoint costs more than itself.
     #[inline(never)]
     pub(super) fn report(
@@ -247,20 +252,27 @@ impl CompletionQueue {
         entry: &Completion,
     ) -> Result<(), Failed> {
         trace::complete(qp, self, entry);
-        self.push(entry)
+        self.push_of(entry, qp.number)
     }
 
-    /// Adds an entry; what it satisfies is reported soon, in softirq, or at once if that only
-    /// schedules something.
+    /// Adds an entry of no queue pair.
+    #[cfg(ndk_kunit)]
+    pub(crate) fn push(self: &Arc<Self>, entry: &Completion) -> Result<(), Failed> {
+        self.push_of(entry, 0)
+    }
+
+    /// Adds an entry of queue pair `qp`; what it satisfies is reported soon, in softirq, or at once
+    /// if that only schedules something.
     ///
     /// The entry that does not fit breaks the queue; the caller then breaks its queue pair.
     #[inline]
-    pub(crate) fn push(self: &Arc<Self>, entry: &Completion) -> Result<(), Failed> {
+    fn push_of(self: &Arc<Self>, entry: &Completion, qp: u32) -> Result<(), Failed> {
         let mut inner = self.inner.lock();
         if inner.failure.is_some() {
             return Err(Failed);
         }
-        if inner.ring.room().is_none_or(|r| r.push(*entry).is_err()) {
+        let room = inner.ring.room();
+        if room.is_none_or(|r| r.push(*entry).is_err()) && !inner.push_shared(entry, qp) {
             let events = self.fail(&mut inner, Failure::Overrun);
             drop(inner);
             self.device.count(Counter::CqOverflows, 1);
@@ -340,7 +352,7 @@ impl CompletionQueue {
 
     /// The number of entries that the queue takes.
     pub(crate) fn depth(&self) -> u32 {
-        self.inner.lock().ring.limit()
+        self.inner.lock().limit()
     }
 
     /// Lets the call for a satisfied arm wait `interval_us` microseconds or for `count`
@@ -355,7 +367,7 @@ impl CompletionQueue {
         count: u32,
     ) -> Result<(), InvalidModeration> {
         let mut inner = self.inner.lock();
-        let rule = Rule::new(interval_us, count, inner.ring.limit())?;
+        let rule = Rule::new(interval_us, count, inner.limit())?;
         let decision = inner.moderator.change(rule, time::now_ns());
         if self.apply(decision) {
             self.notify(inner);
@@ -385,11 +397,12 @@ impl CompletionQueue {
         // What is large goes now, where it may sleep: the last reference may go anywhere.
         let mut inner = self.inner.lock();
         let ring = core::mem::replace(&mut inner.ring, ResizableRing::new(Ring::EMPTY));
+        let shared = inner.shared.take();
         // From here on no arm is satisfied but by a failure, and no call is held.
         inner.unreported = 0;
         inner.moderator = Moderator::OFF;
         drop(inner);
-        drop(ring);
+        drop((ring, shared));
         self.timer.stop();
         self.share.give_back();
     }
@@ -399,8 +412,8 @@ impl CompletionQueue {
         let inner = self.inner.lock();
         CqDetails {
             number: self.number,
-            depth: inner.ring.limit(),
-            used: inner.ring.len(),
+            depth: inner.limit(),
+            used: inner.len(),
             arm: inner.arm,
             failed: inner.failure.is_some(),
         }

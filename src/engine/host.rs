@@ -70,6 +70,8 @@ pub(crate) struct Host {
     next_qp: Atomic<u64>,
     next_connection: Atomic<u64>,
     next_cq: Atomic<u32>,
+    /// The next slot that is free, in nanoseconds: `engine/looking.rs`.
+    pub(super) next_look: Atomic<u64>,
     /// Sides of connections that have yet to be notified of the end.
     sides: Atomic<u32>,
     /// The time that a message waits for a receive, in milliseconds; for one of a shared queue it
@@ -91,6 +93,7 @@ impl Host {
             next_qp: Atomic::new(0),
             next_connection: Atomic::new(1),
             next_cq: Atomic::new(1),
+            next_look: Atomic::new(0),
             sides: Atomic::new(0),
             rnr_timeout_ms,
         };

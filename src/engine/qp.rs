@@ -23,6 +23,7 @@ mod post;
 mod receive;
 mod send;
 mod serve;
+mod shared;
 pub(crate) mod state;
 #[cfg(ndk_kunit)]
 mod tests;
@@ -99,6 +100,7 @@ use super::{
 use crate::sys::{
     event::Event,
     gate::Gate,
+    hrtimer::HrTimer,
     log::{
         self,
         Limit, //
@@ -182,6 +184,9 @@ pub(crate) struct Qp {
     rq: SpinLockIrq<ReceiveQueue>,
     #[pin]
     link: SpinLockIrq<Option<Link>>,
+    /// Armed under the lock of `rq`, while a program's receives are looked for.
+    #[pin]
+    timer: HrTimer<QueuePair>,
     /// Signalled when something ended while the queue pair is being destroyed.
     #[pin]
     idle: Event,
@@ -223,6 +228,7 @@ impl QueuePair {
             sq <- new_spinlock_irq!(sends),
             rq <- new_spinlock_irq!(receives),
             link <- new_spinlock_irq!(None),
+            timer <- HrTimer::new(),
             idle <- Event::new(),
         }))?;
         if let Some(shared) = &qp.params.shared {

@@ -76,7 +76,7 @@ pub(crate) enum ResizeError {
 }
 
 /// The most entries, or elements of them, that move under one hold of a lock.
-const MOVED_AT_ONCE: usize = 128;
+pub(in crate::engine) const MOVED_AT_ONCE: usize = 128;
 
 /// A ring whose depth changes while it is used.
 ///

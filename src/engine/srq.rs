@@ -11,6 +11,7 @@
 //! pair's receive queue, then `inner`, then the lock of a queue pair's link.
 
 mod resize;
+mod shared;
 #[cfg(ndk_kunit)]
 mod tests;
 
@@ -30,6 +31,7 @@ use super::{
     },
     domain::Domain,
     inject::What,
+    looking::ProgramReceives,
     notifier::{
         Called,
         Notified,
@@ -52,6 +54,7 @@ use super::{
         Posted, //
     }, //
 };
+use crate::sys::hrtimer::HrTimer;
 
 /// What a face is notified of. Called in softirq, under no lock.
 pub(crate) trait SrqEvents: Send + Sync {
@@ -69,6 +72,8 @@ const FAILED: u32 = 2;
 
 struct Inner {
     ring: ResizableRing<ReceiveRing>,
+    /// More of them, which a program posts without a call.
+    shared: Option<KBox<ProgramReceives>>,
     /// Fewer than this many receives raise the event once; 0 is off.
     limit: u32,
     /// The limit counts: one of a new queue does when there were that many receives once.
@@ -112,6 +117,9 @@ pub(crate) struct Srq {
     resizing: Mutex<()>,
     #[pin]
     inner: SpinLockIrq<Inner>,
+    /// Armed under the lock of `inner`, while a queue pair waits for a program's receives.
+    #[pin]
+    timer: HrTimer<SharedReceive>,
 }
 
 impl SharedReceive {
@@ -128,6 +136,7 @@ impl SharedReceive {
         let share = domain.share(Quota::SharedReceives)?;
         let inner = Inner {
             ring: ResizableRing::new(ReceiveRing::of_receives(depth, max_sge, domain.gfp())?),
+            shared: None,
             limit: 0,
             primed: false,
             failed: false,
@@ -144,17 +153,18 @@ impl SharedReceive {
             events,
             resizing <- new_mutex!(()),
             inner <- new_spinlock_irq!(inner),
+            timer <- HrTimer::new(),
         }))
     }
 
     /// The number of receives that the queue takes.
     pub(crate) fn depth(&self) -> u32 {
-        self.inner.lock().ring.limit()
+        self.inner.lock().depth()
     }
 
     /// The number of receives that are posted.
     pub(crate) fn posted(&self) -> u32 {
-        self.inner.lock().ring.len()
+        self.inner.lock().posted()
     }
 
     /// The limit in force; 0 when it is off.
@@ -280,14 +290,20 @@ impl SharedReceive {
     pub(super) fn take(self: &Arc<Self>, qp: &Arc<QueuePair>, receive: &mut RecvWqe) -> bool {
         let mut inner = self.inner.lock();
         let wait_seq = qp.wait_seq.load(Relaxed);
+        if !inner.primed {
+            inner.prime_shared();
+        }
         let may_take = match wait_seq {
-            NOT_WAITING => inner.called < inner.ring.len(),
+            NOT_WAITING => {
+                inner.called < inner.ring.len() || inner.fetch_for_next(self.domain.device())
+            }
             _ => wait_seq == CALLED,
         };
         if may_take && !inner.failed && inner.ring.oldest().take(&mut receive.sges) {
             if wait_seq == CALLED {
                 qp.wait_seq.store(NOT_WAITING, Relaxed);
                 inner.called -= 1;
+                self.look_for_next(&mut inner);
             }
             let events = inner.take_limit_event();
             drop(inner);
@@ -296,6 +312,7 @@ impl SharedReceive {
         }
         if wait_seq == NOT_WAITING {
             inner.wait(qp);
+            self.look_soon(&mut inner);
         }
         false
     }
@@ -306,8 +323,12 @@ impl SharedReceive {
         // What is large goes now, where it may sleep: the last reference may go anywhere.
         let _one_at_a_time = self.resizing.lock();
         let empty = ResizableRing::new(ReceiveRing::EMPTY);
-        let ring = core::mem::replace(&mut self.inner.lock().ring, empty);
-        drop(ring);
+        let mut inner = self.inner.lock();
+        let ring = core::mem::replace(&mut inner.ring, empty);
+        let shared = inner.shared.take();
+        drop(inner);
+        drop((ring, shared));
+        self.timer.stop();
         self.share.give_back();
     }
 }
@@ -358,13 +379,13 @@ impl Inner {
 
     /// A limit that waits for enough receives counts when they are there.
     fn prime(&mut self) {
-        self.primed |= self.ring.len() >= self.limit;
+        self.primed |= self.ring.len() >= self.limit || self.posted() >= self.limit;
     }
 
     /// `LIMIT` if the event is due, which turns it off.
     fn take_limit_event(&mut self) -> u32 {
         let enough = self.limit == 0 || self.ring.len() >= self.limit;
-        if enough || !self.primed || self.failed {
+        if enough || !self.primed || self.failed || self.posted() >= self.limit {
             return 0;
         }
         self.limit = 0;

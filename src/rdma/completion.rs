@@ -7,6 +7,7 @@ use super::{
     prelude::*,
     qp::QpCookie, //
 };
+use crate::sys::shared::CompletionWords;
 
 pub(crate) use crate::sys::wc::{
     WcOpcode,
@@ -52,6 +53,37 @@ pub(crate) struct Wc {
     pub(crate) extra: WcExtra,
     /// A number for those who know this provider; zero means nothing.
     pub(crate) vendor_err: u32,
+}
+
+/// The flag of libibverbs for a receive that has invalidated a key. C: `IBV_WC_WITH_INV`.
+const IBV_WC_WITH_INV: u32 = 1 << 3;
+
+impl Wc {
+    /// As a program reads it where it shares the queue, for queue pair `qpn`. C: `struct
+    /// ib_uverbs_wc`.
+    pub(crate) fn shared(&self, qpn: u32) -> CompletionWords {
+        let (flags, invalidate_rkey) = self.extra.to_c();
+        // libibverbs has another number for this one than the kernel.
+        let flags = match self.extra {
+            WcExtra::Invalidated(_) => IBV_WC_WITH_INV,
+            _ => flags,
+        };
+        // CAST: the numbers of the variants; the port's is one.
+        let wc = bindings::ib_uverbs_wc {
+            wr_id: self.wr_id,
+            status: self.status as u32,
+            opcode: self.opcode as u32,
+            vendor_err: self.vendor_err,
+            byte_len: self.byte_len,
+            ex: bindings::ib_uverbs_wc__bindgen_ty_1 { invalidate_rkey },
+            qp_num: qpn,
+            wc_flags: flags,
+            port_num: PORT as u8,
+            ..pin_init::zeroed()
+        };
+        // SAFETY: It is as large as its fields, all of which are numbers.
+        unsafe { core::mem::transmute::<bindings::ib_uverbs_wc, CompletionWords>(wc) }
+    }
 }
 
 /// The consumer's array of `struct ib_wc`, filled from the front.
@@ -181,6 +213,18 @@ mod tests {
     fn extra_sets_its_flag() {
         assert_eq!(WcExtra::None.to_c(), (0, 0));
         assert!(WcExtra::Imm(1).to_c().0 != WcExtra::Invalidated(1).to_c().0);
+    }
+
+    #[test]
+    fn a_program_reads_what_a_poll_would_say() {
+        let words = wc(WcExtra::Invalidated(0xabcd)).shared(0x80_0001);
+        let flag = IBV_WC_WITH_INV;
+        let recv = bindings::ib_wc_opcode_IB_WC_RECV;
+        // As libhfi1verbs counts them, after the context: status, opcode, error, length, key, queue
+        // pair, source, flags; then small fields, the third byte of the last word the port.
+        assert_eq!(words[2..10], [0, recv, 0, 9, 0xabcd, 0x80_0001, 0, flag]);
+        assert_eq!(words[11].to_ne_bytes(), [0, 0, 1, 0]);
+        assert_eq!(words[0].to_ne_bytes()[0].max(words[1].to_ne_bytes()[3]), 7);
     }
 
     #[test]

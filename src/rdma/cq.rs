@@ -8,10 +8,14 @@ use super::{
     completion::WcWriter,
     details::Details,
     prelude::*,
-    upcall::CqUpcall, //
+    upcall::CqUpcall,
+    user::share::{
+        Shareable,
+        UserData, //
+    }, //
 };
 impl IbObject for bindings::ib_cq {
-    type Private = Arc<UpcallTarget<bindings::ib_cq>>;
+    type Private = Shareable<bindings::ib_cq>;
 }
 
 /// A completion queue with the provider's payload.
@@ -54,7 +58,13 @@ impl Notify {
 pub(crate) trait CqOperations<T: Operations>: Sized + Send + Sync + 'static {
     /// Makes a completion queue and returns its entries, at least those asked for; its consumer is
     /// called through `upcall`.
-    fn create(device: &Device<T>, init: &CqInit, upcall: CqUpcall) -> Result<(Self, u32)>;
+    /// A program takes the entries by itself if `data` asks for it.
+    fn create(
+        device: &Device<T>,
+        init: &CqInit,
+        upcall: CqUpcall,
+        data: &UserData,
+    ) -> Result<(Self, u32)>;
 
     /// Lets the upcall for a satisfied arm wait for `count` completions or for `period_us`
     /// microseconds, whichever is first; if either is zero no upcall waits. May sleep.
@@ -62,7 +72,7 @@ pub(crate) trait CqOperations<T: Operations>: Sized + Send + Sync + 'static {
 
     /// Changes the number of entries, and returns it. Completions come and go meanwhile. May
     /// sleep. `EINVAL` if there are more entries, or it is beyond the limits.
-    fn resize(&self, entries: u32) -> Result<u32>;
+    fn resize(&self, entries: u32, data: &UserData) -> Result<u32>;
 
     /// Ends the upcalls of a completion queue that no queue pair uses: no one runs when this
     /// returns, and none begins. The queue may still be polled and armed.
@@ -89,6 +99,7 @@ pub(crate) trait CqOperations<T: Operations>: Sized + Send + Sync + 'static {
 pub(super) fn create<T: Operations>(
     mut cq: NewObject<bindings::ib_cq, T::Cq>,
     attr: &bindings::ib_cq_init_attr,
+    data: &UserData,
 ) -> Result {
     if attr.flags != 0 {
         return Err(EOPNOTSUPP);
@@ -118,11 +129,11 @@ pub(super) fn create<T: Operations>(
     let device = unsafe { Device::<T>::from_raw(cq.device) };
     // SAFETY: `pre_destroy_cq` closes it; on an error it is closed below.
     let target = unsafe { UpcallTarget::open(cq.as_raw()) }?;
-    let (payload, entries) =
-        T::Cq::create(device, &init, CqUpcall(target.clone())).inspect_err(|_| target.close())?;
+    let (payload, entries) = T::Cq::create(device, &init, CqUpcall(target.clone()), data)
+        .inspect_err(|_| target.close())?;
     // CAST: A number of entries, below `i32::MAX` by the provider's own limit.
     cq.cqe = entries as c_int;
-    cq.init(target, payload);
+    cq.init(Shareable::new(target, data), payload);
     Ok(())
 }
 

@@ -34,7 +34,11 @@ use super::{
     user::{
         self,
         number::UserQpn,
-        owner::Owner, //
+        owner::Owner,
+        share::{
+            MappingSlot,
+            UserData, //
+        }, //
     },
     work::SendChain, //
 };
@@ -49,6 +53,8 @@ pub(crate) struct Private {
     /// The address of the task that has changed it last; 0 before.
     changed_by: Atomic<usize>,
     number: Number,
+    /// Of its receives; it goes after the queue pair.
+    _mapping: MappingSlot,
 }
 
 /// The number of a queue pair, which ends with it.
@@ -281,6 +287,8 @@ pub(crate) struct QpInit<'a, T: Operations> {
     pub(crate) cookie: QpCookie,
     /// Calls its consumer.
     pub(crate) upcall: QpUpcall,
+    /// A program posts receives without a call if this asks for it.
+    pub(crate) data: &'a UserData,
 }
 
 /// What stands behind a queue pair, towards its consumer.
@@ -346,6 +354,7 @@ pub(super) unsafe fn by_number<'a, T: Operations>(number: u32) -> Result<&'a Qp<
 pub(super) unsafe fn create<T: Operations>(
     mut qp: NewObject<bindings::ib_qp, T::Qp>,
     attr: &mut bindings::ib_qp_init_attr,
+    data: &UserData,
 ) -> Result {
     if attr.qp_type != bindings::ib_qp_type_IB_QPT_RC || attr.create_flags != 0 {
         return Err(EOPNOTSUPP);
@@ -372,6 +381,7 @@ pub(super) unsafe fn create<T: Operations>(
             qpn,
             cookie: number.cookie(qp.as_raw()),
             upcall: QpUpcall(target.clone()),
+            data,
         };
         (Device::<T>::from_raw(qp.device), init)
     };
@@ -385,6 +395,7 @@ pub(super) unsafe fn create<T: Operations>(
         owner,
         changed_by: Atomic::new(0),
         number,
+        _mapping: MappingSlot::new(data.take_mapping()),
     };
     qp.init(private, payload);
     // SAFETY: It was initialised just now.

@@ -5,10 +5,14 @@
 use super::{
     prelude::*,
     recv::RecvChain,
-    upcall::SrqUpcall, //
+    upcall::SrqUpcall,
+    user::share::{
+        Shareable,
+        UserData, //
+    }, //
 };
 impl IbObject for bindings::ib_srq {
-    type Private = Arc<UpcallTarget<bindings::ib_srq>>;
+    type Private = Shareable<bindings::ib_srq>;
 }
 
 /// A shared receive queue with the provider's payload.
@@ -68,10 +72,16 @@ impl SrqChange {
 pub(crate) trait SrqOperations<T: Operations>: Sized + Send + Sync + 'static {
     /// Makes a shared receive queue. [`SrqOperations::query`] then returns the sizes granted, none
     /// smaller than asked for.
-    fn create(pd: &Pd<T>, wanted: &SrqAttributes, upcall: SrqUpcall) -> Result<Self>;
+    /// A program posts without a call if `data` asks for it.
+    fn create(
+        pd: &Pd<T>,
+        wanted: &SrqAttributes,
+        upcall: SrqUpcall,
+        data: &UserData,
+    ) -> Result<Self>;
 
     /// Changes limit or size.
-    fn modify(&self, change: &SrqChange) -> Result;
+    fn modify(&self, change: &SrqChange, data: &UserData) -> Result;
 
     /// Returns sizes and limit.
     fn query(&self) -> SrqAttributes;
@@ -89,6 +99,7 @@ pub(crate) trait SrqOperations<T: Operations>: Sized + Send + Sync + 'static {
 pub(super) fn create<T: Operations>(
     srq: NewObject<bindings::ib_srq, T::Srq>,
     init: &mut bindings::ib_srq_init_attr,
+    data: &UserData,
 ) -> Result {
     if init.srq_type != bindings::ib_srq_type_IB_SRQT_BASIC {
         return Err(EOPNOTSUPP);
@@ -98,10 +109,10 @@ pub(super) fn create<T: Operations>(
     // SAFETY: `destroy_srq` closes it; on an error it is closed below.
     let target = unsafe { UpcallTarget::open(srq.as_raw()) }?;
     let wanted = SrqAttributes::from_c(&init.attr);
-    let payload =
-        T::Srq::create(pd, &wanted, SrqUpcall(target.clone())).inspect_err(|_| target.close())?;
+    let payload = T::Srq::create(pd, &wanted, SrqUpcall(target.clone()), data)
+        .inspect_err(|_| target.close())?;
     init.attr = payload.query().to_c();
-    srq.init(target, payload);
+    srq.init(Shareable::new(target, data), payload);
     Ok(())
 }
 

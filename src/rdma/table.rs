@@ -59,7 +59,11 @@ use super::{
     },
     user::{
         self,
-        memory, //
+        memory,
+        share::{
+            self,
+            UserData, //
+        }, //
     },
     work::Chain, //
 };
@@ -85,7 +89,7 @@ trampolines! {
     fn query_device(
         device: &Device<T>,
         attr: &mut Unaligned<bindings::ib_device_attr>,
-        _udata: *mut bindings::ib_udata,
+        _data: UserData,
     ) -> Result {
         attr.update(|attr| {
             device.attributes().fill(attr);
@@ -167,10 +171,7 @@ trampolines! {
     }
 
     /// There is nothing behind a context.
-    fn alloc_ucontext(
-        _context: *mut bindings::ib_ucontext,
-        _udata: *mut bindings::ib_udata,
-    ) -> Result {
+    fn alloc_ucontext(_context: *mut bindings::ib_ucontext, _data: UserData) -> Result {
         Ok(())
     }
 
@@ -180,10 +181,17 @@ trampolines! {
     /// and go while programs have it open.
     fn disassociate_ucontext(_context: *mut bindings::ib_ucontext) -> () {}
 
-    fn alloc_pd(
-        pd: NewObject<bindings::ib_pd, T::Pd>,
-        _udata: *mut bindings::ib_udata,
-    ) -> Result {
+    fn mmap(context: *mut bindings::ib_ucontext, area: *mut bindings::vm_area_struct) -> Result {
+        // SAFETY: The core passes both for a call of the current program.
+        unsafe { share::map(context, area) }
+    }
+
+    fn mmap_free(entry: *mut bindings::rdma_user_mmap_entry) -> () {
+        // SAFETY: The core has given the last reference up, and all entries are of one kind.
+        unsafe { share::free(entry) };
+    }
+
+    fn alloc_pd(pd: NewObject<bindings::ib_pd, T::Pd>, _data: UserData) -> Result {
         // SAFETY: The core sets the device of an object before it asks for its creation.
         let device = unsafe { Device::<T>::from_raw(pd.device) };
         let payload = T::Pd::alloc(device, pd.uobject.is_null())?;
@@ -191,10 +199,7 @@ trampolines! {
         Ok(())
     }
 
-    fn dealloc_pd(
-        pd: OwnedObject<bindings::ib_pd, T::Pd>,
-        _udata: *mut bindings::ib_udata,
-    ) -> Result {
+    fn dealloc_pd(pd: OwnedObject<bindings::ib_pd, T::Pd>, _data: UserData) -> Result {
         pd.dealloc();
         drop(pd);
         Ok(())
@@ -203,22 +208,20 @@ trampolines! {
     fn create_cq(
         cq: NewObject<bindings::ib_cq, T::Cq>,
         attr: *const bindings::ib_cq_init_attr,
-        _attrs: *mut bindings::uverbs_attr_bundle,
+        attrs: *mut bindings::uverbs_attr_bundle,
     ) -> Result {
-        // SAFETY: The core passes valid attributes.
-        cq::create::<T>(cq, unsafe { &attr.read_unaligned() })
+        // SAFETY: The core passes valid attributes, and the program's where it makes the queue.
+        let (attr, data) = unsafe { (attr.read_unaligned(), UserData::of_attributes(attrs)) };
+        cq::create::<T>(cq, &attr, &data)
     }
 
     fn modify_cq(cq: &Cq<T>, count: u16, period_us: u16) -> Result {
         cq.modify(count, period_us)
     }
 
-    fn resize_user_cq(
-        cq: &Cq<T>,
-        entries: c_uint,
-        _udata: *mut bindings::ib_udata,
-    ) -> Result {
-        let entries = cq.resize(entries)?;
+    fn resize_user_cq(cq: &Cq<T>, entries: c_uint, data: UserData) -> Result {
+        let entries = cq.resize(entries, &data)?;
+        cq.private().mapping.set(data.take_mapping());
         // CAST: A number of entries, below `i32::MAX` by the provider's own limit.
         // SAFETY: A number that others read at any time, either one.
         unsafe { (&raw mut (*cq.as_raw()).cqe).write_volatile(entries as c_int) };
@@ -238,7 +241,7 @@ trampolines! {
     }
 
     /// Of a queue that the core does not poll.
-    fn destroy_cq(cq: *mut bindings::ib_cq, _udata: *mut bindings::ib_udata) -> c_int {
+    fn destroy_cq(cq: *mut bindings::ib_cq, _data: UserData) -> c_int {
         // SAFETY: The caller destroys a queue once, when nothing uses it.
         unsafe {
             Self::pre_destroy_cq(cq);
@@ -261,18 +264,18 @@ trampolines! {
     fn create_qp(
         qp: NewObject<bindings::ib_qp, T::Qp>,
         init: &mut Unaligned<bindings::ib_qp_init_attr>,
-        _udata: *mut bindings::ib_udata,
+        data: UserData,
     ) -> Result {
         // SAFETY: For the call of `create`: the core passes the domain and the queues of the queue
         // pair, which it keeps as long as that.
-        init.update(|init| unsafe { qp::create::<T>(qp, init) })
+        init.update(|init| unsafe { qp::create::<T>(qp, init, &data) })
     }
 
     fn modify_qp(
         qp: &Qp<T>,
         attr: &mut Unaligned<bindings::ib_qp_attr>,
         mask: c_int,
-        _udata: *mut bindings::ib_udata,
+        _data: UserData,
     ) -> Result {
         qp.private().note_change();
         qp.modify(&QpChange::from_c(attr, mask)?)
@@ -290,10 +293,7 @@ trampolines! {
         Ok(())
     }
 
-    fn destroy_qp(
-        qp: OwnedObject<bindings::ib_qp, T::Qp>,
-        _udata: *mut bindings::ib_udata,
-    ) -> Result {
+    fn destroy_qp(qp: OwnedObject<bindings::ib_qp, T::Qp>, _data: UserData) -> Result {
         qp.private().hide();
         qp.destroy();
         qp.private().end();
@@ -331,18 +331,20 @@ trampolines! {
     fn create_srq(
         srq: NewObject<bindings::ib_srq, T::Srq>,
         init: &mut Unaligned<bindings::ib_srq_init_attr>,
-        _udata: *mut bindings::ib_udata,
+        data: UserData,
     ) -> Result {
-        init.update(|init| srq::create::<T>(srq, init))
+        init.update(|init| srq::create::<T>(srq, init, &data))
     }
 
     fn modify_srq(
         srq: &Srq<T>,
         attr: &mut Unaligned<bindings::ib_srq_attr>,
         mask: bindings::ib_srq_attr_mask,
-        _udata: *mut bindings::ib_udata,
+        data: UserData,
     ) -> Result {
-        srq.modify(&SrqChange::from_c(&attr.get(), mask))
+        srq.modify(&SrqChange::from_c(&attr.get(), mask), &data)?;
+        srq.private().mapping.set(data.take_mapping());
+        Ok(())
     }
 
     fn query_srq(srq: &Srq<T>, attr: Room<'_, bindings::ib_srq_attr>) -> Result {
@@ -350,10 +352,7 @@ trampolines! {
         Ok(())
     }
 
-    fn destroy_srq(
-        srq: OwnedObject<bindings::ib_srq, T::Srq>,
-        _udata: *mut bindings::ib_udata,
-    ) -> Result {
+    fn destroy_srq(srq: OwnedObject<bindings::ib_srq, T::Srq>, _data: UserData) -> Result {
         srq.destroy();
         srq.private().close();
         Ok(())
@@ -393,7 +392,7 @@ trampolines! {
         iova: u64,
         access: c_int,
         dmah: *mut bindings::ib_dmah,
-        _udata: *mut bindings::ib_udata,
+        _data: UserData,
     ) -> Result<*mut bindings::ib_mr> {
         if !dmah.is_null() {
             return Err(EOPNOTSUPP);
@@ -415,10 +414,7 @@ trampolines! {
         unsafe { mr::map::<T>(mr, list, count, offset.cast::<Unaligned<c_uint>>().as_mut()) }
     }
 
-    fn dereg_mr(
-        mr: OwnedObject<bindings::ib_mr, T::Mr>,
-        _udata: *mut bindings::ib_udata,
-    ) -> Result {
+    fn dereg_mr(mr: OwnedObject<bindings::ib_mr, T::Mr>, _data: UserData) -> Result {
         mr.dereg();
         mr::free(mr);
         Ok(())

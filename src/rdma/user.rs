@@ -3,9 +3,9 @@
 //! User space: devices whose verbs programs may call, too.
 //!
 //! rdma-core has no library that takes any provider, so such a device says that it is one of
-//! `hfi1`, with version 1 of its interface: libhfi1verbs then does everything by the standard
-//! commands of uverbs, and shares no memory with the kernel. A device says so only if the module
-//! parameter `user_verbs` was set when it was made.
+//! `hfi1`, with version 2 of its interface: libhfi1verbs then takes completions and posts receives
+//! in memory that it shares with the kernel, and does the rest by the standard commands of uverbs.
+//! A device says so only if the module parameter `user_verbs` was set when it was made.
 //!
 //! | file       | what it keeps a program from                                             |
 //! |------------|--------------------------------------------------------------------------|
@@ -13,6 +13,7 @@
 //! | [`number`] | queue pairs that go while uverbs reads their number out of a completion  |
 //! | [`owner`]  | connecting a queue pair that is not its own                              |
 //! | [`post`]   | addresses and keys of the kernel in a work request                       |
+//! | [`share`]  | the memory of queues that are not its own                                |
 //!
 //! C headers: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h),
 //! [`include/rdma/ib_umem.h`](srctree/include/rdma/ib_umem.h)
@@ -21,6 +22,7 @@ pub(super) mod memory;
 pub(super) mod number;
 pub(super) mod owner;
 pub(super) mod post;
+pub(super) mod share;
 
 use core::ptr::NonNull;
 
@@ -42,8 +44,8 @@ use crate::sys::global::Global;
 /// The number by which libhfi1verbs knows its devices.
 pub(super) const DRIVER_ID: u32 = bindings::rdma_driver_id_RDMA_DRIVER_HFI1;
 
-/// The version of its interface that shares no memory.
-pub(super) const ABI_VERSION: u32 = 1;
+/// The version of its interface that shares queues.
+pub(super) const ABI_VERSION: u32 = 2;
 
 /// The commands of uverbs that libhfi1verbs uses and the core allows only those that ask for them:
 /// most libraries do without.

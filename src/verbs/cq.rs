@@ -11,7 +11,8 @@ use crate::{
             CqEvents,
             Failure,
             InvalidModeration,
-            MissedEvents, //
+            MissedEvents,
+            ProgramCompletions, //
         },
         notifier::Called,
         ring::ResizeError,
@@ -28,6 +29,7 @@ use crate::{
         Details,
         Notify,
         QpCookie,
+        UserData,
         Wc,
         WcExtra,
         WcWriter, //
@@ -57,7 +59,12 @@ impl CqEvents for Handler {
 impl CqOperations<Verbs> for Arc<CompletionQueue> {
     /// Makes a queue without moderation. A handler of the consumer's own is called on the CPU of
     /// its vector, that of ib_core's polling where the entry comes.
-    fn create(device: &Device<Verbs>, init: &CqInit, upcall: CqUpcall) -> Result<(Self, u32)> {
+    fn create(
+        device: &Device<Verbs>,
+        init: &CqInit,
+        upcall: CqUpcall,
+        data: &UserData,
+    ) -> Result<(Self, u32)> {
         if init.entries == 0 || init.entries > MAX_CQ_ENTRIES {
             return Err(EINVAL);
         }
@@ -65,9 +72,15 @@ impl CqOperations<Verbs> for Arc<CompletionQueue> {
         let events = KBox::new(Handler { upcall, polled }, GFP_KERNEL)?;
         let engine = device.device().clone();
         let cpu = device.processor_of(init.comp_vector);
-        let queue = CompletionQueue::new(engine, init.entries, cpu, events, init.is_of_program)?;
-        let depth = queue.depth();
-        Ok((queue, depth))
+        let shared = data.completions(init.entries)?;
+        // The entries that a program takes by itself are in its memory alone.
+        let own = if shared.is_some() { 0 } else { init.entries };
+        let queue = CompletionQueue::new(engine, own, cpu, events, init.is_of_program)?;
+        if let Some(ring) = shared {
+            let entries = ProgramCompletions::new(ring, |entry, qpn| wc(entry).shared(qpn));
+            queue.share(entries).inspect_err(|_| queue.close())?;
+        }
+        Ok((queue, init.entries))
     }
 
     fn modify(&self, count: u16, period_us: u16) -> Result {
@@ -75,11 +88,15 @@ impl CqOperations<Verbs> for Arc<CompletionQueue> {
         moderated.map_err(|InvalidModeration| EINVAL)
     }
 
-    fn resize(&self, entries: u32) -> Result<u32> {
+    fn resize(&self, entries: u32, data: &UserData) -> Result<u32> {
         if entries == 0 || entries > MAX_CQ_ENTRIES {
             return Err(EINVAL);
         }
-        CompletionQueue::resize(self, entries).map_err(|why| match why {
+        let resized = match self.is_shared() {
+            true => self.resize_shared(data.completions_anew(entries)?),
+            false => CompletionQueue::resize(self, entries),
+        };
+        resized.map_err(|why| match why {
             ResizeError::TooMany => EINVAL,
             ResizeError::NoMemory => ENOMEM,
         })?;
@@ -122,6 +139,8 @@ impl CqOperations<Verbs> for Arc<CompletionQueue> {
     }
 }
 
+// In line, of the two places that it has: a poll moves many.
+#[inline(always)]
 fn wc(entry: &Completion) -> Wc {
     Wc {
         wr_id: entry.context.raw(),

@@ -15,6 +15,7 @@ use super::{
 use crate::{
     engine::{
         cm::ConnectRequest,
+        looking::ProgramReceives,
         qp::{
             state::State,
             Caps,
@@ -226,6 +227,11 @@ impl QpOperations<Verbs> for Qp {
     /// Makes a queue pair; sizes above the device's limits are `EINVAL`.
     fn create(_device: &Device<Verbs>, init: &QpInit<'_, Verbs>) -> Result<(Self, QpCaps)> {
         let caps = check_caps(&init.caps)?;
+        // The receives of a shared queue are in the memory of that.
+        let shared = match init.srq {
+            None => init.data.receives(caps.receives, caps.receive_sges)?,
+            Some(_) => None,
+        };
         let params = QpParams {
             number: init.qpn,
             domain: (**init.pd).clone(),
@@ -240,6 +246,10 @@ impl QpOperations<Verbs> for Qp {
         let modifying = KBox::pin_init(new_mutex!(()), GFP_KERNEL)?;
         // Last: what it joins it leaves only when it is destroyed.
         let engine = QueuePair::new(params, caps)?;
+        if let Some(receives) = shared {
+            let shared = engine.share_receives(ProgramReceives::new(receives));
+            shared.inspect_err(|_| engine.destroy())?;
+        }
         let caps = granted(&engine.caps);
         let qp = Self {
             engine,

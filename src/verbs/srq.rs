@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     engine::{
+        looking::ProgramReceives,
         ring::ResizeError,
         srq::SrqEvents, //
     },
@@ -15,7 +16,8 @@ use crate::{
         SrqAttributes,
         SrqChange,
         SrqOperations,
-        SrqUpcall, //
+        SrqUpcall,
+        UserData, //
     }, //
 };
 
@@ -27,20 +29,30 @@ impl SrqEvents for SrqUpcall {
 
 impl SrqOperations<Verbs> for Arc<SharedReceive> {
     /// Makes a shared receive queue; sizes above the device's limits are `EINVAL`.
-    fn create(pd: &Pd<Verbs>, wanted: &SrqAttributes, upcall: SrqUpcall) -> Result<Self> {
+    fn create(
+        pd: &Pd<Verbs>,
+        wanted: &SrqAttributes,
+        upcall: SrqUpcall,
+        data: &UserData,
+    ) -> Result<Self> {
         let fits = (1..=MAX_REQUESTS).contains(&wanted.max_wr) && wanted.max_sge <= MAX_SGES;
         if !fits || wanted.limit > wanted.max_wr {
             return Err(EINVAL);
         }
         let events = KBox::new(upcall, GFP_KERNEL)?;
+        let shared = data.receives(wanted.max_wr, wanted.max_sge)?;
         let srq = SharedReceive::new((**pd).clone(), wanted.max_wr, wanted.max_sge, events)?;
         srq.preset_limit(wanted.limit);
+        if let Some(receives) = shared {
+            let shared = srq.share_receives(ProgramReceives::new(receives));
+            shared.inspect_err(|_| srq.close())?;
+        }
         Ok(srq)
     }
 
     /// Changes the size, then arms the limit. `EINVAL` where that is above the size, and nothing has
     /// changed.
-    fn modify(&self, change: &SrqChange) -> Result {
+    fn modify(&self, change: &SrqChange, data: &UserData) -> Result {
         let depth = change.max_wr.unwrap_or(self.depth());
         if change.limit.is_some_and(|limit| limit > depth) {
             return Err(EINVAL);
@@ -49,12 +61,21 @@ impl SrqOperations<Verbs> for Arc<SharedReceive> {
             if !(1..=MAX_REQUESTS).contains(&depth) {
                 return Err(EINVAL);
             }
-            self.resize(depth).map_err(|why| match why {
+            let resized = match self.is_shared() {
+                true => self.resize_shared(data.receives_anew(depth, self.max_sge)?),
+                false => self.resize(depth),
+            };
+            resized.map_err(|why| match why {
                 ResizeError::TooMany => EINVAL,
                 ResizeError::NoMemory => ENOMEM,
             })?;
         }
-        change.limit.map_or(Ok(()), |limit| self.set_limit(limit))
+        let limited = change.limit.map_or(Ok(()), |limit| self.set_limit(limit));
+        match change.max_wr {
+            // The limit fits the new size, unless another call has changed that since.
+            Some(_) => Ok(()),
+            None => limited,
+        }
     }
 
     fn query(&self) -> SrqAttributes {

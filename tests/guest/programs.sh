@@ -365,9 +365,12 @@ check "rdma link delete with programs" unplugged
 make_dummy "$USER_NETDEV" "$USER_ADDRESS"
 add_link "$DEVICE" "$USER_NETDEV"
 check "fi_pingpong" both 300 fi_pingpong -p verbs -e msg -- fi_pingpong -p verbs -e msg "$USER_ADDRESS"
-for name in dereg munmap mremap fork exit readonly dmabuf solicited srq-limit port access numbers owner; do
+for name in dereg munmap mremap fork exit readonly dmabuf queues late late-srq solicited srq-limit port access numbers owner; do
 	check "verbs: $name" verbs "$name"
 done
+if [[ $NDK_TYPE == ndk ]]; then
+	check "verbs: mmap" verbs mmap
+fi
 if [[ ${NDK_KERNEL:-} == *debug ]]; then
 	check "a fault for one task" only_its_task
 fi

@@ -13,6 +13,9 @@
  * had, or something in a field that has no use; the kernel's own key, or a queue pair that is not
  * this program's, is taken; a call does not return. Exit 2: too little succeeded for a test.
  *
+ * Queues that share memory with the kernel are used as libhfi1verbs does, and spoilt: completions
+ * are checked in files of one thread alone, as long as that has not written to their queue.
+ *
  * What changed calls name, and where their answers go, lies at addresses far from everything else:
  * what the checks rely on is out of their reach. A call that makes a file or a queue pair keeps the
  * place of its answer, so that each is known.
@@ -75,6 +78,12 @@ typedef __u64 u64;
 #define JUNK		0x300000000000UL
 #define JUNK_SIZE	(2UL << 19)
 #define MOST_REGISTERED	(64L << 20)
+/* The memory of queues, a place for each object of the first kinds. */
+#define RINGS		0x400000000000UL
+#define RING_SIZE	(64UL << 10)
+#define RING(f, kind, i) \
+	((void *)(RINGS + ((((f) - files) * MR + (kind)) * MOST + (i)) * RING_SIZE))
+#define RINGS_SIZE	((u64)LENGTH(files) * MR * MOST * RING_SIZE)
 
 #define THREADS		16
 #define MOST		24		/* objects of a kind of a file */
@@ -91,13 +100,14 @@ typedef __u64 u64;
 #define ERRNOS		134
 
 enum { NONE, PD, CQ, QP, SRQ, MR, CHAN, ID, KINDS };
-enum { LIVE = 1, USED = 2, CONNECTED = 4, PASSIVE = 8 };
+enum { LIVE = 1, USED = 2, CONNECTED = 4, PASSIVE = 8, SPOILT = 16 };
 enum { PLAUSIBLE, CHANGED, RANDOM, OTHERS, MODES };
 
 /* Who finds one may find that another thread has just put something else there. */
 struct object {
 	u32 handle, pd, key, rkey, flags;	/* of an ID: its queue pair's handle and file */
-	u64 addr, len;
+	u32 places, words;	/* of a queue in memory that is shared with the kernel */
+	u64 addr, len;		/* of a queue: the offset of that */
 };
 
 /* An open file of uverbs or rdma_cm; it keeps its number whatever it is replaced by. */
@@ -231,7 +241,8 @@ static struct file *any_file(struct worker *w, bool is_cm)
 static void get_event(struct worker *w), start(struct worker *w), read_event(struct worker *w),
 	    change_memory(struct worker *w), map_file(struct worker *w),
 	    random_call(struct worker *w), replace_file(struct worker *w),
-	    fork_child(struct worker *w);
+	    fork_child(struct worker *w), post_in_memory(struct worker *w),
+	    take_in_memory(struct worker *w), spoil_memory(struct worker *w);
 
 #define EX		IB_USER_VERBS_CMD_FLAG_EXTENDED
 #define CM		0x10000		/* a command of rdma_ucm */
@@ -315,7 +326,7 @@ static const struct row {
 	VERB(GET_CONTEXT, 1, 0, "x"), VERB(QUERY_PORT, 2, 0, "x .1 _7"),
 	VERB(QUERY_QP, 8, 0, "x q =0x1fffff"), VERB(QUERY_SRQ, 3, 0, "x S =0"),
 	VERB(RESIZE_CQ, 5, 0, "x C <400"), VERB(REQ_NOTIFY_CQ, 30, 0, "C <2"),
-	EXVERB(MODIFY_CQ, 4, 0, "C =1 :16 :16 =0"), VERB(MODIFY_SRQ, 6, 0, "S <4 <200 <8"),
+	EXVERB(MODIFY_CQ, 4, 0, "C =1 :16 :16 =0"), VERB(MODIFY_SRQ, 6, 0, "S <4 <200 <8 x128"),
 	VERB(REREG_MR, 1, 0, "x M =7 d L D P =15"), VERB(REG_MR, 1, MR, "x d L D P <512"),
 	SEND(60, 1, 1, WR(1, 2) "=0 _32 " SGE(512)), SEND(8, 1, 0, WR(0, 2) "=0 _32"),
 	SEND(4, 1, 1, WR(1, 2) "=0 _32 " SGE(65536)), SEND(4, 1, 1, WR(1, 9) "K _32 " SGE(99)),
@@ -366,6 +377,9 @@ static const struct row {
 	METHOD(ASYNC_EVENT, ASYNC_EVENT_ALLOC, 2, CHAN, NEW),
 	OTHER("poll, events of rdma_cm", 160, get_event), OTHER("new identifiers", 40, start),
 	OTHER("memory", 12, change_memory), OTHER("mmap", 4, map_file),
+	OTHER("receives in memory", 120, post_in_memory),
+	OTHER("completions in memory", 160, take_in_memory),
+	OTHER("memory of queues", 8, spoil_memory),
 	OTHER("random", 50, random_call),
 };
 
@@ -419,6 +433,7 @@ static void begin(struct worker *w, bool is_plausible)
 	w->resp = w->mode == CHANGED ? JUNK + (rnd(w, JUNK_SIZE / 2) & ~7UL) : (u64)w->safe;
 	memset(w->buf, 0, 64);
 	memset((void *)w->resp, 0xff, 64);
+	memset((void *)(w->resp + 128), 0xff, 8);
 	memcpy((void *)(w->resp + 256), sizes, sizeof(sizes));
 }
 
@@ -666,50 +681,125 @@ static bool call(struct worker *w, struct file *f, u32 command, size_t in)
 	return get(p) == command;
 }
 
-static void check(const struct ib_uverbs_poll_cq_resp *r)
+static void check(const struct ib_uverbs_wc *wc)
+{
+	bool is_receive = wc->opcode == 128 || wc->opcode == 129;
+
+	if (!was_had(wc->qp_num))
+		die("a completion of queue pair %#x, which never was\n", wc->qp_num);
+	if (wc->reserved || wc->src_qp || wc->pkey_index || wc->slid || wc->sl ||
+	    wc->dlid_path_bits || wc->port_num > 1)
+		die("a completion has %#x, %#x, %#x, %#x, %#x, %#x, %#x\n", wc->reserved,
+		    wc->src_qp, wc->pkey_index, wc->slid, wc->sl, wc->dlid_path_bits, wc->port_num);
+	/* The bit of an invalidated key is another one in memory than in an answer. */
+	if (wc->wc_flags & ~14 || wc->wc_flags & (wc->wc_flags - 1) ||
+	    (wc->wc_flags && !is_receive) ||
+	    (!wc->wc_flags && wc->ex.invalidate_rkey))
+		die("a completion has flags %#x, %#x\n", wc->wc_flags, wc->ex.invalidate_rkey);
+	if (wc->status > 21 || (wc->opcode > 4 && !is_receive) ||
+	    (!wc->status && (wc->vendor_err || wc->byte_len >> 31)))
+		die("a completion has status %u opcode %u error %#x length %#x\n", wc->status,
+		    wc->opcode, wc->vendor_err, wc->byte_len);
+	/* Of a receive in spoilt memory nothing may be left but its name. */
+	if (!wc->status && wc->wr_id >> 48 == BAD_ID && (!is_receive || wc->byte_len))
+		die("data was moved by the kernel's key\n");
+	add(shared->transfers, !wc->status && !is_receive);
+}
+
+static void check_all(const struct ib_uverbs_poll_cq_resp *r)
 {
 	if (r->count > 100 || r->reserved)
 		die("%u completions, reserved %#x\n", r->count, r->reserved);
-	for (const struct ib_uverbs_wc *wc = r->wc; wc < r->wc + r->count; wc++) {
-		bool is_receive = wc->opcode == 128 || wc->opcode == 129;
-
-		if (!was_had(wc->qp_num))
-			die("a completion of queue pair %#x, which never was\n", wc->qp_num);
-		if (wc->reserved || wc->src_qp || wc->pkey_index || wc->slid || wc->sl ||
-		    wc->dlid_path_bits || wc->port_num > 1)
-			die("a completion has %#x, %#x, %#x, %#x, %#x, %#x, %#x\n", wc->reserved,
-			    wc->src_qp, wc->pkey_index, wc->slid, wc->sl, wc->dlid_path_bits,
-			    wc->port_num);
-		if (wc->wc_flags & ~6 || wc->wc_flags == 6 || (wc->wc_flags && !is_receive) ||
-		    (!wc->wc_flags && wc->ex.invalidate_rkey))
-			die("a completion has flags %#x, %#x\n", wc->wc_flags,
-			    wc->ex.invalidate_rkey);
-		if (wc->status > 21 || (wc->opcode > 4 && !is_receive) ||
-		    (!wc->status && (wc->vendor_err || wc->byte_len >> 31)))
-			die("a completion has status %u opcode %u error %#x length %#x\n",
-			    wc->status, wc->opcode, wc->vendor_err, wc->byte_len);
-		if (!wc->status && wc->wr_id >> 48 == BAD_ID)
-			die("data was moved by the kernel's key\n");
-		add(shared->transfers, !wc->status && !is_receive);
-	}
+	for (const struct ib_uverbs_wc *wc = r->wc; wc < r->wc + r->count; wc++)
+		check(wc);
 }
 
 static bool run(struct worker *w, struct file *f, u32 index, u32 handle);
 
+/* True if the file is used by that thread alone. */
+static bool is_own(struct worker *w, struct file *f)
+{
+	return f == &files[2 + w->index];
+}
+
+/* The memory of a queue, which has `places` of so many words, comes to its place. */
+static void map_ring(struct worker *w, struct file *f, u32 kind, struct object *o, u64 offset,
+		     u32 places, u32 words)
+{
+	size_t len = (8 + 4UL * places * words + 4095) & ~4095UL;
+	void *to = RING(f, kind, o - f->of[kind]), *p = MAP_FAILED;
+
+	/* Threads that others' files serve have them for connections alone. */
+	if (offset != ~0UL && places && len <= RING_SIZE && !w->is_child &&
+	    (f < files + 2 || is_own(w, f)))
+		p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, offset);
+	/* There is always something at the place: another thread may look there. */
+	if (p != MAP_FAILED && mremap(p, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, to) != to)
+		die("a queue's memory cannot be moved: %s\n", strerror(errno));
+	o->places = p == MAP_FAILED ? 0 : places;
+	o->words = words;
+}
+
 /* Remembers an object instead of the oldest one, which ends. */
 static void remember(struct worker *w, struct file *f, u32 kind, const struct object *o)
 {
-	struct object *to = &f->of[kind][add(f->next[kind], 1) % MOST], old = *to;
+	struct object *to = &f->of[kind][add(f->next[kind], 1) % MOST], old = *to, new = *o;
 	bool was_gentle = w->gentle;
 
 	forget(to);
-	*to = *o;
+	if (o->places) {
+		map_ring(w, f, kind, to, o->addr, o->places, o->words);
+		new.places = to->places;
+		new.addr = 0;
+	}
+	*to = new;
 	w->gentle = true;
 	if (old.flags && kind == CHAN)
 		close(old.handle);
 	else if (old.flags)
 		run(w, f, KINDS + kind, old.handle);
 	w->gentle = was_gentle;
+}
+
+/* Reads of the memory of a new queue in the answer. */
+static void is_shared(struct worker *w, u32 command, struct object *o)
+{
+	const u8 *resp = (u8 *)w->resp;
+
+	if (command == IB_USER_VERBS_CMD_CREATE_CQ) {
+		memcpy(&o->addr, resp + 8, 8);
+		o->places = get(resp + 4) + 1;
+		o->words = 12;
+	} else if (command == IB_USER_VERBS_CMD_CREATE_QP) {
+		memcpy(&o->addr, resp + 32, 8);
+		o->places = get(resp + 12) + 1;
+		o->words = 4 + 4 * get(resp + 20);
+	} else if (command == IB_USER_VERBS_CMD_CREATE_SRQ) {
+		memcpy(&o->addr, resp + 16, 8);
+		o->places = get(resp + 4) + 1;
+		o->words = 4 + 4 * get(resp + 8);
+	}
+}
+
+/* A queue was resized, and has other memory if it shares some, with the nonsense of the old one. */
+static void on_resize(struct worker *w, struct file *f, u32 command, u32 handle)
+{
+	struct object *o = NULL;
+	u64 offset;
+
+	if (command == IB_USER_VERBS_CMD_RESIZE_CQ)
+		o = find(f, CQ, handle);
+	else if (command == IB_USER_VERBS_CMD_MODIFY_SRQ && get((u8 *)w->buf + 28) & 1)
+		o = find(f, SRQ, handle);
+	if (!o || !o->places)
+		return;
+	if (command == IB_USER_VERBS_CMD_RESIZE_CQ) {
+		memcpy(&offset, (void *)(w->resp + 8), 8);
+		map_ring(w, f, CQ, o, offset, get((void *)w->resp) + 1, o->words);
+	} else {
+		memcpy(&offset, (void *)(w->resp + 128), 8);
+		map_ring(w, f, SRQ, o, offset, get((u8 *)w->buf + 32) + 1, o->words);
+	}
 }
 
 /* Makes the call of a row, of the first object with that handle if it is not ANY. */
@@ -757,8 +847,10 @@ static bool run(struct worker *w, struct file *f, u32 index, u32 handle)
 		if (connects && !was_had(q.number))
 			die("queue pair %#x was connected, which never was\n", q.number);
 		if (index == POLL_CQ)
-			check((void *)w->safe);
+			check_all((void *)w->safe);
 	}
+	if (ok && w->mode == PLAUSIBLE)
+		on_resize(w, f, r->command, q.first);
 	if (!ok || r->effect <= 0 || w->made == ANY) {
 		add(registered, -(long)q.made.len);
 		return ok;
@@ -770,6 +862,8 @@ static bool run(struct worker *w, struct file *f, u32 index, u32 handle)
 	q.made.flags = LIVE;
 	if (r->command & IO && r->effect == QP)
 		had(q.made.key);
+	if (w->mode == PLAUSIBLE)
+		is_shared(w, r->command, &q.made);
 	if (r->effect == CHAN)
 		fcntl(w->made, F_SETFL, chance(w, 90) ? O_NONBLOCK : 0);
 	remember(w, f, r->effect, &q.made);
@@ -903,6 +997,86 @@ static void change_memory(struct worker *w)
 	}
 }
 
+/* The memory of any queue of that kind; NULL if there is none. */
+static u32 *any_ring(struct worker *w, u32 kind, struct file **f, struct object **o)
+{
+	*f = any_file(w, false);
+	*o = pick(w, *f, kind, ANY, 0, 0);
+	return *o && (*o)->places && !w->is_child ? RING(*f, kind, *o - (*f)->of[kind]) : NULL;
+}
+
+/* The first word of a place, which is in the memory whatever other threads do. */
+static u32 *place(u32 *ring, u32 position, u32 words)
+{
+	return ring + (2 + (u64)position * words) % (RING_SIZE / 4 - 64);
+}
+
+/* Posts receives without a call. */
+static void post_in_memory(struct worker *w)
+{
+	u32 kind = chance(w, 80) ? QP : SRQ;
+	struct object *o, *mr;
+	struct file *f;
+	u32 *ring = any_ring(w, kind, &f, &o);
+
+	for (u32 n = ring ? 1 + rnd(w, 6) : 0; n; n--) {
+		u32 places = o->places ?: 1, words = o->words, head = load(ring[0]) % places;
+		u32 next = (head + 1) % places, *to = place(ring, head, words), key;
+
+		if (next == load(ring[1]))
+			return;
+		mr = words > 4 ? pick(w, f, MR, o->pd, 0, 0) : NULL;
+		key = mr ? any_key(w, mr->key) : 0;
+		put(to, (key == KERNEL_KEY ? BAD_ID : GOOD_ID) << 48 | rnd(w, 1UL << 48), 8);
+		put(to + 2, !!mr, 8);
+		if (mr) {
+			put(to + 4, mr->addr, 8);
+			to[6] = mr->len < 65536 ? mr->len : 65536;
+			to[7] = key;
+		}
+		__atomic_store_n(&ring[0], next, __ATOMIC_RELEASE);
+	}
+}
+
+/* Takes completions without a call. */
+static void take_in_memory(struct worker *w)
+{
+	struct ib_uverbs_wc wc;
+	struct object *o;
+	struct file *f;
+	u32 *ring = any_ring(w, CQ, &f, &o);
+
+	for (u32 n = ring ? 100 : 0; n; n--) {
+		u32 places = o->places ?: 1, tail = load(ring[1]) % places;
+
+		if (tail == __atomic_load_n(&ring[0], __ATOMIC_ACQUIRE) % places)
+			return;
+		memcpy(&wc, place(ring, tail, 12), sizeof(wc));
+		__atomic_store_n(&ring[1], (tail + 1) % places, __ATOMIC_RELEASE);
+		if (is_own(w, f) && !(o->flags & SPOILT))
+			check(&wc);
+	}
+}
+
+/* Writes what it likes to the memory of a queue. */
+static void spoil_memory(struct worker *w)
+{
+	u32 kind = CQ + rnd(w, 3), value;
+	struct object *o;
+	struct file *f;
+	u32 *ring = any_ring(w, kind, &f, &o);
+
+	if (!ring)
+		return;
+	o->flags |= SPOILT;
+	for (u32 n = 1 + rnd(w, 4); n; n--) {
+		value = chance(w, 50) ? rnd(w, o->places + 2) : odd(w);
+		if (value >> 16 != BAD_ID)
+			*(chance(w, 50) ? ring + rnd(w, 2) :
+			  place(ring, rnd(w, o->places), o->words) + rnd(w, 16)) = value;
+	}
+}
+
 static void map_file(struct worker *w)
 {
 	size_t len = 4096UL << rnd(w, 8);
@@ -991,7 +1165,9 @@ static void start_timer(void)
 static u32 weight(const struct row *r)
 {
 	bool is_verb = r->function == read_event || r->function == change_memory ||
-		       r->function == map_file || (!r->function && !(r->command & CM));
+		       r->function == map_file || r->function == post_in_memory ||
+		       r->function == take_in_memory || r->function == spoil_memory ||
+		       (!r->function && !(r->command & CM));
 
 	return numbers && is_verb ? 0 : r->weight;
 }
@@ -1143,7 +1319,8 @@ static int do_all(void)
 	for (i = 0; i < OWN_CANARY; i++)
 		canary[i] = pattern(i);
 	if (mmap((void *)DATA, DATA_SIZE, prot, flags, -1, 0) == MAP_FAILED ||
-	    mmap((void *)JUNK, JUNK_SIZE, prot, flags, -1, 0) == MAP_FAILED)
+	    mmap((void *)JUNK, JUNK_SIZE, prot, flags, -1, 0) == MAP_FAILED ||
+	    mmap((void *)RINGS, RINGS_SIZE, prot, flags, -1, 0) == MAP_FAILED)
 		die("no memory: %s\n", strerror(errno));
 	for (i = 0; i < threads; i++) {
 		workers[i].index = i;

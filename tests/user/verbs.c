@@ -467,6 +467,154 @@ static void test_charged(void)
 	need(!ibv_destroy_cq(cq));
 }
 
+/* --- queues in memory that is shared with the kernel */
+
+/* A queue pair of a device that is opened anew, with a completion queue for `entries`. */
+static struct ibv_qp *qp_with(int entries, u32 receives, struct ibv_srq_init_attr *srq)
+{
+	struct ibv_context *context = open_device();
+	struct ibv_qp_init_attr attr = {
+		.cap = { .max_send_wr = 1, .max_recv_wr = receives, .max_send_sge = 1,
+			 .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ibv_qp *qp;
+	struct ibv_pd *pd;
+
+	need(pd = ibv_alloc_pd(context));
+	need(attr.send_cq = ibv_create_cq(context, entries, NULL, NULL, 0));
+	attr.recv_cq = attr.send_cq;
+	if (srq)
+		need(attr.srq = ibv_create_srq(pd, srq));
+	need(qp = ibv_create_qp(pd, &attr));
+	return qp;
+}
+
+static void go_to(struct ibv_qp *qp, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = { .qp_state = state, .port_num = 1 };
+	int mask = IBV_QP_STATE;
+
+	if (state == IBV_QPS_INIT)
+		mask |= IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS;
+	errno = ibv_modify_qp(qp, &attr, mask);
+	need(!errno);
+}
+
+/* Posts receives with these numbers, and returns what that says at the end. */
+static int receive(struct ibv_qp *qp, struct ibv_srq *srq, u64 from, u64 to)
+{
+	struct ibv_recv_wr wr = {}, *bad;
+	int ret = 0;
+
+	for (wr.wr_id = from; wr.wr_id < to && !ret; wr.wr_id++)
+		ret = srq ? ibv_post_srq_recv(srq, &wr, &bad) : ibv_post_recv(qp, &wr, &bad);
+	return ret;
+}
+
+/* The next completions are the ends of receives with these numbers, and no others come. */
+static void expect(struct ibv_cq *cq, u64 from, u64 to)
+{
+	struct ibv_wc wc;
+
+	for (; from < to; from++) {
+		wait_until(ibv_poll_cq(cq, 1, &wc) == 1);
+		if (wc.wr_id != from || wc.status != IBV_WC_WR_FLUSH_ERR)
+			die("receive %lu: %s, not %llu", wc.wr_id, ibv_wc_status_str(wc.status),
+			    from);
+	}
+	sleep_ms(WATCH_MS / 4);
+	if (ibv_poll_cq(cq, 1, &wc))
+		die("receive %lu: %s, which is one too many", wc.wr_id,
+		    ibv_wc_status_str(wc.status));
+}
+
+/* Every receive that was taken ends once, also one that comes late, through each change of size. */
+static void test_queues(void)
+{
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 16, .max_sge = 1 } };
+	struct ibv_qp *qp = qp_with(300, 200, NULL), *with_srq = qp_with(4, 0, &init);
+	struct ibv_srq_attr attr = { .max_wr = 40 };
+	struct ibv_srq *srq = with_srq->srq;
+
+	go_to(qp, IBV_QPS_INIT);
+	if (receive(qp, NULL, 0, 300) != ENOMEM)
+		die("a queue for 200 receives takes more");
+	go_to(qp, IBV_QPS_ERR);
+	expect(qp->recv_cq, 0, 200);
+	need(!receive(qp, NULL, 200, 350));
+	expect(qp->recv_cq, 200, 350);
+	/* In a reset they are forgotten. */
+	go_to(qp, IBV_QPS_RESET);
+	go_to(qp, IBV_QPS_INIT);
+	need(!receive(qp, NULL, 350, 360));
+	go_to(qp, IBV_QPS_RESET);
+	go_to(qp, IBV_QPS_INIT);
+	need(!receive(qp, NULL, 360, 420));
+	go_to(qp, IBV_QPS_ERR);
+	/* With completions inside, to fewer entries than these, to as many, and to more. */
+	if (ibv_resize_cq(qp->recv_cq, 59) != EINVAL)
+		die("a queue of 59 entries takes 60");
+	need(!ibv_resize_cq(qp->recv_cq, 60));
+	need(!ibv_resize_cq(qp->recv_cq, 5000));
+	need(!receive(qp, NULL, 420, 600));
+	expect(qp->recv_cq, 360, 600);
+
+	if (receive(NULL, srq, 0, 17) != ENOMEM)
+		die("a shared queue for 16 receives takes more");
+	need(!ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR));
+	if (receive(NULL, srq, 16, 41) != ENOMEM)
+		die("a shared queue for 40 receives takes more");
+	attr.max_wr = 39;
+	if (ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR) != EINVAL)
+		die("a shared queue for 39 receives takes 40");
+	need(!ibv_query_srq(srq, &attr));
+	if (attr.max_wr != 40)
+		die("a shared queue for %u receives, not 40", attr.max_wr);
+	need(!ibv_destroy_qp(with_srq) && !ibv_destroy_srq(srq));
+	need(!receive(qp, NULL, 600, 610) && !ibv_destroy_qp(qp));
+}
+
+/* An offset of the device's file names the memory of one queue, as long as that is there. */
+static void test_mmap(void)
+{
+	struct ibv_context *context = open_device();
+	const int prot = PROT_READ | PROT_WRITE;
+	size_t page = sysconf(_SC_PAGESIZE);
+	struct ibv_cq *cq, *other;
+	u32 *p, *q;
+
+	/* One page each, the first two that there are. */
+	need(cq = ibv_create_cq(context, 64, NULL, NULL, 0));
+	need(other = ibv_create_cq(context, 64, NULL, NULL, 0));
+	need((p = mmap(NULL, page, prot, MAP_SHARED, context->cmd_fd, 0)) != MAP_FAILED);
+	need((q = mmap(NULL, page, prot, MAP_SHARED, context->cmd_fd, page)) != MAP_FAILED);
+	if (p[0] || p[1] || q[0] || q[1])
+		die("the memory of a new queue is not blank");
+	if (mmap(NULL, page, prot, MAP_PRIVATE, context->cmd_fd, 0) != MAP_FAILED ||
+	    errno != EINVAL)
+		die("a mapping of one's own: %s", strerror(errno));
+	if (mmap(NULL, 2 * page, prot, MAP_SHARED, context->cmd_fd, 0) != MAP_FAILED ||
+	    errno != EINVAL)
+		die("the memory of two queues at once: %s", strerror(errno));
+	if (mmap(NULL, page, prot, MAP_SHARED, context->cmd_fd, 2 * page) != MAP_FAILED ||
+	    errno != EINVAL)
+		die("the memory of no queue: %s", strerror(errno));
+	if (mremap(p, page, 2 * page, MREMAP_MAYMOVE) != MAP_FAILED)
+		die("a mapping that grows");
+	/* Another context has other memory. */
+	if (mmap(NULL, page, prot, MAP_SHARED, open_device()->cmd_fd, 0) != MAP_FAILED)
+		die("the memory of another context's queue");
+	need(!ibv_destroy_cq(cq));
+	if (mmap(NULL, page, prot, MAP_SHARED, context->cmd_fd, 0) != MAP_FAILED || errno != EINVAL)
+		die("the memory of a queue that is not there any more: %s", strerror(errno));
+	/* A mapping stays, and is of no use. */
+	store(p[1], 7);
+	need(cq = ibv_create_cq(context, 64, NULL, NULL, 0));
+	need(!ibv_destroy_cq(cq) && !ibv_destroy_cq(other));
+	store(q[1], 7);
+}
+
 /* --- what a peer may do by a queue pair */
 
 static struct ibv_qp *new_qp(void)
@@ -690,6 +838,40 @@ static void test_solicited(void)
 	store(shared->stop, true);
 }
 
+/* A message that finds no receive gets the one that comes later, without a call. */
+static void late(bool with_srq)
+{
+	struct end e = {};
+	struct ibv_mr *mr;
+	struct ibv_wc wc;
+	u32 i;
+
+	call(&e, with_srq);
+	need(mr = ibv_reg_mr(e.id->pd, memory(SIZE, 0), SIZE, IBV_ACCESS_LOCAL_WRITE));
+	for (i = 1; i <= 3; i++) {
+		store(shared->turn, i);
+		sleep_ms(WATCH_MS / 4);
+		if (ibv_poll_cq(e.cq, 1, &wc))
+			die("a completion without a receive");
+		post_receives(&e, mr, 1);
+		wait_until(ibv_poll_cq(e.cq, 1, &wc) == 1);
+		if (wc.status || wc.byte_len != 64)
+			die("receive %u: %s, %u bytes", i, ibv_wc_status_str(wc.status),
+			    wc.byte_len);
+	}
+	store(shared->stop, true);
+}
+
+static void test_late(void)
+{
+	late(false);
+}
+
+static void test_late_srq(void)
+{
+	late(true);
+}
+
 static void test_srq_limit(void)
 {
 	struct ibv_srq_attr attr = { .srq_limit = 2 };
@@ -741,8 +923,12 @@ static void test_fatal(void)
 	need(!system(line));
 	if (!async_event(&e, IBV_EVENT_DEVICE_FATAL, patience_ms()))
 		die("no event of a device that went");
-	if (ibv_poll_cq(e.cq, 1, &wc) >= 0)
-		die("its completion queue can still be polled");
+	if (ibv_req_notify_cq(e.cq, 0) != EIO)
+		die("its completion queue can still be armed");
+	/* Shared memory stays; nothing comes any more. */
+	while (ibv_poll_cq(e.cq, 1, &wc) == 1)
+		if (wc.status != IBV_WC_WR_FLUSH_ERR)
+			die("a completion: %s", ibv_wc_status_str(wc.status));
 	if (ibv_reg_mr(e.id->pd, memory(SIZE, 0), SIZE, 0) || errno != EIO)
 		die("registering on it: %s", strerror(errno));
 }
@@ -779,6 +965,10 @@ static const struct test {
 	{ "access", test_access, nobody },
 	{ "numbers", test_numbers, nobody },
 	{ "owner", test_owner, stranger },
+	{ "queues", test_queues, nobody },
+	{ "mmap", test_mmap, nobody },
+	{ "late", test_late, sender },
+	{ "late-srq", test_late_srq, sender },
 	{ "solicited", test_solicited, sender },
 	{ "srq-limit", test_srq_limit, sender },
 	{ "port", test_port, idler },

@@ -35,7 +35,7 @@ impl CompletionQueue {
         if inner.moderator.is_off() {
             return satisfied;
         }
-        let urgent = inner.urgent || inner.ring.is_full();
+        let urgent = inner.urgent || inner.is_full();
         let unreported = inner.unreported;
         let decision = inner
             .moderator
@@ -85,7 +85,7 @@ impl CompletionQueue {
     fn trace_notify(&self, inner: &Inner) {
         trace::event!(notify, {
             let failed = inner.failure.is_some();
-            (self.device.name(), self.number, inner.ring.len(), failed)
+            (self.device.name(), self.number, inner.len(), failed)
         });
     }
 }

@@ -3,6 +3,7 @@
 //! Completion queues: what satisfies which arm, when the consumer is called, and overflow.
 
 mod moderation;
+mod shared;
 
 use kernel::{
     prelude::*,

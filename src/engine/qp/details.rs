@@ -31,7 +31,7 @@ impl QueuePair {
     /// What it is doing now.
     pub(crate) fn details(&self) -> QpDetails {
         let (sends_posted, sends_outstanding) = self.sq.lock().in_use();
-        let receives_posted = self.rq.lock().ring.len();
+        let receives_posted = self.rq.lock().posted();
         let link = self.link.lock().clone();
         QpDetails {
             state: self.state(),

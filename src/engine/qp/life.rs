@@ -137,6 +137,9 @@ impl QueuePair {
         if self.state() == State::Reset {
             // No receive that is in the ring was started.
             rq.ring.forget();
+            if let Some(shared) = &mut rq.shared {
+                shared.ring.forget();
+            }
             rq.aborted = None;
             rq.mode = Mode::Open;
             rq.stop_waiting();
@@ -214,7 +217,7 @@ impl QueuePair {
         let mut rq = self.rq.lock();
         let state = self.state();
         if state == State::Error && rq.mode == Mode::Open {
-            rq.mode = Mode::Flushing;
+            rq.begin_flush();
         }
         if matches!(state, State::Error | State::Lost) {
             self.give_up_receives(rq);
@@ -311,6 +314,8 @@ impl QueuePair {
     /// Ends everything; returns when nothing of the queue pair is in use any more and no call
     /// will come. May sleep.
     pub(crate) fn destroy(self: &Arc<Self>) {
+        let shared = self.rq.lock().shared.take();
+        drop(shared);
         self.fail();
         while !self.is_idle() {
             // Whoever ends something of a queue pair in error signals, a poster too.
@@ -321,6 +326,7 @@ impl QueuePair {
         if let Some(shared) = &self.params.shared {
             shared.leave(self);
         }
+        self.timer.stop();
         self.end_calls();
         // What is large goes now, where it may sleep: the last reference may go anywhere.
         let sends = self.sq.lock().take_memory();
@@ -337,6 +343,7 @@ impl QueuePair {
             && rq.message != Message::Taken
             && rq.aborted.is_none()
             && rq.ring.is_empty()
+            && rq.shared.as_ref().is_none_or(|s| !s.ring.has_seen())
             && self.inbound.is_drained()
     }
 

@@ -15,6 +15,7 @@ use kernel::alloc::Flags as Gfp;
 
 use crate::engine::{
     cq::Failed,
+    looking::ProgramReceives,
     prelude::*,
     work::{
         Completion,
@@ -114,6 +115,8 @@ pub(super) enum Mode {
 pub(super) struct ReceiveQueue {
     /// Its own receives; without room when it shares a queue.
     pub(super) ring: ReceiveRing,
+    /// More of them, which a program posts without a call.
+    pub(super) shared: Option<KBox<ProgramReceives>>,
     pub(super) message: Message,
     pub(super) mode: Mode,
     /// The receive of a message that broke off; the first to be cancelled.
@@ -127,6 +130,7 @@ impl ReceiveQueue {
     pub(super) fn new(depth: u32, max_sge: u32, gfp: Gfp) -> Result<Self> {
         Ok(Self {
             ring: ReceiveRing::of_receives(depth, max_sge, gfp)?,
+            shared: None,
             message: Message::None,
             mode: Mode::Open,
             aborted: None,

@@ -148,7 +148,7 @@ impl QueuePair {
         }
         let found = match &self.params.shared {
             Some(shared) => shared.take(self, receive),
-            None => rq.ring.take(&mut receive.sges),
+            None => rq.ring.take(&mut receive.sges) || self.take_shared(&mut rq, receive),
         };
         if !found {
             rq.message = Message::Waiting;
@@ -222,11 +222,12 @@ impl QueuePair {
                 events = 0;
                 break;
             }
-            let Some(context) = rq.aborted.take().or_else(|| Some(rq.ring.leave()?.0)) else {
+            let Some(context) = self.next_to_cancel(&mut rq) else {
                 let ends = self.params.shared.is_some() && rq.mode == Mode::Flushing;
                 if ends {
                     rq.mode = Mode::Ended;
                 }
+                self.look_in_error(&mut rq);
                 events = if ends { LAST_RECEIVE } else { 0 };
                 break;
             };

@@ -2,6 +2,8 @@
 
 //! What a queue pair takes in which state, and what it never takes.
 
+mod shared;
+
 use kernel::prelude::*;
 
 use super::state::State;

@@ -14,6 +14,7 @@ use crate::engine::prelude::*;
 impl SharedReceive {
     /// Changes the number of receives that the queue takes, and nothing else.
     ///
+    /// `TooMany` for a queue that a program shares, which is [resized](Self::resize_shared) otherwise.
     /// Receives may come and go meanwhile; until the return the smaller of the two depths may be
     /// the one in force. May sleep.
     pub(crate) fn resize(self: &Arc<Self>, depth: u32) -> Result<(), ResizeError> {
@@ -21,7 +22,12 @@ impl SharedReceive {
         let ring = ReceiveRing::of_receives(depth, self.max_sge, self.domain.gfp());
         let ring = ring.map_err(|_| ResizeError::NoMemory)?;
         // Rings go where no lock is held but the one that may be held asleep.
-        let begun = self.inner.lock().ring.begin(ring);
+        let mut inner = self.inner.lock();
+        let begun = match inner.shared {
+            None => inner.ring.begin(ring),
+            Some(_) => Err(ring),
+        };
+        drop(inner);
         begun.map_err(|_| ResizeError::TooMany)?;
         loop {
             let old = self.inner.lock().ring.step();

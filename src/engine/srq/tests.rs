@@ -2,6 +2,8 @@
 
 //! Shared receive queues: the limit event, several users, and the end of one of them.
 
+mod shared;
+
 use kernel::{
     prelude::*,
     sync::Arc, //

@@ -73,7 +73,12 @@ impl PdOperations<Stub> for () {
 }
 
 impl CqOperations<Stub> for () {
-    fn create(_: &Device<Stub>, init: &CqInit, _upcall: CqUpcall) -> Result<((), u32)> {
+    fn create(
+        _device: &Device<Stub>,
+        init: &CqInit,
+        _upcall: CqUpcall,
+        _data: &UserData,
+    ) -> Result<((), u32)> {
         Ok(((), init.entries))
     }
 
@@ -83,7 +88,7 @@ impl CqOperations<Stub> for () {
         Ok(())
     }
 
-    fn resize(&self, entries: u32) -> Result<u32> {
+    fn resize(&self, entries: u32, _data: &UserData) -> Result<u32> {
         Ok(entries)
     }
 
@@ -126,11 +131,16 @@ impl QpOperations<Stub> for () {
 }
 
 impl SrqOperations<Stub> for () {
-    fn create(_pd: &Pd<Stub>, _wanted: &SrqAttributes, _upcall: SrqUpcall) -> Result {
+    fn create(
+        _pd: &Pd<Stub>,
+        _wanted: &SrqAttributes,
+        _upcall: SrqUpcall,
+        _data: &UserData,
+    ) -> Result {
         Ok(())
     }
 
-    fn modify(&self, _change: &SrqChange) -> Result {
+    fn modify(&self, _change: &SrqChange, _data: &UserData) -> Result {
         Ok(())
     }
 

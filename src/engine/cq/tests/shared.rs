@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Queues whose entries a program takes by itself.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::alone;
+use crate::{
+    engine::{
+        cq::ProgramCompletions,
+        work::Completion, //
+    },
+    kunit::{
+        harness::EngineHost,
+        queues::Queue, //
+    },
+    sys::shared::{
+        tests::{
+            completions,
+            Program, //
+        },
+        CompletionWords, //
+    }, //
+};
+
+/// An entry as the program of a test knows it: its context.
+fn words(entry: &Completion, _qp: u32) -> CompletionWords {
+    let mut words = CompletionWords::default();
+    // CAST: the contexts of a test are small.
+    words[0] = entry.context.raw() as u32;
+    words
+}
+
+/// A queue by itself for `depth` entries, of a program.
+fn shared(depth: u32) -> Result<(Arc<Queue>, Program, EngineHost)> {
+    let (queue, engine_host) = alone(0)?;
+    let (ring, program) = completions(depth)?;
+    queue.cq.share(ProgramCompletions::new(ring, words))?;
+    Ok((queue, program, engine_host))
+}
+
+#[kernel::macros::kunit_tests(ndk_engine_cq_tests_shared)]
+mod tests {
+    use super::*;
+
+    use crate::{
+        engine::{
+            cq::{
+                tests::{
+                    sent,
+                    FAILED,
+                    RECEIVE,
+                    SENT, //
+                },
+                Arm,
+                MissedEvents, //
+            },
+            ring::ResizeError, //
+        },
+        kunit::harness::same, //
+    };
+
+    #[test]
+    fn the_program_finds_entries_where_a_poll_finds_none() -> Result {
+        let (queue, program, _engine_host) = shared(3)?;
+        assert!(queue.cq.is_shared() && queue.cq.depth() == 3);
+        for context in 0..20u32 {
+            assert!(queue.cq.push(&sent(context.into())).is_ok());
+            assert!(queue.poll().is_none() && queue.cq.details().used == 1);
+            assert!(same(program.poll(3), Some(context)));
+        }
+        assert!(program.poll(3).is_none());
+        Ok(())
+    }
+
+    #[test]
+    fn an_arm_is_satisfied_and_the_entry_that_finds_no_room_breaks_the_queue() -> Result {
+        let (queue, program, _engine_host) = shared(2)?;
+        queue.cq.arm(Arm::Any, MissedEvents::Ignore);
+        assert!(queue.cq.push(&RECEIVE).is_ok() && queue.has_called(1));
+        assert!(queue.cq.push(&SENT).is_ok() && queue.has_called(1));
+        queue.cq.arm(Arm::Any, MissedEvents::Ignore);
+        assert!(queue.cq.push(&SENT).is_err() && queue.has_called(2));
+        assert!(queue.cq.has_failed());
+        // Its entries stay readable.
+        assert!(program.poll(2).is_some() && program.poll(2).is_some());
+        assert!(program.poll(2).is_none() && queue.cq.push(&SENT).is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn a_held_call_is_made_when_the_programs_queue_is_full() -> Result {
+        let (queue, program, _engine_host) = shared(3)?;
+        assert!(queue.cq.moderate(u32::MAX, 3).is_ok());
+        queue.cq.arm(Arm::Any, MissedEvents::Ignore);
+        assert!(queue.cq.push(&SENT).is_ok() && queue.cq.push(&SENT).is_ok());
+        assert!(queue.has_called(0));
+        assert!(queue.cq.push(&SENT).is_ok() && queue.has_called(1));
+        assert!(program.poll(3).is_some());
+        Ok(())
+    }
+
+    #[test]
+    fn what_the_program_has_taken_does_not_count_however_much_it_is() -> Result {
+        let (queue, program, _engine_host) = shared(3)?;
+        queue.cq.inner.lock().unreported = u32::MAX;
+        for _ in 0..5 {
+            assert!(queue.cq.push(&FAILED).is_ok() && program.poll(3).is_some());
+        }
+        assert!(queue.cq.moderate(u32::MAX, 3).is_ok());
+        queue.cq.arm(Arm::Any, MissedEvents::Ignore);
+        // Neither those nor that they had failed has this one call at once.
+        assert!(queue.cq.push(&SENT).is_ok() && queue.has_called(0));
+        assert!(program.poll(3).is_some());
+        assert!(queue.cq.push(&FAILED).is_ok() && queue.has_called(1));
+        Ok(())
+    }
+
+    #[test]
+    fn what_was_not_taken_moves_to_a_queue_of_another_size() -> Result {
+        let (queue, old, _engine_host) = shared(300)?;
+        for context in 0..250u32 {
+            assert!(queue.cq.push(&sent(context.into())).is_ok());
+            assert!(context >= 50 || old.poll(300) == Some(context));
+        }
+        // Not as one that no program shares.
+        assert!(queue.cq.resize(500) == Err(ResizeError::TooMany));
+        let (small, _) = completions(199)?;
+        assert!(queue.cq.resize_shared(small) == Err(ResizeError::TooMany));
+        assert!(queue.cq.push(&sent(250)).is_ok() && queue.cq.depth() == 300);
+        let (ring, program) = completions(202)?;
+        assert!(queue.cq.resize_shared(ring) == Ok(()) && queue.cq.depth() == 202);
+        assert!(queue.cq.push(&sent(251)).is_ok());
+        for context in 50..252 {
+            assert!(same(program.poll(202), Some(context)));
+        }
+        assert!(program.poll(202).is_none());
+        // The old memory is not looked at any more.
+        old.set(1, u32::MAX);
+        assert!(queue.cq.push(&sent(252)).is_ok() && queue.cq.details().used == 1);
+        assert!(program.poll(202) == Some(252));
+        Ok(())
+    }
+
+    #[test]
+    fn a_queue_that_no_program_shares_is_not_resized_as_one() -> Result {
+        let (queue, _engine_host) = alone(4)?;
+        let (ring, _) = completions(8)?;
+        assert!(!queue.cq.is_shared());
+        assert!(queue.cq.resize_shared(ring) == Err(ResizeError::TooMany));
+        Ok(())
+    }
+}

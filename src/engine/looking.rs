@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! [`ProgramReceives`]: receives that a program posts without a call, and when they are looked for.
+//!
+//! A program that shares a queue rings no doorbell. A queue that has run empty is looked at when a
+//! message comes, and as long as one waits by a timer, at first soon, then after half as long again
+//! as before. A look takes a few microseconds; all queues of the host share its slots of ten, of
+//! which each look takes one: so that they take a processor at most however many wait.
+//!
+//! Context: any.
+//!
+//! Tests: `engine/qp/tests/shared.rs`.
+
+use kernel::sync::atomic::ordering::Relaxed;
+
+use super::{
+    host::Host,
+    prelude::*,
+    qp::ReceiveRing,
+    trace, //
+};
+use crate::sys::{
+    shared::SharedReceives,
+    time, //
+};
+
+/// The time of a look on the host, in nanoseconds.
+const SLOT_NS: u64 = 10_000;
+
+/// The time in which a look has its slot, however many wait, in nanoseconds.
+const LATEST_NS: u64 = 1_000_000_000;
+
+/// The number of receives at which a look for one looks: the first ones may be lost.
+const LOOKED_AT: u32 = 16;
+
+/// The time to the first look, and the longest, in nanoseconds.
+#[derive(Clone, Copy)]
+pub(super) struct Pace {
+    first: u64,
+    last: u64,
+}
+
+/// The pace where a message waits for a receive.
+pub(super) const WAITING: Pace = Pace {
+    first: 20_000,
+    last: 500_000_000,
+};
+
+/// The pace where a queue pair is in error, and cancels the receives that come.
+pub(super) const IN_ERROR: Pace = Pace {
+    first: 1_000_000,
+    last: 1_000_000_000,
+};
+
+/// The receives that a program posts without a call, and the next look at them.
+pub(crate) struct ProgramReceives {
+    pub(super) ring: SharedReceives,
+    /// They move to other memory: none is fetched.
+    pub(super) is_moving: bool,
+    /// The time from a look in vain to the next, in nanoseconds.
+    wait: u64,
+    /// The slot of the next look, if its time has come and that had not.
+    slot: Option<u64>,
+    /// The time for which the timer is armed; zero if it is not.
+    due: u64,
+}
+
+impl ProgramReceives {
+    /// In the memory that the program maps.
+    pub(crate) const fn new(ring: SharedReceives) -> Self {
+        Self {
+            ring,
+            is_moving: false,
+            wait: 0,
+            slot: None,
+            due: 0,
+        }
+    }
+
+    /// The next look is the first one of that pace.
+    pub(super) fn begin(&mut self, pace: Pace) {
+        self.wait = pace.first;
+    }
+
+    /// A look was in vain: the next one comes later.
+    pub(super) fn go_on(&mut self, pace: Pace) {
+        // OVERFLOW: not more than the longest time and half of that.
+        self.wait = (self.wait + self.wait / 2).clamp(pace.first, pace.last);
+    }
+
+    /// The time for which to arm the timer, in nanoseconds; `None` where it is armed for an earlier
+    /// one.
+    pub(super) fn next_look(&mut self) -> Option<u64> {
+        // OVERFLOW: nanoseconds since boot.
+        let due = time::now_ns() + self.wait;
+        if self.due != 0 && self.due <= due {
+            return None;
+        }
+        self.due = due;
+        Some(self.wait)
+    }
+
+    /// The timer has run out, and there is no need of a look.
+    pub(super) fn end(&mut self) {
+        self.due = 0;
+    }
+
+    /// The timer has run out. Returns the time for which to arm it, in nanoseconds, where the slot
+    /// of the look is yet to come; with `None` the look takes place now.
+    pub(super) fn slot_to_come(&mut self, host: &Host) -> Option<u64> {
+        let now = time::now_ns();
+        let slot = *self.slot.get_or_insert_with(|| host.take_slot(now));
+        if slot > now {
+            self.due = slot;
+            return Some(slot - now);
+        }
+        self.slot = None;
+        self.due = 0;
+        None
+    }
+
+    /// Moves the oldest receive, if one is there, into `to`, the queue of queue pair `qp`, or of
+    /// none. Returns true if it did.
+    pub(super) fn fetch(&mut self, to: &mut ReceiveRing, device: &RdmaDevice, qp: u32) -> bool {
+        self.ring.look(LOOKED_AT) && self.fetch_seen(to, device, qp)
+    }
+
+    /// The same for what was there at the last look.
+    pub(super) fn fetch_seen(
+        &mut self,
+        to: &mut ReceiveRing,
+        device: &RdmaDevice,
+        qp: u32,
+    ) -> bool {
+        if self.is_moving || to.is_full() {
+            return false;
+        }
+        let moved = self.ring.take().is_some_and(|posted| to.post(posted, ()));
+        if moved {
+            trace::event!(post_recv, to.post_recv_args(device, qp));
+        }
+        moved
+    }
+}
+
+impl Host {
+    /// Takes the next slot for a look, and returns its time.
+    pub(super) fn take_slot(&self, now: u64) -> u64 {
+        let mut free = self.next_look.load(Relaxed);
+        loop {
+            // OVERFLOW: nanoseconds since boot.
+            let slot = free.clamp(now, now + LATEST_NS);
+            match self.next_look.cmpxchg(free, slot + SLOT_NS, Relaxed) {
+                Ok(_) => return slot,
+                Err(seen) => free = seen,
+            }
+        }
+    }
+}

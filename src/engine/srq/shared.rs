@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Shared receive queues to which a program posts without a call.
+//!
+//! Tests: `engine/srq/tests/shared.rs`.
+
+use super::{
+    Inner,
+    ResizeError,
+    SharedReceive, //
+};
+use crate::{
+    engine::{
+        looking::{
+            ProgramReceives,
+            WAITING, //
+        },
+        prelude::*, //
+    },
+    sys::{
+        shared::SharedReceives,
+        timer::Expires, //
+    }, //
+};
+
+/// The most queue pairs that are called after a look.
+const CALLED_AT_ONCE: usize = 4;
+
+/// The number of receives that move to other memory under one hold of the lock.
+const MOVED_AT_ONCE: u32 = 16;
+
+impl Inner {
+    /// The number of receives that the queue takes.
+    pub(super) fn depth(&self) -> u32 {
+        match &self.shared {
+            None => self.ring.limit(),
+            Some(shared) => shared.ring.limit(),
+        }
+    }
+
+    /// The number of receives that are posted.
+    pub(super) fn posted(&self) -> u32 {
+        let shared = self.shared.as_ref().map_or(0, |shared| shared.ring.len());
+        self.ring.len().saturating_add(shared)
+    }
+
+    fn has_waiting(&self) -> bool {
+        self.waiting.cursor_front().is_some()
+    }
+
+    /// Fetches a receive that the program has posted without a call; returns true if it did.
+    #[cold]
+    fn fetch(&mut self, device: &RdmaDevice) -> bool {
+        match (&mut self.shared, self.ring.room()) {
+            (Some(shared), Some(room)) => shared.fetch(room, device, 0),
+            _ => false,
+        }
+    }
+
+    /// Fetches a receive for the next message, unless queue pairs wait, which have theirs before.
+    #[cold]
+    pub(super) fn fetch_for_next(&mut self, device: &RdmaDevice) -> bool {
+        let is_next = self.shared.is_some() && !self.has_waiting();
+        is_next && self.fetch(device) && self.called < self.ring.len()
+    }
+
+    /// Primes the limit of a new queue by the receives of a program, which no post does.
+    #[cold]
+    pub(super) fn prime_shared(&mut self) {
+        if self.shared.is_some() {
+            self.prime();
+        }
+    }
+}
+
+impl SharedReceive {
+    /// Has a program post receives without a call. Before the queue is used. May sleep.
+    pub(crate) fn share_receives(&self, receives: ProgramReceives) -> Result {
+        let shared = KBox::new(receives, GFP_KERNEL)?;
+        self.inner.lock().shared = Some(shared);
+        Ok(())
+    }
+
+    /// Returns true if a program posts receives without a call. Any context.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.inner.lock().shared.is_some()
+    }
+
+    /// Changes the number of receives of a queue that a program shares: those that are posted move
+    /// to `ring`. Messages wait until the return, and the program posts nothing. May sleep.
+    pub(crate) fn resize_shared(
+        self: &Arc<Self>,
+        mut ring: SharedReceives,
+    ) -> Result<(), ResizeError> {
+        let _one_at_a_time = self.resizing.lock();
+        let (mut moved, mut count) = (0, None);
+        while !self.move_some(&mut ring, &mut moved, &mut count)? {}
+        Ok(())
+    }
+
+    /// Moves some receives to `ring`, which becomes the queue's at the end; the old one is in its
+    /// place then. `moved` and `count` are of earlier calls. Returns true at the end.
+    pub(super) fn move_some(
+        self: &Arc<Self>,
+        ring: &mut SharedReceives,
+        moved: &mut u32,
+        count: &mut Option<u32>,
+    ) -> Result<bool, ResizeError> {
+        let mut inner = self.inner.lock();
+        let shared = inner.shared.as_mut().ok_or(ResizeError::TooMany)?;
+        let count = *count.get_or_insert_with(|| shared.ring.len());
+        if count > ring.limit() {
+            return Err(ResizeError::TooMany);
+        }
+        shared.is_moving = *moved < count;
+        if !shared.is_moving {
+            ring.put(count);
+            core::mem::swap(&mut shared.ring, ring);
+            if inner.has_waiting() {
+                self.look_soon(&mut inner);
+            }
+            return Ok(true);
+        }
+        let end = count.min(*moved + MOVED_AT_ONCE);
+        for nth in *moved..end {
+            shared.ring.copy(nth, ring);
+        }
+        *moved = end;
+        Ok(false)
+    }
+
+    /// A new one waits, or one was served: the receives of the next one are looked for soon.
+    pub(super) fn look_soon(self: &Arc<Self>, inner: &mut Inner) {
+        if let Some(shared) = &mut inner.shared {
+            shared.begin(WAITING);
+            self.look_later(shared);
+        }
+    }
+
+    /// Arms the timer for the next look. Under the lock of `inner`.
+    fn look_later(self: &Arc<Self>, shared: &mut ProgramReceives) {
+        if let Some(ns) = shared.next_look() {
+            self.timer.arm(self, ns);
+        }
+    }
+
+    /// Returns true if no look takes place now, though the timer has run out.
+    fn has_to_wait(self: &Arc<Self>, inner: &mut Inner) -> bool {
+        let is_idle = !inner.has_waiting();
+        let Some(shared) = &mut inner.shared else {
+            return true;
+        };
+        if is_idle {
+            shared.end();
+            return true;
+        }
+        let slot = shared.slot_to_come(&self.domain.device().host);
+        if let Some(ns) = slot {
+            self.timer.arm(self, ns);
+        }
+        slot.is_some()
+    }
+
+    /// A queue pair that waited has taken its receive: there may be one for the next.
+    #[cold]
+    pub(super) fn look_for_next(self: &Arc<Self>, inner: &mut Inner) {
+        if inner.has_waiting() {
+            self.look_soon(inner);
+        }
+    }
+}
+
+impl Expires for SharedReceive {
+    /// It is time to look for receives that a program has posted, for queue pairs that wait.
+    fn expired(this: Arc<Self>) {
+        if this.has_to_wait(&mut this.inner.lock()) {
+            return;
+        }
+        for calls in 0..=CALLED_AT_ONCE {
+            let mut inner = this.inner.lock();
+            if !inner.has_waiting() {
+                return;
+            }
+            if calls == CALLED_AT_ONCE {
+                return this.look_soon(&mut inner);
+            }
+            if inner.called >= inner.ring.len() {
+                inner.fetch(this.domain.device());
+            }
+            let called = inner.call_next();
+            if called.is_none() {
+                if let Some(shared) = &mut inner.shared {
+                    match calls {
+                        0 => shared.go_on(WAITING),
+                        _ => shared.begin(WAITING),
+                    }
+                    this.look_later(shared);
+                }
+                return;
+            }
+            drop(inner);
+            drop(called);
+        }
+    }
+}

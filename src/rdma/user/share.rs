@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Memory of a queue that a program maps: an offset in its device file names it, as long as the
+//! queue has it. What was mapped stays with the program until it is unmapped, and is of no use to
+//! anybody then.
+//!
+//! libhfi1verbs at version 2 of its interface maps each queue that it makes, and no other library
+//! knows these devices. A program that makes one without room for the offset in the answer gets a
+//! queue that is not shared, and uses the commands of uverbs.
+//!
+//! Process context.
+//!
+//! Tests: `tests/user/verbs.c`.
+
+use core::{
+    cell::Cell,
+    mem::{
+        offset_of,
+        ManuallyDrop, //
+    },
+    ops::Deref,
+    ptr::{
+        self,
+        NonNull, //
+    }, //
+};
+
+use kernel::{
+    alloc::flags::__GFP_NOWARN,
+    error::to_result,
+    sync::atomic::{
+        Atomic,
+        Full, //
+    },
+    types::Opaque, //
+};
+
+use super::super::{
+    prelude::*,
+    trampoline::FromC, //
+};
+use crate::sys::shared::{
+    SharedCompletions,
+    SharedMemory,
+    SharedReceives, //
+};
+
+/// The size of the offset of a queue's memory, which libhfi1verbs expects behind an answer, and of
+/// the address to which it wants it written otherwise. C: `struct hfi1_create_cq_resp`, `struct
+/// hfi1_modify_srq_cmd` and their like.
+const OFFSET_SIZE: usize = size_of::<u64>();
+
+/// The part of a program's command that is its library's own; null for the kernel. C: `struct
+/// ib_udata`.
+///
+/// # Invariants
+///
+/// `udata` is null, or valid during the call in which it was passed, which this does not leave.
+pub(crate) struct UserData {
+    udata: *mut bindings::ib_udata,
+    /// The memory whose offset was answered.
+    mapping: Cell<Option<Mapping>>,
+}
+
+impl FromC for UserData {
+    type C = *mut bindings::ib_udata;
+
+    unsafe fn from_c(udata: Self::C) -> Self {
+        // INVARIANT: The core passes one that is null or valid during the call.
+        Self {
+            udata,
+            mapping: Cell::new(None),
+        }
+    }
+}
+
+impl UserData {
+    /// That of a call with attributes.
+    ///
+    /// # Safety
+    ///
+    /// `attrs` is null or the core's, valid during the call in which the result is used.
+    pub(in crate::rdma) unsafe fn of_attributes(attrs: *mut bindings::uverbs_attr_bundle) -> Self {
+        // SAFETY: The caller says that it may be read; the part is null or a field of it.
+        unsafe { Self::from_c(bindings::ndk_udata_of(attrs)) }
+    }
+
+    /// Takes the memory whose offset was answered, for the object that has the queue.
+    pub(in crate::rdma) fn take_mapping(&self) -> Option<Mapping> {
+        self.mapping.take()
+    }
+
+    /// Memory for the completions of a new queue that a program asks to share, if it does.
+    pub(crate) fn completions(&self, entries: u32) -> Result<Option<SharedCompletions>> {
+        if !self.has_room() {
+            return Ok(None);
+        }
+        let memory = self.share(SharedCompletions::bytes(entries)?, Self::answer)?;
+        SharedCompletions::new(memory, entries).map(Some)
+    }
+
+    /// Memory for the receives of a new queue that a program asks to share, if it does.
+    pub(crate) fn receives(&self, limit: u32, width: u32) -> Result<Option<SharedReceives>> {
+        if !self.has_room() {
+            return Ok(None);
+        }
+        let memory = self.share(SharedReceives::bytes(limit, width)?, Self::answer)?;
+        SharedReceives::new(memory, limit, width).map(Some)
+    }
+
+    /// Memory that takes the place of what a program shares. `EINVAL` where it asks for none.
+    pub(crate) fn completions_anew(&self, entries: u32) -> Result<SharedCompletions> {
+        self.completions(entries)?.ok_or(EINVAL)
+    }
+
+    /// The same for receives. `EINVAL` where a program does not say to which address the offset is to
+    /// be written.
+    pub(crate) fn receives_anew(&self, limit: u32, width: u32) -> Result<SharedReceives> {
+        let bytes = SharedReceives::bytes(limit, width)?;
+        let memory = self.share(bytes, Self::answer_there)?;
+        SharedReceives::new(memory, limit, width)
+    }
+
+    /// Returns true if the answer has room for an offset.
+    fn has_room(&self) -> bool {
+        // SAFETY: By the invariant it is valid where it is not null.
+        !self.udata.is_null() && unsafe { (*self.udata).outlen } >= OFFSET_SIZE
+    }
+
+    /// Memory of so many bytes, whose offset is answered.
+    fn share(
+        &self,
+        bytes: usize,
+        answer: impl FnOnce(&Self, u64) -> Result,
+    ) -> Result<Arc<SharedMemory>> {
+        if self.udata.is_null() {
+            return Err(EINVAL);
+        }
+        let mapping = Mapping::new(self.udata, bytes)?;
+        answer(self, mapping.offset())?;
+        let memory = mapping.memory();
+        self.mapping.set(Some(mapping));
+        Ok(memory)
+    }
+
+    fn answer(&self, offset: u64) -> Result {
+        // SAFETY: By the invariant it is valid: `share` has seen that it is not null.
+        to_result(unsafe { bindings::ndk_udata_answer(self.udata, offset) })
+    }
+
+    fn answer_there(&self, offset: u64) -> Result {
+        // SAFETY: By the invariant it is valid: `share` has seen that it is not null.
+        to_result(unsafe { bindings::ndk_udata_answer_there(self.udata, offset) })
+    }
+}
+
+/// The core's entry of an offset. The last reference to `core` frees it: [`free`].
+#[repr(C)]
+struct Entry {
+    core: Opaque<bindings::rdma_user_mmap_entry>,
+    memory: Arc<SharedMemory>,
+}
+
+const _: () = assert!(offset_of!(Entry, core) == 0);
+
+/// Memory that a program may map, until this is dropped: with the object that has the queue, or in
+/// the call that makes it. Both end before the context of which the offset is.
+///
+/// # Invariants
+///
+/// The core has the entry, and a reference to it belongs to this.
+pub(in crate::rdma) struct Mapping(NonNull<Entry>);
+
+// SAFETY: The core locks what it does with an entry; the memory is `Sync`.
+unsafe impl Send for Mapping {}
+// SAFETY: As above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Zeroed memory of so many bytes, charged to the program whose call has `udata`, which is valid.
+    fn new(udata: *mut bindings::ib_udata, bytes: usize) -> Result<Self> {
+        let gfp = GFP_KERNEL_ACCOUNT | __GFP_NOWARN;
+        let memory = Arc::new(SharedMemory::new(bytes, gfp)?, GFP_KERNEL)?;
+        let bytes = memory.len();
+        let entry = Entry {
+            core: Opaque::zeroed(),
+            memory,
+        };
+        let entry = KBox::into_raw(KBox::new(entry, GFP_KERNEL)?);
+        // SAFETY: `UserData::share` passes what is valid during the call; the entry is a new one.
+        let inserted = to_result(unsafe { bindings::ndk_share_insert(udata, entry.cast(), bytes) });
+        inserted.inspect_err(|_| {
+            // SAFETY: It came from a box just now, and the core has not taken it.
+            drop(unsafe { KBox::from_raw(entry) });
+        })?;
+        // INVARIANT: The core has taken it, with a reference.
+        NonNull::new(entry).map(Self).ok_or(EINVAL)
+    }
+
+    /// The offset in the program's device file.
+    fn offset(&self) -> u64 {
+        // SAFETY: By the invariant the entry is there; its offset does not change.
+        unsafe { bindings::ndk_share_offset(self.0.as_ptr().cast()) }
+    }
+
+    fn memory(&self) -> Arc<SharedMemory> {
+        // SAFETY: By the invariant the entry is there as long as this, and its field
+        // does not change.
+        unsafe { (*self.0.as_ptr()).memory.clone() }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: By the invariant the reference is this one's, and the core is not done with the
+        // context before it has destroyed all objects of it, or while a call makes one.
+        unsafe { bindings::rdma_user_mmap_entry_remove(self.0.as_ptr().cast()) };
+    }
+}
+
+/// The mapping of an object's queue, which a change of its size replaces. Of two changes at a time
+/// either mapping may stay: the program then has no memory of its queue, and the queue its own.
+///
+/// # Invariants
+///
+/// Null, or that of a [`Mapping`] that was forgotten for it.
+pub(in crate::rdma) struct MappingSlot(Atomic<*mut Entry>);
+
+// SAFETY: A `Mapping` may be sent and shared.
+unsafe impl Send for MappingSlot {}
+// SAFETY: As above.
+unsafe impl Sync for MappingSlot {}
+
+impl MappingSlot {
+    /// With the mapping of a new queue, if it has one.
+    pub(in crate::rdma) fn new(mapping: Option<Mapping>) -> Self {
+        let slot = Self(Atomic::new(ptr::null_mut()));
+        slot.replace(mapping);
+        slot
+    }
+
+    /// Replaces it, if there is another one. Process context.
+    pub(in crate::rdma) fn set(&self, mapping: Option<Mapping>) {
+        if mapping.is_some() {
+            self.replace(mapping);
+        }
+    }
+
+    fn replace(&self, mapping: Option<Mapping>) {
+        let new = mapping.map_or(ptr::null_mut(), |mapping| {
+            ManuallyDrop::new(mapping).0.as_ptr()
+        });
+        // INVARIANT: It is null or was forgotten just now; what was there is a mapping again.
+        let old = self.0.xchg(new, Full);
+        drop(NonNull::new(old).map(Mapping));
+    }
+}
+
+impl Drop for MappingSlot {
+    fn drop(&mut self) {
+        self.replace(None);
+    }
+}
+
+/// The data of this layer for an object whose queue a program may share.
+pub(crate) struct Shareable<C> {
+    target: Arc<UpcallTarget<C>>,
+    pub(in crate::rdma) mapping: MappingSlot,
+}
+
+impl<C> Shareable<C> {
+    /// For a new object, with the memory whose offset was answered to the program.
+    pub(in crate::rdma) fn new(target: Arc<UpcallTarget<C>>, data: &UserData) -> Self {
+        Self {
+            target,
+            mapping: MappingSlot::new(data.take_mapping()),
+        }
+    }
+}
+
+impl<C> Deref for Shareable<C> {
+    type Target = UpcallTarget<C>;
+
+    fn deref(&self) -> &UpcallTarget<C> {
+        &self.target
+    }
+}
+
+/// Frees an entry that is not used any more. C: `ib_device_ops.mmap_free`.
+///
+/// # Safety
+///
+/// [`Mapping::new`] made the entry, and the last reference to it was given up.
+pub(in crate::rdma) unsafe fn free(entry: *mut bindings::rdma_user_mmap_entry) {
+    // SAFETY: The core's part is at its start, and the caller says that it is not used any more.
+    drop(unsafe { KBox::from_raw(entry.cast::<Entry>()) });
+}
+
+/// Maps the memory of a queue for a program. C: `ib_device_ops.mmap`. `EINVAL` where the offset and
+/// the size are of none.
+///
+/// # Safety
+///
+/// The core passes a context and an area of the current program.
+pub(in crate::rdma) unsafe fn map(
+    context: *mut bindings::ib_ucontext,
+    area: *mut bindings::vm_area_struct,
+) -> Result {
+    // SAFETY: As the caller says.
+    let entry = unsafe { bindings::rdma_user_mmap_entry_get(context, area) };
+    if entry.is_null() {
+        return Err(EINVAL);
+    }
+    // SAFETY: All entries of these devices are of `Mapping::new`, and the reference keeps this one,
+    // with its memory. The area is of the memory's size, as the core has found.
+    let mapped = unsafe {
+        let memory = &(*entry.cast::<Entry>()).memory;
+        bindings::ndk_share_map(area, memory.as_ptr(), memory.len())
+    };
+    // SAFETY: The reference was taken above.
+    unsafe { bindings::rdma_user_mmap_entry_put(entry) };
+    to_result(mapped)
+}

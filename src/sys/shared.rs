@@ -1,0 +1,646 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Queues that a program shares with the kernel: it maps their memory, and reads and writes there
+//! at any time, without a call.
+//!
+//! Their layout is that of rdmavt, which libhfi1verbs knows: the position at which the next entry
+//! is put, that of the oldest one, both as numbers of places, then the places, one more than there
+//! are entries at most.
+//!
+//! Nothing in that memory is trusted. Each side has one of the two positions; the kernel's own is
+//! kept here, and only written there. A program that spoils its memory loses, repeats or invents
+//! entries of that queue alone.
+//!
+//! Context: any, but for making; a queue is locked by its owner.
+//!
+//! C headers: [`include/uapi/rdma/rvt-abi.h`](srctree/include/uapi/rdma/rvt-abi.h),
+//! [`include/uapi/rdma/ib_user_verbs.h`](srctree/include/uapi/rdma/ib_user_verbs.h)
+
+use kernel::{
+    alloc::{
+        flags::__GFP_ZERO,
+        Flags as Gfp, //
+    },
+    page::PAGE_SIZE,
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering::{
+                Acquire,
+                Relaxed,
+                Release, //
+            },
+            Atomic, //
+        },
+        Arc, //
+    }, //
+};
+
+use super::sge::{
+    Elements,
+    Posted,
+    Sge,
+    LOCAL_KEY, //
+};
+use crate::bindings;
+
+const WORD: usize = size_of::<u32>();
+
+/// The position at which the next entry is put.
+const HEAD: usize = 0;
+/// The position of the oldest entry.
+const TAIL: usize = 1;
+/// The first place.
+const PLACES: usize = 2;
+
+/// Whole pages that a program maps, zeroed.
+pub(crate) struct SharedMemory(VVec<Atomic<u32>>);
+
+impl SharedMemory {
+    /// So many bytes at least. May sleep; `gfp` says whom the memory is charged to.
+    pub(crate) fn new(bytes: usize, gfp: Gfp) -> Result<Self> {
+        let bytes = bytes.checked_next_multiple_of(PAGE_SIZE).ok_or(EINVAL)?;
+        let mut words = VVec::with_capacity(bytes / WORD, gfp | __GFP_ZERO)?;
+        // SAFETY: There is room for so many, and all are zero, which is a number.
+        unsafe { words.inc_len(bytes / WORD) };
+        Ok(Self(words))
+    }
+
+    /// The number of bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len() * WORD
+    }
+
+    /// The address of the first page; all are of `vmalloc()`.
+    pub(crate) fn as_ptr(&self) -> *const c_void {
+        self.0.as_ptr().cast()
+    }
+
+    fn word(&self, at: usize) -> Option<&Atomic<u32>> {
+        self.0.get(at)
+    }
+
+    fn read(&self, at: usize) -> u32 {
+        self.word(at).map_or(0, |word| word.load(Relaxed))
+    }
+
+    fn write(&self, at: usize, value: u32) {
+        if let Some(word) = self.word(at) {
+            word.store(value, Relaxed);
+        }
+    }
+
+    /// A position that the program keeps, if it is one.
+    fn position(&self, which: usize, places: u32) -> Option<u32> {
+        let position = self.word(which)?.load(Acquire);
+        (position < places).then_some(position)
+    }
+
+    /// Tells the program of a position, after all reads and writes of before.
+    fn publish(&self, which: usize, position: u32) {
+        if let Some(word) = self.word(which) {
+            word.store(position, Release);
+        }
+    }
+}
+
+/// The number of places from one position to another.
+fn distance(from: u32, to: u32, places: u32) -> u32 {
+    match to.checked_sub(from) {
+        Some(distance) => distance,
+        // OVERFLOW: both are below the number of places.
+        None => places - from + to,
+    }
+}
+
+/// The position after that one.
+fn after(position: u32, places: u32) -> u32 {
+    // OVERFLOW: below the number of places.
+    match position + 1 {
+        next if next < places => next,
+        _ => 0,
+    }
+}
+
+/// The number of places for so many entries.
+fn places_for(limit: u32) -> Result<u32> {
+    limit.checked_add(1).ok_or(EINVAL)
+}
+
+/// The number of bytes for so many places of so many words.
+fn bytes_for(places: u32, words: usize) -> Result<usize> {
+    // CAST: widening.
+    let all = words.checked_mul(places as usize).ok_or(EINVAL)?;
+    let all = all.checked_add(PLACES).ok_or(EINVAL)?;
+    all.checked_mul(WORD).ok_or(EINVAL)
+}
+
+/// The words of a completion, which are those of `struct ib_uverbs_wc`.
+pub(crate) type CompletionWords = [u32; COMPLETION_WORDS];
+
+const COMPLETION_WORDS: usize = size_of::<bindings::ib_uverbs_wc>() / WORD;
+
+const _: () = assert!(COMPLETION_WORDS * WORD == 48);
+
+/// Completions that a program takes by itself.
+///
+/// # Invariants
+///
+/// `head < places`.
+pub(crate) struct SharedCompletions {
+    memory: Arc<SharedMemory>,
+    places: u32,
+    head: u32,
+}
+
+impl SharedCompletions {
+    /// The number of bytes that a queue of so many entries takes.
+    pub(crate) fn bytes(limit: u32) -> Result<usize> {
+        bytes_for(places_for(limit)?, COMPLETION_WORDS)
+    }
+
+    /// An empty queue for `limit` entries in memory of that many bytes, at least, all zero.
+    pub(crate) fn new(memory: Arc<SharedMemory>, limit: u32) -> Result<Self> {
+        if memory.len() < Self::bytes(limit)? {
+            return Err(EINVAL);
+        }
+        // INVARIANT: there is a place.
+        Ok(Self {
+            memory,
+            places: places_for(limit)?,
+            head: 0,
+        })
+    }
+
+    /// The number of entries that it takes.
+    pub(crate) fn limit(&self) -> u32 {
+        // OVERFLOW: there is a place.
+        self.places - 1
+    }
+
+    /// The number of entries; all that there can be where the program's position is none.
+    pub(crate) fn len(&self) -> u32 {
+        match self.memory.position(TAIL, self.places) {
+            Some(tail) => distance(tail, self.head, self.places),
+            None => self.limit(),
+        }
+    }
+
+    /// The first word of a place.
+    fn place(position: u32) -> usize {
+        // CAST: widening. OVERFLOW: less than the number of words, or of no place.
+        PLACES + position as usize * COMPLETION_WORDS
+    }
+
+    /// Puts an entry behind the others; returns false if there is no room for it.
+    pub(crate) fn push(&mut self, entry: &CompletionWords) -> bool {
+        if self.len() >= self.limit() {
+            return false;
+        }
+        let place = Self::place(self.head);
+        for (at, word) in entry.iter().enumerate() {
+            self.memory.write(place + at, *word);
+        }
+        // INVARIANT: `after` stays below the number of places.
+        self.head = after(self.head, self.places);
+        self.memory.publish(HEAD, self.head);
+        true
+    }
+
+    /// Copies up to `most` entries behind those of `to`, from the position `from` on, or from the
+    /// oldest one. Returns the next position, `None` when all were copied.
+    ///
+    /// `Err(())` where `to` has no room.
+    pub(crate) fn copy_to(
+        &self,
+        to: &mut Self,
+        from: Option<u32>,
+        most: usize,
+    ) -> Result<Option<u32>, ()> {
+        let oldest = || self.memory.position(TAIL, self.places);
+        let Some(mut position) = from.or_else(oldest) else {
+            return Ok(None);
+        };
+        for _ in 0..most {
+            if position == self.head {
+                return Ok(None);
+            }
+            let place = Self::place(position);
+            let entry = core::array::from_fn(|at| self.memory.read(place + at));
+            if !to.push(&entry) {
+                return Err(());
+            }
+            position = after(position, self.places);
+        }
+        Ok(Some(position))
+    }
+}
+
+/// The words of a receive before its elements: its context, and their number.
+const RECEIVE_WORDS: usize = size_of::<bindings::rvt_rwqe>() / WORD;
+/// The words of an element.
+const SGE_WORDS: usize = size_of::<bindings::ib_sge>() / WORD;
+
+const _: () = assert!(RECEIVE_WORDS == 4 && SGE_WORDS == 4);
+
+/// The most receives that are lost one after another.
+const LOST_AT_ONCE: usize = 16;
+
+/// Receives that a program has posted without a call.
+///
+/// # Invariants
+///
+/// `tail < places`.
+pub(crate) struct SharedReceives {
+    memory: Arc<SharedMemory>,
+    places: u32,
+    /// The words of a place.
+    words: usize,
+    tail: u32,
+    /// The number of entries that may still be taken before the next look.
+    rest: u32,
+    /// Room for the elements of one receive.
+    sges: KVec<Sge>,
+}
+
+impl SharedReceives {
+    fn words(width: u32) -> Result<usize> {
+        // CAST: widening.
+        let sges = SGE_WORDS.checked_mul(width as usize).ok_or(EINVAL)?;
+        sges.checked_add(RECEIVE_WORDS).ok_or(EINVAL)
+    }
+
+    /// The number of bytes that a queue of so many receives takes, of up to `width` elements each.
+    pub(crate) fn bytes(limit: u32, width: u32) -> Result<usize> {
+        bytes_for(places_for(limit)?, Self::words(width)?)
+    }
+
+    /// A queue for `limit` receives of up to `width` elements in memory of that many bytes, at least,
+    /// all zero. May sleep.
+    pub(crate) fn new(memory: Arc<SharedMemory>, limit: u32, width: u32) -> Result<Self> {
+        if memory.len() < Self::bytes(limit, width)? {
+            return Err(EINVAL);
+        }
+        // INVARIANT: there is a place.
+        Ok(Self {
+            memory,
+            places: places_for(limit)?,
+            words: Self::words(width)?,
+            tail: 0,
+            rest: 0,
+            // CAST: widening.
+            sges: KVec::with_capacity(width as usize, GFP_KERNEL)?,
+        })
+    }
+
+    /// The number of receives; none where the program's position is none.
+    pub(crate) fn len(&self) -> u32 {
+        let head = self.memory.position(HEAD, self.places);
+        head.map_or(0, |head| distance(self.tail, head, self.places))
+    }
+
+    /// The number of receives that it takes.
+    pub(crate) fn limit(&self) -> u32 {
+        // OVERFLOW: there is a place.
+        self.places - 1
+    }
+
+    /// Looks how many receives are there, of which up to `most` may be taken then, or as many as
+    /// before. Returns true if there are some.
+    pub(crate) fn look(&mut self, most: u32) -> bool {
+        self.rest = self.rest.max(most).min(self.len());
+        self.rest > 0
+    }
+
+    /// Returns true if there is one that was seen, and not taken.
+    pub(crate) fn has_seen(&self) -> bool {
+        self.rest > 0
+    }
+
+    /// The first word of a place.
+    fn place(&self, position: u32) -> usize {
+        // CAST: widening. OVERFLOW: less than the number of words, or of no place.
+        PLACES + position as usize * self.words
+    }
+
+    /// Takes the oldest receive of those that were there at the last [look](Self::look). One with
+    /// more elements than there may be, or of a key that programs have not, is lost; after some of
+    /// them this returns none.
+    pub(crate) fn take(&mut self) -> Option<Posted<impl Elements + '_>> {
+        for _ in 0..LOST_AT_ONCE {
+            self.rest = self.rest.checked_sub(1)?;
+            let place = self.place(self.tail);
+            let context = self.read(place);
+            // INVARIANT: `after` stays below the number of places.
+            self.tail = after(self.tail, self.places);
+            self.memory.publish(TAIL, self.tail);
+            if let Some(context) = context {
+                let sges = self.sges.iter().copied();
+                // SAFETY: No element is of `LOCAL_KEY`, and a receive has no inline data.
+                return Some(unsafe { Posted::new(context, sges) });
+            }
+        }
+        None
+    }
+
+    /// Reads the elements of the receive in that place, each once, and returns its context.
+    fn read(&mut self, place: usize) -> Option<u64> {
+        let memory = &self.memory;
+        let long = |at: usize| {
+            let [low, high] = [memory.read(at), memory.read(at + 1)].map(u32::to_ne_bytes);
+            let mut both = [0; 8];
+            both[..4].copy_from_slice(&low);
+            both[4..].copy_from_slice(&high);
+            u64::from_ne_bytes(both)
+        };
+        // The number is one byte, the first.
+        let [count, ..] = memory.read(place + 2).to_ne_bytes();
+        self.sges.clear();
+        for sge in 0..usize::from(count) {
+            let at = place + RECEIVE_WORDS + sge * SGE_WORDS;
+            let (length, key) = (memory.read(at + 2), memory.read(at + 3));
+            if key == LOCAL_KEY {
+                return None;
+            }
+            let sge = Sge::new(long(at), length, key);
+            self.sges.push_within_capacity(sge).ok()?;
+        }
+        Some(long(place))
+    }
+
+    /// All receives go, and nothing is said of them.
+    pub(crate) fn forget(&mut self) {
+        if let Some(head) = self.memory.position(HEAD, self.places) {
+            // INVARIANT: `position` returns one below the number of places.
+            self.tail = head;
+            self.memory.publish(TAIL, head);
+        }
+        self.rest = 0;
+    }
+
+    /// Copies the receive that has `nth` before it to the same place of `to`, which is empty and of the
+    /// same width.
+    pub(crate) fn copy(&self, nth: u32, to: &mut Self) {
+        // OVERFLOW: both are below the number of places.
+        let from = match (self.places - self.tail).checked_sub(nth) {
+            None | Some(0) => nth.saturating_sub(self.places - self.tail),
+            Some(_) => self.tail + nth,
+        };
+        let (from, place) = (self.place(from), to.place(nth));
+        for word in 0..self.words.min(to.words) {
+            to.memory.write(place + word, self.memory.read(from + word));
+        }
+    }
+
+    /// Counts the first so many places as filled by the program, which has not seen the queue yet.
+    pub(crate) fn put(&mut self, count: u32) {
+        self.memory.publish(HEAD, count);
+    }
+}
+
+#[cfg(ndk_kunit)]
+#[kernel::macros::kunit_tests(ndk_sys_shared)]
+pub(crate) mod tests {
+    use super::*;
+
+    use crate::sys::requests::RequestQueue;
+
+    /// Shared memory as a program sees it, with what it does there.
+    pub(crate) struct Program(pub(crate) Arc<SharedMemory>);
+
+    /// Memory of that size, as the queue sees it and as the program does.
+    fn mapped(bytes: usize) -> Result<(Arc<SharedMemory>, Program)> {
+        let memory = Arc::new(SharedMemory::new(bytes, GFP_KERNEL)?, GFP_KERNEL)?;
+        Ok((memory.clone(), Program(memory)))
+    }
+
+    /// A queue of completions, and its program.
+    pub(crate) fn completions(limit: u32) -> Result<(SharedCompletions, Program)> {
+        let (mapped, program) = mapped(SharedCompletions::bytes(limit)?)?;
+        Ok((SharedCompletions::new(mapped, limit)?, program))
+    }
+
+    /// A queue of receives, and its program.
+    pub(crate) fn receives(limit: u32, width: u32) -> Result<(SharedReceives, Program)> {
+        let (mapped, program) = mapped(SharedReceives::bytes(limit, width)?)?;
+        Ok((SharedReceives::new(mapped, limit, width)?, program))
+    }
+
+    impl Program {
+        /// Writes to a position.
+        pub(crate) fn set(&self, which: usize, position: u32) {
+            self.0.publish(which, position);
+        }
+
+        fn get(&self, which: usize) -> u32 {
+            self.0.read(which)
+        }
+
+        /// Takes the oldest completion of a queue of `limit`, as libhfi1verbs does; the first word.
+        pub(crate) fn poll(&self, limit: u32) -> Option<u32> {
+            let tail = self.get(TAIL);
+            if tail == self.get(HEAD) {
+                return None;
+            }
+            let first = self.0.read(SharedCompletions::place(tail));
+            self.set(TAIL, after(tail, limit + 1));
+            Some(first)
+        }
+
+        /// Posts a receive to a queue of `limit`, as libhfi1verbs does; false if there is no room.
+        pub(crate) fn post(&self, limit: u32, width: u32, context: u32, sges: &[Sge]) -> bool {
+            let head = self.get(HEAD);
+            let next = after(head, limit + 1);
+            if next == self.get(TAIL) {
+                return false;
+            }
+            // CAST: small numbers of a test.
+            let words = RECEIVE_WORDS + width as usize * SGE_WORDS;
+            let place = PLACES + head as usize * words;
+            self.0.write(place, context);
+            self.0
+                .write(place + 2, u32::from_ne_bytes([sges.len() as u8, 0, 0, 0]));
+            for (at, sge) in sges.iter().take(width as usize).enumerate() {
+                let at = place + RECEIVE_WORDS + at * SGE_WORDS;
+                let addr = sge.addr().to_ne_bytes();
+                let word = |from| u32::from_ne_bytes(core::array::from_fn(|n| addr[from + n]));
+                self.0.write(at, word(0));
+                self.0.write(at + 1, word(4));
+                self.0.write(at + 2, sge.len());
+                self.0.write(at + 3, sge.key());
+            }
+            self.set(HEAD, next);
+            true
+        }
+    }
+
+    const fn entry(first: u32) -> CompletionWords {
+        let mut entry = [7; COMPLETION_WORDS];
+        entry[0] = first;
+        entry
+    }
+
+    #[test]
+    fn completions_arrive_in_order_and_no_more_than_there_is_room_for() -> Result {
+        for limit in [1, 2, 3, 7] {
+            let (mut ring, program) = completions(limit)?;
+            for round in 0..5 {
+                for n in 0..limit {
+                    assert!(ring.len() == n && ring.push(&entry(round * 100 + n)));
+                }
+                assert!(!ring.push(&entry(9)) && ring.len() == limit);
+                for n in 0..limit {
+                    assert_eq!(program.poll(limit), Some(round * 100 + n));
+                    assert_eq!(ring.len(), limit - n - 1);
+                }
+                assert!(program.poll(limit).is_none());
+                // So that the next round begins elsewhere.
+                assert!(ring.push(&entry(5)) && program.poll(limit) == Some(5));
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_position_that_is_none_counts_as_no_room_and_no_receive() -> Result {
+        let (mut ring, program) = completions(3)?;
+        assert!(ring.push(&entry(1)));
+        for bad in [4, 5, u32::MAX] {
+            program.set(TAIL, bad);
+            assert!(ring.len() == 3 && !ring.push(&entry(2)));
+        }
+        program.set(TAIL, 0);
+        // The program's writes to the kernel's own position change nothing.
+        program.set(HEAD, 77);
+        assert!(ring.len() == 1 && ring.push(&entry(2)) && program.get(HEAD) == 2);
+
+        let (mut ring, program) = receives(3, 1)?;
+        assert!(program.post(3, 1, 8, &[]));
+        for bad in [4, u32::MAX] {
+            program.set(HEAD, bad);
+            assert!(ring.len() == 0 && !ring.look(9) && ring.take().is_none());
+        }
+        program.set(HEAD, 1);
+        program.set(TAIL, 3);
+        assert!(ring.look(9) && ring.take().is_some_and(|posted| posted.context() == 8));
+        assert_eq!(program.get(TAIL), 1);
+        Ok(())
+    }
+
+    #[test]
+    fn receives_are_taken_as_they_were_posted_and_only_those_that_were_seen() -> Result {
+        let (mut ring, program) = receives(4, 2)?;
+        let sges = [Sge::new(0x1234_5678_9abc, 10, 3), Sge::new(0x2000, 20, 4)];
+        for round in 0..7 {
+            for n in 0..4 {
+                assert!(program.post(4, 2, round * 10 + n, &sges));
+            }
+            assert!(!program.post(4, 2, 99, &sges) && ring.len() == 4);
+            assert!(ring.take().is_none() && ring.look(3));
+            for n in 0..3 {
+                let posted = ring.take().ok_or(EINVAL)?;
+                assert_eq!(posted.context(), u64::from(round * 10 + n));
+                for (seen, sge) in posted.sges().zip(sges) {
+                    assert_eq!((seen.addr(), seen.len()), (sge.addr(), sge.len()));
+                    assert_eq!(seen.key(), sge.key());
+                }
+            }
+            assert!(ring.take().is_none() && ring.look(9) && ring.take().is_some());
+            assert!(ring.take().is_none() && ring.len() == 0);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_receive_that_programs_must_not_post_is_lost_alone() -> Result {
+        let (mut ring, program) = receives(4, 1)?;
+        let good = Sge::new(0x1000, 10, 3);
+        assert!(program.post(4, 1, 1, &[Sge::new(0x1000, 10, LOCAL_KEY)]));
+        assert!(program.post(4, 1, 2, &[good, good]));
+        assert!(program.post(4, 1, 3, &[good]));
+        assert!(ring.look(9) && ring.take().is_some_and(|posted| posted.context() == 3));
+        assert!(ring.take().is_none());
+        // Many of them end the look.
+        let (mut ring, program) = receives(40, 1)?;
+        for context in 0..20 {
+            assert!(program.post(40, 1, context, &[good, good]));
+        }
+        assert!(program.post(40, 1, 20, &[good]));
+        assert!(ring.look(40) && ring.take().is_none() && ring.len() == 5);
+        // A look for fewer takes back nothing.
+        assert!(ring.look(1) && ring.has_seen());
+        assert!(ring.take().is_some_and(|posted| posted.context() == 20));
+        assert!(!ring.has_seen());
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_copied_to_a_queue_of_another_size_keeps_its_order() -> Result {
+        let (mut old, program) = completions(5)?;
+        // The entries lie on both sides of the end.
+        for n in 0..4 {
+            assert!(old.push(&entry(n)) && program.poll(5) == Some(n));
+        }
+        for n in 10..14 {
+            assert!(old.push(&entry(n)));
+        }
+        let (mut small, _) = completions(3)?;
+        assert!(old.copy_to(&mut small, None, 9) == Err(()));
+        let (mut new, program) = completions(4)?;
+        let next = old.copy_to(&mut new, None, 3);
+        assert!(next.is_ok_and(|next| next.is_some()));
+        assert!(old.push(&entry(14)));
+        let next = next.map_err(|()| EINVAL)?;
+        // The one that came in between has no room there.
+        assert!(old.copy_to(&mut new, next, 9) == Err(()) && new.len() == 4);
+        for n in 10..14 {
+            assert_eq!(program.poll(4), Some(n));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn receives_move_to_a_queue_of_another_size_in_their_order() -> Result {
+        let (mut old, program) = receives(3, 1)?;
+        for n in 0..2 {
+            assert!(program.post(3, 1, n, &[]) && old.look(1) && old.take().is_some());
+        }
+        for n in 10..13 {
+            assert!(program.post(3, 1, n, &[Sge::new(n.into(), n, n)]));
+        }
+        let (mut new, program) = receives(5, 1)?;
+        for nth in 0..3 {
+            old.copy(nth, &mut new);
+        }
+        assert!(new.len() == 0);
+        new.put(3);
+        assert!(new.len() == 3);
+        assert!(program.post(5, 1, 13, &[]) && new.look(9));
+        for context in 10..14u64 {
+            assert!(new.take().is_some_and(|posted| posted.context() == context));
+        }
+        new.forget();
+        assert!(program.post(5, 1, 14, &[]) && new.len() == 1);
+        new.forget();
+        assert!(new.len() == 0 && program.get(TAIL) == program.get(HEAD));
+        Ok(())
+    }
+
+    #[test]
+    fn memory_is_zeroed_whole_pages_and_absurd_sizes_are_refused() -> Result {
+        let memory = SharedMemory::new(PAGE_SIZE + 1, GFP_KERNEL)?;
+        assert_eq!(memory.len(), 2 * PAGE_SIZE);
+        assert!((0..memory.len() / WORD).all(|at| memory.read(at) == 0));
+        assert!(SharedCompletions::bytes(u32::MAX).is_err());
+        assert!(SharedReceives::bytes(u32::MAX, 1).is_err());
+        // Memory that is too small for the queue.
+        let (mapped, _) = mapped(1)?;
+        assert!(SharedCompletions::new(mapped, 1000).is_err());
+        let mut queue = RequestQueue::new(1, 1, (), GFP_KERNEL)?;
+        let (mut ring, program) = receives(1, 1)?;
+        assert!(program.post(1, 1, 5, &[]) && ring.look(1));
+        let posted = ring.take().ok_or(EINVAL)?;
+        assert!(queue.post(posted, ()) && queue.len() == 1);
+        Ok(())
+    }
+}
