@@ -270,6 +270,8 @@ mod tests {
         assert!(wait_until(|| qp_pair.b.qp.modify(State::Reset).is_ok()));
         qp_pair.b.qp.modify(State::Init)?;
         assert!(program.posts(0..60));
+        // No later look finds them.
+        let _clock = StoppedClock::new();
         // As a failure does it, with a timer of before that runs out in between.
         qp_pair.b.qp.rq.lock().begin_flush();
         let seen = || {
