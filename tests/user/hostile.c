@@ -70,16 +70,20 @@ typedef __u64 u64;
 #define load(from)	__atomic_load_n(&(from), __ATOMIC_RELAXED)
 #define die(...)	do { dprintf(1, "hostile: " __VA_ARGS__); _exit(1); } while (0)
 
-/* Memory to register, where it is moved to, and where answers to changed calls go. */
-#define DATA		0x100000000000UL
+/*
+ * Memory to register, where it is moved to, and where answers to changed calls go. A call that has
+ * half of such an address changed, or a bit of it, reaches nothing: User Mode Linux has libraries
+ * from 1 GiB on.
+ */
+#define DATA		0x1000f0000000UL
 #define DATA_SIZE	(8UL << 20)
 #define PIECE		(64UL << 10)
-#define ATTIC		0x200000000000UL
-#define JUNK		0x300000000000UL
+#define ATTIC		0x2000f0000000UL
+#define JUNK		0x3000f0000000UL
 #define JUNK_SIZE	(2UL << 19)
 #define MOST_REGISTERED	(64L << 20)
 /* The memory of queues, a place for each object of the first kinds. */
-#define RINGS		0x400000000000UL
+#define RINGS		0x4000f0000000UL
 #define RING_SIZE	(64UL << 10)
 #define RING(f, kind, i) \
 	((void *)(RINGS + ((((f) - files) * MR + (kind)) * MOST + (i)) * RING_SIZE))
