@@ -2,7 +2,7 @@
 #
 # The way in: every target does its own set-up.  Kbuild holds what is built.
 
-KERNEL_TARGETS := all run test test-clients soak update bench blktests check kunit kcsan conformance cross newest shell rust-analyzer \
+KERNEL_TARGETS := all run test test-clients soak update bench programs blktests check kunit kcsan conformance cross newest shell rust-analyzer \
 	deb test-package intree-check packages
 
 .PHONY: help headers intree clean distclean $(KERNEL_TARGETS)
@@ -30,6 +30,9 @@ soak: ## all clients at once, with all checkers, verified, with link flaps; MINU
 
 bench: ## ndk beside siw, rxe, nvme loop and tcp; QUICK=1: in minutes; MODE=native, MODE=icount
 	@scripts/bench
+
+programs: ## programs of rdma-core, perftest, libfabric and so on, on ndk, rxe and siw in one guest: the table of docs/user-space.md
+	@scripts/programs
 
 blktests: ## BLKTESTS=/a/checkout: its groups nvme, srp and rnbd on ndk; ONLY='nvme/003 srp'; KERNEL=um-debug: with all checkers, KERNEL=lean: emulated
 	@KERNEL=$(RUN_KERNEL) scripts/blktests $(ONLY)
