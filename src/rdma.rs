@@ -58,6 +58,7 @@ mod trampoline;
 mod types;
 mod upcall;
 mod user;
+pub(crate) mod values;
 mod work;
 
 #[cfg(ndk_kunit)]
@@ -109,13 +110,10 @@ pub(crate) use self::{
         SrqOperations, //
     },
     types::{
-        AccessFlag,
-        AccessFlags,
         DeviceAttributes,
         QpAttributes,
-        QpCaps,
         QpChange,
-        QpState, //
+        QpTarget, //
     },
     upcall::{
         CqUpcall,

@@ -200,7 +200,7 @@ impl Flow {
         let exec = Exec {
             phase: Phase::Idle,
             wqe: SendWqe::new(&from.caps)?,
-            receive: RecvWqe::new(to.caps.receive_sges)?,
+            receive: RecvWqe::new(to.caps.recv_sge)?,
             taken: false,
             delayed: false,
             deadline: None,

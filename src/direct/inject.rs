@@ -28,7 +28,6 @@ use crate::{
             What, //
         },
         memory::{
-            rights::Rights,
             transfer::{
                 self,
                 Payload, //
@@ -349,8 +348,8 @@ impl Flow {
         };
         match exec.wqe.work {
             Work::Write { to, .. } => {
-                let sink = Payload::Named(self.to.peer_usage(Rights::REMOTE_WRITE), to, len);
-                if let Ok(_inside) = self.enter(exec, Rights::REMOTE_WRITE) {
+                let sink = Payload::Named(self.to.peer_usage(AccessFlag::RemoteWrite), to, len);
+                if let Ok(_inside) = self.enter(exec, AccessFlag::RemoteWrite) {
                     transfer::corrupt(&sink, at);
                 }
             }

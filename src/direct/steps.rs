@@ -19,7 +19,6 @@ use crate::{
     engine::{
         inject,
         memory::{
-            rights::Rights,
             transfer::{
                 self,
                 AccessError,
@@ -128,7 +127,7 @@ impl Flow {
             // What fits into the first element needs no other.
             let sink = receive.sges.get(0).filter(|_| *taken);
             if sink.is_some_and(|s| u64::from(s.len()) >= len && len <= most) {
-                let usage = self.to.local_usage(Rights::LOCAL_WRITE);
+                let usage = self.to.local_usage(AccessFlag::LocalWrite);
                 let sink = Memory::local(usage, &receive.sges, 0);
                 let sink = sink.map_err(AccessError::Sink);
                 moved = Some(sink.and_then(|sink| transfer::copy_whole(&source, &sink, len)));
@@ -149,7 +148,7 @@ impl Flow {
     /// The memory of a request of one piece that is read from it.
     #[inline]
     fn gather_one<'a>(&'a self, wqe: &'a SendWqe) -> Result<Memory<'a>, Denied> {
-        Memory::local(self.from.local_usage(Rights::NONE), &wqe.sges, 0)
+        Memory::local(self.from.local_usage(AccessFlags::empty()), &wqe.sges, 0)
     }
 
     /// Carries a write of one piece out.
@@ -178,10 +177,10 @@ impl Flow {
         len: u64,
     ) -> Result<(), AccessError> {
         let _inside = self
-            .enter(exec, Rights::REMOTE_WRITE)
+            .enter(exec, AccessFlag::RemoteWrite)
             .map_err(AccessError::Sink)?;
         // Left before the queue pair is: who finds that drained finds the region unused.
-        let sink = Memory::named(self.to.peer_usage(Rights::REMOTE_WRITE), to, len);
+        let sink = Memory::named(self.to.peer_usage(AccessFlag::RemoteWrite), to, len);
         let sink = sink.map_err(AccessError::Sink)?;
         transfer::copy_whole(source, &sink, len)
     }
@@ -197,15 +196,15 @@ impl Flow {
             return Payload::Inline(&wqe.inline);
         }
         let wanted = match wqe.work.is_outbound() {
-            true => Rights::NONE,
-            false => Rights::LOCAL_WRITE,
+            true => AccessFlags::empty(),
+            false => AccessFlag::LocalWrite.into(),
         };
         Payload::List(self.from.local_usage(wanted), &wqe.sges)
     }
 
     /// The receive that the request took.
     pub(super) fn received<'a>(&'a self, receive: &'a RecvWqe) -> Payload<'a> {
-        Payload::List(self.to.local_usage(Rights::LOCAL_WRITE), &receive.sges)
+        Payload::List(self.to.local_usage(AccessFlag::LocalWrite), &receive.sges)
     }
 
     pub(super) fn take_receive(self: &Arc<Self>, exec: &mut Exec) -> Step {
@@ -314,16 +313,16 @@ impl Flow {
         let local = self.local(&exec.wqe);
         match exec.wqe.work {
             Work::Write { to, .. } => {
-                let sink = Payload::Named(self.to.peer_usage(Rights::REMOTE_WRITE), to, len);
+                let sink = Payload::Named(self.to.peer_usage(AccessFlag::RemoteWrite), to, len);
                 let _inside = self
-                    .enter(exec, Rights::REMOTE_WRITE)
+                    .enter(exec, AccessFlag::RemoteWrite)
                     .map_err(AccessError::Sink)?;
                 transfer::copy(&local, &sink, at, until)
             }
             Work::Read { from, .. } => {
-                let source = Payload::Named(self.to.peer_usage(Rights::REMOTE_READ), from, len);
+                let source = Payload::Named(self.to.peer_usage(AccessFlag::RemoteRead), from, len);
                 let _inside = self
-                    .enter(exec, Rights::REMOTE_READ)
+                    .enter(exec, AccessFlag::RemoteRead)
                     .map_err(AccessError::Source)?;
                 transfer::copy(&source, &local, at, until)
             }
@@ -332,7 +331,11 @@ impl Flow {
     }
 
     /// Goes in through the peer's queue pair, if that lets this side do `wanted` at all.
-    pub(super) fn enter(&self, exec: &Exec, wanted: Rights) -> Result<GateGuard<'_, ()>, Denied> {
+    pub(super) fn enter(
+        &self,
+        exec: &Exec,
+        wanted: AccessFlag,
+    ) -> Result<GateGuard<'_, ()>, Denied> {
         if inject::is_on() && exec.is_refused_access() {
             return Err(Denied::Token);
         }
@@ -388,14 +391,16 @@ impl Flow {
         if exec.wqe.length != 8 {
             return Ok(self.refuse(exec, Status::LocalLength));
         }
-        let payload = Payload::Named(self.to.peer_usage(Rights::REMOTE_ATOMIC), at, 8);
-        let old = self.enter(exec, Rights::REMOTE_ATOMIC).and_then(|_inside| {
-            transfer::atomic(&payload, |word| match exec.wqe.work {
-                Work::FetchAdd { add, .. } => word.fetch_add(add),
-                Work::CompareSwap { compare, swap, .. } => word.compare_swap(compare, swap),
-                _ => None,
-            })
-        });
+        let payload = Payload::Named(self.to.peer_usage(AccessFlag::RemoteAtomic), at, 8);
+        let old = self
+            .enter(exec, AccessFlag::RemoteAtomic)
+            .and_then(|_inside| {
+                transfer::atomic(&payload, |word| match exec.wqe.work {
+                    Work::FetchAdd { add, .. } => word.fetch_add(add),
+                    Work::CompareSwap { compare, swap, .. } => word.compare_swap(compare, swap),
+                    _ => None,
+                })
+            });
         let old = match old {
             Ok(Some(old)) => old.to_ne_bytes(),
             Ok(None) => return Ok(self.refuse(exec, Status::RemoteInvalidRequest)),

@@ -14,8 +14,8 @@
 //! Context: any, but for making and removing entries, which may sleep. Lock order: `free`, the
 //! lock of the list of free slots, is a leaf.
 
+pub(crate) mod bounds;
 mod revoke;
-pub(crate) mod rights;
 pub(crate) mod slot;
 pub(crate) mod spans;
 pub(crate) mod staging;
@@ -31,10 +31,7 @@ use kernel::sync::{
 };
 
 use self::{
-    rights::{
-        offset_in,
-        Rights, //
-    },
+    bounds::offset_in,
     slot::{
         DomainId,
         Entry,
@@ -287,7 +284,7 @@ impl MemoryTable {
         &self,
         token: Token,
         user: User,
-        wanted: Rights,
+        wanted: impl Into<AccessFlags>,
         addr: u64,
         len: u64,
     ) -> Result<Access<'_>, Denied> {
@@ -302,7 +299,7 @@ impl MemoryTable {
         if attr.domain != user.domain {
             return Err(Denied::Token);
         }
-        if !attr.rights.allow(wanted) {
+        if !attr.rights.contains_all(wanted.into()) {
             return Err(Denied::Rights);
         }
         let offset = offset_in(attr.base, attr.len, addr, len).ok_or(Denied::Bounds)?;

@@ -22,3 +22,8 @@ pub(crate) use super::{
     device::RdmaDevice,
     status::Status, //
 };
+
+pub(crate) use crate::rdma::values::access::{
+    AccessFlag,
+    AccessFlags, //
+};

@@ -24,7 +24,6 @@ mod receive;
 mod send;
 mod serve;
 mod shared;
-pub(crate) mod state;
 #[cfg(ndk_kunit)]
 mod tests;
 
@@ -58,11 +57,7 @@ pub(crate) use send::{
 
 use self::{
     receive::ReceiveQueue,
-    send::SendQueue,
-    state::{
-        Admission,
-        State, //
-    }, //
+    send::SendQueue, //
 };
 use super::{
     cq::CompletionQueue,
@@ -76,7 +71,6 @@ use super::{
         What, //
     },
     memory::{
-        rights::Rights,
         slot::QpId,
         transfer::Usage,
         User, //
@@ -97,32 +91,26 @@ use super::{
         Posted, //
     }, //
 };
-use crate::sys::{
-    event::Event,
-    gate::Gate,
-    hrtimer::HrTimer,
-    log::{
-        self,
-        Limit, //
+use crate::{
+    rdma::values::qp::{
+        Admission,
+        QpCaps,
+        QpState, //
+    },
+    sys::{
+        event::Event,
+        gate::Gate,
+        hrtimer::HrTimer,
+        log::{
+            self,
+            Limit, //
+        }, //
     }, //
 };
 
 const LAST_RECEIVE: u32 = 1;
 const BROKEN: u32 = 2;
 const RETIRE: u32 = 4;
-
-/// The sizes that a queue pair is made with.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Caps {
-    pub(crate) sends: u32,
-    pub(crate) receives: u32,
-    pub(crate) send_sges: u32,
-    pub(crate) receive_sges: u32,
-    /// The most elements of a read or an atomic.
-    pub(crate) read_sges: u32,
-    /// Bytes.
-    pub(crate) inline: u32,
-}
 
 /// What a face is notified of. Called in softirq, one call at a time, under no lock.
 pub(crate) trait QpEvents: Send + Sync {
@@ -157,7 +145,7 @@ pub(crate) struct Qp {
     /// What it was made with.
     pub(crate) params: QpParams,
     /// The sizes that it was made with.
-    pub(crate) caps: Caps,
+    pub(crate) caps: QpCaps,
     /// Windows that are bound for its peer know it by this: numbers are used again.
     id: QpId,
     share: Share,
@@ -195,21 +183,21 @@ pub(crate) struct Qp {
 impl QueuePair {
     /// A queue pair in the state `Reset`; [`QueuePair::destroy`] ends it. May sleep. `ENOMEM` when
     /// there is no memory, or the device or programs have too many.
-    pub(crate) fn new(params: QpParams, mut caps: Caps) -> Result<Arc<Self>> {
+    pub(crate) fn new(params: QpParams, mut caps: QpCaps) -> Result<Arc<Self>> {
         params.domain.device().may_make(What::QueuePair)?;
         let share = params.domain.share(Quota::QueuePairs)?;
         if let Some(shared) = &params.shared {
-            caps.receives = 0;
-            caps.receive_sges = shared.max_sge;
+            caps.recv_wr = 0;
+            caps.recv_sge = shared.max_sge;
         }
         let own_sges = if params.shared.is_some() {
             0
         } else {
-            caps.receive_sges
+            caps.recv_sge
         };
         let gfp = params.domain.gfp();
         let sends = SendQueue::new(&caps, gfp)?;
-        let receives = ReceiveQueue::new(caps.receives, own_sges, gfp)?;
+        let receives = ReceiveQueue::new(caps.recv_wr, own_sges, gfp)?;
         let id = params.domain.device().host.next_qp_id();
         let qp = Notified::alloc(pin_init!(Qp {
             id,
@@ -217,7 +205,7 @@ impl QueuePair {
             caps,
             share,
             wait_seq: Atomic::new(NOT_WAITING),
-            state: Atomic::new(State::Reset.number()),
+            state: Atomic::new(QpState::Reset.number()),
             connection: Atomic::new(0),
             peer_rights: Atomic::new(0),
             resets: Atomic::new(0),
@@ -260,18 +248,18 @@ impl QueuePair {
 
     /// This side's use of its own memory.
     #[inline]
-    pub(crate) fn local_usage(&self, wanted: Rights) -> Usage<'_> {
+    pub(crate) fn local_usage(&self, wanted: impl Into<AccessFlags>) -> Usage<'_> {
         Usage {
             device: self.device(),
             user: self.local_user(),
             is_trusted: self.params.domain.is_trusted(),
-            wanted,
+            wanted: wanted.into(),
         }
     }
 
     /// The peer's use of this side's memory.
     #[inline]
-    pub(crate) fn peer_usage(&self, wanted: Rights) -> Usage<'_> {
+    pub(crate) fn peer_usage(&self, wanted: impl Into<AccessFlags>) -> Usage<'_> {
         Usage {
             user: self.peer_user(),
             ..self.local_usage(wanted)
@@ -280,18 +268,18 @@ impl QueuePair {
 
     /// The present state; it may change at any time.
     #[inline]
-    pub(crate) fn state(&self) -> State {
-        State::from_number(self.state.load(Acquire))
+    pub(crate) fn state(&self) -> QpState {
+        QpState::from_number(self.state.load(Acquire))
     }
 
     /// Returns true if the peer may do `wanted` through this queue pair at all.
-    pub(crate) fn peer_may(&self, wanted: Rights) -> bool {
-        Rights::from_bits(self.peer_rights.load(Relaxed)).allow(wanted)
+    pub(crate) fn peer_may(&self, wanted: AccessFlag) -> bool {
+        AccessFlags::from_bits(self.peer_rights.load(Relaxed)).contains(wanted)
     }
 
     /// What the peer may do through this queue pair, at most.
-    pub(crate) fn set_peer_rights(&self, rights: Rights) {
-        self.peer_rights.store(rights.bits(), Relaxed);
+    pub(crate) fn set_peer_rights(&self, rights: impl Into<AccessFlags>) {
+        self.peer_rights.store(rights.into().bits(), Relaxed);
     }
 
     /// Posts a receive. Any context.

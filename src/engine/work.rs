@@ -5,13 +5,13 @@
 //! Tests: `direct/tests/message.rs`.
 
 use super::{
-    memory::{
-        rights::Rights,
-        token::Token, //
-    },
+    memory::token::Token,
     status::Status, //
 };
-use crate::sys::sge;
+use crate::{
+    rdma::values::access::AccessFlags,
+    sys::sge, //
+};
 
 pub(crate) use crate::sys::{
     requests::Context,
@@ -91,7 +91,7 @@ pub(crate) enum Work {
         token: Token,
         base: u64,
         len: u64,
-        rights: Rights,
+        rights: AccessFlags,
         /// The number of the mapping that came with the request; without one it is what was
         /// staged last.
         staged: Option<u32>,
@@ -106,7 +106,7 @@ pub(crate) enum Work {
         region: Token,
         addr: u64,
         len: u64,
-        rights: Rights,
+        rights: AccessFlags,
     },
 }
 

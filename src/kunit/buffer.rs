@@ -14,7 +14,6 @@ use crate::{
     engine::{
         domain::Domain,
         memory::{
-            rights::Rights,
             slot::RegAttr,
             spans::SpanList,
             token::Token, //
@@ -23,6 +22,10 @@ use crate::{
             Remote,
             Sge, //
         }, //
+    },
+    rdma::values::access::{
+        AccessFlag,
+        AccessFlags, //
     },
     sys::span::{
         test_part,
@@ -39,10 +42,12 @@ pub(crate) const BLANK: u8 = 0xEE;
 pub(crate) const BASE: u64 = 0x5A5A_0000_1008;
 
 /// Every right there is.
-pub(crate) const ALL: Rights = Rights::LOCAL_WRITE
-    .with(Rights::REMOTE_READ)
-    .with(Rights::REMOTE_WRITE)
-    .with(Rights::REMOTE_ATOMIC);
+pub(crate) const ALL: AccessFlags = AccessFlags::of([
+    AccessFlag::LocalWrite,
+    AccessFlag::RemoteRead,
+    AccessFlag::RemoteWrite,
+    AccessFlag::RemoteAtomic,
+]);
 
 /// Byte `at` of pattern `seed`; never [`BLANK`].
 pub(crate) const fn pattern(seed: u8, at: usize) -> u8 {
@@ -89,7 +94,11 @@ impl MrBuffer {
     }
 
     /// `len` blank bytes, registered as long as they exist. May sleep.
-    pub(crate) fn fixed(domain: &Arc<Domain>, len: usize, rights: Rights) -> Result<Arc<Self>> {
+    pub(crate) fn fixed(
+        domain: &Arc<Domain>,
+        len: usize,
+        rights: AccessFlags,
+    ) -> Result<Arc<Self>> {
         Self::new(domain, len, |span| {
             let attr = RegAttr {
                 domain: domain.id(),

@@ -45,13 +45,11 @@ use crate::{
             ListenerEvents,
             Timeouts, //
         },
-        qp::{
-            state::State,
-            QueuePair, //
-        },
+        qp::QueuePair,
         status::Status,
         transport::ReadLimits, //
-    }, //
+    },
+    rdma::values::qp::QpState, //
 };
 
 /// The network namespace of every test that does not say otherwise.
@@ -360,8 +358,8 @@ impl ConnectionFixture {
             listener_logs: KBox::pin_init(new_mutex!(KVec::new()), GFP_KERNEL)?,
             _engine_host: engine_host,
         };
-        cm_fixture.active.qp.modify(State::Init)?;
-        cm_fixture.passive.qp.modify(State::Init)?;
+        cm_fixture.active.qp.modify(QpState::Init)?;
+        cm_fixture.passive.qp.modify(QpState::Init)?;
         Ok(cm_fixture)
     }
 

@@ -117,7 +117,6 @@ mod tests {
     };
 
     use crate::{
-        engine::qp::state::State,
         kunit::{
             harness::{
                 same,
@@ -125,6 +124,7 @@ mod tests {
             },
             other_context::OtherContext, //
         },
+        rdma::values::qp::QpState,
         sys::softirq::BhDisabled, //
     };
 
@@ -220,7 +220,7 @@ mod tests {
         assert!(wait_until(
             || calls(&qp_pair.a) >= ROUNDS && calls(&qp_pair.b) >= ROUNDS
         ));
-        assert!(qp_pair.a.qp.state() == State::Connected);
+        assert!(qp_pair.a.qp.state() == QpState::Rts);
         for end in [&qp_pair.a, &qp_pair.b] {
             end.receives.log.set_hook(None);
             assert!(end.receives.log.overlaps.get() == 0);

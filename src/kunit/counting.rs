@@ -60,7 +60,6 @@ mod tests {
                 Arm,
                 MissedEvents, //
             },
-            memory::rights::Rights,
             status::Status,
             work::Work, //
         },
@@ -71,7 +70,8 @@ mod tests {
                 QpPair,
             },
             requests::*, //
-        }, //
+        },
+        rdma::values::access::AccessFlags, //
     };
 
     /// A pair and the marks of its two ends.
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn refusals_and_flushes_are_counted_where_they_happen() -> Result {
         let (qp_pair, mut a, mut b) = marked()?;
-        let far = qp_pair.b.buffer_with(8, Rights::NONE)?;
+        let far = qp_pair.b.buffer_with(8, AccessFlags::empty())?;
         qp_pair.b.receive(1, &[])?;
         qp_pair.b.receive(2, &[])?;
         qp_pair

@@ -27,24 +27,26 @@ use super::{
     },
     log::Tally, //
 };
-use crate::engine::{
-    qp::{
-        state::State,
-        Next,
-        QueuePair,
-        RecvWqe,
-        SendWqe,
-        Taken, //
+use crate::{
+    engine::{
+        qp::{
+            Next,
+            QueuePair,
+            RecvWqe,
+            SendWqe,
+            Taken, //
+        },
+        status::Status,
+        transport::{
+            ConnectionId,
+            Transport, //
+        },
+        work::{
+            Completion,
+            Operation, //
+        }, //
     },
-    status::Status,
-    transport::{
-        ConnectionId,
-        Transport, //
-    },
-    work::{
-        Completion,
-        Operation, //
-    }, //
+    rdma::values::qp::QpState, //
 };
 
 /// A transport that only counts how it is called.
@@ -174,7 +176,7 @@ impl ManualQp {
     /// A connected end. May sleep.
     pub(crate) fn new(attr: &EndAttr) -> Result<Self> {
         let manual = Self::unconnected(attr)?;
-        manual.end.qp.modify(State::Init)?;
+        manual.end.qp.modify(QpState::Init)?;
         manual.attach()?;
         Ok(manual)
     }
@@ -186,7 +188,7 @@ impl ManualQp {
         Ok(Self {
             fake: Fake::new()?,
             started: Started::new(&end.qp)?,
-            receive: RecvWqe::new(end.qp.caps.receive_sges)?,
+            receive: RecvWqe::new(end.qp.caps.recv_sge)?,
             taken: false,
             end,
             _engine_host: engine_host,

@@ -54,10 +54,7 @@ use crate::{
         device::RdmaDevice,
         domain::Domain,
         host::Host,
-        memory::rights::Rights,
         qp::{
-            state::State,
-            Caps,
             PostError,
             QpParams,
             QueuePair, //
@@ -72,6 +69,13 @@ use crate::{
             Flags,
             Sge,
             Work, //
+        }, //
+    },
+    rdma::values::{
+        access::AccessFlags,
+        qp::{
+            QpCaps,
+            QpState, //
         }, //
     },
     sys::{
@@ -156,13 +160,13 @@ pub(crate) fn same<T: PartialEq + core::fmt::Debug>(got: T, want: T) -> bool {
 /// What an end is made with.
 #[derive(Clone, Copy)]
 pub(crate) struct EndAttr {
-    pub(crate) caps: Caps,
+    pub(crate) caps: QpCaps,
     pub(crate) send_entries: u32,
     pub(crate) receive_entries: u32,
     /// Receives of a shared queue; 0 for receives of its own.
     pub(crate) shared: u32,
     pub(crate) limits: ReadLimits,
-    pub(crate) peer_rights: Rights,
+    pub(crate) peer_rights: AccessFlags,
     /// Whether what is posted is cancelled when the peer goes.
     pub(crate) flush_on_disconnect: bool,
 }
@@ -170,13 +174,13 @@ pub(crate) struct EndAttr {
 impl EndAttr {
     /// An end that any ordinary test can use.
     pub(crate) const PLAIN: Self = Self {
-        caps: Caps {
-            sends: 64,
-            receives: 64,
-            send_sges: 4,
-            receive_sges: 4,
-            read_sges: 2,
-            inline: 64,
+        caps: QpCaps {
+            send_wr: 64,
+            recv_wr: 64,
+            send_sge: 4,
+            recv_sge: 4,
+            read_sge: 2,
+            inline_data: 64,
         },
         send_entries: 256,
         receive_entries: 256,
@@ -200,8 +204,8 @@ impl EndAttr {
     /// The same with room for `sends` requests and `receives` receives.
     pub(crate) const fn deep(sends: u32, receives: u32) -> Self {
         let mut attr = Self::PLAIN;
-        attr.caps.sends = sends;
-        attr.caps.receives = receives;
+        attr.caps.send_wr = sends;
+        attr.caps.recv_wr = receives;
         attr.send_entries = sends;
         attr.receive_entries = receives;
         attr
@@ -245,7 +249,7 @@ impl EngineHost {
         let domain = Domain::new(self.device()?, GFP_KERNEL)?;
         let shared = match attr.shared {
             0 => None,
-            depth => Some(Shared::new(&domain, depth, attr.caps.receive_sges)?),
+            depth => Some(Shared::new(&domain, depth, attr.caps.recv_sge)?),
         };
         self.end_in(&domain, attr, shared)
     }
@@ -377,7 +381,7 @@ impl End {
     }
 
     /// `len` blank bytes with these rights.
-    pub(crate) fn buffer_with(&self, len: usize, rights: Rights) -> Result<Arc<MrBuffer>> {
+    pub(crate) fn buffer_with(&self, len: usize, rights: AccessFlags) -> Result<Arc<MrBuffer>> {
         self.keep(MrBuffer::fixed(&self.domain, len, rights))
     }
 
@@ -429,7 +433,7 @@ impl End {
 
     /// Returns true if the queue pair is in error and its owner was notified once; waits for it.
     pub(crate) fn is_down(&self) -> bool {
-        wait_until(|| self.qp.state() == State::Error && self.owner.notified.get() > 0)
+        wait_until(|| self.qp.state() == QpState::Err && self.owner.notified.get() > 0)
             && same(self.owner.notified.get(), 1)
     }
 }
@@ -491,7 +495,7 @@ impl QpPair {
 pub(crate) fn connect(connect_fn: ConnectFn, a: &End, b: &End) -> Result {
     let transport = connect_fn(&a.qp, &b.qp)?;
     for (end, number) in [(b, 1), (a, 0)] {
-        end.qp.modify(State::Init)?;
+        end.qp.modify(QpState::Init)?;
         end.attach(transport.clone(), number)?;
     }
     Ok(())

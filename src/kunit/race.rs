@@ -23,7 +23,10 @@ pub(crate) mod race_harness;
 mod resize;
 mod table;
 
-use crate::engine::memory::rights::Rights;
+use crate::rdma::values::access::{
+    AccessFlag,
+    AccessFlags, //
+};
 
 /// What the owner puts into the memory before it lets peers in.
 const PUBLIC: u8 = 0x11;
@@ -33,6 +36,8 @@ const INK: u8 = 0xA5;
 const SECRET: u8 = 0xEE;
 
 /// What peers may do with the memory.
-const RIGHTS: Rights = Rights::LOCAL_WRITE
-    .with(Rights::REMOTE_READ)
-    .with(Rights::REMOTE_WRITE);
+const RIGHTS: AccessFlags = AccessFlags::of([
+    AccessFlag::LocalWrite,
+    AccessFlag::RemoteRead,
+    AccessFlag::RemoteWrite,
+]);

@@ -2,17 +2,17 @@
 
 //! Short ways to write work requests.
 
-use crate::engine::{
-    memory::{
-        rights::Rights,
-        token::Token, //
+use crate::{
+    engine::{
+        memory::token::Token,
+        work::{
+            Extra,
+            Flags,
+            Remote,
+            Work, //
+        }, //
     },
-    work::{
-        Extra,
-        Flags,
-        Remote,
-        Work, //
-    }, //
+    rdma::values::access::AccessFlags, //
 };
 
 /// A signalled request that waits for earlier reads.
@@ -84,12 +84,12 @@ pub(crate) const fn invalidate(token: Token) -> Work {
 }
 
 /// A registration of what is staged.
-pub(crate) const fn register(token: Token, len: u64, rights: Rights) -> Work {
+pub(crate) fn register(token: Token, len: u64, rights: impl Into<AccessFlags>) -> Work {
     Work::Register {
         token,
         base: super::buffer::BASE,
         len,
-        rights,
+        rights: rights.into(),
         staged: None,
     }
 }

@@ -30,12 +30,15 @@ use crate::{
         domain::Domain,
         inject::What,
         memory::{
-            rights::Rights,
             slot::RegAttr,
             spans::SpanList,
             staging::Prepared,
             token::Token, //
         }, //
+    },
+    rdma::values::access::{
+        AccessFlag,
+        AccessFlags, //
     },
     sys::{
         mdl::{
@@ -84,7 +87,7 @@ struct Normal {
     token: Token,
     base: u64,
     len: u64,
-    rights: Rights,
+    rights: AccessFlags,
 }
 
 #[derive(Clone, Copy)]
@@ -122,14 +125,17 @@ impl ObjectType for Mr {
 
 /// The rights of flags: remote read, local write, and the deciding bit of remote write, which needs
 /// local write (FREG-07).
-pub(super) fn rights_of(flags: u32, [read, local, remote]: [u32; 3]) -> Result<Rights, NtStatus> {
+pub(super) fn rights_of(
+    flags: u32,
+    [read, local, remote]: [u32; 3],
+) -> Result<AccessFlags, NtStatus> {
     let set = [
-        (read, Rights::REMOTE_READ),
-        (local, Rights::LOCAL_WRITE),
-        (remote, Rights::REMOTE_WRITE),
+        (read, AccessFlag::RemoteRead),
+        (local, AccessFlag::LocalWrite),
+        (remote, AccessFlag::RemoteWrite),
     ];
     let set = set.into_iter().filter(|(flag, _)| flags & flag != 0);
-    let rights = set.fold(Rights::NONE, |all, (_, right)| all.with(right));
+    let rights = set.fold(AccessFlags::empty(), |all, (_, right)| all | right);
     NtStatus::INVALID_PARAMETER.unless(rights.is_consistent())?;
     Ok(rights)
 }
@@ -204,7 +210,7 @@ impl Mr {
         &self,
         domain: &Domain,
         pages: Result<PreparedPages<'_>, NtStatus>,
-        wanted: Rights,
+        wanted: AccessFlags,
         post: impl FnOnce(Token, u32) -> Result<(), NtStatus>,
     ) -> Result<(), NtStatus> {
         let mut state = self.state.lock();
@@ -260,7 +266,7 @@ impl Object<Mr> {
         })
     }
 
-    fn add(&self, chain: &Chain, len: u64, rights: Rights) -> Result<Token> {
+    fn add(&self, chain: &Chain, len: u64, rights: AccessFlags) -> Result<Token> {
         let mut spans = SpanList::with_capacity(chain.pieces())?;
         chain.each_span(len, |span| spans.push(span).map_err(|_| ENOMEM))?;
         let attr = RegAttr {

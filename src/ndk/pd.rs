@@ -10,8 +10,8 @@ use super::{
     },
     prelude::*,
     qp::{
-        Qp,
-        Sizes, //
+        check_caps,
+        Qp, //
     },
     srq::{
         Srq,
@@ -19,9 +19,12 @@ use super::{
         SrqUser, //
     }, //
 };
-use crate::engine::{
-    domain::Domain,
-    memory::token::Token, //
+use crate::{
+    engine::{
+        domain::Domain,
+        memory::token::Token, //
+    },
+    rdma::values::qp::QpCaps, //
 };
 
 /// A protection domain.
@@ -92,22 +95,22 @@ impl Object<Pd> {
         cqs: (&Ref<Cq>, &Ref<Cq>),
         srq: Option<&Ref<Srq>>,
         context: usize,
-        sizes: Sizes,
+        caps: QpCaps,
         done: DoneFn<Created<Qp>>,
     ) -> Answer {
         let adapter = &self.adapter;
         NtStatus::INVALID_PARAMETER.unless(cqs.0.is_of(adapter) && cqs.1.is_of(adapter))?;
         NtStatus::INVALID_PARAMETER.unless(srq.is_none_or(|srq| srq.is_of(self)))?;
-        let sizes = match srq {
+        let caps = match srq {
             // The sizes of the shared queue count for receives.
-            Some(_) => Sizes {
-                receives: 0,
-                receive_sges: 0,
-                ..sizes
+            Some(_) => QpCaps {
+                recv_wr: 0,
+                recv_sge: 0,
+                ..caps
             },
-            None => sizes,
+            None => caps,
         };
-        sizes.check(self.adapter.limits())?;
+        check_caps(&caps, self.adapter.limits())?;
         let antecedents = [
             Some(self.new_use()),
             Some(cqs.0.new_use()),
@@ -117,7 +120,7 @@ impl Object<Pd> {
         let cqs = [cqs.0.clone(), cqs.1.clone()];
         let srq = srq.cloned();
         self.defer(done, move |this| {
-            Qp::create(this, antecedents, cqs, srq, context, sizes)
+            Qp::create(this, antecedents, cqs, srq, context, caps)
         })
     }
 }

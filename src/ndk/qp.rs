@@ -41,13 +41,8 @@ use crate::{
             MAX_MESSAGE,
             MAX_SGES, //
         },
-        memory::{
-            rights::Rights,
-            token::Token, //
-        },
+        memory::token::Token,
         qp::{
-            state::State,
-            Caps,
             Posting,
             QpEvents,
             QpParams,
@@ -60,6 +55,16 @@ use crate::{
             Posted,
             Remote,
             Work, //
+        }, //
+    },
+    rdma::values::{
+        access::{
+            AccessFlag,
+            AccessFlags, //
+        },
+        qp::{
+            QpCaps,
+            QpState, //
         }, //
     },
     sys::{
@@ -123,25 +128,14 @@ impl Request<'_> {
     }
 }
 
-/// What a queue pair is made with.
-#[derive(Clone, Copy)]
-pub(crate) struct Sizes {
-    pub(crate) receives: u32,
-    pub(crate) requests: u32,
-    pub(crate) receive_sges: u32,
-    pub(crate) request_sges: u32,
-    pub(crate) inline: u32,
-}
-
-impl Sizes {
-    pub(super) fn check(&self, limits: &Limits) -> Result<(), NtStatus> {
-        let fits = self.receives <= limits.requests
-            && self.requests <= limits.requests
-            && self.receive_sges <= limits.sges
-            && self.request_sges <= limits.sges
-            && self.inline <= limits.inline;
-        NtStatus::INVALID_PARAMETER.unless(fits)
-    }
+/// Refuses sizes above the limits of the adapter.
+pub(super) fn check_caps(caps: &QpCaps, limits: &Limits) -> Result<(), NtStatus> {
+    let fits = caps.recv_wr <= limits.requests
+        && caps.send_wr <= limits.requests
+        && caps.recv_sge <= limits.sges
+        && caps.send_sge <= limits.sges
+        && caps.inline_data <= limits.inline;
+    NtStatus::INVALID_PARAMETER.unless(fits)
 }
 
 /// The pages and the place of a fast registration.
@@ -170,7 +164,7 @@ impl FastRegistration<'_> {
 }
 
 /// The rights that a registration or a bind gives. Remote write takes both of its bits (FREG-07).
-fn rights(flags: u32) -> Result<Rights, NtStatus> {
+fn rights(flags: u32) -> Result<AccessFlags, NtStatus> {
     let deciding = ALLOW_REMOTE_WRITE & !ALLOW_LOCAL_WRITE;
     rights_of(flags, [ALLOW_REMOTE_READ, ALLOW_LOCAL_WRITE, deciding])
 }
@@ -236,7 +230,7 @@ impl Qp {
         cqs: [Ref<Cq>; 2],
         srq: Option<Ref<Srq>>,
         context: usize,
-        sizes: Sizes,
+        caps: QpCaps,
     ) -> Created<Self> {
         let [receive, initiator] = &cqs;
         let params = QpParams {
@@ -249,13 +243,9 @@ impl Qp {
             flush_on_disconnect: false,
             number: pd.device().host.next_qp_number(),
         };
-        let caps = Caps {
-            sends: sizes.requests,
-            receives: sizes.receives,
-            send_sges: sizes.request_sges,
-            receive_sges: sizes.receive_sges,
-            read_sges: pd.adapter.limits().read_sges,
-            inline: sizes.inline,
+        let caps = QpCaps {
+            read_sge: pd.adapter.limits().read_sges,
+            ..caps
         };
         let qp = Self {
             pd: pd.clone(),
@@ -272,9 +262,9 @@ impl Qp {
             for queue in qp.users.iter().flatten() {
                 queue.add(&qp.engine)?;
             }
-            qp.engine.modify(State::Init)?;
+            qp.engine.modify(QpState::Init)?;
             qp.engine
-                .set_peer_rights(Rights::REMOTE_READ.with(Rights::REMOTE_WRITE));
+                .set_peer_rights(AccessFlag::RemoteRead | AccessFlag::RemoteWrite);
             // A queue that failed before notified the users that it had then.
             let broken = cqs.iter().any(|cq| cq.engine().has_failed());
             if broken || srq.is_some_and(|s| s.engine().has_failed()) {
@@ -307,16 +297,16 @@ impl Qp {
     /// Refuses a connection that may not be made with it (CONN-07, CONN-17).
     pub(super) fn may_connect(&self) -> Result<(), NtStatus> {
         match self.engine.state() {
-            State::Reset | State::Init | State::Ready => Ok(()),
-            State::Connected => Err(NtStatus::CONNECTION_ACTIVE),
-            State::Lost | State::Error => Err(NtStatus::CONNECTION_INVALID),
+            QpState::Reset | QpState::Init | QpState::Rtr => Ok(()),
+            QpState::Rts => Err(NtStatus::CONNECTION_ACTIVE),
+            QpState::Lost | QpState::Err => Err(NtStatus::CONNECTION_INVALID),
         }
     }
 
     /// The engine's flags for a request with these; an error for one that may not be posted.
     fn admit(&self, allowed: u32, flags: u32) -> Result<Flags, NtStatus> {
         NtStatus::CONNECTION_INVALID
-            .when(!self.live.load(Acquire) || self.engine.state() != State::Connected)?;
+            .when(!self.live.load(Acquire) || self.engine.state() != QpState::Rts)?;
         NtStatus::INVALID_PARAMETER.when(flags & !allowed != 0)?;
         let set = [
             (flags & SILENT_SUCCESS == 0, Flags::SIGNALED),

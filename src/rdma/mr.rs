@@ -12,11 +12,11 @@ use super::{
         Rule, //
     },
     prelude::*,
-    types::AccessFlags,
     user::memory::{
         Pieces,
         Umem, //
-    }, //
+    },
+    values::access::AccessFlags, //
 };
 use crate::sys::span::AllMemory;
 

@@ -27,7 +27,6 @@ use super::{
     srq::Srq,
     types::{
         QpAttributes,
-        QpCaps,
         QpChange, //
     },
     upcall::QpUpcall,
@@ -40,6 +39,7 @@ use super::{
             UserData, //
         }, //
     },
+    values::qp::QpCaps,
     work::SendChain, //
 };
 use crate::sys::event::Event;

@@ -53,10 +53,7 @@ use super::{
         FromC,
         IntoC, //
     },
-    types::{
-        AccessFlags,
-        QpChange, //
-    },
+    types::QpChange,
     user::{
         self,
         memory,
@@ -65,6 +62,7 @@ use super::{
             UserData, //
         }, //
     },
+    values::access::AccessFlags,
     work::Chain, //
 };
 use crate::sys::{
@@ -372,7 +370,7 @@ trampolines! {
         // answers for what his peers name by it.
         let memory = unsafe { AllMemory::new() };
         mr::create::<T>(mr::Limit::NOTHING, || {
-            T::Mr::get_dma(pd, AccessFlags::from_bits(access), memory)
+            T::Mr::get_dma(pd, AccessFlags::from_c(access), memory)
         })
     }
 

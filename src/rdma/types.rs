@@ -1,38 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Plain values: rights, limits, attributes and states.
+//! Limits, attributes and states of C; rights to and from it.
 
 use super::{
     device::PORT,
-    prelude::*, //
+    prelude::*,
+    values::{
+        access::{
+            AccessFlag,
+            AccessFlags, //
+        },
+        qp::{
+            QpCaps,
+            QpState, //
+        }, //
+    }, //
 };
 
-kernel::impl_flags! {
-    /// Access rights. C: `enum ib_access_flags`.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    pub(crate) struct AccessFlags(u32);
-
-    /// One access right.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(crate) enum AccessFlag {
-        /// The local side may write (receive into, read into).
-        LocalWrite = bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE,
-        /// The peer may write.
-        RemoteWrite = bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE,
-        /// The peer may read.
-        RemoteRead = bindings::ib_access_flags_IB_ACCESS_REMOTE_READ,
-        /// The peer may use atomics.
-        RemoteAtomic = bindings::ib_access_flags_IB_ACCESS_REMOTE_ATOMIC,
-        /// Addresses count from zero.
-        ZeroBased = bindings::ib_access_flags_IB_ZERO_BASED,
-    }
-}
+/// The rights have the numbers of C.
+const _: () = {
+    assert!(AccessFlag::LocalWrite as u32 == bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE);
+    assert!(AccessFlag::RemoteWrite as u32 == bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE);
+    assert!(AccessFlag::RemoteRead as u32 == bindings::ib_access_flags_IB_ACCESS_REMOTE_READ);
+    assert!(AccessFlag::RemoteAtomic as u32 == bindings::ib_access_flags_IB_ACCESS_REMOTE_ATOMIC);
+    assert!(AccessFlag::ZeroBased as u32 == bindings::ib_access_flags_IB_ZERO_BASED);
+};
 
 impl AccessFlags {
-    /// Takes the C bits as they are; unknown ones stay.
-    pub(crate) fn from_bits(bits: i32) -> Self {
+    /// From C.
+    pub(super) fn from_c(bits: c_int) -> Self {
         // CAST: A set of bits, kept bit by bit.
-        Self(bits as u32)
+        Self::from_bits(bits as u32)
+    }
+
+    /// To C.
+    pub(super) fn to_c(self) -> c_int {
+        // CAST: A set of small bits.
+        self.bits() as c_int
     }
 }
 
@@ -131,72 +135,55 @@ impl DeviceAttributes {
     }
 }
 
-/// States of a queue pair. C: `enum ib_qp_state`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub(crate) enum QpState {
-    /// Nothing is set.
-    Reset = bindings::ib_qp_state_IB_QPS_RESET,
-    /// Receives may be posted.
-    Init = bindings::ib_qp_state_IB_QPS_INIT,
-    /// Ready to receive.
-    Rtr = bindings::ib_qp_state_IB_QPS_RTR,
-    /// Ready to send.
-    Rts = bindings::ib_qp_state_IB_QPS_RTS,
-    /// Sends drain; on iWARP the graceful close.
-    Sqd = bindings::ib_qp_state_IB_QPS_SQD,
-    /// The send queue failed.
-    Sqe = bindings::ib_qp_state_IB_QPS_SQE,
-    /// Everything is flushed.
-    Err = bindings::ib_qp_state_IB_QPS_ERR,
-}
+/// The states have the numbers of C.
+const _: () = {
+    assert!(QpState::Reset.number() == bindings::ib_qp_state_IB_QPS_RESET);
+    assert!(QpState::Init.number() == bindings::ib_qp_state_IB_QPS_INIT);
+    assert!(QpState::Rtr.number() == bindings::ib_qp_state_IB_QPS_RTR);
+    assert!(QpState::Rts.number() == bindings::ib_qp_state_IB_QPS_RTS);
+    assert!(QpState::Err.number() == bindings::ib_qp_state_IB_QPS_ERR);
+};
 
 impl QpState {
-    const ALL: [Self; 7] = [
-        Self::Reset,
-        Self::Init,
-        Self::Rtr,
-        Self::Rts,
-        Self::Sqd,
-        Self::Sqe,
-        Self::Err,
-    ];
-
-    /// From C. `EINVAL` for a number that is no state.
-    pub(super) fn from_c(state: bindings::ib_qp_state) -> Result<Self> {
-        let found = Self::ALL.into_iter().find(|one| one.to_c() == state);
-        found.ok_or(EINVAL)
-    }
-
-    /// To C.
+    /// To C, where a queue pair whose peer is gone is in the error state.
     pub(super) const fn to_c(self) -> bindings::ib_qp_state {
-        self as bindings::ib_qp_state
+        match self {
+            Self::Lost => Self::Err.number(),
+            state => state.number(),
+        }
     }
 }
 
-/// Sizes of a queue pair. C: `struct ib_qp_cap`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct QpCaps {
-    /// Requests outstanding on the send queue.
-    pub(crate) send_wr: u32,
-    /// Requests outstanding on the receive queue.
-    pub(crate) recv_wr: u32,
-    /// Scatter entries of a send.
-    pub(crate) send_sge: u32,
-    /// Scatter entries of a receive.
-    pub(crate) recv_sge: u32,
-    /// Bytes that a send may carry inline.
-    pub(crate) inline_data: u32,
+/// The state that `modify_qp` asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QpTarget {
+    /// This one.
+    State(QpState),
+    /// The error state, once the requests before it are done: the graceful close of iWARP. C:
+    /// `IB_QPS_SQD`.
+    Close,
+}
+
+impl QpTarget {
+    /// From C. `EINVAL` for what is no state, or none of a connection (SQE).
+    fn from_c(state: bindings::ib_qp_state) -> Result<Self> {
+        if state == bindings::ib_qp_state_IB_QPS_SQD {
+            return Ok(Self::Close);
+        }
+        let found = QpState::ALL.into_iter().find(|one| one.to_c() == state);
+        found.map(Self::State).ok_or(EINVAL)
+    }
 }
 
 impl QpCaps {
-    /// From C.
+    /// From C; a read may have as many elements as a send.
     pub(super) fn from_c(cap: &bindings::ib_qp_cap) -> Self {
         Self {
             send_wr: cap.max_send_wr,
             recv_wr: cap.max_recv_wr,
             send_sge: cap.max_send_sge,
             recv_sge: cap.max_recv_sge,
+            read_sge: cap.max_send_sge,
             inline_data: cap.max_inline_data,
         }
     }
@@ -215,7 +202,7 @@ impl QpCaps {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct QpChange {
     /// Go to this state.
-    pub(crate) state: Option<QpState>,
+    pub(crate) state: Option<QpTarget>,
     /// What the peer may do.
     pub(crate) access: Option<AccessFlags>,
     /// Reads and atomics to have outstanding (ORD).
@@ -230,13 +217,13 @@ impl QpChange {
         // CAST: A set of bits, kept bit by bit.
         let has = |bit: u32| mask as u32 & bit != 0;
         let state = match has(bindings::ib_qp_attr_mask_IB_QP_STATE) {
-            true => Some(QpState::from_c(attr.0.qp_state)?),
+            true => Some(QpTarget::from_c(attr.0.qp_state)?),
             false => None,
         };
         Ok(Self {
             state,
             access: has(bindings::ib_qp_attr_mask_IB_QP_ACCESS_FLAGS)
-                .then(|| AccessFlags::from_bits(attr.0.qp_access_flags)),
+                .then(|| AccessFlags::from_c(attr.0.qp_access_flags)),
             max_rd_atomic: has(bindings::ib_qp_attr_mask_IB_QP_MAX_QP_RD_ATOMIC)
                 .then_some(attr.0.max_rd_atomic),
             max_dest_rd_atomic: has(bindings::ib_qp_attr_mask_IB_QP_MAX_DEST_RD_ATOMIC)
@@ -270,8 +257,7 @@ impl QpAttributes {
         attr.qp_state = self.state.to_c();
         attr.cur_qp_state = attr.qp_state;
         attr.path_mtu = bindings::ib_mtu_IB_MTU_4096;
-        // CAST: A set of bits, kept bit by bit.
-        attr.qp_access_flags = u32::from(self.access) as c_int;
+        attr.qp_access_flags = self.access.to_c();
         attr.max_rd_atomic = self.max_rd_atomic;
         attr.max_dest_rd_atomic = self.max_dest_rd_atomic;
         attr.port_num = PORT;
@@ -293,11 +279,22 @@ mod tests {
 
     #[test]
     fn every_state_survives_the_round_trip() {
-        for number in 0..7 {
-            let state = QpState::from_c(number);
-            assert!(state.is_ok_and(|s| s.to_c() == number));
+        for state in QpState::ALL {
+            let target = QpTarget::from_c(state.to_c());
+            match state {
+                QpState::Lost => assert_eq!(target, Ok(QpTarget::State(QpState::Err))),
+                _ => assert_eq!(target, Ok(QpTarget::State(state))),
+            }
         }
-        assert!(QpState::from_c(7).is_err());
+    }
+
+    #[test]
+    fn sqd_asks_for_a_close_and_sqe_is_no_state() {
+        let sqd = QpTarget::from_c(bindings::ib_qp_state_IB_QPS_SQD);
+        assert_eq!(sqd, Ok(QpTarget::Close));
+        for number in [bindings::ib_qp_state_IB_QPS_SQE, 7, 8, !0] {
+            assert_eq!(QpTarget::from_c(number), Err(EINVAL));
+        }
     }
 
     #[test]

@@ -16,11 +16,11 @@ use kernel::container_of;
 use super::{
     mr::Mr,
     prelude::*,
-    types::AccessFlags,
     user::post::{
         self,
         UserRequest, //
-    }, //
+    },
+    values::access::AccessFlags, //
 };
 use crate::sys::sge::{
     Posted,
@@ -379,7 +379,7 @@ unsafe fn reg_op<'a, T: Operations>(wr: *const bindings::ib_send_wr) -> Result<R
     Ok(RegMr {
         mr,
         key: reg.key,
-        access: AccessFlags::from_bits(reg.access),
+        access: AccessFlags::from_c(reg.access),
         iova,
         len,
     })

@@ -16,7 +16,6 @@ use crate::{
         }, //
     },
     rdma::{
-        AccessFlag,
         Extents,
         MrOperations,
         PdOperations,
@@ -71,7 +70,7 @@ impl MrOperations<Verbs> for Region {
             domain: pd.id(),
             // The core asks for remote rights alone (its local key needs no region), and grants no
             // local use by them.
-            rights: rights_of(access),
+            rights: access,
             base: 0,
             len: spans.len(),
             binding: None,
@@ -106,7 +105,7 @@ impl MrOperations<Verbs> for Region {
         }
         let attr = RegAttr {
             domain: pd.id(),
-            rights: rights(access)?,
+            rights: checked(access)?,
             base: iova,
             len: spans.len(),
             binding: None,
@@ -134,24 +133,11 @@ impl MrOperations<Verbs> for Region {
     }
 }
 
-/// The engine's rights for verbs access flags.
-pub(super) fn rights_of(access: AccessFlags) -> Rights {
-    let granted = |flag, right| match access.contains(flag) {
-        true => right,
-        false => Rights::NONE,
-    };
-    granted(AccessFlag::LocalWrite, Rights::LOCAL_WRITE)
-        .with(granted(AccessFlag::RemoteRead, Rights::REMOTE_READ))
-        .with(granted(AccessFlag::RemoteWrite, Rights::REMOTE_WRITE))
-        .with(granted(AccessFlag::RemoteAtomic, Rights::REMOTE_ATOMIC))
-}
-
-/// The same for a region; `EINVAL` when the flags contradict each other, or count addresses from
+/// The rights of a region; `EINVAL` when the flags contradict each other, or count addresses from
 /// zero, which only memory windows could.
-pub(super) fn rights(access: AccessFlags) -> Result<Rights> {
-    let rights = rights_of(access);
-    match rights.is_consistent() && !access.contains(AccessFlag::ZeroBased) {
-        true => Ok(rights),
+pub(super) fn checked(access: AccessFlags) -> Result<AccessFlags> {
+    match access.is_consistent() && !access.contains(AccessFlag::ZeroBased) {
+        true => Ok(access),
         false => Err(EINVAL),
     }
 }

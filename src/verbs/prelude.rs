@@ -11,15 +11,11 @@ pub(super) use crate::{
     engine::{
         domain::Domain,
         limits::*,
-        memory::{
-            rights::Rights,
-            token::Token, //
-        },
+        memory::token::Token,
         prelude::*,
         srq::SharedReceive, //
     },
     rdma::{
-        AccessFlags,
         Device,
         Pd,
         RecvChain, //

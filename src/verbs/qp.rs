@@ -6,10 +6,7 @@ use core::num::NonZeroUsize;
 
 use super::{
     cm::narrow,
-    memory::{
-        rights,
-        rights_of, //
-    },
+    memory::checked,
     prelude::*, //
 };
 use crate::{
@@ -17,8 +14,6 @@ use crate::{
         cm::ConnectRequest,
         looking::ProgramReceives,
         qp::{
-            state::State,
-            Caps,
             PostError,
             Posting,
             QpEvents,
@@ -32,15 +27,17 @@ use crate::{
             Work, //
         }, //
     },
+    rdma::values::qp::{
+        QpCaps,
+        QpState, //
+    },
     rdma::{
-        AccessFlag,
         Details,
         QpAttributes,
-        QpCaps,
         QpChange,
         QpInit,
         QpOperations,
-        QpState,
+        QpTarget,
         QpUpcall,
         RegMr,
         RemoteAddr,
@@ -91,7 +88,8 @@ impl QpEvents for QpUpcall {
     }
 }
 
-fn check_caps(caps: &QpCaps) -> Result<Caps> {
+/// The sizes that a queue pair gets. `EINVAL` above the limits of the device.
+fn check_caps(caps: QpCaps) -> Result<QpCaps> {
     let fits = caps.send_wr <= MAX_REQUESTS
         && caps.recv_wr <= MAX_REQUESTS
         && caps.send_sge <= MAX_SGES
@@ -100,24 +98,10 @@ fn check_caps(caps: &QpCaps) -> Result<Caps> {
     if !fits {
         return Err(EINVAL);
     }
-    Ok(Caps {
-        sends: caps.send_wr,
-        receives: caps.recv_wr,
-        send_sges: caps.send_sge,
-        receive_sges: caps.recv_sge,
-        read_sges: MAX_READ_SGES.min(caps.send_sge),
-        inline: caps.inline_data,
+    Ok(QpCaps {
+        read_sge: caps.read_sge.min(MAX_READ_SGES),
+        ..caps
     })
-}
-
-fn granted(caps: &Caps) -> QpCaps {
-    QpCaps {
-        send_wr: caps.sends,
-        recv_wr: caps.receives,
-        send_sge: caps.send_sges,
-        recv_sge: caps.receive_sges,
-        inline_data: caps.inline,
-    }
 }
 
 impl Qp {
@@ -137,8 +121,8 @@ impl Qp {
     /// (librdmacm leaves it there on the side that connects).
     pub(super) fn is_ready(&self) -> bool {
         match self.engine.state() {
-            State::Ready => true,
-            State::Init => !self.engine.params.domain.is_trusted(),
+            QpState::Rtr => true,
+            QpState::Init => !self.engine.params.domain.is_trusted(),
             _ => false,
         }
     }
@@ -171,33 +155,31 @@ impl Qp {
     }
 
     /// What a peer may do by the queue pair from a change on that asks for `access` and goes to
-    /// `state`.
-    fn peer_access(&self, access: AccessFlags, state: Option<QpState>) -> AccessFlags {
+    /// `target`.
+    fn peer_access(&self, access: AccessFlags, target: Option<QpTarget>) -> AccessFlags {
         match self.engine.params.domain.is_trusted() {
             true => access | AccessFlag::RemoteAtomic,
             false => {
-                let is_first = state == Some(QpState::Init) && self.engine.state() == State::Reset;
-                program_access(access, is_first)
+                let leaves_reset = self.engine.state() == QpState::Reset
+                    && target == Some(QpTarget::State(QpState::Init));
+                program_access(access, leaves_reset)
             }
         }
     }
 
-    /// Goes to a state, if one is asked for. `EINVAL` where that does not follow the present one.
-    /// May sleep, but for the error state.
-    fn go_to(&self, state: Option<QpState>) -> Result {
-        if state == Some(QpState::Err) {
-            return self.engine.modify(State::Error);
+    /// Does what a change of the state asks for. `EINVAL` where that does not follow the present
+    /// one. May sleep, but for the error state.
+    fn go_to(&self, target: QpTarget) -> Result {
+        if target == QpTarget::State(QpState::Err) {
+            return self.engine.modify(QpState::Err);
         }
         let _one_at_a_time = self.modifying.lock();
-        match state {
-            None => Ok(()),
-            Some(QpState::Reset) => self.engine.modify(State::Reset),
-            Some(QpState::Init) => self.engine.modify(State::Init),
-            Some(QpState::Rtr) => self.engine.modify(State::Ready),
+        match target {
+            QpTarget::Close => self.engine.close_connection(),
             // The connection manager's business: true already, or not to be had this way.
-            Some(QpState::Rts) if self.engine.state() == State::Connected => Ok(()),
-            Some(QpState::Sqd) => self.engine.close_connection(),
-            Some(QpState::Rts | QpState::Sqe | QpState::Err) => Err(EINVAL),
+            QpTarget::State(QpState::Rts) if self.engine.state() == QpState::Rts => Ok(()),
+            QpTarget::State(QpState::Rts) => Err(EINVAL),
+            QpTarget::State(state) => self.engine.modify(state),
         }
     }
 
@@ -226,10 +208,10 @@ impl Qp {
 impl QpOperations<Verbs> for Qp {
     /// Makes a queue pair; sizes above the device's limits are `EINVAL`.
     fn create(_device: &Device<Verbs>, init: &QpInit<'_, Verbs>) -> Result<(Self, QpCaps)> {
-        let caps = check_caps(&init.caps)?;
+        let caps = check_caps(init.caps)?;
         // The receives of a shared queue are in the memory of that.
         let shared = match init.srq {
-            None => init.data.receives(caps.receives, caps.receive_sges)?,
+            None => init.data.receives(caps.recv_wr, caps.recv_sge)?,
             Some(_) => None,
         };
         let params = QpParams {
@@ -250,7 +232,7 @@ impl QpOperations<Verbs> for Qp {
             let shared = engine.share_receives(ProgramReceives::new(receives));
             shared.inspect_err(|_| engine.destroy())?;
         }
-        let caps = granted(&engine.caps);
+        let caps = engine.caps;
         let qp = Self {
             engine,
             signal_all: init.signal_all,
@@ -271,10 +253,12 @@ impl QpOperations<Verbs> for Qp {
         let access = change
             .access
             .map(|access| self.peer_access(access, change.state));
-        self.go_to(change.state)?;
+        if let Some(target) = change.state {
+            self.go_to(target)?;
+        }
         let mut control = self.control.lock();
         if let Some(access) = access {
-            self.engine.set_peer_rights(rights_of(access));
+            self.engine.set_peer_rights(access);
             control.access = access;
         }
         control.outbound = change.max_rd_atomic.unwrap_or(control.outbound);
@@ -285,18 +269,14 @@ impl QpOperations<Verbs> for Qp {
     fn query(&self) -> QpAttributes {
         let state = match self.engine.state() {
             // RNICs have one state where others have two, and programs expect this name of it.
-            State::Reset if !self.engine.params.domain.is_trusted() => QpState::Init,
-            State::Reset => QpState::Reset,
-            State::Init => QpState::Init,
-            State::Ready => QpState::Rtr,
-            State::Connected => QpState::Rts,
-            State::Error | State::Lost => QpState::Err,
+            QpState::Reset if !self.engine.params.domain.is_trusted() => QpState::Init,
+            state => state,
         };
         let agreed = self.engine.read_limits();
         let control = self.control.lock();
         QpAttributes {
             state,
-            caps: granted(&self.engine.caps),
+            caps: self.engine.caps,
             access: control.access,
             max_rd_atomic: agreed.map_or(control.outbound, |limits| narrow(limits.outbound)),
             max_dest_rd_atomic: agreed.map_or(control.inbound, |limits| narrow(limits.inbound)),
@@ -364,11 +344,11 @@ impl QpOperations<Verbs> for Qp {
 /// both. For a program that connects it asks for nothing: its rights are settled with the
 /// connection, and librdmacm does not ask again. So a queue pair that leaves RESET without rights has
 /// all; what is asked for later, holds.
-fn program_access(access: AccessFlags, is_first: bool) -> AccessFlags {
+fn program_access(access: AccessFlags, leaves_reset: bool) -> AccessFlags {
     let both = AccessFlag::RemoteRead | AccessFlag::RemoteWrite;
     let all = both | AccessFlag::RemoteAtomic;
     match access {
-        _ if is_first && rights_of(access) == Rights::NONE => all,
+        _ if leaves_reset && !access.contains_any(all) => all,
         _ if access.contains_all(both) => access | all,
         _ => access,
     }
@@ -461,7 +441,7 @@ fn register(reg: &RegMr<'_, Verbs>) -> Result<Work> {
         token,
         base: reg.iova,
         len: reg.len,
-        rights: rights(reg.access)?,
+        rights: checked(reg.access)?,
         staged: None,
     })
 }

@@ -20,7 +20,6 @@ use crate::{
             What, //
         },
         memory::{
-            rights::Rights,
             token::Token,
             Denied, //
         },
@@ -44,7 +43,8 @@ use crate::{
         },
         inject::Ordered,
         requests::*, //
-    }, //
+    },
+    rdma::values::access::AccessFlag, //
 };
 
 /// Of those that `fault` meets of a queue pair, the one with that number; once.
@@ -98,7 +98,7 @@ fn wrong_byte(buffer: &MrBuffer, len: usize, seed: u8) -> Option<usize> {
 fn is_valid(end: &End, token: Token) -> bool {
     let user = end.qp.peer_user();
     let regions = &end.device().regions;
-    let access = regions.access(token, user, Rights::REMOTE_READ, BASE, 8);
+    let access = regions.access(token, user, AccessFlag::RemoteRead, BASE, 8);
     matches!(access.map(|_| ()), Ok::<(), Denied>(()))
 }
 
@@ -253,7 +253,7 @@ mod tests {
         );
         for round in [1, 3] {
             pair.a
-                .post(round, register(token, 8, Rights::REMOTE_READ), &[])?;
+                .post(round, register(token, 8, AccessFlag::RemoteRead), &[])?;
             assert!(pair.a.sends.brings(round, Status::Success));
             assert!(is_valid(&pair.a, token));
             pair.a.post(round + 1, invalidate(token), &[])?;
@@ -281,7 +281,7 @@ mod tests {
         for context in 1..3 {
             let token = pair.b.fast(8)?.token();
             pair.b
-                .post(context, register(token, 8, Rights::REMOTE_READ), &[])?;
+                .post(context, register(token, 8, AccessFlag::RemoteRead), &[])?;
             assert!(pair.b.sends.brings(context, Status::Success));
             pair.b.receive(context, &[])?;
             pair.a.post(context, send_invalidate(token), &[])?;
@@ -310,7 +310,7 @@ mod tests {
             for context in 1..3 {
                 let token = pair.a.fast(8)?.token();
                 pair.a
-                    .post(9, register(token, 8, Rights::REMOTE_READ), &[])?;
+                    .post(9, register(token, 8, AccessFlag::RemoteRead), &[])?;
                 assert!(pair.a.sends.brings(9, Status::Success));
                 match by_read {
                     true => {

@@ -9,10 +9,7 @@ use kernel::{
 
 use crate::{
     engine::{
-        memory::{
-            rights::Rights,
-            token::Token, //
-        },
+        memory::token::Token,
         status::Status,
         work::Work, //
     },
@@ -30,6 +27,13 @@ use crate::{
             register,
             send_invalidate, //
         }, //
+    },
+    rdma::values::{
+        access::{
+            AccessFlag,
+            AccessFlags, //
+        },
+        qp::QpState, //
     }, //
 };
 
@@ -71,14 +75,14 @@ fn bound(end: &End, region: &MrBuffer) -> Result<Token> {
     }
 }
 
-const ALL_REMOTE: Rights = Rights::REMOTE_READ.with(Rights::REMOTE_WRITE);
+const ALL_REMOTE: AccessFlags = AccessFlags::of([AccessFlag::RemoteRead, AccessFlag::RemoteWrite]);
 
 /// Returns true if a peer of `end` would get in under `token`.
 fn is_open(end: &End, token: Token) -> bool {
     let user = end.qp.peer_user();
     let regions = &end.device().regions;
     regions
-        .access(token, user, Rights::REMOTE_READ, BASE, 1)
+        .access(token, user, AccessFlag::RemoteRead, BASE, 1)
         .is_ok()
 }
 
@@ -113,7 +117,6 @@ mod tests {
                 MissedEvents, //
             },
             domain::Domain,
-            qp::state::State,
             work::Extra, //
         },
         kunit::{
@@ -177,7 +180,7 @@ mod tests {
         let hook = Arc::new(
             move |_| {
                 let regions = &domain.device().regions;
-                let wanted = Rights::REMOTE_READ;
+                let wanted = AccessFlag::RemoteRead;
                 let access = regions.access(token, qp.peer_user(), wanted, BASE, 1);
                 notify.fetch_add(u32::from(access.is_ok()), Full);
             },
@@ -205,7 +208,7 @@ mod tests {
         let memory = registered(&qp_pair.b)?;
         let user = qp_pair.b.qp.peer_user();
         let regions = &qp_pair.b.device().regions;
-        let access = regions.access(memory.token(), user, Rights::REMOTE_READ, BASE, 1);
+        let access = regions.access(memory.token(), user, AccessFlag::RemoteRead, BASE, 1);
         assert!(access.is_ok());
         qp_pair.b.receive(2, &[])?;
         qp_pair.a.post(1, send_invalidate(memory.token()), &[])?;
@@ -241,7 +244,7 @@ mod tests {
             same(end.counted(Counter::Passes), passes)
         };
         // The peer's invalidation, and after that a registration of the owner's.
-        let access = regions.access(token, user, Rights::REMOTE_READ, BASE, 1);
+        let access = regions.access(token, user, AccessFlag::RemoteRead, BASE, 1);
         qp_pair.b.receive(2, &[])?;
         qp_pair.a.post(1, send_invalidate(token), &[])?;
         assert!(access.is_ok() && stands_still(&qp_pair.a));
@@ -250,7 +253,7 @@ mod tests {
         assert!(qp_pair.b.receives.brings(2, Status::Success));
         assert!(qp_pair.a.sends.brings(1, Status::Success));
         register_again(&qp_pair.b, &memory)?;
-        let access = regions.access(token, user, Rights::REMOTE_READ, BASE, 1);
+        let access = regions.access(token, user, AccessFlag::RemoteRead, BASE, 1);
         assert!(regions.revoke(token, user.domain).is_ok());
         qp_pair.b.post(3, register(token, LEN as u64, ALL), &[])?;
         assert!(access.is_ok() && stands_still(&qp_pair.b));
@@ -265,7 +268,8 @@ mod tests {
         let qp_pair = QpPair::new()?;
         let memory = registered(&qp_pair.b)?;
         let (token, user) = (memory.token(), qp_pair.b.qp.peer_user());
-        let access = (qp_pair.b.device().regions).access(token, user, Rights::REMOTE_READ, BASE, 1);
+        let access =
+            (qp_pair.b.device().regions).access(token, user, AccessFlag::RemoteRead, BASE, 1);
         qp_pair.b.receive(2, &[])?;
         qp_pair.a.post(1, send_invalidate(token), &[])?;
         let lenient = Work::Invalidate {
@@ -410,7 +414,7 @@ mod tests {
         assert!(qp_pair.a.sends.brings(1, Status::Success));
         assert!(sink.holds(0, LEN, 82, 0) && !is_open(&qp_pair.a, sink.token()));
         assert!(same(qp_pair.a.counted(Counter::InvalidationsLocal), 1));
-        assert!(qp_pair.a.qp.state() == State::Connected);
+        assert!(qp_pair.a.qp.state() == QpState::Rts);
         Ok(())
     }
 

@@ -10,6 +10,10 @@ use kernel::{
 use crate::{
     engine::work::Sge,
     kunit::buffer::MrBuffer,
+    rdma::values::{
+        access::AccessFlag,
+        qp::QpState, //
+    },
     sys::span::test_part, //
 };
 
@@ -32,14 +36,8 @@ mod tests {
 
     use crate::{
         engine::{
-            memory::{
-                rights::Rights,
-                token::Token, //
-            },
-            qp::{
-                state::State,
-                PostError, //
-            },
+            memory::token::Token,
+            qp::PostError,
             status::Status,
             work::{
                 Extra,
@@ -151,7 +149,7 @@ mod tests {
             })
         });
         assert!(staged == Some(true));
-        let rights = Rights::LOCAL_WRITE.with(Rights::REMOTE_WRITE);
+        let rights = AccessFlag::LocalWrite | AccessFlag::RemoteWrite;
         qp_pair.b.post(9, register(token, 31, rights), &[])?;
         assert!(qp_pair.b.sends.brings(9, Status::Success));
         let to = crate::engine::work::Remote {
@@ -294,7 +292,7 @@ mod tests {
             let addr = source.plain(at * 4, 4).addr();
             list.push(Sge::of(addr, 4, Token::from_raw(0xBAD0_BAD0)), GFP_KERNEL)?;
         }
-        assert!(list.len() > EndAttr::PLAIN.caps.send_sges as usize);
+        assert!(list.len() > EndAttr::PLAIN.caps.send_sge as usize);
         qp_pair.a.post_with(1, SEND, INLINE, &list)?;
         assert!(qp_pair.a.sends.brings(1, Status::Success));
         assert!(qp_pair.b.receives.brings(2, Status::Success));
@@ -431,7 +429,7 @@ mod tests {
         qp_pair.a.post(2, read(source.remote(0)), &[sink.whole()])?;
         assert!(qp_pair.a.sends.brings(2, Status::LocalOperation));
         assert!(sink.is_blank(0, 8) && qp_pair.is_down());
-        assert!(qp_pair.a.qp.state() == State::Error);
+        assert!(qp_pair.a.qp.state() == QpState::Err);
         Ok(())
     }
 }

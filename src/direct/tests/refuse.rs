@@ -10,10 +10,7 @@ use kernel::{
 use crate::{
     engine::{
         domain::Domain,
-        memory::{
-            rights::Rights,
-            token::Token, //
-        },
+        memory::token::Token,
         status::Status,
         work::{
             Flags,
@@ -35,6 +32,10 @@ use crate::{
             QpPair,
         },
         requests::SEND, //
+    },
+    rdma::values::access::{
+        AccessFlag,
+        AccessFlags, //
     }, //
 };
 
@@ -129,7 +130,7 @@ impl Attempt {
     }
 
     /// With rights of the region at the far side, and of the queue pair there.
-    fn with(region: Rights, qp: Rights) -> Result<Self> {
+    fn with(region: AccessFlags, qp: AccessFlags) -> Result<Self> {
         let attr = EndAttr {
             peer_rights: qp,
             ..EndAttr::PLAIN
@@ -222,9 +223,10 @@ mod tests {
 
     const FETCH_ADD: fn(Remote) -> Work = |at| Work::FetchAdd { at, add: 1 };
 
-    const WRITES: Rights = Rights::LOCAL_WRITE.with(Rights::REMOTE_WRITE);
-    const READS: Rights = Rights::REMOTE_READ;
-    const ATOMICS: Rights = Rights::LOCAL_WRITE.with(Rights::REMOTE_ATOMIC);
+    const WRITES: AccessFlags = AccessFlags::of([AccessFlag::LocalWrite, AccessFlag::RemoteWrite]);
+    const READS: AccessFlags = AccessFlags::of([AccessFlag::RemoteRead]);
+    const ATOMICS: AccessFlags =
+        AccessFlags::of([AccessFlag::LocalWrite, AccessFlag::RemoteAtomic]);
 
     #[test]
     fn bad_memory_in_a_send_is_a_local_error() -> Result {
@@ -306,7 +308,7 @@ mod tests {
     fn bad_memory_is_a_local_error_where_the_peer_allows_nothing_either() -> Result {
         // In one part, and in more than one hold of the memory or one run takes.
         for len in [8, 256 << 10, (256 << 10) + 1, 3 << 20] {
-            let attempt = Attempt::with(ALL, Rights::NONE)?;
+            let attempt = Attempt::with(ALL, AccessFlags::empty())?;
             let bad = Bad {
                 token: attempt.near.token(),
                 addr: BASE + 1,
@@ -349,7 +351,7 @@ mod tests {
         assert!(attempt.ends(SEND, near, ours, theirs)? && attempt.left_nothing());
         // It can be sent from.
         let qp_pair = QpPair::new()?;
-        let fixed = qp_pair.a.buffer_with(LEN, Rights::NONE)?;
+        let fixed = qp_pair.a.buffer_with(LEN, AccessFlags::empty())?;
         qp_pair.b.receive(1, &[qp_pair.b.buffer(LEN)?.whole()])?;
         qp_pair.a.post(1, SEND, &[fixed.whole()])?;
         assert!(qp_pair.a.sends.brings(1, Status::Success));
@@ -412,7 +414,7 @@ mod tests {
     fn each_use_wants_its_own_right_of_the_region() -> Result {
         // Rows: the right of the region; columns: may be written, read, changed atomically.
         let table = [
-            (Rights::LOCAL_WRITE, [false, false, false]),
+            (AccessFlag::LocalWrite.into(), [false, false, false]),
             (WRITES, [true, false, false]),
             (READS, [false, true, false]),
             (ATOMICS, [false, false, true]),
@@ -440,7 +442,7 @@ mod tests {
 
     #[test]
     fn rights_of_a_queue_pair_count_when_the_access_comes() -> Result {
-        let attempt = Attempt::with(ALL, Rights::NONE)?;
+        let attempt = Attempt::with(ALL, AccessFlags::empty())?;
         let (a, b) = (&attempt.qp_pair.a, &attempt.qp_pair.b);
         b.qp.set_peer_rights(WRITES);
         a.post(1, write(attempt.far.remote(0)), &[attempt.near.sge(0, 8)])?;
@@ -455,7 +457,7 @@ mod tests {
 
     #[test]
     fn sends_need_no_right_of_a_peer() -> Result {
-        let attempt = Attempt::with(Rights::LOCAL_WRITE, Rights::NONE)?;
+        let attempt = Attempt::with(AccessFlag::LocalWrite.into(), AccessFlags::empty())?;
         attempt.near.fill(72);
         attempt.qp_pair.b.receive(1, &[attempt.far.whole()])?;
         attempt.qp_pair.a.post(2, SEND, &[attempt.near.whole()])?;

@@ -9,7 +9,8 @@ use crate::{
     kunit::harness::{
         EndAttr, //
         QpPair,
-    }, //
+    },
+    rdma::values::qp::QpState, //
 };
 
 /// Two ends between which a message waits no longer than `ms` milliseconds.
@@ -24,7 +25,6 @@ mod tests {
     use crate::{
         engine::{
             counters::Counter,
-            qp::state::State,
             status::Status, //
         },
         kunit::{
@@ -51,7 +51,7 @@ mod tests {
     fn stays_up(qp_pair: &QpPair) -> bool {
         sleep(20);
         flush_work(qp_pair.a.device());
-        qp_pair.a.qp.state() == State::Connected
+        qp_pair.a.qp.state() == QpState::Rts
     }
 
     #[test]

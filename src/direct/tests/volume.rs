@@ -22,7 +22,8 @@ use crate::{
         },
         queues::Queue,
         requests::SEND, //
-    }, //
+    },
+    rdma::values::qp::QpState, //
 };
 
 /// What one thread needs to send to the other end and to see that it arrived.
@@ -84,10 +85,7 @@ mod tests {
     };
 
     use crate::{
-        engine::{
-            counters::Counter,
-            qp::state::State, //
-        },
+        engine::counters::Counter,
         kunit::{
             harness::{
                 flush_work, //
@@ -285,7 +283,7 @@ mod tests {
                 assert!(memory.holds(n * 512, n % 512, seed, 0));
                 assert!(memory.is_blank(n * 512 + n % 512, 512 - n % 512));
             }
-            assert!(end.qp.state() == State::Connected);
+            assert!(end.qp.state() == QpState::Rts);
         }
         Ok(())
     }

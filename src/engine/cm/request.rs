@@ -34,10 +34,7 @@ use crate::{
     engine::{
         inject,
         prelude::*,
-        qp::{
-            state::State as QpState,
-            QueuePair, //
-        },
+        qp::QueuePair,
         trace,
         transport::{
             Link,
@@ -45,6 +42,7 @@ use crate::{
             Transport, //
         }, //
     },
+    rdma::values::qp::QpState,
     sys::{
         time,
         timer::{
@@ -437,5 +435,5 @@ fn negotiate(own: ReadLimits, other: ReadLimits) -> ReadLimits {
 
 /// Returns true if the queue pair is in a state in which it can be connected.
 fn may_connect(qp: &QueuePair) -> bool {
-    matches!(qp.state(), QpState::Init | QpState::Ready)
+    matches!(qp.state(), QpState::Init | QpState::Rtr)
 }

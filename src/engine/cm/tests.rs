@@ -32,7 +32,6 @@ mod tests {
                 Timeouts, //
             },
             counters::Counter,
-            qp::state::State,
             status::Status,
             transport::ReadLimits, //
         },
@@ -47,6 +46,7 @@ mod tests {
             other_context::OtherContext,
             requests::*, //
         },
+        rdma::values::qp::QpState,
         sys::{
             clock::StoppedClock,
             softirq::ProcessQueue, //
@@ -385,7 +385,7 @@ mod tests {
         cm_fixture.connect(&log)?;
         assert!(same(listener_log.requests.get(), 1));
         assert!(same(log.status(), Some(Err(Status::Refused))));
-        assert!(cm_fixture.active.qp.state() == State::Init);
+        assert!(cm_fixture.active.qp.state() == QpState::Init);
         Ok(())
     }
 
@@ -400,7 +400,7 @@ mod tests {
             data: (*b"go away!", 8),
         };
         assert!(same(log.answer(), Some(answer)) && same(log.replies.get(), 1));
-        assert!(cm_fixture.active.qp.state() == State::Init);
+        assert!(cm_fixture.active.qp.state() == QpState::Init);
         assert!(same(cm_fixture.active.counted(Counter::ConnectFailures), 1));
         Ok(())
     }
@@ -430,8 +430,8 @@ mod tests {
             request.abandon();
             assert!(same(log.replies.get(), 1) && same(log.status(), Some(answer)));
             let up = answer.is_ok();
-            assert!((cm_fixture.active.qp.state() == State::Connected) == up);
-            assert!((cm_fixture.passive.qp.state() == State::Connected) == up);
+            assert!((cm_fixture.active.qp.state() == QpState::Rts) == up);
+            assert!((cm_fixture.passive.qp.state() == QpState::Rts) == up);
         }
         Ok(())
     }
@@ -543,9 +543,9 @@ mod tests {
             assert!(wait_until(|| host.sides() == 0));
             drop(request);
             for end in [&cm_fixture.active, &cm_fixture.passive] {
-                end.qp.modify(State::Error)?;
-                assert!(wait_until(|| end.qp.modify(State::Reset).is_ok()));
-                end.qp.modify(State::Init)?;
+                end.qp.modify(QpState::Err)?;
+                assert!(wait_until(|| end.qp.modify(QpState::Reset).is_ok()));
+                end.qp.modify(QpState::Init)?;
             }
         }
         Ok(())
@@ -584,7 +584,7 @@ mod tests {
         );
         let listener_log = cm_fixture.open()?;
         cm_fixture.connect(&active)?;
-        cm_fixture.passive.qp.modify(State::Reset)?;
+        cm_fixture.passive.qp.modify(QpState::Reset)?;
         assert!(cm_fixture.accept(&listener_log.request()?, &passive) == Err(EINVAL));
         assert!(same(active.status(), Some(Err(Status::Refused))));
         flush_work(cm_fixture.active.device());
@@ -608,7 +608,7 @@ mod tests {
         flush_work(cm_fixture.active.device());
         assert!(same(active.replies.get(), 1) && same(passive.established.get(), 0));
         assert!(same((active.closed.get(), passive.closed.get()), (0, 0)));
-        assert!(cm_fixture.passive.qp.state() != State::Connected);
+        assert!(cm_fixture.passive.qp.state() != QpState::Rts);
         Ok(())
     }
 
@@ -675,7 +675,7 @@ mod tests {
         cm_fixture.connect(&active)?;
         cm_fixture.accept(&listener_log.request()?, &passive)?;
         assert!(same(active.status(), Some(Err(Status::Aborted))));
-        assert!(cm_fixture.active.qp.state() == State::Error);
+        assert!(cm_fixture.active.qp.state() == QpState::Err);
         // The passive side was connected, and is notified of the end.
         assert!(wait_until(|| passive.closed.get() == 1));
         flush_work(cm_fixture.active.device());

@@ -29,7 +29,8 @@ use crate::{
             RNR_MS, //
         },
         queues::Queue, //
-    }, //
+    },
+    rdma::values::qp::QpState, //
 };
 
 pub(crate) const ARMS: [Arm; 3] = [Arm::Any, Arm::Solicited, Arm::Errors];
@@ -101,7 +102,6 @@ mod tests {
                 Failure, //
             },
             notifier::Called,
-            qp::state::State, //
         },
         kunit::{
             harness::{
@@ -677,7 +677,7 @@ mod tests {
                 .a
                 .post(context, requests::write(sink.remote(0)), &[])?;
         }
-        assert!(qp_pair.is_down() && qp_pair.a.qp.state() == State::Error);
+        assert!(qp_pair.is_down() && qp_pair.a.qp.state() == QpState::Err);
         flush_work(qp_pair.a.device());
         assert!(same(qp_pair.a.events.broken.get(), 1));
         assert!(qp_pair.a.sends.brings_all(0..2, Status::Success));
@@ -700,7 +700,7 @@ mod tests {
         }
         qp_pair.a.post(50, requests::write(sink.remote(0)), &[])?;
         assert!(qp_pair.a.sends.brings(50, Status::Success));
-        assert!(qp_pair.a.qp.state() == State::Connected);
+        assert!(qp_pair.a.qp.state() == QpState::Rts);
         Ok(())
     }
 }

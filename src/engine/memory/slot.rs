@@ -28,7 +28,6 @@ use kernel::sync::atomic::{
 };
 
 use super::{
-    rights::Rights,
     spans::SpanList,
     staging::Staging, //
 };
@@ -77,7 +76,7 @@ pub(crate) struct Binding {
 #[derive(Clone, Copy)]
 pub(crate) struct RegAttr {
     pub(crate) domain: DomainId,
-    pub(crate) rights: Rights,
+    pub(crate) rights: AccessFlags,
     /// The address that the holder of the token uses for the first byte; only an index.
     pub(crate) base: u64,
     pub(crate) len: u64,
@@ -97,7 +96,7 @@ impl Registered {
         serial: 0,
         attr: RegAttr {
             domain: 0,
-            rights: Rights::NONE,
+            rights: AccessFlags::empty(),
             base: 0,
             len: 0,
             binding: None,

@@ -21,7 +21,6 @@ mod windows;
 use kernel::prelude::*;
 
 use super::{
-    rights::Rights,
     slot::{
         DomainId,
         RegAttr,
@@ -35,6 +34,10 @@ use super::{
 };
 use crate::{
     engine::work::Sge,
+    rdma::values::access::{
+        AccessFlag,
+        AccessFlags, //
+    },
     sys::span::{
         test_part,
         test_span,
@@ -166,11 +169,11 @@ const OTHER: DomainId = 8;
 const QP: u64 = 21;
 const OTHER_QP: u64 = 22;
 
-const READ: Rights = Rights::REMOTE_READ;
-const LOCAL: Rights = Rights::LOCAL_WRITE;
+const READ: AccessFlags = AccessFlags::of([AccessFlag::RemoteRead]);
+const LOCAL: AccessFlags = AccessFlags::of([AccessFlag::LocalWrite]);
 /// What a region has that the peer may fill.
-const WRITE: Rights = Rights::LOCAL_WRITE.with(Rights::REMOTE_WRITE);
-const ALL: Rights = WRITE.with(READ).with(Rights::REMOTE_ATOMIC);
+const WRITE: AccessFlags = AccessFlags::of([AccessFlag::LocalWrite, AccessFlag::RemoteWrite]);
+const ALL: AccessFlags = AccessFlags::from_bits(15);
 
 /// The peer of the queue pair.
 const PEER: User = User {
@@ -199,7 +202,7 @@ const OWNER: User = User {
 /// The address under which a peer knows the first byte of what the tests register.
 const BASE: u64 = 0x7000_0000_1003;
 
-fn attr(rights: Rights, base: u64, len: u64) -> RegAttr {
+fn attr(rights: AccessFlags, base: u64, len: u64) -> RegAttr {
     RegAttr {
         domain: OWN,
         rights,
@@ -238,7 +241,7 @@ impl Store {
     }
 
     /// Registers the first `len` bytes of the buffer at [`BASE`] until they are removed.
-    fn fixed(&self, len: usize, rights: Rights) -> Result<Token> {
+    fn fixed(&self, len: usize, rights: AccessFlags) -> Result<Token> {
         let spans = SpanList::of(self.buffer.part(0, len)?)?;
         // CAST: widening.
         self.table.add_fixed(spans, attr(rights, BASE, len as u64))
@@ -255,12 +258,12 @@ impl Store {
     }
 
     /// Registers what is staged at [`BASE`]; whether that was done.
-    fn register(&self, token: Token, rights: Rights, len: u64) -> bool {
+    fn register(&self, token: Token, rights: AccessFlags, len: u64) -> bool {
         self.table.register(token, attr(rights, BASE, len)).is_ok()
     }
 
     /// A fast-register region of the first `len` bytes, valid at [`BASE`].
-    fn registered(&self, len: usize, rights: Rights) -> Result<Token> {
+    fn registered(&self, len: usize, rights: AccessFlags) -> Result<Token> {
         let token = self.fast(1)?;
         self.stage(token, &[(0, len)])?;
         // CAST: widening.
@@ -278,7 +281,7 @@ impl Store {
     /// Returns true if the peer may write one byte at [`BASE`] under `token`.
     fn takes(&self, token: Token) -> bool {
         self.table
-            .access(token, PEER, Rights::REMOTE_WRITE, BASE, 1)
+            .access(token, PEER, AccessFlag::RemoteWrite, BASE, 1)
             .is_ok()
     }
 
@@ -286,7 +289,7 @@ impl Store {
     fn denial(&self, token: Token) -> Option<Denied> {
         let access = self
             .table
-            .access(token, PEER, Rights::REMOTE_WRITE, BASE, 1);
+            .access(token, PEER, AccessFlag::RemoteWrite, BASE, 1);
         access.err()
     }
 }
@@ -322,7 +325,7 @@ fn put(
 ) -> Result<(), Denied> {
     // CAST: widening.
     let len = bytes.len() as u64;
-    let access = table.access(token, user, Rights::REMOTE_WRITE, addr, len)?;
+    let access = table.access(token, user, AccessFlag::RemoteWrite, addr, len)?;
     let mut at = 0;
     while at < bytes.len() {
         // CAST: widening.

@@ -10,7 +10,6 @@
 //! Tests: `engine/memory/tests/access.rs`.
 
 use super::{
-    rights::Rights,
     token::Token,
     Access,
     Denied,
@@ -21,6 +20,7 @@ use crate::{
         device::RdmaDevice,
         work::Remote, //
     },
+    rdma::values::access::AccessFlags,
     sys::{
         requests::List,
         span::{
@@ -37,7 +37,7 @@ pub(crate) struct Usage<'a> {
     pub(crate) user: User,
     /// The kernel's own memory is for that user, too: `Domain::is_trusted`.
     pub(crate) is_trusted: bool,
-    pub(crate) wanted: Rights,
+    pub(crate) wanted: AccessFlags,
 }
 
 /// One side of a message.

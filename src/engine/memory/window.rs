@@ -8,10 +8,7 @@
 //! Tests: `engine/memory/tests/windows.rs`.
 
 use super::{
-    rights::{
-        offset_in,
-        Rights, //
-    },
+    bounds::offset_in,
     slot::{
         Binding,
         DomainId,
@@ -100,7 +97,7 @@ impl MemoryTable {
         window: Token,
         region: Token,
         user: User,
-        rights: Rights,
+        rights: AccessFlags,
         addr: u64,
         len: u64,
     ) -> Result<(), RegisterError> {
@@ -114,7 +111,7 @@ impl MemoryTable {
             return Err(RegisterError::NotAllowed);
         }
         // The local write that remote writes need is the region's, not one the caller names.
-        if !rights.is_remote() || !rights.remote().with(entry.attr.rights).is_consistent() {
+        if !rights.is_remote() || !(rights.remote() | entry.attr.rights).is_consistent() {
             return Err(RegisterError::NotAllowed);
         }
         let offset = offset_in(entry.attr.base, entry.attr.len, addr, len);

@@ -7,16 +7,16 @@
 #[cfg(ndk_kunit)]
 mod tests;
 
-use super::{
-    state::State,
-    QueuePair, //
+use super::QueuePair;
+use crate::{
+    engine::transport::Peer,
+    rdma::values::qp::QpState, //
 };
-use crate::engine::transport::Peer;
 
 /// What a queue pair is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QpDetails {
-    pub(crate) state: State,
+    pub(crate) state: QpState,
     /// Requests that were posted and not started.
     pub(crate) sends_posted: u32,
     /// Requests that were started and not completed.

@@ -18,7 +18,6 @@ use super::{
         Mode,
         ReceiveQueue, //
     },
-    state::State,
     QueuePair,
     ReceiveRing, //
 };
@@ -32,6 +31,7 @@ use crate::{
             ReadLimits, //
         }, //
     },
+    rdma::values::qp::QpState,
     sys::gate::GateGuard, //
 };
 
@@ -67,14 +67,14 @@ impl QueuePair {
         let peer = link.transport.peer(link.end);
         let mut link_slot = self.link.lock();
         let now = self.state();
-        if link_slot.is_some() || !matches!(now, State::Init | State::Ready) {
+        if link_slot.is_some() || !matches!(now, QpState::Init | QpState::Rtr) {
             return Err(EINVAL);
         }
         // Before anything can be started, and not by a connect that is refused.
         self.sq.lock().limits = limits;
         // Open before it is connected: a peer that finds it connected finds it open.
         self.inbound.begin().ok_or(EINVAL)?.open(0);
-        let next = State::Connected.number();
+        let next = QpState::Rts.number();
         if self.state.cmpxchg(now.number(), next, Full).is_err() {
             let _ = self.inbound.close(None);
             return Err(EINVAL);
@@ -95,16 +95,16 @@ impl QueuePair {
     /// `Connected` is entered by [`QueuePair::attach`] alone, `Lost` when the peer goes, `Error` by
     /// [`QueuePair::fail`]. The caller asks for states other than `Error` one at a time: a reset is
     /// not over when the state is `Reset`.
-    pub(crate) fn modify(self: &Arc<Self>, next: State) -> Result {
-        if next == State::Error {
+    pub(crate) fn modify(self: &Arc<Self>, next: QpState) -> Result {
+        if next == QpState::Err {
             self.fail();
             return Ok(());
         }
         let now = self.state();
-        if matches!(next, State::Connected | State::Lost) || !now.may_become(next) {
+        if matches!(next, QpState::Rts | QpState::Lost) || !now.may_become(next) {
             return Err(EINVAL);
         }
-        if next == State::Reset && now == State::Error && !self.is_idle() {
+        if next == QpState::Reset && now == QpState::Err && !self.is_idle() {
             return Err(EBUSY);
         }
         let link_slot = self.link.lock();
@@ -112,7 +112,7 @@ impl QueuePair {
         if changed.is_err() {
             return Err(EINVAL);
         }
-        if next == State::Reset {
+        if next == QpState::Reset {
             self.resets.add(1, Relaxed);
             self.broken.store(false, Relaxed);
             drop(link_slot);
@@ -129,12 +129,12 @@ impl QueuePair {
     fn reset(&self) {
         loop {
             let mut sq = self.sq.lock();
-            if self.state() != State::Reset || sq.reset(self.device()) {
+            if self.state() != QpState::Reset || sq.reset(self.device()) {
                 break;
             }
         }
         let mut rq = self.rq.lock();
-        if self.state() == State::Reset {
+        if self.state() == QpState::Reset {
             // No receive that is in the ring was started.
             rq.ring.forget();
             if let Some(shared) = &mut rq.shared {
@@ -200,7 +200,7 @@ impl QueuePair {
         };
         self.connection.store(0, Release);
         // Who has a link is connected.
-        self.state.xchg(State::Lost.number(), Full);
+        self.state.xchg(QpState::Lost.number(), Full);
         let _ = self.inbound.close(None);
         let doorbell = self.sq.lock().connect(None);
         drop((link_slot, doorbell));
@@ -216,10 +216,10 @@ impl QueuePair {
     fn end_receives(&self) {
         let mut rq = self.rq.lock();
         let state = self.state();
-        if state == State::Error && rq.mode == Mode::Open {
+        if state == QpState::Err && rq.mode == Mode::Open {
             rq.begin_flush();
         }
-        if matches!(state, State::Error | State::Lost) {
+        if matches!(state, QpState::Err | QpState::Lost) {
             self.give_up_receives(rq);
         }
     }
@@ -255,7 +255,7 @@ impl QueuePair {
             return false;
         }
         self.connection.store(0, Release);
-        self.state.xchg(State::Error.number(), Full);
+        self.state.xchg(QpState::Err.number(), Full);
         let link = link_slot.take();
         let _ = self.inbound.close(None);
         let mut sq = self.sq.lock();
@@ -285,7 +285,7 @@ impl QueuePair {
     pub(crate) fn close_connection(self: &Arc<Self>) -> Result {
         let mut sq = self.sq.lock();
         // Under the lock: a failure changes the state before it takes that.
-        if self.state() != State::Connected {
+        if self.state() != QpState::Rts {
             return Err(EINVAL);
         }
         sq.stop_here();
@@ -297,7 +297,7 @@ impl QueuePair {
     /// The limits of the connection, as long as there is one.
     pub(crate) fn read_limits(&self) -> Option<ReadLimits> {
         let limits = self.sq.lock().limits;
-        (self.state() == State::Connected).then_some(limits)
+        (self.state() == QpState::Rts).then_some(limits)
     }
 
     /// Returns true if a graceful close has begun.
@@ -350,7 +350,7 @@ impl QueuePair {
     /// For a transport: something of this queue pair that was in use is not any more.
     #[inline]
     pub(crate) fn reap(self: &Arc<Self>) {
-        if self.state() == State::Error {
+        if self.state() == QpState::Err {
             self.reap_error();
         }
     }

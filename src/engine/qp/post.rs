@@ -12,8 +12,6 @@ mod tests;
 use super::{
     local,
     send::SendQueue,
-    state::Admission,
-    Caps,
     QueuePair, //
 };
 use crate::{
@@ -29,6 +27,10 @@ use crate::{
             Posted,
             Work, //
         }, //
+    },
+    rdma::values::qp::{
+        Admission,
+        QpCaps, //
     },
     sys::{
         name::Name,
@@ -204,13 +206,13 @@ impl Posting<'_> {
     }
 }
 
-impl Caps {
+impl QpCaps {
     /// The length of the message, if its elements are within the limits (POST-10, 11, SEND-10, 11).
     #[inline]
     fn check(&self, work: &Work, inline: bool, sges: impl Elements) -> Result<u32, PostError> {
         let most = match work.is_read() {
-            true => self.read_sges,
-            false => self.send_sges,
+            true => self.read_sge,
+            false => self.send_sge,
         };
         if inline && !work.is_outbound() {
             return Err(PostError::Invalid);
@@ -221,7 +223,7 @@ impl Caps {
         }
         // OVERFLOW: at most 2^32 elements of less than 2^32 bytes.
         let length: u64 = sges.map(|s| u64::from(s.len())).sum();
-        if inline && length > u64::from(self.inline) {
+        if inline && length > u64::from(self.inline_data) {
             return Err(PostError::InlineTooLong);
         }
         match u32::try_from(length) {

@@ -38,11 +38,11 @@ use crate::{
             Work, //
         }, //
     },
+    rdma::values::qp::QpCaps,
     sys::requests::RequestQueue, //
 };
 
 use super::{
-    Caps,
     PostError,
     QpParams, //
 };
@@ -134,11 +134,11 @@ pub(super) struct SendQueue {
 
 impl SendQueue {
     /// May sleep.
-    pub(super) fn new(caps: &Caps, gfp: Gfp) -> Result<Self> {
-        let width = caps.send_sges.max(caps.read_sges);
-        let requests = RequestQueue::new(caps.sends, width, BLANK, gfp)?;
+    pub(super) fn new(caps: &QpCaps, gfp: Gfp) -> Result<Self> {
+        let width = caps.send_sge.max(caps.read_sge);
+        let requests = RequestQueue::new(caps.send_wr, width, BLANK, gfp)?;
         // CAST: widening.
-        let max_inline = caps.inline as usize;
+        let max_inline = caps.inline_data as usize;
         let inline = requests.places().checked_mul(max_inline).ok_or(EINVAL)?;
         Ok(Self {
             requests,

@@ -6,37 +6,37 @@ mod shared;
 
 use kernel::prelude::*;
 
-use super::state::State;
-use crate::kunit::{
-    fake::ManualQp,
-    harness::EndAttr, //
+use crate::{
+    kunit::{
+        fake::ManualQp,
+        harness::EndAttr, //
+    },
+    rdma::values::qp::QpState, //
 };
 
 /// A manual queue pair in `state`.
-fn in_state(state: State) -> Result<ManualQp> {
+fn in_state(state: QpState) -> Result<ManualQp> {
     let attr = EndAttr {
-        flush_on_disconnect: state != State::Lost,
+        flush_on_disconnect: state != QpState::Lost,
         ..EndAttr::PLAIN
     };
     let manual = ManualQp::unconnected(&attr)?;
-    let way: &[State] = match state {
-        State::Reset => &[],
-        State::Init => &[State::Init],
-        State::Ready => &[State::Init, State::Ready],
-        State::Connected | State::Error | State::Lost => {
-            &[State::Init, State::Ready, State::Connected]
-        }
+    let way: &[QpState] = match state {
+        QpState::Reset => &[],
+        QpState::Init => &[QpState::Init],
+        QpState::Rtr => &[QpState::Init, QpState::Rtr],
+        QpState::Rts | QpState::Err | QpState::Lost => &[QpState::Init, QpState::Rtr, QpState::Rts],
     };
     for step in way {
         match step {
-            State::Connected => manual.attach()?,
+            QpState::Rts => manual.attach()?,
             step => manual.end.qp.modify(*step)?,
         }
     }
-    if state == State::Error {
+    if state == QpState::Err {
         manual.end.qp.fail();
     }
-    if state == State::Lost {
+    if state == QpState::Lost {
         manual.end.qp.peer_gone(manual.fake.id);
     }
     Ok(manual)
@@ -50,15 +50,11 @@ mod tests {
         engine::{
             domain::Domain,
             memory::{
-                rights::Rights,
                 token::Token,
                 Denied,
                 RevokeError, //
             },
-            qp::{
-                state::Admission,
-                PostError, //
-            },
+            qp::PostError,
             status::Status,
             work::{
                 test_posted,
@@ -74,6 +70,10 @@ mod tests {
                 RNR_MS, //
             },
             requests::*, //
+        },
+        rdma::values::{
+            access::AccessFlag,
+            qp::Admission, //
         }, //
     };
 
@@ -90,7 +90,7 @@ mod tests {
         assert!(same(second.qp.params.number, first.qp.params.number));
         let regions = &domain.device().regions;
         let region = first.buffer(8)?.token();
-        let (mine, rights) = (first.qp.peer_user(), Rights::REMOTE_READ);
+        let (mine, rights) = (first.qp.peer_user(), AccessFlag::RemoteRead.into());
         let window = regions.add_window(domain.id(), None)?;
         assert!(regions.bind(window, region, mine, rights, BASE, 8) == Ok(()));
         assert!(regions.access(window, mine, rights, BASE, 8).is_ok());
@@ -105,12 +105,12 @@ mod tests {
 
     #[test]
     fn a_queue_pair_begins_in_reset_and_goes_where_the_table_lets_it() -> Result {
-        for from in State::ALL {
-            for to in State::ALL {
+        for from in QpState::ALL {
+            for to in QpState::ALL {
                 let manual = in_state(from)?;
                 assert!(same(manual.end.qp.state(), from));
                 // Being connected is the transport's to say, and that the peer is gone.
-                let allowed = !matches!(to, State::Connected | State::Lost) && from.may_become(to);
+                let allowed = !matches!(to, QpState::Rts | QpState::Lost) && from.may_become(to);
                 let want = if allowed { Ok(()) } else { Err(EINVAL) };
                 assert!(manual.end.qp.modify(to) == want);
                 let after = if allowed { to } else { from };
@@ -122,11 +122,11 @@ mod tests {
 
     #[test]
     fn a_transport_attaches_once_and_only_before_the_connection() -> Result {
-        for from in State::ALL {
+        for from in QpState::ALL {
             let manual = in_state(from)?;
-            let allowed = matches!(from, State::Init | State::Ready);
+            let allowed = matches!(from, QpState::Init | QpState::Rtr);
             assert!(manual.attach().is_ok() == allowed);
-            let after = if allowed { State::Connected } else { from };
+            let after = if allowed { QpState::Rts } else { from };
             assert!(same(manual.end.qp.state(), after));
         }
         Ok(())
@@ -134,14 +134,14 @@ mod tests {
 
     #[test]
     fn requests_are_taken_as_the_state_says() -> Result {
-        for state in State::ALL {
+        for state in QpState::ALL {
             let manual = in_state(state)?;
             let posted = manual.end.try_post(1, SEND, Flags::NONE, &[]);
             match state.admit_send() {
                 Admission::Refuse => assert!(same(posted, Err(PostError::State))),
                 Admission::Queue | Admission::Flush => assert!(same(posted, Ok(()))),
             }
-            if state == State::Error {
+            if state == QpState::Err {
                 assert!(manual.end.sends.brings(1, Status::Flushed));
             }
             assert!(manual.end.sends.is_silent());
@@ -151,14 +151,14 @@ mod tests {
 
     #[test]
     fn receives_are_taken_as_the_state_says() -> Result {
-        for state in State::ALL {
+        for state in QpState::ALL {
             let manual = in_state(state)?;
             let posted = manual.end.qp.post_receive(test_posted(1, [].into_iter()));
             match state.admit_receive() {
                 Admission::Refuse => assert!(same(posted, Err(PostError::State))),
                 Admission::Queue | Admission::Flush => assert!(same(posted, Ok(()))),
             }
-            if state == State::Error {
+            if state == QpState::Err {
                 assert!(manual.end.receives.brings(1, Status::Flushed));
             }
             assert!(manual.end.receives.is_silent());
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn lists_have_exactly_the_length_that_was_asked_for() -> Result {
-        let manual = in_state(State::Connected)?;
+        let manual = in_state(QpState::Rts)?;
         let caps = EndAttr::PLAIN.caps;
         let try_list = |work, count: u32| {
             let list = [Sge::EMPTY; 8];
@@ -178,24 +178,24 @@ mod tests {
         };
         let too_many = Err(PostError::TooManySges);
         for work in [SEND, write(NOWHERE)] {
-            assert!(same(try_list(work, caps.send_sges), Ok(())));
-            assert!(same(try_list(work, caps.send_sges + 1), too_many));
+            assert!(same(try_list(work, caps.send_sge), Ok(())));
+            assert!(same(try_list(work, caps.send_sge + 1), too_many));
         }
         let work = read(NOWHERE);
-        assert!(same(try_list(work, caps.read_sges), Ok(())));
-        assert!(same(try_list(work, caps.read_sges + 1), too_many));
+        assert!(same(try_list(work, caps.read_sge), Ok(())));
+        assert!(same(try_list(work, caps.read_sge + 1), too_many));
         let try_receive = |count: u32| {
             let list = [Sge::EMPTY; 8].into_iter().take(count as usize);
             manual.end.qp.post_receive(test_posted(1, list))
         };
-        assert!(same(try_receive(caps.receive_sges), Ok(())));
-        assert!(same(try_receive(caps.receive_sges + 1), too_many));
+        assert!(same(try_receive(caps.recv_sge), Ok(())));
+        assert!(same(try_receive(caps.recv_sge + 1), too_many));
         Ok(())
     }
 
     #[test]
     fn a_message_has_a_longest_length() -> Result {
-        let mut manual = in_state(State::Connected)?;
+        let mut manual = in_state(QpState::Rts)?;
         let bytes = |len| Sge::of(0, len, Token::LOCAL_MEMORY);
         let half = (MAX_MESSAGE / 2) as u32;
         let too_long = Err(PostError::TooLong);
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_job_holds_what_was_posted() -> Result {
-        let mut manual = in_state(State::Connected)?;
+        let mut manual = in_state(QpState::Rts)?;
         let memory = manual.end.filled(16, 61)?;
         manual
             .end

@@ -25,7 +25,8 @@ use crate::{
             RNR_MS, //
         },
         queues::Shared, //
-    }, //
+    },
+    rdma::values::qp::QpState, //
 };
 
 /// Three receiving ends over one shared queue, and a sender for each.
@@ -77,7 +78,6 @@ mod tests {
     use crate::{
         engine::{
             qp::{
-                state::State,
                 PostError,
                 Taken, //
             },
@@ -482,7 +482,7 @@ mod tests {
         assert!(wait_until(|| manual.end.events.last_receives.get() == 1));
         assert!(manual.end.receives.brings(1, Status::Success));
         assert!(manual.end.receives.is_silent());
-        assert!(manual.take() == Taken::Closed && manual.end.qp.state() == State::Error);
+        assert!(manual.take() == Taken::Closed && manual.end.qp.state() == QpState::Err);
         Ok(())
     }
 

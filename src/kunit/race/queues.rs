@@ -30,10 +30,7 @@ use crate::{
             MissedEvents, //
         },
         memory::tests::RawBuffer,
-        qp::{
-            state::State,
-            QueuePair, //
-        },
+        qp::QueuePair,
         status::Status,
         work::{
             test_posted,
@@ -53,7 +50,8 @@ use crate::{
         },
         log::Hook,
         queues::Queue, //
-    }, //
+    },
+    rdma::values::qp::QpState, //
 };
 
 /// One queue of requests, and what has come back: in order, each once.
@@ -461,7 +459,7 @@ impl Target {
             return;
         };
         for _ in 0..SLOTS {
-            if qp.state() == State::Error {
+            if qp.state() == QpState::Err {
                 break;
             }
             let work = Work::Send {

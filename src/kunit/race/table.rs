@@ -37,19 +37,21 @@ use super::{
     RIGHTS,
     SECRET, //
 };
-use crate::engine::memory::{
-    rights::Rights,
-    slot::{
-        DomainId,
-        RegAttr,
-        RegisterError, //
+use crate::{
+    engine::memory::{
+        slot::{
+            DomainId,
+            RegAttr,
+            RegisterError, //
+        },
+        spans::SpanList,
+        tests::RawBuffer,
+        token::Token,
+        Denied,
+        MemoryTable,
+        User, //
     },
-    spans::SpanList,
-    tests::RawBuffer,
-    token::Token,
-    Denied,
-    MemoryTable,
-    User, //
+    rdma::values::access::AccessFlag, //
 };
 
 const DOMAIN: DomainId = 3;
@@ -159,8 +161,8 @@ impl Arena {
         let token = Token::from_raw(self.token.load(Acquire));
         let (offset, len) = self.next_range();
         let wanted = match copy {
-            Some(_) => Rights::REMOTE_READ,
-            None => Rights::REMOTE_WRITE,
+            Some(_) => AccessFlag::RemoteRead,
+            None => AccessFlag::RemoteWrite,
         };
         match self.table.access(token, PEER, wanted, BASE + offset, len) {
             Err(Denied::Token) => return,
@@ -256,7 +258,7 @@ impl Arena {
     }
 
     fn bind(&self, window: Token, region: Token) -> Result {
-        let rights = Rights::REMOTE_READ.with(Rights::REMOTE_WRITE);
+        let rights = AccessFlag::RemoteRead | AccessFlag::RemoteWrite;
         let bound = self.table.bind(window, region, PEER, rights, BASE, LEN);
         bound.map_err(|_| EINVAL)
     }
@@ -422,7 +424,7 @@ fn late_registration() -> Result<(u64, u64, u64)> {
         for _ in 0..LOOKS {
             let access = arena
                 .table
-                .access(token, PEER, Rights::REMOTE_READ, BASE, 1);
+                .access(token, PEER, AccessFlag::RemoteRead, BASE, 1);
             breaches += u64::from(heirs.index() == token.index() && access.is_ok());
         }
         let heirs_terms = RegAttr {

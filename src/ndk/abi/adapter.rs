@@ -42,15 +42,13 @@ use crate::{
         },
         pd::Pd,
         prelude::*,
-        qp::{
-            Qp,
-            Sizes, //
-        },
+        qp::Qp,
         srq::{
             Srq,
             SrqSizes, //
         }, //
     },
+    rdma::values::qp::QpCaps,
     sys::{
         addr,
         global::Global,
@@ -326,7 +324,7 @@ face! {
     ) -> Qp {
         // SAFETY: Each is null or a queue of the consumer's.
         let cqs = unsafe { queues(receive_cq, initiator_cq)? };
-        let sizes = Sizes { receives, requests, receive_sges, request_sges, inline };
+        let sizes = QpCaps { recv_wr: receives, send_wr: requests, recv_sge: receive_sges, send_sge: request_sges, inline_data: inline, ..QpCaps::default() };
         pd.create_qp((&cqs.0, &cqs.1), None, qp_context.addr(), sizes, done)
     }
 
@@ -343,7 +341,7 @@ face! {
     ) -> Qp {
         // SAFETY: Each is null or a queue of the consumer's.
         let (cqs, srq) = unsafe { (queues(receive_cq, initiator_cq)?, get::<Srq>(srq)) };
-        let sizes = Sizes { receives: 0, requests, receive_sges: 0, request_sges, inline };
+        let sizes = QpCaps { recv_wr: 0, send_wr: requests, recv_sge: 0, send_sge: request_sges, inline_data: inline, ..QpCaps::default() };
         let srq = srq.ok_or(NO_OBJECT)?;
         pd.create_qp((&cqs.0, &cqs.1), Some(&srq), qp_context.addr(), sizes, done)
     }

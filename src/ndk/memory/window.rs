@@ -19,15 +19,13 @@ use crate::{
         domain::Domain,
         inject::What,
         memory::{
-            rights::{
-                offset_in,
-                Rights, //
-            },
+            bounds::offset_in,
             token::Token,
             window::WindowOwner, //
         }, //
     },
-    ndk::prelude::*, //
+    ndk::prelude::*,
+    rdma::values::access::AccessFlags, //
 };
 
 /// A window's use of the region that it is, or may be, bound to.
@@ -150,7 +148,7 @@ impl Mw {
         &self,
         domain: &Domain,
         region: &Ref<Mr>,
-        rights: Rights,
+        rights: AccessFlags,
         range: (u64, u64),
         post: impl FnOnce(Token, Token) -> Result<(), NtStatus>,
     ) -> Result<(), NtStatus> {
@@ -164,7 +162,7 @@ impl Mw {
             };
             NtStatus::INVALID_PARAMETER
                 .when(offset_in(normal.base, normal.len, range.0, range.1).is_none())?;
-            NtStatus::ACCESS_VIOLATION.unless(rights.with(normal.rights).is_consistent())?;
+            NtStatus::ACCESS_VIOLATION.unless((rights | normal.rights).is_consistent())?;
             (normal.token, BoundRegion::new(region))
         };
         let mut list = self.bound.lock();

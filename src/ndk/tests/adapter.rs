@@ -23,10 +23,7 @@ mod tests {
             connector::Source,
             counters::number,
             memory::mr_flags,
-            qp::{
-                op_flags,
-                Sizes, //
-            },
+            qp::op_flags,
             srq::SrqSizes,
             status::NtStatus,
             tests::{
@@ -60,6 +57,7 @@ mod tests {
                 }, //
             }, //
         },
+        rdma::values::qp::QpCaps,
         sys::{
             softirq::ProcessQueue,
             unaligned::Room, //
@@ -164,24 +162,24 @@ mod tests {
         };
         drop(made(|done| domain.create_srq(sizes, None, done))?);
         let alone = [
-            Sizes {
-                receives: FULL.requests,
+            QpCaps {
+                recv_wr: FULL.requests,
                 ..SIZES
             },
-            Sizes {
-                requests: FULL.requests,
+            QpCaps {
+                send_wr: FULL.requests,
                 ..SIZES
             },
-            Sizes {
-                receive_sges: FULL.sges,
+            QpCaps {
+                recv_sge: FULL.sges,
                 ..SIZES
             },
-            Sizes {
-                request_sges: FULL.sges,
+            QpCaps {
+                send_sge: FULL.sges,
                 ..SIZES
             },
-            Sizes {
-                inline: FULL.inline,
+            QpCaps {
+                inline_data: FULL.inline,
                 ..SIZES
             },
         ];
@@ -196,8 +194,8 @@ mod tests {
         let test_host = TestHost::new()?;
         let domain = pd(&test_host.adapter)?;
         let queue = test_host.queue(FULL.requests)?;
-        let sizes = Sizes {
-            receives: FULL.requests,
+        let sizes = QpCaps {
+            recv_wr: FULL.requests,
             ..SIZES
         };
         let pair = qp(&domain, &queue, &queue, 0, sizes)?;
@@ -211,10 +209,10 @@ mod tests {
 
     #[test]
     fn ndk_adpt_04_requests_of_the_greatest_sizes_are_carried_out() -> Result {
-        let sizes = Sizes {
-            receive_sges: FULL.sges,
-            request_sges: FULL.sges,
-            inline: FULL.inline,
+        let sizes = QpCaps {
+            recv_sge: FULL.sges,
+            send_sge: FULL.sges,
+            inline_data: FULL.inline,
             ..SIZES
         };
         let pair = Pair::with(&HostAttr::PLAIN, sizes, sizes)?;

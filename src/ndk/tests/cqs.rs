@@ -16,11 +16,7 @@ mod tests {
     };
 
     use crate::{
-        engine::{
-            counters::Counter,
-            notifier::Called,
-            qp::state::State, //
-        },
+        engine::{counters::Counter, notifier::Called},
         kunit::{
             harness::wait_until,
             log::Tally,
@@ -61,6 +57,7 @@ mod tests {
                 }, //
             }, //
         },
+        rdma::values::qp::QpState,
         sys::{
             cpu,
             softirq::ProcessQueue, //
@@ -283,7 +280,7 @@ mod tests {
         queue.cq.arm(notify::ERRORS);
         queue.cq.engine().break_down();
         assert!(wait_until(|| queue.calls.get() == 1));
-        assert!(qps.iter().all(|qp| qp.engine().state() == State::Error));
+        assert!(qps.iter().all(|qp| qp.engine().state() == QpState::Err));
         Ok(())
     }
 

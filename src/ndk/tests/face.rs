@@ -25,10 +25,7 @@ mod tests {
 
     use crate::{
         engine::{
-            qp::{
-                state::State,
-                PostError, //
-            },
+            qp::PostError,
             status::Status,
             work::{
                 Flags,
@@ -85,6 +82,7 @@ mod tests {
                 }, //
             }, //
         },
+        rdma::values::qp::QpState,
         sys::{
             mdl::Described,
             softirq::{
@@ -100,7 +98,7 @@ mod tests {
     fn ndk_face_01_verbs_flushes_what_is_posted_in_error_and_ndk_refuses_it() -> Result {
         let qp_pair = QpPair::new()?;
         qp_pair.a.qp.fail();
-        assert!(qp_pair.a.qp.state() == State::Error);
+        assert!(qp_pair.a.qp.state() == QpState::Err);
         qp_pair.a.post(1, SEND, &[])?;
         assert!(qp_pair.a.sends.brings(1, Status::Flushed) && qp_pair.a.sends.is_silent());
         let pair = Pair::new()?;
@@ -113,7 +111,7 @@ mod tests {
     #[test]
     fn ndk_face_02_before_the_connection_both_refuse() -> Result {
         let manual = ManualQp::unconnected(&EndAttr::PLAIN)?;
-        for state in [State::Reset, State::Init, State::Ready] {
+        for state in [QpState::Reset, QpState::Init, QpState::Rtr] {
             manual.end.qp.modify(state)?;
             // EINVAL in verbs.
             let refused = manual.end.try_post(1, SEND, Flags::SIGNALED, &[]);

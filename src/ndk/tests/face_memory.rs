@@ -9,10 +9,7 @@ mod tests {
     use crate::{
         engine::{
             domain::Domain,
-            memory::{
-                rights::Rights,
-                token::Token, //
-            },
+            memory::token::Token,
             status::Status,
             work::{
                 Remote,
@@ -36,7 +33,8 @@ mod tests {
                 memory::PageBuffer,
                 pair::Pair, //
             }, //
-        }, //
+        },
+        rdma::values::access::AccessFlags, //
     };
 
     #[test]
@@ -104,7 +102,7 @@ mod tests {
         qp_pair.a.post(1, invalidate(fast.token()), &[])?;
         qp_pair
             .a
-            .post(2, register(fast.token(), 64, Rights::NONE), &[])?;
+            .post(2, register(fast.token(), 64, AccessFlags::empty()), &[])?;
         qp_pair.a.post(3, invalidate(fast.token()), &[])?;
         qp_pair.a.post(4, invalidate(fast.token()), &[])?;
         assert!(qp_pair.a.sends.brings_all(1..5, Status::Success));

@@ -31,7 +31,7 @@ use crate::{
         Fake,
         Started, //
     },
-    ndk::qp::Sizes, //
+    rdma::values::qp::QpCaps, //
 };
 
 /// A transport that does nothing.
@@ -52,14 +52,14 @@ impl ManualPair {
     }
 
     /// Two connected sides, `a` with these sizes. May sleep.
-    pub(super) fn with(sizes: Sizes) -> Result<Self> {
+    pub(super) fn with(sizes: QpCaps) -> Result<Self> {
         let mut manual = Self::unconnected(sizes)?;
         manual.pair.connect(READS, READS)?;
         Ok(manual)
     }
 
     /// Two sides that are not connected. May sleep.
-    pub(super) fn unconnected(sizes: Sizes) -> Result<Self> {
+    pub(super) fn unconnected(sizes: QpCaps) -> Result<Self> {
         let attr = HostAttr {
             connect_fn: idle,
             ..HostAttr::PLAIN

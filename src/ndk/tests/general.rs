@@ -493,8 +493,8 @@ mod tests {
     fn ndk_gen_10_what_was_never_made_keeps_nobody() -> Result {
         let test_host = TestHost::new()?;
         let mut domain = pd(&test_host.adapter)?;
-        let sizes = crate::ndk::qp::Sizes {
-            requests: u32::MAX,
+        let sizes = crate::rdma::values::qp::QpCaps {
+            send_wr: u32::MAX,
             ..SIZES
         };
         let mut queue = test_host.queue(8)?;

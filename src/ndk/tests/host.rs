@@ -56,12 +56,10 @@ use crate::{
         },
         life::Ref,
         pd::Pd,
-        qp::{
-            Qp,
-            Sizes, //
-        },
+        qp::Qp,
         status::NtStatus, //
     },
+    rdma::values::qp::QpCaps,
     sys::{
         clock,
         netdev::{
@@ -252,12 +250,14 @@ impl Queue {
 }
 
 /// Sizes that any ordinary test can use.
-pub(super) const SIZES: Sizes = Sizes {
-    receives: 32,
-    requests: 32,
-    receive_sges: 4,
-    request_sges: 4,
-    inline: 64,
+pub(super) const SIZES: QpCaps = QpCaps {
+    recv_wr: 32,
+    send_wr: 32,
+    recv_sge: 4,
+    send_sge: 4,
+    // The adapter has a say in that alone.
+    read_sge: 0,
+    inline_data: 64,
 };
 
 /// A domain.
@@ -271,7 +271,7 @@ pub(super) fn qp(
     receives: &Queue,
     requests: &Queue,
     context: usize,
-    sizes: Sizes,
+    sizes: QpCaps,
 ) -> Result<Own<Qp>> {
     made(|done| pd.create_qp((&receives.cq, &requests.cq), None, context, sizes, done))
 }

@@ -46,7 +46,6 @@ use crate::{
             ObjectType,
             Ref, //
         },
-        qp::Sizes,
         srq::{
             SrqSizes,
             SrqUser, //
@@ -56,25 +55,30 @@ use crate::{
             Progress, //
         }, //
     },
+    rdma::values::qp::QpCaps,
     sys::fault::is_counted, //
 };
 
 /// Of each less than a page.
-const SMALL: Sizes = Sizes {
-    receives: 8,
-    requests: 8,
-    receive_sges: 2,
-    request_sges: 2,
-    inline: 16,
+const SMALL: QpCaps = QpCaps {
+    recv_wr: 8,
+    send_wr: 8,
+    recv_sge: 2,
+    send_sge: 2,
+    // The adapter has a say in that alone.
+    read_sge: 0,
+    inline_data: 16,
 };
 
 /// Of each more than a page.
-const LARGE: Sizes = Sizes {
-    receives: 512,
-    requests: 512,
-    receive_sges: 4,
-    request_sges: 4,
-    inline: 64,
+const LARGE: QpCaps = QpCaps {
+    recv_wr: 512,
+    send_wr: 512,
+    recv_sge: 4,
+    send_sge: 4,
+    // The adapter has a say in that alone.
+    read_sge: 0,
+    inline_data: 64,
 };
 
 fn cq_user() -> Result<CqUser> {

@@ -44,12 +44,10 @@ use crate::{
         endpoint::Listener,
         life::Ref,
         pd::Pd,
-        qp::{
-            Qp,
-            Sizes, //
-        },
+        qp::Qp,
         status::NtStatus, //
-    }, //
+    },
+    rdma::values::qp::QpCaps, //
 };
 
 /// The read limits of a side that does not say otherwise.
@@ -109,7 +107,7 @@ pub(super) struct TestSide {
 
 impl TestSide {
     /// A side that is not connected. `context` is the context of its queue pair.
-    pub(super) fn new(adapter: &Ref<Adapter>, context: usize, sizes: Sizes) -> Result<Self> {
+    pub(super) fn new(adapter: &Ref<Adapter>, context: usize, sizes: QpCaps) -> Result<Self> {
         Self::within(adapter, pd(adapter)?, context, sizes)
     }
 
@@ -118,7 +116,7 @@ impl TestSide {
         adapter: &Ref<Adapter>,
         pd: Own<Pd>,
         context: usize,
-        sizes: Sizes,
+        sizes: QpCaps,
     ) -> Result<Self> {
         let receives = Queue::new(adapter, 128)?;
         let requests = Queue::new(adapter, 128)?;
@@ -183,14 +181,14 @@ impl Pair {
     }
 
     /// With sizes of each side. The contexts of the queue pairs are 0xA and 0xB.
-    pub(super) fn with(attr: &HostAttr, a: Sizes, b: Sizes) -> Result<Self> {
+    pub(super) fn with(attr: &HostAttr, a: QpCaps, b: QpCaps) -> Result<Self> {
         let mut pair = Self::unconnected(attr, a, b)?;
         pair.connect(READS, READS)?;
         Ok(pair)
     }
 
     /// Two sides that are not connected.
-    pub(super) fn unconnected(attr: &HostAttr, a: Sizes, b: Sizes) -> Result<Self> {
+    pub(super) fn unconnected(attr: &HostAttr, a: QpCaps, b: QpCaps) -> Result<Self> {
         let test_host = TestHost::with(attr)?;
         let open_listener = OpenListener::new(&test_host.adapter)?;
         Ok(Self {

@@ -13,12 +13,9 @@ mod tests {
         },
         ndk::{
             adapter::Limits,
-            qp::{
-                op_flags::{
-                    ALLOW_REMOTE_READ,
-                    INLINE, //
-                },
-                Sizes, //
+            qp::op_flags::{
+                ALLOW_REMOTE_READ,
+                INLINE, //
             },
             status::NtStatus,
             tests::{
@@ -37,7 +34,8 @@ mod tests {
                     RequestSet, //
                 }, //
             }, //
-        }, //
+        },
+        rdma::values::qp::QpCaps, //
     };
 
     /// How a send over that list ends on a connection of its own.
@@ -148,8 +146,8 @@ mod tests {
 
     #[test]
     fn ndk_post_10_the_limit_of_a_read_is_the_adapters() -> Result {
-        let none = Sizes {
-            request_sges: 0,
+        let none = QpCaps {
+            send_sge: 0,
             ..SIZES
         };
         for sizes in [SIZES, none] {
@@ -167,7 +165,7 @@ mod tests {
             assert!(a.read(2, fits.iter().copied(), there, 0) == Ok(()));
             // A send goes by what the queue pair was made with.
             let sent = a.send(3, fits.iter().copied(), 0);
-            assert!(sent.is_ok() == (sizes.request_sges > 0));
+            assert!(sent.is_ok() == (sizes.send_sge > 0));
         }
         Ok(())
     }

@@ -11,7 +11,6 @@ mod tests {
         kunit::other_context::OtherContext,
         ndk::{
             cq::operation,
-            qp::Sizes,
             srq::SrqSizes,
             status::NtStatus,
             tests::{
@@ -30,7 +29,8 @@ mod tests {
                     NOTHING, //
                 }, //
             }, //
-        }, //
+        },
+        rdma::values::qp::QpCaps, //
     };
 
     #[test]
@@ -79,9 +79,9 @@ mod tests {
 
     #[test]
     fn ndk_recv_03_depth_and_elements_are_those_of_the_queue_pair() -> Result {
-        let sizes = Sizes {
-            receives: 3,
-            receive_sges: 2,
+        let sizes = QpCaps {
+            recv_wr: 3,
+            recv_sge: 2,
             ..SIZES
         };
         let pair = Pair::with(&HostAttr::PLAIN, SIZES, sizes)?;
@@ -109,9 +109,9 @@ mod tests {
 
     #[test]
     fn ndk_recv_03_a_queue_pair_may_have_no_receives() -> Result {
-        let sizes = Sizes {
-            receives: 0,
-            receive_sges: 0,
+        let sizes = QpCaps {
+            recv_wr: 0,
+            recv_sge: 0,
             ..SIZES
         };
         let pair = Pair::with(&HostAttr::PLAIN, SIZES, sizes)?;

@@ -27,9 +27,9 @@ use crate::{
     ndk::{
         cq::operation,
         memory::Mw,
-        qp::Sizes,
         status::NtStatus, //
-    }, //
+    },
+    rdma::values::qp::QpCaps, //
 };
 
 /// The functions that post to the initiator queue.
@@ -161,6 +161,9 @@ pub(super) const fn of_length(len: u32) -> Sge {
 }
 
 /// Sizes with room for so many initiator requests.
-pub(super) const fn deep(requests: u32) -> Sizes {
-    Sizes { requests, ..SIZES }
+pub(super) const fn deep(requests: u32) -> QpCaps {
+    QpCaps {
+        send_wr: requests,
+        ..SIZES
+    }
 }

@@ -6,32 +6,34 @@
 mod tests {
     use kernel::prelude::*;
 
-    use crate::ndk::{
-        adapter::Limits,
-        qp::{
-            op_flags::INLINE,
-            Qp,
-            Sizes, //
+    use crate::{
+        ndk::{
+            adapter::Limits,
+            qp::{
+                op_flags::INLINE,
+                Qp, //
+            },
+            srq::SrqSizes,
+            status::NtStatus,
+            tests::{
+                completion::{
+                    create,
+                    made,
+                    Own, //
+                },
+                host::{
+                    HostAttr,
+                    SIZES, //
+                },
+                pair::{
+                    Pair,
+                    TestSide,
+                    READS, //
+                },
+                remote::NOTHING, //
+            }, //
         },
-        srq::SrqSizes,
-        status::NtStatus,
-        tests::{
-            completion::{
-                create,
-                made,
-                Own, //
-            },
-            host::{
-                HostAttr,
-                SIZES, //
-            },
-            pair::{
-                Pair,
-                TestSide,
-                READS, //
-            },
-            remote::NOTHING, //
-        }, //
+        rdma::values::qp::QpCaps, //
     };
 
     /// An adapter that is not as large as others.
@@ -46,15 +48,17 @@ mod tests {
     };
 
     /// The largest queue pair of [`SMALL`].
-    const LARGEST: Sizes = Sizes {
-        receives: 40,
-        requests: 40,
-        receive_sges: 6,
-        request_sges: 6,
-        inline: 96,
+    const LARGEST: QpCaps = QpCaps {
+        recv_wr: 40,
+        send_wr: 40,
+        recv_sge: 6,
+        send_sge: 6,
+        // The adapter has a say in that alone.
+        read_sge: 0,
+        inline_data: 96,
     };
 
-    fn attempt(test_side: &TestSide, sizes: Sizes) -> Result<Result<Own<Qp>, NtStatus>> {
+    fn attempt(test_side: &TestSide, sizes: QpCaps) -> Result<Result<Own<Qp>, NtStatus>> {
         create(|done| {
             let queues = (&*test_side.receives.cq, &*test_side.requests.cq);
             test_side.pd.create_qp(queues, None, 0xA, sizes, done)
@@ -65,24 +69,24 @@ mod tests {
     fn ndk_qp_01_above_each_limit_is_refused() -> Result {
         let pair = Pair::unconnected(&SMALL, SIZES, SIZES)?;
         let more = [
-            Sizes {
-                receives: 41,
+            QpCaps {
+                recv_wr: 41,
                 ..LARGEST
             },
-            Sizes {
-                requests: 41,
+            QpCaps {
+                send_wr: 41,
                 ..LARGEST
             },
-            Sizes {
-                receive_sges: 7,
+            QpCaps {
+                recv_sge: 7,
                 ..LARGEST
             },
-            Sizes {
-                request_sges: 7,
+            QpCaps {
+                send_sge: 7,
                 ..LARGEST
             },
-            Sizes {
-                inline: 97,
+            QpCaps {
+                inline_data: 97,
                 ..LARGEST
             },
         ];
@@ -140,14 +144,14 @@ mod tests {
         let srq = made(|done| pair.b.pd.create_srq(shared, None, done))?;
         // Those of the queue pair do not count, in either direction.
         let sizes = [
-            Sizes {
-                receives: u32::MAX,
-                receive_sges: u32::MAX,
+            QpCaps {
+                recv_wr: u32::MAX,
+                recv_sge: u32::MAX,
                 ..LARGEST
             },
-            Sizes {
-                receives: 0,
-                receive_sges: 0,
+            QpCaps {
+                recv_wr: 0,
+                recv_sge: 0,
                 ..LARGEST
             },
         ];
@@ -160,8 +164,8 @@ mod tests {
         // Those of requests do.
         let refused = create(|done| {
             let queues = (&*pair.b.receives.cq, &*pair.b.requests.cq);
-            let sizes = Sizes {
-                requests: 41,
+            let sizes = QpCaps {
+                send_wr: 41,
                 ..LARGEST
             };
             pair.b.pd.create_qp(queues, Some(&srq), 0xB, sizes, done)

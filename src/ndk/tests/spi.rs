@@ -293,7 +293,7 @@ mod tests {
         let pair = Pair::new()?;
         let buffer = pair.a.buffer(4096, 0)?;
         // CAST: widening.
-        let most = SIZES.request_sges as usize;
+        let most = SIZES.send_sge as usize;
         let list = crate::ndk::tests::requests::list(&buffer, most + 1)?;
         let refused = pair.a.qp.send(1, list.iter().copied(), 0);
         assert!(refusal(refused) == ND_DATA_OVERRUN);

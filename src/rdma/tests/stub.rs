@@ -7,7 +7,16 @@ use kernel::{
     sync::Arc, //
 };
 
-use super::super::*;
+use super::super::{
+    values::{
+        access::AccessFlags,
+        qp::{
+            QpCaps,
+            QpState, //
+        }, //
+    },
+    *, //
+};
 use crate::sys::{
     netdev::{
         Net,

@@ -10,7 +10,7 @@ use kernel::error::from_err_ptr;
 use super::super::{
     memory::Entry,
     prelude::*,
-    types::AccessFlags, //
+    values::access::AccessFlags, //
 };
 use crate::sys::span::Span;
 
@@ -38,9 +38,9 @@ const ALLOWED: u32 = bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE
 /// The access rights that a program asks for. `EOPNOTSUPP` for what there is not: windows,
 /// addresses from zero, paging on demand.
 pub(in crate::rdma) fn checked_access(access: c_int) -> Result<AccessFlags> {
-    let flags = AccessFlags::from_bits(access);
-    match u32::from(flags) & !ALLOWED {
-        0 => Ok(flags),
+    // CAST: A set of bits, kept bit by bit.
+    match access as u32 & !ALLOWED {
+        0 => Ok(AccessFlags::from_c(access)),
         _ => Err(EOPNOTSUPP),
     }
 }
@@ -59,10 +59,9 @@ impl Umem {
         len: u64,
         access: AccessFlags,
     ) -> Result<Self> {
-        // CAST: A set of bits, kept bit by bit.
-        let access = u32::from(access) as c_int;
         // SAFETY: The caller says that the device is live; the core checks the rest.
-        let umem = from_err_ptr(unsafe { bindings::ndk_umem_get(device, addr, len, access) })?;
+        let umem = unsafe { bindings::ndk_umem_get(device, addr, len, access.to_c()) };
+        let umem = from_err_ptr(umem)?;
         // INVARIANT: The core has pinned and mapped the pages.
         NonNull::new(umem).map(Self).ok_or(EINVAL)
     }

@@ -98,7 +98,7 @@ mod tests {
         for (context, token) in (0..).zip(tokens) {
             let (token, begin, is_hit) = (token?, now_ms(), context == 1);
             pair.a
-                .post(context, register(token, 8, Rights::REMOTE_READ), &[])?;
+                .post(context, register(token, 8, AccessFlag::RemoteRead), &[])?;
             assert!(!is_hit || !is_valid(&pair.a, token) || is_over(begin));
             assert!(pair.a.sends.brings(context, Status::Success));
             assert!(is_valid(&pair.a, token) && (!is_hit || is_over(begin)));
@@ -216,7 +216,7 @@ mod tests {
         for revokes in [false, true] {
             let pair = QpPair::new()?;
             let token = pair.b.fast(8)?.token();
-            let work = register(token, 8, Rights::REMOTE_READ);
+            let work = register(token, 8, AccessFlag::RemoteRead);
             pair.b.post(1, work, &[])?;
             assert!(pair.b.sends.brings(1, Status::Success));
             let order = Order {

@@ -22,7 +22,6 @@ mod tests {
                 Timeouts, //
             },
             counters::Counter,
-            qp::state::State,
             status::Status,
             transport::ReadLimits, //
         },
@@ -35,6 +34,7 @@ mod tests {
             },
             requests::*, //
         },
+        rdma::values::qp::QpState,
         sys::{
             clock::StoppedClock,
             timer::Expires, //
@@ -57,12 +57,12 @@ mod tests {
     type End = fn(&ConnectRequest) -> bool;
 
     /// The states of both queue pairs.
-    fn states(cm_fixture: &ConnectionFixture) -> (State, State) {
+    fn states(cm_fixture: &ConnectionFixture) -> (QpState, QpState) {
         (cm_fixture.active.qp.state(), cm_fixture.passive.qp.state())
     }
 
-    const UNCONNECTED: (State, State) = (State::Init, State::Init);
-    const CONNECTED: (State, State) = (State::Connected, State::Connected);
+    const UNCONNECTED: (QpState, QpState) = (QpState::Init, QpState::Init);
+    const CONNECTED: (QpState, QpState) = (QpState::Rts, QpState::Rts);
 
     #[test]
     fn nothing_is_connected_before_the_confirmation() -> Result {
@@ -234,7 +234,7 @@ mod tests {
         );
         let listener_log = cm_fixture.open()?;
         let request = cm_fixture.connect_in_two_steps(&active)?;
-        cm_fixture.passive.qp.modify(State::Reset)?;
+        cm_fixture.passive.qp.modify(QpState::Reset)?;
         let result = cm_fixture.try_accept(&listener_log.request()?, &passive);
         assert!(same(result, Err(ConnectError::NotReady)));
         assert!(same(active.status(), Some(Err(Status::Refused))));
@@ -362,7 +362,7 @@ mod tests {
         for log in [&active, &passive] {
             assert!(wait_until(|| log.closed.get() == 1));
         }
-        assert!(same(after, (State::Error, State::Error)));
+        assert!(same(after, (QpState::Err, QpState::Err)));
         assert!(same(
             (active.closed_by_peer.get(), passive.closed_by_peer.get()),
             (1, 0)

@@ -31,7 +31,7 @@ use crate::{
 fn first_run(store: &Store, token: Token, addr: u64, len: u64) -> Option<(u64, u64)> {
     let access = store
         .table
-        .access(token, PEER, Rights::REMOTE_WRITE, addr, len);
+        .access(token, PEER, AccessFlag::RemoteWrite, addr, len);
     let access = access.ok()?;
     let run = access.run(0);
     // CAST: widening.
@@ -67,7 +67,7 @@ mod tests {
         let token = store.fixed(64, ALL)?;
         assert!(put(&store.table, token, STRANGER, BASE, &[1]) == Err(Denied::Token));
         assert!(store.buffer.is(0, 64, 0));
-        for wanted in [Rights::NONE, Rights::REMOTE_READ, LOCAL] {
+        for wanted in [AccessFlags::empty(), AccessFlag::RemoteRead.into(), LOCAL] {
             let access = store.table.access(token, STRANGER, wanted, BASE, 0);
             assert!(matches!(access, Err(Denied::Token)));
         }
@@ -89,9 +89,9 @@ mod tests {
     #[test]
     fn rights_are_granted_exactly() -> Result {
         let store = Store::new(64)?;
-        for granted in (0..16).map(Rights::from_bits) {
+        for granted in (0..16).map(AccessFlags::from_bits) {
             let token = store.fixed(64, granted)?;
-            for wanted in (0..16).map(Rights::from_bits) {
+            for wanted in (0..16).map(AccessFlags::from_bits) {
                 let access = store.table.access(token, PEER, wanted, BASE, 64);
                 let covered = wanted.bits() & !granted.bits() == 0;
                 match access {
@@ -186,7 +186,7 @@ mod tests {
             (BASE + 100, true),
             (BASE + 101, false),
         ] {
-            let wanted = Rights::REMOTE_WRITE;
+            let wanted = AccessFlag::RemoteWrite;
             let access = store.table.access(token, PEER, wanted, addr, 0);
             assert!(access.is_ok() == inside);
             assert!(access.map_or(0, |a| a.run(0).len()) == 0);
@@ -205,7 +205,7 @@ mod tests {
         let token = store.fixed(100, WRITE)?;
         let access = store
             .table
-            .access(token, PEER, Rights::REMOTE_WRITE, BASE + 10, 20);
+            .access(token, PEER, AccessFlag::RemoteWrite, BASE + 10, 20);
         assert!(access.is_ok());
         if let Ok(access) = access {
             assert_eq!(access.run(0).len(), 20);
@@ -242,9 +242,9 @@ mod tests {
         let (local, readable) = (add(LOCAL)?, add(READ)?);
         let addr = store.buffer.addr(8);
         for (token, granted) in [(local, LOCAL), (readable, READ)] {
-            for wanted in (0..16).map(Rights::from_bits) {
+            for wanted in (0..16).map(AccessFlags::from_bits) {
                 let access = store.table.access(token, PEER, wanted, addr, 8);
-                assert!(access.is_ok() == granted.allow(wanted));
+                assert!(access.is_ok() == granted.contains_all(wanted));
             }
             assert!(put(&store.table, token, PEER, addr, &[1; 8]) == Err(Denied::Rights));
             assert!(put(&store.table, token, STRANGER, addr, &[1; 8]) == Err(Denied::Token));
@@ -268,7 +268,7 @@ mod tests {
             let token = Token::new(0, key).ok_or(EINVAL)?;
             for user in [PEER, OWNER, STRANGER] {
                 assert!(put(&store.table, token, user, addr, &[1]) == Err(Denied::Token));
-                let access = store.table.access(token, user, Rights::NONE, 0, 0);
+                let access = store.table.access(token, user, AccessFlags::empty(), 0, 0);
                 assert!(matches!(access, Err(Denied::Token)));
             }
             let register = store.table.register(token, attr(ALL, 0, 0));
@@ -295,7 +295,7 @@ mod tests {
             device: &device,
             user: OWNER,
             is_trusted: true,
-            wanted: Rights::LOCAL_WRITE,
+            wanted: AccessFlag::LocalWrite.into(),
         };
         let sink = Payload::List(usage, &list);
         assert!(sink.len() == 8 && sink.check(8) == Ok(()));
@@ -307,7 +307,7 @@ mod tests {
             device: &device,
             user: PEER,
             is_trusted: true,
-            wanted: Rights::REMOTE_WRITE,
+            wanted: AccessFlag::RemoteWrite.into(),
         };
         let at = Remote {
             addr: buffer.addr(0),
@@ -329,14 +329,14 @@ mod tests {
             let spans = SpanList::of(buffer.span())?;
             device.regions.add_fixed(spans, attr(rights, BASE, 64))
         };
-        let (writable, constant) = (add(LOCAL)?, add(Rights::NONE)?);
+        let (writable, constant) = (add(LOCAL)?, add(AccessFlags::empty())?);
         let sge = |token, at, len| Sge::of(BASE + at, len, token);
         let copy = |sges: &[Sge]| {
             let usage = Usage {
                 device: &device,
                 user: OWNER,
                 is_trusted: true,
-                wanted: Rights::LOCAL_WRITE,
+                wanted: AccessFlag::LocalWrite.into(),
             };
             let Ok(list) = test_list(sges) else {
                 return Err(AccessError::Sink(Denied::Token));

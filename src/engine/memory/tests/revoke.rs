@@ -153,7 +153,7 @@ mod tests {
             assert!(store.table.revoke_remote(token, STRANGER).is_err());
             assert!(store.put(token, BASE, &[1; 64]) == Ok(()));
             assert!(store.buffer.is(0, 64, 1));
-            for wanted in (0..16).map(Rights::from_bits) {
+            for wanted in (0..16).map(AccessFlags::from_bits) {
                 assert!(store.table.access(token, PEER, wanted, BASE, 64).is_ok());
             }
             let beyond = store.table.access(token, PEER, READ, BASE, 65);
@@ -170,7 +170,7 @@ mod tests {
         let access = || {
             store
                 .table
-                .access(token, PEER, Rights::REMOTE_WRITE, BASE, 64)
+                .access(token, PEER, AccessFlag::RemoteWrite, BASE, 64)
         };
         let (first, second) = (access(), access());
         assert!(first.is_ok() && second.is_ok());

@@ -81,7 +81,7 @@ mod tests {
         assert!(store.register(token, WRITE, len as u64));
         let access = store
             .table
-            .access(token, PEER, Rights::REMOTE_WRITE, BASE, len as u64);
+            .access(token, PEER, AccessFlag::RemoteWrite, BASE, len as u64);
         assert!(access.is_ok());
         if let Ok(access) = access {
             for at in 0..len {
@@ -140,7 +140,7 @@ mod tests {
         assert!(store.register(token, WRITE, 3072));
         let access = store
             .table
-            .access(token, PEER, Rights::REMOTE_WRITE, BASE, 3072);
+            .access(token, PEER, AccessFlag::RemoteWrite, BASE, 3072);
         assert!(access.is_ok_and(|a| {
             a.run(0).len() == 1024 && a.run(1023).len() == 1 && a.run(1024).len() == 2048
         }));
@@ -214,7 +214,7 @@ mod tests {
         let token = store.registered(64, WRITE)?;
         let access = store
             .table
-            .access(token, PEER, Rights::REMOTE_WRITE, BASE, 64);
+            .access(token, PEER, AccessFlag::RemoteWrite, BASE, 64);
         assert!(access.is_ok());
         assert!(store.table.revoke(token, OWN) == Ok(()));
         store.stage(token, &[(1024, 64)])?;
@@ -334,7 +334,7 @@ mod tests {
             let (old, new) = (bumped(token, round), bumped(token, round + 1));
             let access = store
                 .table
-                .access(old, PEER, Rights::REMOTE_WRITE, BASE, 128);
+                .access(old, PEER, AccessFlag::RemoteWrite, BASE, 128);
             store.stage(token, &parts(round + 1))?;
             assert!(leads_to(&store, old, BASE, &parts(round)));
             assert!(access
@@ -362,7 +362,9 @@ mod tests {
         for round in 1..20u8 {
             let new = bumped(token, round);
             let parts = [(usize::from(round) * 256, 256)];
-            let access = store.table.access(old, PEER, Rights::REMOTE_WRITE, BASE, 1);
+            let access = store
+                .table
+                .access(old, PEER, AccessFlag::RemoteWrite, BASE, 1);
             store.stage(token, &parts)?;
             assert!(store.table.revoke(old, OWN) == Ok(()));
             let register = || store.table.register(new, attr(WRITE, BASE, 256));
@@ -454,7 +456,7 @@ mod tests {
             assert!(store.register(key, WRITE, 200));
             let sink = store
                 .table
-                .access(key, OWNER, Rights::LOCAL_WRITE, BASE + 50, 100);
+                .access(key, OWNER, AccessFlag::LocalWrite, BASE + 50, 100);
             let bytes = [round + 1; 50];
             assert!(sink.is_ok_and(|s| {
                 s.run(0).write(&bytes) == Ok(50) && s.run(50).write(&bytes) == Ok(50)

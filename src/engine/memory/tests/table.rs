@@ -100,12 +100,14 @@ impl Member {
 
     /// A region whose base is the member's name: nobody else's answers there.
     fn add(&self) -> Result<Token> {
-        let attr = attr(Rights::NONE, self.name, 0);
+        let attr = attr(AccessFlags::empty(), self.name, 0);
         self.table.add_fixed(SpanList::EMPTY, attr)
     }
 
     fn owns(&self, token: Token) -> bool {
-        let access = self.table.access(token, PEER, Rights::NONE, self.name, 0);
+        let access = self
+            .table
+            .access(token, PEER, AccessFlags::empty(), self.name, 0);
         access.is_ok()
     }
 
@@ -293,12 +295,12 @@ mod tests {
         let token = table.add_fixed(spans, attr(WRITE, BASE, 16))?;
         let removal = Removal::new(table.clone(), token.index())?;
         let queue = ProcessQueue::new(c"ndk_test")?;
-        let access = table.access(token, PEER, Rights::REMOTE_WRITE, BASE, 16);
+        let access = table.access(token, PEER, AccessFlag::RemoteWrite, BASE, 16);
         let _ = queue.enqueue(removal.clone());
         // No new access begins from some time on, and the old one still has its memory.
         let mut refused = None;
         wait_until(|| {
-            let another = table.access(token, PEER, Rights::REMOTE_WRITE, BASE, 1);
+            let another = table.access(token, PEER, AccessFlag::RemoteWrite, BASE, 1);
             refused = another.err();
             refused.is_some()
         });

@@ -18,7 +18,7 @@ struct Frame {
 }
 
 impl Frame {
-    fn new(rights: Rights) -> Result<Self> {
+    fn new(rights: AccessFlags) -> Result<Self> {
         let store = Store::new(256)?;
         Ok(Self {
             region: store.fixed(256, rights)?,
@@ -28,13 +28,19 @@ impl Frame {
     }
 
     /// Binds `window` to a range of the region for the queue pair of [`PEER`].
-    fn bind(&self, window: Token, rights: Rights, at: u64, len: u64) -> Result<(), RegisterError> {
+    fn bind(
+        &self,
+        window: Token,
+        rights: AccessFlags,
+        at: u64,
+        len: u64,
+    ) -> Result<(), RegisterError> {
         let table = &self.store.table;
         table.bind(window, self.region, PEER, rights, BASE + at, len)
     }
 
     /// Returns true if `user` may do `wanted` with the first byte of a window bound at `at`.
-    fn grants(&self, window: Token, user: User, wanted: Rights, at: u64) -> bool {
+    fn grants(&self, window: Token, user: User, wanted: AccessFlags, at: u64) -> bool {
         let access = self.store.table.access(window, user, wanted, BASE + at, 1);
         access.is_ok()
     }
@@ -46,15 +52,15 @@ mod tests {
 
     #[test]
     fn a_window_needs_a_remote_right_and_writes_need_the_regions_local_write() -> Result {
-        let consistent = (0..16).map(Rights::from_bits);
+        let consistent = (0..16).map(AccessFlags::from_bits);
         for of_region in consistent.filter(|r| r.is_consistent()) {
             let frame = Frame::new(of_region)?;
             let mut window = frame.window;
-            for rights in (0..16).map(Rights::from_bits) {
-                let writes =
-                    rights.allow(Rights::REMOTE_WRITE) || rights.allow(Rights::REMOTE_ATOMIC);
+            for rights in (0..16).map(AccessFlags::from_bits) {
+                let writes = rights.contains(AccessFlag::RemoteWrite)
+                    || rights.contains(AccessFlag::RemoteAtomic);
                 // The window's own local write is no substitute for the region's.
-                let legal = rights.is_remote() && (!writes || of_region.allow(LOCAL));
+                let legal = rights.is_remote() && (!writes || of_region.contains_all(LOCAL));
                 window = bumped(window, 1);
                 let bound = frame.bind(window, rights, 0, 256);
                 if !legal {
@@ -63,12 +69,12 @@ mod tests {
                 }
                 assert!(bound == Ok(()));
                 for wanted in [
-                    Rights::REMOTE_READ,
-                    Rights::REMOTE_WRITE,
-                    Rights::REMOTE_ATOMIC,
+                    AccessFlag::RemoteRead.into(),
+                    AccessFlag::RemoteWrite.into(),
+                    AccessFlag::RemoteAtomic.into(),
                 ] {
                     let granted = frame.grants(window, PEER, wanted, 0);
-                    assert!(granted == rights.allow(wanted));
+                    assert!(granted == rights.contains_all(wanted));
                 }
                 assert!(frame.store.table.revoke(window, OWN) == Ok(()));
             }
@@ -214,7 +220,12 @@ mod tests {
             // A window is never a local token.
             (OWNER, false),
         ] {
-            for wanted in [Rights::NONE, READ, Rights::REMOTE_WRITE, ALL] {
+            for wanted in [
+                AccessFlags::empty(),
+                READ,
+                AccessFlag::RemoteWrite.into(),
+                ALL,
+            ] {
                 assert!(frame.grants(frame.window, user, wanted, 0) == allowed);
             }
         }
@@ -231,7 +242,7 @@ mod tests {
         let (w, second) = (frame.window, table.add_window(OWN, None)?);
         let third = table.add_window(OWN, None)?;
         assert!(frame.bind(w, READ, 0, 128) == Ok(()));
-        assert!(frame.bind(second, Rights::REMOTE_WRITE, 64, 128) == Ok(()));
+        assert!(frame.bind(second, AccessFlag::RemoteWrite.into(), 64, 128) == Ok(()));
         let bound = table.bind(third, frame.region, OTHER_PEER, ALL, BASE + 100, 10);
         assert!(bound == Ok(()));
         assert!(frame.store.put(w, BASE + 64, &[1]) == Err(Denied::Rights));
@@ -345,7 +356,7 @@ mod tests {
         let table = &frame.store.table;
         let window = frame.window;
         assert!(frame.bind(window, ALL, 0, 16) == Ok(()));
-        let access = table.access(window, PEER, Rights::REMOTE_WRITE, BASE, 16);
+        let access = table.access(window, PEER, AccessFlag::RemoteWrite, BASE, 16);
         assert!(access.is_ok());
         assert!(table.revoke(window, OWN) == Ok(()));
         assert!(!table.is_drained(window));

@@ -12,10 +12,7 @@ mod tests {
                 Arm,
                 MissedEvents, //
             },
-            qp::{
-                state::State,
-                QpDetails, //
-            },
+            qp::QpDetails,
             status::Status, //
         },
         kunit::{
@@ -27,14 +24,15 @@ mod tests {
                 QpPair, //
             },
             requests::SEND, //
-        }, //
+        },
+        rdma::values::qp::QpState, //
     };
 
     #[test]
     fn requests_are_counted_until_they_complete() -> Result {
         let mut manual = ManualQp::new(&EndAttr::PLAIN)?;
         let idle = QpDetails {
-            state: State::Connected,
+            state: QpState::Rts,
             sends_posted: 0,
             sends_outstanding: 0,
             receives_posted: 0,
@@ -60,7 +58,7 @@ mod tests {
         };
         assert!(same(manual.end.qp.details(), started));
         manual.end.qp.fail();
-        assert!(same(manual.end.qp.details().state, State::Error));
+        assert!(same(manual.end.qp.details().state, QpState::Err));
         Ok(())
     }
 

@@ -42,7 +42,6 @@ mod tests {
         engine::{
             counters::Counter,
             qp::{
-                state::State,
                 Next,
                 RecvWqe,
                 SendWqe,
@@ -71,6 +70,7 @@ mod tests {
             other_context::OtherContext,
             requests::*, //
         },
+        rdma::values::qp::QpState,
         sys::softirq::ProcessQueue, //
     };
 
@@ -106,7 +106,7 @@ mod tests {
         let manual = posted(2, 2)?;
         let other = Fake::new()?;
         manual.end.qp.peer_gone(other.id);
-        assert!(same(manual.end.qp.state(), State::Connected));
+        assert!(same(manual.end.qp.state(), QpState::Rts));
         assert!(manual.end.sends.is_silent());
         manual.end.qp.peer_gone(manual.fake.id);
         assert!(manual.end.sends.brings_all(0..2, Status::Flushed));
@@ -121,7 +121,7 @@ mod tests {
         }
         manual.end.qp.peer_gone(manual.fake.id);
         manual.end.qp.close();
-        manual.end.qp.modify(State::Error)?;
+        manual.end.qp.modify(QpState::Err)?;
         assert!(manual.end.is_down());
         assert!(same(manual.fake.stops.get(), 1));
         assert!(same(manual.end.counted(Counter::Disconnects), 1));
@@ -205,7 +205,7 @@ mod tests {
         manual.end.post(3, SEND, &[])?;
         assert!(manual.start() == Some(1) && manual.start() == Some(2));
         assert!(manual.start().is_none());
-        assert!(manual.end.qp.state() == State::Connected && manual.fake.stops.get() == 0);
+        assert!(manual.end.qp.state() == QpState::Rts && manual.fake.stops.get() == 0);
         for seq in [2, 0, 1] {
             manual.finish(seq, Status::Success);
         }
@@ -249,7 +249,7 @@ mod tests {
         qp_pair.a.post(1, SEND, &[source.whole()])?;
         qp_pair.a.qp.close();
         qp_pair.a.post(2, SEND, &[])?;
-        assert!(qp_pair.a.sends.is_silent() && qp_pair.b.qp.state() == State::Connected);
+        assert!(qp_pair.a.sends.is_silent() && qp_pair.b.qp.state() == QpState::Rts);
         qp_pair.b.receive(3, &[sink.whole()])?;
         assert!(qp_pair.a.sends.brings(1, Status::Success));
         assert!(qp_pair.a.sends.brings(2, Status::Flushed));
@@ -332,11 +332,11 @@ mod tests {
             assert!(qp_pair.b.receives.brings(1, Status::Success));
             assert!(qp_pair.b.receives.brings(2, Status::Flushed));
             assert!(qp_pair.a.sends.brings(5, Status::Flushed));
-            assert!(qp_pair.a.qp.state() == State::Error);
+            assert!(qp_pair.a.qp.state() == QpState::Err);
             for end in [&qp_pair.a, &qp_pair.b] {
                 assert!(wait_until(|| end.owner.notified.get() == round));
-                end.qp.modify(State::Reset)?;
-                assert!(end.qp.state() == State::Reset);
+                end.qp.modify(QpState::Reset)?;
+                assert!(end.qp.state() == QpState::Reset);
             }
             qp_pair.connect(direct::connect)?;
         }
@@ -348,11 +348,11 @@ mod tests {
         let manual = posted(0, 2)?;
         manual.end.qp.close();
         assert!(manual.end.receives.brings_all(0..2, Status::Flushed));
-        manual.end.qp.modify(State::Reset)?;
-        manual.end.qp.modify(State::Init)?;
+        manual.end.qp.modify(QpState::Reset)?;
+        manual.end.qp.modify(QpState::Init)?;
         manual.end.receive(7, &[])?;
-        manual.end.qp.modify(State::Reset)?;
-        manual.end.qp.modify(State::Init)?;
+        manual.end.qp.modify(QpState::Reset)?;
+        manual.end.qp.modify(QpState::Init)?;
         manual.attach()?;
         let mut manual = manual;
         assert!(manual.take() == Taken::Empty);
@@ -372,10 +372,10 @@ mod tests {
         let posted = posting.post(test_posted(9, [].into_iter()), SEND, Flags::SIGNALED);
         assert!(posted.is_ok());
         drop(posting);
-        let (error, reset) = (State::Error.number(), State::Reset.number());
+        let (error, reset) = (QpState::Err.number(), QpState::Reset.number());
         assert!(qp.state.cmpxchg(error, reset, Full).is_ok());
         qp.reset();
-        qp.modify(State::Init)?;
+        qp.modify(QpState::Init)?;
         manual.attach()?;
         manual.end.post(1, SEND, &[])?;
         let seq = manual.start();
@@ -391,7 +391,7 @@ mod tests {
         let manual = ManualQp::unconnected(&EndAttr::PLAIN)?;
         let qp = &manual.end.qp;
         assert!(manual.attach() == Err(EINVAL) && qp.sq.lock().limits.outbound == 0);
-        qp.modify(State::Init)?;
+        qp.modify(QpState::Init)?;
         assert!(manual.attach().is_ok() && qp.sq.lock().limits.outbound != 0);
         Ok(())
     }
@@ -401,16 +401,16 @@ mod tests {
         let mut manual = posted(1, 1)?;
         assert!(manual.start_all() == 1 && manual.take() == Taken::Ready);
         manual.end.qp.fail();
-        assert!(manual.end.qp.modify(State::Reset) == Err(EBUSY));
+        assert!(manual.end.qp.modify(QpState::Reset) == Err(EBUSY));
         manual.finish(0, Status::Flushed);
         assert!(manual.end.sends.brings(0, Status::Flushed));
-        assert!(manual.end.qp.modify(State::Reset) == Err(EBUSY));
+        assert!(manual.end.qp.modify(QpState::Reset) == Err(EBUSY));
         // The refusal left everything as it was.
         manual.end.post(1, SEND, &[])?;
         assert!(manual.end.sends.brings(1, Status::Flushed));
         manual.arrive(MESSAGE);
-        assert!(manual.end.qp.state() == State::Error);
-        manual.end.qp.modify(State::Reset)?;
+        assert!(manual.end.qp.state() == QpState::Err);
+        manual.end.qp.modify(QpState::Reset)?;
         Ok(())
     }
 
@@ -440,13 +440,13 @@ mod tests {
         let inside = qp.admit_peer(manual.fake.id);
         assert!(inside.is_some());
         manual.end.qp.fail();
-        assert!(qp.modify(State::Reset) == Err(EBUSY));
+        assert!(qp.modify(QpState::Reset) == Err(EBUSY));
         drop(inside);
         // The receive has not been cancelled yet.
-        assert!(qp.modify(State::Reset) == Err(EBUSY));
+        assert!(qp.modify(QpState::Reset) == Err(EBUSY));
         qp.reap();
         assert!(manual.end.receives.brings(0, Status::Flushed));
-        for state in [State::Reset, State::Init] {
+        for state in [QpState::Reset, QpState::Init] {
             assert!(qp.admit_peer(manual.fake.id).is_none());
             qp.modify(state)?;
         }
@@ -461,7 +461,7 @@ mod tests {
         let (qp, old) = (manual.end.qp.clone(), manual.fake.clone());
         let next = Fake::new()?;
         manual.end.qp.fail();
-        for state in [State::Reset, State::Init] {
+        for state in [QpState::Reset, QpState::Init] {
             qp.modify(state)?;
         }
         manual.end.attach(next.clone(), 0)?;
@@ -472,7 +472,7 @@ mod tests {
         assert!(qp.take_receive(old.id, &mut receive) == Taken::Closed);
         assert!(qp.admit_peer(old.id).is_none());
         qp.peer_gone(old.id);
-        assert!(same(qp.state(), State::Connected));
+        assert!(same(qp.state(), QpState::Rts));
         // All of it is there for the right one.
         assert!(qp.admit_peer(next.id).is_some());
         assert!(qp.take_receive(next.id, &mut receive) == Taken::Ready);
@@ -492,15 +492,15 @@ mod tests {
         let manual = ManualQp::new(&EndAttr::PLAIN)?;
         let before = manual.end.qp.resets();
         manual.end.qp.fail();
-        for state in [State::Reset, State::Init] {
+        for state in [QpState::Reset, QpState::Init] {
             manual.end.qp.modify(state)?;
         }
         manual.attach()?;
         manual.end.qp.fail_before_reset(before);
         manual.end.qp.end_close();
-        assert!(manual.end.qp.state() == State::Connected);
+        assert!(manual.end.qp.state() == QpState::Rts);
         manual.end.qp.fail_before_reset(before + 1);
-        assert!(manual.end.qp.state() == State::Error);
+        assert!(manual.end.qp.state() == QpState::Err);
         Ok(())
     }
 
@@ -520,14 +520,14 @@ mod tests {
                 manual.end.post(context, SEND, &[])?;
             }
             let seq = manual.start().ok_or(EINVAL)?;
-            assert!(same(qp.state(), State::Connected));
+            assert!(same(qp.state(), QpState::Rts));
             // There is no room, and in later lives the queue has failed.
             manual.finish(seq, Status::Success);
             flush_work(manual.end.device());
-            assert!(same(qp.state(), State::Error));
+            assert!(same(qp.state(), QpState::Err));
             assert!(same(manual.end.owner.notified.get(), life));
             assert!(same(manual.end.events.broken.get(), life));
-            for state in [State::Reset, State::Init] {
+            for state in [QpState::Reset, QpState::Init] {
                 qp.modify(state)?;
             }
             manual.attach()?;
@@ -548,7 +548,7 @@ mod tests {
         }
         assert!(manual.start().is_some() && manual.go_on().is_some());
         // The second finds no room, and the third was to begin under the same hold of the lock.
-        assert!(manual.go_on().is_none() && manual.end.qp.state() == State::Error);
+        assert!(manual.go_on().is_none() && manual.end.qp.state() == QpState::Err);
         assert!(manual.end.sends.brings(0, Status::Success) && manual.end.sends.is_silent());
         Ok(())
     }
@@ -576,16 +576,16 @@ mod tests {
         let qp = manual.end.qp.clone();
         let before = qp.resets();
         qp.fail();
-        for state in [State::Reset, State::Init] {
+        for state in [QpState::Reset, QpState::Init] {
             qp.modify(state)?;
         }
         manual.attach()?;
         qp.break_down(before);
         flush_work(manual.end.device());
-        assert!(qp.state() == State::Connected && manual.end.events.broken.get() == 0);
+        assert!(qp.state() == QpState::Rts && manual.end.events.broken.get() == 0);
         qp.break_down(before + 1);
         flush_work(manual.end.device());
-        assert!(qp.state() == State::Error && manual.end.events.broken.get() == 1);
+        assert!(qp.state() == QpState::Err && manual.end.events.broken.get() == 1);
         Ok(())
     }
 
@@ -595,14 +595,14 @@ mod tests {
         let mut manual = ManualQp::unconnected(&EndAttr::deep(DEPTH, DEPTH))?;
         let qp = manual.end.qp.clone();
         for _ in 0..2 {
-            qp.modify(State::Init)?;
+            qp.modify(QpState::Init)?;
             for context in 0..u64::from(DEPTH) {
                 manual.end.receive(context, &[])?;
             }
-            qp.modify(State::Reset)?;
+            qp.modify(QpState::Reset)?;
             assert!(manual.end.receives.is_silent());
         }
-        qp.modify(State::Init)?;
+        qp.modify(QpState::Init)?;
         manual.end.receive(7, &[])?;
         manual.attach()?;
         assert!(manual.take() == Taken::Ready);
@@ -631,7 +631,7 @@ mod tests {
         for attr in [EndAttr::PLAIN, EndAttr::shared(4)] {
             let mut manual = ManualQp::new(&attr)?;
             manual.end.qp.fail();
-            for state in [State::Reset, State::Init] {
+            for state in [QpState::Reset, QpState::Init] {
                 manual.end.qp.modify(state)?;
             }
             manual.attach()?;
@@ -670,7 +670,7 @@ mod tests {
     #[test]
     fn a_queue_pair_that_was_never_connected_flushes_its_receives() -> Result {
         let manual = ManualQp::unconnected(&EndAttr::PLAIN)?;
-        manual.end.qp.modify(State::Init)?;
+        manual.end.qp.modify(QpState::Init)?;
         manual.end.receive(1, &[])?;
         manual.end.qp.fail();
         assert!(manual.end.receives.brings(1, Status::Flushed));

@@ -12,11 +12,9 @@ mod tests {
         engine::{
             counters::Counter,
             memory::{
-                rights::Rights,
                 token::Token,
                 Denied, //
             },
-            qp::state::State,
             status::Status,
             work::{
                 Flags,
@@ -32,10 +30,17 @@ mod tests {
                 register,
                 SEND, //
             }, //
+        },
+        rdma::values::{
+            access::{
+                AccessFlag,
+                AccessFlags, //
+            },
+            qp::QpState, //
         }, //
     };
 
-    const RIGHTS: Rights = Rights::REMOTE_READ;
+    const RIGHTS: AccessFlags = AccessFlags::of([AccessFlag::RemoteRead]);
     const HELD_BACK: Flags = Flags::SIGNALED.with(Flags::DEFERRED);
 
     fn valid(manual: &ManualQp, token: Token) -> bool {
@@ -128,7 +133,7 @@ mod tests {
         assert!(manual.end.sends.brings_all(2..4, Status::Flushed));
         assert!(!valid(&manual, token) && manual.end.sends.is_silent());
         // A reset is a new beginning.
-        for state in [State::Reset, State::Init] {
+        for state in [QpState::Reset, QpState::Init] {
             qp.modify(state)?;
         }
         manual.attach()?;

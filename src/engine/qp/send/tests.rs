@@ -11,10 +11,7 @@ mod tests {
 
     use crate::{
         engine::{
-            qp::{
-                state::State,
-                PostError, //
-            },
+            qp::PostError,
             status::Status,
             transport::ReadLimits,
             work::{
@@ -36,7 +33,8 @@ mod tests {
                 NOWHERE,
                 SEND, //
             }, //
-        }, //
+        },
+        rdma::values::qp::QpState, //
     };
 
     const READ: Work = read(NOWHERE);
@@ -270,7 +268,7 @@ mod tests {
         assert!(manual.end.sends.brings(101, Status::RemoteAccess));
         assert!(manual.end.sends.brings_all(102..104, Status::Flushed));
         assert!(manual.end.sends.is_silent());
-        assert!(manual.end.qp.state() == State::Error);
+        assert!(manual.end.qp.state() == QpState::Err);
         Ok(())
     }
 
@@ -282,7 +280,7 @@ mod tests {
         );
         manual.finish(1, Status::RemoteAccess);
         assert!(manual.end.sends.is_silent());
-        assert!(manual.end.qp.state() == State::Error);
+        assert!(manual.end.qp.state() == QpState::Err);
         // Nothing begins any more, and what has begun is the transport's to end.
         assert!(manual.start().is_none());
         manual.finish(2, Status::Flushed);
@@ -297,7 +295,7 @@ mod tests {
     #[test]
     fn a_slot_is_free_when_all_before_it_is_done_signalled_or_not() -> Result {
         let mut attr = EndAttr::PLAIN;
-        attr.caps.sends = 3;
+        attr.caps.send_wr = 3;
         let mut manual = ManualQp::new(&attr)?;
         for context in 100..103 {
             manual.end.post_with(context, SEND, Flags::NONE, &[])?;

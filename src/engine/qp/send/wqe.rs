@@ -7,13 +7,13 @@
 use crate::{
     engine::{
         prelude::*,
-        qp::Caps,
         work::{
             Extra,
             Flags,
             Work, //
         }, //
     },
+    rdma::values::qp::QpCaps,
     sys::requests::SendList, //
 };
 
@@ -31,7 +31,7 @@ pub(crate) struct SendWqe {
 
 impl SendWqe {
     /// Room for any request of a queue pair with these sizes. May sleep.
-    pub(crate) fn new(caps: &Caps) -> Result<Self> {
+    pub(crate) fn new(caps: &QpCaps) -> Result<Self> {
         Ok(Self {
             seq: 0,
             work: Work::Send {
@@ -40,9 +40,9 @@ impl SendWqe {
             flags: Flags::NONE,
             length: 0,
             forbidden: false,
-            sges: SendList::new(caps.send_sges.max(caps.read_sges))?,
+            sges: SendList::new(caps.send_sge.max(caps.read_sge))?,
             // CAST: widening.
-            inline: KVec::with_capacity(caps.inline as usize, GFP_KERNEL)?,
+            inline: KVec::with_capacity(caps.inline_data as usize, GFP_KERNEL)?,
         })
     }
 

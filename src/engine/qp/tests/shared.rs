@@ -14,6 +14,7 @@ use crate::{
         EndAttr,
         QpPair, //
     },
+    rdma::values::qp::QpState,
     sys::shared::tests::{
         receives,
         Program, //
@@ -46,10 +47,7 @@ mod tests {
                 IN_ERROR,
                 WAITING, //
             },
-            qp::{
-                state::State,
-                QueuePair, //
-            },
+            qp::QueuePair,
             status::Status, //
         },
         kunit::{
@@ -147,13 +145,13 @@ mod tests {
         let (qp_pair, program) = shared()?;
         qp_pair.b.qp.fail();
         assert!(qp_pair.is_down());
-        assert!(wait_until(|| qp_pair.b.qp.modify(State::Reset).is_ok()));
-        assert!(wait_until(|| qp_pair.a.qp.modify(State::Reset).is_ok()));
+        assert!(wait_until(|| qp_pair.b.qp.modify(QpState::Reset).is_ok()));
+        assert!(wait_until(|| qp_pair.a.qp.modify(QpState::Reset).is_ok()));
         // Between the resets, when there is no look.
-        qp_pair.b.qp.modify(State::Init)?;
+        qp_pair.b.qp.modify(QpState::Init)?;
         assert!(program.posts(0..4));
         qp_pair.b.qp.fail();
-        assert!(wait_until(|| qp_pair.b.qp.modify(State::Reset).is_ok()));
+        assert!(wait_until(|| qp_pair.b.qp.modify(QpState::Reset).is_ok()));
         let _ = qp_pair.b.receives.cq.poll(usize::MAX, |_| ());
         assert!(program.posts(10..11));
         qp_pair.connect(crate::direct::connect)?;
@@ -267,8 +265,8 @@ mod tests {
         let (qp_pair, program) = shared()?;
         qp_pair.b.qp.fail();
         assert!(qp_pair.is_down());
-        assert!(wait_until(|| qp_pair.b.qp.modify(State::Reset).is_ok()));
-        qp_pair.b.qp.modify(State::Init)?;
+        assert!(wait_until(|| qp_pair.b.qp.modify(QpState::Reset).is_ok()));
+        qp_pair.b.qp.modify(QpState::Init)?;
         assert!(program.posts(0..60));
         // No later look finds them.
         let _clock = StoppedClock::new();
