@@ -53,8 +53,5 @@ pub(crate) mod prelude;
 pub(crate) mod qp;
 pub(crate) mod ring;
 pub(crate) mod srq;
-pub(crate) mod status;
 pub(crate) mod trace;
 pub(crate) mod transport;
-pub(crate) mod wc;
-pub(crate) mod work;

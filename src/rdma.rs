@@ -21,9 +21,12 @@
 //! | [`LinkRegistration`]                       | `struct rdma_link_ops`, netdevice notifier |
 //! | `Object`: [`Device`], [`Pd`] and so on | `struct ib_device`, `struct ib_pd`         |
 //! | [`SendChain`], [`RecvChain`]           | `struct ib_send_wr`, `struct ib_recv_wr`   |
-//! | [`Wc`], [`WcWriter`]                   | `struct ib_wc`                             |
+//! | [`WcWriter`]                           | `struct ib_wc`                             |
 //! | [`Extents`]                            | `struct scatterlist` in `map_mr_sg`        |
 //! | [`CmId`]                               | `struct iw_cm_id`                          |
+//!
+//! Requests, completions, rights and states are the plain values of [`values`], which everything above
+//! speaks, too.
 //!
 //! User space: `user.rs`. Not supported: port types other than iWARP, queue pair
 //! types other than RC, memory windows.
@@ -61,8 +64,6 @@ mod user;
 pub(crate) mod values;
 mod work;
 
-#[cfg(ndk_kunit)]
-pub(crate) use self::work::test_without_memory;
 pub(crate) use self::{
     cm::{
         CmId,
@@ -74,11 +75,7 @@ pub(crate) use self::{
         CmOperations,
         ListenerOperations, //
     },
-    completion::{
-        Wc,
-        WcExtra,
-        WcWriter, //
-    },
+    completion::WcWriter,
     cq::{
         CqInit,
         CqOperations,
@@ -99,7 +96,6 @@ pub(crate) use self::{
     },
     ops::Operations,
     qp::{
-        QpCookie,
         QpInit,
         QpOperations, //
     },
@@ -125,13 +121,5 @@ pub(crate) use self::{
         memory::Pieces,
         share::UserData, //
     },
-    work::{
-        RegMr,
-        RemoteAddr,
-        SendChain,
-        SendFlag,
-        SendFlags,
-        SendOp,
-        SendRequest, //
-    }, //
+    work::SendChain, //
 };

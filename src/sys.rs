@@ -66,7 +66,6 @@ pub(crate) mod time;
 pub(crate) mod timer;
 pub(crate) mod trace;
 pub(crate) mod unaligned;
-pub(crate) mod wc;
 
 #[cfg(ndk_kunit)]
 pub(crate) use self::tests::{

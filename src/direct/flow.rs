@@ -47,10 +47,7 @@ use super::inject::Injected;
 use crate::{
     engine::{
         inject,
-        memory::{
-            slot::DrainWaiter,
-            token::Token, //
-        },
+        memory::slot::DrainWaiter,
         prelude::*,
         qp::{
             Next,
@@ -59,11 +56,12 @@ use crate::{
             SendWqe, //
         },
         trace,
-        transport::ConnectionId,
-        work::{
-            Completion,
-            Extra, //
-        }, //
+        transport::ConnectionId, //
+    },
+    rdma::values::{
+        completion::Wc,
+        token::Token,
+        work::SendWith, //
     },
     sys::{
         hrtimer::HrTimer,
@@ -381,9 +379,9 @@ impl Flow {
         if core::mem::take(&mut exec.taken) {
             let completion = match receive {
                 Status::Success => exec.receive_completion(),
-                status => Completion {
+                status => Wc {
                     status,
-                    extra: Extra::Nothing,
+                    with: SendWith::Nothing,
                     ..exec.receive_completion()
                 },
             };

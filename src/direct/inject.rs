@@ -27,21 +27,21 @@ use crate::{
             Side,
             What, //
         },
-        memory::{
-            transfer::{
-                self,
-                Payload, //
-            }, //
+        memory::transfer::{
+            self,
+            Payload, //
         },
         prelude::*,
         qp::{
             local,
             QueuePair, //
-        },
+        }, //
+    },
+    rdma::values::{
         wc::WcStatus,
         work::{
-            Extra,
-            Work, //
+            SendOp,
+            SendWith, //
         }, //
     },
     sys::time, //
@@ -167,8 +167,8 @@ impl Flow {
     fn refuse_invalidation(self: &Arc<Self>, exec: &mut Exec) -> Phase {
         self.from.device().count(Counter::InvalidationsRefused, 1);
         let token = match exec.wqe.work {
-            Work::Invalidate { token, .. } => Some(token),
-            Work::Read { invalidate, .. } => invalidate,
+            SendOp::LocalInv { token, .. } => Some(token),
+            SendOp::Read { invalidate, .. } => invalidate,
             _ => None,
         };
         if let Some(token) = token {
@@ -265,10 +265,10 @@ impl Flow {
             return None;
         }
         match exec.wqe.work {
-            Work::Send {
-                extra: Extra::Invalidate(token),
+            SendOp::Send {
+                with: SendWith::Inv(token),
             } => Some(self.refuse_remote_revocation(exec, token)),
-            Work::Read {
+            SendOp::Read {
                 invalidate: Some(_),
                 ..
             } => Some(self.refuse_invalidation(exec)),
@@ -347,13 +347,13 @@ impl Flow {
             return;
         };
         match exec.wqe.work {
-            Work::Write { to, .. } => {
+            SendOp::Write { to, .. } => {
                 let sink = Payload::Named(self.to.peer_usage(AccessFlag::RemoteWrite), to, len);
                 if let Ok(_inside) = self.enter(exec, AccessFlag::RemoteWrite) {
                     transfer::corrupt(&sink, at);
                 }
             }
-            Work::Read { .. } => transfer::corrupt(&self.local(&exec.wqe), at),
+            SendOp::Read { .. } => transfer::corrupt(&self.local(&exec.wqe), at),
             _ => transfer::corrupt(&self.received(&exec.receive), at),
         }
     }
@@ -365,27 +365,27 @@ impl Flow {
     }
 }
 
-fn is_atomic(work: &Work) -> bool {
-    matches!(work, Work::FetchAdd { .. } | Work::CompareSwap { .. })
+fn is_atomic(work: &SendOp) -> bool {
+    matches!(work, SendOp::FetchAdd { .. } | SendOp::CmpSwap { .. })
 }
 
-fn names_memory(work: &Work) -> bool {
-    is_atomic(work) || matches!(work, Work::Write { .. } | Work::Read { .. })
+fn names_memory(work: &SendOp) -> bool {
+    is_atomic(work) || matches!(work, SendOp::Write { .. } | SendOp::Read { .. })
 }
 
-fn takes_receive(work: &Work) -> bool {
+fn takes_receive(work: &SendOp) -> bool {
     match work {
-        Work::Send { .. } => true,
-        Work::Write { immediate, .. } => immediate.is_some(),
+        SendOp::Send { .. } => true,
+        SendOp::Write { imm, .. } => imm.is_some(),
         _ => false,
     }
 }
 
-fn invalidates(work: &Work) -> bool {
+fn invalidates(work: &SendOp) -> bool {
     match work {
-        Work::Send { extra } => matches!(extra, Extra::Invalidate(_)),
-        Work::Read { invalidate, .. } => invalidate.is_some(),
-        Work::Invalidate { .. } => true,
+        SendOp::Send { with } => matches!(with, SendWith::Inv(_)),
+        SendOp::Read { invalidate, .. } => invalidate.is_some(),
+        SendOp::LocalInv { .. } => true,
         _ => false,
     }
 }

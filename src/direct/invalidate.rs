@@ -12,11 +12,13 @@ use super::flow::{
     Phase,
     Step, //
 };
-use crate::engine::{
-    memory::token::Token,
-    prelude::*,
-    qp::QueuePair,
-    trace, //
+use crate::{
+    engine::{
+        prelude::*,
+        qp::QueuePair,
+        trace, //
+    },
+    rdma::values::token::Token, //
 };
 
 /// The time in nanoseconds after which a flow looks again at memory in use that another flow waits

@@ -37,14 +37,16 @@ use crate::{
             SendWqe,
             Taken, //
         },
-        trace,
+        trace, //
+    },
+    rdma::values::{
+        completion::Wc,
+        wc::WcOpcode,
         work::{
-            Completion,
-            Extra,
-            Flags,
-            Operation,
-            Remote,
-            Work, //
+            RemoteAddr,
+            SendFlag,
+            SendOp,
+            SendWith, //
         }, //
     },
     sys::{
@@ -55,7 +57,7 @@ use crate::{
 
 /// Returns true if the bytes of a request are those of one element of its list.
 fn is_one_piece(wqe: &SendWqe) -> bool {
-    wqe.sges.len() == 1 && wqe.length > 0 && !wqe.flags.has(Flags::INLINE)
+    wqe.sges.len() == 1 && wqe.length > 0 && !wqe.flags.contains(SendFlag::Inline)
 }
 
 impl Flow {
@@ -70,8 +72,8 @@ impl Flow {
         let len = u64::from(exec.wqe.length);
         let most = exec.bytes_left.min(BYTES_PER_HOLD);
         match exec.wqe.work {
-            Work::Send { .. } if is_one_piece(&exec.wqe) => self.send(exec, len, most),
-            Work::Write { to, .. } if is_one_piece(&exec.wqe) && len <= most => {
+            SendOp::Send { .. } if is_one_piece(&exec.wqe) => self.send(exec, len, most),
+            SendOp::Write { to, .. } if is_one_piece(&exec.wqe) && len <= most => {
                 self.write(exec, to, len)
             }
             _ => self.begin_message(exec),
@@ -102,8 +104,8 @@ impl Flow {
             return Ok(self.refuse(exec, Status::LocalAccess));
         }
         match exec.wqe.work {
-            Work::Send { .. } => self.take_receive(exec),
-            Work::FetchAdd { at, .. } | Work::CompareSwap { at, .. } => self.atomic(exec, at),
+            SendOp::Send { .. } => self.take_receive(exec),
+            SendOp::FetchAdd { at, .. } | SendOp::CmpSwap { at, .. } => self.atomic(exec, at),
             _ => self.copy(exec, 0),
         }
     }
@@ -152,15 +154,13 @@ impl Flow {
     }
 
     /// Carries a write of one piece out.
-    fn write(self: &Arc<Self>, exec: &mut Exec, to: Remote, len: u64) -> Step {
+    fn write(self: &Arc<Self>, exec: &mut Exec, to: RemoteAddr, len: u64) -> Step {
         let source = self.gather_one(&exec.wqe);
         match source.map(|source| self.write_from(exec, &source, to, len)) {
             Ok(Ok(())) => {
                 exec.bytes_left -= len;
                 match exec.wqe.work {
-                    Work::Write {
-                        immediate: Some(_), ..
-                    } => self.take_receive(exec),
+                    SendOp::Write { imm: Some(_), .. } => self.take_receive(exec),
                     _ => Ok(self.finish_plain(exec)),
                 }
             }
@@ -173,7 +173,7 @@ impl Flow {
         &self,
         exec: &Exec,
         source: &Memory<'_>,
-        to: Remote,
+        to: RemoteAddr,
         len: u64,
     ) -> Result<(), AccessError> {
         let _inside = self
@@ -192,7 +192,7 @@ impl Flow {
 
     /// The gather or scatter list of the request, or its inline bytes.
     pub(super) fn local<'a>(&'a self, wqe: &'a SendWqe) -> Payload<'a> {
-        if wqe.flags.has(Flags::INLINE) {
+        if wqe.flags.contains(SendFlag::Inline) {
             return Payload::Inline(&wqe.inline);
         }
         let wanted = match wqe.work.is_outbound() {
@@ -232,7 +232,7 @@ impl Flow {
                 return Ok(self.end(exec, Status::RemoteOperation, status));
             }
         }
-        if !matches!(exec.wqe.work, Work::Send { .. }) {
+        if !matches!(exec.wqe.work, SendOp::Send { .. }) {
             return Ok(self.finish(exec));
         }
         let len = u64::from(exec.wqe.length);
@@ -301,9 +301,7 @@ impl Flow {
             }
         }
         match exec.wqe.work {
-            Work::Write {
-                immediate: Some(_), ..
-            } => self.take_receive(exec),
+            SendOp::Write { imm: Some(_), .. } => self.take_receive(exec),
             _ => Ok(self.finish(exec)),
         }
     }
@@ -312,14 +310,14 @@ impl Flow {
         let len = u64::from(exec.wqe.length);
         let local = self.local(&exec.wqe);
         match exec.wqe.work {
-            Work::Write { to, .. } => {
+            SendOp::Write { to, .. } => {
                 let sink = Payload::Named(self.to.peer_usage(AccessFlag::RemoteWrite), to, len);
                 let _inside = self
                     .enter(exec, AccessFlag::RemoteWrite)
                     .map_err(AccessError::Sink)?;
                 transfer::copy(&local, &sink, at, until)
             }
-            Work::Read { from, .. } => {
+            SendOp::Read { from, .. } => {
                 let source = Payload::Named(self.to.peer_usage(AccessFlag::RemoteRead), from, len);
                 let _inside = self
                     .enter(exec, AccessFlag::RemoteRead)
@@ -366,13 +364,13 @@ impl Flow {
     fn trace_refused(&self, exec: &Exec) {
         let wqe = &exec.wqe;
         let at = match wqe.work {
-            Work::Write { to: at, .. } | Work::Read { from: at, .. } => at,
-            Work::FetchAdd { at, .. } | Work::CompareSwap { at, .. } => at,
+            SendOp::Write { to: at, .. } | SendOp::Read { from: at, .. } => at,
+            SendOp::FetchAdd { at, .. } | SendOp::CmpSwap { at, .. } => at,
             _ => return,
         };
         trace::event!(access_refused, {
             let (number, peer) = (self.to.params.number, self.from.params.number);
-            let opcode = wqe.work.operation().into();
+            let opcode = wqe.work.opcode();
             let name = self.to.device().name();
             (
                 name,
@@ -387,7 +385,7 @@ impl Flow {
     }
 
     /// Executes an RDMA atomic and puts the old value where the request wants it.
-    fn atomic(self: &Arc<Self>, exec: &mut Exec, at: Remote) -> Step {
+    fn atomic(self: &Arc<Self>, exec: &mut Exec, at: RemoteAddr) -> Step {
         if exec.wqe.length != 8 {
             return Ok(self.refuse(exec, Status::LocalLength));
         }
@@ -396,8 +394,8 @@ impl Flow {
             .enter(exec, AccessFlag::RemoteAtomic)
             .and_then(|_inside| {
                 transfer::atomic(&payload, |word| match exec.wqe.work {
-                    Work::FetchAdd { add, .. } => word.fetch_add(add),
-                    Work::CompareSwap { compare, swap, .. } => word.compare_swap(compare, swap),
+                    SendOp::FetchAdd { add, .. } => word.fetch_add(add),
+                    SendOp::CmpSwap { compare, swap, .. } => word.compare_swap(compare, swap),
                     _ => None,
                 })
             });
@@ -426,10 +424,10 @@ impl Flow {
     /// As [`Flow::finish`], when no fault has anything to do to the request.
     fn finish_plain(self: &Arc<Self>, exec: &mut Exec) -> Phase {
         match exec.wqe.work {
-            Work::Send {
-                extra: Extra::Invalidate(token),
+            SendOp::Send {
+                with: SendWith::Inv(token),
             } => self.begin_remote_revocation(exec, token),
-            Work::Read {
+            SendOp::Read {
                 invalidate: Some(token),
                 ..
             } => match local::invalidate(&self.from, token, false) {
@@ -448,11 +446,11 @@ impl Flow {
     fn count(&self, wqe: &SendWqe) {
         let (own, peer) = (self.from.device(), self.to.device());
         let (kind, out, back) = match wqe.work {
-            Work::Send { .. } => (Counter::Sends, true, true),
-            Work::Write { immediate, .. } => (Counter::Writes, true, immediate.is_some()),
-            Work::Read { .. } => (Counter::Reads, false, false),
-            Work::FetchAdd { .. } | Work::CompareSwap { .. } => (Counter::Atomics, false, false),
-            Work::Register { .. } | Work::Invalidate { .. } | Work::Bind { .. } => return,
+            SendOp::Send { .. } => (Counter::Sends, true, true),
+            SendOp::Write { imm, .. } => (Counter::Writes, true, imm.is_some()),
+            SendOp::Read { .. } => (Counter::Reads, false, false),
+            SendOp::FetchAdd { .. } | SendOp::CmpSwap { .. } => (Counter::Atomics, false, false),
+            SendOp::RegMr { .. } | SendOp::LocalInv { .. } | SendOp::BindMw { .. } => return,
         };
         let bytes = u64::from(wqe.length);
         let received = (Counter::Receives, u64::from(back));
@@ -472,21 +470,20 @@ impl Flow {
 
 impl Exec {
     /// The completion of the receive that the request took.
-    pub(super) fn receive_completion(&self) -> Completion {
-        let (operation, extra) = match self.wqe.work {
-            Work::Write {
-                immediate: Some(data),
-                ..
-            } => (Operation::ReceiveWrite, Extra::Immediate(data)),
-            Work::Send { extra } => (Operation::Receive, extra),
-            _ => (Operation::Receive, Extra::Nothing),
+    pub(super) fn receive_completion(&self) -> Wc {
+        let (opcode, with) = match self.wqe.work {
+            SendOp::Write {
+                imm: Some(data), ..
+            } => (WcOpcode::RecvWithImm, SendWith::Imm(data)),
+            SendOp::Send { with } => (WcOpcode::Recv, with),
+            _ => (WcOpcode::Recv, SendWith::Nothing),
         };
-        Completion {
-            operation,
-            length: self.wqe.length,
-            extra,
-            solicited: self.wqe.flags.has(Flags::SOLICITED),
-            ..Completion::BLANK
+        Wc {
+            opcode,
+            byte_len: self.wqe.length,
+            with,
+            solicited: self.wqe.flags.contains(SendFlag::Solicited),
+            ..Wc::BLANK
         }
     }
 }

@@ -47,12 +47,14 @@ use super::{
         ResizeError,
         Ring, //
     },
-    trace,
-    work::Completion, //
+    trace, //
 };
-use crate::sys::{
-    hrtimer::HrTimer,
-    time, //
+use crate::{
+    rdma::values::completion::Wc,
+    sys::{
+        hrtimer::HrTimer,
+        time, //
+    }, //
 };
 use moderation::{
     Moderator,
@@ -77,7 +79,7 @@ pub(crate) enum Arm {
 }
 
 impl Arm {
-    const fn is_satisfied_by(self, entry: &Completion) -> bool {
+    const fn is_satisfied_by(self, entry: &Wc) -> bool {
         match self {
             Self::Any => true,
             Self::Solicited => entry.solicited || !entry.status.is_success(),
@@ -146,7 +148,7 @@ const NOTIFY: u32 = 1;
 const FAILED: u32 = 2;
 
 struct Inner {
-    ring: ResizableRing<Ring<Completion>>,
+    ring: ResizableRing<Ring<Wc>>,
     /// The entries that a program takes by itself; `ring` takes none then.
     shared: Option<KBox<ProgramCompletions>>,
     arm: Option<Arm>,
@@ -221,7 +223,7 @@ impl CompletionQueue {
         let share = device.share(Quota::CompletionQueues, is_of_program)?;
         let gfp = device::gfp(is_of_program);
         let inner = Inner {
-            ring: ResizableRing::new(Ring::new(depth, Completion::BLANK, gfp)?),
+            ring: ResizableRing::new(Ring::new(depth, Wc::BLANK, gfp)?),
             shared: None,
             arm: None,
             unreported: 0,
@@ -246,18 +248,14 @@ impl CompletionQueue {
     /// Traces an entry of that queue pair, and [adds](Self::push_of) it.
     // Out of line: where requests end a branch for the tracepoint costs more than itself.
     #[inline(never)]
-    pub(super) fn report(
-        self: &Arc<Self>,
-        qp: &QpParams,
-        entry: &Completion,
-    ) -> Result<(), Failed> {
+    pub(super) fn report(self: &Arc<Self>, qp: &QpParams, entry: &Wc) -> Result<(), Failed> {
         trace::complete(qp, self, entry);
         self.push_of(entry, qp.number)
     }
 
     /// Adds an entry of no queue pair.
     #[cfg(ndk_kunit)]
-    pub(crate) fn push(self: &Arc<Self>, entry: &Completion) -> Result<(), Failed> {
+    pub(crate) fn push(self: &Arc<Self>, entry: &Wc) -> Result<(), Failed> {
         self.push_of(entry, 0)
     }
 
@@ -266,7 +264,7 @@ impl CompletionQueue {
     ///
     /// The entry that does not fit breaks the queue; the caller then breaks its queue pair.
     #[inline]
-    fn push_of(self: &Arc<Self>, entry: &Completion, qp: u32) -> Result<(), Failed> {
+    fn push_of(self: &Arc<Self>, entry: &Wc, qp: u32) -> Result<(), Failed> {
         let mut inner = self.inner.lock();
         if inner.failure.is_some() {
             return Err(Failed);
@@ -299,7 +297,7 @@ impl CompletionQueue {
     /// Takes up to `max` entries out, oldest first, and returns how many.
     ///
     /// `take` runs under the lock of the queue: it only copies.
-    pub(crate) fn poll(&self, max: usize, mut take: impl FnMut(Completion)) -> usize {
+    pub(crate) fn poll(&self, max: usize, mut take: impl FnMut(Wc)) -> usize {
         let mut taken = 0;
         loop {
             let most = (max - taken).min(TAKEN_AT_ONCE);
@@ -313,7 +311,7 @@ impl CompletionQueue {
 
     /// The same under one hold of the lock.
     #[inline]
-    fn poll_some(&self, max: usize, mut take: impl FnMut(Completion)) -> usize {
+    fn poll_some(&self, max: usize, mut take: impl FnMut(Wc)) -> usize {
         let mut inner = self.inner.lock();
         let mut taken = 0;
         while taken < max {

@@ -14,12 +14,14 @@
 use super::{
     prelude::*,
     qp::QueuePair,
-    trace,
-    work::Work, //
+    trace, //
 };
-use crate::sys::log::{
-    self,
-    Limit, //
+use crate::{
+    rdma::values::work::SendOp,
+    sys::log::{
+        self,
+        Limit, //
+    }, //
 };
 
 pub(crate) use crate::sys::inject::{
@@ -98,17 +100,17 @@ impl RdmaDevice {
     }
 }
 
-impl Work {
+impl SendOp {
     /// What a fault takes the request for.
     pub(crate) const fn what(&self) -> What {
         match self {
             Self::Send { .. } => What::Send,
             Self::Write { .. } => What::Write,
             Self::Read { .. } => What::Read,
-            Self::FetchAdd { .. } | Self::CompareSwap { .. } => What::Atomic,
-            Self::Register { .. } => What::Register,
-            Self::Invalidate { .. } => What::Invalidate,
-            Self::Bind { .. } => What::Bind,
+            Self::FetchAdd { .. } | Self::CmpSwap { .. } => What::Atomic,
+            Self::RegMr { .. } => What::Register,
+            Self::LocalInv { .. } => What::Invalidate,
+            Self::BindMw { .. } => What::Bind,
         }
     }
 }

@@ -21,7 +21,6 @@ pub(crate) mod spans;
 pub(crate) mod staging;
 #[cfg(ndk_kunit)]
 pub(crate) mod tests;
-pub(crate) mod token;
 pub(crate) mod transfer;
 pub(crate) mod window;
 
@@ -41,13 +40,15 @@ use self::{
         RegisterError,
         Slot, //
     },
-    spans::SpanList,
-    token::Token, //
+    spans::SpanList, //
 };
 use super::prelude::*;
 pub(crate) use revoke::RevokeError;
 
-use crate::sys::span::Run;
+use crate::{
+    rdma::values::token::Token,
+    sys::span::Run, //
+};
 
 const CHUNK: usize = 64;
 const CHUNKS: usize = 4096;

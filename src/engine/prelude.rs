@@ -19,11 +19,12 @@ pub(crate) use kernel::{
 
 pub(crate) use super::{
     counters::Counter,
-    device::RdmaDevice,
-    status::Status, //
+    device::RdmaDevice, //
 };
-
-pub(crate) use crate::rdma::values::access::{
-    AccessFlag,
-    AccessFlags, //
+pub(crate) use crate::rdma::values::{
+    access::{
+        AccessFlag,
+        AccessFlags, //
+    },
+    status::Status, //
 };

@@ -85,11 +85,7 @@ use super::{
         NOT_WAITING, //
     },
     trace,
-    transport::Link,
-    work::{
-        Elements,
-        Posted, //
-    }, //
+    transport::Link, //
 };
 use crate::{
     rdma::values::qp::{
@@ -104,6 +100,10 @@ use crate::{
         log::{
             self,
             Limit, //
+        },
+        sge::{
+            Elements,
+            Posted, //
         }, //
     }, //
 };
@@ -279,7 +279,8 @@ impl QueuePair {
 
     /// What the peer may do through this queue pair, at most.
     pub(crate) fn set_peer_rights(&self, rights: impl Into<AccessFlags>) {
-        self.peer_rights.store(rights.into().bits(), Relaxed);
+        let rights = rights.into().remote();
+        self.peer_rights.store(rights.bits(), Relaxed);
     }
 
     /// Posts a receive. Any context.

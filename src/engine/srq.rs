@@ -48,13 +48,15 @@ use super::{
         ResizableRing,
         ResizeError, //
     },
-    trace,
-    work::{
+    trace, //
+};
+use crate::sys::{
+    hrtimer::HrTimer,
+    sge::{
         Elements,
         Posted, //
     }, //
 };
-use crate::sys::hrtimer::HrTimer;
 
 /// What a face is notified of. Called in softirq, under no lock.
 pub(crate) trait SrqEvents: Send + Sync {

@@ -8,36 +8,39 @@
 
 use super::{
     cq::CompletionQueue,
-    qp::QpParams,
-    wc::{
-        self,
-        WcOpcode,
-        WcStatus, //
-    },
-    work::Completion, //
+    qp::QpParams, //
 };
-use crate::sys::name::Name;
+use crate::{
+    rdma::values::{
+        completion::Wc,
+        wc::{
+            WcOpcode,
+            WcStatus, //
+        }, //
+    },
+    sys::name::Name, //
+};
 
 pub(crate) use crate::sys::trace::event;
 
 /// A completion of that queue pair goes to `cq`.
 #[inline(always)]
-pub(super) fn complete(qp: &QpParams, cq: &CompletionQueue, entry: &Completion) {
+pub(super) fn complete(qp: &QpParams, cq: &CompletionQueue, entry: &Wc) {
     event!(complete, completed(qp, cq, entry));
 }
 
 fn completed(
     qp: &QpParams,
     cq: &CompletionQueue,
-    entry: &Completion,
+    entry: &Wc,
 ) -> (Name, u32, u32, u64, WcOpcode, WcStatus, u32) {
     (
         qp.domain.device().name(),
         qp.number,
         cq.number,
         entry.context.raw(),
-        entry.operation.into(),
-        wc::status(entry.status, entry.operation),
-        entry.length,
+        entry.opcode,
+        entry.wc_status(),
+        entry.byte_len,
     )
 }

@@ -15,23 +15,25 @@ use crate::{
         domain::Domain,
         memory::{
             slot::RegAttr,
-            spans::SpanList,
-            token::Token, //
-        },
-        work::{
-            Remote,
-            Sge, //
+            spans::SpanList, //
         }, //
     },
-    rdma::values::access::{
-        AccessFlag,
-        AccessFlags, //
+    rdma::values::{
+        access::{
+            AccessFlag,
+            AccessFlags, //
+        },
+        token::Token,
+        work::RemoteAddr, //
     },
-    sys::span::{
-        test_part,
-        test_span,
-        Run,
-        Span, //
+    sys::{
+        sge::Sge,
+        span::{
+            test_part,
+            test_span,
+            Run,
+            Span, //
+        }, //
     }, //
 };
 
@@ -159,8 +161,8 @@ impl MrBuffer {
     }
 
     /// What a peer names to get at byte `at`.
-    pub(crate) fn remote(&self, at: usize) -> Remote {
-        Remote {
+    pub(crate) fn remote(&self, at: usize) -> RemoteAddr {
+        RemoteAddr {
             // CAST: widening.
             addr: BASE + at as u64,
             token: self.token,

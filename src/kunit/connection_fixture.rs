@@ -46,10 +46,12 @@ use crate::{
             Timeouts, //
         },
         qp::QueuePair,
-        status::Status,
         transport::ReadLimits, //
     },
-    rdma::values::qp::QpState, //
+    rdma::values::{
+        qp::QpState,
+        status::Status, //
+    }, //
 };
 
 /// The network namespace of every test that does not say otherwise.

@@ -10,8 +10,8 @@ use kernel::{
 use super::{
     buffer::MrBuffer,
     harness::{
-        End, //
-        QpPair,
+        End,
+        QpPair, //
     },
     queues::Queue,
     requests::{
@@ -19,17 +19,22 @@ use super::{
         SEND, //
     }, //
 };
-use crate::engine::{
-    cq::{
-        Arm,
-        MissedEvents, //
+use crate::{
+    engine::{
+        cq::{
+            Arm,
+            MissedEvents, //
+        },
+        qp::QueuePair, //
     },
-    qp::QueuePair,
-    status::Status,
-    work::{
-        test_posted,
-        Flags, //
-    }, //
+    rdma::values::{
+        status::Status,
+        work::{
+            SendFlag,
+            SendFlags, //
+        }, //
+    },
+    sys::sge::test_posted, //
 };
 
 /// What one round of fast calls needs, for use in any context.
@@ -62,8 +67,8 @@ impl Tools {
         let from = || [self.source.whole()].into_iter();
         let received = self.far.post_receive(test_posted(1, into));
         let work = write(self.landing.remote(0));
-        let written = self.near.post(2, work, Flags::NONE, from());
-        let sent = self.near.post(3, SEND, Flags::SIGNALED, from());
+        let written = self.near.post(2, work, SendFlags::empty(), from());
+        let sent = self.near.post(3, SEND, SendFlag::Signaled, from());
         self.near.ring_doorbell();
         // What is there now is left to the test.
         self.sends.cq.poll(0, |_| ());
@@ -88,7 +93,7 @@ fn answer(end: &End, count: u64) -> Result {
             receives.arm(Arm::Any, MissedEvents::Report);
             let none = || [].into_iter();
             let _ = qp.post_receive(test_posted(1, none()));
-            let _ = qp.post(2, SEND, Flags::NONE, none());
+            let _ = qp.post(2, SEND, SendFlags::empty(), none());
             qp.ring_doorbell();
         },
         GFP_KERNEL,
@@ -215,7 +220,7 @@ mod tests {
         let qp_pair = QpPair::new()?;
         answer(&qp_pair.a, 8)?;
         answer(&qp_pair.b, 8)?;
-        qp_pair.a.post_with(1, SEND, Flags::NONE, &[])?;
+        qp_pair.a.post_with(1, SEND, SendFlags::empty(), &[])?;
         let calls = |end: &End| end.receives.log.calls.get();
         assert!(wait_until(
             || calls(&qp_pair.a) >= ROUNDS && calls(&qp_pair.b) >= ROUNDS

@@ -59,19 +59,21 @@ mod tests {
             cq::{
                 Arm,
                 MissedEvents, //
-            },
-            status::Status,
-            work::Work, //
+            }, //
         },
         kunit::{
             buffer::ALL,
             harness::{
-                EndAttr, //
-                QpPair,
+                EndAttr,
+                QpPair, //
             },
             requests::*, //
         },
-        rdma::values::access::AccessFlags, //
+        rdma::values::{
+            access::AccessFlags,
+            status::Status,
+            work::SendOp, //
+        }, //
     };
 
     /// A pair and the marks of its two ends.
@@ -111,7 +113,7 @@ mod tests {
         let at = far.remote(0);
         qp_pair
             .a
-            .post(5, Work::FetchAdd { at, add: 1 }, &[near.sge(0, 8)])?;
+            .post(5, SendOp::FetchAdd { at, add: 1 }, &[near.sge(0, 8)])?;
         assert!(qp_pair.a.sends.brings(5, Status::Success));
         assert!(a.moved(&qp_pair.a, &[(Atomics, 1), (BytesIn, 8)]));
         assert!(b.moved(&qp_pair.b, &[(BytesOut, 8)]));

@@ -36,17 +36,17 @@ use crate::{
             SendWqe,
             Taken, //
         },
-        status::Status,
         transport::{
             ConnectionId,
             Transport, //
-        },
-        work::{
-            Completion,
-            Operation, //
         }, //
     },
-    rdma::values::qp::QpState, //
+    rdma::values::{
+        completion::Wc,
+        qp::QpState,
+        status::Status,
+        wc::WcOpcode, //
+    }, //
 };
 
 /// A transport that only counts how it is called.
@@ -91,9 +91,9 @@ impl Transport for Fake {
 }
 
 /// A message of a peer that went well.
-pub(crate) const MESSAGE: Completion = Completion {
-    operation: Operation::Receive,
-    ..Completion::BLANK
+pub(crate) const MESSAGE: Wc = Wc {
+    opcode: WcOpcode::Recv,
+    ..Wc::BLANK
 };
 
 /// Requests of a queue pair that the test has started and not ended.
@@ -237,7 +237,7 @@ impl ManualQp {
     }
 
     /// Finishes the receive that was taken.
-    pub(crate) fn arrive(&mut self, completion: Completion) {
+    pub(crate) fn arrive(&mut self, completion: Wc) {
         self.taken = false;
         self.end.qp.finish_receive(&mut self.receive, completion);
     }
@@ -251,7 +251,7 @@ impl Drop for ManualQp {
             let status = Status::Flushed;
             self.end
                 .qp
-                .finish_receive(&mut self.receive, Completion { status, ..MESSAGE });
+                .finish_receive(&mut self.receive, Wc { status, ..MESSAGE });
         }
     }
 }

@@ -63,12 +63,6 @@ use crate::{
             Link,
             ReadLimits,
             Transport, //
-        },
-        work::{
-            test_posted,
-            Flags,
-            Sge,
-            Work, //
         }, //
     },
     rdma::values::{
@@ -76,11 +70,20 @@ use crate::{
         qp::{
             QpCaps,
             QpState, //
+        },
+        work::{
+            SendFlag,
+            SendFlags,
+            SendOp, //
         }, //
     },
     sys::{
         clock,
         netdev::NetDev,
+        sge::{
+            test_posted,
+            Sge, //
+        },
         speed, //
     }, //
 };
@@ -401,8 +404,8 @@ impl End {
     pub(crate) fn try_post(
         &self,
         context: u64,
-        work: Work,
-        flags: Flags,
+        work: SendOp,
+        flags: impl Into<SendFlags>,
         sges: &[Sge],
     ) -> Result<(), PostError> {
         self.qp.post(context, work, flags, sges.iter().copied())?;
@@ -411,13 +414,19 @@ impl End {
     }
 
     /// Posts and rings; the queue has to take it.
-    pub(crate) fn post_with(&self, context: u64, work: Work, flags: Flags, sges: &[Sge]) -> Result {
+    pub(crate) fn post_with(
+        &self,
+        context: u64,
+        work: SendOp,
+        flags: impl Into<SendFlags>,
+        sges: &[Sge],
+    ) -> Result {
         accepted(self.try_post(context, work, flags, sges))
     }
 
     /// Posts and rings a signalled request; the queue has to take it.
-    pub(crate) fn post(&self, context: u64, work: Work, sges: &[Sge]) -> Result {
-        self.post_with(context, work, Flags::SIGNALED, sges)
+    pub(crate) fn post(&self, context: u64, work: SendOp, sges: &[Sge]) -> Result {
+        self.post_with(context, work, SendFlag::Signaled, sges)
     }
 
     /// Posts a receive, to whatever queue the queue pair takes receives from.

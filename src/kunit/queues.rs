@@ -21,15 +21,19 @@ use super::{
         SrqUser, //
     }, //
 };
-use crate::engine::{
-    cq::CompletionQueue,
-    device::RdmaDevice,
-    domain::Domain,
-    srq::SharedReceive,
-    status::Status,
-    work::{
+use crate::{
+    engine::{
+        cq::CompletionQueue,
+        device::RdmaDevice,
+        domain::Domain,
+        srq::SharedReceive, //
+    },
+    rdma::values::{
+        completion::Wc,
+        status::Status, //
+    },
+    sys::sge::{
         test_posted,
-        Completion,
         Sge, //
     }, //
 };
@@ -55,14 +59,14 @@ impl Queue {
     }
 
     /// The entry that is there now, if any.
-    pub(crate) fn poll(&self) -> Option<Completion> {
+    pub(crate) fn poll(&self) -> Option<Wc> {
         let mut found = None;
         self.cq.poll(1, |entry| found = Some(entry));
         found
     }
 
     /// The next entry; waits for it.
-    pub(crate) fn next(&self) -> Option<Completion> {
+    pub(crate) fn next(&self) -> Option<Wc> {
         let mut found = None;
         wait_until(|| {
             found = self.poll();

@@ -29,19 +29,19 @@ mod tests {
                 MissedEvents, //
             },
             qp::PostError,
-            ring::ResizeError,
-            status::Status, //
-            work::test_posted,
+            ring::ResizeError, //
         },
         kunit::{
             harness::{
                 flush_work,
                 same,
-                EndAttr, //
-                QpPair,
+                EndAttr,
+                QpPair, //
             },
             requests::SEND, //
-        }, //
+        },
+        rdma::values::status::Status,
+        sys::sge::test_posted, //
     };
 
     #[test]

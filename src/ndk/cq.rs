@@ -24,12 +24,12 @@ use crate::{
             MissedEvents, //
         },
         notifier::Called,
-        qp::QueuePair,
-        work::{
-            Completion,
-            Extra,
-            Operation, //
-        }, //
+        qp::QueuePair, //
+    },
+    rdma::values::{
+        completion::Wc,
+        wc::WcOpcode,
+        work::SendWith, //
     },
     sys::cpu, //
 };
@@ -197,27 +197,27 @@ pub(crate) struct ResultEx {
 }
 
 impl ResultEx {
-    fn of(entry: &Completion) -> Self {
-        let (invalidates, output) = match entry.extra {
-            Extra::Invalidate(token) if entry.status.is_success() => (true, token.raw()),
-            Extra::Invalidate(_) | Extra::Nothing | Extra::Immediate(_) => (false, 0),
+    fn of(entry: &Wc) -> Self {
+        let (invalidates, output) = match entry.with {
+            SendWith::Inv(token) if entry.status.is_success() => (true, token.raw()),
+            SendWith::Inv(_) | SendWith::Nothing | SendWith::Imm(_) => (false, 0),
         };
         Self {
             status: NtStatus::of(entry.status),
-            bytes: entry.length,
+            bytes: entry.byte_len,
             qp_context: entry.qp,
             request_context: entry.context.raw(),
-            operation: match entry.operation {
-                Operation::Receive | Operation::ReceiveWrite if invalidates => {
+            operation: match entry.opcode {
+                WcOpcode::Recv | WcOpcode::RecvWithImm if invalidates => {
                     operation::RECEIVE_AND_INVALIDATE
                 }
-                Operation::Receive | Operation::ReceiveWrite => operation::RECEIVE,
-                Operation::Send => operation::SEND,
-                Operation::Register => operation::FAST_REGISTER,
-                Operation::Bind => operation::BIND,
-                Operation::Invalidate => operation::INVALIDATE,
-                Operation::Read | Operation::FetchAdd | Operation::CompareSwap => operation::READ,
-                Operation::Write => operation::WRITE,
+                WcOpcode::Recv | WcOpcode::RecvWithImm => operation::RECEIVE,
+                WcOpcode::Send => operation::SEND,
+                WcOpcode::RegMr => operation::FAST_REGISTER,
+                WcOpcode::BindMw => operation::BIND,
+                WcOpcode::LocalInv => operation::INVALIDATE,
+                WcOpcode::Read | WcOpcode::FetchAdd | WcOpcode::CompSwap => operation::READ,
+                WcOpcode::Write => operation::WRITE,
             },
             output,
         }

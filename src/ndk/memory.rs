@@ -32,13 +32,15 @@ use crate::{
         memory::{
             slot::RegAttr,
             spans::SpanList,
-            staging::Prepared,
-            token::Token, //
+            staging::Prepared, //
         }, //
     },
-    rdma::values::access::{
-        AccessFlag,
-        AccessFlags, //
+    rdma::values::{
+        access::{
+            AccessFlag,
+            AccessFlags, //
+        },
+        token::Token, //
     },
     sys::{
         mdl::{

@@ -9,10 +9,7 @@ use super::{
         Mw, //
     },
     prelude::*,
-    qp::{
-        check_caps,
-        Qp, //
-    },
+    qp::Qp,
     srq::{
         Srq,
         SrqSizes,
@@ -20,11 +17,11 @@ use super::{
     }, //
 };
 use crate::{
-    engine::{
-        domain::Domain,
-        memory::token::Token, //
-    },
-    rdma::values::qp::QpCaps, //
+    engine::domain::Domain,
+    rdma::values::{
+        qp::QpCaps,
+        token::Token, //
+    }, //
 };
 
 /// A protection domain.
@@ -110,7 +107,8 @@ impl Object<Pd> {
             },
             None => caps,
         };
-        check_caps(&caps, self.adapter.limits())?;
+        let fits = caps.is_within(&self.adapter.limits().caps());
+        NtStatus::INVALID_PARAMETER.unless(fits)?;
         let antecedents = [
             Some(self.new_use()),
             Some(cqs.0.new_use()),

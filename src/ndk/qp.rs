@@ -41,20 +41,11 @@ use crate::{
             MAX_MESSAGE,
             MAX_SGES, //
         },
-        memory::token::Token,
         qp::{
             Posting,
             QpEvents,
             QpParams,
             QueuePair, //
-        },
-        work::{
-            Elements,
-            Extra,
-            Flags,
-            Posted,
-            Remote,
-            Work, //
         }, //
     },
     rdma::values::{
@@ -65,12 +56,24 @@ use crate::{
         qp::{
             QpCaps,
             QpState, //
+        },
+        token::Token,
+        work::{
+            RemoteAddr,
+            SendFlag,
+            SendFlags,
+            SendOp,
+            SendWith, //
         }, //
     },
     sys::{
         mdl::{
             Pages,
             PAGE_SIZE, //
+        },
+        sge::{
+            Elements,
+            Posted, //
         },
         span, //
     }, //
@@ -98,9 +101,9 @@ pub(crate) enum Request<'a> {
     /// `SendAndInvalidate` (SINV-01 to SINV-13), with a token of the peer's.
     SendAndInvalidate(Token),
     /// `Write` (WRIT-01 to WRIT-04).
-    Write(Remote),
+    Write(RemoteAddr),
     /// `Read` (READ-01 to READ-08).
-    Read(Remote),
+    Read(RemoteAddr),
     /// `FastRegister` (FREG-01 to FREG-12).
     Register(&'a Mr, &'a FastRegistration<'a>),
     /// `Bind` (BIND-01 to BIND-08) of a window to a part of a region, by address and length.
@@ -128,14 +131,18 @@ impl Request<'_> {
     }
 }
 
-/// Refuses sizes above the limits of the adapter.
-pub(super) fn check_caps(caps: &QpCaps, limits: &Limits) -> Result<(), NtStatus> {
-    let fits = caps.recv_wr <= limits.requests
-        && caps.send_wr <= limits.requests
-        && caps.recv_sge <= limits.sges
-        && caps.send_sge <= limits.sges
-        && caps.inline_data <= limits.inline;
-    NtStatus::INVALID_PARAMETER.unless(fits)
+impl Limits {
+    /// The largest sizes of a queue pair.
+    pub(super) const fn caps(&self) -> QpCaps {
+        QpCaps {
+            send_wr: self.requests,
+            recv_wr: self.requests,
+            send_sge: self.sges,
+            recv_sge: self.sges,
+            read_sge: self.read_sges,
+            inline_data: self.inline,
+        }
+    }
 }
 
 /// The pages and the place of a fast registration.
@@ -304,19 +311,19 @@ impl Qp {
     }
 
     /// The engine's flags for a request with these; an error for one that may not be posted.
-    fn admit(&self, allowed: u32, flags: u32) -> Result<Flags, NtStatus> {
+    fn admit(&self, allowed: u32, flags: u32) -> Result<SendFlags, NtStatus> {
         NtStatus::CONNECTION_INVALID
             .when(!self.live.load(Acquire) || self.engine.state() != QpState::Rts)?;
         NtStatus::INVALID_PARAMETER.when(flags & !allowed != 0)?;
         let set = [
-            (flags & SILENT_SUCCESS == 0, Flags::SIGNALED),
-            (flags & READ_FENCE != 0, Flags::READ_FENCE),
-            (flags & SEND_AND_SOLICIT_EVENT != 0, Flags::SOLICITED),
-            (flags & INLINE != 0, Flags::INLINE),
-            (flags & DEFER != 0, Flags::DEFERRED),
+            (flags & SILENT_SUCCESS == 0, SendFlag::Signaled),
+            (flags & READ_FENCE != 0, SendFlag::Fence),
+            (flags & SEND_AND_SOLICIT_EVENT != 0, SendFlag::Solicited),
+            (flags & INLINE != 0, SendFlag::Inline),
+            (flags & DEFER != 0, SendFlag::Deferred),
         ];
         let set = set.into_iter().filter(|(set, _)| *set);
-        Ok(set.fold(Flags::NONE, |all, (_, flag)| all.with(flag)))
+        Ok(set.fold(SendFlags::empty(), |all, (_, flag)| all | flag))
     }
 
     /// Posts an initiator request; why one is refused is said at [`Request`]. Any context.
@@ -358,18 +365,15 @@ impl Qp {
         let domain = &self.pd.domain;
         let first = posted.sges().next();
         let put = |work| Ok(posting.post(posted, work, admitted)?);
-        let send = |extra| Work::Send { extra };
+        let send = |with| SendOp::Send { with };
         match request {
-            Request::Send => put(send(Extra::Nothing)),
-            Request::SendAndInvalidate(token) => put(send(Extra::Invalidate(token))),
-            Request::Write(to) => put(Work::Write {
-                to,
-                immediate: None,
-            }),
+            Request::Send => put(send(SendWith::Nothing)),
+            Request::SendAndInvalidate(token) => put(send(SendWith::Inv(token))),
+            Request::Write(to) => put(SendOp::Write { to, imm: None }),
             Request::Read(from) => {
                 let able = self.pd.adapter.limits().read_invalidate;
                 let wanted = flags & RDMA_READ_LOCAL_INVALIDATE != 0 && able;
-                put(Work::Read {
+                put(SendOp::Read {
                     from,
                     invalidate: first.filter(|_| wanted).map(|sge| sge.token()),
                 })
@@ -380,7 +384,7 @@ impl Qp {
                 let rights = rights(flags)?;
                 let pages = pages.ok_or(NtStatus::INTERNAL_ERROR)?;
                 mr.register_by(domain, pages, rights, |token, number| {
-                    put(Work::Register {
+                    put(SendOp::RegMr {
                         token,
                         base: what.base,
                         len: what.len,
@@ -393,7 +397,7 @@ impl Qp {
                 let rights = rights(flags)?.remote();
                 NtStatus::INVALID_PARAMETER.unless(rights.is_remote())?;
                 window.bind_by(domain, region, rights, (addr, len), |window, region| {
-                    put(Work::Bind {
+                    put(SendOp::BindMw {
                         window,
                         region,
                         addr,
@@ -420,8 +424,8 @@ impl Qp {
 }
 
 /// `Invalidate`: it is an error that the object is invalid already (INV-06).
-const fn invalidation(token: Token) -> Work {
-    Work::Invalidate {
+const fn invalidation(token: Token) -> SendOp {
+    SendOp::LocalInv {
         token,
         must_be_valid: true,
     }

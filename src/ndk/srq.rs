@@ -6,24 +6,26 @@ use super::{
     adapter::Limits,
     cq::{
         CqUser,
-        CqUsers, //
-        QueueEvents,
+        CqUsers,
+        QueueEvents, //
     },
     pd::Pd,
     prelude::*,
     qp::checked, //
 };
-use crate::engine::{
-    notifier::Called,
-    qp::{
-        PostError,
-        QueuePair, //
+use crate::{
+    engine::{
+        notifier::Called,
+        qp::{
+            PostError,
+            QueuePair, //
+        },
+        srq::{
+            SharedReceive,
+            SrqEvents, //
+        }, //
     },
-    srq::{
-        SharedReceive,
-        SrqEvents, //
-    },
-    work::{
+    sys::sge::{
         Elements,
         Posted, //
     }, //

@@ -8,16 +8,18 @@
 use kernel::alloc::AllocError;
 
 use super::life::Ref;
-use crate::engine::{
-    cm::{
-        AddressError,
-        ConnectError, //
+use crate::{
+    engine::{
+        cm::{
+            AddressError,
+            ConnectError, //
+        },
+        cq::InvalidModeration,
+        device::OpenError,
+        qp::PostError,
+        ring::ResizeError, //
     },
-    cq::InvalidModeration,
-    device::OpenError,
-    qp::PostError,
-    ring::ResizeError,
-    status::Status, //
+    rdma::values::status::Status, //
 };
 
 /// An NTSTATUS: negative for warnings and errors.

@@ -5,54 +5,56 @@
 use super::{
     device::PORT,
     prelude::*,
-    qp::QpCookie, //
+    qp::QpCookie,
+    values::{
+        wc::{
+            WcOpcode,
+            WcStatus, //
+        },
+        work::SendWith, //
+    }, //
 };
-use crate::sys::shared::CompletionWords;
-
-pub(crate) use crate::sys::wc::{
-    WcOpcode,
-    WcStatus, //
+use crate::{
+    rdma::values::completion::Wc,
+    sys::shared::CompletionWords, //
 };
 
-/// What a receive carries beside its data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WcExtra {
-    /// Nothing.
-    None,
-    /// Immediate data, in the byte order it was posted in. C: `IB_WC_WITH_IMM`.
-    Imm(u32),
-    /// The key that the peer invalidated. C: `IB_WC_WITH_INVALIDATE`.
-    Invalidated(u32),
-}
+/// The kinds of requests, and their ends, have the numbers of C.
+const _: () = {
+    assert!(WcOpcode::Send as u32 == bindings::ib_wc_opcode_IB_WC_SEND);
+    assert!(WcOpcode::Write as u32 == bindings::ib_wc_opcode_IB_WC_RDMA_WRITE);
+    assert!(WcOpcode::Read as u32 == bindings::ib_wc_opcode_IB_WC_RDMA_READ);
+    assert!(WcOpcode::CompSwap as u32 == bindings::ib_wc_opcode_IB_WC_COMP_SWAP);
+    assert!(WcOpcode::FetchAdd as u32 == bindings::ib_wc_opcode_IB_WC_FETCH_ADD);
+    assert!(WcOpcode::BindMw as u32 == bindings::ib_wc_opcode_IB_WC_BIND_MW);
+    assert!(WcOpcode::LocalInv as u32 == bindings::ib_wc_opcode_IB_WC_LOCAL_INV);
+    assert!(WcOpcode::RegMr as u32 == bindings::ib_wc_opcode_IB_WC_REG_MR);
+    assert!(WcOpcode::Recv as u32 == bindings::ib_wc_opcode_IB_WC_RECV);
+    assert!(WcOpcode::RecvWithImm as u32 == bindings::ib_wc_opcode_IB_WC_RECV_RDMA_WITH_IMM);
+    assert!(WcStatus::Success as u32 == bindings::ib_wc_status_IB_WC_SUCCESS);
+    assert!(WcStatus::LocLen as u32 == bindings::ib_wc_status_IB_WC_LOC_LEN_ERR);
+    assert!(WcStatus::LocQpOp as u32 == bindings::ib_wc_status_IB_WC_LOC_QP_OP_ERR);
+    assert!(WcStatus::LocProt as u32 == bindings::ib_wc_status_IB_WC_LOC_PROT_ERR);
+    assert!(WcStatus::WrFlush as u32 == bindings::ib_wc_status_IB_WC_WR_FLUSH_ERR);
+    assert!(WcStatus::MwBind as u32 == bindings::ib_wc_status_IB_WC_MW_BIND_ERR);
+    assert!(WcStatus::RemInvReq as u32 == bindings::ib_wc_status_IB_WC_REM_INV_REQ_ERR);
+    assert!(WcStatus::RemAccess as u32 == bindings::ib_wc_status_IB_WC_REM_ACCESS_ERR);
+    assert!(WcStatus::RemOp as u32 == bindings::ib_wc_status_IB_WC_REM_OP_ERR);
+    assert!(WcStatus::RetryExc as u32 == bindings::ib_wc_status_IB_WC_RETRY_EXC_ERR);
+    assert!(WcStatus::RnrRetryExc as u32 == bindings::ib_wc_status_IB_WC_RNR_RETRY_EXC_ERR);
+    assert!(WcStatus::Fatal as u32 == bindings::ib_wc_status_IB_WC_FATAL_ERR);
+    assert!(WcStatus::RespTimeout as u32 == bindings::ib_wc_status_IB_WC_RESP_TIMEOUT_ERR);
+};
 
-impl WcExtra {
-    /// The C flags and the 32 bits that go with them.
+impl SendWith {
+    /// The flags of a completion, and the 32 bits that go with them.
     fn to_c(self) -> (u32, u32) {
         match self {
-            Self::None => (0, 0),
+            Self::Nothing => (0, 0),
             Self::Imm(data) => (bindings::ib_wc_flags_IB_WC_WITH_IMM, data),
-            Self::Invalidated(key) => (bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE, key),
+            Self::Inv(token) => (bindings::ib_wc_flags_IB_WC_WITH_INVALIDATE, token.raw()),
         }
     }
-}
-
-/// A work completion.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wc {
-    /// What the consumer called the request.
-    pub(crate) wr_id: u64,
-    /// How it ended.
-    pub(crate) status: WcStatus,
-    /// What it was.
-    pub(crate) opcode: WcOpcode,
-    /// Bytes moved.
-    pub(crate) byte_len: u32,
-    /// The queue pair it was posted to.
-    pub(crate) qp: QpCookie,
-    /// What came with it.
-    pub(crate) extra: WcExtra,
-    /// A number for those who know this provider; zero means nothing.
-    pub(crate) vendor_err: u32,
 }
 
 /// The flag of libibverbs for a receive that has invalidated a key. C: `IBV_WC_WITH_INV`.
@@ -62,18 +64,18 @@ impl Wc {
     /// As a program reads it where it shares the queue, for queue pair `qpn`. C: `struct
     /// ib_uverbs_wc`.
     pub(crate) fn shared(&self, qpn: u32) -> CompletionWords {
-        let (flags, invalidate_rkey) = self.extra.to_c();
+        let (flags, invalidate_rkey) = self.with.to_c();
         // libibverbs has another number for this one than the kernel.
-        let flags = match self.extra {
-            WcExtra::Invalidated(_) => IBV_WC_WITH_INV,
+        let flags = match self.with {
+            SendWith::Inv(_) => IBV_WC_WITH_INV,
             _ => flags,
         };
         // CAST: the numbers of the variants; the port's is one.
         let wc = bindings::ib_uverbs_wc {
-            wr_id: self.wr_id,
-            status: self.status as u32,
+            wr_id: self.context.raw(),
+            status: self.wc_status() as u32,
             opcode: self.opcode as u32,
-            vendor_err: self.vendor_err,
+            vendor_err: self.vendor_err(),
             byte_len: self.byte_len,
             ex: bindings::ib_uverbs_wc__bindgen_ty_1 { invalidate_rkey },
             qp_num: qpn,
@@ -126,17 +128,17 @@ impl WcWriter<'_> {
         if self.room == 0 {
             return false;
         }
-        let (flags, ex) = wc.extra.to_c();
+        let (flags, ex) = wc.with.to_c();
         // CAST: Flags are small.
         // SAFETY: By the invariant `next` is writable for at least one entry.
         unsafe {
             let out = self.next;
-            (*out).0.__bindgen_anon_1.wr_id = wc.wr_id;
-            (*out).0.status = wc.status as bindings::ib_wc_status;
+            (*out).0.__bindgen_anon_1.wr_id = wc.context.raw();
+            (*out).0.status = wc.wc_status() as bindings::ib_wc_status;
             (*out).0.opcode = wc.opcode as bindings::ib_wc_opcode;
-            (*out).0.vendor_err = wc.vendor_err;
+            (*out).0.vendor_err = wc.vendor_err();
             (*out).0.byte_len = wc.byte_len;
-            (*out).0.qp = wc.qp.as_raw();
+            (*out).0.qp = QpCookie::from_raw(wc.qp).as_raw();
             (*out).0.ex.invalidate_rkey = ex;
             (*out).0.src_qp = 0;
             (*out).0.slid = 0;
@@ -162,17 +164,20 @@ impl WcWriter<'_> {
 #[cfg(ndk_kunit)]
 #[kernel::macros::kunit_tests(ndk_rdma_completion)]
 mod tests {
+    use super::super::values::token::Token;
     use super::*;
+    use crate::sys::requests::test_context;
 
-    fn wc(extra: WcExtra) -> Wc {
+    const INVALIDATED: SendWith = SendWith::Inv(Token::from_raw(0xabcd));
+
+    fn wc(with: SendWith) -> Wc {
         Wc {
-            wr_id: 7,
-            status: WcStatus::Success,
+            context: test_context(7),
+            qp: 64,
             opcode: WcOpcode::Recv,
             byte_len: 9,
-            qp: QpCookie::from_raw(64),
-            extra,
-            vendor_err: 0,
+            with,
+            ..Wc::BLANK
         }
     }
 
@@ -181,8 +186,8 @@ mod tests {
         let mut array: [bindings::ib_wc; 2] = [pin_init::zeroed(), pin_init::zeroed()];
         // SAFETY: Room for one of the two.
         let mut out = unsafe { WcWriter::new(array.as_mut_ptr(), 1) };
-        assert!(out.push(&wc(WcExtra::Invalidated(0xabcd))));
-        assert!(!out.push(&wc(WcExtra::None)));
+        assert!(out.push(&wc(INVALIDATED)));
+        assert!(!out.push(&wc(SendWith::Nothing)));
         assert_eq!(out.written(), 1);
         assert_eq!(out.room(), 0);
         assert_eq!(array[0].byte_len, 9);
@@ -203,7 +208,7 @@ mod tests {
         let mut array = [stale];
         // SAFETY: Room for one.
         let mut out = unsafe { WcWriter::new(array.as_mut_ptr(), 1) };
-        assert!(out.push(&wc(WcExtra::None)));
+        assert!(out.push(&wc(SendWith::Nothing)));
         let [wc] = array;
         assert_eq!((wc.src_qp, wc.slid, wc.pkey_index), (0, 0, 0));
         assert_eq!((wc.sl, wc.dlid_path_bits, wc.port_num), (0, 0, PORT));
@@ -211,13 +216,13 @@ mod tests {
 
     #[test]
     fn extra_sets_its_flag() {
-        assert_eq!(WcExtra::None.to_c(), (0, 0));
-        assert!(WcExtra::Imm(1).to_c().0 != WcExtra::Invalidated(1).to_c().0);
+        assert_eq!(SendWith::Nothing.to_c(), (0, 0));
+        assert!(SendWith::Imm(1).to_c().0 != INVALIDATED.to_c().0);
     }
 
     #[test]
     fn a_program_reads_what_a_poll_would_say() {
-        let words = wc(WcExtra::Invalidated(0xabcd)).shared(0x80_0001);
+        let words = wc(INVALIDATED).shared(0x80_0001);
         let flag = IBV_WC_WITH_INV;
         let recv = bindings::ib_wc_opcode_IB_WC_RECV;
         // As libhfi1verbs counts them, after the context: status, opcode, error, length, key, queue
@@ -231,6 +236,6 @@ mod tests {
     fn negative_room_is_none() {
         // SAFETY: No entry is ever written.
         let mut out = unsafe { WcWriter::new(core::ptr::null_mut(), -1) };
-        assert!(!out.push(&wc(WcExtra::None)));
+        assert!(!out.push(&wc(SendWith::Nothing)));
     }
 }

@@ -314,7 +314,7 @@ pub(crate) trait QpOperations<T: Operations>: Sized + Send + Sync + 'static {
     /// Posts to the send queue until the chain ends. Any context.
     ///
     /// An error concerns the request that `chain` gave last; those before stay posted.
-    fn post_send(&self, chain: &mut SendChain<'_, T>) -> Result;
+    fn post_send(&self, chain: &mut SendChain<'_>) -> Result;
 
     /// Posts to the receive queue; otherwise like [`QpOperations::post_send`]. Any context.
     fn post_recv(&self, chain: &mut RecvChain<'_>) -> Result;

@@ -395,10 +395,10 @@ trampolines! {
         if !dmah.is_null() {
             return Err(EOPNOTSUPP);
         }
-        let access = memory::checked_access(access)?;
+        let rights = memory::checked_access(access)?;
         // SAFETY: The device of a domain is live, and has no DMA.
         let umem = unsafe { memory::Umem::pin((*pd.as_raw()).device, start, length, access) }?;
-        mr::create_user::<T>(umem, |pieces| T::Mr::reg_user(pd, access, iova, pieces))
+        mr::create_user::<T>(umem, |pieces| T::Mr::reg_user(pd, rights, iova, pieces))
     }
 
     fn map_mr_sg(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Limits, attributes and states of C; rights to and from it.
+//! Attributes of devices and queue pairs, from and to C.
 
 use super::{
     device::PORT,
@@ -27,10 +27,19 @@ const _: () = {
 };
 
 impl AccessFlags {
-    /// From C.
+    /// From C. Bits that are no rights, hints among them, are dropped.
     pub(super) fn from_c(bits: c_int) -> Self {
         // CAST: A set of bits, kept bit by bit.
         Self::from_bits(bits as u32)
+    }
+
+    /// This, if a region may have it. `EINVAL` when the rights contradict each other, or count
+    /// addresses from zero, which only memory windows could.
+    pub(super) fn of_region(self) -> Result<Self> {
+        match self.is_consistent() && !self.contains(AccessFlag::ZeroBased) {
+            true => Ok(self),
+            false => Err(EINVAL),
+        }
     }
 
     /// To C.
@@ -176,15 +185,15 @@ impl QpTarget {
 }
 
 impl QpCaps {
-    /// From C; a read may have as many elements as a send.
+    /// From C, which does not ask for elements of reads.
     pub(super) fn from_c(cap: &bindings::ib_qp_cap) -> Self {
         Self {
             send_wr: cap.max_send_wr,
             recv_wr: cap.max_recv_wr,
             send_sge: cap.max_send_sge,
             recv_sge: cap.max_recv_sge,
-            read_sge: cap.max_send_sge,
             inline_data: cap.max_inline_data,
+            ..Self::NONE
         }
     }
 

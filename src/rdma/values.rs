@@ -3,8 +3,13 @@
 //! The words of the verbs as plain values, with what NDKPI needs beyond them: the one vocabulary of
 //! the faces, the engine and the transports.
 //!
-//! Nothing here names a C declaration or another module: `rdma` asserts that the numbers are those
-//! of the C headers. All of it is safe, copies freely and is tested on the host, too. Any context.
+//! No C declaration is named here: the rest of `rdma` asserts that the numbers are those of the C
+//! headers. All is safe and copies freely, in any context. What is not of the verbs says so.
 
 pub(crate) mod access;
+pub(crate) mod completion;
 pub(crate) mod qp;
+pub(crate) mod status;
+pub(crate) mod token;
+pub(crate) mod wc;
+pub(crate) mod work;

@@ -14,17 +14,34 @@ use core::slice;
 use kernel::container_of;
 
 use super::{
-    mr::Mr,
     prelude::*,
     user::post::{
         self,
         UserRequest, //
     },
-    values::access::AccessFlags, //
+    values::{
+        access::AccessFlags,
+        token::Token,
+        work::{
+            RemoteAddr,
+            SendFlag,
+            SendFlags,
+            SendOp,
+            SendWith, //
+        }, //
+    }, //
 };
 use crate::sys::sge::{
     Posted,
     Sge, //
+};
+
+/// The flags have the numbers of C.
+const _: () = {
+    assert!(SendFlag::Fence as i32 == bindings::ib_send_flags_IB_SEND_FENCE);
+    assert!(SendFlag::Signaled as i32 == bindings::ib_send_flags_IB_SEND_SIGNALED);
+    assert!(SendFlag::Solicited as i32 == bindings::ib_send_flags_IB_SEND_SOLICITED);
+    assert!(SendFlag::Inline as i32 == bindings::ib_send_flags_IB_SEND_INLINE);
 };
 
 /// The scatter list of a request that is posted, at any address. C: `struct ib_sge`.
@@ -73,82 +90,12 @@ pub(super) unsafe fn posted<'a>(
     Ok(unsafe { Posted::new(wr_id, Sges(sges.iter())) })
 }
 
-/// The list of a test's request that has no memory.
-#[cfg(ndk_kunit)]
-pub(crate) fn test_without_memory<'a>(wr_id: u64) -> Posted<Sges<'a>> {
-    crate::sys::sge::test_posted(wr_id, Sges([].iter()))
-}
-
-kernel::impl_flags! {
-    /// How a send is to be treated. C: `enum ib_send_flags`.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    #[cfg_attr(ndk_kunit, derive(Default))]
-    pub(crate) struct SendFlags(i32);
-
-    /// One of them.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(crate) enum SendFlag {
-        /// Wait for earlier reads.
-        Fence = bindings::ib_send_flags_IB_SEND_FENCE,
-        /// Complete also on success.
-        Signaled = bindings::ib_send_flags_IB_SEND_SIGNALED,
-        /// Make the peer's completion a solicited one.
-        Solicited = bindings::ib_send_flags_IB_SEND_SOLICITED,
-        /// Take the data during the post; keys do not matter.
-        Inline = bindings::ib_send_flags_IB_SEND_INLINE,
-    }
-}
-
-/// What a registration request brings. C: `struct ib_reg_wr`.
-pub(crate) struct RegMr<'a, T: Operations> {
-    /// The region.
-    pub(crate) mr: &'a Mr<T>,
-    /// The key it is to have.
-    pub(crate) key: u32,
-    /// The rights it is to give.
-    pub(crate) access: AccessFlags,
-    /// The address its first byte is to have, as it stands at the post.
-    pub(crate) iova: u64,
-    /// Its length in bytes.
-    pub(crate) len: u64,
-}
-
-/// Memory of the peer. C: `remote_addr` and `rkey` of `struct ib_rdma_wr` and `ib_atomic_wr`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub(crate) struct RemoteAddr {
-    pub(crate) addr: u64,
-    pub(crate) rkey: u32,
-}
-
-/// What is to be done. C: `enum ib_wr_opcode` with the data of each.
-#[allow(missing_docs)]
-pub(crate) enum SendOp<'a, T: Operations> {
-    Send,
-    /// With immediate data, in the byte order it was posted in.
-    SendImm(u32),
-    /// With the key that the peer is to invalidate.
-    SendInv(u32),
-    Write(RemoteAddr),
-    /// With immediate data, as that of a send.
-    WriteImm(RemoteAddr, u32),
-    Read(RemoteAddr),
-    /// Invalidates its sink, the one element of the local memory, when the data is there.
-    ReadInv(RemoteAddr),
-    LocalInv(u32),
-    RegMr(RegMr<'a, T>),
-    /// With what is to be added.
-    FetchAdd(RemoteAddr, u64),
-    /// With what the word is compared to, and what replaces it then.
-    CmpSwap(RemoteAddr, u64, u64),
-}
-
 /// A request for the send queue.
-pub(crate) struct SendRequest<'a, T: Operations> {
+pub(crate) struct SendRequest<'a> {
     /// How to treat it.
     pub(crate) flags: SendFlags,
     /// What to do.
-    pub(crate) op: SendOp<'a, T>,
+    pub(crate) op: SendOp,
     /// The local memory, and what the consumer calls the request.
     pub(crate) posted: Posted<Sges<'a>>,
 }
@@ -166,22 +113,21 @@ impl WorkRequest for bindings::ib_send_wr {
     }
 }
 
-/// A chain of requests `W` for a queue of the provider `T`.
+/// A chain of requests `W` for a queue.
 ///
 /// # Invariants
 ///
 /// `current` and `next` are null or requests, at any address, of a chain that is valid during `'a`.
-pub(crate) struct Chain<'a, W, T> {
+pub(crate) struct Chain<'a, W> {
     current: *const W,
     next: *const W,
-    _chain: PhantomData<(&'a W, &'a T)>,
+    _chain: PhantomData<&'a W>,
 }
 
-impl<'a, W: WorkRequest, T> Chain<'a, W, T> {
+impl<'a, W: WorkRequest> Chain<'a, W> {
     /// # Safety
     ///
-    /// `first` is null or starts a chain of valid requests for objects of `T`, which does not
-    /// change during `'a`.
+    /// `first` is null or starts a chain of valid requests, which does not change during `'a`.
     #[inline]
     unsafe fn new(first: *const W) -> Self {
         // INVARIANT: by the safety requirements.
@@ -202,7 +148,7 @@ impl<'a, W: WorkRequest, T> Chain<'a, W, T> {
     pub(super) unsafe fn post(
         first: *const W,
         bad_wr: *mut *const W,
-        post: impl FnOnce(&mut Chain<'_, W, T>) -> Result,
+        post: impl FnOnce(&mut Chain<'_, W>) -> Result,
     ) -> c_int {
         // SAFETY: The caller says that the chain is valid during the call.
         let mut chain = unsafe { Chain::new(first) };
@@ -229,7 +175,7 @@ impl<'a, W: WorkRequest, T> Chain<'a, W, T> {
     }
 }
 
-impl<W: UserRequest, T> Chain<'_, W, T> {
+impl<W: UserRequest> Chain<'_, W> {
     /// As [`Chain::post`], of a queue that may be a program's: then the chain is made one that the kernel
     /// may post, or refused as a whole. Process context for those.
     ///
@@ -241,7 +187,7 @@ impl<W: UserRequest, T> Chain<'_, W, T> {
         is_of_program: bool,
         first: *const W,
         bad_wr: *mut *const W,
-        post: impl FnOnce(&mut Chain<'_, W, T>) -> Result,
+        post: impl FnOnce(&mut Chain<'_, W>) -> Result,
     ) -> c_int {
         if is_of_program {
             // SAFETY: The caller keeps to the same contract.
@@ -260,7 +206,7 @@ impl<W: UserRequest, T> Chain<'_, W, T> {
     unsafe fn post_checked(
         first: *const W,
         bad_wr: *mut *const W,
-        post: impl FnOnce(&mut Chain<'_, W, T>) -> Result,
+        post: impl FnOnce(&mut Chain<'_, W>) -> Result,
     ) -> c_int {
         // SAFETY: The caller says that the chain is valid, and uverbs leaves it to us.
         let (fetched, error) = match unsafe { post::check(first) } {
@@ -280,53 +226,81 @@ impl<W: UserRequest, T> Chain<'_, W, T> {
 }
 
 /// A chain of requests for the send queue.
-pub(crate) type SendChain<'a, T> = Chain<'a, bindings::ib_send_wr, T>;
+pub(crate) type SendChain<'a> = Chain<'a, bindings::ib_send_wr>;
 
-impl<'a, T: Operations> SendChain<'a, T> {
+impl<'a> SendChain<'a> {
     /// The next request; `None` at the end. `EINVAL` if it is malformed.
     #[inline]
-    pub(crate) fn next(&mut self) -> Result<Option<SendRequest<'a, T>>> {
+    pub(crate) fn next(&mut self) -> Result<Option<SendRequest<'a>>> {
         let Some(wr) = self.advance() else {
             return Ok(None);
         };
+        // SAFETY: The request is valid, so its list has that many entries; the fields of the union
+        // are 64 bits without invalid patterns.
+        let posted = unsafe { posted(wr.__bindgen_anon_1.wr_id, wr.sg_list, wr.num_sge) }?;
         Ok(Some(SendRequest {
-            flags: SendFlags(wr.send_flags),
-            // SAFETY: The request is part of a valid chain, and the copy was made just now.
-            op: unsafe { send_op(self.current, &wr) }?,
-            // SAFETY: The request is valid, so its list has that many entries; the fields of the
-            // union are 64 bits without invalid patterns.
-            posted: unsafe { posted(wr.__bindgen_anon_1.wr_id, wr.sg_list, wr.num_sge) }?,
+            // CAST: A set of bits, kept bit by bit.
+            flags: SendFlags::from_bits(wr.send_flags as u32),
+            // SAFETY: The request is part of a valid chain, so its region is live, too; the copy was
+            // made just now.
+            op: unsafe { send_op(self.current, &wr, posted.sges()) }?,
+            posted,
         }))
     }
 }
 
-/// Reads what `wr`, a copy of the request at `at`, asks for. `EINVAL` for what is not known here.
+/// Reads what `wr`, a copy of the request at `at` with the list `sges`, asks for. `EINVAL` for what
+/// is not known here.
 ///
 /// # Safety
 ///
-/// The request is valid during `'a`, and embedded in the structure that its opcode says.
+/// The request is valid, and embedded in the structure that its opcode says; the region of a
+/// registration is null or a live one.
 #[inline]
-unsafe fn send_op<'a, T: Operations>(
+unsafe fn send_op(
     at: *const bindings::ib_send_wr,
     wr: &bindings::ib_send_wr,
-) -> Result<SendOp<'a, T>> {
+    sges: Sges<'_>,
+) -> Result<SendOp> {
     // SAFETY: Both fields of the union are 32 bits without invalid patterns.
     let ex = unsafe { wr.ex.invalidate_rkey };
     Ok(match wr.opcode {
-        bindings::ib_wr_opcode_IB_WR_SEND => SendOp::Send,
-        bindings::ib_wr_opcode_IB_WR_SEND_WITH_IMM => SendOp::SendImm(ex),
-        bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV => SendOp::SendInv(ex),
-        bindings::ib_wr_opcode_IB_WR_LOCAL_INV => SendOp::LocalInv(ex),
-        bindings::ib_wr_opcode_IB_WR_RDMA_WRITE
-        | bindings::ib_wr_opcode_IB_WR_RDMA_WRITE_WITH_IMM
-        | bindings::ib_wr_opcode_IB_WR_RDMA_READ
-        | bindings::ib_wr_opcode_IB_WR_RDMA_READ_WITH_INV => {
-            // SAFETY: These requests are embedded in an `ib_rdma_wr`.
-            unsafe { rdma_op(at, wr.opcode, ex) }
-        }
+        bindings::ib_wr_opcode_IB_WR_SEND => SendOp::Send {
+            with: SendWith::Nothing,
+        },
+        bindings::ib_wr_opcode_IB_WR_SEND_WITH_IMM => SendOp::Send {
+            with: SendWith::Imm(ex),
+        },
+        bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV => SendOp::Send {
+            with: SendWith::Inv(Token::from_raw(ex)),
+        },
+        bindings::ib_wr_opcode_IB_WR_LOCAL_INV => SendOp::LocalInv {
+            token: Token::from_raw(ex),
+            must_be_valid: false,
+        },
+        bindings::ib_wr_opcode_IB_WR_RDMA_WRITE => SendOp::Write {
+            // SAFETY: This request is embedded in an `ib_rdma_wr`.
+            to: unsafe { remote_addr(at) },
+            imm: None,
+        },
+        bindings::ib_wr_opcode_IB_WR_RDMA_WRITE_WITH_IMM => SendOp::Write {
+            // SAFETY: This request is embedded in an `ib_rdma_wr`.
+            to: unsafe { remote_addr(at) },
+            imm: Some(ex),
+        },
+        bindings::ib_wr_opcode_IB_WR_RDMA_READ => SendOp::Read {
+            // SAFETY: This request is embedded in an `ib_rdma_wr`.
+            from: unsafe { remote_addr(at) },
+            invalidate: None,
+        },
+        bindings::ib_wr_opcode_IB_WR_RDMA_READ_WITH_INV => SendOp::Read {
+            // SAFETY: This request is embedded in an `ib_rdma_wr`.
+            from: unsafe { remote_addr(at) },
+            invalidate: Some(sink(sges)?),
+        },
         bindings::ib_wr_opcode_IB_WR_REG_MR => {
-            // SAFETY: This request is embedded in an `ib_reg_wr`.
-            SendOp::RegMr(unsafe { reg_op(at) }?)
+            // SAFETY: This request is embedded in an `ib_reg_wr`, with a live region if any.
+            unsafe { reg_mr(at) }?
         }
         bindings::ib_wr_opcode_IB_WR_ATOMIC_FETCH_AND_ADD
         | bindings::ib_wr_opcode_IB_WR_ATOMIC_CMP_AND_SWP => {
@@ -337,37 +311,36 @@ unsafe fn send_op<'a, T: Operations>(
     })
 }
 
+/// The token that a read with invalidate ends: that of its sink, the first element. The one in the
+/// request does not matter, as with siw, cxgb4 and irdma: some consumers leave it unset, and
+/// `rdma_rw` puts a key of the sink there that may be out of date.
+fn sink(mut sges: Sges<'_>) -> Result<Token> {
+    Ok(sges.next().ok_or(EINVAL)?.token())
+}
+
+/// The memory of the peer.
+///
 /// # Safety
 ///
 /// The request at `wr` is embedded in an `ib_rdma_wr`.
 #[inline]
-unsafe fn rdma_op<'a, T: Operations>(
-    wr: *const bindings::ib_send_wr,
-    opcode: bindings::ib_wr_opcode,
-    ex: u32,
-) -> SendOp<'a, T> {
+unsafe fn remote_addr(wr: *const bindings::ib_send_wr) -> RemoteAddr {
     // SAFETY: The caller says that it is embedded in an `ib_rdma_wr`.
     let rdma = unsafe { container_of!(wr, bindings::ib_rdma_wr, wr).read_unaligned() };
-    let at = RemoteAddr {
+    RemoteAddr {
         addr: rdma.remote_addr,
-        rkey: rdma.rkey,
-    };
-    match opcode {
-        bindings::ib_wr_opcode_IB_WR_RDMA_WRITE => SendOp::Write(at),
-        bindings::ib_wr_opcode_IB_WR_RDMA_READ => SendOp::Read(at),
-        // What `ex` says does not matter, as with siw, cxgb4 and irdma: some consumers leave it
-        // unset, and `rdma_rw` puts a key of the sink there that may be out of date.
-        bindings::ib_wr_opcode_IB_WR_RDMA_READ_WITH_INV => SendOp::ReadInv(at),
-        _ => SendOp::WriteImm(at, ex),
+        token: Token::from_raw(rdma.rkey),
     }
 }
 
+/// A registration with the address, length, key and rights as they stand at the time of the post.
+/// `EINVAL` for a key of another region, and for rights that no region has.
+///
 /// # Safety
 ///
-/// The request at `wr` is embedded in an `ib_reg_wr` whose region, if not null, is a live one of
-/// `T` during `'a`.
+/// The request at `wr` is embedded in an `ib_reg_wr` whose region, if not null, is a live one.
 #[inline]
-unsafe fn reg_op<'a, T: Operations>(wr: *const bindings::ib_send_wr) -> Result<RegMr<'a, T>> {
+unsafe fn reg_mr(wr: *const bindings::ib_send_wr) -> Result<SendOp> {
     // SAFETY: The caller says that it is embedded in an `ib_reg_wr`.
     let reg = unsafe { container_of!(wr, bindings::ib_reg_wr, wr).read_unaligned() };
     if reg.mr.is_null() {
@@ -375,13 +348,18 @@ unsafe fn reg_op<'a, T: Operations>(wr: *const bindings::ib_send_wr) -> Result<R
     }
     // SAFETY: The caller says that the region is live; the consumer does not change it during
     // the post.
-    let (mr, iova, len) = unsafe { (Mr::<T>::from_raw(reg.mr), (*reg.mr).iova, (*reg.mr).length) };
-    Ok(RegMr {
-        mr,
-        key: reg.key,
-        access: AccessFlags::from_c(reg.access),
-        iova,
+    let (rkey, base, len) = unsafe { ((*reg.mr).rkey, (*reg.mr).iova, (*reg.mr).length) };
+    let token = Token::from_raw(reg.key);
+    // `ib_update_fast_reg_key()` changes the key of a region's tokens, and not the index.
+    if token.index() != Token::from_raw(rkey).index() {
+        return Err(EINVAL);
+    }
+    Ok(SendOp::RegMr {
+        token,
+        base,
         len,
+        rights: AccessFlags::from_c(reg.access).of_region()?,
+        staged: None,
     })
 }
 
@@ -389,34 +367,37 @@ unsafe fn reg_op<'a, T: Operations>(wr: *const bindings::ib_send_wr) -> Result<R
 ///
 /// The request at `wr` is embedded in an `ib_atomic_wr`.
 #[inline]
-unsafe fn atomic_op<'a, T: Operations>(
-    wr: *const bindings::ib_send_wr,
-    opcode: bindings::ib_wr_opcode,
-) -> SendOp<'a, T> {
+unsafe fn atomic_op(wr: *const bindings::ib_send_wr, opcode: bindings::ib_wr_opcode) -> SendOp {
     // SAFETY: The caller says that it is embedded in an `ib_atomic_wr`.
     let atomic = unsafe { container_of!(wr, bindings::ib_atomic_wr, wr).read_unaligned() };
     let at = RemoteAddr {
         addr: atomic.remote_addr,
-        rkey: atomic.rkey,
+        token: Token::from_raw(atomic.rkey),
     };
     match opcode {
-        bindings::ib_wr_opcode_IB_WR_ATOMIC_FETCH_AND_ADD => {
-            SendOp::FetchAdd(at, atomic.compare_add)
-        }
-        _ => SendOp::CmpSwap(at, atomic.compare_add, atomic.swap),
+        bindings::ib_wr_opcode_IB_WR_ATOMIC_FETCH_AND_ADD => SendOp::FetchAdd {
+            at,
+            add: atomic.compare_add,
+        },
+        _ => SendOp::CmpSwap {
+            at,
+            compare: atomic.compare_add,
+            swap: atomic.swap,
+        },
     }
 }
 
 #[cfg(ndk_kunit)]
 #[kernel::macros::kunit_tests(ndk_rdma_work)]
 mod tests {
-    use super::{
-        super::tests::stub::Stub,
-        *, //
-    };
+    use super::*;
     use core::ptr;
 
-    const REMOTE: RemoteAddr = RemoteAddr { addr: 7, rkey: 8 };
+    const TOKEN: Token = Token::from_raw(9);
+    const REMOTE: RemoteAddr = RemoteAddr {
+        addr: 7,
+        token: Token::from_raw(8),
+    };
 
     fn send(opcode: bindings::ib_wr_opcode) -> bindings::ib_send_wr {
         bindings::ib_send_wr {
@@ -425,10 +406,20 @@ mod tests {
         }
     }
 
+    /// The operation of a request without a list.
+    ///
+    /// # Safety
+    ///
+    /// As [`send_op`] says.
+    unsafe fn without_list(wr: &bindings::ib_send_wr) -> Result<SendOp> {
+        // SAFETY: The caller keeps to the same contract.
+        unsafe { send_op(wr, wr, Sges([].iter())) }
+    }
+
     #[test]
     fn empty_chain_has_no_request() {
         // SAFETY: Null is an empty chain.
-        let mut chain = unsafe { SendChain::<Stub>::new(ptr::null()) };
+        let mut chain = unsafe { SendChain::new(ptr::null()) };
         assert!(matches!(chain.next(), Ok(None)));
     }
 
@@ -440,7 +431,7 @@ mod tests {
         let mut first = send(bindings::ib_wr_opcode_IB_WR_SEND);
         first.next = &mut bad;
         let mut reported = ptr::null();
-        let post = |chain: &mut SendChain<'_, Stub>| {
+        let post = |chain: &mut SendChain<'_>| {
             assert!(matches!(chain.next(), Ok(Some(_))));
             chain.next().map(|_| ())
         };
@@ -448,7 +439,7 @@ mod tests {
         let posted = unsafe { SendChain::post(&first, &mut reported, post) };
         assert_eq!(posted, -22);
         assert!(ptr::eq(reported, &bad));
-        let refuse = |_: &mut SendChain<'_, Stub>| Err(ENOMEM);
+        let refuse = |_: &mut SendChain<'_>| Err(ENOMEM);
         // SAFETY: The requests live as long as the call, and null is allowed.
         let posted = unsafe { SendChain::post(&first, ptr::null_mut(), refuse) };
         assert_eq!(posted, -12);
@@ -456,33 +447,60 @@ mod tests {
 
     #[test]
     fn plain_opcodes_are_distinguished() {
-        for (opcode, expected) in [
-            (bindings::ib_wr_opcode_IB_WR_SEND, 0),
-            (bindings::ib_wr_opcode_IB_WR_SEND_WITH_IMM, 1),
-            (bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV, 2),
-            (bindings::ib_wr_opcode_IB_WR_LOCAL_INV, 3),
+        for (opcode, with) in [
+            (bindings::ib_wr_opcode_IB_WR_SEND, SendWith::Nothing),
+            (bindings::ib_wr_opcode_IB_WR_SEND_WITH_IMM, SendWith::Imm(9)),
+            (
+                bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV,
+                SendWith::Inv(TOKEN),
+            ),
         ] {
             let mut wr = send(opcode);
             wr.ex.invalidate_rkey = 9;
             // SAFETY: These opcodes need no structure around the request.
-            let found = match unsafe { send_op::<Stub>(&wr, &wr) } {
-                Ok(SendOp::Send) => 0,
-                Ok(SendOp::SendImm(9)) => 1,
-                Ok(SendOp::SendInv(9)) => 2,
-                Ok(SendOp::LocalInv(9)) => 3,
-                _ => 99,
-            };
-            assert_eq!(found, expected);
+            let op = unsafe { without_list(&wr) };
+            assert_eq!(op, Ok(SendOp::Send { with }));
         }
+    }
+
+    #[test]
+    fn ndk_face_16_a_local_invalidation_of_verbs_takes_what_is_invalid() {
+        let mut wr = send(bindings::ib_wr_opcode_IB_WR_LOCAL_INV);
+        wr.ex.invalidate_rkey = 9;
+        let invalidates = SendOp::LocalInv {
+            token: TOKEN,
+            must_be_valid: false,
+        };
+        // SAFETY: This opcode needs no structure around the request.
+        assert_eq!(unsafe { without_list(&wr) }, Ok(invalidates));
     }
 
     #[test]
     fn remote_opcodes_carry_address_and_key() {
         for (opcode, expected) in [
-            (bindings::ib_wr_opcode_IB_WR_RDMA_WRITE, 0),
-            (bindings::ib_wr_opcode_IB_WR_RDMA_WRITE_WITH_IMM, 1),
-            (bindings::ib_wr_opcode_IB_WR_RDMA_READ, 2),
-            (bindings::ib_wr_opcode_IB_WR_RDMA_READ_WITH_INV, 3),
+            (
+                bindings::ib_wr_opcode_IB_WR_RDMA_WRITE,
+                Ok(SendOp::Write {
+                    to: REMOTE,
+                    imm: None,
+                }),
+            ),
+            (
+                bindings::ib_wr_opcode_IB_WR_RDMA_WRITE_WITH_IMM,
+                Ok(SendOp::Write {
+                    to: REMOTE,
+                    imm: Some(9),
+                }),
+            ),
+            (
+                bindings::ib_wr_opcode_IB_WR_RDMA_READ,
+                Ok(SendOp::Read {
+                    from: REMOTE,
+                    invalidate: None,
+                }),
+            ),
+            // It has no sink.
+            (bindings::ib_wr_opcode_IB_WR_RDMA_READ_WITH_INV, Err(EINVAL)),
         ] {
             let mut rdma = bindings::ib_rdma_wr {
                 wr: send(opcode),
@@ -491,15 +509,32 @@ mod tests {
             };
             rdma.wr.ex.invalidate_rkey = 9;
             // SAFETY: The request is embedded in what its opcode says.
-            let found = match unsafe { send_op::<Stub>(&rdma.wr, &rdma.wr) } {
-                Ok(SendOp::Write(REMOTE)) => 0,
-                Ok(SendOp::WriteImm(REMOTE, 9)) => 1,
-                Ok(SendOp::Read(REMOTE)) => 2,
-                Ok(SendOp::ReadInv(REMOTE)) => 3,
-                _ => 99,
-            };
-            assert_eq!(found, expected);
+            assert_eq!(unsafe { without_list(&rdma.wr) }, expected);
         }
+    }
+
+    #[test]
+    fn a_read_with_invalidate_ends_its_sink_whatever_the_request_says() {
+        let mut rdma = bindings::ib_rdma_wr {
+            wr: send(bindings::ib_wr_opcode_IB_WR_RDMA_READ_WITH_INV),
+            remote_addr: 7,
+            rkey: 8,
+        };
+        rdma.wr.ex.invalidate_rkey = 9;
+        let sinks = [5, 6].map(|lkey| {
+            Unaligned(bindings::ib_sge {
+                addr: 0,
+                length: 1,
+                lkey,
+            })
+        });
+        // SAFETY: The request is embedded in what its opcode says.
+        let op = unsafe { send_op(&rdma.wr, &rdma.wr, Sges(sinks.iter())) };
+        let expected = SendOp::Read {
+            from: REMOTE,
+            invalidate: Some(Token::from_raw(5)),
+        };
+        assert_eq!(op, Ok(expected));
     }
 
     #[test]
@@ -512,23 +547,71 @@ mod tests {
             rkey: 8,
             ..Default::default()
         };
+        let swaps = SendOp::CmpSwap {
+            at: REMOTE,
+            compare: 5,
+            swap: 6,
+        };
         // SAFETY: The request is embedded in what its opcode says.
-        let op = unsafe { send_op::<Stub>(&atomic.wr, &atomic.wr) };
-        assert!(matches!(op, Ok(SendOp::CmpSwap(REMOTE, 5, 6))));
+        assert_eq!(unsafe { without_list(&atomic.wr) }, Ok(swaps));
         atomic.wr.opcode = bindings::ib_wr_opcode_IB_WR_ATOMIC_FETCH_AND_ADD;
+        let adds = SendOp::FetchAdd { at: REMOTE, add: 5 };
         // SAFETY: The request is embedded in what its opcode says.
-        let op = unsafe { send_op::<Stub>(&atomic.wr, &atomic.wr) };
-        assert!(matches!(op, Ok(SendOp::FetchAdd(REMOTE, 5))));
+        assert_eq!(unsafe { without_list(&atomic.wr) }, Ok(adds));
     }
 
     #[test]
-    fn registration_needs_a_region() {
-        let reg = bindings::ib_reg_wr {
-            wr: send(bindings::ib_wr_opcode_IB_WR_REG_MR),
-            ..Default::default()
+    fn a_registration_is_of_the_region_of_its_key() {
+        // SAFETY: The structure is of C, where all zeros are a value.
+        let mut mr: bindings::ib_mr = unsafe { core::mem::zeroed() };
+        mr.rkey = 0x1234_5601;
+        mr.iova = 3;
+        mr.length = 4;
+        // CAST: small bits.
+        let writes = bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE as c_int;
+        let local = bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE as c_int;
+        let registers = SendOp::RegMr {
+            token: Token::from_raw(0x1234_5677),
+            base: 3,
+            len: 4,
+            rights: AccessFlags::from_c(writes | local),
+            staged: None,
         };
-        // SAFETY: The request is embedded in what its opcode says.
-        assert!(unsafe { send_op::<Stub>(&reg.wr, &reg.wr) }.is_err());
+        let of = |mr, key, access| {
+            let reg = bindings::ib_reg_wr {
+                wr: send(bindings::ib_wr_opcode_IB_WR_REG_MR),
+                mr,
+                key,
+                access,
+            };
+            // SAFETY: The request is embedded in what its opcode says, and the region is there.
+            unsafe { without_list(&reg.wr) }
+        };
+        assert_eq!(of(&mut mr, 0x1234_5677, writes | local), Ok(registers));
+        assert_eq!(of(&mut mr, 0x1234_5577, writes | local), Err(EINVAL));
+        // No peer may write where the owner may not.
+        assert_eq!(of(&mut mr, 0x1234_5677, writes), Err(EINVAL));
+        assert_eq!(of(ptr::null_mut(), 0x1234_5677, local), Err(EINVAL));
+    }
+
+    #[test]
+    fn flags_of_c_are_taken_and_no_others() -> Result {
+        let all = bindings::ib_send_flags_IB_SEND_FENCE
+            | bindings::ib_send_flags_IB_SEND_SIGNALED
+            | bindings::ib_send_flags_IB_SEND_SOLICITED
+            | bindings::ib_send_flags_IB_SEND_INLINE;
+        let wr = bindings::ib_send_wr {
+            send_flags: !0,
+            ..send(bindings::ib_wr_opcode_IB_WR_SEND)
+        };
+        // SAFETY: The request lives as long as the chain.
+        let mut chain = unsafe { SendChain::new(&wr) };
+        let request = chain.next()?.ok_or(EINVAL)?;
+        // Only NDKPI can hold a request back.
+        assert!(!request.flags.contains(SendFlag::Deferred));
+        // CAST: small bits.
+        assert_eq!(u8::from(request.flags), all as u8);
+        Ok(())
     }
 
     #[test]

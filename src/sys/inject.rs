@@ -17,8 +17,8 @@ use kernel::{
     str::CStr, //
 };
 
-use super::wc::WcStatus;
 use crate::bindings;
+use crate::rdma::values::wc::WcStatus;
 
 #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS)]
 mod decide;

@@ -9,14 +9,16 @@
 use core::iter::Take;
 
 use super::requests::Context;
-use crate::bindings;
+use crate::{
+    bindings,
+    rdma::values::token::Token, //
+};
 
 #[cfg(ndk_kunit)]
 pub(crate) use super::tests::memory::test_posted;
 
-/// The key of requests whose addresses are the kernel's own. Verbs call it `local_dma_lkey`, NDK
-/// the privileged memory region token.
-pub(crate) const LOCAL_KEY: u32 = 0x0000_00D1;
+/// The key of requests whose addresses are the kernel's own.
+pub(crate) const LOCAL_KEY: u32 = Token::LOCAL_MEMORY.raw();
 
 /// One element of a scatter or gather list: a range of a region, or of the kernel's addresses.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +55,18 @@ impl Sge {
     #[inline]
     pub(crate) const fn key(&self) -> u32 {
         self.key
+    }
+
+    /// The token of its memory.
+    #[inline]
+    pub(crate) const fn token(&self) -> Token {
+        Token::from_raw(self.key)
+    }
+
+    /// An element by its token.
+    #[cfg(ndk_kunit)]
+    pub(crate) const fn of(addr: u64, len: u32, token: Token) -> Self {
+        Self::new(addr, len, token.raw())
     }
 
     /// Reads as many bytes into `to` as fit, whatever the key is, and returns their number; `None`

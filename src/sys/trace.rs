@@ -17,14 +17,14 @@ use kernel::{
 use super::jump_label::static_branch_unlikely;
 use super::{
     addr,
-    name::Name,
-    wc::{
-        WcOpcode,
-        WcStatus, //
-    }, //
+    name::Name, //
 };
 #[cfg(CONFIG_TRACEPOINTS)]
 use crate::bindings;
+use crate::rdma::values::wc::{
+    WcOpcode,
+    WcStatus, //
+};
 
 /// What a tracepoint takes, as C takes it.
 #[cfg_attr(not(CONFIG_TRACEPOINTS), allow(dead_code))]

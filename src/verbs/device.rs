@@ -16,6 +16,7 @@ use crate::{
         memory::MAX_REGIONS, //
     },
     rdma::{
+        values::token::Token,
         DeviceAttributes,
         DeviceOperations,
         Operations,

@@ -16,6 +16,7 @@ use crate::{
         }, //
     },
     rdma::{
+        values::token::Token,
         Extents,
         MrOperations,
         PdOperations,
@@ -40,11 +41,6 @@ impl Region {
             _share: share,
         };
         (region, token.raw())
-    }
-
-    /// The place of the region in the memory table.
-    pub(super) fn index(&self) -> u32 {
-        self.index
     }
 }
 
@@ -105,7 +101,7 @@ impl MrOperations<Verbs> for Region {
         }
         let attr = RegAttr {
             domain: pd.id(),
-            rights: checked(access)?,
+            rights: access,
             base: iova,
             len: spans.len(),
             binding: None,
@@ -130,14 +126,5 @@ impl MrOperations<Verbs> for Region {
     /// Removes the region when the last access is over.
     fn dereg(&self) {
         self.domain.device().regions.remove(self.index);
-    }
-}
-
-/// The rights of a region; `EINVAL` when the flags contradict each other, or count addresses from
-/// zero, which only memory windows could.
-pub(super) fn checked(access: AccessFlags) -> Result<AccessFlags> {
-    match access.is_consistent() && !access.contains(AccessFlag::ZeroBased) {
-        true => Ok(access),
-        false => Err(EINVAL),
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What most files of this face use: its provider, the words of the engine and of `rdma` that they
-//! translate, and the engine's own prelude.
+//! The imports of most files of this face: its provider, words of the engine and of `rdma`, and the
+//! engine's own prelude.
 
 pub(super) use super::{
     Verbs,
@@ -11,7 +11,6 @@ pub(super) use crate::{
     engine::{
         domain::Domain,
         limits::*,
-        memory::token::Token,
         prelude::*,
         srq::SharedReceive, //
     },

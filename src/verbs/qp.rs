@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Queue pairs; work requests to the engine's.
+//! Queue pairs: making, changing and posting.
 
 use core::num::NonZeroUsize;
 
 use super::{
     cm::narrow,
-    memory::checked,
     prelude::*, //
 };
 use crate::{
@@ -19,19 +18,19 @@ use crate::{
             QpEvents,
             QpParams,
             QueuePair, //
-        },
-        work::{
-            Extra,
-            Flags,
-            Remote,
-            Work, //
         }, //
     },
-    rdma::values::qp::{
-        QpCaps,
-        QpState, //
-    },
     rdma::{
+        values::{
+            qp::{
+                QpCaps,
+                QpState, //
+            },
+            work::{
+                SendFlag,
+                SendFlags, //
+            }, //
+        },
         Details,
         QpAttributes,
         QpChange,
@@ -39,13 +38,7 @@ use crate::{
         QpOperations,
         QpTarget,
         QpUpcall,
-        RegMr,
-        RemoteAddr,
-        SendChain,
-        SendFlag,
-        SendFlags,
-        SendOp,
-        SendRequest, //
+        SendChain, //
     },
     sys::time, //
 };
@@ -88,19 +81,25 @@ impl QpEvents for QpUpcall {
     }
 }
 
+/// The largest sizes of a queue pair.
+const MAX_CAPS: QpCaps = QpCaps {
+    send_wr: MAX_REQUESTS,
+    recv_wr: MAX_REQUESTS,
+    send_sge: MAX_SGES,
+    recv_sge: MAX_SGES,
+    read_sge: MAX_READ_SGES,
+    inline_data: MAX_INLINE,
+};
+
 /// The sizes that a queue pair gets. `EINVAL` above the limits of the device.
-fn check_caps(caps: QpCaps) -> Result<QpCaps> {
-    let fits = caps.send_wr <= MAX_REQUESTS
-        && caps.recv_wr <= MAX_REQUESTS
-        && caps.send_sge <= MAX_SGES
-        && caps.recv_sge <= MAX_SGES
-        && caps.inline_data <= MAX_INLINE;
-    if !fits {
+fn granted(asked: QpCaps) -> Result<QpCaps> {
+    if !asked.is_within(&MAX_CAPS) {
         return Err(EINVAL);
     }
     Ok(QpCaps {
-        read_sge: caps.read_sge.min(MAX_READ_SGES),
-        ..caps
+        // A read may have as many elements as a send, up to a limit of its own.
+        read_sge: asked.send_sge.min(MAX_READ_SGES),
+        ..asked
     })
 }
 
@@ -167,38 +166,34 @@ impl Qp {
         }
     }
 
-    /// Does what a change of the state asks for. `EINVAL` where that does not follow the present
-    /// one. May sleep, but for the error state.
-    fn go_to(&self, target: QpTarget) -> Result {
-        if target == QpTarget::State(QpState::Err) {
+    /// Does what a change of the state asks for, if anything. `EINVAL` where that does not follow
+    /// the present one. May sleep, but for the error state.
+    fn go_to(&self, target: Option<QpTarget>) -> Result {
+        if target == Some(QpTarget::State(QpState::Err)) {
             return self.engine.modify(QpState::Err);
         }
         let _one_at_a_time = self.modifying.lock();
         match target {
-            QpTarget::Close => self.engine.close_connection(),
+            None => Ok(()),
+            Some(QpTarget::Close) => self.engine.close_connection(),
             // The connection manager's business: true already, or not to be had this way.
-            QpTarget::State(QpState::Rts) if self.engine.state() == QpState::Rts => Ok(()),
-            QpTarget::State(QpState::Rts) => Err(EINVAL),
-            QpTarget::State(state) => self.engine.modify(state),
+            Some(QpTarget::State(QpState::Rts)) if self.engine.state() == QpState::Rts => Ok(()),
+            Some(QpTarget::State(QpState::Rts)) => Err(EINVAL),
+            Some(QpTarget::State(state)) => self.engine.modify(state),
         }
     }
 
     /// Posts so much of a chain as may be posted without a break; returns true if that was the
     /// rest.
-    fn post_some(
-        &self,
-        posting: &mut Posting<'_>,
-        chain: &mut SendChain<'_, Verbs>,
-    ) -> Result<bool> {
+    fn post_some(&self, posting: &mut Posting<'_>, chain: &mut SendChain<'_>) -> Result<bool> {
         for _ in 0..POSTED_AT_ONCE {
             let Some(request) = chain.next()? else {
                 return Ok(true);
             };
-            let work = work(&request)?;
-            let flags = flags(&request.flags, self.signal_all);
+            let flags = flags(request.flags, self.signal_all);
             // What has no memory of its own ignores the list, as other providers do.
-            let most = if work.is_local() { 0 } else { usize::MAX };
-            let posted = posting.post(request.posted.take(most), work, flags);
+            let most = if request.op.is_local() { 0 } else { usize::MAX };
+            let posted = posting.post(request.posted.take(most), request.op, flags);
             posted.map_err(errno)?;
         }
         Ok(false)
@@ -208,7 +203,7 @@ impl Qp {
 impl QpOperations<Verbs> for Qp {
     /// Makes a queue pair; sizes above the device's limits are `EINVAL`.
     fn create(_device: &Device<Verbs>, init: &QpInit<'_, Verbs>) -> Result<(Self, QpCaps)> {
-        let caps = check_caps(init.caps)?;
+        let caps = granted(init.caps)?;
         // The receives of a shared queue are in the memory of that.
         let shared = match init.srq {
             None => init.data.receives(caps.recv_wr, caps.recv_sge)?,
@@ -253,9 +248,7 @@ impl QpOperations<Verbs> for Qp {
         let access = change
             .access
             .map(|access| self.peer_access(access, change.state));
-        if let Some(target) = change.state {
-            self.go_to(target)?;
-        }
+        self.go_to(change.state)?;
         let mut control = self.control.lock();
         if let Some(access) = access {
             self.engine.set_peer_rights(access);
@@ -318,7 +311,7 @@ impl QpOperations<Verbs> for Qp {
     }
 
     /// Posts a chain; what came before the request that fails stays posted, and is started.
-    fn post_send(&self, chain: &mut SendChain<'_, Verbs>) -> Result {
+    fn post_send(&self, chain: &mut SendChain<'_>) -> Result {
         loop {
             let mut posting = self.engine.posting();
             let posted = self.post_some(&mut posting, chain);
@@ -348,9 +341,17 @@ fn program_access(access: AccessFlags, leaves_reset: bool) -> AccessFlags {
     let both = AccessFlag::RemoteRead | AccessFlag::RemoteWrite;
     let all = both | AccessFlag::RemoteAtomic;
     match access {
-        _ if leaves_reset && !access.contains_any(all) => all,
+        _ if leaves_reset && !access.contains_any(all | AccessFlag::LocalWrite) => all,
         _ if access.contains_all(both) => access | all,
         _ => access,
+    }
+}
+
+/// The flags of a request on a queue pair whose requests may all be signalled.
+fn flags(asked: SendFlags, signal_all: bool) -> SendFlags {
+    match signal_all {
+        true => asked | SendFlag::Signaled,
+        false => asked,
     }
 }
 
@@ -363,87 +364,6 @@ pub(super) fn errno(refused: PostError) -> Error {
         | PostError::TooManySges
         | PostError::InlineTooLong => EINVAL,
     }
-}
-
-fn flags(flags: &SendFlags, signal_all: bool) -> Flags {
-    let when = |set, flag| match set {
-        true => flag,
-        false => Flags::NONE,
-    };
-    let signaled = signal_all || flags.contains(SendFlag::Signaled);
-    when(signaled, Flags::SIGNALED)
-        .with(when(flags.contains(SendFlag::Solicited), Flags::SOLICITED))
-        .with(when(flags.contains(SendFlag::Fence), Flags::READ_FENCE))
-        .with(when(flags.contains(SendFlag::Inline), Flags::INLINE))
-}
-
-fn work(request: &SendRequest<'_, Verbs>) -> Result<Work> {
-    let remote = |RemoteAddr { addr, rkey }| Remote {
-        addr,
-        token: Token::from_raw(rkey),
-    };
-    Ok(match request.op {
-        SendOp::Send => Work::Send {
-            extra: Extra::Nothing,
-        },
-        SendOp::SendImm(imm) => Work::Send {
-            extra: Extra::Immediate(imm),
-        },
-        SendOp::SendInv(rkey) => Work::Send {
-            extra: Extra::Invalidate(Token::from_raw(rkey)),
-        },
-        SendOp::Write(to) => Work::Write {
-            to: remote(to),
-            immediate: None,
-        },
-        SendOp::WriteImm(to, imm) => Work::Write {
-            to: remote(to),
-            immediate: Some(imm),
-        },
-        SendOp::Read(from) => Work::Read {
-            from: remote(from),
-            invalidate: None,
-        },
-        SendOp::ReadInv(from) => Work::Read {
-            from: remote(from),
-            invalidate: Some(sink_token(request)?),
-        },
-        SendOp::LocalInv(rkey) => Work::Invalidate {
-            token: Token::from_raw(rkey),
-            must_be_valid: false,
-        },
-        SendOp::RegMr(ref reg) => register(reg)?,
-        SendOp::FetchAdd(at, add) => Work::FetchAdd {
-            at: remote(at),
-            add,
-        },
-        SendOp::CmpSwap(at, compare, swap) => Work::CompareSwap {
-            at: remote(at),
-            compare,
-            swap,
-        },
-    })
-}
-
-/// The token that a read with invalidate ends: that of its sink.
-fn sink_token(request: &SendRequest<'_, Verbs>) -> Result<Token> {
-    let sink = request.posted.sges().next().ok_or(EINVAL)?;
-    Ok(sink.token())
-}
-
-/// A registration with the address, length, key and rights as they stand at the time of posting.
-fn register(reg: &RegMr<'_, Verbs>) -> Result<Work> {
-    let token = Token::from_raw(reg.key);
-    if token.index() != reg.mr.index() {
-        return Err(EINVAL);
-    }
-    Ok(Work::Register {
-        token,
-        base: reg.iova,
-        len: reg.len,
-        rights: checked(reg.access)?,
-        staged: None,
-    })
 }
 
 #[cfg(ndk_kunit)]
@@ -460,11 +380,45 @@ mod tests {
     }
 
     #[test]
+    fn a_read_has_a_limit_of_elements_of_its_own() {
+        let asked = QpCaps {
+            send_sge: 1,
+            ..QpCaps::NONE
+        };
+        assert_eq!(granted(asked).map(|caps| caps.read_sge), Ok(1));
+        assert_eq!(granted(MAX_CAPS), Ok(MAX_CAPS));
+        for caps in [
+            QpCaps {
+                send_wr: MAX_REQUESTS + 1,
+                ..asked
+            },
+            QpCaps {
+                recv_wr: MAX_REQUESTS + 1,
+                ..asked
+            },
+            QpCaps {
+                send_sge: MAX_SGES + 1,
+                ..asked
+            },
+            QpCaps {
+                recv_sge: MAX_SGES + 1,
+                ..asked
+            },
+            QpCaps {
+                inline_data: MAX_INLINE + 1,
+                ..asked
+            },
+        ] {
+            assert_eq!(granted(caps), Err(EINVAL));
+        }
+    }
+
+    #[test]
     fn ndk_face_04_signalling_is_asked_for_in_verbs() {
-        let none = SendFlags::default();
-        assert!(!flags(&none, false).has(Flags::SIGNALED));
+        let none = SendFlags::empty();
+        assert_eq!(flags(none, false), none);
         // Unless all requests of the queue pair are signalled.
-        assert!(flags(&none, true).has(Flags::SIGNALED));
+        assert_eq!(flags(none, true), SendFlag::Signaled.into());
     }
 
     #[test]
@@ -494,24 +448,10 @@ mod tests {
         assert!(program_access(both, true) == all && program_access(both, false) == all);
         // What a program asks for itself holds.
         assert!(program_access(none, false) == none);
-        let read = AccessFlags::from(AccessFlag::RemoteRead);
-        assert!(program_access(read, true) == read && program_access(read, false) == read);
-    }
-
-    #[test]
-    fn ndk_face_16_a_local_invalidation_of_verbs_takes_what_is_invalid() {
-        let request = SendRequest {
-            flags: SendFlags::default(),
-            op: SendOp::LocalInv(0x1234),
-            posted: crate::rdma::test_without_memory(1),
-        };
-        let posted = work(&request);
-        assert!(matches!(
-            posted,
-            Ok(Work::Invalidate {
-                must_be_valid: false,
-                ..
-            })
-        ));
+        for one in [AccessFlag::RemoteRead, AccessFlag::LocalWrite] {
+            let one = AccessFlags::from(one);
+            assert_eq!(program_access(one, true), one);
+            assert_eq!(program_access(one, false), one);
+        }
     }
 }

@@ -667,6 +667,8 @@ static void test_access(void)
 		{ IBV_QPS_RTR, 0, 0 },
 		{ IBV_QPS_RESET, 0, 0 },
 		{ IBV_QPS_INIT, read, read },
+		{ IBV_QPS_RESET, 0, 0 },
+		{ IBV_QPS_INIT, IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_LOCAL_WRITE },
 	};
 	struct ibv_qp *qp = new_qp();
 

@@ -19,13 +19,7 @@ use crate::{
             Side,
             What, //
         },
-        memory::{
-            token::Token,
-            Denied, //
-        },
-        status::Status,
-        wc::WcStatus,
-        work::Work, //
+        memory::Denied, //
     },
     kunit::{
         buffer::{
@@ -44,7 +38,13 @@ use crate::{
         inject::Ordered,
         requests::*, //
     },
-    rdma::values::access::AccessFlag, //
+    rdma::values::{
+        access::AccessFlag,
+        status::Status,
+        token::Token,
+        wc::WcStatus,
+        work::SendOp, //
+    }, //
 };
 
 /// Of those that `fault` meets of a queue pair, the one with that number; once.
@@ -147,7 +147,7 @@ mod tests {
                 .post(
                     at as u64,
                     write(to),
-                    crate::engine::work::Flags::SIGNALED,
+                    crate::rdma::values::work::SendFlag::Signaled,
                     [from].into_iter(),
                 )
                 .map_err(|_| EINVAL)?;
@@ -334,11 +334,11 @@ mod tests {
     }
 
     /// A request of that kind between a part of `own` and the same part of `other`.
-    fn access(kind: u32, other: &MrBuffer, at: usize) -> Work {
+    fn access(kind: u32, other: &MrBuffer, at: usize) -> SendOp {
         match kind {
             0 => write(other.remote(at)),
             1 => read(other.remote(at)),
-            _ => Work::FetchAdd {
+            _ => SendOp::FetchAdd {
                 at: other.remote(at),
                 add: 1,
             },

@@ -8,11 +8,6 @@ use kernel::{
 };
 
 use crate::{
-    engine::{
-        memory::token::Token,
-        status::Status,
-        work::Work, //
-    },
     kunit::{
         buffer::{
             MrBuffer,
@@ -20,8 +15,8 @@ use crate::{
             BASE, //
         },
         harness::{
-            End, //
-            QpPair,
+            End,
+            QpPair, //
         },
         requests::{
             register,
@@ -33,7 +28,10 @@ use crate::{
             AccessFlag,
             AccessFlags, //
         },
-        qp::QpState, //
+        qp::QpState,
+        status::Status,
+        token::Token,
+        work::SendOp, //
     }, //
 };
 
@@ -60,7 +58,7 @@ fn register_again(end: &End, memory: &MrBuffer) -> Result {
 /// A window of `end`, bound to all of `region` for the peer of its queue pair.
 fn bound(end: &End, region: &MrBuffer) -> Result<Token> {
     let window = end.device().regions.add_window(end.domain.id(), None)?;
-    let work = Work::Bind {
+    let work = SendOp::BindMw {
         window,
         region: region.token(),
         addr: BASE,
@@ -116,8 +114,7 @@ mod tests {
                 Arm,
                 MissedEvents, //
             },
-            domain::Domain,
-            work::Extra, //
+            domain::Domain, //
         },
         kunit::{
             harness::{
@@ -127,7 +124,8 @@ mod tests {
                 wait_until, //
             },
             requests::*, //
-        }, //
+        },
+        rdma::values::work::SendWith, //
     };
 
     #[test]
@@ -148,8 +146,8 @@ mod tests {
             .b
             .receives
             .next()
-            .map(|e| (e.status, e.extra, e.length));
-        let gone = Extra::Invalidate(memory.token());
+            .map(|e| (e.status, e.with, e.byte_len));
+        let gone = SendWith::Inv(memory.token());
         assert!(same(entry, Some((Status::Success, gone, LEN as u32))));
         assert!(sink.holds(0, LEN, 81, 0) && !is_open(&qp_pair.b, memory.token()));
         assert!(same(qp_pair.b.counted(Counter::InvalidationsRemote), 1));
@@ -272,7 +270,7 @@ mod tests {
             (qp_pair.b.device().regions).access(token, user, AccessFlag::RemoteRead, BASE, 1);
         qp_pair.b.receive(2, &[])?;
         qp_pair.a.post(1, send_invalidate(token), &[])?;
-        let lenient = Work::Invalidate {
+        let lenient = SendOp::LocalInv {
             token,
             must_be_valid: false,
         };
@@ -439,7 +437,7 @@ mod tests {
     fn an_invalidation_of_its_own_is_judged_when_its_turn_comes() -> Result {
         let qp_pair = QpPair::new()?;
         let memory = qp_pair.a.fast(LEN)?;
-        let lenient = Work::Invalidate {
+        let lenient = SendOp::LocalInv {
             token: memory.token(),
             must_be_valid: false,
         };
@@ -454,7 +452,7 @@ mod tests {
             let posted = qp_pair.a.qp.post(
                 context,
                 work,
-                crate::engine::work::Flags::SIGNALED,
+                crate::rdma::values::work::SendFlag::Signaled,
                 [].into_iter(),
             );
             assert!(posted.is_ok());

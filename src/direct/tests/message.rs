@@ -8,13 +8,16 @@ use kernel::{
 };
 
 use crate::{
-    engine::work::Sge,
     kunit::buffer::MrBuffer,
     rdma::values::{
         access::AccessFlag,
-        qp::QpState, //
+        qp::QpState,
+        work::SendFlags, //
     },
-    sys::span::test_part, //
+    sys::{
+        sge::Sge,
+        span::test_part, //
+    }, //
 };
 
 /// Cuts `len` bytes of `buffer` into elements that end at these bytes.
@@ -35,23 +38,23 @@ mod tests {
     use super::*;
 
     use crate::{
-        engine::{
-            memory::token::Token,
-            qp::PostError,
-            status::Status,
-            work::{
-                Extra,
-                Operation,
-                Work, //
-            }, //
-        },
+        engine::qp::PostError,
         kunit::{
             harness::{
                 same,
-                EndAttr, //
-                QpPair,
+                EndAttr,
+                QpPair, //
             },
             requests::*, //
+        },
+        rdma::values::{
+            status::Status,
+            token::Token,
+            wc::WcOpcode,
+            work::{
+                SendOp,
+                SendWith, //
+            }, //
         }, //
     };
 
@@ -73,7 +76,7 @@ mod tests {
                 qp_pair.a.post(1, SEND, &cut(&source, 3, gather, len)?)?;
                 assert!(qp_pair.a.sends.brings(1, Status::Success));
                 let entry = qp_pair.b.receives.next();
-                assert!(entry.is_some_and(|e| e.length as usize == len));
+                assert!(entry.is_some_and(|e| e.byte_len as usize == len));
                 assert!(sink.is_blank(0, 5) && sink.holds(5, len, 1, 3));
                 assert!(sink.is_blank(5 + len, sink.len() - 5 - len));
             }
@@ -111,8 +114,8 @@ mod tests {
                 let list = cut(&sink, 5, &[end], len)?;
                 qp_pair.a.post(1, read(source.remote(at)), &list)?;
                 let entry = qp_pair.a.sends.next();
-                assert!(entry.is_some_and(|e| e.length as usize == len));
-                assert!(entry.is_some_and(|e| e.operation == Operation::Read));
+                assert!(entry.is_some_and(|e| e.byte_len as usize == len));
+                assert!(entry.is_some_and(|e| e.opcode == WcOpcode::Read));
                 assert!(sink.is_blank(0, 5) && sink.holds(5, len, 3, at));
                 assert!(sink.is_blank(5 + len, sink.len() - 5 - len));
             }
@@ -152,7 +155,7 @@ mod tests {
         let rights = AccessFlag::LocalWrite | AccessFlag::RemoteWrite;
         qp_pair.b.post(9, register(token, 31, rights), &[])?;
         assert!(qp_pair.b.sends.brings(9, Status::Success));
-        let to = crate::engine::work::Remote {
+        let to = crate::rdma::values::work::RemoteAddr {
             addr: crate::kunit::buffer::BASE + 4,
             token,
         };
@@ -179,7 +182,7 @@ mod tests {
                 .b
                 .receives
                 .next()
-                .map(|e| (e.context.raw(), e.status, e.length));
+                .map(|e| (e.context.raw(), e.status, e.byte_len));
             assert!(same(entry, Some((context, Status::Success, 0))));
         }
         qp_pair.a.post(13, write(memory.remote(8)), &[])?;
@@ -219,20 +222,17 @@ mod tests {
             .a
             .post(1, send_immediate(0xDEAD_BEEF), &[source.sge(0, 5)])?;
         let sent = qp_pair.b.receives.next();
-        let what = sent.map(|e| (e.operation, e.extra, e.length));
-        let immediate = Extra::Immediate(0xDEAD_BEEF);
-        assert!(same(what, Some((Operation::Receive, immediate, 5))));
+        let what = sent.map(|e| (e.opcode, e.with, e.byte_len));
+        let immediate = SendWith::Imm(0xDEAD_BEEF);
+        assert!(same(what, Some((WcOpcode::Recv, immediate, 5))));
         assert!(sink.holds(0, 5, 8, 0));
         sink.clear();
         let work = write_immediate(landing.remote(1), 7);
         qp_pair.a.post(2, work, &[source.sge(0, 30)])?;
         let written = qp_pair.b.receives.next();
-        let what = written.map(|e| (e.context.raw(), e.operation, e.extra, e.length));
-        let immediate = Extra::Immediate(7);
-        assert!(same(
-            what,
-            Some((3, Operation::ReceiveWrite, immediate, 30))
-        ));
+        let what = written.map(|e| (e.context.raw(), e.opcode, e.with, e.byte_len));
+        let immediate = SendWith::Imm(7);
+        assert!(same(what, Some((3, WcOpcode::RecvWithImm, immediate, 30))));
         assert!(landing.is_blank(0, 1) && landing.holds(1, 30, 8, 0));
         assert!(sink.is_blank(0, 32));
         assert!(qp_pair.a.sends.brings_all(1..3, Status::Success));
@@ -246,8 +246,8 @@ mod tests {
         qp_pair.a.post(1, SEND, &[])?;
         let entry = qp_pair.b.receives.next();
         assert!(same(
-            entry.map(|e| (e.extra, e.solicited)),
-            Some((Extra::Nothing, false))
+            entry.map(|e| (e.with, e.solicited)),
+            Some((SendWith::Nothing, false))
         ));
         Ok(())
     }
@@ -342,19 +342,19 @@ mod tests {
         let (words, old) = (qp_pair.b.buffer(24)?, qp_pair.a.buffer(24)?);
         words.set_word(8, 40);
         let at = words.remote(8);
-        let swap = |compare, swap| Work::CompareSwap { at, compare, swap };
+        let swap = |compare, swap| SendOp::CmpSwap { at, compare, swap };
         let steps = [
-            (Work::FetchAdd { at, add: 2 }, 40, 42),
+            (SendOp::FetchAdd { at, add: 2 }, 40, 42),
             (swap(41, 9), 42, 42),
             (swap(42, u64::MAX), 42, u64::MAX),
-            (Work::FetchAdd { at, add: 3 }, u64::MAX, 2),
+            (SendOp::FetchAdd { at, add: 3 }, u64::MAX, 2),
         ];
         for (work, before, after) in steps {
             // The old value may come in parts, at any address.
             qp_pair.a.post(1, work, &[old.sge(1, 3), old.sge(11, 5)])?;
             let entry = qp_pair.a.sends.next();
-            let what = entry.map(|e| (e.status, e.operation, e.length));
-            assert!(same(what, Some((Status::Success, work.operation(), 8))));
+            let what = entry.map(|e| (e.status, e.opcode, e.byte_len));
+            assert!(same(what, Some((Status::Success, work.opcode(), 8))));
             let parts = old.word(1) & 0xFF_FFFF | old.word(11) << 24;
             assert!(same(parts, before));
             assert!(same(words.word(8), after));
@@ -372,7 +372,7 @@ mod tests {
             let at = words.remote(at);
             qp_pair
                 .a
-                .post(1, Work::FetchAdd { at, add: 2 }, &[old.whole()])?;
+                .post(1, SendOp::FetchAdd { at, add: 2 }, &[old.whole()])?;
             assert!(qp_pair.a.sends.brings(1, Status::RemoteInvalidRequest));
             assert!(words.is_blank(0, 24) && old.is_blank(0, 8) && qp_pair.is_down());
         }
@@ -387,7 +387,7 @@ mod tests {
             let at = words.remote(0);
             qp_pair
                 .a
-                .post(1, Work::FetchAdd { at, add: 2 }, &[old.sge(0, len)])?;
+                .post(1, SendOp::FetchAdd { at, add: 2 }, &[old.sge(0, len)])?;
             assert!(qp_pair.a.sends.brings(1, Status::LocalLength));
             assert!(words.is_blank(0, 8) && old.is_blank(0, 16) && qp_pair.is_down());
         }
@@ -406,7 +406,7 @@ mod tests {
             let posted = qp_pair
                 .a
                 .qp
-                .post(1, work, Default::default(), list.iter().copied());
+                .post(1, work, SendFlags::empty(), list.iter().copied());
             assert!(posted.is_ok());
             qp_pair.a.post(2, SEND, &[])?;
             assert!(qp_pair.b.receives.brings(2, Status::Success));

@@ -100,10 +100,6 @@ mod tests {
     use super::*;
 
     use crate::{
-        engine::{
-            status::Status,
-            work::Flags, //
-        },
         kunit::{
             harness::{
                 flush_work,
@@ -111,6 +107,10 @@ mod tests {
                 sleep, //
             },
             requests::*, //
+        },
+        rdma::values::{
+            status::Status,
+            work::SendFlag, //
         },
         sys::{
             log::{
@@ -166,7 +166,7 @@ mod tests {
             assert!(mixed
                 .a
                 .qp
-                .post(n as u64, work, Flags::SIGNALED, list)
+                .post(n as u64, work, SendFlag::Signaled, list)
                 .is_ok());
         }
         let occupied = Occupied::new()?;

@@ -8,17 +8,7 @@ use kernel::{
 };
 
 use crate::{
-    engine::{
-        domain::Domain,
-        memory::token::Token,
-        status::Status,
-        work::{
-            Flags,
-            Remote,
-            Sge,
-            Work, //
-        }, //
-    },
+    engine::domain::Domain,
     kunit::{
         buffer::{
             MrBuffer,
@@ -28,15 +18,25 @@ use crate::{
         harness::{
             same,
             End,
-            EndAttr, //
-            QpPair,
+            EndAttr,
+            QpPair, //
         },
         requests::SEND, //
     },
-    rdma::values::access::{
-        AccessFlag,
-        AccessFlags, //
-    }, //
+    rdma::values::{
+        access::{
+            AccessFlag,
+            AccessFlags, //
+        },
+        status::Status,
+        token::Token,
+        work::{
+            RemoteAddr,
+            SendFlag,
+            SendOp, //
+        }, //
+    },
+    sys::sge::Sge, //
 };
 
 /// The length of all buffers here.
@@ -55,8 +55,8 @@ impl Bad {
         Sge::of(self.addr, self.len, self.token)
     }
 
-    fn remote(&self) -> Remote {
-        Remote {
+    fn remote(&self) -> RemoteAddr {
+        RemoteAddr {
             addr: self.addr,
             token: self.token,
         }
@@ -115,7 +115,7 @@ impl Traps {
 }
 
 /// What an attempt does with bad memory.
-type ConnectParams = fn(&Attempt, &Bad) -> (Work, Sge);
+type ConnectParams = fn(&Attempt, &Bad) -> (SendOp, Sge);
 
 /// One attempt, over a connection of its own.
 struct Attempt {
@@ -145,7 +145,7 @@ impl Attempt {
 
     /// Returns true if the request ends so, a receive of the far side so, and everything else is
     /// flushed.
-    fn ends(&self, work: Work, sge: Sge, request: Status, receive: Status) -> Result<bool> {
+    fn ends(&self, work: SendOp, sge: Sge, request: Status, receive: Status) -> Result<bool> {
         self.ends_into(self.far.whole(), work, sge, request, receive)
     }
 
@@ -153,7 +153,7 @@ impl Attempt {
     fn ends_into(
         &self,
         into: Sge,
-        work: Work,
+        work: SendOp,
         sge: Sge,
         request: Status,
         receive: Status,
@@ -162,7 +162,7 @@ impl Attempt {
         b.receive(50, &[into])?;
         b.receive(51, &[])?;
         b.post(52, SEND, &[])?;
-        let flags = Flags::SIGNALED;
+        let flags = SendFlag::Signaled;
         let posted = [(1, work, Some(sge)), (2, SEND, None), (3, SEND, None)]
             .map(|(c, w, s)| a.qp.post(c, w, flags, s.into_iter()));
         a.qp.ring_doorbell();
@@ -221,7 +221,7 @@ mod tests {
         kunit::requests::*, //
     };
 
-    const FETCH_ADD: fn(Remote) -> Work = |at| Work::FetchAdd { at, add: 1 };
+    const FETCH_ADD: fn(RemoteAddr) -> SendOp = |at| SendOp::FetchAdd { at, add: 1 };
 
     const WRITES: AccessFlags = AccessFlags::of([AccessFlag::LocalWrite, AccessFlag::RemoteWrite]);
     const READS: AccessFlags = AccessFlags::of([AccessFlag::RemoteRead]);
@@ -472,7 +472,7 @@ mod tests {
             let attempt = Attempt::new()?;
             let addr = attempt.far.run().addr() as u64;
             let token = Token::LOCAL_MEMORY;
-            let work = work(Remote { addr, token });
+            let work = work(RemoteAddr { addr, token });
             let near = attempt.near.sge(0, 8);
             assert!(attempt.ends(work, near, Status::RemoteAccess, Status::Flushed)?);
             assert!(attempt.left_nothing());
@@ -486,7 +486,7 @@ mod tests {
         let (a, far) = (&attempt.qp_pair.a, &attempt.far);
         attempt.near.fill(73);
         let list = || [attempt.near.sge(0, 8)].into_iter();
-        let flags = Flags::SIGNALED;
+        let flags = SendFlag::Signaled;
         for (context, at) in [(1, 0), (2, LEN), (3, 16)] {
             assert!(a
                 .qp

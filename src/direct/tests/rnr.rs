@@ -7,8 +7,8 @@ use kernel::prelude::*;
 use crate::{
     direct,
     kunit::harness::{
-        EndAttr, //
-        QpPair,
+        EndAttr,
+        QpPair, //
     },
     rdma::values::qp::QpState, //
 };
@@ -23,10 +23,7 @@ mod tests {
     use super::*;
 
     use crate::{
-        engine::{
-            counters::Counter,
-            status::Status, //
-        },
+        engine::counters::Counter,
         kunit::{
             harness::{
                 flush_work,
@@ -36,6 +33,7 @@ mod tests {
             },
             requests::*, //
         },
+        rdma::values::status::Status,
         sys::clock::StoppedClock, //
     };
 

@@ -8,22 +8,22 @@ use kernel::{
 };
 
 use crate::{
-    engine::{
-        qp::QueuePair,
-        status::Status,
-        work::Flags, //
-    },
+    engine::qp::QueuePair,
     kunit::{
         buffer::MrBuffer,
         harness::{
             End,
-            EndAttr, //
-            QpPair,
+            EndAttr,
+            QpPair, //
         },
         queues::Queue,
         requests::SEND, //
     },
-    rdma::values::qp::QpState, //
+    rdma::values::{
+        qp::QpState,
+        status::Status,
+        work::SendFlag, //
+    }, //
 };
 
 /// What one thread needs to send to the other end and to see that it arrived.
@@ -47,7 +47,9 @@ impl Stream {
         (0..count).all(|n| {
             // CAST: below 512.
             let list = [self.source.sge(0, (n % 512) as usize)];
-            let posted = self.qp.post(n, SEND, Flags::SIGNALED, list.iter().copied());
+            let posted = self
+                .qp
+                .post(n, SEND, SendFlag::Signaled, list.iter().copied());
             self.qp.ring_doorbell();
             posted.is_ok() && self.sends.brings(n, Status::Success)
         })
@@ -88,8 +90,8 @@ mod tests {
         engine::counters::Counter,
         kunit::{
             harness::{
-                flush_work, //
-                same,
+                flush_work,
+                same, //
             },
             other_context::OtherContext,
             requests::*, //
@@ -126,7 +128,7 @@ mod tests {
         assert!(same(early, (false, false)));
         assert!(qp_pair.a.sends.brings(1, Status::Success));
         let entry = qp_pair.b.receives.next();
-        assert!(entry.is_some_and(|e| e.context.raw() == 2 && e.length as usize == LONG));
+        assert!(entry.is_some_and(|e| e.context.raw() == 2 && e.byte_len as usize == LONG));
         assert!(sink.holds(0, LONG, 21, 0) && sink.is_blank(LONG, 1));
         assert!(qp_pair.a.counted(Counter::BudgetSpent) >= 3);
         Ok(())
@@ -165,7 +167,7 @@ mod tests {
                 }
                 for n in 0..10 {
                     let list = [source.sge(0, len)].into_iter();
-                    assert!(qp_pair.a.qp.post(n, work, Flags::SIGNALED, list).is_ok());
+                    assert!(qp_pair.a.qp.post(n, work, SendFlag::Signaled, list).is_ok());
                 }
                 qp_pair.a.qp.ring_doorbell();
                 assert!(qp_pair.a.sends.brings_all(0..10, Status::Success));
@@ -187,7 +189,7 @@ mod tests {
         let notify = done.clone();
         let other_task = OtherContext::new(move || {
             let posted = (0..count).all(|n| {
-                let posted = qp.post(n, work, Flags::SIGNALED, [bytes.whole()].into_iter());
+                let posted = qp.post(n, work, SendFlag::Signaled, [bytes.whole()].into_iter());
                 qp.ring_doorbell();
                 posted.is_ok()
             });
@@ -222,7 +224,7 @@ mod tests {
         for n in 0..300 {
             let list = [source.sge(n, 1)].into_iter();
             let work = write(sink.remote(n));
-            let posted = qp_pair.a.qp.post(n as u64, work, Flags::SIGNALED, list);
+            let posted = qp_pair.a.qp.post(n as u64, work, SendFlag::Signaled, list);
             assert!(posted.is_ok());
         }
         let softirqs_off = BhDisabled::enter();
@@ -278,7 +280,7 @@ mod tests {
                 let entry = end
                     .receives
                     .next()
-                    .map(|e| (e.context.raw(), e.length as usize));
+                    .map(|e| (e.context.raw(), e.byte_len as usize));
                 assert!(same(entry, Some((n as u64, n % 512))));
                 assert!(memory.holds(n * 512, n % 512, seed, 0));
                 assert!(memory.is_blank(n * 512 + n % 512, 512 - n % 512));
@@ -298,7 +300,7 @@ mod tests {
         let other_task = OtherContext::new(move || {
             for n in 0..COUNT {
                 let list = [source.whole()].into_iter();
-                let _ = qp.post(1000 + n, write(to), Flags::SIGNALED, list);
+                let _ = qp.post(1000 + n, write(to), SendFlag::Signaled, list);
                 qp.ring_doorbell();
             }
         })?;

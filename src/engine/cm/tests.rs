@@ -32,7 +32,6 @@ mod tests {
                 Timeouts, //
             },
             counters::Counter,
-            status::Status,
             transport::ReadLimits, //
         },
         kunit::{
@@ -46,7 +45,10 @@ mod tests {
             other_context::OtherContext,
             requests::*, //
         },
-        rdma::values::qp::QpState,
+        rdma::values::{
+            qp::QpState,
+            status::Status, //
+        },
         sys::{
             clock::StoppedClock,
             softirq::ProcessQueue, //

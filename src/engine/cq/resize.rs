@@ -5,14 +5,16 @@
 //! Tests: `engine/cq/tests.rs`.
 
 use super::{
-    Completion,
     CompletionQueue,
     ResizeError,
     Ring, //
 };
-use crate::engine::{
-    device,
-    prelude::*, //
+use crate::{
+    engine::{
+        device,
+        prelude::*, //
+    },
+    rdma::values::completion::Wc, //
 };
 
 impl CompletionQueue {
@@ -23,12 +25,8 @@ impl CompletionQueue {
     /// the one in force. May sleep.
     pub(crate) fn resize(self: &Arc<Self>, depth: u32) -> Result<(), ResizeError> {
         let _one_at_a_time = self.resizing.lock();
-        let ring = Ring::new(
-            depth,
-            Completion::BLANK,
-            device::gfp(self.share.is_of_program()),
-        )
-        .map_err(|_| ResizeError::NoMemory)?;
+        let ring = Ring::new(depth, Wc::BLANK, device::gfp(self.share.is_of_program()))
+            .map_err(|_| ResizeError::NoMemory)?;
         // Rings go where no lock is held but the one that may be held asleep.
         let mut inner = self.inner.lock();
         let begun = match inner.shared {

@@ -5,7 +5,6 @@
 //! Tests: `engine/cq/tests/shared.rs`.
 
 use super::{
-    Completion,
     CompletionQueue,
     Inner,
     ResizeError, //
@@ -15,6 +14,7 @@ use crate::{
         prelude::*,
         ring::MOVED_AT_ONCE, //
     },
+    rdma::values::completion::Wc,
     sys::shared::{
         CompletionWords,
         SharedCompletions, //
@@ -25,14 +25,14 @@ use crate::{
 pub(crate) struct ProgramCompletions {
     ring: SharedCompletions,
     /// An entry of the queue pair with that number, as the program knows it.
-    words: fn(&Completion, u32) -> CompletionWords,
+    words: fn(&Wc, u32) -> CompletionWords,
 }
 
 impl ProgramCompletions {
     /// In the memory that the program maps.
     pub(crate) const fn new(
         ring: SharedCompletions,
-        words: fn(&Completion, u32) -> CompletionWords,
+        words: fn(&Wc, u32) -> CompletionWords,
     ) -> Self {
         Self { ring, words }
     }
@@ -62,7 +62,7 @@ impl Inner {
 
     /// Adds an entry where a program takes them; false if it takes none, or there is no room.
     #[cold]
-    pub(super) fn push_shared(&mut self, entry: &Completion, qp: u32) -> bool {
+    pub(super) fn push_shared(&mut self, entry: &Wc, qp: u32) -> bool {
         let Some(shared) = &mut self.shared else {
             return false;
         };

@@ -15,14 +15,6 @@ use super::{
     MissedEvents, //
 };
 use crate::{
-    engine::{
-        status::Status,
-        work::{
-            test_context,
-            Completion,
-            Operation, //
-        }, //
-    },
     kunit::{
         harness::{
             EngineHost,
@@ -30,42 +22,49 @@ use crate::{
         },
         queues::Queue, //
     },
-    rdma::values::qp::QpState, //
+    rdma::values::{
+        completion::Wc,
+        qp::QpState,
+        status::Status,
+        wc::WcOpcode,
+        work::SendFlags, //
+    },
+    sys::requests::test_context, //
 };
 
 pub(crate) const ARMS: [Arm; 3] = [Arm::Any, Arm::Solicited, Arm::Errors];
 
 /// A successful receive that nobody asked to be notified of.
-pub(crate) const RECEIVE: Completion = Completion {
-    operation: Operation::Receive,
-    ..Completion::BLANK
+pub(crate) const RECEIVE: Wc = Wc {
+    opcode: WcOpcode::Recv,
+    ..Wc::BLANK
 };
 
 /// A successful receive whose sender asked for an event.
-pub(crate) const SOLICITED: Completion = Completion {
+pub(crate) const SOLICITED: Wc = Wc {
     solicited: true,
     ..RECEIVE
 };
 
 /// A successful send.
-pub(crate) const SENT: Completion = Completion::BLANK;
+pub(crate) const SENT: Wc = Wc::BLANK;
 
 /// That of a send that the consumer calls `context`.
-pub(crate) fn sent(context: u64) -> Completion {
-    Completion {
+pub(crate) fn sent(context: u64) -> Wc {
+    Wc {
         context: test_context(context),
         ..SENT
     }
 }
 
 /// A send that failed.
-pub(crate) const FAILED: Completion = Completion {
+pub(crate) const FAILED: Wc = Wc {
     status: Status::RemoteAccess,
-    ..Completion::BLANK
+    ..Wc::BLANK
 };
 
 /// A receive that was flushed.
-pub(crate) const FLUSHED: Completion = Completion {
+pub(crate) const FLUSHED: Wc = Wc {
     status: Status::Flushed,
     ..RECEIVE
 };
@@ -101,15 +100,15 @@ mod tests {
                 CqEvents,
                 Failure, //
             },
-            notifier::Called,
+            notifier::Called, //
         },
         kunit::{
             harness::{
                 flush_work,
                 same,
                 wait_until,
-                EndAttr, //
-                QpPair,
+                EndAttr,
+                QpPair, //
             },
             log::{
                 CqLog,
@@ -190,12 +189,12 @@ mod tests {
 
     #[test]
     fn every_arm_is_reported_once_whatever_comes() -> Result {
-        const READ: Completion = Completion {
-            operation: Operation::Read,
+        const READ: Wc = Wc {
+            opcode: WcOpcode::Read,
             ..SENT
         };
         let (queue, _engine_host) = alone(32)?;
-        let cases: [&[Completion]; 7] = [
+        let cases: [&[Wc]; 7] = [
             &[SENT],
             &[RECEIVE],
             &[READ],
@@ -561,7 +560,7 @@ mod tests {
             assert!(queue.cq.push(&sent(context)).is_ok());
         }
         let mut sum = 0;
-        let mut add = |e: Completion| sum = sum * 10 + e.context.raw();
+        let mut add = |e: Wc| sum = sum * 10 + e.context.raw();
         assert!(queue.cq.poll(0, &mut add) == 0);
         assert!(queue.cq.poll(3, &mut add) == 3);
         assert!(queue.cq.poll(3, &mut add) == 2);
@@ -696,7 +695,7 @@ mod tests {
             let work = requests::write(sink.remote(0));
             qp_pair
                 .a
-                .post_with(context, work, Default::default(), &[])?;
+                .post_with(context, work, SendFlags::empty(), &[])?;
         }
         qp_pair.a.post(50, requests::write(sink.remote(0)), &[])?;
         assert!(qp_pair.a.sends.brings(50, Status::Success));

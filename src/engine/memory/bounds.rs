@@ -3,7 +3,7 @@
 
 //! The check of an address range against a region.
 
-/// Where `[addr, addr + len)` begins inside a region `[base, base + size)`.
+/// The place where `[addr, addr + len)` begins inside a region `[base, base + size)`.
 ///
 /// `None` when it is not wholly inside. Nothing is added to a number that came from outside, so
 /// nothing can wrap.

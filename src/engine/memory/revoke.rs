@@ -11,12 +11,12 @@ use super::{
         Kind,
         Slot, //
     },
-    token::Token,
     MemoryTable,
     User, //
 };
 use crate::{
     engine::prelude::*,
+    rdma::values::token::Token,
     sys::gate::Refused, //
 };
 

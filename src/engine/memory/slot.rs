@@ -33,6 +33,7 @@ use super::{
 };
 use crate::{
     engine::prelude::*,
+    rdma::values::token::Token,
     sys::gate::{
         Gate,
         GateGuard,
@@ -63,7 +64,7 @@ pub(crate) type QpId = u64;
 #[derive(Clone, Copy)]
 pub(crate) struct Binding {
     /// The slot and key of the region.
-    pub(crate) region: super::token::Token,
+    pub(crate) region: Token,
     /// Which registration of that slot it is: keys come round again.
     pub(crate) serial: u64,
     /// Where the window begins inside the region.

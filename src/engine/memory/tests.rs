@@ -27,22 +27,26 @@ use super::{
         RegisterError, //
     },
     spans::SpanList,
-    token::Token,
     Denied,
     MemoryTable,
     User, //
 };
 use crate::{
-    engine::work::Sge,
-    rdma::values::access::{
-        AccessFlag,
-        AccessFlags, //
+    rdma::values::{
+        access::{
+            AccessFlag,
+            AccessFlags, //
+        },
+        token::Token, //
     },
-    sys::span::{
-        test_part,
-        test_span,
-        Run,
-        Span, //
+    sys::{
+        sge::Sge,
+        span::{
+            test_part,
+            test_span,
+            Run,
+            Span, //
+        }, //
     }, //
 };
 

@@ -10,17 +10,17 @@
 //! Tests: `engine/memory/tests/access.rs`.
 
 use super::{
-    token::Token,
     Access,
     Denied,
     User, //
 };
 use crate::{
-    engine::{
-        device::RdmaDevice,
-        work::Remote, //
+    engine::device::RdmaDevice,
+    rdma::values::{
+        access::AccessFlags,
+        token::Token,
+        work::RemoteAddr, //
     },
-    rdma::values::access::AccessFlags,
     sys::{
         requests::List,
         span::{
@@ -46,7 +46,7 @@ pub(crate) enum Payload<'a> {
     /// Local memory, element by element.
     List(Usage<'a>, &'a List),
     /// A range that the peer named, of that length.
-    Named(Usage<'a>, Remote, u64),
+    Named(Usage<'a>, RemoteAddr, u64),
     /// Bytes that were taken when the request was posted.
     Inline(&'a [u8]),
 }
@@ -93,7 +93,7 @@ impl<'a> Memory<'a> {
         if sge.token() == Token::LOCAL_MEMORY && usage.is_trusted {
             return Ok(Self::Whole(list.memory(number).ok_or(Denied::Bounds)?));
         }
-        let at = Remote {
+        let at = RemoteAddr {
             addr: sge.addr(),
             token: sge.token(),
         };
@@ -101,7 +101,7 @@ impl<'a> Memory<'a> {
     }
 
     /// A range of a region, local or one that the peer named.
-    pub(crate) fn named(usage: Usage<'a>, at: Remote, len: u64) -> Result<Self, Denied> {
+    pub(crate) fn named(usage: Usage<'a>, at: RemoteAddr, len: u64) -> Result<Self, Denied> {
         let regions = &usage.device.regions;
         let access = regions.access(at.token, usage.user, usage.wanted, at.addr, len);
         access.map(Self::Registered)

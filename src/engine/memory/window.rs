@@ -17,13 +17,15 @@ use super::{
         RegAttr,
         RegisterError, //
     },
-    token::Token,
     Access,
     Denied,
     MemoryTable,
     User, //
 };
-use crate::engine::prelude::*;
+use crate::{
+    engine::prelude::*,
+    rdma::values::token::Token, //
+};
 
 /// Who made a window.
 pub(crate) trait WindowOwner: Send + Sync {

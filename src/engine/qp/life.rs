@@ -92,8 +92,8 @@ impl QueuePair {
 
     /// Moves the queue pair to a state that a consumer asks for.
     ///
-    /// `Connected` is entered by [`QueuePair::attach`] alone, `Lost` when the peer goes, `Error` by
-    /// [`QueuePair::fail`]. The caller asks for states other than `Error` one at a time: a reset is
+    /// `Rts` is entered by [`QueuePair::attach`] alone, `Lost` when the peer goes, `Err` by
+    /// [`QueuePair::fail`]. The caller asks for states other than `Err` one at a time: a reset is
     /// not over when the state is `Reset`.
     pub(crate) fn modify(self: &Arc<Self>, next: QpState) -> Result {
         if next == QpState::Err {

@@ -7,18 +7,22 @@
 //! Tests: `engine/qp/post/tests.rs`.
 
 use super::QueuePair;
-use crate::engine::{
-    memory::{
-        slot::{
-            RegAttr,
-            RegisterError, //
+use crate::{
+    engine::{
+        memory::{
+            slot::{
+                RegAttr,
+                RegisterError, //
+            },
+            RevokeError, //
         },
-        token::Token,
-        RevokeError, //
+        prelude::*,
+        trace, //
     },
-    prelude::*,
-    trace,
-    work::Work, //
+    rdma::values::{
+        token::Token,
+        work::SendOp, //
+    }, //
 };
 
 /// How far a local request is.
@@ -33,10 +37,10 @@ pub(crate) enum Local {
 }
 
 /// Executes `work` of `qp`, which is a local request. Any context.
-pub(crate) fn execute(qp: &QueuePair, work: &Work) -> Local {
+pub(crate) fn execute(qp: &QueuePair, work: &SendOp) -> Local {
     let user = qp.peer_user();
     match *work {
-        Work::Register {
+        SendOp::RegMr {
             token,
             base,
             len,
@@ -57,11 +61,11 @@ pub(crate) fn execute(qp: &QueuePair, work: &Work) -> Local {
             }
             registered(made, token, Status::LocalOperation)
         }
-        Work::Invalidate {
+        SendOp::LocalInv {
             token,
             must_be_valid,
         } => invalidate(qp, token, must_be_valid),
-        Work::Bind {
+        SendOp::BindMw {
             window,
             region,
             addr,
@@ -72,11 +76,11 @@ pub(crate) fn execute(qp: &QueuePair, work: &Work) -> Local {
             let made = regions.bind(window, region, user, rights, addr, len);
             registered(made, window, Status::Bind)
         }
-        Work::Send { .. }
-        | Work::Write { .. }
-        | Work::Read { .. }
-        | Work::FetchAdd { .. }
-        | Work::CompareSwap { .. } => Local::Done(Status::LocalOperation),
+        SendOp::Send { .. }
+        | SendOp::Write { .. }
+        | SendOp::Read { .. }
+        | SendOp::FetchAdd { .. }
+        | SendOp::CmpSwap { .. } => Local::Done(Status::LocalOperation),
     }
 }
 
@@ -84,10 +88,10 @@ pub(crate) fn execute(qp: &QueuePair, work: &Work) -> Local {
 ///
 /// When this says `false` it did nothing that [`execute`] does not do as well.
 #[inline]
-pub(crate) fn execute_at_once(qp: &QueuePair, work: &Work) -> bool {
+pub(crate) fn execute_at_once(qp: &QueuePair, work: &SendOp) -> bool {
     match *work {
-        Work::Register { .. } => execute(qp, work) == Local::Done(Status::Success),
-        Work::Invalidate { token, .. } => {
+        SendOp::RegMr { .. } => execute(qp, work) == Local::Done(Status::Success),
+        SendOp::LocalInv { token, .. } => {
             let device = qp.device();
             let done = device.regions.revoke_unused(token, qp.local_user().domain);
             if done {

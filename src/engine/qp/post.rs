@@ -19,21 +19,26 @@ use crate::{
         inject,
         limits::MAX_MESSAGE,
         prelude::*,
-        trace,
+        trace, //
+    },
+    rdma::values::{
+        qp::{
+            Admission,
+            QpCaps, //
+        },
         wc::WcOpcode,
         work::{
-            Elements,
-            Flags,
-            Posted,
-            Work, //
+            SendFlag,
+            SendFlags,
+            SendOp, //
         }, //
-    },
-    rdma::values::qp::{
-        Admission,
-        QpCaps, //
     },
     sys::{
         name::Name,
+        sge::{
+            Elements,
+            Posted, //
+        },
         softirq::BhDisabled, //
     }, //
 };
@@ -56,7 +61,7 @@ pub(crate) enum PostError {
 }
 
 /// A request as it is posted: what it does and how, and its length.
-pub(super) type Request = (Work, Flags, u32);
+pub(super) type Request = (SendOp, SendFlags, u32);
 
 /// The send queue of a queue pair, while requests are put in.
 ///
@@ -82,14 +87,14 @@ impl Posting<'_> {
     pub(crate) fn post(
         &mut self,
         posted: Posted<impl Elements>,
-        work: Work,
-        flags: Flags,
+        work: SendOp,
+        flags: SendFlags,
     ) -> Result<(), PostError> {
         if self.admission == Admission::Refuse {
             return Err(PostError::State);
         }
         let caps = &self.qp.caps;
-        let accepted = match caps.check(&work, flags.has(Flags::INLINE), posted.sges()) {
+        let accepted = match caps.check(&work, flags.contains(SendFlag::Inline), posted.sges()) {
             Err(refused) => Err(refused),
             Ok(length) if work.is_local() => self.post_local(posted, (work, flags, length)),
             Ok(_) if self.sq.is_full() => Err(PostError::Full),
@@ -132,7 +137,7 @@ impl Posting<'_> {
             let (work, flags, _) = &request;
             // The queue is idle.
             if let Some(context) = self.sq.pass(posted) {
-                let ended = (context, work.operation(), *flags);
+                let ended = (context, work.opcode(), *flags);
                 self.lost |= self.sq.push_cqe(ended, &self.qp.params);
             }
             return Ok(());
@@ -144,7 +149,7 @@ impl Posting<'_> {
     fn post_send_args(&mut self) -> (Name, u32, u64, WcOpcode, u32) {
         let (wr_id, operation, length) = self.sq.newest();
         let (name, qp) = (self.qp.device().name(), self.qp.params.number);
-        (name, qp, wr_id, operation.into(), length)
+        (name, qp, wr_id, operation, length)
     }
 
     /// Traces a request that is accepted.
@@ -152,7 +157,7 @@ impl Posting<'_> {
     fn traced(&self, wr_id: u64, (work, _, length): &Request) {
         trace::event!(post_send, {
             let (name, qp) = (self.qp.device().name(), self.qp.params.number);
-            (name, qp, wr_id, work.operation().into(), *length)
+            (name, qp, wr_id, work.opcode(), *length)
         });
     }
 
@@ -161,7 +166,7 @@ impl Posting<'_> {
     #[inline(never)]
     fn is_done_at_once(&mut self, (work, flags, _): &Request) -> bool {
         self.admission == Admission::Queue
-            && !flags.has(Flags::DEFERRED)
+            && !flags.contains(SendFlag::Deferred)
             && self.sq.is_idle()
             // A fault may hit it on the way of all requests.
             && !inject::is_on()
@@ -209,7 +214,7 @@ impl Posting<'_> {
 impl QpCaps {
     /// The length of the message, if its elements are within the limits (POST-10, 11, SEND-10, 11).
     #[inline]
-    fn check(&self, work: &Work, inline: bool, sges: impl Elements) -> Result<u32, PostError> {
+    fn check(&self, work: &SendOp, inline: bool, sges: impl Elements) -> Result<u32, PostError> {
         let most = match work.is_read() {
             true => self.read_sge,
             false => self.send_sge,
@@ -255,13 +260,13 @@ impl QueuePair {
     pub(crate) fn post(
         self: &Arc<Self>,
         context: u64,
-        work: Work,
-        flags: Flags,
+        work: SendOp,
+        flags: impl Into<SendFlags>,
         sges: impl Elements,
     ) -> Result<(), PostError> {
         let mut posting = self.posting();
-        let posted = crate::engine::work::test_posted(context, sges);
-        let accepted = posting.post(posted, work, flags);
+        let posted = crate::sys::sge::test_posted(context, sges);
+        let accepted = posting.post(posted, work, flags.into());
         posting.leave();
         accepted
     }

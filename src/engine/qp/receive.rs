@@ -13,22 +13,24 @@
 
 use kernel::alloc::Flags as Gfp;
 
-use crate::engine::{
-    cq::Failed,
-    looking::ProgramReceives,
-    prelude::*,
-    work::{
-        Completion,
-        Context,
-        Elements,
-        Posted, //
-    }, //
-};
-use crate::sys::{
-    name::Name,
-    requests::{
-        ReceiveList,
-        RequestQueue, //
+use crate::{
+    engine::{
+        cq::Failed,
+        looking::ProgramReceives,
+        prelude::*, //
+    },
+    rdma::values::completion::Wc,
+    sys::{
+        name::Name,
+        requests::{
+            Context,
+            ReceiveList,
+            RequestQueue, //
+        },
+        sge::{
+            Elements,
+            Posted, //
+        }, //
     }, //
 };
 
@@ -149,7 +151,7 @@ impl ReceiveQueue {
 
     /// Reports the end of a receive, unless nothing is reported any more.
     #[inline]
-    pub(super) fn push_cqe(&self, params: &QpParams, entry: &Completion) -> Result<(), Failed> {
+    pub(super) fn push_cqe(&self, params: &QpParams, entry: &Wc) -> Result<(), Failed> {
         if self.silent {
             return Ok(());
         }

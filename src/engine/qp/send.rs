@@ -26,20 +26,29 @@ use crate::{
         transport::{
             ReadLimits,
             Transport, //
-        },
-        work::{
-            Completion,
-            Context,
-            Elements,
-            Extra,
-            Flags,
-            Operation,
-            Posted,
-            Work, //
         }, //
     },
-    rdma::values::qp::QpCaps,
-    sys::requests::RequestQueue, //
+    rdma::values::{
+        completion::Wc,
+        qp::QpCaps,
+        wc::WcOpcode,
+        work::{
+            SendFlag,
+            SendFlags,
+            SendOp,
+            SendWith, //
+        }, //
+    },
+    sys::{
+        requests::{
+            Context,
+            RequestQueue, //
+        },
+        sge::{
+            Elements,
+            Posted, //
+        }, //
+    }, //
 };
 
 use super::{
@@ -59,8 +68,8 @@ enum Stage {
 
 #[derive(Clone, Copy)]
 struct Entry {
-    work: Work,
-    flags: Flags,
+    work: SendOp,
+    flags: SendFlags,
     /// Bytes that were taken inline.
     inline: u32,
     length: u32,
@@ -82,10 +91,10 @@ enum Mode {
 }
 
 const BLANK: Entry = Entry {
-    work: Work::Send {
-        extra: Extra::Nothing,
+    work: SendOp::Send {
+        with: SendWith::Nothing,
     },
-    flags: Flags::NONE,
+    flags: SendFlags::empty(),
     inline: 0,
     length: 0,
     stage: Stage::Posted,
@@ -176,7 +185,7 @@ impl SendQueue {
             length,
             stage: Stage::Posted,
         };
-        let queued = match flags.has(Flags::INLINE) {
+        let queued = match flags.contains(SendFlag::Inline) {
             true => {
                 let inline = self.store_inline(&posted);
                 self.requests
@@ -187,7 +196,7 @@ impl SendQueue {
         if !queued {
             return Err(PostError::Full);
         }
-        match flags.has(Flags::DEFERRED) {
+        match flags.contains(SendFlag::Deferred) {
             true => device.count(Counter::Deferred, 1),
             false => self.release(),
         }
@@ -195,9 +204,9 @@ impl SendQueue {
     }
 
     /// Returns the consumer's name, the operation and the length of the newest request.
-    pub(super) fn newest(&mut self) -> (u64, Operation, u32) {
+    pub(super) fn newest(&mut self) -> (u64, WcOpcode, u32) {
         let (wr_id, _, entry) = self.requests.newest().unwrap_or((0, 0, &BLANK));
-        (wr_id, entry.work.operation(), entry.length)
+        (wr_id, entry.work.opcode(), entry.length)
     }
 
     /// Takes the bytes up to the first element that cannot be read, and returns their number. A
@@ -232,17 +241,17 @@ impl SendQueue {
     #[inline]
     pub(super) fn push_cqe(
         &mut self,
-        (context, operation, flags): (Context, Operation, Flags),
+        (context, opcode, flags): (Context, WcOpcode, SendFlags),
         params: &QpParams,
     ) -> bool {
-        if self.silent || !flags.has(Flags::SIGNALED) {
+        if self.silent || !flags.contains(SendFlag::Signaled) {
             return false;
         }
-        let entry = Completion {
+        let entry = Wc {
             context,
             qp: params.cookie,
-            operation,
-            ..Completion::BLANK
+            opcode,
+            ..Wc::BLANK
         };
         let lost = params.send_cq.report(params, &entry).is_err();
         self.failed |= lost;
@@ -277,7 +286,7 @@ impl SendQueue {
             return Next::Nothing;
         };
         let is_read = entry.work.is_read();
-        let fenced = entry.flags.has(Flags::READ_FENCE) && reads > 0;
+        let fenced = entry.flags.contains(SendFlag::Fence) && reads > 0;
         if held || fenced || (is_read && limit > 0 && reads >= limit) {
             return Next::Nothing;
         }
@@ -346,7 +355,7 @@ impl SendQueue {
                 // Before the consumer learns of it, and looks what the region is good for.
                 entry.unstage(device);
             }
-            if (failed || entry.flags.has(Flags::SIGNALED)) && !self.silent {
+            if (failed || entry.flags.contains(SendFlag::Signaled)) && !self.silent {
                 let entry = entry.completion(context, params.cookie, status);
                 lost |= cq.report(params, &entry).is_err();
             }
@@ -459,24 +468,24 @@ impl Entry {
     /// Gives back what a request that was not carried out keeps elsewhere.
     fn unstage(&self, device: &RdmaDevice) {
         match self.work {
-            Work::Register {
+            SendOp::RegMr {
                 token,
                 staged: Some(number),
                 ..
             } => device.regions.unstage(token.index(), number),
-            Work::Bind { window, .. } => device.regions.not_bound(window),
+            SendOp::BindMw { window, .. } => device.regions.not_bound(window),
             _ => (),
         }
     }
 
-    fn completion(&self, context: Context, qp: usize, status: Status) -> Completion {
-        Completion {
+    fn completion(&self, context: Context, qp: usize, status: Status) -> Wc {
+        Wc {
             context,
             qp,
             status,
-            operation: self.work.operation(),
-            length: self.length,
-            ..Completion::BLANK
+            opcode: self.work.opcode(),
+            byte_len: self.length,
+            ..Wc::BLANK
         }
     }
 }

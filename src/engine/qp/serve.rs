@@ -24,17 +24,18 @@ use super::{
     LAST_RECEIVE,
     RETIRE, //
 };
-use crate::engine::{
-    prelude::*,
-    trace,
-    transport::ConnectionId,
-    wc::WcOpcode,
-    work::{
-        Completion,
-        Operation, //
-    }, //
+use crate::{
+    engine::{
+        prelude::*,
+        trace,
+        transport::ConnectionId, //
+    },
+    rdma::values::{
+        completion::Wc,
+        wc::WcOpcode, //
+    },
+    sys::name::Name, //
 };
-use crate::sys::name::Name;
 
 impl QueuePair {
     /// For a transport: takes the next request that may begin on that connection.
@@ -57,7 +58,7 @@ impl QueuePair {
 
     /// Returns the arguments of the tracepoint `start`.
     fn start_args(&self, sq: &mut SendQueue, wqe: &SendWqe) -> (Name, u32, u64, WcOpcode, u32) {
-        let opcode = wqe.work.operation().into();
+        let opcode = wqe.work.opcode();
         let (qp, wr_id) = (self.params.number, sq.context(wqe.seq));
         (self.device().name(), qp, wr_id, opcode, wqe.length)
     }
@@ -172,7 +173,7 @@ impl QueuePair {
     /// breaks the queue pair.
     ///
     /// `completion` says what the message did to it; whose receive it was stands in `receive`.
-    pub(crate) fn finish_receive(self: &Arc<Self>, receive: &mut RecvWqe, completion: Completion) {
+    pub(crate) fn finish_receive(self: &Arc<Self>, receive: &mut RecvWqe, completion: Wc) {
         // As long as the receive is taken nobody resets it.
         let resets = self.resets();
         let Some(context) = receive.sges.end() else {
@@ -189,7 +190,7 @@ impl QueuePair {
             }
             return self.reap();
         }
-        let entry = Completion {
+        let entry = Wc {
             context,
             qp: self.params.cookie,
             ..completion
@@ -231,12 +232,12 @@ impl QueuePair {
                 events = if ends { LAST_RECEIVE } else { 0 };
                 break;
             };
-            let entry = Completion {
+            let entry = Wc {
                 context,
                 qp: self.params.cookie,
                 status: Status::Flushed,
-                operation: Operation::Receive,
-                ..Completion::BLANK
+                opcode: WcOpcode::Recv,
+                ..Wc::BLANK
             };
             // A broken queue takes no entry; the receive is gone all the same.
             if rq.push_cqe(&self.params, &entry).is_err() {

@@ -25,10 +25,12 @@ use crate::{
             IN_ERROR,
             WAITING, //
         },
-        prelude::*,
-        work::Context, //
+        prelude::*, //
     },
-    sys::timer::Expires, //
+    sys::{
+        requests::Context,
+        timer::Expires, //
+    }, //
 };
 
 /// The number of receives that are cancelled after a look in error.

@@ -50,17 +50,10 @@ mod tests {
         engine::{
             domain::Domain,
             memory::{
-                token::Token,
                 Denied,
                 RevokeError, //
             },
-            qp::PostError,
-            status::Status,
-            work::{
-                test_posted,
-                Flags,
-                Sge, //
-            }, //
+            qp::PostError, //
         },
         kunit::{
             buffer::BASE,
@@ -73,7 +66,14 @@ mod tests {
         },
         rdma::values::{
             access::AccessFlag,
-            qp::Admission, //
+            qp::Admission,
+            status::Status,
+            token::Token,
+            work::SendFlags, //
+        },
+        sys::sge::{
+            test_posted,
+            Sge, //
         }, //
     };
 
@@ -136,7 +136,7 @@ mod tests {
     fn requests_are_taken_as_the_state_says() -> Result {
         for state in QpState::ALL {
             let manual = in_state(state)?;
-            let posted = manual.end.try_post(1, SEND, Flags::NONE, &[]);
+            let posted = manual.end.try_post(1, SEND, SendFlags::empty(), &[]);
             match state.admit_send() {
                 Admission::Refuse => assert!(same(posted, Err(PostError::State))),
                 Admission::Queue | Admission::Flush => assert!(same(posted, Ok(()))),
@@ -174,7 +174,7 @@ mod tests {
             let list = [Sge::EMPTY; 8];
             manual
                 .end
-                .try_post(1, work, Flags::NONE, &list[..count as usize])
+                .try_post(1, work, SendFlags::empty(), &list[..count as usize])
         };
         let too_many = Err(PostError::TooManySges);
         for work in [SEND, write(NOWHERE)] {
@@ -207,7 +207,10 @@ mod tests {
             ([bytes(u32::MAX), bytes(u32::MAX), bytes(2)], too_long),
         ];
         for (list, want) in lists {
-            assert!(same(manual.end.try_post(1, SEND, Flags::NONE, &list), want));
+            assert!(same(
+                manual.end.try_post(1, SEND, SendFlags::empty(), &list),
+                want
+            ));
         }
         assert!(manual.start_all() == 1);
         assert!(same(u64::from(manual.started.wqe.length), MAX_MESSAGE));
@@ -223,7 +226,10 @@ mod tests {
                 manual.end.receive(context, &[])?;
             }
             let full = Err(PostError::Full);
-            assert!(same(manual.end.try_post(9, SEND, Flags::NONE, &[]), full));
+            assert!(same(
+                manual.end.try_post(9, SEND, SendFlags::empty(), &[]),
+                full
+            ));
             assert!(same(
                 manual.end.qp.post_receive(test_posted(9, [].into_iter())),
                 full

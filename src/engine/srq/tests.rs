@@ -11,10 +11,7 @@ use kernel::{
 
 use crate::{
     direct,
-    engine::{
-        domain::Domain,
-        work::test_posted, //
-    },
+    engine::domain::Domain,
     kunit::{
         harness::{
             connect,
@@ -26,7 +23,8 @@ use crate::{
         },
         queues::Shared, //
     },
-    rdma::values::qp::QpState, //
+    rdma::values::qp::QpState,
+    sys::sge::test_posted, //
 };
 
 /// Three receiving ends over one shared queue, and a sender for each.
@@ -76,12 +74,9 @@ mod tests {
     use super::*;
 
     use crate::{
-        engine::{
-            qp::{
-                PostError,
-                Taken, //
-            },
-            status::Status, //
+        engine::qp::{
+            PostError,
+            Taken, //
         },
         kunit::{
             fake::{
@@ -93,7 +88,8 @@ mod tests {
                 same, //
             },
             requests::*, //
-        }, //
+        },
+        rdma::values::status::Status, //
     };
 
     #[test]
@@ -123,7 +119,7 @@ mod tests {
             let entry = end
                 .receives
                 .next()
-                .map(|e| (e.context.raw(), e.length, e.qp));
+                .map(|e| (e.context.raw(), e.byte_len, e.qp));
             let cookie = crate::kunit::harness::cookie(end.qp.params.number);
             assert!(same(entry, Some((context, len, cookie))));
         }

@@ -53,30 +53,32 @@ use crate::{
         domain::Domain,
         memory::{
             spans::SpanList,
-            tests::RawBuffer,
-            token::Token, //
+            tests::RawBuffer, //
         },
-        qp::QueuePair,
-        status::Status,
-        work::{
-            Completion,
-            Extra,
-            Flags,
-            Remote,
-            Sge,
-            Work, //
-        }, //
+        qp::QueuePair, //
     },
     kunit::{
         harness::{
             connect,
             End,
-            EndAttr, //
+            EndAttr,
             EngineHost,
-            RNR_MS,
+            RNR_MS, //
         },
         queues::Queue, //
-    }, //
+    },
+    rdma::values::{
+        completion::Wc,
+        status::Status,
+        token::Token,
+        work::{
+            RemoteAddr,
+            SendFlag,
+            SendOp,
+            SendWith, //
+        }, //
+    },
+    sys::sge::Sge, //
 };
 
 const BASE: u64 = 0x6000_0000_0303;
@@ -168,28 +170,28 @@ impl Stream {
         Arc::pin_init(init, GFP_KERNEL)
     }
 
-    fn request(&self, n: u64) -> (Work, Sge) {
+    fn request(&self, n: u64) -> (SendOp, Sge) {
         // CAST: below `LEN`.
         let offset = (n.wrapping_mul(7919) % u64::from(LEN)) as u32;
         let most = u64::from(LEN - offset);
         // CAST: at most `LEN`.
         let len = 1 + (n.wrapping_mul(104_729) % most) as u32;
-        let there = Remote {
+        let there = RemoteAddr {
             addr: BASE + u64::from(offset),
             token: Token::from_raw(self.token.load(Acquire)),
         };
         match n % 3 {
             0 => (
-                Work::Read {
+                SendOp::Read {
                     from: there,
                     invalidate: None,
                 },
                 self.sink.sge(0, len),
             ),
             _ => (
-                Work::Write {
+                SendOp::Write {
                     to: there,
-                    immediate: None,
+                    imm: None,
                 },
                 self.ink.sge(0, len),
             ),
@@ -217,7 +219,7 @@ impl Stream {
             let n = self.posted.hit();
             let (work, sge) = self.request(n);
             let sges = core::iter::once(sge);
-            if feed.qp.post(n, work, Flags::SIGNALED, sges).is_err() {
+            if feed.qp.post(n, work, SendFlag::Signaled, sges).is_err() {
                 break;
             }
             feed.qp.ring_doorbell();
@@ -341,7 +343,7 @@ impl Scene {
 
     /// Registers the region under its present token, and notifies the streams.
     fn open(&self) -> Result {
-        let work = Work::Register {
+        let work = SendOp::RegMr {
             token: self.region,
             base: BASE,
             len: u64::from(LEN),
@@ -366,7 +368,7 @@ impl Scene {
     /// Ends access; whether the completion that reports it is a success.
     fn end(&mut self, ending: Ending) -> Result<bool> {
         let token = self.region;
-        let invalidate = Work::Invalidate {
+        let invalidate = SendOp::LocalInv {
             token,
             must_be_valid: true,
         };
@@ -378,11 +380,11 @@ impl Scene {
             Ending::OwnInvalidate => return self.invalidate_in_stream(invalidate),
             Ending::SendInvalidate => self.be_invalidated()?,
             Ending::ReadInvalidate => {
-                let from = Remote {
+                let from = RemoteAddr {
                     addr: self.scratch.addr(0),
                     token: Token::LOCAL_MEMORY,
                 };
-                let work = Work::Read {
+                let work = SendOp::Read {
                     // Nothing is read, so nothing of the friend is looked at.
                     from,
                     invalidate: Some(token),
@@ -401,7 +403,7 @@ impl Scene {
         Ok(true)
     }
 
-    fn invalidate_in_stream(&self, invalidate: Work) -> Result<bool> {
+    fn invalidate_in_stream(&self, invalidate: SendOp) -> Result<bool> {
         let (_, passive) = self.ends.first().ok_or(EINVAL)?;
         post(passive, invalidate, &[])?;
         let entry = next(&passive.sends)?;
@@ -416,13 +418,13 @@ impl Scene {
     fn be_invalidated(&self) -> Result {
         let token = self.region;
         self.owner.receive(7, &[self.scratch.sge(0, 64)])?;
-        let work = Work::Send {
-            extra: Extra::Invalidate(token),
+        let work = SendOp::Send {
+            with: SendWith::Inv(token),
         };
         post(&self.friend, work, &[self.scratch.sge(64, 64)])?;
         let entry = next(&self.owner.receives)?;
         succeeded(entry)?;
-        if entry.context.raw() != 7 || entry.extra != Extra::Invalidate(token) {
+        if entry.context.raw() != 7 || entry.with != SendWith::Inv(token) {
             return Err(EIO);
         }
         succeeded(next(&self.friend.sends)?)
@@ -430,12 +432,12 @@ impl Scene {
 
     /// Drains the passive ends as `ib_drain_qp()` does.
     fn drain(&self) -> Result {
-        let marker = Work::Write {
-            to: Remote {
+        let marker = SendOp::Write {
+            to: RemoteAddr {
                 addr: 0,
                 token: Token::from_raw(0),
             },
-            immediate: None,
+            imm: None,
         };
         for (_, passive) in &self.ends {
             passive.qp.fail();
@@ -459,7 +461,7 @@ impl Scene {
         }
         if !ending.revokes() || ending == Ending::OwnInvalidate {
             // Valid still, or, for a flushed invalidation, perhaps.
-            let work = Work::Invalidate {
+            let work = SendOp::LocalInv {
                 token: self.region,
                 must_be_valid: false,
             };
@@ -504,12 +506,12 @@ fn add_region(domain: &Domain, memory: &RawBuffer) -> Result<Token> {
     Ok(token)
 }
 
-fn post(end: &End, work: Work, sges: &[Sge]) -> Result {
+fn post(end: &End, work: SendOp, sges: &[Sge]) -> Result {
     end.post(1, work, sges)
 }
 
 /// The next completion; waits for it.
-fn next(queue: &Queue) -> Result<Completion> {
+fn next(queue: &Queue) -> Result<Wc> {
     let mut found = None;
     wait_for(|| {
         found = queue.poll();
@@ -518,11 +520,11 @@ fn next(queue: &Queue) -> Result<Completion> {
     found.ok_or(ETIMEDOUT)
 }
 
-fn succeeded(entry: Completion) -> Result {
+fn succeeded(entry: Wc) -> Result {
     match entry.status {
         Status::Success => Ok(()),
         status => {
-            pr_err!("race: {:?} ended with {:?}\n", entry.operation, status);
+            pr_err!("race: {:?} ended with {:?}\n", entry.opcode, status);
             Err(EIO)
         }
     }
@@ -582,10 +584,10 @@ fn drained_initiator() -> Result<(u64, u64)> {
             drop(feed);
             let mut drained = false;
             wait_for(|| {
-                let marker = Work::Send {
-                    extra: Extra::Nothing,
+                let marker = SendOp::Send {
+                    with: SendWith::Nothing,
                 };
-                let flags = Flags::SIGNALED;
+                let flags = SendFlag::Signaled;
                 let none = core::iter::empty::<Sge>();
                 let _ = active.qp.post(u64::MAX, marker, flags, none);
                 active

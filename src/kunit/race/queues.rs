@@ -30,28 +30,31 @@ use crate::{
             MissedEvents, //
         },
         memory::tests::RawBuffer,
-        qp::QueuePair,
-        status::Status,
-        work::{
-            test_posted,
-            Completion,
-            Extra,
-            Flags,
-            Work, //
-        }, //
+        qp::QueuePair, //
     },
     kunit::{
         harness::{
             connect,
             End,
-            EndAttr, //
+            EndAttr,
             EngineHost,
-            RNR_MS,
+            RNR_MS, //
         },
         log::Hook,
         queues::Queue, //
     },
-    rdma::values::qp::QpState, //
+    rdma::values::{
+        completion::Wc,
+        qp::QpState,
+        status::Status,
+        work::{
+            SendFlag,
+            SendFlags,
+            SendOp,
+            SendWith, //
+        }, //
+    },
+    sys::sge::test_posted, //
 };
 
 /// One queue of requests, and what has come back: in order, each once.
@@ -78,7 +81,7 @@ impl Ledger {
         self.posted.get()
     }
 
-    fn enter(&self, entry: &Completion) {
+    fn enter(&self, entry: &Wc) {
         let was_flushed = self.flushed.get() > 0;
         let is_next = entry.context.raw() == self.seen.hit();
         match entry.status {
@@ -161,7 +164,7 @@ impl RaceEnd {
             if entry.status.is_success() {
                 let sent = length(entry.context.raw(), self.long);
                 // CAST: widening.
-                let whole = entry.length == sent
+                let whole = entry.byte_len == sent
                     && self.inbox.is(0, sent as usize, letter(entry.context.raw()));
                 if !whole {
                     self.garbled.hit();
@@ -204,12 +207,16 @@ impl RaceEnd {
                 }
             }
         }
-        let work = Work::Send {
-            extra: Extra::Nothing,
+        let work = SendOp::Send {
+            with: SendWith::Nothing,
         };
         let sges = core::iter::once(self.letters.sge(0, len));
         self.sends.posted.hit();
-        if self.qp.post(context, work, Flags::SIGNALED, sges).is_err() {
+        if self
+            .qp
+            .post(context, work, SendFlag::Signaled, sges)
+            .is_err()
+        {
             self.sends.wrong.hit();
         }
         self.qp.ring_doorbell();
@@ -264,11 +271,11 @@ impl Pusher {
             {
                 self.receives.posted.hit();
             }
-            let work = Work::Send {
-                extra: Extra::Nothing,
+            let work = SendOp::Send {
+                with: SendWith::Nothing,
             };
             let context = self.sends.next();
-            let flags = Flags::SIGNALED;
+            let flags = SendFlag::Signaled;
             if self.qp.post(context, work, flags, none()).is_ok() {
                 self.sends.posted.hit();
             }
@@ -372,7 +379,7 @@ fn arm_and_push(
                     return;
                 }
                 made.hit();
-                let _ = cq.push(&Completion::BLANK);
+                let _ = cq.push(&Wc::BLANK);
             }
         })?;
     }
@@ -462,11 +469,11 @@ impl Target {
             if qp.state() == QpState::Err {
                 break;
             }
-            let work = Work::Send {
-                extra: Extra::Nothing,
+            let work = SendOp::Send {
+                with: SendWith::Nothing,
             };
             let sges = core::iter::once(self.ink.sge(0, SLOT));
-            if qp.post(0, work, Flags::NONE, sges).is_err() {
+            if qp.post(0, work, SendFlags::empty(), sges).is_err() {
                 break;
             }
             self.sent.hit();

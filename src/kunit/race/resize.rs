@@ -19,24 +19,28 @@ use crate::{
     engine::{
         cq::CompletionQueue,
         ring::ResizeError,
-        srq::SharedReceive,
-        work::{
-            test_context,
-            test_posted,
-            Completion,
-            Extra,
-            Flags,
-            Work, //
-        }, //
+        srq::SharedReceive, //
     },
     kunit::{
         harness::{
-            EndAttr, //
+            EndAttr,
             EngineHost,
             QpPair,
-            RNR_MS,
+            RNR_MS, //
         },
         queues::Queue, //
+    },
+    rdma::values::{
+        completion::Wc,
+        work::{
+            SendFlags,
+            SendOp,
+            SendWith, //
+        }, //
+    },
+    sys::{
+        requests::test_context,
+        sge::test_posted, //
     }, //
 };
 
@@ -63,7 +67,7 @@ impl Order {
         Ok(Arc::new(order, GFP_KERNEL)?)
     }
 
-    fn enter(&self, entry: &Completion) {
+    fn enter(&self, entry: &Wc) {
         if entry.context.raw() != self.taken.hit() || !entry.status.is_success() {
             self.wrong.hit();
         }
@@ -124,9 +128,9 @@ fn completions() -> Result<(u64, u64, u64, u64)> {
         let (cq, order) = cq();
         threads.on(there, move || {
             let push = |context| {
-                let entry = Completion {
+                let entry = Wc {
                     context: test_context(context),
-                    ..Completion::BLANK
+                    ..Wc::BLANK
                 };
                 cq.push(&entry).is_ok()
             };
@@ -184,12 +188,12 @@ fn receives() -> Result<(u64, u64, u64, u64)> {
     {
         let (a, cq, order) = (a.qp.clone(), receives.cq.clone(), order.clone());
         threads.on(here, move || {
-            let work = Work::Send {
-                extra: Extra::Nothing,
+            let work = SendOp::Send {
+                with: SendWith::Nothing,
             };
             for _ in 0..16 {
                 // A full queue is tried again.
-                let _ = a.post(0, work, Flags::NONE, [].into_iter());
+                let _ = a.post(0, work, SendFlags::empty(), [].into_iter());
             }
             a.ring_doorbell();
             cq.poll(usize::MAX, |entry| order.enter(&entry));
@@ -199,7 +203,7 @@ fn receives() -> Result<(u64, u64, u64, u64)> {
     // What is still in flight, and what is left in the queue.
     a.qp.fail();
     drop(b);
-    let still = |entry: Completion| {
+    let still = |entry: Wc| {
         if entry.status.is_success() {
             order.enter(&entry);
         }

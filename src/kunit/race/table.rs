@@ -46,12 +46,14 @@ use crate::{
         },
         spans::SpanList,
         tests::RawBuffer,
-        token::Token,
         Denied,
         MemoryTable,
         User, //
     },
-    rdma::values::access::AccessFlag, //
+    rdma::values::{
+        access::AccessFlag,
+        token::Token, //
+    }, //
 };
 
 const DOMAIN: DomainId = 3;

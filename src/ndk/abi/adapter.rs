@@ -324,8 +324,15 @@ face! {
     ) -> Qp {
         // SAFETY: Each is null or a queue of the consumer's.
         let cqs = unsafe { queues(receive_cq, initiator_cq)? };
-        let sizes = QpCaps { recv_wr: receives, send_wr: requests, recv_sge: receive_sges, send_sge: request_sges, inline_data: inline, ..QpCaps::default() };
-        pd.create_qp((&cqs.0, &cqs.1), None, qp_context.addr(), sizes, done)
+        let caps = QpCaps {
+            recv_wr: receives,
+            send_wr: requests,
+            recv_sge: receive_sges,
+            send_sge: request_sges,
+            inline_data: inline,
+            ..QpCaps::NONE
+        };
+        pd.create_qp((&cqs.0, &cqs.1), None, qp_context.addr(), caps, done)
     }
 
     create_later create_qp_with_srq(
@@ -341,9 +348,14 @@ face! {
     ) -> Qp {
         // SAFETY: Each is null or a queue of the consumer's.
         let (cqs, srq) = unsafe { (queues(receive_cq, initiator_cq)?, get::<Srq>(srq)) };
-        let sizes = QpCaps { recv_wr: 0, send_wr: requests, recv_sge: 0, send_sge: request_sges, inline_data: inline, ..QpCaps::default() };
+        let caps = QpCaps {
+            send_wr: requests,
+            send_sge: request_sges,
+            inline_data: inline,
+            ..QpCaps::NONE
+        };
         let srq = srq.ok_or(NO_OBJECT)?;
-        pd.create_qp((&cqs.0, &cqs.1), Some(&srq), qp_context.addr(), sizes, done)
+        pd.create_qp((&cqs.0, &cqs.1), Some(&srq), qp_context.addr(), caps, done)
     }
 
     call get_privileged_memory_region_token(pd, token: *mut u32) {

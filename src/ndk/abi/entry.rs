@@ -10,14 +10,14 @@ use super::{
 };
 use crate::{
     bindings,
-    engine::work::{
-        Elements,
-        Posted,
-        Sge, //
-    },
     ndk::prelude::*,
     sys::{
         addr,
+        sge::{
+            Elements,
+            Posted,
+            Sge, //
+        },
         unaligned::{
             Room,
             Unaligned, //

@@ -12,10 +12,6 @@ use super::{
 };
 use crate::{
     bindings,
-    engine::{
-        memory::token::Token,
-        work::Remote, //
-    },
     ndk::{
         cq::{
             Cq,
@@ -32,6 +28,10 @@ use crate::{
             Request, //
         },
         srq::Srq, //
+    },
+    rdma::values::{
+        token::Token,
+        work::RemoteAddr, //
     },
     sys::mdl::Pages, //
 };
@@ -175,12 +175,12 @@ face! {
 
     post read(qp, addr: u64, token: u32, flags: u32) {
         let token = Token::from_raw(token);
-        (Request::Read(Remote { addr, token }), flags)
+        (Request::Read(RemoteAddr { addr, token }), flags)
     }
 
     post write(qp, addr: u64, token: u32, flags: u32) {
         let token = Token::from_raw(token);
-        (Request::Write(Remote { addr, token }), flags)
+        (Request::Write(RemoteAddr { addr, token }), flags)
     }
 
     call fast_register(

@@ -6,7 +6,6 @@ use kernel::prelude::*;
 
 use super::*;
 use crate::{
-    engine::memory::token::Token,
     ndk::{
         cq::Cq,
         memory::{
@@ -15,7 +14,8 @@ use crate::{
         },
         pd::Pd,
         qp::Qp, //
-    }, //
+    },
+    rdma::values::token::Token, //
 };
 
 /// An object of a test as C knows it, as long as this is there.

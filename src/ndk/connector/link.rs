@@ -26,14 +26,14 @@ use crate::{
             Route, //
         },
         device::RdmaDevice,
-        status::Status,
         transport::ReadLimits, //
     },
     ndk::{
         call::consumer,
         prelude::*,
         qp::Qp, //
-    }, //
+    },
+    rdma::values::status::Status, //
 };
 
 /// Where a connection is.

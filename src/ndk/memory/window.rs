@@ -20,12 +20,14 @@ use crate::{
         inject::What,
         memory::{
             bounds::offset_in,
-            token::Token,
             window::WindowOwner, //
         }, //
     },
     ndk::prelude::*,
-    rdma::values::access::AccessFlags, //
+    rdma::values::{
+        access::AccessFlags,
+        token::Token, //
+    }, //
 };
 
 /// A window's use of the region that it is, or may be, bound to.

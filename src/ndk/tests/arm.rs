@@ -41,7 +41,6 @@ mod tests {
     };
 
     use crate::{
-        engine::work::Completion,
         kunit::log::Tally,
         ndk::{
             qp::op_flags::*,
@@ -53,6 +52,7 @@ mod tests {
                 pair::Pair, //
             }, //
         },
+        rdma::values::completion::Wc,
         sys::softirq::BhDisabled, //
     };
 
@@ -456,7 +456,7 @@ mod tests {
     #[test]
     fn ndk_arm_14_what_comes_between_a_poll_and_an_arm_is_reported() -> Result {
         let (_site, queue) = alone()?;
-        let rounds: [(Completion, u32); 3] = [
+        let rounds: [(Wc, u32); 3] = [
             (RECEIVE, notify::ANY),
             (SOLICITED, notify::SOLICITED),
             (FAILED, notify::SOLICITED),

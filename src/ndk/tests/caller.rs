@@ -23,11 +23,10 @@ use super::completion::{
     Own, //
 };
 use crate::{
-    engine::work::Completion,
     kunit::{
         harness::{
-            flush_work, //
-            same,
+            flush_work,
+            same, //
         },
         log::Tally, //
     },
@@ -41,6 +40,7 @@ use crate::{
         srq::SrqUser,
         status::NtStatus, //
     },
+    rdma::values::completion::Wc,
     sys::softirq, //
 };
 
@@ -152,12 +152,12 @@ impl Caller {
     }
 
     /// Completes something; whether the queue took it.
-    pub(super) fn push(&self, entry: Completion) -> bool {
+    pub(super) fn push(&self, entry: Wc) -> bool {
         self.cq.engine().push(&entry).is_ok()
     }
 
     /// Completes the same `count` times; whether the queue took all.
-    pub(super) fn push_all(&self, entry: Completion, count: u32) -> bool {
+    pub(super) fn push_all(&self, entry: Wc, count: u32) -> bool {
         (0..count).all(|_| self.push(entry))
     }
 

@@ -36,12 +36,9 @@ use super::{
     }, //
 };
 use crate::{
-    engine::{
-        cm::{
-            Reservation,
-            Timeouts, //
-        },
-        status::Status, //
+    engine::cm::{
+        Reservation,
+        Timeouts, //
     },
     kunit::{
         harness::wait_until,
@@ -56,7 +53,8 @@ use crate::{
         life::Ref,
         qp::Qp,
         status::NtStatus, //
-    }, //
+    },
+    rdma::values::status::Status, //
 };
 
 /// Both addresses of the device.

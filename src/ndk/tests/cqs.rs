@@ -16,7 +16,10 @@ mod tests {
     };
 
     use crate::{
-        engine::{counters::Counter, notifier::Called},
+        engine::{
+            counters::Counter,
+            notifier::Called, //
+        },
         kunit::{
             harness::wait_until,
             log::Tally,

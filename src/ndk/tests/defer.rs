@@ -7,10 +7,7 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::{
-        engine::{
-            counters::Counter,
-            status::Status, //
-        },
+        engine::counters::Counter,
         ndk::{
             qp::op_flags::{
                 ALLOW_REMOTE_READ,
@@ -32,7 +29,8 @@ mod tests {
                     RequestSet, //
                 }, //
             }, //
-        }, //
+        },
+        rdma::values::status::Status, //
     };
 
     /// Posts an empty send; what the call says.

@@ -24,19 +24,12 @@ mod tests {
     };
 
     use crate::{
-        engine::{
-            qp::PostError,
-            status::Status,
-            work::{
-                Flags,
-                Operation, //
-            }, //
-        },
+        engine::qp::PostError,
         kunit::{
             fake::ManualQp,
             harness::{
-                EndAttr, //
-                QpPair,
+                EndAttr,
+                QpPair, //
             },
             log::Tally,
             requests::SEND, //
@@ -82,7 +75,15 @@ mod tests {
                 }, //
             }, //
         },
-        rdma::values::qp::QpState,
+        rdma::values::{
+            qp::QpState,
+            status::Status,
+            wc::WcOpcode,
+            work::{
+                SendFlag,
+                SendFlags, //
+            }, //
+        },
         sys::{
             mdl::Described,
             softirq::{
@@ -114,7 +115,7 @@ mod tests {
         for state in [QpState::Reset, QpState::Init, QpState::Rtr] {
             manual.end.qp.modify(state)?;
             // EINVAL in verbs.
-            let refused = manual.end.try_post(1, SEND, Flags::SIGNALED, &[]);
+            let refused = manual.end.try_post(1, SEND, SendFlag::Signaled, &[]);
             assert!(refused == Err(PostError::State));
         }
         let pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
@@ -129,8 +130,8 @@ mod tests {
         for context in 0..3 {
             qp_pair.b.receive(context, &[])?;
         }
-        qp_pair.a.post_with(1, SEND, Flags::NONE, &[])?;
-        qp_pair.a.post_with(2, SEND, Flags::SIGNALED, &[])?;
+        qp_pair.a.post_with(1, SEND, SendFlags::empty(), &[])?;
+        qp_pair.a.post_with(2, SEND, SendFlag::Signaled, &[])?;
         assert!(qp_pair.a.sends.brings(2, Status::Success) && qp_pair.a.sends.is_silent());
         let pair = Pair::new()?;
         for context in 0..3 {
@@ -418,8 +419,8 @@ mod tests {
         )?;
         let seq = manual.start().ok_or(EINVAL)?;
         manual.finish(seq, Status::RemoteAccess);
-        let got = manual.end.sends.next().map(|e| (e.status, e.operation));
-        assert!(got == Some((Status::RemoteAccess, Operation::Read)));
+        let got = manual.end.sends.next().map(|e| (e.status, e.opcode));
+        assert!(got == Some((Status::RemoteAccess, WcOpcode::Read)));
         Ok(())
     }
 }

@@ -7,15 +7,7 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::{
-        engine::{
-            domain::Domain,
-            memory::token::Token,
-            status::Status,
-            work::{
-                Remote,
-                Work, //
-            }, //
-        },
+        engine::domain::Domain,
         kunit::{
             buffer::MrBuffer,
             harness::QpPair,
@@ -34,7 +26,15 @@ mod tests {
                 pair::Pair, //
             }, //
         },
-        rdma::values::access::AccessFlags, //
+        rdma::values::{
+            access::AccessFlags,
+            status::Status,
+            token::Token,
+            work::{
+                RemoteAddr,
+                SendOp, //
+            }, //
+        }, //
     };
 
     #[test]
@@ -51,7 +51,7 @@ mod tests {
         );
         assert!(raw != raw.swap_bytes());
         // The number in a post, beside an address that is one, too.
-        let there = Remote {
+        let there = RemoteAddr {
             addr: to.addr() + 0x123,
             token: Token::from_raw(raw),
         };
@@ -61,7 +61,7 @@ mod tests {
         assert!(to.has(1, 0x123, 16) == from.has(1, 0, 16));
         assert!(to.bytes[0x122] == 0 && to.bytes[0x133] == 0);
         // Swapped it is another token.
-        let swapped = Remote {
+        let swapped = RemoteAddr {
             token: Token::from_raw(raw.swap_bytes()),
             ..there
         };
@@ -88,8 +88,8 @@ mod tests {
     }
 
     /// A local invalidation as the verbs face posts it.
-    const fn invalidate(token: Token) -> Work {
-        Work::Invalidate {
+    const fn invalidate(token: Token) -> SendOp {
+        SendOp::LocalInv {
             token,
             must_be_valid: false,
         }

@@ -15,12 +15,9 @@ use kernel::{
 };
 
 use crate::{
-    engine::{
-        cq::{
-            Arm,
-            MissedEvents, //
-        },
-        work::Flags, //
+    engine::cq::{
+        Arm,
+        MissedEvents, //
     },
     kunit::{
         harness::QpPair,
@@ -31,7 +28,8 @@ use crate::{
             Threads, //
         },
         requests::write, //
-    }, //
+    },
+    rdma::values::work::SendFlag, //
 };
 
 /// Requests that are posted to one queue from two processors.
@@ -70,7 +68,7 @@ fn two_post_to_one_queue() -> Result<(u32, u32, u32)> {
                 // Before the post: the completion may come first.
                 accepted.hit();
                 if qp
-                    .post(context, work, Flags::SIGNALED, [sge].into_iter())
+                    .post(context, work, SendFlag::Signaled, [sge].into_iter())
                     .is_err()
                 {
                     wrong.hit();
@@ -103,10 +101,7 @@ mod tests {
     use super::*;
 
     use crate::{
-        engine::{
-            counters::Counter,
-            status::Status, //
-        },
+        engine::counters::Counter,
         kunit::{
             fake::ManualQp,
             harness::{
@@ -141,7 +136,8 @@ mod tests {
                     READS, //
                 }, //
             }, //
-        }, //
+        },
+        rdma::values::status::Status, //
     };
 
     #[test]
@@ -153,7 +149,7 @@ mod tests {
             let posted = manual
                 .end
                 .qp
-                .post(context, SEND, Flags::SIGNALED, [].into_iter());
+                .post(context, SEND, SendFlag::Signaled, [].into_iter());
             assert!(posted == Ok(()));
         }
         assert!(manual.fake.doorbells.get() == before);

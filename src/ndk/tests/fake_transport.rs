@@ -24,14 +24,16 @@ use super::{
 use crate::{
     engine::{
         qp::QueuePair,
-        status::Status,
         transport::Transport, //
     },
     kunit::fake::{
         Fake,
         Started, //
     },
-    rdma::values::qp::QpCaps, //
+    rdma::values::{
+        qp::QpCaps,
+        status::Status, //
+    }, //
 };
 
 /// A transport that does nothing.
@@ -79,7 +81,7 @@ impl ManualPair {
 
     /// Returns true if the next request that may begin is of that kind; starts it.
     pub(super) fn starts(&mut self, kind: Kind) -> bool {
-        self.start().is_some() && self.started.wqe.work.operation() == kind.work()
+        self.start().is_some() && self.started.wqe.work.opcode() == kind.work()
     }
 
     /// Starts all that may begin; how many they were.

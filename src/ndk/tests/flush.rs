@@ -7,7 +7,6 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::{
-        engine::work::Remote,
         kunit::other_context::OtherContext,
         ndk::{
             cq::operation,
@@ -32,6 +31,7 @@ mod tests {
                 }, //
             }, //
         },
+        rdma::values::work::RemoteAddr,
         sys::softirq::BhDisabled, //
     };
 
@@ -197,7 +197,7 @@ mod tests {
         let own = opened(&pair.a, 4096)?;
         let source = pair.a.buffer(4096, 1)?;
         pair.a.qp.flush();
-        let (at, sge): (Remote, _) = (memory.remote(0)?, source.sge(0, 16)?);
+        let (at, sge): (RemoteAddr, _) = (memory.remote(0)?, source.sge(0, 16)?);
         let one = || [sge].into_iter();
         let token = memory.mr()?.remote_token();
         let posts = [

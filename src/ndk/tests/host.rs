@@ -255,9 +255,8 @@ pub(super) const SIZES: QpCaps = QpCaps {
     send_wr: 32,
     recv_sge: 4,
     send_sge: 4,
-    // The adapter has a say in that alone.
-    read_sge: 0,
     inline_data: 64,
+    ..QpCaps::NONE
 };
 
 /// A domain.

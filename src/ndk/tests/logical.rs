@@ -7,13 +7,6 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::{
-        engine::{
-            memory::token::Token,
-            work::{
-                Remote,
-                Sge, //
-            }, //
-        },
         ndk::{
             abi::lam_tests::{
                 Lam,
@@ -42,9 +35,14 @@ mod tests {
                 }, //
             }, //
         },
+        rdma::values::{
+            token::Token,
+            work::RemoteAddr, //
+        },
         sys::{
             fault::FailNth,
             mdl::Described,
+            sge::Sge,
             unaligned::Room, //
         }, //
     };
@@ -295,7 +293,7 @@ mod tests {
             crate::ndk::tests::remote_access::registered(&pair.a, &own, 0x10)?;
             let mut victim = pair.b.buffer(PAGE, 7)?;
             victim.fill(0x22);
-            let to = Remote {
+            let to = RemoteAddr {
                 addr: victim.addr(),
                 token: pair.b.pd.privileged_token(),
             };

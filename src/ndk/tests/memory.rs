@@ -10,27 +10,27 @@ use super::completion::{
     Own, //
 };
 use crate::{
-    engine::{
-        memory::token::Token,
-        work::{
-            Remote,
-            Sge, //
-        }, //
-    },
     ndk::{
         life::Ref,
         memory::Mr,
         pd::Pd,
         qp::{
-            FastRegistration, //
-            Qp,
+            FastRegistration,
+            Qp, //
         },
         status::NtStatus, //
     },
-    sys::mdl::{
-        test_pages,
-        Described,
-        PAGE_SIZE, //
+    rdma::values::{
+        token::Token,
+        work::RemoteAddr, //
+    },
+    sys::{
+        mdl::{
+            test_pages,
+            Described,
+            PAGE_SIZE, //
+        },
+        sge::Sge, //
     }, //
 };
 
@@ -146,8 +146,8 @@ impl PageBuffer {
     }
 
     /// The bytes from `at` on as a peer names them.
-    pub(super) fn remote(&self, at: usize) -> Result<Remote> {
-        Ok(Remote {
+    pub(super) fn remote(&self, at: usize) -> Result<RemoteAddr> {
+        Ok(RemoteAddr {
             // CAST: widening.
             addr: self.addr() + at as u64,
             token: self.mr()?.remote_token(),

@@ -37,13 +37,13 @@ use super::{
     }, //
 };
 use crate::{
-    engine::status::Status,
     kunit::harness::wait_until,
     ndk::{
         abi::oom_tests as c,
         connector::Source,
         status::NtStatus, //
     },
+    rdma::values::status::Status,
     sys::{
         fault::FailNth,
         mdl::Described, //

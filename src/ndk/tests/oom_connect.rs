@@ -37,7 +37,6 @@ use super::{
     }, //
 };
 use crate::{
-    engine::status::Status,
     kunit::harness::wait_until,
     ndk::{
         call::DoneFn,
@@ -50,7 +49,8 @@ use crate::{
             NtStatus,
             Progress, //
         }, //
-    }, //
+    },
+    rdma::values::status::Status, //
 };
 
 /// What the steps of an attempt came to, as far as it got.

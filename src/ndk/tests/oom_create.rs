@@ -65,9 +65,8 @@ const SMALL: QpCaps = QpCaps {
     send_wr: 8,
     recv_sge: 2,
     send_sge: 2,
-    // The adapter has a say in that alone.
-    read_sge: 0,
     inline_data: 16,
+    ..QpCaps::NONE
 };
 
 /// Of each more than a page.
@@ -76,9 +75,8 @@ const LARGE: QpCaps = QpCaps {
     send_wr: 512,
     recv_sge: 4,
     send_sge: 4,
-    // The adapter has a say in that alone.
-    read_sge: 0,
     inline_data: 64,
+    ..QpCaps::NONE
 };
 
 fn cq_user() -> Result<CqUser> {

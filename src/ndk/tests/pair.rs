@@ -28,10 +28,7 @@ use super::{
     memory::PageBuffer, //
 };
 use crate::{
-    engine::{
-        transport::ReadLimits,
-        work::Sge, //
-    },
+    engine::transport::ReadLimits,
     kunit::log::Tally,
     ndk::{
         adapter::Adapter,
@@ -47,7 +44,8 @@ use crate::{
         qp::Qp,
         status::NtStatus, //
     },
-    rdma::values::qp::QpCaps, //
+    rdma::values::qp::QpCaps,
+    sys::sge::Sge, //
 };
 
 /// The read limits of a side that does not say otherwise.

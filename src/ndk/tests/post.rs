@@ -11,10 +11,6 @@ mod tests {
     };
 
     use crate::{
-        engine::{
-            memory::token::Token,
-            status::Status, //
-        },
         kunit::log::Tally,
         ndk::{
             call::done,
@@ -41,6 +37,10 @@ mod tests {
                     RequestSet, //
                 }, //
             }, //
+        },
+        rdma::values::{
+            status::Status,
+            token::Token, //
         }, //
     };
 

@@ -7,10 +7,6 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::{
-        engine::{
-            memory::token::Token,
-            work::Sge, //
-        },
         ndk::{
             adapter::Limits,
             qp::op_flags::{
@@ -35,7 +31,11 @@ mod tests {
                 }, //
             }, //
         },
-        rdma::values::qp::QpCaps, //
+        rdma::values::{
+            qp::QpCaps,
+            token::Token, //
+        },
+        sys::sge::Sge, //
     };
 
     /// How a send over that list ends on a connection of its own.

@@ -35,10 +35,6 @@ use super::{
     }, //
 };
 use crate::{
-    engine::work::{
-        Remote,
-        Sge, //
-    },
     kunit::{
         harness::Deadline,
         log::Tally,
@@ -57,7 +53,9 @@ use crate::{
         life::Ref,
         qp::Qp,
         status::NtStatus, //
-    }, //
+    },
+    rdma::values::work::RemoteAddr,
+    sys::sge::Sge, //
 };
 
 /// Results that one turn takes.
@@ -255,7 +253,7 @@ fn end_meets_posts(
     let mut threads = Threads::new()?;
     let [first, second] = two_cpus();
     let poster = side.clone();
-    let (sge, there): (Sge, Remote) = (from.sge(0, 64)?, to.remote(0)?);
+    let (sge, there): (Sge, RemoteAddr) = (from.sge(0, 64)?, to.remote(0)?);
     threads.on(first, move || {
         let ledger = &poster.requests;
         let post = |n| poster.qp.write(n, [sge].into_iter(), there, 0);

@@ -5,13 +5,6 @@
 use kernel::prelude::*;
 
 use crate::{
-    engine::{
-        memory::token::Token,
-        work::{
-            Elements,
-            Remote, //
-        }, //
-    },
     ndk::{
         life::Ref,
         memory::{
@@ -26,7 +19,14 @@ use crate::{
         srq::Srq,
         status::NtStatus, //
     },
-    sys::sge::test_posted, //
+    rdma::values::{
+        token::Token,
+        work::RemoteAddr, //
+    },
+    sys::sge::{
+        test_posted,
+        Elements, //
+    }, //
 };
 
 type Accepted = Result<(), NtStatus>;
@@ -64,7 +64,7 @@ impl Qp {
         &self,
         context: u64,
         sges: impl Elements,
-        to: Remote,
+        to: RemoteAddr,
         flags: u32,
     ) -> Accepted {
         self.post(test_posted(context, sges), Request::Write(to), flags)
@@ -74,7 +74,7 @@ impl Qp {
         &self,
         context: u64,
         sges: impl Elements,
-        from: Remote,
+        from: RemoteAddr,
         flags: u32,
     ) -> Accepted {
         self.post(test_posted(context, sges), Request::Read(from), flags)

@@ -7,7 +7,6 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::{
-        engine::work::Sge,
         ndk::{
             status::NtStatus,
             tests::{
@@ -35,7 +34,10 @@ mod tests {
                 }, //
             }, //
         },
-        sys::mdl::PAGE_SIZE, //
+        sys::{
+            mdl::PAGE_SIZE,
+            sge::Sge, //
+        }, //
     };
 
     const ROUNDS: usize = 4;

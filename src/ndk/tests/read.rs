@@ -12,14 +12,9 @@ mod tests {
     use crate::{
         engine::{
             qp::QueuePair,
-            status::Status,
             transport::{
                 ReadLimits,
                 Transport, //
-            },
-            work::{
-                Remote,
-                Sge, //
             }, //
         },
         kunit::fake::{
@@ -60,7 +55,12 @@ mod tests {
                     SINK, //
                 }, //
             }, //
-        }, //
+        },
+        rdma::values::{
+            status::Status,
+            work::RemoteAddr, //
+        },
+        sys::sge::Sge, //
     };
 
     #[test]
@@ -71,7 +71,7 @@ mod tests {
         source.fill(0x17);
         let token = source.mr()?.remote_token();
         // The consumer counts from the base that it was notified, over the border of the pages.
-        let from = Remote {
+        let from = RemoteAddr {
             addr: BASE + PAGE as u64 - 50,
             token,
         };

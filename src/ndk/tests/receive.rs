@@ -7,7 +7,6 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::{
-        engine::memory::token::Token,
         kunit::other_context::OtherContext,
         ndk::{
             cq::operation,
@@ -30,7 +29,10 @@ mod tests {
                 }, //
             }, //
         },
-        rdma::values::qp::QpCaps, //
+        rdma::values::{
+            qp::QpCaps,
+            token::Token, //
+        }, //
     };
 
     #[test]

@@ -7,7 +7,6 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::{
-        engine::memory::token::Token,
         ndk::{
             status::NtStatus,
             tests::{
@@ -31,7 +30,8 @@ mod tests {
                     REMOTE_WRITE, //
                 }, //
             }, //
-        }, //
+        },
+        rdma::values::token::Token, //
     };
 
     /// What is tried in a region.

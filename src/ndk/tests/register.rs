@@ -245,7 +245,7 @@ mod tests {
         let first = registered(&pair.b, &buffer, RIGHTS)?;
         invalidated(&pair.b, mr)?;
         let second = registered(&pair.b, &buffer, RIGHTS)?;
-        let index = |token: crate::engine::memory::token::Token| token.raw() >> 8;
+        let index = |token: crate::rdma::values::token::Token| token.raw() >> 8;
         assert!(index(initial) == index(first) && index(first) == index(second));
         assert!(initial != first && first != second && initial != second);
         assert!(peer.write(buffer.addr(), second, 8)? == NtStatus::SUCCESS);

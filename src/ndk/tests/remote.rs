@@ -23,10 +23,6 @@ use super::{
     }, //
 };
 use crate::{
-    engine::work::{
-        Remote,
-        Sge, //
-    },
     kunit::harness::wait_until,
     ndk::{
         memory::Mw,
@@ -36,12 +32,14 @@ use crate::{
             SILENT_SUCCESS, //
         },
         status::NtStatus, //
-    }, //
+    },
+    rdma::values::work::RemoteAddr,
+    sys::sge::Sge, //
 };
 
 /// What the peer's refusal is called.
 pub(super) const REMOTE_RESOURCES: NtStatus =
-    NtStatus::of(crate::engine::status::Status::RemoteAccess);
+    NtStatus::of(crate::rdma::values::status::Status::RemoteAccess);
 
 /// A request without bytes.
 pub(super) const NOTHING: [Sge; 0] = [];
@@ -91,15 +89,15 @@ pub(super) fn window(test_side: &TestSide) -> Result<Own<Mw>> {
 }
 
 /// The first byte of `buffer` under the token of `window`.
-pub(super) fn through(window: &Own<Mw>, buffer: &PageBuffer) -> Remote {
-    Remote {
+pub(super) fn through(window: &Own<Mw>, buffer: &PageBuffer) -> RemoteAddr {
+    RemoteAddr {
         addr: buffer.addr(),
         token: window.remote_token(),
     }
 }
 
 /// How a write of one byte by `test_side` ends.
-pub(super) fn write_one(test_side: &TestSide, to: Remote) -> Result<NtStatus> {
+pub(super) fn write_one(test_side: &TestSide, to: RemoteAddr) -> Result<NtStatus> {
     let source = test_side.buffer(1, 0)?;
     let sges = [source.sge(0, 1)?];
     let posted = test_side.qp.write(0xF2, sges.into_iter(), to, 0);
@@ -112,7 +110,7 @@ pub(super) fn write_one(test_side: &TestSide, to: Remote) -> Result<NtStatus> {
 }
 
 /// Returns true if `test_side` can write one byte there.
-pub(super) fn can_write(test_side: &TestSide, to: Remote) -> bool {
+pub(super) fn can_write(test_side: &TestSide, to: RemoteAddr) -> bool {
     let status = write_one(test_side, to);
     if status != Ok(NtStatus::SUCCESS) {
         pr_err!("write ended with {:?}\n", status);

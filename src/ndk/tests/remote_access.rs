@@ -17,11 +17,6 @@ use super::{
     }, //
 };
 use crate::{
-    engine::{
-        memory::token::Token,
-        status::Status,
-        work::Remote, //
-    },
     kunit::harness::wait_until,
     ndk::{
         memory::{
@@ -30,6 +25,11 @@ use crate::{
         },
         qp::FastRegistration,
         status::NtStatus, //
+    },
+    rdma::values::{
+        status::Status,
+        token::Token,
+        work::RemoteAddr, //
     },
     sys::mdl::test_pages, //
 };
@@ -73,7 +73,7 @@ impl<'p> RemotePeer<'p> {
     /// How a read of `len` bytes under a token ends.
     pub(super) fn read(&self, addr: u64, token: Token, len: u32) -> Result<NtStatus> {
         let list = [self.own.sge(0, len)?];
-        let from = Remote { addr, token };
+        let from = RemoteAddr { addr, token };
         let posted = self.test_side.qp.read(CONTEXT, list.into_iter(), from, 0);
         posted.map_err(log_status)?;
         self.end()
@@ -82,7 +82,7 @@ impl<'p> RemotePeer<'p> {
     /// How a write of the first `len` bytes under a token ends.
     pub(super) fn write(&self, addr: u64, token: Token, len: u32) -> Result<NtStatus> {
         let list = [self.own.sge(0, len)?];
-        let to = Remote { addr, token };
+        let to = RemoteAddr { addr, token };
         let posted = self.test_side.qp.write(CONTEXT, list.into_iter(), to, 0);
         posted.map_err(log_status)?;
         self.end()

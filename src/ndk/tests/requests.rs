@@ -17,19 +17,17 @@ use super::{
     }, //
 };
 use crate::{
-    engine::{
-        memory::token::Token,
-        work::{
-            Operation,
-            Sge, //
-        }, //
-    },
     ndk::{
         cq::operation,
         memory::Mw,
         status::NtStatus, //
     },
-    rdma::values::qp::QpCaps, //
+    rdma::values::{
+        qp::QpCaps,
+        token::Token,
+        wc::WcOpcode, //
+    },
+    sys::sge::Sge, //
 };
 
 /// The functions that post to the initiator queue.
@@ -69,14 +67,14 @@ impl Kind {
     }
 
     /// What the engine calls it.
-    pub(super) const fn work(self) -> Operation {
+    pub(super) const fn work(self) -> WcOpcode {
         match self {
-            Self::Register => Operation::Register,
-            Self::Send | Self::SendAndInvalidate => Operation::Send,
-            Self::Write => Operation::Write,
-            Self::Read => Operation::Read,
-            Self::Bind => Operation::Bind,
-            Self::Invalidate => Operation::Invalidate,
+            Self::Register => WcOpcode::RegMr,
+            Self::Send | Self::SendAndInvalidate => WcOpcode::Send,
+            Self::Write => WcOpcode::Write,
+            Self::Read => WcOpcode::Read,
+            Self::Bind => WcOpcode::BindMw,
+            Self::Invalidate => WcOpcode::LocalInv,
         }
     }
 

@@ -191,7 +191,7 @@ mod tests {
             pair.b.receive(context, &[to.sge(0, 4096)?])?;
         }
         let bad = from.sge_by(
-            crate::engine::memory::token::Token::from_raw(0x7777_7700),
+            crate::rdma::values::token::Token::from_raw(0x7777_7700),
             0,
             8,
         );

@@ -9,10 +9,6 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::{
-        engine::{
-            memory::token::Token,
-            work::Sge, //
-        },
         ndk::{
             qp::op_flags::*,
             status::NtStatus,
@@ -28,7 +24,9 @@ mod tests {
                     NOTHING, //
                 }, //
             }, //
-        }, //
+        },
+        rdma::values::token::Token,
+        sys::sge::Sge, //
     };
 
     /// A token that names nothing.

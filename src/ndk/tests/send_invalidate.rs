@@ -7,11 +7,7 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::{
-        engine::{
-            memory::token::Token,
-            transport::ReadLimits,
-            work::Sge, //
-        },
+        engine::transport::ReadLimits,
         kunit::other_context::OtherContext,
         ndk::{
             abi::request_tests::{
@@ -50,7 +46,11 @@ mod tests {
                 }, //
             }, //
         },
-        sys::softirq::BhDisabled, //
+        rdma::values::token::Token,
+        sys::{
+            sge::Sge,
+            softirq::BhDisabled, //
+        }, //
     };
 
     fn post(

@@ -54,16 +54,7 @@ use super::{
     }, //
 };
 use crate::{
-    engine::{
-        memory::{
-            tests::RawBuffer as Memory,
-            token::Token, //
-        },
-        work::{
-            Remote,
-            Sge, //
-        }, //
-    },
+    engine::memory::tests::RawBuffer as Memory,
     kunit::race::race_harness::{
         linger,
         two_cpus,
@@ -83,12 +74,19 @@ use crate::{
         memory::Mr,
         qp::{
             op_flags::*,
-            FastRegistration, //
-            Qp,
+            FastRegistration,
+            Qp, //
         },
         status::NtStatus, //
     },
-    sys::mdl::test_pages, //
+    rdma::values::{
+        token::Token,
+        work::RemoteAddr, //
+    },
+    sys::{
+        mdl::test_pages,
+        sge::Sge, //
+    }, //
 };
 
 /// What the owner puts into the memory once it has it back.
@@ -106,7 +104,7 @@ const ROUNDS: u64 = 1_000;
 struct Feed {
     qp: Ref<Qp>,
     cq: Ref<Cq>,
-    to: Remote,
+    to: RemoteAddr,
 }
 
 #[pin_data]
@@ -150,7 +148,7 @@ impl Stream {
             let offset = (n.wrapping_mul(7919) % u64::from(self.ink.len())) as u32;
             let len = self.ink.len() - offset;
             let sge = Sge::of(self.ink.addr(), len, self.ink.token());
-            let to = Remote {
+            let to = RemoteAddr {
                 addr: feed.to.addr + u64::from(offset),
                 ..feed.to
             };
@@ -274,7 +272,7 @@ impl Scene {
         *self.stream.feed.lock() = Some(Feed {
             qp: (*active.qp).clone(),
             cq: (*active.requests.cq).clone(),
-            to: Remote {
+            to: RemoteAddr {
                 addr: self.memory.addr(0),
                 token,
             },

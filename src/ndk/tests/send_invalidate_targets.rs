@@ -7,7 +7,6 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::{
-        engine::memory::token::Token,
         kunit::harness::wait_until,
         ndk::{
             cq::operation,
@@ -33,7 +32,8 @@ mod tests {
                     REMOTE_RESOURCES, //
                 }, //
             }, //
-        }, //
+        },
+        rdma::values::token::Token, //
     };
 
     /// Sends a message that invalidates `token`; how it ends at the sender and at the receiver.

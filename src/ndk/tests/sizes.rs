@@ -53,9 +53,8 @@ mod tests {
         send_wr: 40,
         recv_sge: 6,
         send_sge: 6,
-        // The adapter has a say in that alone.
-        read_sge: 0,
         inline_data: 96,
+        ..QpCaps::NONE
     };
 
     fn attempt(test_side: &TestSide, sizes: QpCaps) -> Result<Result<Own<Qp>, NtStatus>> {

@@ -7,10 +7,6 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::{
-        engine::{
-            memory::token::Token,
-            status::Status, //
-        },
         ndk::{
             adapter::Limits,
             cq::notify,
@@ -33,6 +29,10 @@ mod tests {
                     RequestSet, //
                 }, //
             }, //
+        },
+        rdma::values::{
+            status::Status,
+            token::Token, //
         }, //
     };
 

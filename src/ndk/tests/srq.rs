@@ -57,10 +57,6 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::{
-        engine::{
-            memory::token::Token,
-            work::Sge, //
-        },
         kunit::harness::sleep,
         ndk::{
             cq::{
@@ -78,7 +74,11 @@ mod tests {
                 srq_users::SrqUsers, //
             }, //
         },
-        sys::softirq::BhDisabled, //
+        rdma::values::token::Token,
+        sys::{
+            sge::Sge,
+            softirq::BhDisabled, //
+        }, //
     };
 
     #[test]

@@ -32,11 +32,10 @@ use super::{
     }, //
 };
 use crate::{
-    engine::work::Sge,
     kunit::{
         harness::{
-            flush_work, //
-            same,
+            flush_work,
+            same, //
         },
         log::Tally, //
     },
@@ -49,7 +48,8 @@ use crate::{
             SrqSizes, //
         },
         status::NtStatus, //
-    }, //
+    },
+    sys::sge::Sge, //
 };
 
 /// A shared receive queue and its calls.

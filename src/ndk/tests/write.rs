@@ -7,13 +7,6 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::{
-        engine::{
-            memory::token::Token,
-            work::{
-                Remote,
-                Sge, //
-            }, //
-        },
         ndk::{
             cq::operation,
             status::NtStatus,
@@ -40,7 +33,12 @@ mod tests {
                     SINK, //
                 }, //
             }, //
-        }, //
+        },
+        rdma::values::{
+            token::Token,
+            work::RemoteAddr, //
+        },
+        sys::sge::Sge, //
     };
 
     #[test]
@@ -50,7 +48,7 @@ mod tests {
         from.fill(0x18);
         let to = PageBuffer::displaced(&pair.b.pd, 2 * PAGE, 5, BASE)?;
         let at = PAGE - 30;
-        let remote = Remote {
+        let remote = RemoteAddr {
             addr: BASE + at as u64,
             token: to.mr()?.remote_token(),
         };

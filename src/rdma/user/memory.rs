@@ -36,17 +36,18 @@ const ALLOWED: u32 = bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE
     | bindings::ib_access_flags_IB_ACCESS_OPTIONAL;
 
 /// The access rights that a program asks for. `EOPNOTSUPP` for what there is not: windows,
-/// addresses from zero, paging on demand.
+/// addresses from zero, paging on demand. `EINVAL` for rights that contradict each other.
 pub(in crate::rdma) fn checked_access(access: c_int) -> Result<AccessFlags> {
     // CAST: A set of bits, kept bit by bit.
     match access as u32 & !ALLOWED {
-        0 => Ok(AccessFlags::from_c(access)),
+        0 => AccessFlags::from_c(access).of_region(),
         _ => Err(EOPNOTSUPP),
     }
 }
 
 impl Umem {
-    /// Pins `[addr, addr + len)` of the current program. Process context.
+    /// Pins `[addr, addr + len)` of the current program, for `access` as C has it, hints included.
+    /// Process context.
     ///
     /// `ENOMEM` above its limit, `EFAULT` where it has no such memory, or none to write to.
     ///
@@ -57,11 +58,10 @@ impl Umem {
         device: *mut bindings::ib_device,
         addr: u64,
         len: u64,
-        access: AccessFlags,
+        access: c_int,
     ) -> Result<Self> {
         // SAFETY: The caller says that the device is live; the core checks the rest.
-        let umem = unsafe { bindings::ndk_umem_get(device, addr, len, access.to_c()) };
-        let umem = from_err_ptr(umem)?;
+        let umem = from_err_ptr(unsafe { bindings::ndk_umem_get(device, addr, len, access) })?;
         // INVARIANT: The core has pinned and mapped the pages.
         NonNull::new(umem).map(Self).ok_or(EINVAL)
     }

@@ -35,7 +35,7 @@ pub(crate) enum QpState {
     Lost = 7,
 }
 
-/// What may be done with a request that a consumer posts.
+/// The fate of a request that a consumer posts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// Not in this state.
@@ -104,7 +104,7 @@ impl QpState {
         }
     }
 
-    /// What becomes of a request posted to the send queue.
+    /// The fate of a request posted to the send queue.
     pub(crate) const fn admit_send(self) -> Admission {
         match self {
             Self::Reset | Self::Init | Self::Rtr | Self::Lost => Admission::Refuse,
@@ -113,7 +113,7 @@ impl QpState {
         }
     }
 
-    /// What becomes of a receive.
+    /// The fate of a receive.
     pub(crate) const fn admit_receive(self) -> Admission {
         match self {
             Self::Reset => Admission::Refuse,
@@ -124,7 +124,7 @@ impl QpState {
 }
 
 /// The sizes of a queue pair. C: `struct ib_qp_cap`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QpCaps {
     /// Requests outstanding on the send queue.
     pub(crate) send_wr: u32,
@@ -138,6 +138,27 @@ pub(crate) struct QpCaps {
     pub(crate) read_sge: u32,
     /// Bytes that a request may carry inline.
     pub(crate) inline_data: u32,
+}
+
+impl QpCaps {
+    /// Room for nothing.
+    pub(crate) const NONE: Self = Self {
+        send_wr: 0,
+        recv_wr: 0,
+        send_sge: 0,
+        recv_sge: 0,
+        read_sge: 0,
+        inline_data: 0,
+    };
+
+    /// Returns true if no size is above that of `most`. The elements of a read are not asked for.
+    pub(crate) const fn is_within(&self, most: &Self) -> bool {
+        self.send_wr <= most.send_wr
+            && self.recv_wr <= most.recv_wr
+            && self.send_sge <= most.send_sge
+            && self.recv_sge <= most.recv_sge
+            && self.inline_data <= most.inline_data
+    }
 }
 
 #[cfg_attr(ndk_kunit, kernel::macros::kunit_tests(ndk_rdma_values_qp))]

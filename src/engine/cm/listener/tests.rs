@@ -15,15 +15,12 @@ mod tests {
     };
 
     use crate::{
-        engine::{
-            cm::{
-                AddressError,
-                ConnectRequest,
-                ConnectionGone,
-                Listener,
-                Timeouts, //
-            },
-            status::Status, //
+        engine::cm::{
+            AddressError,
+            ConnectRequest,
+            ConnectionGone,
+            Listener,
+            Timeouts, //
         },
         kunit::{
             connection_fixture::*,
@@ -33,6 +30,7 @@ mod tests {
                 wait_until, //
             }, //
         },
+        rdma::values::status::Status,
         sys::clock::StoppedClock, //
     };
 

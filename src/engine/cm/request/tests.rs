@@ -22,7 +22,6 @@ mod tests {
                 Timeouts, //
             },
             counters::Counter,
-            status::Status,
             transport::ReadLimits, //
         },
         kunit::{
@@ -34,7 +33,10 @@ mod tests {
             },
             requests::*, //
         },
-        rdma::values::qp::QpState,
+        rdma::values::{
+            qp::QpState,
+            status::Status, //
+        },
         sys::{
             clock::StoppedClock,
             timer::Expires, //

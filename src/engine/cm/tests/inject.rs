@@ -18,8 +18,7 @@ mod tests {
                 Fault,
                 Order,
                 What, //
-            },
-            status::Status, //
+            }, //
         },
         kunit::{
             connection_fixture::*,
@@ -31,6 +30,7 @@ mod tests {
             },
             inject::Ordered, //
         },
+        rdma::values::status::Status,
         sys::clock::StoppedClock, //
     };
 

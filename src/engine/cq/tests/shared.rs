@@ -9,14 +9,12 @@ use kernel::{
 
 use super::alone;
 use crate::{
-    engine::{
-        cq::ProgramCompletions,
-        work::Completion, //
-    },
+    engine::cq::ProgramCompletions,
     kunit::{
         harness::EngineHost,
         queues::Queue, //
     },
+    rdma::values::completion::Wc,
     sys::shared::{
         tests::{
             completions,
@@ -27,7 +25,7 @@ use crate::{
 };
 
 /// An entry as the program of a test knows it: its context.
-fn words(entry: &Completion, _qp: u32) -> CompletionWords {
+fn words(entry: &Wc, _qp: u32) -> CompletionWords {
     let mut words = CompletionWords::default();
     // CAST: the contexts of a test are small.
     words[0] = entry.context.raw() as u32;

@@ -6,20 +6,18 @@ use kernel::prelude::*;
 
 use super::*;
 use crate::{
-    engine::{
-        memory::{
-            slot::RegisterError,
-            transfer::{
-                self,
-                AccessError,
-                Payload,
-                Usage, //
-            },
-            RevokeError, //
+    engine::memory::{
+        slot::RegisterError,
+        transfer::{
+            self,
+            AccessError,
+            Payload,
+            Usage, //
         },
-        work::Remote, //
+        RevokeError, //
     },
     kunit::harness::EngineHost,
+    rdma::values::work::RemoteAddr,
     sys::{
         requests::test_list,
         sge::Sge,
@@ -309,7 +307,7 @@ mod tests {
             is_trusted: true,
             wanted: AccessFlag::RemoteWrite.into(),
         };
-        let at = Remote {
+        let at = RemoteAddr {
             addr: buffer.addr(0),
             token: Token::LOCAL_MEMORY,
         };

@@ -12,8 +12,7 @@ mod tests {
                 Arm,
                 MissedEvents, //
             },
-            qp::QpDetails,
-            status::Status, //
+            qp::QpDetails, //
         },
         kunit::{
             fake::ManualQp,
@@ -25,7 +24,10 @@ mod tests {
             },
             requests::SEND, //
         },
-        rdma::values::qp::QpState, //
+        rdma::values::{
+            qp::QpState,
+            status::Status, //
+        }, //
     };
 
     #[test]

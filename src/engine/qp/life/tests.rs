@@ -46,12 +46,6 @@ mod tests {
                 RecvWqe,
                 SendWqe,
                 Taken, //
-            },
-            status::Status,
-            work::{
-                test_posted,
-                Completion,
-                Flags, //
             }, //
         },
         kunit::{
@@ -70,8 +64,19 @@ mod tests {
             other_context::OtherContext,
             requests::*, //
         },
-        rdma::values::qp::QpState,
-        sys::softirq::ProcessQueue, //
+        rdma::values::{
+            completion::Wc,
+            qp::QpState,
+            status::Status,
+            work::{
+                SendFlag,
+                SendFlags, //
+            }, //
+        },
+        sys::{
+            sge::test_posted,
+            softirq::ProcessQueue, //
+        }, //
     };
 
     #[test]
@@ -134,7 +139,7 @@ mod tests {
         assert!(manual.start_all() == 2 && manual.take() == Taken::Ready);
         manual.end.qp.fail();
         manual.end.post(2, SEND, &[])?;
-        manual.end.post_with(3, SEND, Flags::NONE, &[])?;
+        manual.end.post_with(3, SEND, SendFlags::empty(), &[])?;
         manual.end.receive(1, &[])?;
         assert!(manual.end.sends.is_silent() && manual.end.receives.is_silent());
         manual.finish(1, Status::Flushed);
@@ -143,7 +148,7 @@ mod tests {
         assert!(manual.end.sends.brings(0, Status::Success));
         assert!(manual.end.sends.brings_all(1..4, Status::Flushed));
         let status = Status::Flushed;
-        manual.arrive(Completion { status, ..MESSAGE });
+        manual.arrive(Wc { status, ..MESSAGE });
         assert!(manual.end.receives.brings_all(0..2, Status::Flushed));
         // Now nothing is in the way.
         manual.end.post(4, SEND, &[])?;
@@ -173,7 +178,7 @@ mod tests {
         let mut manual = posted(1, 2)?;
         assert!(manual.take() == Taken::Ready);
         let status = Status::LocalAccess;
-        manual.arrive(Completion { status, ..MESSAGE });
+        manual.arrive(Wc { status, ..MESSAGE });
         assert!(manual.end.receives.brings(0, Status::LocalAccess));
         assert!(manual.end.receives.brings(1, Status::Flushed));
         assert!(manual.end.sends.brings(0, Status::Flushed));
@@ -369,7 +374,11 @@ mod tests {
         qp.fail();
         // Saw the error, and has yet to flush what it put in.
         let mut posting = qp.posting();
-        let posted = posting.post(test_posted(9, [].into_iter()), SEND, Flags::SIGNALED);
+        let posted = posting.post(
+            test_posted(9, [].into_iter()),
+            SEND,
+            SendFlag::Signaled.into(),
+        );
         assert!(posted.is_ok());
         drop(posting);
         let (error, reset) = (QpState::Err.number(), QpState::Reset.number());
@@ -614,7 +623,7 @@ mod tests {
             for context in 0..sends {
                 let posted = test_posted(context.into(), [].into_iter());
                 assert!(sq
-                    .push(qp.device(), posted, (SEND, Flags::SIGNALED, 0))
+                    .push(qp.device(), posted, (SEND, SendFlag::Signaled.into(), 0))
                     .is_ok());
             }
             let mut turns = 1;
@@ -694,7 +703,7 @@ mod tests {
                 for context in 0..400 {
                     at.fetch_add(1, Full);
                     let none = [].into_iter();
-                    let posted = qp.post(context, write(sink), Flags::SIGNALED, none);
+                    let posted = qp.post(context, write(sink), SendFlag::Signaled, none);
                     qp.ring_doorbell();
                     notified.fetch_add(u64::from(posted.is_ok()), Full);
                 }

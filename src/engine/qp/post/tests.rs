@@ -11,15 +11,7 @@ mod tests {
     use crate::{
         engine::{
             counters::Counter,
-            memory::{
-                token::Token,
-                Denied, //
-            },
-            status::Status,
-            work::{
-                Flags,
-                Work, //
-            }, //
+            memory::Denied, //
         },
         kunit::{
             buffer::BASE,
@@ -36,13 +28,18 @@ mod tests {
                 AccessFlag,
                 AccessFlags, //
             },
-            qp::QpState, //
+            qp::QpState,
+            status::Status,
+            token::Token,
+            work::{
+                SendFlag,
+                SendFlags,
+                SendOp, //
+            }, //
         }, //
     };
 
     const RIGHTS: AccessFlags = AccessFlags::of([AccessFlag::RemoteRead]);
-    const HELD_BACK: Flags = Flags::SIGNALED.with(Flags::DEFERRED);
-
     fn valid(manual: &ManualQp, token: Token) -> bool {
         let user = manual.end.qp.peer_user();
         let regions = &manual.end.device().regions;
@@ -51,7 +48,7 @@ mod tests {
     }
 
     /// A queue pair with a staged region of eight bytes, and the request that makes it valid.
-    fn prepared() -> Result<(ManualQp, Token, Work)> {
+    fn prepared() -> Result<(ManualQp, Token, SendOp)> {
         let manual = ManualQp::new(&EndAttr::PLAIN)?;
         let token = manual.end.fast(8)?.token();
         Ok((manual, token, register(token, 8, RIGHTS)))
@@ -79,11 +76,11 @@ mod tests {
     #[test]
     fn silent_ones_leave_no_entry() -> Result {
         let (mut manual, token, make) = prepared()?;
-        manual.end.post_with(1, make, Flags::NONE, &[])?;
+        manual.end.post_with(1, make, SendFlags::empty(), &[])?;
         assert!(valid(&manual, token));
         manual
             .end
-            .post_with(2, invalidate(token), Flags::NONE, &[])?;
+            .post_with(2, invalidate(token), SendFlags::empty(), &[])?;
         assert!(!valid(&manual, token));
         assert!(manual.start().is_none() && manual.end.sends.is_silent());
         Ok(())
@@ -145,7 +142,9 @@ mod tests {
     #[test]
     fn held_back_ones_wait_for_the_end_of_their_chain() -> Result {
         let (mut manual, token, make) = prepared()?;
-        manual.end.post_with(1, make, HELD_BACK, &[])?;
+        manual
+            .end
+            .post_with(1, make, SendFlag::Signaled | SendFlag::Deferred, &[])?;
         assert!(!valid(&manual, token) && manual.start().is_none());
         manual.end.post(2, SEND, &[])?;
         assert!(manual.start_all() == 2);

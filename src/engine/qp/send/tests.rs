@@ -12,13 +12,7 @@ mod tests {
     use crate::{
         engine::{
             qp::PostError,
-            status::Status,
-            transport::ReadLimits,
-            work::{
-                Flags,
-                Operation,
-                Work, //
-            }, //
+            transport::ReadLimits, //
         },
         kunit::{
             fake::ManualQp,
@@ -34,18 +28,26 @@ mod tests {
                 SEND, //
             }, //
         },
-        rdma::values::qp::QpState, //
+        rdma::values::{
+            qp::QpState,
+            status::Status,
+            wc::WcOpcode,
+            work::{
+                SendFlags,
+                SendOp, //
+            }, //
+        }, //
     };
 
-    const READ: Work = read(NOWHERE);
-    const WRITE: Work = write(NOWHERE);
-    const ADD: Work = Work::FetchAdd {
+    const READ: SendOp = read(NOWHERE);
+    const WRITE: SendOp = write(NOWHERE);
+    const ADD: SendOp = SendOp::FetchAdd {
         at: NOWHERE,
         add: 1,
     };
 
     /// A manual queue pair with these requests posted, all signalled.
-    fn posted(attr: &EndAttr, work: &[Work]) -> Result<ManualQp> {
+    fn posted(attr: &EndAttr, work: &[SendOp]) -> Result<ManualQp> {
         let manual = ManualQp::new(attr)?;
         for (context, work) in (100..).zip(work) {
             manual.end.post(context, *work, &[])?;
@@ -74,17 +76,13 @@ mod tests {
         }
         manual.finish(0, Status::Success);
         let order = [
-            Operation::Read,
-            Operation::Write,
-            Operation::Read,
-            Operation::Send,
+            WcOpcode::Read,
+            WcOpcode::Write,
+            WcOpcode::Read,
+            WcOpcode::Send,
         ];
         for (context, operation) in (100..).zip(order) {
-            let entry = manual
-                .end
-                .sends
-                .poll()
-                .map(|e| (e.context.raw(), e.operation));
+            let entry = manual.end.sends.poll().map(|e| (e.context.raw(), e.opcode));
             assert!(same(entry, Some((context, operation))));
         }
         assert!(manual.end.sends.is_silent());
@@ -95,7 +93,7 @@ mod tests {
     fn the_next_request_starts_with_the_end_of_one() -> Result {
         let mut manual = posted(&with_reads(1), &[WRITE, SEND, READ, READ])?;
         manual.end.post_with(104, SEND, FENCED, &[])?;
-        manual.end.post_with(105, SEND, Flags::NONE, &[])?;
+        manual.end.post_with(105, SEND, SendFlags::empty(), &[])?;
         manual.end.post(106, WRITE, &[])?;
         assert!(manual.start() == Some(0));
         // A read makes room for the next, and the last one lets what is fenced begin.
@@ -244,7 +242,9 @@ mod tests {
     fn silent_success_leaves_no_entry() -> Result {
         let mut manual = ManualQp::new(&EndAttr::PLAIN)?;
         for context in [100, 101] {
-            manual.end.post_with(context, SEND, Flags::NONE, &[])?;
+            manual
+                .end
+                .post_with(context, SEND, SendFlags::empty(), &[])?;
         }
         manual.end.post(102, SEND, &[])?;
         assert!(manual.start_all() == 3);
@@ -260,7 +260,9 @@ mod tests {
     fn failure_and_flush_of_silent_requests_are_reported() -> Result {
         let mut manual = ManualQp::new(&EndAttr::PLAIN)?;
         for context in 100..104 {
-            manual.end.post_with(context, WRITE, Flags::NONE, &[])?;
+            manual
+                .end
+                .post_with(context, WRITE, SendFlags::empty(), &[])?;
         }
         assert!(manual.start() == Some(0) && manual.start() == Some(1));
         manual.finish(0, Status::Success);
@@ -298,18 +300,31 @@ mod tests {
         attr.caps.send_wr = 3;
         let mut manual = ManualQp::new(&attr)?;
         for context in 100..103 {
-            manual.end.post_with(context, SEND, Flags::NONE, &[])?;
+            manual
+                .end
+                .post_with(context, SEND, SendFlags::empty(), &[])?;
         }
         let full = Err(PostError::Full);
-        assert!(same(manual.end.try_post(103, SEND, Flags::NONE, &[]), full));
+        assert!(same(
+            manual.end.try_post(103, SEND, SendFlags::empty(), &[]),
+            full
+        ));
         assert!(manual.start_all() == 3);
         manual.finish(1, Status::Success);
-        assert!(same(manual.end.try_post(103, SEND, Flags::NONE, &[]), full));
+        assert!(same(
+            manual.end.try_post(103, SEND, SendFlags::empty(), &[]),
+            full
+        ));
         manual.finish(0, Status::Success);
         for context in [103, 104] {
-            manual.end.post_with(context, SEND, Flags::NONE, &[])?;
+            manual
+                .end
+                .post_with(context, SEND, SendFlags::empty(), &[])?;
         }
-        assert!(same(manual.end.try_post(105, SEND, Flags::NONE, &[]), full));
+        assert!(same(
+            manual.end.try_post(105, SEND, SendFlags::empty(), &[]),
+            full
+        ));
         Ok(())
     }
 
@@ -365,7 +380,7 @@ mod tests {
         assert!(manual.start() == Some(0));
         manual.started.wqe.length = 77;
         manual.finish(0, Status::Success);
-        let entry = manual.end.sends.poll().map(|e| (e.qp, e.length));
+        let entry = manual.end.sends.poll().map(|e| (e.qp, e.byte_len));
         let cookie = crate::kunit::harness::cookie(manual.end.qp.params.number);
         assert!(same(entry, Some((cookie, 77))));
         Ok(())
@@ -376,7 +391,11 @@ mod tests {
         let manual = ManualQp::new(&EndAttr::PLAIN)?;
         for context in 0..3 {
             let none = [].into_iter();
-            assert!(manual.end.qp.post(context, SEND, Flags::NONE, none).is_ok());
+            assert!(manual
+                .end
+                .qp
+                .post(context, SEND, SendFlags::empty(), none)
+                .is_ok());
         }
         assert!(manual.fake.doorbells.get() == 0);
         manual.end.qp.ring_doorbell();

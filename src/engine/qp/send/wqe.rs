@@ -5,23 +5,23 @@
 //! Tests: `engine/qp/send/tests.rs`.
 
 use crate::{
-    engine::{
-        prelude::*,
+    engine::prelude::*,
+    rdma::values::{
+        qp::QpCaps,
         work::{
-            Extra,
-            Flags,
-            Work, //
+            SendFlags,
+            SendOp,
+            SendWith, //
         }, //
     },
-    rdma::values::qp::QpCaps,
     sys::requests::SendList, //
 };
 
 /// A request that was started, with room for its elements.
 pub(crate) struct SendWqe {
     pub(crate) seq: u32,
-    pub(crate) work: Work,
-    pub(crate) flags: Flags,
+    pub(crate) work: SendOp,
+    pub(crate) flags: SendFlags,
     pub(crate) length: u32,
     /// A read over a connection that allows none: to be completed as a local error.
     pub(crate) forbidden: bool,
@@ -34,10 +34,10 @@ impl SendWqe {
     pub(crate) fn new(caps: &QpCaps) -> Result<Self> {
         Ok(Self {
             seq: 0,
-            work: Work::Send {
-                extra: Extra::Nothing,
+            work: SendOp::Send {
+                with: SendWith::Nothing,
             },
-            flags: Flags::NONE,
+            flags: SendFlags::empty(),
             length: 0,
             forbidden: false,
             sges: SendList::new(caps.send_sge.max(caps.read_sge))?,

@@ -47,8 +47,7 @@ mod tests {
                 IN_ERROR,
                 WAITING, //
             },
-            qp::QueuePair,
-            status::Status, //
+            qp::QueuePair, //
         },
         kunit::{
             harness::{
@@ -59,6 +58,7 @@ mod tests {
             },
             requests::*, //
         },
+        rdma::values::status::Status,
         sys::{
             clock::StoppedClock,
             time,

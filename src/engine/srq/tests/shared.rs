@@ -31,13 +31,13 @@ mod tests {
     use crate::{
         engine::{
             ring::ResizeError,
-            srq::SharedReceive,
-            status::Status, //
+            srq::SharedReceive, //
         },
         kunit::{
             harness::same,
             requests::*, //
         },
+        rdma::values::status::Status,
         sys::timer::Expires, //
     };
 

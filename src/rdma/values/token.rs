@@ -3,8 +3,8 @@
 
 //! Memory tokens (steering tags, lkey and rkey): a 24-bit index and an 8-bit key.
 //!
-//! The index finds the slot of a region or a window; the key belongs to its owner, who changes it
-//! from one registration to the next so that an old token fails. A token is compared whole.
+//! The index finds the slot of a region or a window. The owner changes the key from one
+//! registration to the next, so that an old token fails. A token is compared whole.
 
 /// A token as consumers and peers carry it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Token {
     }
 }
 
-#[cfg_attr(ndk_kunit, kernel::macros::kunit_tests(ndk_engine_memory_token))]
+#[cfg_attr(ndk_kunit, kernel::macros::kunit_tests(ndk_rdma_values_token))]
 #[cfg(any(test, ndk_kunit))]
 mod tests {
     use super::*;

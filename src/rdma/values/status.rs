@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 // host-test
 
-//! How a request ended: one status inside the engine, for both faces.
+//! The end of a request: one status inside the engine, for both faces.
 //!
 //! The variants are as fine as the finest face needs. Each has an NDK status (the NTSTATUS that
-//! the NDKPI pages name); the verbs face maps the variants to `enum ib_wc_status` where it writes
-//! a `struct ib_wc`. No status is ever rebuilt from one of these coarser values.
+//! the NDKPI pages name) and one of the verbs ([`super::wc`]). No status is ever rebuilt from one
+//! of these coarser values.
 
 /// The end of a work request, or of an attempt to connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(crate) enum Status {
     Aborted,
     /// The queue pair or its completion queue is broken.
     Fatal,
-    /// Nobody listens at the address, or the listener refused.
+    /// The address has no listener, or the listener refused.
     Refused,
     /// No transport of this host leads to the address.
     Unreachable,
@@ -97,7 +97,7 @@ impl Status {
     }
 }
 
-#[cfg_attr(ndk_kunit, kernel::macros::kunit_tests(ndk_engine_status))]
+#[cfg_attr(ndk_kunit, kernel::macros::kunit_tests(ndk_rdma_values_status))]
 #[cfg(any(test, ndk_kunit))]
 mod tests {
     use super::*;
