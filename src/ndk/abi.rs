@@ -13,6 +13,7 @@
 //! | [`queue`]      | completion queues, shared queues, queue pairs   |
 //! | [`memory`]     | regions, windows, logical addresses             |
 //! | [`connection`] | connectors, listeners, shared endpoints         |
+//! | [`numbers`]    | none: the numbers of the header                 |
 //!
 //! **Safety.** The consumer keeps the contract of the header: an object that it names is one that
 //! it was given and has not closed, or whose close has not completed (CLOS-10); arrays have the
@@ -26,6 +27,7 @@ mod entry;
 pub(crate) mod adapter;
 mod connection;
 mod memory;
+pub(crate) mod numbers;
 mod queue;
 
 #[cfg(ndk_kunit)]

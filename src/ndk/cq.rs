@@ -26,6 +26,10 @@ use crate::{
         notifier::Called,
         qp::QueuePair, //
     },
+    ndk::abi::numbers::{
+        notify,
+        operation, //
+    },
     rdma::values::{
         completion::Wc,
         wc::WcOpcode,
@@ -33,25 +37,6 @@ use crate::{
     },
     sys::cpu, //
 };
-
-/// Types of `ArmCq`.
-pub(crate) mod notify {
-    pub(crate) const ERRORS: u32 = 0;
-    pub(crate) const ANY: u32 = 1;
-    pub(crate) const SOLICITED: u32 = 2;
-}
-
-/// Kinds of results.
-pub(crate) mod operation {
-    pub(crate) const RECEIVE: u32 = 1;
-    pub(crate) const SEND: u32 = 2;
-    pub(crate) const FAST_REGISTER: u32 = 4;
-    pub(crate) const BIND: u32 = 8;
-    pub(crate) const INVALIDATE: u32 = 16;
-    pub(crate) const READ: u32 = 32;
-    pub(crate) const WRITE: u32 = 64;
-    pub(crate) const RECEIVE_AND_INVALIDATE: u32 = 0x8001;
-}
 
 /// Who is notified that an arm was satisfied. Called in softirq.
 pub(crate) type CqUser = KBox<dyn Fn(NtStatus) + Send + Sync>;

@@ -19,7 +19,6 @@ use kernel::sync::atomic::{
 
 pub(crate) use window::Mw;
 
-use self::mr_flags::*;
 use super::{
     adapter::Limits,
     prelude::*,
@@ -35,6 +34,7 @@ use crate::{
             staging::Prepared, //
         }, //
     },
+    ndk::abi::numbers::mr_flags::*,
     rdma::values::{
         access::{
             AccessFlag,
@@ -50,14 +50,6 @@ use crate::{
         unaligned::Room, //
     }, //
 };
-
-/// Flags of `RegisterMr`.
-pub(crate) mod mr_flags {
-    pub(crate) const LOCAL_WRITE: u32 = 1;
-    pub(crate) const REMOTE_READ: u32 = 2;
-    pub(crate) const REMOTE_WRITE: u32 = 5;
-    pub(crate) const RDMA_READ_SINK: u32 = 8;
-}
 
 /// A region.
 #[pin_data]

@@ -17,7 +17,6 @@ use kernel::sync::atomic::{
     AtomicFlag, //
 };
 
-use self::op_flags::*;
 use super::{
     adapter::Limits,
     cq::{
@@ -48,6 +47,7 @@ use crate::{
             QueuePair, //
         }, //
     },
+    ndk::abi::numbers::op_flags::*,
     rdma::values::{
         access::{
             AccessFlag,
@@ -78,21 +78,6 @@ use crate::{
         span, //
     }, //
 };
-
-/// Flags of requests.
-pub(crate) mod op_flags {
-    pub(crate) const SILENT_SUCCESS: u32 = 0x001;
-    pub(crate) const READ_FENCE: u32 = 0x002;
-    pub(crate) const SEND_AND_SOLICIT_EVENT: u32 = 0x004;
-    pub(crate) const ALLOW_REMOTE_READ: u32 = 0x008;
-    pub(crate) const ALLOW_LOCAL_WRITE: u32 = 0x010;
-    /// With local write, which it needs; the deciding bit is 0x20.
-    pub(crate) const ALLOW_REMOTE_WRITE: u32 = 0x030;
-    pub(crate) const INLINE: u32 = 0x040;
-    pub(crate) const RDMA_READ_SINK: u32 = 0x080;
-    pub(crate) const RDMA_READ_LOCAL_INVALIDATE: u32 = 0x100;
-    pub(crate) const DEFER: u32 = 0x200;
-}
 
 /// An initiator request.
 pub(crate) enum Request<'a> {

@@ -22,74 +22,25 @@ use crate::{
     rdma::values::status::Status, //
 };
 
-/// An NTSTATUS: negative for warnings and errors.
+/// An NTSTATUS: negative for warnings and errors. `include/ndk/status.h` has the meaning of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NtStatus(u32);
-
-macro_rules! statuses {
-    ($($(#[$doc:meta])* $name:ident = $value:literal;)*) => {
-        impl NtStatus {
-            $($(#[$doc])* pub(crate) const $name: Self = Self($value);)*
-        }
-    };
-}
-
-statuses! {
-    SUCCESS = 0;
-    PENDING = 0x0000_0103;
-    /// A completion queue overflowed; a receive was too small; a request is too long.
-    BUFFER_OVERFLOW = 0x8000_0005;
-    /// A queue is full.
-    NO_MORE_ENTRIES = 0x8000_001A;
-    ACCESS_VIOLATION = 0xC000_0005;
-    INVALID_PARAMETER = 0xC000_000D;
-    /// The request contradicts the state that it met.
-    INVALID_DEVICE_REQUEST = 0xC000_0010;
-    BUFFER_TOO_SMALL = 0xC000_0023;
-    /// Two settings contradict each other.
-    INVALID_PARAMETER_MIX = 0xC000_0030;
-    /// More elements than were asked for.
-    DATA_OVERRUN = 0xC000_003C;
-    /// An address is in use.
-    SHARING_VIOLATION = 0xC000_0043;
-    INSUFFICIENT_RESOURCES = 0xC000_009A;
-    IO_TIMEOUT = 0xC000_00B5;
-    NOT_SUPPORTED = 0xC000_00BB;
-    INTERNAL_ERROR = 0xC000_00E5;
-    CANCELLED = 0xC000_0120;
-    INVALID_ADDRESS = 0xC000_0141;
-    /// Not listening.
-    INVALID_DEVICE_STATE = 0xC000_0184;
-    /// The private data is too long.
-    INVALID_BUFFER_SIZE = 0xC000_0206;
-    /// No port is free.
-    TOO_MANY_ADDRESSES = 0xC000_0209;
-    /// The two addresses are connected already.
-    ADDRESS_ALREADY_EXISTS = 0xC000_020A;
-    CONNECTION_INVALID = 0xC000_023A;
-    CONNECTION_ACTIVE = 0xC000_023B;
-    NETWORK_UNREACHABLE = 0xC000_023C;
-    CONNECTION_ABORTED = 0xC000_0241;
-    /// More than an object of this adapter can be initialized for.
-    IMPLEMENTATION_LIMIT = 0xC000_042B;
-    /// The adapter does not speak the version that was asked for (NDIS).
-    BAD_VERSION = 0xC001_0004;
-    /// There is no such device (NDIS).
-    ADAPTER_NOT_FOUND = 0xC001_0006;
-    /// The device is going (NDIS).
-    ADAPTER_NOT_READY = 0xC001_0011;
-}
+pub(crate) struct NtStatus(i32);
 
 impl NtStatus {
+    /// The status of a number of C.
+    pub(super) const fn from_raw(status: i32) -> Self {
+        Self(status)
+    }
+
     /// The value as C carries it.
     pub(crate) const fn raw(self) -> i32 {
-        // CAST: an NTSTATUS is signed; the bits stay.
-        self.0 as i32
+        self.0
     }
 
     /// How a request ended.
     pub(crate) const fn of(status: Status) -> Self {
-        Self(status.ntstatus())
+        // CAST: an NTSTATUS is signed; the bits stay.
+        Self(status.ntstatus() as i32)
     }
 
     /// This as an error if `is_so`.

@@ -13,6 +13,10 @@ mod tests {
             other_context::OtherContext, //
         },
         ndk::{
+            abi::numbers::{
+                mr_flags,
+                op_flags, //
+            },
             adapter::{
                 open,
                 Limits,
@@ -22,8 +26,6 @@ mod tests {
             },
             connector::Source,
             counters::number,
-            memory::mr_flags,
-            qp::op_flags,
             srq::SrqSizes,
             status::NtStatus,
             tests::{
@@ -438,7 +440,7 @@ mod tests {
         let test_host = TestHost::new()?;
         let second = open(&test_host.context, &OpenBy::first(NAME), VERSION).map_err(log_status)?;
         let mut queue = test_host.queue(8)?;
-        queue.cq.arm(crate::ndk::cq::notify::ERRORS);
+        queue.cq.arm(crate::ndk::abi::numbers::notify::ERRORS);
         let shut = Slot::new()?;
         let port = test_host.device.clone();
         let over = shut.clone();

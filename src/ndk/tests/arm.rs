@@ -16,7 +16,7 @@ use crate::{
         SENT,
         SOLICITED, //
     },
-    ndk::cq::notify, //
+    ndk::abi::numbers::notify, //
 };
 
 const TYPES: [u32; 3] = [notify::ANY, notify::ERRORS, notify::SOLICITED];
@@ -43,7 +43,7 @@ mod tests {
     use crate::{
         kunit::log::Tally,
         ndk::{
-            qp::op_flags::*,
+            abi::numbers::op_flags::*,
             status::NtStatus,
             tests::{
                 completion::log_status,

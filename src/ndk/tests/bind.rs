@@ -7,7 +7,7 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::ndk::{
-        cq::operation,
+        abi::numbers::operation,
         status::NtStatus,
         tests::{
             memory::{

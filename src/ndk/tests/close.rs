@@ -16,10 +16,10 @@ mod tests {
             other_context::OtherContext, //
         },
         ndk::{
+            abi::numbers::mr_flags,
             call::done,
             connector::Source,
             life::ObjectType,
-            memory::mr_flags,
             srq::SrqSizes,
             status::{
                 Created,

@@ -16,6 +16,7 @@ mod tests {
             other_context::OtherContext, //
         },
         ndk::{
+            abi::numbers::notify,
             call::{
                 done,
                 DoneFn, //
@@ -24,10 +25,7 @@ mod tests {
                 Connector,
                 Source, //
             },
-            cq::{
-                notify,
-                Cq, //
-            },
+            cq::Cq,
             life::Ref,
             pd::Pd,
             qp::Qp,

@@ -26,9 +26,9 @@ mod tests {
             other_context::OtherContext, //
         },
         ndk::{
+            abi::numbers::notify,
             adapter::Limits,
             cq::{
-                notify,
                 Cq,
                 FAILED_AT_ONCE, //
             },

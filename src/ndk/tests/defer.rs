@@ -9,7 +9,7 @@ mod tests {
     use crate::{
         engine::counters::Counter,
         ndk::{
-            qp::op_flags::{
+            abi::numbers::op_flags::{
                 ALLOW_REMOTE_READ,
                 DEFER,
                 SILENT_SUCCESS, //

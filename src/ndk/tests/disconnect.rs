@@ -13,8 +13,8 @@ mod tests {
             wait_until, //
         },
         ndk::{
+            abi::numbers::op_flags,
             connector::Source,
-            qp::op_flags,
             status::{
                 NtStatus,
                 Progress, //

@@ -35,16 +35,18 @@ mod tests {
             requests::SEND, //
         },
         ndk::{
+            abi::numbers::{
+                notify,
+                op_flags::{
+                    DEFER,
+                    SILENT_SUCCESS, //
+                }, //
+            },
             call::{
                 done,
                 DoneFn, //
             },
             connector::Source,
-            cq::notify,
-            qp::op_flags::{
-                DEFER,
-                SILENT_SUCCESS, //
-            },
             status::{
                 Answer,
                 NtStatus,

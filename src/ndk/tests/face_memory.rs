@@ -14,10 +14,12 @@ mod tests {
             requests::register, //
         },
         ndk::{
-            cq::operation,
-            qp::op_flags::{
-                ALLOW_REMOTE_READ,
-                ALLOW_REMOTE_WRITE, //
+            abi::numbers::{
+                op_flags::{
+                    ALLOW_REMOTE_READ,
+                    ALLOW_REMOTE_WRITE, //
+                },
+                operation, //
             },
             status::NtStatus,
             tests::{

@@ -112,8 +112,10 @@ mod tests {
             requests::SEND, //
         },
         ndk::{
-            cq::notify,
-            qp::op_flags::DEFER,
+            abi::numbers::{
+                notify,
+                op_flags::DEFER, //
+            },
             srq::SrqSizes,
             status::{
                 NtStatus,

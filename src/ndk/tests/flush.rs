@@ -9,8 +9,10 @@ mod tests {
     use crate::{
         kunit::other_context::OtherContext,
         ndk::{
-            cq::operation,
-            qp::op_flags::*,
+            abi::numbers::{
+                op_flags::*,
+                operation, //
+            },
             status::NtStatus,
             tests::{
                 host::{

@@ -12,18 +12,18 @@ mod tests {
     use crate::{
         kunit::log::Tally,
         ndk::{
+            abi::numbers::{
+                mr_flags,
+                notify,
+                op_flags, //
+            },
             call::done,
             connector::Source,
-            cq::{
-                notify,
-                Cq, //
-            },
+            cq::Cq,
             life::{
                 ObjectType,
                 Ref, //
             },
-            memory::mr_flags,
-            qp::op_flags,
             srq::SrqSizes,
             status::{
                 Created,

@@ -9,12 +9,16 @@ mod tests {
     use crate::{
         kunit::other_context::OtherContext,
         ndk::{
-            abi::request_tests::{
-                invalidate,
-                Named, //
+            abi::{
+                numbers::{
+                    op_flags::*,
+                    operation, //
+                },
+                request_tests::{
+                    invalidate,
+                    Named, //
+                }, //
             },
-            cq::operation,
-            qp::op_flags::*,
             status::NtStatus,
             tests::{
                 completion::{

@@ -14,8 +14,8 @@ use super::{
 use crate::{
     engine::cq::tests::RECEIVE,
     ndk::{
+        abi::numbers::notify,
         adapter::Limits,
-        cq::notify,
         status::NtStatus, //
     }, //
 };

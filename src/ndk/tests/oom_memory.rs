@@ -27,11 +27,11 @@ use super::{
 };
 use crate::{
     ndk::{
-        memory::mr_flags,
-        qp::{
-            op_flags,
-            FastRegistration, //
+        abi::numbers::{
+            mr_flags,
+            op_flags, //
         },
+        qp::FastRegistration,
         srq::SrqSizes,
         status::NtStatus, //
     },

@@ -13,11 +13,11 @@ mod tests {
     use crate::{
         kunit::log::Tally,
         ndk::{
-            call::done,
-            qp::op_flags::{
+            abi::numbers::op_flags::{
                 READ_FENCE,
                 SILENT_SUCCESS, //
             },
+            call::done,
             status::NtStatus,
             tests::{
                 connect_sequence::Steps,

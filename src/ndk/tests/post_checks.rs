@@ -8,11 +8,11 @@ mod tests {
 
     use crate::{
         ndk::{
-            adapter::Limits,
-            qp::op_flags::{
+            abi::numbers::op_flags::{
                 ALLOW_REMOTE_READ,
                 INLINE, //
             },
+            adapter::Limits,
             status::NtStatus,
             tests::{
                 fake_transport::ManualPair,

@@ -22,7 +22,7 @@ mod tests {
             Started, //
         },
         ndk::{
-            cq::operation,
+            abi::numbers::operation,
             status::NtStatus,
             tests::{
                 host::{

@@ -9,7 +9,7 @@ mod tests {
     use crate::{
         kunit::other_context::OtherContext,
         ndk::{
-            cq::operation,
+            abi::numbers::operation,
             srq::SrqSizes,
             status::NtStatus,
             tests::{

@@ -25,12 +25,12 @@ use super::{
 use crate::{
     kunit::harness::wait_until,
     ndk::{
-        memory::Mw,
-        qp::op_flags::{
+        abi::numbers::op_flags::{
             ALLOW_REMOTE_READ,
             ALLOW_REMOTE_WRITE,
             SILENT_SUCCESS, //
         },
+        memory::Mw,
         status::NtStatus, //
     },
     rdma::values::work::RemoteAddr,

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     ndk::{
-        cq::operation,
+        abi::numbers::operation,
         memory::Mw,
         status::NtStatus, //
     },

@@ -18,12 +18,12 @@ mod tests {
             other_context::OtherContext, //
         },
         ndk::{
-            cq::{
+            abi::numbers::{
+                mr_flags,
                 notify,
+                op_flags,
                 operation, //
             },
-            memory::mr_flags,
-            qp::op_flags,
             status::NtStatus,
             tests::{
                 completion::made,

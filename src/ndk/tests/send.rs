@@ -19,13 +19,13 @@ mod tests {
             log::Tally, //
         },
         ndk::{
-            cq::{
+            abi::numbers::{
                 notify,
-                operation,
-                Cq, //
+                op_flags::*,
+                operation, //
             },
+            cq::Cq,
             life::Ref,
-            qp::op_flags::*,
             status::NtStatus,
             tests::{
                 completion::made,

@@ -10,7 +10,7 @@ mod tests {
 
     use crate::{
         ndk::{
-            qp::op_flags::*,
+            abi::numbers::op_flags::*,
             status::NtStatus,
             tests::{
                 memory::PAGE,

@@ -10,15 +10,17 @@ mod tests {
         engine::transport::ReadLimits,
         kunit::other_context::OtherContext,
         ndk::{
-            abi::request_tests::{
-                plain_result,
-                send_and_invalidate, //
+            abi::{
+                numbers::{
+                    notify,
+                    op_flags::*,
+                    operation, //
+                },
+                request_tests::{
+                    plain_result,
+                    send_and_invalidate, //
+                }, //
             },
-            cq::{
-                notify,
-                operation, //
-            },
-            qp::op_flags::*,
             srq::SrqSizes,
             status::NtStatus,
             tests::{

@@ -66,14 +66,14 @@ use crate::{
         LOOKS, //
     },
     ndk::{
-        cq::{
-            operation,
-            Cq, //
+        abi::numbers::{
+            op_flags::*,
+            operation, //
         },
+        cq::Cq,
         life::Ref,
         memory::Mr,
         qp::{
-            op_flags::*,
             FastRegistration,
             Qp, //
         },

@@ -9,7 +9,7 @@ mod tests {
     use crate::{
         kunit::harness::wait_until,
         ndk::{
-            cq::operation,
+            abi::numbers::operation,
             status::NtStatus,
             tests::{
                 host::pd,

@@ -8,11 +8,9 @@ mod tests {
 
     use crate::{
         ndk::{
+            abi::numbers::op_flags::INLINE,
             adapter::Limits,
-            qp::{
-                op_flags::INLINE,
-                Qp, //
-            },
+            qp::Qp,
             srq::SrqSizes,
             status::NtStatus,
             tests::{

@@ -8,12 +8,14 @@ mod tests {
 
     use crate::{
         ndk::{
-            adapter::Limits,
-            cq::notify,
-            qp::op_flags::{
-                SEND_AND_SOLICIT_EVENT,
-                SILENT_SUCCESS, //
+            abi::numbers::{
+                notify,
+                op_flags::{
+                    SEND_AND_SOLICIT_EVENT,
+                    SILENT_SUCCESS, //
+                }, //
             },
+            adapter::Limits,
             status::NtStatus,
             tests::{
                 fake_transport::ManualPair,

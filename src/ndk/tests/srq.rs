@@ -59,11 +59,11 @@ mod tests {
     use crate::{
         kunit::harness::sleep,
         ndk::{
-            cq::{
+            abi::numbers::{
                 notify,
+                op_flags::SILENT_SUCCESS,
                 operation, //
             },
-            qp::op_flags::SILENT_SUCCESS,
             status::Progress,
             tests::{
                 completion::{

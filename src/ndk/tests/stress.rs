@@ -53,10 +53,10 @@ use crate::{
         }, //
     },
     ndk::{
+        abi::numbers::notify,
         call::done,
         connector::Connector,
         cq::{
-            notify,
             Cq,
             ResultEx, //
         },

@@ -219,7 +219,7 @@ mod tests {
         let buffer = PageBuffer::registered(&pair.b.pd, PAGE, 1)?;
         let window = made(|done| pair.b.pd.create_mw(done))?;
         let range = (buffer.addr(), 64);
-        let rights = crate::ndk::qp::op_flags::ALLOW_REMOTE_READ;
+        let rights = crate::ndk::abi::numbers::op_flags::ALLOW_REMOTE_READ;
         assert!(pair.b.qp.bind(1, buffer.mr()?, &window, range, rights) == Ok(()));
         assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
         assert!(pair.a.qp.invalidate_mw(2, &window, 0) == Err(INVALID));

@@ -8,7 +8,7 @@ mod tests {
 
     use crate::{
         ndk::{
-            cq::operation,
+            abi::numbers::operation,
             status::NtStatus,
             tests::{
                 memory::{
