@@ -591,6 +591,8 @@ mod tests {
         assert_eq!(of(&mut mr, 0x1234_5577, writes | local), Err(EINVAL));
         // No peer may write where the owner may not.
         assert_eq!(of(&mut mr, 0x1234_5677, writes), Err(EINVAL));
+        let zero_based = bindings::ib_access_flags_IB_ZERO_BASED as c_int;
+        assert_eq!(of(&mut mr, 0x1234_5677, zero_based), Err(EINVAL));
         assert_eq!(of(ptr::null_mut(), 0x1234_5677, local), Err(EINVAL));
     }
 
