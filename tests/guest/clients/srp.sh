@@ -124,14 +124,23 @@ srp_revive() {
 # --- the initiator
 
 # srp_add ADDRESS [PORT [EXTENSION]]: one connection.  Two of the same extension are one
-# initiator port twice, which is refused.
+# initiator port twice, which is refused; so is a new one as long as the initiator lists
+# the last, and it does a moment longer than sysfs (srp_remove_target()).
 srp_add() {
 	local id address=$1
 	[[ $1 != *:* ]] || address="[$1]"
 	id=$(</sys/module/ib_srpt/parameters/srpt_service_guid) || return
 	id=${id#0x}
-	limit_put 120 "id_ext=$id,ioc_guid=$id,dest=$address:${2:-$SRP_PORT},initiator_ext=${3:-0},max_sect=2048" \
-		"/sys/class/infiniband_srp/srp-$DEVICE-1/add_target"
+	wait_for 90 srp_add_unlisted "id_ext=$id,ioc_guid=$id,dest=$address:${2:-$SRP_PORT},initiator_ext=${3:-0},max_sect=2048" || true
+	((srp_status == 0)) || echo "$srp_said"
+	return "$srp_status"
+}
+
+# srp_add_unlisted VALUE: add a port; a failure only if the initiator lists it already.
+srp_add_unlisted() {
+	srp_status=0
+	srp_said=$(limit_put 120 "$1" "/sys/class/infiniband_srp/srp-$DEVICE-1/add_target" 2>&1) || srp_status=$?
+	((srp_status == 0)) || [[ $srp_said != *"File exists"* ]]
 }
 
 # limit_put SECONDS VALUE FILE: put, where the kernel may take its time.
