@@ -12,7 +12,6 @@
 //! | [`life`]      | objects: uses, antecedents, close; work that may sleep           |
 //! | [`call`]      | calls back to the consumer                                       |
 //! | [`adapter`]   | an open device                                                   |
-//! | [`counters`]  | what a device has done                                           |
 //! | [`pd`]        | protection domains, and what is made in them                     |
 //! | [`cq`], [`srq`], [`qp`] | queues, arms and results; posting                      |
 //! | [`memory`]    | regions, windows, logical addresses                              |
@@ -30,14 +29,6 @@ pub(crate) mod abi;
 pub(crate) mod adapter;
 pub(crate) mod call;
 pub(crate) mod connector;
-#[cfg_attr(
-    not(ndk_kunit),
-    expect(
-        dead_code,
-        reason = "NDIS asks for it, and nothing here stands for NDIS"
-    )
-)]
-pub(crate) mod counters;
 pub(crate) mod cq;
 pub(crate) mod endpoint;
 pub(crate) mod life;
