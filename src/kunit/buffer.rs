@@ -145,7 +145,7 @@ impl MrBuffer {
     /// `len` bytes from `at` on, for a list of this side.
     pub(crate) fn sge(&self, at: usize, len: usize) -> Sge {
         // CAST: widening; tests use short buffers.
-        Sge::of(BASE + at as u64, len as u32, self.token)
+        Sge::new(BASE + at as u64, len as u32, self.token)
     }
 
     /// All bytes, for a list of this side.
@@ -157,7 +157,7 @@ impl MrBuffer {
     pub(crate) fn plain(&self, at: usize, len: usize) -> Sge {
         // CAST: widening; tests use short buffers.
         let addr = self.run().addr() as u64 + at as u64;
-        Sge::of(addr, len as u32, Token::LOCAL_MEMORY)
+        Sge::new(addr, len as u32, Token::LOCAL_MEMORY)
     }
 
     /// What a peer names to get at byte `at`.

@@ -54,7 +54,7 @@ impl Iterator for Sges<'_> {
     #[inline]
     fn next(&mut self) -> Option<Sge> {
         let bindings::ib_sge { addr, length, lkey } = self.0.next()?.get();
-        Some(Sge::new(addr, length, lkey))
+        Some(Sge::new(addr, length, Token::from_raw(lkey)))
     }
 
     #[inline]
@@ -627,7 +627,7 @@ mod tests {
             // SAFETY: One entry is there, and is not used.
             let one = unsafe { posted(9, list.cast(), 1) }?;
             let sge = one.sges().next().ok_or(EINVAL)?;
-            assert!((sge.addr(), sge.len(), sge.key()) == (1, 2, 3));
+            assert!((sge.addr(), sge.len(), sge.token().raw()) == (1, 2, 3));
             assert!(one.context() == 9 && one.sges().len() == 1);
         }
         Ok(())

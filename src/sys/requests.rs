@@ -40,11 +40,11 @@ use super::{
     sge::{
         Elements,
         Posted,
-        Sge,
-        LOCAL_KEY, //
+        Sge, //
     },
     span::Run, //
 };
+use crate::rdma::values::token::Token;
 
 #[cfg(ndk_kunit)]
 pub(crate) use super::tests::memory::{
@@ -76,8 +76,8 @@ impl Context {
 ///
 /// # Invariants
 ///
-/// Whatever memory an element names under [`LOCAL_KEY`] may be read and written as long as the
-/// element is in the list.
+/// Whatever memory an element names under [`Token::LOCAL_MEMORY`] may be read and written as long as
+/// the element is in the list.
 pub(crate) struct List(KVec<Sge>);
 
 impl List {
@@ -109,7 +109,10 @@ impl List {
     /// wraps, too.
     #[inline]
     pub(crate) fn memory(&self, at: usize) -> Option<Run<'_>> {
-        let sge = self.0.get(at).filter(|sge| sge.key() == LOCAL_KEY)?;
+        let sge = self
+            .0
+            .get(at)
+            .filter(|sge| sge.token() == Token::LOCAL_MEMORY)?;
         // SAFETY: By the type invariant the memory may be used as long as the list is borrowed: an
         // element leaves it by a mutable reference alone.
         unsafe { Run::new(sge.addr(), sge.len().into()) }
@@ -492,13 +495,16 @@ mod tests {
     use super::super::sge::test_posted;
     use super::*;
 
+    /// A token of no kernel memory.
+    const OTHER: Token = Token::from_raw(Token::LOCAL_MEMORY.raw() + 1);
+
     /// A queue with two requests, the first one of which has `bytes`.
     fn queue(bytes: &[u8]) -> Result<RequestQueue<u8>> {
         let mut queue = RequestQueue::new(2, 2, 0, GFP_KERNEL)?;
         let addr = bytes.as_ptr().addr() as u64;
         let list = [
-            Sge::new(addr, bytes.len() as u32, LOCAL_KEY),
-            Sge::new(addr, 1, LOCAL_KEY + 1),
+            Sge::new(addr, bytes.len() as u32, Token::LOCAL_MEMORY),
+            Sge::new(addr, 1, OTHER),
         ];
         assert!(queue.post(test_posted(7, list.into_iter()), 1));
         assert!(queue.post(test_posted(8, [].into_iter()), 2));
@@ -510,9 +516,9 @@ mod tests {
         let bytes = [3u8; 16];
         let addr = bytes.as_ptr().addr() as u64;
         let list = test_list(&[
-            Sge::new(addr, 16, LOCAL_KEY),
-            Sge::new(addr, 16, LOCAL_KEY + 1),
-            Sge::new(u64::MAX - 3, 16, LOCAL_KEY),
+            Sge::new(addr, 16, Token::LOCAL_MEMORY),
+            Sge::new(addr, 16, OTHER),
+            Sge::new(u64::MAX - 3, 16, Token::LOCAL_MEMORY),
         ])?;
         let mut to = [0u8; 16];
         assert!(list.memory(0).is_some_and(|run| run.read(&mut to) == 16));
@@ -528,7 +534,7 @@ mod tests {
         let bytes = [3u8; 16];
         let mut queue = RequestQueue::new(2, 2, 0u8, GFP_KERNEL)?;
         assert!(queue.newest().is_none());
-        let sge = Sge::new(bytes.as_ptr().addr() as u64, 16, LOCAL_KEY);
+        let sge = Sge::new(bytes.as_ptr().addr() as u64, 16, Token::LOCAL_MEMORY);
         for turn in 0..20u8 {
             let list = [sge; 2].into_iter().take(usize::from(turn % 3));
             let context = u64::from(turn);

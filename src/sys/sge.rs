@@ -17,29 +17,26 @@ use crate::{
 #[cfg(ndk_kunit)]
 pub(crate) use super::tests::memory::test_posted;
 
-/// The key of requests whose addresses are the kernel's own.
-pub(crate) const LOCAL_KEY: u32 = Token::LOCAL_MEMORY.raw();
-
 /// One element of a scatter or gather list: a range of a region, or of the kernel's addresses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sge {
     addr: u64,
     len: u32,
-    key: u32,
+    token: Token,
 }
 
 impl Sge {
     /// No bytes.
-    pub(crate) const EMPTY: Self = Self::new(0, 0, LOCAL_KEY);
+    pub(crate) const EMPTY: Self = Self::new(0, 0, Token::LOCAL_MEMORY);
 
-    /// `len` bytes from `addr` on, which the region of `key` knows by that address.
+    /// `len` bytes from `addr` on, which the region of `token` knows by that address.
     #[inline]
-    pub(crate) const fn new(addr: u64, len: u32, key: u32) -> Self {
-        Self { addr, len, key }
+    pub(crate) const fn new(addr: u64, len: u32, token: Token) -> Self {
+        Self { addr, len, token }
     }
 
-    /// The address, as the region of the key counts it; with [`LOCAL_KEY`], and for inline data,
-    /// the kernel's.
+    /// The address, as the region of the token counts it; under [`Token::LOCAL_MEMORY`], and for
+    /// inline data, the kernel's.
     #[inline]
     pub(crate) const fn addr(&self) -> u64 {
         self.addr
@@ -51,26 +48,15 @@ impl Sge {
         self.len
     }
 
-    /// The key, host order.
-    #[inline]
-    pub(crate) const fn key(&self) -> u32 {
-        self.key
-    }
-
     /// The token of its memory.
     #[inline]
     pub(crate) const fn token(&self) -> Token {
-        Token::from_raw(self.key)
+        self.token
     }
 
-    /// An element by its token.
-    #[cfg(ndk_kunit)]
-    pub(crate) const fn of(addr: u64, len: u32, token: Token) -> Self {
-        Self::new(addr, len, token.raw())
-    }
-
-    /// Reads as many bytes into `to` as fit, whatever the key is, and returns their number; `None`
-    /// when they cannot all be read without sleeping. Any context. C: `copy_from_kernel_nofault()`.
+    /// Reads as many bytes into `to` as fit, whatever the token is, and returns their number;
+    /// `None` when they cannot all be read without sleeping. Any context. C:
+    /// `copy_from_kernel_nofault()`.
     ///
     /// An address that is not mapped, or is no kernel address, is reported and not followed.
     ///
@@ -100,9 +86,9 @@ impl<I: ExactSizeIterator<Item = Sge> + Clone> Elements for I {}
 ///
 /// # Invariants
 ///
-/// Whatever memory an element names under [`LOCAL_KEY`] may be read and written, by any processor
-/// at any time, until the consumer learns that the request of that context has ended. What is mapped
-/// at the address of an element, whatever its key, is his for inline data.
+/// Whatever memory an element names under [`Token::LOCAL_MEMORY`] may be read and written, by any
+/// processor at any time, until the consumer learns that the request of that context has ended.
+/// Memory that is mapped at the address of an element, whatever its token, is his for inline data.
 ///
 /// [`RequestQueue`]: super::requests::RequestQueue
 pub(crate) struct Posted<I> {
@@ -116,9 +102,9 @@ impl<I: Elements> Posted<I> {
     /// # Safety
     ///
     /// A consumer posts the request now, once: until he learns of its end, memory that an element
-    /// names under [`LOCAL_KEY`] must stay valid for reads and writes, by any processor at any
-    /// time. Under other keys all values are fine, but for inline data: what is mapped at such an
-    /// address must be his to read during the post.
+    /// names under [`Token::LOCAL_MEMORY`] must stay valid for reads and writes, by any processor at
+    /// any time. Under other tokens all values are fine, but for inline data: memory that is mapped
+    /// at such an address must be his to read during the post.
     #[inline]
     pub(crate) const unsafe fn new(context: u64, sges: I) -> Self {
         // INVARIANT: by the safety requirements.
@@ -147,17 +133,21 @@ impl<I: Elements> Posted<I> {
         }
     }
 
-    /// The same, where an element whose place `may_name` refuses has the key 0, which names nothing.
+    /// The same, where an element whose place `may_name` refuses has the token 0, which names
+    /// nothing.
     #[inline]
     pub(crate) fn only(self, may_name: impl Fn(usize) -> bool + Clone) -> Posted<impl Elements> {
-        let with_key = move |(at, sge): (usize, Sge)| match may_name(at) {
+        let with_token = move |(at, sge): (usize, Sge)| match may_name(at) {
             true => sge,
-            false => Sge { key: 0, ..sge },
+            false => Sge {
+                token: Token::from_raw(0),
+                ..sge
+            },
         };
-        // INVARIANT: the elements are the same, or not of `LOCAL_KEY`.
+        // INVARIANT: the elements are the same, or not under [`Token::LOCAL_MEMORY`].
         Posted {
             context: self.context,
-            sges: self.sges.enumerate().map(with_key),
+            sges: self.sges.enumerate().map(with_token),
         }
     }
 
@@ -193,13 +183,18 @@ mod tests {
     };
 
     #[test]
-    fn elements_that_are_refused_have_no_key() {
-        let list = [Sge::new(1, 10, 7), Sge::new(2, 20, LOCAL_KEY)];
+    fn elements_that_are_refused_have_no_token() {
+        let list = [
+            Sge::new(1, 10, Token::from_raw(7)),
+            Sge::new(2, 20, Token::LOCAL_MEMORY),
+        ];
         let posted = test_posted(9, list.into_iter()).only(|at| at == 0);
         assert!(posted.context() == 9 && posted.sges().len() == 2);
-        let keys = [7, 0];
-        for ((sge, was), key) in posted.sges().zip(list).zip(keys) {
-            assert!(sge.key() == key && sge.addr() == was.addr() && sge.len() == was.len());
+        let tokens = [7, 0];
+        for ((sge, was), token) in posted.sges().zip(list).zip(tokens) {
+            assert!(
+                sge.token().raw() == token && sge.addr() == was.addr() && sge.len() == was.len()
+            );
         }
         assert!(posted.take(1).sges().len() == 1);
     }
@@ -220,7 +215,8 @@ mod tests {
         ] {
             let mut to = [0u8; 16];
             // SAFETY: The page is the test's; nothing is mapped at the other addresses.
-            let got = unsafe { Sge::new(addr as u64, len, 0).read_nofault(&mut to) };
+            let got =
+                unsafe { Sge::new(addr as u64, len, Token::from_raw(0)).read_nofault(&mut to) };
             assert!(got == want);
             // What was refused may have left anything.
             assert!(to.iter().take(want.unwrap_or(0)).all(|b| *b == 7));

@@ -39,10 +39,12 @@ use kernel::{
 use super::sge::{
     Elements,
     Posted,
-    Sge,
-    LOCAL_KEY, //
+    Sge, //
 };
-use crate::bindings;
+use crate::{
+    bindings,
+    rdma::values::token::Token, //
+};
 
 const WORD: usize = size_of::<u32>();
 
@@ -336,7 +338,7 @@ impl SharedReceives {
             self.memory.publish(TAIL, self.tail);
             if let Some(context) = context {
                 let sges = self.sges.iter().copied();
-                // SAFETY: No element is of `LOCAL_KEY`, and a receive has no inline data.
+                // SAFETY: No element is of `LOCAL_MEMORY`, and a receive has no inline data.
                 return Some(unsafe { Posted::new(context, sges) });
             }
         }
@@ -359,10 +361,10 @@ impl SharedReceives {
         for sge in 0..usize::from(count) {
             let at = place + RECEIVE_WORDS + sge * SGE_WORDS;
             let (length, key) = (memory.read(at + 2), memory.read(at + 3));
-            if key == LOCAL_KEY {
+            if key == Token::LOCAL_MEMORY.raw() {
                 return None;
             }
-            let sge = Sge::new(long(at), length, key);
+            let sge = Sge::new(long(at), length, Token::from_raw(key));
             self.sges.push_within_capacity(sge).ok()?;
         }
         Some(long(place))
@@ -467,7 +469,7 @@ pub(crate) mod tests {
                 self.0.write(at, word(0));
                 self.0.write(at + 1, word(4));
                 self.0.write(at + 2, sge.len());
-                self.0.write(at + 3, sge.key());
+                self.0.write(at + 3, sge.token().raw());
             }
             self.set(HEAD, next);
             true
@@ -530,7 +532,10 @@ pub(crate) mod tests {
     #[test]
     fn receives_are_taken_as_they_were_posted_and_only_those_that_were_seen() -> Result {
         let (mut ring, program) = receives(4, 2)?;
-        let sges = [Sge::new(0x1234_5678_9abc, 10, 3), Sge::new(0x2000, 20, 4)];
+        let sges = [
+            Sge::new(0x1234_5678_9abc, 10, Token::from_raw(3)),
+            Sge::new(0x2000, 20, Token::from_raw(4)),
+        ];
         for round in 0..7 {
             for n in 0..4 {
                 assert!(program.post(4, 2, round * 10 + n, &sges));
@@ -542,7 +547,7 @@ pub(crate) mod tests {
                 assert_eq!(posted.context(), u64::from(round * 10 + n));
                 for (seen, sge) in posted.sges().zip(sges) {
                     assert_eq!((seen.addr(), seen.len()), (sge.addr(), sge.len()));
-                    assert_eq!(seen.key(), sge.key());
+                    assert_eq!(seen.token(), sge.token());
                 }
             }
             assert!(ring.take().is_none() && ring.look(9) && ring.take().is_some());
@@ -554,8 +559,8 @@ pub(crate) mod tests {
     #[test]
     fn a_receive_that_programs_must_not_post_is_lost_alone() -> Result {
         let (mut ring, program) = receives(4, 1)?;
-        let good = Sge::new(0x1000, 10, 3);
-        assert!(program.post(4, 1, 1, &[Sge::new(0x1000, 10, LOCAL_KEY)]));
+        let good = Sge::new(0x1000, 10, Token::from_raw(3));
+        assert!(program.post(4, 1, 1, &[Sge::new(0x1000, 10, Token::LOCAL_MEMORY)]));
         assert!(program.post(4, 1, 2, &[good, good]));
         assert!(program.post(4, 1, 3, &[good]));
         assert!(ring.look(9) && ring.take().is_some_and(|posted| posted.context() == 3));
@@ -606,7 +611,7 @@ pub(crate) mod tests {
             assert!(program.post(3, 1, n, &[]) && old.look(1) && old.take().is_some());
         }
         for n in 10..13 {
-            assert!(program.post(3, 1, n, &[Sge::new(n.into(), n, n)]));
+            assert!(program.post(3, 1, n, &[Sge::new(n.into(), n, Token::from_raw(n))]));
         }
         let (mut new, program) = receives(5, 1)?;
         for nth in 0..3 {

@@ -290,7 +290,7 @@ mod tests {
         let mut list = KVec::new();
         for at in 0..16 {
             let addr = source.plain(at * 4, 4).addr();
-            list.push(Sge::of(addr, 4, Token::from_raw(0xBAD0_BAD0)), GFP_KERNEL)?;
+            list.push(Sge::new(addr, 4, Token::from_raw(0xBAD0_BAD0)), GFP_KERNEL)?;
         }
         assert!(list.len() > EndAttr::PLAIN.caps.send_sge as usize);
         qp_pair.a.post_with(1, SEND, INLINE, &list)?;
@@ -326,7 +326,7 @@ mod tests {
         let qp_pair = QpPair::new()?;
         let (source, sink) = (qp_pair.a.filled(8, 13)?, qp_pair.b.buffer(64)?);
         qp_pair.b.receive(1, &[sink.whole()])?;
-        let wrapping = Sge::of(u64::MAX - 3, 8, Token::LOCAL_MEMORY);
+        let wrapping = Sge::new(u64::MAX - 3, 8, Token::LOCAL_MEMORY);
         qp_pair
             .a
             .post_with(2, SEND, INLINE, &[source.plain(0, 8), wrapping])?;

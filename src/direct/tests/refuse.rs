@@ -52,7 +52,7 @@ struct Bad {
 
 impl Bad {
     fn sge(&self) -> Sge {
-        Sge::of(self.addr, self.len, self.token)
+        Sge::new(self.addr, self.len, self.token)
     }
 
     fn remote(&self) -> RemoteAddr {

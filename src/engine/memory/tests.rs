@@ -99,7 +99,7 @@ impl RawBuffer {
 
     /// `len` bytes from `at` on, as local memory.
     pub(crate) fn sge(&self, at: usize, len: u32) -> Sge {
-        Sge::of(self.addr(at), len, Token::LOCAL_MEMORY)
+        Sge::new(self.addr(at), len, Token::LOCAL_MEMORY)
     }
 
     /// Sets every byte.

@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn a_message_has_a_longest_length() -> Result {
         let mut manual = in_state(QpState::Rts)?;
-        let bytes = |len| Sge::of(0, len, Token::LOCAL_MEMORY);
+        let bytes = |len| Sge::new(0, len, Token::LOCAL_MEMORY);
         let half = (MAX_MESSAGE / 2) as u32;
         let too_long = Err(PostError::TooLong);
         let lists = [

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     bindings,
     ndk::prelude::*,
+    rdma::values::token::Token,
     sys::{
         addr,
         sge::{
@@ -258,7 +259,7 @@ pub(super) unsafe fn posted(
         let sge = sge.get();
         // SAFETY: Both members of the union are 64 bits, of which every pattern is valid.
         let addr = unsafe { sge.__bindgen_anon_1.logical_address };
-        Sge::new(addr, sge.length, sge.memory_region_token)
+        Sge::new(addr, sge.length, Token::from_raw(sge.memory_region_token))
     });
     // SAFETY: The caller keeps to the same contract.
     unsafe { Posted::new(context.addr() as u64, sges) }

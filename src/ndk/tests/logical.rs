@@ -232,7 +232,7 @@ mod tests {
         for page in pages.iter().take(built.pages as usize) {
             let len = left.min(PAGE as u32 - skip);
             let addr = *page + u64::from(skip);
-            list.push(Sge::of(addr, len, token), GFP_KERNEL)?;
+            list.push(Sge::new(addr, len, token), GFP_KERNEL)?;
             left -= len;
             skip = 0;
         }

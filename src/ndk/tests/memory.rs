@@ -142,7 +142,7 @@ impl PageBuffer {
     /// An element over `len` bytes from `at` on, by that token.
     pub(super) fn sge_by(&self, token: Token, at: usize, len: u32) -> Sge {
         // CAST: widening.
-        Sge::of(self.addr() + at as u64, len, token)
+        Sge::new(self.addr() + at as u64, len, token)
     }
 
     /// The bytes from `at` on as a peer names them.

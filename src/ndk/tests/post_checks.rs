@@ -74,7 +74,7 @@ mod tests {
             // One byte too early.
             |b, _| {
                 let sge = b.sge(0, 8)?;
-                Ok(Sge::of(sge.addr() - 1, sge.len(), sge.token()))
+                Ok(Sge::new(sge.addr() - 1, sge.len(), sge.token()))
             },
             // A token that was never given.
             |b, _| Ok(b.sge_by(Token::from_raw(0x00ff_ff01), 0, 8)),
@@ -111,7 +111,7 @@ mod tests {
         from.fill(9);
         let token = pair.a.pd.privileged_token();
         let addr = from.pages()?[1] + 8;
-        let logical = Sge::of(addr, 100, token);
+        let logical = Sge::new(addr, 100, token);
         pair.b.receive(1, &[to.sge(0, 4096)?])?;
         pair.a.send(2, &[logical], 0)?;
         assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
@@ -120,7 +120,7 @@ mod tests {
         assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
         for addr in [0, 0x1000, u64::MAX - 50] {
             let pair = Pair::new()?;
-            let stray = Sge::of(addr, 100, token);
+            let stray = Sge::new(addr, 100, token);
             assert!(end_of(&pair, stray)? == NtStatus::ACCESS_VIOLATION);
         }
         Ok(())

@@ -188,7 +188,7 @@ fn both_queues_at_once() -> Result<(bool, u32)> {
             ledger.collect(|_| true);
             while ledger.accepted.get() < MESSAGES && ledger.has_room() {
                 let post = |n| {
-                    let list = [Sge::of(sge.addr(), length(n), sge.token())];
+                    let list = [Sge::new(sge.addr(), length(n), sge.token())];
                     side.qp.send(n, list.into_iter(), 0)
                 };
                 if !ledger.post(post, None) {

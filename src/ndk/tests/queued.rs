@@ -62,7 +62,7 @@ mod tests {
                 len: PAGE_SIZE,
             };
             assert!(what.register(&pair.a, mr, 1, SILENT | LOCAL_WRITE) == Ok(()));
-            let into = Sge::of(BASE, PAGE as u32, mr.local_token());
+            let into = Sge::new(BASE, PAGE as u32, mr.local_token());
             let from = theirs.remote(at * PAGE)?;
             assert!(pair.a.qp.read(2, [into].into_iter(), from, SILENT) == Ok(()));
             assert!(pair.a.qp.invalidate_mr(3, mr, FENCE) == Ok(()));

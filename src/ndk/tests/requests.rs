@@ -155,7 +155,7 @@ pub(super) fn list(buffer: &PageBuffer, count: usize) -> Result<KVec<Sge>> {
 
 /// An element that only its length makes what it is.
 pub(super) const fn of_length(len: u32) -> Sge {
-    Sge::of(0x1000, len, Token::from_raw(0))
+    Sge::new(0x1000, len, Token::from_raw(0))
 }
 
 /// Sizes with room for so many initiator requests.

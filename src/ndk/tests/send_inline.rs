@@ -36,7 +36,7 @@ mod tests {
     fn at(bytes: &[u8], token: Token) -> Sge {
         let addr = black_box(bytes.as_ptr()).addr() as u64;
         // CAST: a test's size.
-        Sge::of(addr, bytes.len() as u32, token)
+        Sge::new(addr, bytes.len() as u32, token)
     }
 
     fn post(test_side: &TestSide, context: u64, sges: &[Sge], flags: u32) -> Result<(), NtStatus> {
@@ -118,7 +118,7 @@ mod tests {
             let to = pair.b.buffer(4096, 1)?;
             pair.b.receive(1, &[to.sge(0, 64)?])?;
             let good = at(&page[..8], JUNK);
-            let sge = Sge::of(addr, len, JUNK);
+            let sge = Sge::new(addr, len, JUNK);
             let list = [good, sge, good];
             assert!(post(&pair.a, 2, &list, INLINE | SILENT_SUCCESS).is_ok());
             assert!(pair.a.requests.brings(2, NtStatus::ACCESS_VIOLATION));
@@ -195,7 +195,7 @@ mod tests {
         assert!(post(&pair.a, 3, &parts, INLINE) == over);
         // The sum does not wrap.
         let huge = from.sge(0, 64)?;
-        let huge = Sge::of(huge.addr(), u32::MAX, huge.token());
+        let huge = Sge::new(huge.addr(), u32::MAX, huge.token());
         assert!(post(&pair.a, 4, &[huge, from.sge(0, 2)?], INLINE) == over);
         // Nothing was posted, and the queue serves on.
         assert!(pair.a.requests.is_silent() && pair.b.receives.is_silent());

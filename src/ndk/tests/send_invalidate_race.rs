@@ -147,7 +147,7 @@ impl Stream {
             // CAST: below the size.
             let offset = (n.wrapping_mul(7919) % u64::from(self.ink.len())) as u32;
             let len = self.ink.len() - offset;
-            let sge = Sge::of(self.ink.addr(), len, self.ink.token());
+            let sge = Sge::new(self.ink.addr(), len, self.ink.token());
             let to = RemoteAddr {
                 addr: feed.to.addr + u64::from(offset),
                 ..feed.to

@@ -151,7 +151,7 @@ mod tests {
     fn ndk_srq_02_a_logical_address_is_looked_at_as_on_a_queue_pair() -> Result {
         let srq_users = SrqUsers::new(3, 0)?;
         let from = srq_users.senders[0].buffer(4096, 0)?;
-        let nowhere = Sge::of(0x10, 64, Token::LOCAL_MEMORY);
+        let nowhere = Sge::new(0x10, 64, Token::LOCAL_MEMORY);
         assert!(srq_users.shared.post(1, &[nowhere]).is_ok());
         srq_users.senders[0].send(2, &[from.sge(0, 64)?], 0)?;
         assert!(srq_users.users[0]

@@ -15,7 +15,7 @@ use super::super::{
     prelude::*,
     work::WorkRequest, //
 };
-use crate::sys::sge::LOCAL_KEY;
+use crate::rdma::values::token::Token;
 
 /// How much a request of a program may carry inline, at most; the queue pair may take less.
 const MAX_INLINE: usize = 512;
@@ -110,7 +110,7 @@ pub(in crate::rdma) unsafe fn check<W: UserRequest>(first: *const W) -> Result<I
                 *count = 1;
             }
             data.0.push(bytes, GFP_KERNEL)?;
-        } else if sges.iter().any(|sge| sge.lkey == LOCAL_KEY) {
+        } else if sges.iter().any(|sge| sge.lkey == Token::LOCAL_MEMORY.raw()) {
             return Err(EINVAL);
         }
     }
@@ -138,6 +138,8 @@ mod tests {
     use super::*;
     use core::ptr;
 
+    const LOCAL: u32 = Token::LOCAL_MEMORY.raw();
+
     fn sge(lkey: u32) -> bindings::ib_sge {
         bindings::ib_sge {
             addr: 0x1000,
@@ -164,9 +166,9 @@ mod tests {
     #[test]
     fn the_key_of_all_memory_is_not_for_programs() -> Result {
         let opcode = bindings::ib_wr_opcode_IB_WR_SEND;
-        assert!(send(opcode, 0, LOCAL_KEY) == Err(EINVAL));
-        assert!(send(opcode, 0, LOCAL_KEY + 1).is_ok());
-        let mut list = [sge(7), sge(LOCAL_KEY)];
+        assert!(send(opcode, 0, LOCAL) == Err(EINVAL));
+        assert!(send(opcode, 0, LOCAL + 1).is_ok());
+        let mut list = [sge(7), sge(LOCAL)];
         let mut last = bindings::ib_recv_wr {
             sg_list: list.as_mut_ptr(),
             num_sge: 2,

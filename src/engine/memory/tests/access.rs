@@ -328,7 +328,7 @@ mod tests {
             device.regions.add_fixed(spans, attr(rights, BASE, 64))
         };
         let (writable, constant) = (add(LOCAL)?, add(AccessFlags::empty())?);
-        let sge = |token, at, len| Sge::of(BASE + at, len, token);
+        let sge = |token, at, len| Sge::new(BASE + at, len, token);
         let copy = |sges: &[Sge]| {
             let usage = Usage {
                 device: &device,
