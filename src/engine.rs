@@ -55,3 +55,4 @@ pub(crate) mod ring;
 pub(crate) mod srq;
 pub(crate) mod trace;
 pub(crate) mod transport;
+pub(crate) mod wq;

@@ -91,13 +91,15 @@ impl kernel::Module for Ndk {
         kunit::mark_slow()?;
         let host = Host::new(rnr_timeout_ms)?;
         let devices = DeviceList::new()?;
+        let cm = ConnectionManager::new(direct::connect, Timeouts::DEFAULT)?;
         let below = verbs::VerbsContext {
             host: host.clone(),
-            cm: ConnectionManager::new(direct::connect, Timeouts::DEFAULT)?,
+            cm: cm.clone(),
             devices: devices.clone(),
         };
         let ndk = ndk::NdkContext {
             devices,
+            cm,
             limits: ndk::Limits::FULL,
         };
         let (verbs, ndk) = (Arc::new(below, GFP_KERNEL)?, Arc::new(ndk, GFP_KERNEL)?);

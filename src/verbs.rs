@@ -26,7 +26,10 @@ use kernel::{
 
 use crate::{
     engine::{
-        cm::ConnectionManager,
+        cm::{
+            ConnectionManager,
+            Listener, //
+        },
         counters,
         cq::CompletionQueue,
         device::DeviceList,
@@ -71,7 +74,7 @@ impl Operations for Verbs {
     type Qp = qp::Qp;
     type Srq = Arc<SharedReceive>;
     type Mr = memory::Region;
-    type Listener = cm::Listening;
+    type Listener = Listener;
 }
 
 /// What `rdma link add` is to call the provider, by the module parameter. An error is in the log.

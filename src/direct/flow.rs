@@ -51,12 +51,14 @@ use crate::{
         prelude::*,
         qp::{
             Next,
-            QueuePair,
-            RecvWqe,
-            SendWqe, //
+            QueuePair, //
         },
         trace,
-        transport::ConnectionId, //
+        transport::ConnectionId,
+        wq::{
+            RecvWqe,
+            SendWqe, //
+        }, //
     },
     rdma::values::{
         completion::Wc,

@@ -179,8 +179,7 @@ impl Flow {
 
     fn draw(&self, exec: &Exec) -> Injected {
         let (work, length) = (&exec.wqe.work, u64::from(exec.wqe.length));
-        let device = self.from.device();
-        let hit = |fault| device.inject(fault, work.what(), Some(&self.from), length);
+        let hit = |fault| self.from.inject(fault, work.what(), length);
         let is_message = !work.is_local();
         let mut injected = Injected {
             seq: Some(exec.wqe.seq),
@@ -227,10 +226,8 @@ impl Flow {
     /// The status that the receive which the request just took is to fail with.
     #[cold]
     pub(super) fn receive_failure(&self, exec: &Exec) -> Option<Status> {
-        let (to, length) = (&self.to, u64::from(exec.wqe.length));
-        let hit = to
-            .device()
-            .inject(Fault::CompleteWith, What::Receive, Some(to), length);
+        let length = u64::from(exec.wqe.length);
+        let hit = self.to.inject(Fault::CompleteWith, What::Receive, length);
         hit.map(|hit| hit.status.into())
     }
 

@@ -33,11 +33,13 @@ use crate::{
                 self,
                 Local, //
             },
-            RecvWqe,
-            SendWqe,
             Taken, //
         },
-        trace, //
+        trace,
+        wq::{
+            RecvWqe,
+            SendWqe, //
+        }, //
     },
     rdma::values::{
         completion::Wc,

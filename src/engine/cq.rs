@@ -29,6 +29,11 @@ mod shared;
 #[cfg(ndk_kunit)]
 pub(crate) mod tests;
 
+use kernel::{
+    new_work,
+    workqueue::Work, //
+};
+
 use super::{
     device::{
         self,
@@ -38,10 +43,10 @@ use super::{
     inject::What,
     notifier::{
         Called,
-        Notified, //
+        Notifier,
+        Notifies, //
     },
     prelude::*,
-    qp::QpParams,
     ring::{
         ResizableRing,
         ResizeError,
@@ -50,9 +55,16 @@ use super::{
     trace, //
 };
 use crate::{
-    rdma::values::completion::Wc,
+    rdma::values::{
+        completion::Wc,
+        wc::{
+            WcOpcode,
+            WcStatus, //
+        }, //
+    },
     sys::{
         hrtimer::HrTimer,
+        name::Name,
         time, //
     }, //
 };
@@ -139,8 +151,8 @@ pub(crate) trait CqEvents: Send + Sync {
     }
     /// An arm was satisfied; `failure` is there if the queue has failed.
     fn notify(&self, failure: Option<Failure>);
-    /// The queue failed, armed or not. Called once, and as often as it says [`Called::Again`]; the call
-    /// for the arm that this satisfies comes after the last one.
+    /// The queue failed, armed or not. Called once, and as often as it says [`Called::Again`]; the
+    /// call for the arm that this satisfies comes after the last one.
     fn failed(&self, failure: Failure) -> Called;
 }
 
@@ -182,11 +194,12 @@ pub(crate) struct CqDetails {
 }
 
 /// A completion queue.
-pub(crate) type CompletionQueue = Notified<Cq>;
-
-/// What a [`CompletionQueue`] is made of.
 #[pin_data]
-pub(crate) struct Cq {
+pub(crate) struct CompletionQueue {
+    #[pin]
+    notifier: Notifier,
+    #[pin]
+    work: Work<Self>,
     device: Arc<RdmaDevice>,
     share: Share,
     /// What tracepoints call it; no other queue of this host has it for long.
@@ -232,25 +245,43 @@ impl CompletionQueue {
             moderator: Moderator::OFF,
         };
         let number = device.host.next_cq_number();
-        Notified::alloc(pin_init!(Cq {
-            device,
-            share,
-            number,
-            cpu,
-            only_schedules: events.only_schedules(),
-            events,
-            resizing <- new_mutex!(()),
-            inner <- new_spinlock_irq!(inner),
-            timer <- HrTimer::new(),
-        }))
+        Arc::pin_init(
+            pin_init!(Self {
+                notifier <- Notifier::new(),
+                work <- new_work!("ndk_notify"),
+                device,
+                share,
+                number,
+                cpu,
+                only_schedules: events.only_schedules(),
+                events,
+                resizing <- new_mutex!(()),
+                inner <- new_spinlock_irq!(inner),
+                timer <- HrTimer::new(),
+            }),
+            GFP_KERNEL,
+        )
     }
 
-    /// Traces an entry of that queue pair, and [adds](Self::push_of) it.
+    /// Traces an entry of the queue pair with that number, and [adds](Self::push_of) it.
     // Out of line: where requests end a branch for the tracepoint costs more than itself.
     #[inline(never)]
-    pub(super) fn report(self: &Arc<Self>, qp: &QpParams, entry: &Wc) -> Result<(), Failed> {
-        trace::complete(qp, self, entry);
-        self.push_of(entry, qp.number)
+    pub(super) fn report(self: &Arc<Self>, qp: u32, entry: &Wc) -> Result<(), Failed> {
+        trace::event!(complete, self.complete_args(qp, entry));
+        self.push_of(entry, qp)
+    }
+
+    /// Returns the arguments of the tracepoint `complete`.
+    fn complete_args(&self, qp: u32, entry: &Wc) -> (Name, u32, u32, u64, WcOpcode, WcStatus, u32) {
+        (
+            self.device.name(),
+            qp,
+            self.number,
+            entry.context.raw(),
+            entry.opcode,
+            entry.wc_status(),
+            entry.byte_len,
+        )
     }
 
     /// Adds an entry of no queue pair.
@@ -387,8 +418,14 @@ impl CompletionQueue {
         self.raise(events);
     }
 
-    /// Ends all calls as [`Notified::end_calls`] does, after which entries may still come and be
-    /// taken; and gives back what the queue holds. May sleep.
+    /// Ends all calls; returns when none runs any more. May sleep; not from inside a call. May be
+    /// called again, but not by two at a time.
+    pub(crate) fn end_calls(&self) {
+        Notifies::end_calls(self);
+    }
+
+    /// Ends all calls, after which entries may still come and be taken; and gives back what the
+    /// queue holds. May sleep.
     pub(crate) fn close(&self) {
         self.end_calls();
         let _one_at_a_time = self.resizing.lock();

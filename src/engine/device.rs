@@ -16,7 +16,6 @@ mod users;
 use core::net::IpAddr;
 
 use super::{
-    cm::ConnectionManager,
     counters,
     host::Host,
     inject::Faults,
@@ -64,8 +63,8 @@ struct Named {
     is_current: bool,
 }
 
-/// One device as all faces see it: what it counts and registers, where it connects, and the network
-/// device whose addresses it has.
+/// One device as all faces see it: what it counts and registers, and the network device whose
+/// addresses it has.
 #[pin_data]
 pub(crate) struct RdmaDevice {
     /// What it shares with all devices of the module.
@@ -83,8 +82,6 @@ pub(crate) struct RdmaDevice {
     /// The regions and windows.
     #[pin]
     pub(crate) regions: MemoryTable,
-    /// Where the device connects.
-    pub(crate) cm: Arc<ConnectionManager>,
     /// Gone when the network device goes, so that nothing holds that up.
     #[pin]
     netdev: SpinLockIrq<Option<NetDev>>,
@@ -103,7 +100,6 @@ impl RdmaDevice {
     /// sleep.
     pub(crate) fn new(
         host: Arc<Host>,
-        cm: Arc<ConnectionManager>,
         name: &CStr,
         net: u64,
         netdev: Option<NetDev>,
@@ -120,7 +116,6 @@ impl RdmaDevice {
                 net,
                 counters: PerCpuCounters::new()?,
                 regions <- MemoryTable::new(),
-                cm,
                 netdev <- new_spinlock_irq!(netdev),
                 users <- Users::new(),
                 quotas: Quotas::new(),

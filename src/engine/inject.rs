@@ -3,9 +3,9 @@
 //! Fault injection in the engine: what a fault meets, and the count, log line and
 //! tracepoint of each hit.
 //!
-//! Whoever comes by a place where a fault may hit asks [`is_on`], a static branch, before anything
-//! else here. What then happens to a request is the transport's business (`direct/inject.rs`), what
-//! happens to a connection the connection manager's (`cm/inject.rs`).
+//! A place where a fault may hit asks [`is_on`], a static branch, before anything else here. The
+//! transport carries out the faults of requests (`direct/inject.rs`), the connection manager those
+//! of connections (`cm/inject.rs`).
 //!
 //! Context: any.
 //!
@@ -13,7 +13,6 @@
 
 use super::{
     prelude::*,
-    qp::QueuePair,
     trace, //
 };
 use crate::{
@@ -42,37 +41,13 @@ pub(crate) use crate::sys::inject::{
 };
 
 impl RdmaDevice {
-    /// Returns what `fault` does to what comes by here, of `size` bytes, if it hits.
+    /// Returns what `fault` does at that site, if it hits. A hit is in the log as far as `limit`
+    /// allows.
     #[cold]
-    pub(crate) fn inject(
-        &self,
-        fault: Fault,
-        what: What,
-        qp: Option<&QueuePair>,
-        size: u64,
-    ) -> Option<Hit> {
-        let limit = qp.map_or(Limit::Kernel, |qp| qp.log_limit());
-        self.inject_within(limit, fault, what, qp, size)
-    }
-
-    /// The same; a hit is in the log as far as that limit allows.
-    #[cold]
-    pub(super) fn inject_within(
-        &self,
-        limit: Limit,
-        fault: Fault,
-        what: What,
-        qp: Option<&QueuePair>,
-        size: u64,
-    ) -> Option<Hit> {
-        let site = Site {
-            what,
-            qp: qp.map(|qp| (qp.params.number, &qp.met)),
-            size,
-        };
-        let hit = self.faults.hits(fault, &site)?;
+    pub(crate) fn inject(&self, fault: Fault, site: &Site<'_>, limit: Limit) -> Option<Hit> {
+        let hit = self.faults.hits(fault, site)?;
         self.count(Counter::FaultsInjected, 1);
-        let of = qp.map_or(0, |qp| qp.params.number);
+        let of = site.qp.map_or(0, |(number, _)| number);
         trace::event!(fault, (self.name(), of, fault.name(), hit.number));
         if log::allowed(limit) {
             let (name, fault) = (self.name(), fault.name());
@@ -93,9 +68,21 @@ impl RdmaDevice {
     /// `ENOMEM` if the object that is about to be made is one that is to fail.
     #[inline]
     pub(crate) fn may_make(&self, what: What) -> Result {
-        match is_on() && self.inject(Fault::NoMemory, what, None, 0).is_some() {
+        let site = Site::of_device(what);
+        match is_on() && self.inject(Fault::NoMemory, &site, Limit::Kernel).is_some() {
             true => Err(ENOMEM),
             false => Ok(()),
+        }
+    }
+}
+
+impl Site<'_> {
+    /// One that concerns a device, and no queue pair.
+    pub(super) const fn of_device(what: What) -> Self {
+        Self {
+            what,
+            qp: None,
+            size: 0,
         }
     }
 }

@@ -16,12 +16,14 @@ use kernel::sync::atomic::ordering::Relaxed;
 use super::{
     host::Host,
     prelude::*,
-    qp::ReceiveRing,
     trace, //
 };
-use crate::sys::{
-    shared::SharedReceives,
-    time, //
+use crate::{
+    engine::wq::ReceiveRing,
+    sys::{
+        shared::SharedReceives,
+        time, //
+    }, //
 };
 
 /// The time of a look on the host, in nanoseconds.

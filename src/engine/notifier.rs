@@ -1,25 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Notified`]: the rules under which a consumer is called back.
+//! [`Notifies`]: the rules under which a consumer is called back.
 //!
 //! - Never inside a call that the consumer made, and never under a lock: calls come from softirq,
 //!   which may well run where a posting call enables softirqs again, as it does for every network
-//!   device. Whoever has an event calls [`Notified::raise`], which queues the softirq work of the
+//!   device. An event is passed to [`Notifies::raise`], which queues the softirq work of the
 //!   object. Only a call that does no more than schedule something needs no work item.
 //! - One call at a time per object: events that come while a call runs are reported by the one who
 //!   makes it, in a next call. So at any time either the work item is queued, or a call runs, or
 //!   there are no events.
-//! - None after [`Notified::end_calls`] returned. That holds for calls that come through here; the
+//! - None after [`Notifies::end_calls`] returned. That holds for calls that come through here; the
 //!   verbs face has a gate of its own behind it (`rdma/upcall.rs`), for calls that are made in
 //!   place, from a post or a timer, and know nothing of this word.
 //!
 //! Nothing here takes a lock.
 
-use core::ops::Deref;
-
 use kernel::{
-    impl_has_work,
-    new_work,
     sync::atomic::{
         ordering::{
             Full,
@@ -28,7 +24,7 @@ use kernel::{
         Atomic, //
     },
     workqueue::{
-        Work,
+        HasWork,
         WorkItem, //
     }, //
 };
@@ -51,10 +47,16 @@ pub(crate) enum Called {
     Again,
 }
 
-/// An object that has events for its consumer.
-pub(crate) trait Notifies: Send + Sync + Sized + 'static {
+/// An object with a [`Notifier`] for the events of its consumer, and with the softirq work that
+/// makes the calls. [`notifies!`] implements the supertraits.
+pub(super) trait Notifies:
+    HasWork<Self> + WorkItem<Pointer = Arc<Self>> + Send + Sync + Sized + 'static
+{
     /// The device that it is on.
     fn device(&self) -> &RdmaDevice;
+
+    /// The events that wait to be reported.
+    fn notifier(&self) -> &Notifier;
 
     /// The CPU on which the consumer is called, if it is online; `None` for the present one.
     fn cpu(&self) -> Option<u32> {
@@ -62,44 +64,16 @@ pub(crate) trait Notifies: Send + Sync + Sized + 'static {
     }
 
     /// Calls the consumer for these events. In softirq, one call at a time, under no lock.
-    fn call(this: &Arc<Notified<Self>>, events: u32);
-}
-
-/// An object with its notifier and the softirq work that makes the calls.
-#[pin_data]
-pub(crate) struct Notified<T: Notifies> {
-    #[pin]
-    object: T,
-    #[pin]
-    notifier: Notifier,
-    #[pin]
-    work: Work<Self>,
-}
-
-impl_has_work! {
-    impl{T: Notifies} HasWork<Self> for Notified<T> { self.work }
-}
-
-impl<T: Notifies> Notified<T> {
-    /// May sleep. `ENOMEM` when there is no memory.
-    pub(super) fn alloc(object: impl PinInit<T>) -> Result<Arc<Self>> {
-        Arc::pin_init(
-            pin_init!(Self {
-                object <- object,
-                notifier <- Notifier::new(),
-                work <- new_work!("ndk_notify"),
-            }),
-            GFP_KERNEL,
-        )
-    }
+    fn call(this: &Arc<Self>, events: u32);
 
     /// Has the consumer notified of these events (below bit 30) soon, in softirq. Any context.
-    pub(super) fn raise(self: &Arc<Self>, events: u32) {
-        if events != 0 && self.notifier.raise(events) {
+    fn raise(self: &Arc<Self>, events: u32) {
+        if events != 0 && self.notifier().raise(events) {
             self.queue();
         }
     }
 
+    /// Queues the softirq work.
     fn queue(self: &Arc<Self>) {
         let softirqs = &self.device().host.softirqs;
         // Where it is queued already it has yet to run.
@@ -109,44 +83,53 @@ impl<T: Notifies> Notified<T> {
         };
     }
 
+    /// Makes a call, from the softirq work.
+    fn run_call(self: &Arc<Self>) {
+        if self.notifier().run(|events| Self::call(self, events)) {
+            self.queue();
+        }
+    }
+
     /// Ends all calls; returns when none runs any more.
     ///
     /// May sleep; not from inside a call. May be called again, but not by two at a time.
-    pub(crate) fn end_calls(&self) {
-        self.notifier.close();
+    fn end_calls(&self) {
+        self.notifier().close();
     }
 }
 
-impl<T: Notifies> Deref for Notified<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.object
-    }
-}
-
-impl<T: Notifies> WorkItem for Notified<T> {
-    type Pointer = Arc<Self>;
-
-    fn run(this: Arc<Self>) {
-        if this.notifier.run(|events| T::call(&this, events)) {
-            this.queue();
+/// Makes the field `work` of a type the softirq work that calls its consumer.
+macro_rules! notifies {
+    ($object:ty) => {
+        ::kernel::impl_has_work! {
+            impl HasWork<Self> for $object { self.work }
         }
-    }
+
+        impl ::kernel::workqueue::WorkItem for $object {
+            type Pointer = Arc<Self>;
+
+            fn run(this: Arc<Self>) {
+                $crate::engine::notifier::Notifies::run_call(&this);
+            }
+        }
+    };
 }
+
+pub(super) use notifies;
 
 /// The events that wait to be reported to the consumer of one object.
 ///
 /// One word holds everything: events come with every message, and a lock each time would show.
 #[pin_data]
-struct Notifier {
+pub(super) struct Notifier {
     state: Atomic<u32>,
     #[pin]
     ended: Event,
 }
 
 impl Notifier {
-    fn new() -> impl PinInit<Self> {
+    /// No event.
+    pub(super) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             state: Atomic::new(0),
             ended <- Event::new(),
@@ -176,7 +159,7 @@ impl Notifier {
     /// by now, and the caller queues the work item again.
     #[must_use = "the work item may have to be queued"]
     fn run(&self, notify: impl FnOnce(u32)) -> bool {
-        // Who closes waits for those that are due, too, and is signalled below.
+        // A close waits for events that are due, too, and is signalled below.
         let begun = self.change(|old| match old & (RUNNING | CLOSED) {
             0 if old & EVENTS != 0 => Some(RUNNING),
             CLOSED => Some(CLOSED),
@@ -191,7 +174,7 @@ impl Notifier {
             notify(due & EVENTS);
             let ended = self.change(|old| match old & CLOSED {
                 0 => Some(old & !RUNNING),
-                // What was raised meanwhile is reported to nobody.
+                // Events that were raised during the call are not reported.
                 _ => Some(CLOSED),
             });
             let old = ended.unwrap_or(0);

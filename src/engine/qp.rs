@@ -7,7 +7,7 @@
 //!   a receive, fills it and finishes it.
 //! - The first failure, a disconnect by either side or the consumer's own wish moves the queue
 //!   pair to the error state ([`QueuePair::fail`]): what was not started is flushed, what was is
-//!   ended by the transport, and whoever set the connection up is notified once.
+//!   ended by the transport, and the owner of the connection is notified once.
 //!
 //! Lock order: `rq`, then the shared queue's lock, then the completion queue's or `link`; `link`,
 //! then `sq`, then the completion queue's or the one of a region. `sq` and `rq` are never held
@@ -22,13 +22,12 @@ pub(crate) mod local;
 mod post;
 mod receive;
 mod send;
-mod serve;
-mod shared;
 #[cfg(ndk_kunit)]
 mod tests;
 
 use kernel::{
     fmt,
+    new_work,
     sync::atomic::{
         ordering::{
             Acquire,
@@ -36,24 +35,15 @@ use kernel::{
         },
         Atomic,
         AtomicFlag, //
-    }, //
+    },
+    workqueue::Work, //
 };
 
 #[cfg(ndk_kunit)]
 pub(crate) use details::QpDetails;
-pub(crate) use post::{
-    PostError,
-    Posting, //
-};
-pub(crate) use receive::{
-    ReceiveRing,
-    RecvWqe,
-    Taken, //
-};
-pub(crate) use send::{
-    Next,
-    SendWqe, //
-};
+pub(crate) use post::Posting;
+pub(crate) use receive::Taken;
+pub(crate) use send::Next;
 
 use self::{
     receive::ReceiveQueue,
@@ -68,6 +58,9 @@ use super::{
     domain::Domain,
     inject::{
         Counts,
+        Fault,
+        Hit,
+        Site,
         What, //
     },
     memory::{
@@ -76,20 +69,20 @@ use super::{
         User, //
     },
     notifier::{
-        Notified,
+        notifies,
+        Notifier,
         Notifies, //
     },
     prelude::*,
     srq::{
         SharedReceive,
-        NOT_WAITING, //
+        WaitPlace,
+        Waiter, //
     },
-    trace,
     transport::Link, //
 };
 use crate::{
     rdma::values::qp::{
-        Admission,
         QpCaps,
         QpState, //
     },
@@ -100,10 +93,6 @@ use crate::{
         log::{
             self,
             Limit, //
-        },
-        sge::{
-            Elements,
-            Posted, //
         }, //
     }, //
 };
@@ -137,11 +126,12 @@ pub(crate) struct QpParams {
 }
 
 /// A queue pair.
-pub(crate) type QueuePair = Notified<Qp>;
-
-/// What a [`QueuePair`] is made of.
 #[pin_data]
-pub(crate) struct Qp {
+pub(crate) struct QueuePair {
+    #[pin]
+    notifier: Notifier,
+    #[pin]
+    work: Work<Self>,
     /// What it was made with.
     pub(crate) params: QpParams,
     /// The sizes that it was made with.
@@ -149,8 +139,8 @@ pub(crate) struct Qp {
     /// Windows that are bound for its peer know it by this: numbers are used again.
     id: QpId,
     share: Share,
-    /// Where it waits at the shared queue; changed under the lock of that.
-    pub(super) wait_seq: Atomic<u64>,
+    /// Its place among those that wait at the shared queue.
+    place: WaitPlace,
     state: Atomic<u32>,
     /// The number of the connection while there is one, else 0. Changed under the lock of the link.
     connection: Atomic<u64>,
@@ -163,7 +153,7 @@ pub(crate) struct Qp {
     /// The peer of its last connection is a program's.
     has_program_peer: AtomicFlag,
     /// What it has met of the faults of its device.
-    pub(super) met: Counts,
+    met: Counts,
     /// Open while connected; the peer's accesses to memory enter through it.
     inbound: Gate<()>,
     #[pin]
@@ -199,26 +189,31 @@ impl QueuePair {
         let sends = SendQueue::new(&caps, gfp)?;
         let receives = ReceiveQueue::new(caps.recv_wr, own_sges, gfp)?;
         let id = params.domain.device().host.next_qp_id();
-        let qp = Notified::alloc(pin_init!(Qp {
-            id,
-            params,
-            caps,
-            share,
-            wait_seq: Atomic::new(NOT_WAITING),
-            state: Atomic::new(QpState::Reset.number()),
-            connection: Atomic::new(0),
-            peer_rights: Atomic::new(0),
-            resets: Atomic::new(0),
-            broken: AtomicFlag::new(false),
-            has_program_peer: AtomicFlag::new(false),
-            met: Counts::new(),
-            inbound: Gate::new(()),
-            sq <- new_spinlock_irq!(sends),
-            rq <- new_spinlock_irq!(receives),
-            link <- new_spinlock_irq!(None),
-            timer <- HrTimer::new(),
-            idle <- Event::new(),
-        }))?;
+        let qp = Arc::pin_init(
+            pin_init!(Self {
+                notifier <- Notifier::new(),
+                work <- new_work!("ndk_notify"),
+                id,
+                params,
+                caps,
+                share,
+                place: WaitPlace::new(),
+                state: Atomic::new(QpState::Reset.number()),
+                connection: Atomic::new(0),
+                peer_rights: Atomic::new(0),
+                resets: Atomic::new(0),
+                broken: AtomicFlag::new(false),
+                has_program_peer: AtomicFlag::new(false),
+                met: Counts::new(),
+                inbound: Gate::new(()),
+                sq <- new_spinlock_irq!(sends),
+                rq <- new_spinlock_irq!(receives),
+                link <- new_spinlock_irq!(None),
+                timer <- HrTimer::new(),
+                idle <- Event::new(),
+            }),
+            GFP_KERNEL,
+        )?;
         if let Some(shared) = &qp.params.shared {
             shared.add_user()?;
         }
@@ -283,45 +278,8 @@ impl QueuePair {
         self.peer_rights.store(rights.bits(), Relaxed);
     }
 
-    /// Posts a receive. Any context.
-    pub(crate) fn post_receive(
-        self: &Arc<Self>,
-        posted: Posted<impl Elements>,
-    ) -> Result<(), PostError> {
-        if self.params.shared.is_some() {
-            return Err(PostError::Invalid);
-        }
-        let mut rq = self.rq.lock();
-        let admission = self.state().admit_receive();
-        if admission == Admission::Refuse {
-            return Err(PostError::State);
-        }
-        rq.ring.post_receive(posted)?;
-        let ring = &mut rq.ring;
-        trace::event!(
-            post_recv,
-            ring.post_recv_args(self.device(), self.params.number)
-        );
-        if rq.stop_waiting() {
-            // Under the lock: the one who knows of the wait must not be preempted with it.
-            self.receive_arrived();
-        }
-        drop(rq);
-        if admission == Admission::Flush {
-            self.reap();
-        }
-        Ok(())
-    }
-
-    /// Notifies the transport that a message which waits may find a receive now.
-    pub(super) fn receive_arrived(&self) {
-        if let Some(link) = self.link.lock().as_ref() {
-            link.transport.receive_posted(link.end);
-        }
-    }
-
-    /// A completion queue took no entry: the queue pair cannot report any more, and fails, unless it
-    /// was reset since `resets` was read.
+    /// A completion queue took no entry: the queue pair cannot report any more, and fails, unless
+    /// it was reset since `resets` was read.
     fn break_down(self: &Arc<Self>, resets: u32) {
         let breaks = |_: Option<&Link>| {
             let breaks = self.resets() == resets && !self.broken.xchg(true, Relaxed);
@@ -351,6 +309,18 @@ impl QueuePair {
         }
     }
 
+    /// Returns the hit of `fault` on the step that the queue pair is about to take, of `size` bytes,
+    /// if it hits. Any context.
+    #[cold]
+    pub(crate) fn inject(&self, fault: Fault, what: What, size: u64) -> Option<Hit> {
+        let site = Site {
+            what,
+            qp: Some((self.params.number, &self.met)),
+            size,
+        };
+        self.device().inject(fault, &site, self.log_limit())
+    }
+
     /// The limit of the messages that are about this queue pair. Any context.
     pub(super) fn log_limit(&self) -> Limit {
         let is_of_program = !self.params.domain.is_trusted();
@@ -362,9 +332,28 @@ impl QueuePair {
     }
 }
 
-impl Notifies for Qp {
+impl Waiter for QueuePair {
+    fn place(&self) -> &WaitPlace {
+        &self.place
+    }
+
+    /// Notifies the transport that a message which waits may find a receive now.
+    fn receive_arrived(&self) {
+        if let Some(link) = self.link.lock().as_ref() {
+            link.transport.receive_posted(link.end);
+        }
+    }
+}
+
+notifies!(QueuePair);
+
+impl Notifies for QueuePair {
     fn device(&self) -> &RdmaDevice {
         self.params.domain.device()
+    }
+
+    fn notifier(&self) -> &Notifier {
+        &self.notifier
     }
 
     fn call(this: &Arc<QueuePair>, events: u32) {

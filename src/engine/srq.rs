@@ -3,9 +3,9 @@
 //! [`SharedReceive`]: receives that several queue pairs take from, with a low-water event.
 //!
 //! Messages that find no receive wait in order, one for each queue pair. As many as there are
-//! receives are called, from the front, and each of those has one for sure: who comes later takes
-//! only what is left. So nobody waits while others are served behind him. Each queue pair knows
-//! its place, so nobody is searched for.
+//! receives are called, from the front, and each of those has one for sure: a later message takes
+//! only one that is left. So no message is served before one that waits. Each queue pair knows its
+//! place: there is no search.
 //!
 //! Context: any, but for making, resizing and closing. Lock order: `resizing`; the lock of a queue
 //! pair's receive queue, then `inner`, then the lock of a queue pair's link.
@@ -17,11 +17,16 @@ mod tests;
 
 use kernel::{
     alloc::flags::__GFP_NOWARN,
+    new_work,
     rbtree::{
         RBTree,
         RBTreeNodeReservation, //
     },
-    sync::atomic::ordering::Relaxed, //
+    sync::atomic::{
+        ordering::Relaxed,
+        Atomic, //
+    },
+    workqueue::Work, //
 };
 
 use super::{
@@ -33,22 +38,22 @@ use super::{
     inject::What,
     looking::ProgramReceives,
     notifier::{
+        notifies,
         Called,
-        Notified,
+        Notifier,
         Notifies, //
     },
     prelude::*,
-    qp::{
-        PostError,
-        QueuePair,
-        ReceiveRing,
-        RecvWqe, //
-    },
     ring::{
         ResizableRing,
         ResizeError, //
     },
-    trace, //
+    trace,
+    wq::{
+        PostError,
+        ReceiveRing,
+        RecvWqe, //
+    }, //
 };
 use crate::sys::{
     hrtimer::HrTimer,
@@ -69,6 +74,25 @@ pub(crate) trait SrqEvents: Send + Sync {
     }
 }
 
+/// A user of the queue, as its messages wait for receives.
+pub(crate) trait Waiter: Send + Sync {
+    /// The place of the user in the order of those that wait.
+    fn place(&self) -> &WaitPlace;
+    /// A receive is there for the message that waits. Any context, under the lock of the queue that
+    /// has it.
+    fn receive_arrived(&self);
+}
+
+/// The place of a queue pair in the order of those that wait; changed under the lock of the queue.
+pub(crate) struct WaitPlace(Atomic<u64>);
+
+impl WaitPlace {
+    /// It does not wait.
+    pub(super) const fn new() -> Self {
+        Self(Atomic::new(NOT_WAITING))
+    }
+}
+
 const LIMIT: u32 = 1;
 const FAILED: u32 = 2;
 
@@ -85,36 +109,40 @@ struct Inner {
     called: u32,
     /// The queue pairs that wait and were not called, by their places; if there are any, all
     /// receives are for those that were called.
-    waiting: RBTree<u64, Arc<QueuePair>>,
+    waiting: RBTree<u64, Arc<dyn Waiter>>,
     /// Room for every user that does not wait.
-    rooms: KVec<RBTreeNodeReservation<u64, Arc<QueuePair>>>,
+    rooms: KVec<Room>,
     users: usize,
-    /// The place of the next one who waits.
+    /// The place of the next that waits.
     next: u64,
 }
 
+/// Room for one that waits.
+type Room = RBTreeNodeReservation<u64, Arc<dyn Waiter>>;
+
 /// The place of a queue pair that does not wait.
-pub(super) const NOT_WAITING: u64 = 0;
+const NOT_WAITING: u64 = 0;
 /// The place of one that waited, and there is a receive for it.
 const CALLED: u64 = 1;
-/// This and those after it are places of those who wait.
+/// This and later ones are places of queue pairs that wait.
 const FIRST_PLACE: u64 = 2;
 
 /// How many rooms are made place for at first.
 const FEWEST_ROOMS: usize = 8;
 
 /// A shared receive queue.
-pub(crate) type SharedReceive = Notified<Srq>;
-
-/// What a [`SharedReceive`] is made of.
 #[pin_data]
-pub(crate) struct Srq {
+pub(crate) struct SharedReceive {
+    #[pin]
+    notifier: Notifier,
+    #[pin]
+    work: Work<Self>,
     domain: Arc<Domain>,
     share: Share,
     /// The most elements that a receive has.
     pub(crate) max_sge: u32,
     events: KBox<dyn SrqEvents>,
-    /// Held by the one who changes the depth: `srq/resize.rs`.
+    /// Held while the depth changes: `srq/resize.rs`.
     #[pin]
     resizing: Mutex<()>,
     #[pin]
@@ -148,15 +176,20 @@ impl SharedReceive {
             users: 0,
             next: FIRST_PLACE,
         };
-        Notified::alloc(pin_init!(Srq {
-            domain,
-            share,
-            max_sge,
-            events,
-            resizing <- new_mutex!(()),
-            inner <- new_spinlock_irq!(inner),
-            timer <- HrTimer::new(),
-        }))
+        Arc::pin_init(
+            pin_init!(Self {
+                notifier <- Notifier::new(),
+                work <- new_work!("ndk_notify"),
+                domain,
+                share,
+                max_sge,
+                events,
+                resizing <- new_mutex!(()),
+                inner <- new_spinlock_irq!(inner),
+                timer <- HrTimer::new(),
+            }),
+            GFP_KERNEL,
+        )
     }
 
     /// The number of receives that the queue takes.
@@ -203,7 +236,7 @@ impl SharedReceive {
         inner.prime();
     }
 
-    /// Fails the queue for good: nobody gets a receive any more, and none is posted. Any context.
+    /// Fails the queue for good: no receive is taken any more, and none is posted. Any context.
     ///
     /// The face fails the queue pairs that use it.
     pub(crate) fn break_down(self: &Arc<Self>) {
@@ -265,8 +298,8 @@ impl SharedReceive {
     }
 
     /// A queue pair ends its use.
-    pub(super) fn leave(&self, qp: &QueuePair) {
-        drop(self.give_up(qp));
+    pub(super) fn leave(&self, place: &WaitPlace) {
+        drop(self.give_up(place));
         let mut inner = self.inner.lock();
         inner.users -= 1;
         let room = inner.rooms.pop();
@@ -274,11 +307,11 @@ impl SharedReceive {
         drop(room);
     }
 
-    /// A queue pair takes no messages any more: whoever waits behind it moves up. The result is to
+    /// A queue pair takes no messages any more: those that wait behind it move up. The result is to
     /// be dropped without a lock.
-    pub(super) fn give_up(&self, qp: &QueuePair) -> Option<Arc<QueuePair>> {
+    pub(super) fn give_up(&self, place: &WaitPlace) -> Option<impl Sized> {
         let mut inner = self.inner.lock();
-        match qp.wait_seq.xchg(NOT_WAITING, Relaxed) {
+        match place.0.xchg(NOT_WAITING, Relaxed) {
             NOT_WAITING => None,
             CALLED => {
                 inner.called -= 1;
@@ -289,9 +322,14 @@ impl SharedReceive {
     }
 
     /// Takes a receive for a message, or notes that one of `qp` waits.
-    pub(super) fn take(self: &Arc<Self>, qp: &Arc<QueuePair>, receive: &mut RecvWqe) -> bool {
+    pub(super) fn take(
+        self: &Arc<Self>,
+        qp: &Arc<impl Waiter + 'static>,
+        receive: &mut RecvWqe,
+    ) -> bool {
         let mut inner = self.inner.lock();
-        let wait_seq = qp.wait_seq.load(Relaxed);
+        let place = &qp.place().0;
+        let wait_seq = place.load(Relaxed);
         if !inner.primed {
             inner.prime_shared();
         }
@@ -303,7 +341,7 @@ impl SharedReceive {
         };
         if may_take && !inner.failed && inner.ring.oldest().take(&mut receive.sges) {
             if wait_seq == CALLED {
-                qp.wait_seq.store(NOT_WAITING, Relaxed);
+                place.store(NOT_WAITING, Relaxed);
                 inner.called -= 1;
                 self.look_for_next(&mut inner);
             }
@@ -313,7 +351,7 @@ impl SharedReceive {
             return true;
         }
         if wait_seq == NOT_WAITING {
-            inner.wait(qp);
+            inner.wait(qp.clone());
             self.look_soon(&mut inner);
         }
         false
@@ -337,7 +375,7 @@ impl SharedReceive {
 
 impl Inner {
     /// Moves the rooms to where there is place for more of them, which becomes theirs.
-    fn move_rooms(&mut self, larger: &mut KVec<RBTreeNodeReservation<u64, Arc<QueuePair>>>) {
+    fn move_rooms(&mut self, larger: &mut KVec<Room>) {
         while let Some(room) = self.rooms.pop() {
             let _ = larger.push_within_capacity(room);
         }
@@ -345,7 +383,7 @@ impl Inner {
     }
 
     /// Notes that a queue pair waits.
-    fn wait(&mut self, qp: &Arc<QueuePair>) {
+    fn wait(&mut self, qp: Arc<dyn Waiter>) {
         // `add_user` made the room.
         let Some(room) = self.rooms.pop() else {
             return;
@@ -353,12 +391,12 @@ impl Inner {
         let wait_seq = self.next;
         // OVERFLOW: 2^64 waits.
         self.next = wait_seq.wrapping_add(1);
-        qp.wait_seq.store(wait_seq, Relaxed);
-        self.waiting.insert(room.into_node(wait_seq, qp.clone()));
+        qp.place().0.store(wait_seq, Relaxed);
+        self.waiting.insert(room.into_node(wait_seq, qp));
     }
 
-    /// The one who waits at that place does not any more; to be dropped without the lock.
-    fn take_out(&mut self, wait_seq: u64) -> Option<Arc<QueuePair>> {
+    /// Takes out the queue pair that waits at that place; to be dropped without the lock.
+    fn take_out(&mut self, wait_seq: u64) -> Option<Arc<dyn Waiter>> {
         let qp = self.waiting.get(&wait_seq)?.clone();
         let room = self.waiting.remove_node(&wait_seq)?.into_reservation();
         // `add_user` made room for all.
@@ -366,14 +404,14 @@ impl Inner {
         Some(qp)
     }
 
-    /// Calls the next one who waits, if a receive is left for it; to be dropped without the lock.
-    fn call_next(&mut self) -> Option<Arc<QueuePair>> {
+    /// Calls the next that waits, if a receive is left for it; to be dropped without the lock.
+    fn call_next(&mut self) -> Option<Arc<dyn Waiter>> {
         if self.failed || self.called >= self.ring.len() {
             return None;
         }
         let wait_seq = *self.waiting.cursor_front()?.current().0;
         let qp = self.take_out(wait_seq)?;
-        qp.wait_seq.store(CALLED, Relaxed);
+        qp.place().0.store(CALLED, Relaxed);
         self.called += 1;
         qp.receive_arrived();
         Some(qp)
@@ -395,9 +433,15 @@ impl Inner {
     }
 }
 
-impl Notifies for Srq {
+notifies!(SharedReceive);
+
+impl Notifies for SharedReceive {
     fn device(&self) -> &RdmaDevice {
         self.domain.device()
+    }
+
+    fn notifier(&self) -> &Notifier {
+        &self.notifier
     }
 
     fn call(this: &Arc<SharedReceive>, events: u32) {

@@ -32,13 +32,15 @@ use crate::{
         qp::{
             Next,
             QueuePair,
-            RecvWqe,
-            SendWqe,
             Taken, //
         },
         transport::{
             ConnectionId,
             Transport, //
+        },
+        wq::{
+            RecvWqe,
+            SendWqe, //
         }, //
     },
     rdma::values::{

@@ -47,7 +47,6 @@ use crate::{
     engine::{
         cm::{
             ConnectFn,
-            ConnectionManager,
             Timeouts, //
         },
         counters::Counter,
@@ -55,7 +54,6 @@ use crate::{
         domain::Domain,
         host::Host,
         qp::{
-            PostError,
             QpParams,
             QueuePair, //
         },
@@ -63,7 +61,8 @@ use crate::{
             Link,
             ReadLimits,
             Transport, //
-        }, //
+        },
+        wq::PostError, //
     },
     rdma::values::{
         access::AccessFlags,
@@ -243,8 +242,7 @@ impl EngineHost {
 
     /// A new device with that name in that network namespace.
     pub(crate) fn device_named(&self, name: &CStr, net: u64) -> Result<Arc<RdmaDevice>> {
-        let cm = ConnectionManager::new(direct::connect, patient(Timeouts::DEFAULT))?;
-        RdmaDevice::new(self.host.clone(), cm, name, net, Some(NetDev::loopback()?))
+        RdmaDevice::new(self.host.clone(), name, net, Some(NetDev::loopback()?))
     }
 
     /// A new end on a device of its own.

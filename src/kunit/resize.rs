@@ -28,8 +28,8 @@ mod tests {
                 Arm,
                 MissedEvents, //
             },
-            qp::PostError,
-            ring::ResizeError, //
+            ring::ResizeError,
+            wq::PostError, //
         },
         kunit::{
             harness::{

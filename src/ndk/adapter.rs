@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     engine::{
+        cm::ConnectionManager,
         cq::CompletionQueue,
         device::{
             Client,
@@ -97,6 +98,7 @@ impl Limits {
 /// What all adapters of this face share.
 pub(crate) struct NdkContext {
     pub(crate) devices: Arc<DeviceList>,
+    pub(crate) cm: Arc<ConnectionManager>,
     pub(crate) limits: Limits,
 }
 
@@ -122,6 +124,8 @@ impl<'a> OpenBy<'a> {
 #[pin_data]
 pub(crate) struct Adapter {
     pub(super) device: Arc<RdmaDevice>,
+    /// Makes its connections.
+    pub(super) cm: Arc<ConnectionManager>,
     limits: Limits,
     closed: Arc<Closed>,
     #[pin]
@@ -208,6 +212,7 @@ pub(crate) fn open(context: &NdkContext, which: &OpenBy<'_>, version: Version) -
     let used = device.clone();
     let object = pin_init!(Adapter {
         device,
+        cm: context.cm.clone(),
         limits: context.limits,
         closed,
         state <- new_spinlock_irq!(state),

@@ -409,7 +409,7 @@ impl Object<Connector> {
         private_data: KVec<u8>,
     ) -> Result<(), NtStatus> {
         let device = self.device();
-        let (route, shared) = route(device, source, remote)?;
+        let (route, shared) = route(&self.owner, source, remote)?;
         let netdev = device.netdev().ok_or(NtStatus::NETWORK_UNREACHABLE)?;
         let mut state = self.inner.state.lock();
         let Some((qp, _)) = &state.attempt.qp else {
@@ -432,7 +432,7 @@ impl Object<Connector> {
             private_data,
             events,
         };
-        let request = device.cm.make_request(ask).map_err(no_memory)?;
+        let request = self.owner.cm.make_request(ask).map_err(no_memory)?;
         state = self.inner.state.lock();
         state.attempt.request = Some(request.clone());
         state.local = Some(local);
@@ -446,7 +446,7 @@ impl Object<Connector> {
             true => {
                 request.abandon();
             }
-            false => device.cm.submit(&request),
+            false => self.owner.cm.submit(&request),
         }
         Ok(())
     }

@@ -64,7 +64,7 @@ impl ObjectType for Listener {
     fn end(&self) {
         let state = core::mem::replace(&mut *self.state.lock(), ListenerState::Idle);
         if let ListenerState::Listening(listener, _) = state {
-            self.owner.device().cm.unlisten(&listener);
+            self.owner.cm.unlisten(&listener);
         }
     }
 }
@@ -126,13 +126,13 @@ impl Object<Listener> {
     fn begin(self: &Arc<Self>, at: SocketAddr) -> Result<ListenerState, NtStatus> {
         let device = self.owner.device();
         device.may_make(What::Listener).map_err(no_memory)?;
-        let held = reserve(device, at)?;
+        let held = reserve(&self.owner, at)?;
         let at = held.addr();
         // Events may come before the call has ended.
         *self.state.lock() = ListenerState::Busy(Some(at));
         let events = KBox::new(Requests(self.clone()), GFP_KERNEL)?;
         Ok(ListenerState::Listening(
-            device.cm.listen_on(held, events)?,
+            self.owner.cm.listen_on(held, events)?,
             at,
         ))
     }
@@ -210,7 +210,7 @@ impl Object<Adapter> {
         done: DoneFn<Created<SharedEndpoint>>,
     ) -> Answer {
         self.defer(done, move |this| {
-            let held = reserve(this.device(), at)?;
+            let held = reserve(this, at)?;
             let endpoint = pin_init!(SharedEndpoint {
                 owner: this.clone(),
                 at: held.addr(),
@@ -221,11 +221,12 @@ impl Object<Adapter> {
     }
 }
 
-/// Reserves an address of the device. May sleep.
-pub(super) fn reserve(device: &RdmaDevice, at: SocketAddr) -> Result<Arc<Reservation>, NtStatus> {
+/// Reserves an address of the adapter. May sleep.
+fn reserve(adapter: &Adapter, at: SocketAddr) -> Result<Arc<Reservation>, NtStatus> {
+    let device = &adapter.device;
     let netdev = device.netdev().ok_or(NtStatus::INVALID_ADDRESS)?;
     NtStatus::INVALID_ADDRESS.unless(netdev.owns_addr(at.ip()))?;
-    let reserved = device.cm.reserve(device.id(), device.net, at);
+    let reserved = adapter.cm.reserve(device.id(), device.net, at);
     Ok(reserved?)
 }
 
@@ -264,10 +265,11 @@ impl Source {
 
 /// Takes the addresses of a connection, or says why it cannot begin (CONN-03, CONN-04).
 pub(super) fn route(
-    device: &RdmaDevice,
+    adapter: &Adapter,
     source: Source,
     remote: SocketAddr,
 ) -> Result<(Route, Option<ObjectUse>), NtStatus> {
+    let device = &adapter.device;
     let netdev = device.netdev().ok_or(NtStatus::NETWORK_UNREACHABLE)?;
     let local = match &source {
         Source::Address(local) => *local,
@@ -277,7 +279,7 @@ pub(super) fn route(
     NtStatus::NETWORK_UNREACHABLE.when(!netdev.is_up() || local.is_ipv4() != remote.is_ipv4())?;
     match source {
         Source::Address(local) => {
-            let cm = &device.cm;
+            let cm = &adapter.cm;
             let route = cm.reserve_pair(device.id(), device.net, local, remote);
             Ok((route?, None))
         }

@@ -16,14 +16,12 @@ use super::{
 use crate::{
     engine::{
         notifier::Called,
-        qp::{
-            PostError,
-            QueuePair, //
-        },
+        qp::QueuePair,
         srq::{
             SharedReceive,
             SrqEvents, //
-        }, //
+        },
+        wq::PostError, //
     },
     sys::sge::{
         Elements,

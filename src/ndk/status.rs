@@ -16,8 +16,8 @@ use crate::{
         },
         cq::InvalidModeration,
         device::OpenError,
-        qp::PostError,
-        ring::ResizeError, //
+        ring::ResizeError,
+        wq::PostError, //
     },
     rdma::values::status::Status, //
 };

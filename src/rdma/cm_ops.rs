@@ -53,7 +53,7 @@ pub(crate) trait ListenerOperations<T: Operations>: Sized + Send + Sync + 'stati
     fn create(device: &Device<T>, id: CmId<T>, net: u64, backlog: u32) -> Result<Arc<Self>>;
 
     /// Ends listening; no request is reported after this.
-    fn destroy(&self) -> Result;
+    fn destroy(self: &Arc<Self>, device: &Device<T>) -> Result;
 
     /// Refuses `request`, which made `id`, telling the peer `private_data`. iw_cm does so for a
     /// client that has not taken the request, too: then `id` is still the listener's, see
@@ -106,8 +106,10 @@ pub(super) unsafe fn end_listening<T: Operations>(id: *mut bindings::iw_cm_id) -
     if !unsafe { client(id) }?.is_stream {
         return Ok(());
     }
+    // SAFETY: As above; iw_cm keeps the device of its identifier during the call.
+    let device = unsafe { Device::<T>::from_raw((*id).device) };
     // SAFETY: The caller says what the identifier keeps.
-    unsafe { take_listener(&self::id::<T>(id)?) }?.destroy()
+    unsafe { take_listener(&self::id::<T>(id)?) }?.destroy(device)
 }
 
 /// Keeps the listener with the identifier that [`take_listener`] finds it by. Once for each.

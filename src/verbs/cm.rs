@@ -20,7 +20,6 @@ use crate::{
             ConnectRequest,
             ConnectionEvents,
             ConnectionGone,
-            ConnectionManager,
             Listener,
             ListenerEvents, //
         },
@@ -119,7 +118,7 @@ impl CmOperations<Verbs> for Qp {
         };
         let events = Arc::new(events, GFP_KERNEL)?;
         self.begin_connect()?;
-        let made = device.cm.make_request(ConnectParams {
+        let made = self.cm.make_request(ConnectParams {
             net: params.net.cookie(),
             local,
             remote,
@@ -135,7 +134,7 @@ impl CmOperations<Verbs> for Qp {
         let is_wanted = self.end_connect(made.as_ref().ok().map(|pending| pending.number));
         let pending = made?;
         match is_wanted {
-            true => device.cm.submit(&pending),
+            true => self.cm.submit(&pending),
             // The answer that was promised.
             false => {
                 pending.abandon();
@@ -145,8 +144,8 @@ impl CmOperations<Verbs> for Qp {
     }
 
     fn accept(&self, id: CmId<Verbs>, request: RequestId, params: &ConnParams<'_>) -> Result {
-        let cm = &self.device().cm;
-        let pending = cm
+        let pending = self
+            .cm
             .request_at_listener(request.number())
             .ok_or(ECONNABORTED)?;
         let limits = limits(params.ird, params.ord);
@@ -175,12 +174,7 @@ impl CmOperations<Verbs> for Qp {
     }
 }
 
-/// A listening `iw_cm_id`.
-pub(crate) struct Listening {
-    cm: Arc<ConnectionManager>,
-    listener: Arc<Listener>,
-}
-
+/// The consumer of a listener, behind its `iw_cm_id`.
 struct Requests {
     id: CmId<Verbs>,
     device: Arc<RdmaDevice>,
@@ -229,7 +223,7 @@ impl ListenerEvents for Requests {
     }
 }
 
-impl ListenerOperations<Verbs> for Listening {
+impl ListenerOperations<Verbs> for Listener {
     /// Begins to listen at the id's address; `EADDRINUSE` when the port is another's there.
     fn create(
         device: &Device<Verbs>,
@@ -238,21 +232,18 @@ impl ListenerOperations<Verbs> for Listening {
         _backlog: u32,
     ) -> Result<Arc<Self>> {
         let at = id.local()?;
-        let device = device.device().clone();
+        let (device, cm) = (device.device().clone(), &device.cm);
         device.may_make(What::Listener)?;
-        let cm = device.cm.clone();
         let events = KBox::new(Requests { id, device }, GFP_KERNEL)?;
         let listener = cm.listen(net, at, events);
-        let listener = listener.map_err(|why| match why {
+        listener.map_err(|why| match why {
             AddressError::NoMemory => ENOMEM,
             AddressError::InUse | AddressError::Exists | AddressError::NoPort => EADDRINUSE,
-        })?;
-        // Dropping it ends listening, so nothing is left behind when there is no memory.
-        Ok(Arc::new(Self { cm, listener }, GFP_KERNEL)?)
+        })
     }
 
-    fn destroy(&self) -> Result {
-        self.cm.unlisten(&self.listener);
+    fn destroy(self: &Arc<Self>, device: &Device<Verbs>) -> Result {
+        device.cm.unlisten(self);
         Ok(())
     }
 
@@ -270,12 +261,6 @@ impl ListenerOperations<Verbs> for Listening {
             false => pending.reject(private_data),
         };
         rejected.map_err(|ConnectionGone| ECONNABORTED)
-    }
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        self.cm.unlisten(&self.listener);
     }
 }
 

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     engine::{
+        cm::ConnectionManager,
         device::{
             DeviceList,
             PortEvents,
@@ -36,6 +37,8 @@ use crate::{
 pub(crate) struct VerbsDevice {
     device: Arc<RdmaDevice>,
     devices: Arc<DeviceList>,
+    /// Makes its connections.
+    pub(super) cm: Arc<ConnectionManager>,
     /// The processor of each completion vector.
     vectors: KVec<u32>,
 }
@@ -43,8 +46,8 @@ pub(crate) struct VerbsDevice {
 impl DeviceOperations for VerbsDevice {
     fn open(name: &CStr, netdev: &NetDev, net: Net<'_>) -> Result<Self> {
         let context: Arc<VerbsContext> = CONTEXT.get().ok_or(ENODEV)?;
-        let (host, cm) = (context.host.clone(), context.cm.clone());
-        let device = RdmaDevice::new(host, cm, name, net.cookie(), Some(netdev.clone()))?;
+        let host = context.host.clone();
+        let device = RdmaDevice::new(host, name, net.cookie(), Some(netdev.clone()))?;
         let devices = context.devices.clone();
         let vectors = cpu::spread(cpu::count_possible())?;
         // Not to be found by a name that it may not get.
@@ -54,6 +57,7 @@ impl DeviceOperations for VerbsDevice {
         Ok(Self {
             device,
             devices,
+            cm: context.cm.clone(),
             vectors,
         })
     }

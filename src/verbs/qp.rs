@@ -10,15 +10,18 @@ use super::{
 };
 use crate::{
     engine::{
-        cm::ConnectRequest,
+        cm::{
+            ConnectRequest,
+            ConnectionManager, //
+        },
         looking::ProgramReceives,
         qp::{
-            PostError,
             Posting,
             QpEvents,
             QpParams,
             QueuePair, //
-        }, //
+        },
+        wq::PostError, //
     },
     rdma::{
         values::{
@@ -49,6 +52,8 @@ const POSTED_AT_ONCE: u32 = 32;
 /// What stands behind a queue pair.
 pub(crate) struct Qp {
     pub(super) engine: Arc<QueuePair>,
+    /// Makes the connections of its device.
+    pub(super) cm: Arc<ConnectionManager>,
     signal_all: bool,
     control: Pin<KBox<SpinLockIrq<Control>>>,
     /// Held during a change to another state, but for the error state.
@@ -112,7 +117,7 @@ impl Qp {
     /// What this side has asked for, if it is not answered yet.
     pub(super) fn pending(&self) -> Option<Arc<ConnectRequest>> {
         let number = self.control.lock().pending?;
-        self.device().cm.request(number)
+        self.cm.request(number)
     }
 
     /// Returns true if it is in a state to which its owner alone brings it, to have it connected:
@@ -202,7 +207,7 @@ impl Qp {
 
 impl QpOperations<Verbs> for Qp {
     /// Makes a queue pair; sizes above the device's limits are `EINVAL`.
-    fn create(_device: &Device<Verbs>, init: &QpInit<'_, Verbs>) -> Result<(Self, QpCaps)> {
+    fn create(device: &Device<Verbs>, init: &QpInit<'_, Verbs>) -> Result<(Self, QpCaps)> {
         let caps = granted(init.caps)?;
         // The receives of a shared queue are in the memory of that.
         let shared = match init.srq {
@@ -230,6 +235,7 @@ impl QpOperations<Verbs> for Qp {
         let caps = engine.caps;
         let qp = Self {
             engine,
+            cm: device.cm.clone(),
             signal_all: init.signal_all,
             control,
             modifying,

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     use crate::{
-        engine::qp::PostError,
+        engine::wq::PostError,
         kunit::{
             harness::{
                 same,

@@ -7,13 +7,19 @@
 //!
 //! Tests: `engine/cm/tests.rs`.
 
+use kernel::{
+    new_work,
+    workqueue::Work, //
+};
+
 use super::ConnectionEvents;
 use crate::{
     engine::{
         host::Side,
         inject,
         notifier::{
-            Notified,
+            notifies,
+            Notifier,
             Notifies, //
         },
         prelude::*,
@@ -47,11 +53,12 @@ struct EndpointState {
 }
 
 /// One side of a connection: reports its end once.
-pub(super) type Endpoint = Notified<EndpointInner>;
-
-/// What an [`Endpoint`] is made of.
 #[pin_data]
-pub(super) struct EndpointInner {
+pub(super) struct Endpoint {
+    #[pin]
+    notifier: Notifier,
+    #[pin]
+    work: Work<Self>,
     pub(super) qp: Arc<QueuePair>,
     pub(super) events: Arc<dyn ConnectionEvents>,
     #[pin]
@@ -62,12 +69,17 @@ pub(super) struct EndpointInner {
 
 impl Endpoint {
     pub(super) fn new(qp: Arc<QueuePair>, events: Arc<dyn ConnectionEvents>) -> Result<Arc<Self>> {
-        Notified::alloc(pin_init!(EndpointInner {
-            qp,
-            events,
-            state <- new_spinlock_irq!(EndpointState::default()),
-            retry <- Timer::new(),
-        }))
+        Arc::pin_init(
+            pin_init!(Self {
+                notifier <- Notifier::new(),
+                work <- new_work!("ndk_notify"),
+                qp,
+                events,
+                state <- new_spinlock_irq!(EndpointState::default()),
+                retry <- Timer::new(),
+            }),
+            GFP_KERNEL,
+        )
     }
 
     /// Returns true if the connection is there no more, or never was.
@@ -148,9 +160,15 @@ impl LinkOwner for Endpoint {
     }
 }
 
-impl Notifies for EndpointInner {
+notifies!(Endpoint);
+
+impl Notifies for Endpoint {
     fn device(&self) -> &RdmaDevice {
         self.qp.device()
+    }
+
+    fn notifier(&self) -> &Notifier {
+        &self.notifier
     }
 
     fn call(this: &Arc<Endpoint>, _events: u32) {

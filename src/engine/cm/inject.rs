@@ -19,6 +19,7 @@ use crate::engine::{
     inject::{
         Fault,
         Hit,
+        Site,
         What, //
     },
     prelude::*,
@@ -33,7 +34,7 @@ const fn ms(usec: u32) -> u32 {
 /// Connects, and their ends, are counted for the device: a queue pair has one.
 fn inject(qp: &QueuePair, fault: Fault, what: What) -> Option<Hit> {
     qp.device()
-        .inject_within(qp.log_limit(), fault, what, None, 0)
+        .inject(fault, &Site::of_device(what), qp.log_limit())
 }
 
 impl ConnectRequest {

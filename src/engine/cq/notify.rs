@@ -7,7 +7,6 @@
 use super::{
     moderation::Decision,
     CompletionQueue,
-    Cq,
     Inner,
     FAILED,
     NOTIFY, //
@@ -15,7 +14,9 @@ use super::{
 use crate::{
     engine::{
         notifier::{
+            notifies,
             Called,
+            Notifier,
             Notifies, //
         },
         prelude::*,
@@ -100,9 +101,15 @@ impl Expires for CompletionQueue {
     }
 }
 
-impl Notifies for Cq {
+notifies!(CompletionQueue);
+
+impl Notifies for CompletionQueue {
     fn device(&self) -> &RdmaDevice {
         &self.device
+    }
+
+    fn notifier(&self) -> &Notifier {
+        &self.notifier
     }
 
     fn cpu(&self) -> Option<u32> {

@@ -18,18 +18,19 @@ use super::{
         Mode,
         ReceiveQueue, //
     },
-    QueuePair,
-    ReceiveRing, //
+    QueuePair, //
 };
 use crate::{
     engine::{
+        notifier::Notifies,
         prelude::*,
         trace,
         transport::{
             ConnectionId,
             Link,
             ReadLimits, //
-        }, //
+        },
+        wq::ReceiveRing, //
     },
     rdma::values::qp::QpState,
     sys::gate::GateGuard, //
@@ -228,7 +229,7 @@ impl QueuePair {
     /// those who wait there by now, and nobody else does as long as this lock is held.
     fn give_up_receives(&self, rq: SpinLockIrqGuard<'_, ReceiveQueue>) {
         let shared = self.params.shared.as_ref();
-        let gone = shared.and_then(|shared| shared.give_up(self));
+        let gone = shared.and_then(|shared| shared.give_up(&self.place));
         drop(rq);
         drop(gone);
     }
@@ -324,7 +325,7 @@ impl QueuePair {
             self.idle.reset();
         }
         if let Some(shared) = &self.params.shared {
-            shared.leave(self);
+            shared.leave(&self.place);
         }
         self.timer.stop();
         self.end_calls();

@@ -11,7 +11,10 @@ mod tests;
 
 use super::{
     local,
-    send::SendQueue,
+    send::{
+        Request,
+        SendQueue, //
+    },
     QueuePair, //
 };
 use crate::{
@@ -19,7 +22,8 @@ use crate::{
         inject,
         limits::MAX_MESSAGE,
         prelude::*,
-        trace, //
+        trace,
+        wq::PostError, //
     },
     rdma::values::{
         qp::{
@@ -42,26 +46,6 @@ use crate::{
         softirq::BhDisabled, //
     }, //
 };
-
-/// Why a request was not taken. It leaves no trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PostError {
-    /// Not in this state of the queue pair.
-    State,
-    /// The request contradicts itself.
-    Invalid,
-    /// More elements than the queue was made for.
-    TooManySges,
-    /// More bytes than a message carries.
-    TooLong,
-    /// More bytes than the queue takes inline.
-    InlineTooLong,
-    /// No room.
-    Full,
-}
-
-/// A request as it is posted: what it does and how, and its length.
-pub(super) type Request = (SendOp, SendFlags, u32);
 
 /// The send queue of a queue pair, while requests are put in.
 ///

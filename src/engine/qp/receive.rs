@@ -1,84 +1,56 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Receives: [`ReceiveRing`], the posted ones, and [`ReceiveQueue`], those of one queue pair.
+//! The receives of one queue pair: posted, taken by a message, finished or cancelled.
 //!
 //! A message takes one receive, fills it, and finishes it; only then may the next one be taken.
 //! So the receives of a queue pair complete in order, and a flush that comes while one is taken
 //! waits until that one is finished: nothing is completed before an older receive, and no byte
 //! arrives in a receive that was completed.
 //!
-//! This is the data under the lock of the receive queue, or of the shared one.
+//! Context: any. Each call does a bounded part; the queue pair's softirq work goes on from there.
 //!
 //! Tests: `engine/qp/tests.rs`.
 
+mod shared;
+
 use kernel::alloc::Flags as Gfp;
 
+use super::{
+    send::BATCH,
+    QpParams,
+    QueuePair,
+    LAST_RECEIVE,
+    RETIRE, //
+};
 use crate::{
     engine::{
         cq::Failed,
         looking::ProgramReceives,
-        prelude::*, //
+        notifier::Notifies,
+        prelude::*,
+        srq::Waiter,
+        trace,
+        transport::ConnectionId,
+        wq::{
+            PostError,
+            ReceiveRing,
+            RecvWqe, //
+        }, //
     },
-    rdma::values::completion::Wc,
+    rdma::values::{
+        completion::Wc,
+        qp::Admission,
+        wc::WcOpcode, //
+    },
     sys::{
         name::Name,
-        requests::{
-            Context,
-            ReceiveList,
-            RequestQueue, //
-        },
+        requests::Context,
         sge::{
             Elements,
             Posted, //
         }, //
     }, //
 };
-
-use super::{
-    PostError,
-    QpParams, //
-};
-
-/// A receive that a message has taken.
-pub(crate) struct RecvWqe {
-    pub(crate) sges: ReceiveList,
-}
-
-impl RecvWqe {
-    /// Room for a receive of up to `sges` elements. May sleep.
-    pub(crate) fn new(sges: u32) -> Result<Self> {
-        Ok(Self {
-            sges: ReceiveList::new(sges)?,
-        })
-    }
-}
-
-/// Posted receives with their scatter lists.
-pub(crate) type ReceiveRing = RequestQueue<()>;
-
-impl ReceiveRing {
-    /// A ring for `depth` receives of up to `max_sge` elements. May sleep.
-    pub(crate) fn of_receives(depth: u32, max_sge: u32, gfp: Gfp) -> Result<Self> {
-        Self::new(depth, max_sge, (), gfp)
-    }
-
-    /// Appends a receive of not more than the elements that it was made for.
-    pub(crate) fn post_receive(&mut self, posted: Posted<impl Elements>) -> Result<(), PostError> {
-        if posted.sges().len() > self.width() {
-            return Err(PostError::TooManySges);
-        }
-        match self.post(posted, ()) {
-            true => Ok(()),
-            false => Err(PostError::Full),
-        }
-    }
-
-    /// Returns the arguments of the tracepoint `post_recv` for the newest receive.
-    pub(crate) fn post_recv_args(&mut self, device: &RdmaDevice, qp: u32) -> (Name, u32, u64, u32) {
-        let (wr_id, num_sge, ()) = self.newest().unwrap_or((0, 0, &()));
-        (device.name(), qp, wr_id, num_sge)
-    }
-}
 
 /// Whether a message gets a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,6 +127,154 @@ impl ReceiveQueue {
         if self.silent {
             return Ok(());
         }
-        params.receive_cq.report(params, entry)
+        params.receive_cq.report(params.number, entry)
+    }
+}
+
+impl QueuePair {
+    /// Posts a receive. Any context.
+    pub(crate) fn post_receive(
+        self: &Arc<Self>,
+        posted: Posted<impl Elements>,
+    ) -> Result<(), PostError> {
+        if self.params.shared.is_some() {
+            return Err(PostError::Invalid);
+        }
+        let mut rq = self.rq.lock();
+        let admission = self.state().admit_receive();
+        if admission == Admission::Refuse {
+            return Err(PostError::State);
+        }
+        rq.ring.post_receive(posted)?;
+        let ring = &mut rq.ring;
+        trace::event!(
+            post_recv,
+            ring.post_recv_args(self.device(), self.params.number)
+        );
+        if rq.stop_waiting() {
+            // Under the lock: a task that has ended the wait must not be preempted before this.
+            self.receive_arrived();
+        }
+        drop(rq);
+        if admission == Admission::Flush {
+            self.reap();
+        }
+        Ok(())
+    }
+
+    /// For a transport: takes a receive for a message that comes over that connection.
+    pub(crate) fn take_receive(
+        self: &Arc<Self>,
+        connection: ConnectionId,
+        receive: &mut RecvWqe,
+    ) -> Taken {
+        let mut rq = self.rq.lock();
+        let is_free = rq.mode == Mode::Open && rq.message != Message::Taken;
+        if !is_free || !self.is_connected_by(connection) {
+            return Taken::Closed;
+        }
+        let found = match &self.params.shared {
+            Some(shared) => shared.take(self, receive),
+            None => rq.ring.take(&mut receive.sges) || self.take_shared(&mut rq, receive),
+        };
+        if !found {
+            rq.message = Message::Waiting;
+            return Taken::Empty;
+        }
+        let taken = &*receive;
+        trace::event!(receive, self.receive_args(taken));
+        rq.message = Message::Taken;
+        Taken::Ready
+    }
+
+    /// Returns the arguments of the tracepoint `receive`.
+    fn receive_args(&self, receive: &RecvWqe) -> (Name, u32, u64, u32) {
+        let wr_id = receive.sges.context().unwrap_or_default();
+        // CAST: at most the width of the queue.
+        let num_sge = receive.sges.len() as u32;
+        (self.device().name(), self.params.number, wr_id, num_sge)
+    }
+
+    /// For a transport: finishes the receive that was taken, whose elements are given up. A failure
+    /// breaks the queue pair.
+    ///
+    /// `completion` says what the message did to it; whose receive it was stands in `receive`.
+    pub(crate) fn finish_receive(self: &Arc<Self>, receive: &mut RecvWqe, completion: Wc) {
+        // There is no reset as long as the receive is taken.
+        let resets = self.resets();
+        let Some(context) = receive.sges.end() else {
+            return;
+        };
+        let mut rq = self.rq.lock();
+        rq.message = Message::None;
+        if completion.status == Status::Flushed {
+            // The message ended in the middle: its receive is cancelled with the others.
+            rq.aborted = Some(context);
+            drop(rq);
+            if self.params.flush_on_disconnect {
+                self.fail_before_reset(resets);
+            }
+            return self.reap();
+        }
+        let entry = Wc {
+            context,
+            qp: self.params.cookie,
+            ..completion
+        };
+        let pushed = rq.push_cqe(&self.params, &entry);
+        let flush = rq.mode != Mode::Open;
+        drop(rq);
+        if pushed.is_err() {
+            self.break_down(resets);
+        }
+        if !completion.status.is_success() {
+            self.fail_before_reset(resets);
+            self.warn_failed("receive", completion.status);
+        } else if flush {
+            self.flush_receives();
+        }
+        self.reap();
+    }
+
+    /// Cancels every receive that no message has taken, once the peer touches nothing any more.
+    ///
+    /// One call cancels one batch; what is left is for the softirq work.
+    pub(super) fn flush_receives(self: &Arc<Self>) {
+        let mut events = RETIRE;
+        let mut lost_after = None;
+        for _ in 0..BATCH {
+            let mut rq = self.rq.lock();
+            let is_held = rq.mode == Mode::Open || rq.message == Message::Taken;
+            if is_held || !self.inbound.is_drained() {
+                events = 0;
+                break;
+            }
+            let Some(context) = self.next_to_cancel(&mut rq) else {
+                let ends = self.params.shared.is_some() && rq.mode == Mode::Flushing;
+                if ends {
+                    rq.mode = Mode::Ended;
+                }
+                self.look_in_error(&mut rq);
+                events = if ends { LAST_RECEIVE } else { 0 };
+                break;
+            };
+            let entry = Wc {
+                context,
+                qp: self.params.cookie,
+                status: Status::Flushed,
+                opcode: WcOpcode::Recv,
+                ..Wc::BLANK
+            };
+            // A broken queue takes no entry; the receive is gone all the same.
+            if rq.push_cqe(&self.params, &entry).is_err() {
+                // Under the lock: no reset comes between the receive and this.
+                lost_after = Some(self.resets());
+            }
+            self.device().count(Counter::Flushes, 1);
+        }
+        self.raise(events);
+        if let Some(resets) = lost_after {
+            self.break_down(resets);
+        }
     }
 }

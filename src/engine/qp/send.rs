@@ -1,491 +1,135 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`SendQueue`]: initiator requests from posting to completion, in order.
+//! The way of a request through a transport: started, completed, reported.
 //!
-//! ```text
-//! posted --start--> started --complete--> done --(all before it are done)--> completed, slot free
-//!    \------------------ flush -------------------------------------/
-//! ```
+//! Context: any. Each call does a bounded part; the queue pair's softirq work goes on from there.
 //!
-//! Requests start in posting order, may be done in any order (reads answer late on a wire), and
-//! complete in posting order. While flushing, a request that was not started is as good as done.
-//!
-//! This is the data under the lock of the send queue; the lock is in [`super::QueuePair`].
+//! Tests: `engine/qp/send/queue/tests.rs`.
 
-#[cfg(ndk_kunit)]
-mod tests;
-mod wqe;
+mod queue;
 
-use kernel::alloc::Flags as Gfp;
+pub(crate) use self::queue::Next;
+pub(super) use self::queue::{
+    Request,
+    SendQueue, //
+};
 
-pub(crate) use wqe::SendWqe;
-
+use self::queue::Retired;
+use super::{
+    QueuePair,
+    RETIRE, //
+};
 use crate::{
     engine::{
+        notifier::Notifies,
         prelude::*,
-        transport::{
-            ReadLimits,
-            Transport, //
-        }, //
+        trace,
+        transport::ConnectionId,
+        wq::SendWqe, //
     },
-    rdma::values::{
-        completion::Wc,
-        qp::QpCaps,
-        wc::WcOpcode,
-        work::{
-            SendFlag,
-            SendFlags,
-            SendOp,
-            SendWith, //
-        }, //
-    },
-    sys::{
-        requests::{
-            Context,
-            RequestQueue, //
-        },
-        sge::{
-            Elements,
-            Posted, //
-        }, //
-    }, //
+    rdma::values::wc::WcOpcode,
+    sys::name::Name, //
 };
 
-use super::{
-    PostError,
-    QpParams, //
-};
-
-/// How many requests one call completes or cancels.
+/// The number of requests that one call completes or cancels.
 pub(super) const BATCH: u32 = 64;
 
-#[derive(Clone, Copy)]
-enum Stage {
-    Posted,
-    Started,
-    Done(Status),
-}
-
-#[derive(Clone, Copy)]
-struct Entry {
-    work: SendOp,
-    flags: SendFlags,
-    /// Bytes that were taken inline.
-    inline: u32,
-    length: u32,
-    stage: Stage,
-}
-
-/// What becomes of requests.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Mode {
-    /// They are carried out.
-    Open,
-    /// Those before this one are carried out, and then the queue pair fails: a graceful close.
-    Closing { stop_at: u32 },
-    /// Those that were not started are cancelled.
-    Flushing {
-        /// A graceful close came to its end, with all carried out.
-        graceful: bool,
-    },
-}
-
-const BLANK: Entry = Entry {
-    work: SendOp::Send {
-        with: SendWith::Nothing,
-    },
-    flags: SendFlags::empty(),
-    inline: 0,
-    length: 0,
-    stage: Stage::Posted,
-};
-
-/// Whether there is something to start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// The WQE holds the next request, which now counts as started.
-    Ready,
-    /// Nothing may be started: the queue is empty, flushing, or waits for reads to be done.
-    Nothing,
-}
-
-/// What [`SendQueue::retire`] did.
-pub(super) struct Retired {
-    /// There may be more to complete.
-    pub(super) more: bool,
-    /// The completion queue did not take an entry.
-    pub(super) lost: bool,
-    /// A graceful close has come to its end.
-    pub(super) stopped: bool,
-}
-
-/// The requests of one send queue.
-pub(super) struct SendQueue {
-    requests: RequestQueue<Entry>,
-    /// `max_inline` bytes for each place of the ring.
-    inline: KVVec<u8>,
-    max_inline: usize,
-    /// The first request that was not started.
-    next: u32,
-    /// The first request that is held back: it and those after it were posted deferred.
-    ready: u32,
-    reads: u32,
-    /// Those of the present or the last connection.
-    pub(super) limits: ReadLimits,
-    mode: Mode,
-    /// Nothing is reported any more.
-    pub(super) silent: bool,
-    /// A request has failed: nothing is begun after it, and no close is graceful any more.
-    failed: bool,
-    /// The transport and the end of it, while there is a connection.
-    doorbell: Option<(Arc<dyn Transport>, usize)>,
-}
-
-impl SendQueue {
-    /// May sleep.
-    pub(super) fn new(caps: &QpCaps, gfp: Gfp) -> Result<Self> {
-        let width = caps.send_sge.max(caps.read_sge);
-        let requests = RequestQueue::new(caps.send_wr, width, BLANK, gfp)?;
-        // CAST: widening.
-        let max_inline = caps.inline_data as usize;
-        let inline = requests.places().checked_mul(max_inline).ok_or(EINVAL)?;
-        Ok(Self {
-            requests,
-            inline: KVVec::from_elem(0, inline, gfp)?,
-            max_inline,
-            next: 0,
-            ready: 0,
-            reads: 0,
-            limits: ReadLimits::default(),
-            mode: Mode::Open,
-            silent: false,
-            failed: false,
-            doorbell: None,
-        })
+impl QueuePair {
+    /// For a transport: takes the next request that may begin on that connection.
+    pub(crate) fn start(&self, connection: ConnectionId, wqe: &mut SendWqe) -> Next {
+        self.start_next(connection, &mut self.sq.lock(), wqe)
     }
 
-    /// Gives back what the queue holds, to be dropped where that may sleep; it takes nothing more.
-    pub(super) fn take_memory(&mut self) -> impl Sized {
-        let requests = core::mem::replace(&mut self.requests, RequestQueue::EMPTY);
-        (requests, core::mem::replace(&mut self.inline, KVVec::new()))
-    }
-
-    /// Queues a request; the elements are used up during the call.
-    #[inline]
-    pub(super) fn push(
-        &mut self,
-        device: &RdmaDevice,
-        posted: Posted<impl Elements>,
-        (work, flags, length): super::post::Request,
-    ) -> Result<(), PostError> {
-        let entry = Entry {
-            work,
-            flags,
-            inline: 0,
-            length,
-            stage: Stage::Posted,
-        };
-        let queued = match flags.contains(SendFlag::Inline) {
-            true => {
-                let inline = self.store_inline(&posted);
-                self.requests
-                    .post(posted.take(0), Entry { inline, ..entry })
-            }
-            false => self.requests.post(posted, entry),
-        };
-        if !queued {
-            return Err(PostError::Full);
-        }
-        match flags.contains(SendFlag::Deferred) {
-            true => device.count(Counter::Deferred, 1),
-            false => self.release(),
-        }
-        Ok(())
-    }
-
-    /// Returns the consumer's name, the operation and the length of the newest request.
-    pub(super) fn newest(&mut self) -> (u64, WcOpcode, u32) {
-        let (wr_id, _, entry) = self.requests.newest().unwrap_or((0, 0, &BLANK));
-        (wr_id, entry.work.opcode(), entry.length)
-    }
-
-    /// Takes the bytes up to the first element that cannot be read, and returns their number. A
-    /// request that lacks bytes fails in its turn.
-    fn store_inline(&mut self, posted: &Posted<impl Elements>) -> u32 {
-        let from = self.requests.index(self.requests.tail()) * self.max_inline;
-        let slots = self.inline.get_mut(from..from + self.max_inline);
-        // CAST: not more than `max_inline`, which came from a u32.
-        posted.read_inline(slots.unwrap_or_default()) as u32
-    }
-
-    /// Ends a request that was carried out without a place in the queue, which is empty.
-    #[inline]
-    pub(super) fn pass(&self, posted: Posted<impl Elements>) -> Option<Context> {
-        self.requests.pass(posted)
-    }
-
-    /// Returns true if there is no room.
-    #[inline]
-    pub(super) fn is_full(&self) -> bool {
-        self.requests.is_full()
-    }
-
-    /// Returns true if a request that comes now would be the first to be carried out, and at once.
-    #[inline]
-    pub(super) fn is_idle(&self) -> bool {
-        self.requests.is_empty() && self.mode == Mode::Open && !self.failed
-    }
-
-    /// Reports a request that succeeded without a place in the queue; returns true if the
-    /// completion queue did not take it: then nothing is begun after it.
-    #[inline]
-    pub(super) fn push_cqe(
-        &mut self,
-        (context, opcode, flags): (Context, WcOpcode, SendFlags),
-        params: &QpParams,
-    ) -> bool {
-        if self.silent || !flags.contains(SendFlag::Signaled) {
-            return false;
-        }
-        let entry = Wc {
-            context,
-            qp: params.cookie,
-            opcode,
-            ..Wc::BLANK
-        };
-        let lost = params.send_cq.report(params, &entry).is_err();
-        self.failed |= lost;
-        lost
-    }
-
-    /// Whom to notify, if a request waits that may be started.
-    #[inline]
-    pub(super) fn doorbell(&self) -> Option<(Arc<dyn Transport>, usize)> {
-        let waits = self.next != self.ready && !self.is_flushing();
-        (self.doorbell.as_ref().filter(|_| waits)).map(|(transport, end)| (transport.clone(), *end))
-    }
-
-    /// Who is notified from now on of requests that wait; returns who was until now.
-    pub(super) fn connect(
-        &mut self,
-        doorbell: Option<(Arc<dyn Transport>, usize)>,
-    ) -> Option<(Arc<dyn Transport>, usize)> {
-        core::mem::replace(&mut self.doorbell, doorbell)
-    }
-
-    /// Holds nothing back any more.
-    pub(super) fn release(&mut self) {
-        self.ready = self.requests.tail();
-    }
-
-    /// Takes the next request that may begin; none as long as `wqe` has another one.
-    pub(super) fn start(&mut self, wqe: &mut SendWqe) -> Next {
-        let (next, reads, limit) = (self.next, self.reads, self.limits.outbound);
-        let held = next == self.ready || !self.may_start(next) || wqe.sges.is_in_use();
-        let Some(entry) = self.requests.get_mut(next) else {
-            return Next::Nothing;
-        };
-        let is_read = entry.work.is_read();
-        let fenced = entry.flags.contains(SendFlag::Fence) && reads > 0;
-        if held || fenced || (is_read && limit > 0 && reads >= limit) {
+    #[inline(always)]
+    fn start_next(&self, connection: ConnectionId, sq: &mut SendQueue, wqe: &mut SendWqe) -> Next {
+        // Under the lock: what is posted after a reset is another connection's.
+        if !self.is_connected_by(connection) {
             return Next::Nothing;
         }
-        entry.stage = Stage::Started;
-        wqe.seq = next;
-        wqe.work = entry.work;
-        wqe.flags = entry.flags;
-        wqe.length = entry.length;
-        wqe.forbidden = is_read && limit == 0;
-        // CAST: widening.
-        let inline = entry.inline as usize;
-        self.reads += u32::from(is_read);
-        self.next = next.wrapping_add(1);
-        let from = self.requests.index(next) * self.max_inline;
-        let bytes = self.inline.get(from..from + inline);
-        wqe.load_inline(bytes.unwrap_or_default());
-        self.requests.start(next, &mut wqe.sges);
-        Next::Ready
-    }
-
-    /// What the consumer calls a request that is in the queue.
-    pub(super) fn context(&mut self, seq: u32) -> u64 {
-        self.requests.context(seq).unwrap_or_default()
-    }
-
-    /// Ends the request of `wqe`: its elements are back, and what it brought is as long as `wqe`
-    /// says.
-    pub(super) fn end(&mut self, wqe: &mut SendWqe, status: Status) {
-        self.requests.give_back(&mut wqe.sges);
-        let Some(entry) = self.requests.get_mut(wqe.seq) else {
-            return;
-        };
-        if !matches!(entry.stage, Stage::Started) {
-            return;
+        let next = sq.start(wqe);
+        if next == Next::Ready {
+            trace::event!(start, self.start_args(sq, wqe));
         }
-        entry.stage = Stage::Done(status);
-        entry.length = wqe.length;
-        // From now on, and not when the queue pair fails: nothing comes in between.
-        self.failed |= !matches!(status, Status::Success | Status::Flushed);
-        self.reads -= u32::from(entry.work.is_read());
+        next
     }
 
-    /// Completes what is done at the front of the queue, as much as one hold of the lock allows.
+    /// Returns the arguments of the tracepoint `start`.
+    fn start_args(&self, sq: &mut SendQueue, wqe: &SendWqe) -> (Name, u32, u64, WcOpcode, u32) {
+        let opcode = wqe.work.opcode();
+        let (qp, wr_id) = (self.params.number, sq.context(wqe.seq));
+        (self.device().name(), qp, wr_id, opcode, wqe.length)
+    }
+
+    /// For a transport: ends the started request of `wqe`, which gives its elements back. A failure
+    /// breaks the queue pair.
+    pub(crate) fn complete(self: &Arc<Self>, wqe: &mut SendWqe, status: Status) {
+        self.complete_and(wqe, status, |_, _| ());
+    }
+
+    /// For a transport: ends the started request of `wqe` as a success, and takes the next that may
+    /// begin on that connection, all under one hold of the lock.
+    pub(crate) fn complete_and_start(
+        self: &Arc<Self>,
+        connection: ConnectionId,
+        wqe: &mut SendWqe,
+    ) -> Next {
+        let start = |sq: &mut SendQueue, wqe: &mut SendWqe| self.start_next(connection, sq, wqe);
+        self.complete_and(wqe, Status::Success, start)
+    }
+
+    #[inline]
+    fn complete_and<R>(
+        self: &Arc<Self>,
+        wqe: &mut SendWqe,
+        status: Status,
+        then: impl FnOnce(&mut SendQueue, &mut SendWqe) -> R,
+    ) -> R {
+        // There is no reset as long as the request is in the queue.
+        let resets = self.resets();
+        let mut sq = self.sq.lock();
+        sq.end(wqe, status);
+        let retired = self.retire(&mut sq);
+        let result = then(&mut sq, wqe);
+        drop(sq);
+        let spared = status == Status::Flushed && !self.params.flush_on_disconnect;
+        if !status.is_success() && !spared {
+            self.fail_before_reset(resets);
+            self.warn_failed("request", status);
+        }
+        self.after(retired, resets);
+        self.reap();
+        result
+    }
+
+    /// Completes what is done at the front of the send queue; a graceful close that has come to its
+    /// end is ended.
     ///
-    /// `drained` returns true if the peer touches nothing any more: only then is anything
-    /// cancelled.
+    /// One call retires one batch; what is left is for the softirq work.
+    pub(super) fn retire_sends(self: &Arc<Self>) {
+        let mut sq = self.sq.lock();
+        let retired = self.retire(&mut sq);
+        // Under the lock: no reset comes between what was just retired and this.
+        let resets = self.resets();
+        drop(sq);
+        self.after(retired, resets);
+    }
+
     #[inline]
-    pub(super) fn retire(&mut self, drained: impl FnOnce() -> bool, params: &QpParams) -> Retired {
-        let (device, cq): (&RdmaDevice, _) = (params.domain.device(), &params.send_cq);
-        let flushing = self.is_flushing();
-        let drained = flushing && drained();
-        let mut lost = false;
-        for _ in 0..BATCH {
-            let entry = self.requests.front();
-            let status = entry.and_then(|entry| entry.ended(flushing, drained));
-            let ended = status.and_then(|status| Some((status, self.requests.leave()?)));
-            let Some((status, (context, entry))) = ended else {
-                return Retired {
-                    more: false,
-                    lost,
-                    stopped: self.is_at_stop(),
-                };
-            };
-            let failed = !status.is_success();
-            if failed {
-                // Before the consumer learns of it, and looks what the region is good for.
-                entry.unstage(device);
-            }
-            if (failed || entry.flags.contains(SendFlag::Signaled)) && !self.silent {
-                let entry = entry.completion(context, params.cookie, status);
-                lost |= cq.report(params, &entry).is_err();
-            }
-            // One that could not be reported is as bad.
-            self.failed |= failed | lost;
-            if status == Status::Flushed {
-                device.count(Counter::Flushes, 1);
-            }
+    fn retire(&self, sq: &mut SendQueue) -> Retired {
+        let drained = || self.inbound.is_drained();
+        sq.retire(drained, &self.params)
+    }
+
+    /// Goes on after a batch that was retired after so many resets, without the lock.
+    fn after(self: &Arc<Self>, retired: Retired, resets: u32) {
+        if retired.lost {
+            self.break_down(resets);
         }
-        Retired {
-            more: true,
-            lost,
-            stopped: false,
+        if retired.more {
+            self.raise(RETIRE);
         }
-    }
-
-    /// From now on nothing is started, and what was not is flushed by [`SendQueue::retire`].
-    pub(super) fn flush(&mut self) {
-        if !self.is_flushing() {
-            let graceful = self.is_at_stop() && !self.failed;
-            self.mode = Mode::Flushing { graceful };
-        }
-    }
-
-    /// Nothing that is posted from now on is carried out.
-    pub(super) fn stop_here(&mut self) {
-        if self.mode == Mode::Open {
-            self.mode = Mode::Closing {
-                stop_at: self.ready,
-            };
-        }
-    }
-
-    /// Returns true if all that a graceful close waits for is carried out.
-    pub(super) fn is_at_stop(&self) -> bool {
-        let stop_at = self.requests.head();
-        self.mode == Mode::Closing { stop_at }
-    }
-
-    fn is_flushing(&self) -> bool {
-        matches!(self.mode, Mode::Flushing { .. })
-    }
-
-    fn may_start(&self, next: u32) -> bool {
-        if self.failed {
-            return false;
-        }
-        match self.mode {
-            Mode::Open => true,
-            Mode::Closing { stop_at } => stop_at != next,
-            Mode::Flushing { .. } => false,
-        }
-    }
-
-    /// Returns true while a graceful close goes on.
-    pub(super) fn is_stopping(&self) -> bool {
-        matches!(self.mode, Mode::Closing { .. })
-    }
-
-    /// Returns true if a graceful close came to its end, with all carried out.
-    pub(super) fn has_stopped(&self) -> bool {
-        self.mode == Mode::Flushing { graceful: true }
-    }
-
-    /// Ready for a new life after a reset: what is still there is dropped, a batch of it in each
-    /// call. Returns true if that was all.
-    pub(super) fn reset(&mut self, device: &RdmaDevice) -> bool {
-        for _ in 0..BATCH {
-            let Some((_, entry)) = self.requests.leave() else {
-                break;
-            };
-            entry.unstage(device);
-        }
-        if !self.requests.is_empty() {
-            return false;
-        }
-        self.mode = Mode::Open;
-        self.failed = false;
-        self.next = self.requests.tail();
-        self.ready = self.next;
-        true
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.requests.is_empty()
-    }
-
-    /// How many requests were posted and not started, and started and not completed.
-    pub(super) fn in_use(&self) -> (u32, u32) {
-        // What is flushed leaves without having been started.
-        let (next, tail) = (self.next, self.requests.tail());
-        let posted = tail.wrapping_sub(next).min(self.requests.len());
-        (posted, self.requests.len() - posted)
-    }
-}
-
-impl Entry {
-    /// How the request ended, if it did, or if it is to be flushed.
-    #[inline]
-    fn ended(&self, flushing: bool, drained: bool) -> Option<Status> {
-        match self.stage {
-            // The peer went; the owner has not cancelled anything yet.
-            Stage::Done(Status::Flushed) if !flushing => None,
-            Stage::Done(status) => Some(status),
-            Stage::Posted if drained => Some(Status::Flushed),
-            Stage::Posted | Stage::Started => None,
-        }
-    }
-
-    /// Gives back what a request that was not carried out keeps elsewhere.
-    fn unstage(&self, device: &RdmaDevice) {
-        match self.work {
-            SendOp::RegMr {
-                token,
-                staged: Some(number),
-                ..
-            } => device.regions.unstage(token.index(), number),
-            SendOp::BindMw { window, .. } => device.regions.not_bound(window),
-            _ => (),
-        }
-    }
-
-    fn completion(&self, context: Context, qp: usize, status: Status) -> Wc {
-        Wc {
-            context,
-            qp,
-            status,
-            opcode: self.work.opcode(),
-            byte_len: self.length,
-            ..Wc::BLANK
+        if retired.stopped {
+            self.end_close();
         }
     }
 }

@@ -53,7 +53,7 @@ mod tests {
                 Denied,
                 RevokeError, //
             },
-            qp::PostError, //
+            wq::PostError, //
         },
         kunit::{
             buffer::BASE,

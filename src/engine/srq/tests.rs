@@ -74,9 +74,9 @@ mod tests {
     use super::*;
 
     use crate::{
-        engine::qp::{
-            PostError,
-            Taken, //
+        engine::{
+            qp::Taken,
+            wq::PostError, //
         },
         kunit::{
             fake::{

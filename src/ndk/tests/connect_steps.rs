@@ -279,13 +279,13 @@ pub(super) fn test_side(test_host: &TestHost, context: usize) -> Result<TestSide
 
 /// Every port that can be given out, except those that are in use.
 pub(super) fn all_ports(test_host: &TestHost, ip: IpAddr) -> Result<KVVec<Arc<Reservation>>> {
-    let device = &test_host.device;
+    let (device, cm) = (&test_host.device, &test_host.context.cm);
     let mut held = KVVec::new();
     // What is being closed gives its port back from a thread.
     test_host.flush_work();
     for number in 49152..=u16::MAX {
         let at = SocketAddr::new(ip, number);
-        if let Ok(reserved) = device.cm.reserve(device.id(), device.net, at) {
+        if let Ok(reserved) = cm.reserve(device.id(), device.net, at) {
             held.push(reserved, GFP_KERNEL)?;
         }
     }

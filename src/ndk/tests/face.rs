@@ -24,7 +24,7 @@ mod tests {
     };
 
     use crate::{
-        engine::qp::PostError,
+        engine::wq::PostError,
         kunit::{
             fake::ManualQp,
             harness::{

@@ -121,11 +121,12 @@ impl TestHost {
         let netdev = NetDev::loopback()?;
         let net = Net::FIRST.cookie();
         let cm = ConnectionManager::new(attr.connect_fn, patient(attr.timeouts))?;
-        let device = RdmaDevice::new(host.clone(), cm, NAME, net, Some(netdev))?;
+        let device = RdmaDevice::new(host.clone(), NAME, net, Some(netdev))?;
         let devices = DeviceList::new()?;
         devices.add(device.clone())?;
         let context = NdkContext {
             devices,
+            cm,
             limits: attr.limits,
         };
         let adapter = open(&context, &OpenBy::first(NAME), VERSION).map_err(log_status)?;

@@ -205,8 +205,8 @@ impl ListenerOperations<Stub> for u32 {
         Ok(Arc::new(backlog, GFP_KERNEL)?)
     }
 
-    fn destroy(&self) -> Result {
-        match *self {
+    fn destroy(self: &Arc<Self>, _: &Device<Stub>) -> Result {
+        match **self {
             7 => Ok(()),
             _ => Err(EINVAL),
         }

@@ -43,9 +43,11 @@ mod tests {
             counters::Counter,
             qp::{
                 Next,
-                RecvWqe,
-                SendWqe,
                 Taken, //
+            },
+            wq::{
+                RecvWqe,
+                SendWqe, //
             }, //
         },
         kunit::{

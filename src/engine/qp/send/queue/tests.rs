@@ -5,14 +5,14 @@
 //! A fake transport ends requests late and out of order. Request `n` of a queue pair has the
 //! number `n` and the context `100 + n`.
 
-#[kernel::macros::kunit_tests(ndk_engine_qp_send)]
+#[kernel::macros::kunit_tests(ndk_engine_qp_send_queue)]
 mod tests {
     use kernel::prelude::*;
 
     use crate::{
         engine::{
-            qp::PostError,
-            transport::ReadLimits, //
+            transport::ReadLimits,
+            wq::PostError, //
         },
         kunit::{
             fake::ManualQp,

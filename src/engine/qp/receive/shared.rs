@@ -10,13 +10,10 @@
 //! Tests: `engine/qp/tests/shared.rs`.
 
 use super::{
-    receive::{
-        Message,
-        Mode,
-        ReceiveQueue, //
-    },
+    Message,
+    Mode,
     QueuePair,
-    RecvWqe, //
+    ReceiveQueue, //
 };
 use crate::{
     engine::{
@@ -25,7 +22,9 @@ use crate::{
             IN_ERROR,
             WAITING, //
         },
-        prelude::*, //
+        prelude::*,
+        srq::Waiter,
+        wq::RecvWqe, //
     },
     sys::{
         requests::Context,
@@ -94,13 +93,13 @@ impl QueuePair {
 
 impl ReceiveQueue {
     /// The number of receives that are posted.
-    pub(super) fn posted(&self) -> u32 {
+    pub(crate) fn posted(&self) -> u32 {
         let shared = self.shared.as_ref().map_or(0, |shared| shared.ring.len());
         self.ring.len().saturating_add(shared)
     }
 
     /// Begins to cancel receives.
-    pub(super) fn begin_flush(&mut self) {
+    pub(crate) fn begin_flush(&mut self) {
         self.mode = Mode::Flushing;
         if let Some(shared) = &mut self.shared {
             shared.ring.look(u32::MAX);
