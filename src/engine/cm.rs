@@ -30,6 +30,7 @@ mod endpoint;
 mod inject;
 mod listener;
 mod listeners;
+mod offer;
 mod request;
 #[cfg(ndk_kunit)]
 mod tests;
@@ -157,8 +158,8 @@ pub(crate) struct ConnectParams {
     pub(crate) events: Arc<dyn ConnectionEvents>,
     /// Whether the active side wants to have the last word, by [`ConnectRequest::confirm`].
     pub(crate) confirms: bool,
-    /// Whether a listener that has no room is asked again until the time for the answer is over;
-    /// else that is a refusal.
+    /// True if a request is offered again to a listener that has no room, until the time for the
+    /// answer is over; else that is a refusal.
     pub(crate) waits: bool,
 }
 
@@ -235,7 +236,7 @@ impl ConnectionManager {
         drop(listeners);
         listener.end();
         // Nothing joins those that wait at a listener that is not in the table.
-        listener.send_away();
+        listener.release_waiting();
         // No later request was notified.
         let end = self.open.lock().next;
         let mut from = NonZeroUsize::MIN;

@@ -249,7 +249,7 @@ pub(crate) struct Manner {
 #[pin_data]
 pub(crate) struct ListenerLog {
     pub(crate) requests: Tally,
-    pub(crate) turned_away: Tally,
+    pub(crate) rejected: Tally,
     manner: Manner,
     /// The address of its device.
     pub(crate) addr: IpAddr,
@@ -293,8 +293,8 @@ impl ListenerEvents for ListenerLogEvents {
         Some(self.device())
     }
 
-    fn turned_away(&self) {
-        self.0.turned_away.hit();
+    fn rejected(&self) {
+        self.0.rejected.hit();
     }
 }
 
@@ -313,7 +313,7 @@ impl ListenerLog {
         Arc::pin_init(
             pin_init!(Self {
                 requests: Tally::new(),
-                turned_away: Tally::new(),
+                rejected: Tally::new(),
                 manner,
                 addr,
                 request <- new_spinlock_irq!(None),

@@ -176,7 +176,7 @@ impl ListenerEvents for Requests {
         self.device().netdev().is_some_and(|n| n.owns_addr(ip))
     }
 
-    fn turned_away(&self) {
+    fn rejected(&self) {
         self.0.device().count(Counter::Rejects, 1);
     }
 }

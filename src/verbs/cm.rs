@@ -194,7 +194,7 @@ impl ListenerEvents for Requests {
         self.id.connect_request(&info, RequestId::new(number))
     }
 
-    fn turned_away(&self) {
+    fn rejected(&self) {
         self.device.count(Counter::Rejects, 1);
     }
 
@@ -257,7 +257,7 @@ impl ListenerOperations<Verbs> for Listener {
             .ok_or(ECONNABORTED)?;
         let consumer = pending.consumer(request.number()).ok_or(ECONNABORTED)?;
         let rejected = match private_data.is_empty() && consumer == id.client() {
-            true => cm.pass_on(&pending, request.number(), Status::Refused),
+            true => cm.decline(&pending, request.number(), Status::Refused),
             false => pending.reject(private_data),
         };
         rejected.map_err(|ConnectionGone| ECONNABORTED)

@@ -79,7 +79,7 @@ impl ConnectionManager {
         }
         let hit = request.inject(Fault::DelayConnect, connection);
         if let Some(hit) = &hit {
-            request.ask_first_in(ms(hit.usec));
+            request.offer_first_in(ms(hit.usec));
         }
         hit.is_some()
     }

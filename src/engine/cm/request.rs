@@ -25,7 +25,7 @@ use kernel::{
 
 use super::{
     endpoint::Endpoint,
-    listener::Asking,
+    offer::Offers,
     ConnectParams,
     ConnectionEvents,
     ConnectionManager, //
@@ -52,7 +52,7 @@ use crate::{
     }, //
 };
 
-/// How soon a listener that had no room is asked again, in milliseconds.
+/// The time to the next offer to a listener that had no room, in milliseconds.
 pub(super) const RETRY_MS: u32 = 10;
 
 /// The other side has given up, or the connection between the two is gone.
@@ -111,7 +111,7 @@ pub(crate) struct ConnectRequest {
     pub(crate) number: NonZeroUsize,
     pub(super) active: Arc<Endpoint>,
     #[pin]
-    pub(super) asking: SpinLockIrq<Asking>,
+    pub(super) offers: SpinLockIrq<Offers>,
     #[pin]
     pending: SpinLockIrq<Pending>,
     #[pin]
@@ -137,7 +137,7 @@ impl ConnectRequest {
                 cm,
                 number,
                 active,
-                asking <- new_spinlock_irq!(Asking::default()),
+                offers <- new_spinlock_irq!(Offers::default()),
                 pending <- new_spinlock_irq!(Pending {
                     state: RequestState::Open,
                     until_ms: 0,
@@ -163,13 +163,13 @@ impl ConnectRequest {
         self.timer.arm(self, ms);
     }
 
-    /// Sees to it that a listener is asked again soon.
-    pub(super) fn ask_again(self: &Arc<Self>) {
-        self.ask_again_in(RETRY_MS);
+    /// Sees to it that the request is offered again soon.
+    pub(super) fn offer_again(self: &Arc<Self>) {
+        self.offer_again_in(RETRY_MS);
     }
 
     /// The same, in so many milliseconds.
-    pub(super) fn ask_again_in(self: &Arc<Self>, ms: u32) {
+    pub(super) fn offer_again_in(self: &Arc<Self>, ms: u32) {
         let pending = self.pending.lock();
         if matches!(pending.state, RequestState::Open) {
             // The time for the answer goes by all the same.
@@ -210,7 +210,7 @@ impl ConnectRequest {
         let decides = self.take_decision();
         if decides {
             self.count_failure();
-            self.answer_no(status, private_data);
+            self.reply_failure(status, private_data);
         }
         decides
     }
@@ -221,7 +221,7 @@ impl ConnectRequest {
     }
 
     /// Notifies the active side that there is no connection; without the data if they find no room.
-    fn answer_no(&self, status: Status, private_data: &[u8]) {
+    fn reply_failure(&self, status: Status, private_data: &[u8]) {
         let events = &self.params.events;
         let notified = events.reply(Err(status), private_data);
         if notified.is_err() && events.reply(Err(status), &[]).is_err() {
@@ -236,7 +236,7 @@ impl ConnectRequest {
             return Err(ConnectionGone);
         }
         if let Some(listener) = self.listener() {
-            listener.events.turned_away();
+            listener.events.rejected();
         }
         Ok(())
     }
@@ -287,7 +287,7 @@ impl ConnectRequest {
         });
         if accepted.is_err() {
             self.count_failure();
-            self.answer_no(Status::Refused, &[]);
+            self.reply_failure(Status::Refused, &[]);
         }
         accepted
     }
@@ -307,7 +307,7 @@ impl ConnectRequest {
             // The active side never hears that it was connected, so it must not be.
             self.active.detach();
             self.params.qp.fail();
-            self.answer_no(Status::Aborted, &[]);
+            self.reply_failure(Status::Aborted, &[]);
             return Ok(());
         }
         self.active.up();
@@ -388,14 +388,14 @@ fn attach_side(
 }
 
 impl Expires for ConnectRequest {
-    /// It is time to ask again, or to give up.
+    /// It is time to offer the request again, or to give up.
     fn expired(this: Arc<Self>) {
         let pending = this.pending.lock();
         let is_open = matches!(pending.state, RequestState::Open);
         if !is_open && !matches!(pending.state, RequestState::Accepted(_)) {
             return;
         }
-        // One that was cancelled too late, or that is to ask again, comes before its time.
+        // One that was cancelled too late, or is to be offered again, comes before its time.
         let left = pending.until_ms.saturating_sub(time::now_ms());
         if left > 0 {
             // Under the lock, as in `set_deadline`.
@@ -420,7 +420,7 @@ impl WorkItem for ConnectRequest {
     type Pointer = Arc<Self>;
 
     fn run(this: Arc<Self>) {
-        this.cm.go_on(&this);
+        this.cm.offer_again_now(&this);
     }
 }
 

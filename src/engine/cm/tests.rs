@@ -701,18 +701,18 @@ mod tests {
                 0,
             ),
         ];
-        for (way, turned_away) in ways {
+        for (way, rejected) in ways {
             let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
             let listener_log = cm_fixture.open()?;
             cm_fixture.connect(&log)?;
             way(&cm_fixture, &listener_log.request()?)?;
-            assert!(same(listener_log.turned_away.get(), turned_away));
+            assert!(same(listener_log.rejected.get(), rejected));
         }
         let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
         let listener_log = ListenerLog::new(HERE, true)?;
         cm_fixture.listen(at(HERE, PORT), &listener_log)?;
         cm_fixture.connect(&log)?;
-        assert!(same(listener_log.turned_away.get(), 1));
+        assert!(same(listener_log.rejected.get(), 1));
         Ok(())
     }
 

@@ -2,13 +2,13 @@
 
 //! [`Waiting`]: the requests that a listener had no room for, in the order in which they were made.
 //!
-//! The first of them asks again: after a while, and at once when the one before it has left. The
-//! others wait for their turn, so that it costs the same however many they are, and late comers do
-//! not overtake.
+//! The first of them is offered again: after a while, and at once when the one before it has left.
+//! The others wait for their turn, so that it costs the same however many they are, and late comers
+//! do not overtake.
 //!
 //! Context: any, but for [`Waiting::join`]. Lock order: the lock inside is a leaf.
 //!
-//! Tests: `engine/cm/listener/tests.rs`.
+//! Tests: `engine/cm/offer/tests.rs`.
 
 use core::num::NonZeroUsize;
 

@@ -48,7 +48,7 @@ impl ConnectRequest {
         if self.params.events.reply(Ok(theirs), private_data).is_err() {
             // The active side never hears that there is something to confirm.
             self.withdraw();
-            self.answer_no(Status::Aborted, &[]);
+            self.reply_failure(Status::Aborted, &[]);
         }
         Ok(())
     }

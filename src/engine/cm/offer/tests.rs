@@ -2,7 +2,7 @@
 
 //! Which listener is notified of a request, and which one next when that cannot take it.
 
-#[kernel::macros::kunit_tests(ndk_engine_cm_listener)]
+#[kernel::macros::kunit_tests(ndk_engine_cm_offer)]
 mod tests {
     use core::net::{
         IpAddr,
@@ -58,13 +58,13 @@ mod tests {
         Ok(listener_logs)
     }
 
-    /// The listener that was notified last passes the request on.
-    fn pass_on(
+    /// The listener that was notified last declines.
+    fn decline(
         cm_fixture: &ConnectionFixture,
         request: &Arc<ConnectRequest>,
     ) -> Result<(), ConnectionGone> {
         let number = request.listener_number().ok_or(ConnectionGone)?;
-        cm_fixture.cm.pass_on(request, number, Status::Refused)
+        cm_fixture.cm.decline(request, number, Status::Refused)
     }
 
     /// How many requests each listener has seen.
@@ -96,13 +96,13 @@ mod tests {
         for want in [[0, 1, 0, 0], [0, 1, 1, 0], [0, 1, 1, 1], [1, 1, 1, 1]] {
             assert!(same(asked(&listener_logs), want));
             assert!(same(log.replies.get(), 0));
-            assert!(pass_on(&cm_fixture, &request).is_ok());
+            assert!(decline(&cm_fixture, &request).is_ok());
         }
         // Nobody is left.
         assert!(same(log.status(), Some(Err(Status::Refused))));
         assert!(same(log.replies.get(), 1));
-        let turned_away: [u32; 4] = core::array::from_fn(|i| listener_logs[i].turned_away.get());
-        assert!(same(turned_away, [1, 0, 0, 0]));
+        let rejected: [u32; 4] = core::array::from_fn(|i| listener_logs[i].rejected.get());
+        assert!(same(rejected, [1, 0, 0, 0]));
         Ok(())
     }
 
@@ -115,7 +115,7 @@ mod tests {
         );
         let listener_logs = listener_logs(&cm_fixture, &[HERE, ANY])?;
         let request = cm_fixture.connect(&active)?;
-        assert!(pass_on(&cm_fixture, &request).is_ok());
+        assert!(decline(&cm_fixture, &request).is_ok());
         let asked = listener_logs[1].request()?;
         assert!(Arc::ptr_eq(&asked, &request) && *asked.params.private_data == *b"please");
         cm_fixture.accept(&asked, &passive)?;
@@ -133,11 +133,11 @@ mod tests {
         assert!(cm_fixture.cm.request_at_listener(first).is_some());
         let consumer = Arc::as_ptr(&listener_logs[0]).addr();
         assert!(same(request.consumer(first), Some(consumer)));
-        assert!(pass_on(&cm_fixture, &request).is_ok());
+        assert!(decline(&cm_fixture, &request).is_ok());
         let second = request.listener_number().ok_or(ENOENT)?;
         assert!(cm_fixture.cm.request_at_listener(first).is_none());
         assert!(same(request.consumer(first), None));
-        assert!(cm_fixture.cm.pass_on(&request, first, Status::Refused) == Err(ConnectionGone));
+        assert!(cm_fixture.cm.decline(&request, first, Status::Refused) == Err(ConnectionGone));
         assert!(same(asked(&listener_logs), [1, 1, 0]));
         let found = cm_fixture.cm.request_at_listener(second);
         assert!(found.is_some_and(|o| Arc::ptr_eq(&o, &request)));
@@ -154,9 +154,9 @@ mod tests {
         let listener_logs = listener_logs(&cm_fixture, &[HERE, ANY])?;
         let request = cm_fixture.connect(&log)?;
         request.abandon();
-        let _ = pass_on(&cm_fixture, &request);
+        let _ = decline(&cm_fixture, &request);
         assert!(same(asked(&listener_logs), [1, 0]));
-        assert!(same(listener_logs[0].turned_away.get(), 0));
+        assert!(same(listener_logs[0].rejected.get(), 0));
         assert!(same(log.status(), Some(Err(Status::Aborted))));
         assert!(same(log.replies.get(), 1));
         Ok(())
@@ -218,7 +218,7 @@ mod tests {
         connect(&cm_fixture, &log)?;
         assert!(wait_until(|| listener_log.requests.get() == 4));
         assert!(wait_until(|| listener_log.has_request()));
-        assert!(same(log.replies.get(), 0) && same(listener_log.turned_away.get(), 0));
+        assert!(same(log.replies.get(), 0) && same(listener_log.rejected.get(), 0));
         cm_fixture.accept(&listener_log.request()?, &ConnectionLog::new()?)?;
         assert!(same(log.status(), Some(Ok((3, 5)))));
         assert!(same(listener_log.requests.get(), 4));
@@ -261,7 +261,7 @@ mod tests {
         cm_fixture.connect(&log)?;
         assert!(same(log.status(), Some(Err(Status::Refused))));
         assert!(same(
-            (listener_log.requests.get(), listener_log.turned_away.get()),
+            (listener_log.requests.get(), listener_log.rejected.get()),
             (1, 1)
         ));
         Ok(())
@@ -365,15 +365,15 @@ mod tests {
         let request = connect(&cm_fixture, &log)?;
         let number = request.listener_number();
         let threads = &cm_fixture.active.device().host.threads;
-        request.ask_soon();
+        request.offer_soon();
         threads.flush();
         assert!(same((listener_log.requests.get(), asked(&next)), (1, [0])));
         assert!(request.listener_number() == number);
         // Nor where it has begun when the listener is notified.
-        cm_fixture.cm.notify_next(&request, None, Status::Refused);
+        cm_fixture.cm.offer_next(&request, None, Status::Refused);
         assert!(same((listener_log.requests.get(), asked(&next)), (1, [0])));
         // The next one has it when this one passes it on.
-        assert!(pass_on(&cm_fixture, &request).is_ok());
+        assert!(decline(&cm_fixture, &request).is_ok());
         assert!(same((listener_log.requests.get(), asked(&next)), (1, [1])));
         assert!(request.abandon());
         Ok(())
