@@ -343,7 +343,7 @@ walk_finds() {
 no_fio() { ! pgrep -x fio; }
 
 device_up
-[[ -d $TRACING/events ]] || mount -t tracefs none "$TRACING"
+trace_mount
 check "the files of all faults" files_are_there
 check "bad values are refused" bad_values
 check "good values are kept" good_values
