@@ -12,10 +12,10 @@
 //! | [`life`]      | objects: uses, antecedents, close; work that may sleep           |
 //! | [`call`]      | calls back to the consumer                                       |
 //! | [`adapter`]   | an open device                                                   |
-//! | [`pd`]        | protection domains, and what is made in them                     |
+//! | [`pd`]        | protection domains                                               |
 //! | [`cq`], [`srq`], [`qp`] | queues, arms and results; posting                      |
 //! | [`memory`]    | regions, windows, logical addresses                              |
-//! | [`connector`], [`endpoint`] | connections, and their addresses                    |
+//! | [`connector`], [`endpoint`], [`listener`] | connections, and their addresses      |
 //!
 //! **Context.** Every call but opening and closing an adapter may be made from softirq and with
 //! locks held, and does not sleep. What has to sleep is done in process context: the call returns
@@ -32,6 +32,7 @@ pub(crate) mod connector;
 pub(crate) mod cq;
 pub(crate) mod endpoint;
 pub(crate) mod life;
+pub(crate) mod listener;
 pub(crate) mod memory;
 pub(crate) mod pd;
 mod prelude;

@@ -118,7 +118,7 @@ pub(crate) use self::{
         SrqUpcall, //
     },
     user::{
-        memory::Pieces,
+        memory::UmemPieces,
         share::UserData, //
     },
     work::SendChain, //

@@ -24,7 +24,7 @@ use crate::{
     engine::{
         inject::{
             Fault,
-            Side,
+            FaultSide,
             What, //
         },
         memory::transfer::{
@@ -212,7 +212,8 @@ impl Flow {
             match is_message {
                 true => {
                     injected.late = Some(hit.usec);
-                    injected.only_own_is_late = hit.side == Side::Requester && takes_receive(work);
+                    injected.only_own_is_late =
+                        hit.side == FaultSide::Requester && takes_receive(work);
                 }
                 // Its work and its end are one step.
                 false => injected.begins_at = after(hit.usec),

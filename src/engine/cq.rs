@@ -159,7 +159,7 @@ pub(crate) trait CqEvents: Send + Sync {
 const NOTIFY: u32 = 1;
 const FAILED: u32 = 2;
 
-struct Inner {
+struct CqState {
     ring: ResizableRing<Ring<Wc>>,
     /// The entries that a program takes by itself; `ring` takes none then.
     shared: Option<KBox<ProgramCompletions>>,
@@ -172,7 +172,7 @@ struct Inner {
     moderator: Moderator,
 }
 
-impl Inner {
+impl CqState {
     /// The consumer is called for all that is there.
     fn notified(&mut self) {
         self.unreported = 0;
@@ -213,7 +213,7 @@ pub(crate) struct CompletionQueue {
     #[pin]
     resizing: Mutex<()>,
     #[pin]
-    inner: SpinLockIrq<Inner>,
+    inner: SpinLockIrq<CqState>,
     /// Armed under the lock of `inner`, while a call is held for a time.
     #[pin]
     timer: HrTimer<CompletionQueue>,
@@ -235,7 +235,7 @@ impl CompletionQueue {
         device.may_make(What::CompletionQueue)?;
         let share = device.share(Quota::CompletionQueues, is_of_program)?;
         let gfp = device::gfp(is_of_program);
-        let inner = Inner {
+        let inner = CqState {
             ring: ResizableRing::new(Ring::new(depth, Wc::BLANK, gfp)?),
             shared: None,
             arm: None,
@@ -460,7 +460,7 @@ impl CompletionQueue {
     }
 
     /// Marks the queue as failed, which satisfies any arm; returns what to notify of.
-    fn fail(self: &Arc<Self>, inner: &mut Inner, failure: Failure) -> u32 {
+    fn fail(self: &Arc<Self>, inner: &mut CqState, failure: Failure) -> u32 {
         inner.failure = Some(failure);
         let arm = inner.arm.take();
         if let Some(arm) = arm {

@@ -27,9 +27,9 @@ pub(crate) use crate::sys::inject::{
     is_on,
     Counts,
     Fault,
+    FaultSide,
     Faults,
     Hit,
-    Side,
     Site,
     What, //
 };

@@ -33,12 +33,12 @@ use self::{
     bounds::offset_in,
     slot::{
         DomainId,
-        Entry,
         Kind,
         QpId,
         RegAttr,
         RegisterError,
         Slot, //
+        SlotGuard,
     },
     spans::SpanList, //
 };
@@ -106,8 +106,8 @@ pub(crate) struct User {
 
 /// The right to touch a range of a registration, as long as it exists.
 pub(crate) struct Access<'t> {
-    _window: Option<Entry<'t>>,
-    region: Entry<'t>,
+    _window: Option<SlotGuard<'t>>,
+    region: SlotGuard<'t>,
     offset: u64,
     len: u64,
 }

@@ -309,8 +309,8 @@ impl QueuePair {
         }
     }
 
-    /// Returns the hit of `fault` on the step that the queue pair is about to take, of `size` bytes,
-    /// if it hits. Any context.
+    /// Returns the hit of `fault` on the step that the queue pair is about to take, of `size`
+    /// bytes, if it hits. Any context.
     #[cold]
     pub(crate) fn inject(&self, fault: Fault, what: What, size: u64) -> Option<Hit> {
         let site = Site {

@@ -96,7 +96,7 @@ impl WaitPlace {
 const LIMIT: u32 = 1;
 const FAILED: u32 = 2;
 
-struct Inner {
+struct SrqState {
     ring: ResizableRing<ReceiveRing>,
     /// More of them, which a program posts without a call.
     shared: Option<KBox<ProgramReceives>>,
@@ -110,15 +110,15 @@ struct Inner {
     /// The queue pairs that wait and were not called, by their places; if there are any, all
     /// receives are for those that were called.
     waiting: RBTree<u64, Arc<dyn Waiter>>,
-    /// Room for every user that does not wait.
-    rooms: KVec<Room>,
+    /// A node for every user that does not wait.
+    nodes: KVec<WaiterNode>,
     users: usize,
     /// The place of the next that waits.
     next: u64,
 }
 
-/// Room for one that waits.
-type Room = RBTreeNodeReservation<u64, Arc<dyn Waiter>>;
+/// A node of the tree for one that waits.
+type WaiterNode = RBTreeNodeReservation<u64, Arc<dyn Waiter>>;
 
 /// The place of a queue pair that does not wait.
 const NOT_WAITING: u64 = 0;
@@ -127,8 +127,8 @@ const CALLED: u64 = 1;
 /// This and later ones are places of queue pairs that wait.
 const FIRST_PLACE: u64 = 2;
 
-/// How many rooms are made place for at first.
-const FEWEST_ROOMS: usize = 8;
+/// The number of nodes that there is place for at first.
+const FEWEST_NODES: usize = 8;
 
 /// A shared receive queue.
 #[pin_data]
@@ -146,7 +146,7 @@ pub(crate) struct SharedReceive {
     #[pin]
     resizing: Mutex<()>,
     #[pin]
-    inner: SpinLockIrq<Inner>,
+    inner: SpinLockIrq<SrqState>,
     /// Armed under the lock of `inner`, while a queue pair waits for a program's receives.
     #[pin]
     timer: HrTimer<SharedReceive>,
@@ -164,7 +164,7 @@ impl SharedReceive {
     ) -> Result<Arc<Self>> {
         domain.device().may_make(What::SharedReceive)?;
         let share = domain.share(Quota::SharedReceives)?;
-        let inner = Inner {
+        let inner = SrqState {
             ring: ResizableRing::new(ReceiveRing::of_receives(depth, max_sge, domain.gfp())?),
             shared: None,
             limit: 0,
@@ -172,7 +172,7 @@ impl SharedReceive {
             failed: false,
             called: 0,
             waiting: RBTree::new(),
-            rooms: KVec::new(),
+            nodes: KVec::new(),
             users: 0,
             next: FIRST_PLACE,
         };
@@ -278,22 +278,22 @@ impl SharedReceive {
         let mut larger = KVec::new();
         loop {
             let mut inner = self.inner.lock();
-            // The rooms of those that wait come back.
+            // The nodes of those that wait come back.
             let users = inner.users + 1;
-            if inner.rooms.capacity() >= users {
-                let _ = inner.rooms.push_within_capacity(room);
+            if inner.nodes.capacity() >= users {
+                let _ = inner.nodes.push_within_capacity(room);
                 inner.users = users;
                 return Ok(());
             }
             if larger.capacity() >= users {
                 // What was there goes after the lock.
-                inner.move_rooms(&mut larger);
+                inner.move_nodes(&mut larger);
                 continue;
             }
             drop(inner);
             // There may be more users by now, so that it is seen again.
             let many = users.checked_next_power_of_two().ok_or(ENOMEM)?;
-            larger = KVec::with_capacity(many.max(FEWEST_ROOMS), gfp | __GFP_NOWARN)?;
+            larger = KVec::with_capacity(many.max(FEWEST_NODES), gfp | __GFP_NOWARN)?;
         }
     }
 
@@ -302,7 +302,7 @@ impl SharedReceive {
         drop(self.give_up(place));
         let mut inner = self.inner.lock();
         inner.users -= 1;
-        let room = inner.rooms.pop();
+        let room = inner.nodes.pop();
         drop(inner);
         drop(room);
     }
@@ -373,19 +373,19 @@ impl SharedReceive {
     }
 }
 
-impl Inner {
-    /// Moves the rooms to where there is place for more of them, which becomes theirs.
-    fn move_rooms(&mut self, larger: &mut KVec<Room>) {
-        while let Some(room) = self.rooms.pop() {
+impl SrqState {
+    /// Moves the nodes to where there is place for more of them, which becomes theirs.
+    fn move_nodes(&mut self, larger: &mut KVec<WaiterNode>) {
+        while let Some(room) = self.nodes.pop() {
             let _ = larger.push_within_capacity(room);
         }
-        core::mem::swap(&mut self.rooms, larger);
+        core::mem::swap(&mut self.nodes, larger);
     }
 
     /// Notes that a queue pair waits.
     fn wait(&mut self, qp: Arc<dyn Waiter>) {
         // `add_user` made the room.
-        let Some(room) = self.rooms.pop() else {
+        let Some(room) = self.nodes.pop() else {
             return;
         };
         let wait_seq = self.next;
@@ -400,7 +400,7 @@ impl Inner {
         let qp = self.waiting.get(&wait_seq)?.clone();
         let room = self.waiting.remove_node(&wait_seq)?.into_reservation();
         // `add_user` made room for all.
-        let _ = self.rooms.push_within_capacity(room);
+        let _ = self.nodes.push_within_capacity(room);
         Some(qp)
     }
 

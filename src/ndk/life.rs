@@ -117,6 +117,9 @@ impl_has_work! {
 /// does.
 pub(crate) type Ref<T> = Arc<Object<T>>;
 
+/// The result of a creation, at once or in its callback.
+pub(crate) type Created<T> = Result<Ref<T>, NtStatus>;
+
 impl<T: ObjectType> Object<T> {
     fn init<E>(
         device: Arc<RdmaDevice>,

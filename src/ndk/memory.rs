@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Mr`], [`Mw`] and logical addresses: memory as a consumer of this face names it.
+//! [`Mr`], [`Mw`], fast registrations and logical addresses: memory as a consumer of this face
+//! names it.
 //!
 //! A region is for one of two uses. A normal one is registered and deregistered by calls of its
 //! own; its local and its remote token are the same. A fast-register one is initialized once and
@@ -21,13 +22,17 @@ pub(crate) use window::Mw;
 
 use super::{
     adapter::Limits,
-    prelude::*,
-    qp::FastRegistration, //
+    pd::Pd,
+    prelude::*, //
 };
 use crate::{
     engine::{
         domain::Domain,
         inject::What,
+        limits::{
+            MAX_MESSAGE,
+            MAX_SGES, //
+        },
         memory::{
             slot::RegAttr,
             spans::SpanList,
@@ -44,9 +49,15 @@ use crate::{
     },
     sys::{
         mdl::{
-            Chain,
+            MdlChain,
+            Pages,
             PAGE_SIZE, //
         },
+        sge::{
+            Elements,
+            Posted, //
+        },
+        span,
         unaligned::Room, //
     }, //
 };
@@ -132,6 +143,14 @@ pub(super) fn rights_of(
     let rights = set.fold(AccessFlags::empty(), |all, (_, right)| all | right);
     NtStatus::INVALID_PARAMETER.unless(rights.is_consistent())?;
     Ok(rights)
+}
+
+impl Object<Pd> {
+    /// `CreateMr`; over at once.
+    pub(crate) fn create_mr(self: &Arc<Self>, fast: bool) -> Created<Mr> {
+        let mr = Mr::new(self.domain.clone(), *self.adapter.limits(), fast);
+        self.successor(mr, GFP_ATOMIC)
+    }
 }
 
 impl Mr {
@@ -237,7 +256,7 @@ impl Object<Mr> {
     /// `RegisterMr`: makes the first `len` bytes of the chain a region.
     pub(crate) fn register(
         self: &Arc<Self>,
-        chain: Chain,
+        chain: MdlChain,
         len: u64,
         flags: u32,
         done: DoneFn<NtStatus>,
@@ -260,7 +279,7 @@ impl Object<Mr> {
         })
     }
 
-    fn add(&self, chain: &Chain, len: u64, rights: AccessFlags) -> Result<Token> {
+    fn add(&self, chain: &MdlChain, len: u64, rights: AccessFlags) -> Result<Token> {
         let mut spans = SpanList::with_capacity(chain.pieces())?;
         chain.each_span(len, |span| spans.push(span).map_err(|_| ENOMEM))?;
         let attr = RegAttr {
@@ -366,7 +385,7 @@ pub(crate) enum NoLam {
 ///
 /// They are the addresses under which the kernel maps the pages for good. Nothing is mapped, so
 /// nothing has to be undone. Any context.
-pub(crate) fn build_lam(chain: &Chain, len: u64, mut out: Room<'_, u64>) -> Result<Lam, NoLam> {
+pub(crate) fn build_lam(chain: &MdlChain, len: u64, mut out: Room<'_, u64>) -> Result<Lam, NoLam> {
     if len == 0 || len > chain.len() || !chain.is_contiguous(len) {
         return Err(NoLam::Invalid);
     }
@@ -389,5 +408,55 @@ pub(crate) fn build_lam(chain: &Chain, len: u64, mut out: Room<'_, u64>) -> Resu
         pages,
         // CAST: below the size of a page.
         offset: offset as u32,
+    })
+}
+
+/// The pages and the place of a fast registration.
+pub(crate) struct FastRegistration<'a> {
+    pub(crate) pages: Pages<'a>,
+    /// The offset of the region in the first page.
+    pub(crate) offset: u32,
+    pub(crate) len: u64,
+    pub(crate) base: u64,
+}
+
+impl FastRegistration<'_> {
+    /// The number of pages, if place and length fit them (FREG-02 to FREG-05).
+    pub(super) fn check(&self) -> Result<u32, NtStatus> {
+        let offset = u64::from(self.offset);
+        let pages = u32::try_from(self.pages.count()).map_err(|_| NtStatus::INVALID_PARAMETER)?;
+        // OVERFLOW: 2^32 pages of 64 KiB have 2^48 bytes.
+        let room = (u64::from(pages) * PAGE_SIZE).checked_sub(offset);
+        let fits = offset < PAGE_SIZE
+            && self.base % PAGE_SIZE == offset
+            && room.is_some_and(|room| self.len <= room)
+            && self.base.checked_add(self.len).is_some();
+        NtStatus::INVALID_PARAMETER.unless(fits && pages > 0)?;
+        Ok(pages)
+    }
+}
+
+/// Returns the list as the engine takes it: an element whose logical address is none has a token
+/// that grants nothing, so that the request fails in its turn (POST-09). Inline data has no token
+/// (SEND-09).
+///
+/// All are looked at here, once and before any lock is taken: an element may be gigabytes long.
+/// No message touches bytes beyond those of the longest one, and they are not looked at; nor are
+/// elements beyond the sixty-fourth, which no queue takes.
+pub(super) fn checked(posted: Posted<impl Elements>, is_inline: bool) -> Posted<impl Elements> {
+    const _: () = assert!(MAX_SGES <= u64::BITS);
+    let (mut wrong, mut left) = (0u64, MAX_MESSAGE);
+    for (at, sge) in (0..u64::BITS).zip(posted.sges()) {
+        let len = left.min(sge.len().into());
+        left -= len;
+        let is_privileged = sge.token() == Token::LOCAL_MEMORY && !is_inline;
+        if is_privileged && !span::is_memory(sge.addr(), len) {
+            wrong |= 1 << at;
+        }
+    }
+    posted.only(move |at| {
+        let at = u32::try_from(at).ok();
+        at.and_then(|at| wrong.checked_shr(at))
+            .is_some_and(|rest| rest & 1 == 0)
     })
 }

@@ -16,6 +16,7 @@ pub(super) use super::{
     adapter::Adapter,
     call::DoneFn,
     life::{
+        Created,
         Object,
         ObjectType,
         ObjectUse,
@@ -24,7 +25,6 @@ pub(super) use super::{
     status::{
         no_memory,
         Answer,
-        Created,
         NtStatus,
         Progress, //
     }, //

@@ -25,7 +25,9 @@ use super::{
     },
     life::Antecedents,
     memory::{
+        checked,
         rights_of,
+        FastRegistration,
         Mr,
         Mw,
         PreparedPages, //
@@ -35,17 +37,11 @@ use super::{
     srq::Srq, //
 };
 use crate::{
-    engine::{
-        limits::{
-            MAX_MESSAGE,
-            MAX_SGES, //
-        },
-        qp::{
-            Posting,
-            QpEvents,
-            QpParams,
-            QueuePair, //
-        }, //
+    engine::qp::{
+        Posting,
+        QpEvents,
+        QpParams,
+        QueuePair, //
     },
     ndk::abi::numbers::op_flags::*,
     rdma::values::{
@@ -66,16 +62,9 @@ use crate::{
             SendWith, //
         }, //
     },
-    sys::{
-        mdl::{
-            Pages,
-            PAGE_SIZE, //
-        },
-        sge::{
-            Elements,
-            Posted, //
-        },
-        span, //
+    sys::sge::{
+        Elements,
+        Posted, //
     }, //
 };
 
@@ -130,59 +119,10 @@ impl Limits {
     }
 }
 
-/// The pages and the place of a fast registration.
-pub(crate) struct FastRegistration<'a> {
-    pub(crate) pages: Pages<'a>,
-    /// Where the region begins in the first page.
-    pub(crate) offset: u32,
-    pub(crate) len: u64,
-    pub(crate) base: u64,
-}
-
-impl FastRegistration<'_> {
-    /// The number of pages, if place and length fit them (FREG-02 to FREG-05).
-    pub(super) fn check(&self) -> Result<u32, NtStatus> {
-        let offset = u64::from(self.offset);
-        let pages = u32::try_from(self.pages.count()).map_err(|_| NtStatus::INVALID_PARAMETER)?;
-        // OVERFLOW: 2^32 pages of 64 KiB have 2^48 bytes.
-        let room = (u64::from(pages) * PAGE_SIZE).checked_sub(offset);
-        let fits = offset < PAGE_SIZE
-            && self.base % PAGE_SIZE == offset
-            && room.is_some_and(|room| self.len <= room)
-            && self.base.checked_add(self.len).is_some();
-        NtStatus::INVALID_PARAMETER.unless(fits && pages > 0)?;
-        Ok(pages)
-    }
-}
-
 /// The rights that a registration or a bind gives. Remote write takes both of its bits (FREG-07).
 fn rights(flags: u32) -> Result<AccessFlags, NtStatus> {
     let deciding = ALLOW_REMOTE_WRITE & !ALLOW_LOCAL_WRITE;
     rights_of(flags, [ALLOW_REMOTE_READ, ALLOW_LOCAL_WRITE, deciding])
-}
-
-/// An element whose logical address is none gets a token that grants nothing, so that the request
-/// fails in its turn (POST-09). Inline data has no token (SEND-09).
-///
-/// All are looked at here, once and before any lock is taken: an element may be gigabytes long.
-/// No message touches bytes beyond those of the longest one, and they are not looked at; nor are
-/// elements beyond the sixty-fourth, which no queue takes.
-pub(super) fn checked(posted: Posted<impl Elements>, is_inline: bool) -> Posted<impl Elements> {
-    const _: () = assert!(MAX_SGES <= u64::BITS);
-    let (mut wrong, mut left) = (0u64, MAX_MESSAGE);
-    for (at, sge) in (0..u64::BITS).zip(posted.sges()) {
-        let len = left.min(sge.len().into());
-        left -= len;
-        let is_privileged = sge.token() == Token::LOCAL_MEMORY && !is_inline;
-        if is_privileged && !span::is_memory(sge.addr(), len) {
-            wrong |= 1 << at;
-        }
-    }
-    posted.only(move |at| {
-        let at = u32::try_from(at).ok();
-        at.and_then(|at| wrong.checked_shr(at))
-            .is_some_and(|rest| rest & 1 == 0)
-    })
 }
 
 /// A queue pair.
@@ -203,6 +143,47 @@ impl QpEvents for Silent {
 
     // The completion queue reports it.
     fn broken(&self) {}
+}
+
+impl Object<Pd> {
+    /// `CreateQp`, and with a shared queue `CreateQpWithSrq` (QP-01).
+    ///
+    /// `INVALID_PARAMETER` for completion queues of another adapter, and for a shared queue of
+    /// another domain.
+    pub(crate) fn create_qp(
+        self: &Arc<Self>,
+        cqs: (&Ref<Cq>, &Ref<Cq>),
+        srq: Option<&Ref<Srq>>,
+        context: usize,
+        caps: QpCaps,
+        done: DoneFn<Created<Qp>>,
+    ) -> Answer {
+        let adapter = &self.adapter;
+        NtStatus::INVALID_PARAMETER.unless(cqs.0.is_of(adapter) && cqs.1.is_of(adapter))?;
+        NtStatus::INVALID_PARAMETER.unless(srq.is_none_or(|srq| srq.is_of(self)))?;
+        let caps = match srq {
+            // The sizes of the shared queue count for receives.
+            Some(_) => QpCaps {
+                recv_wr: 0,
+                recv_sge: 0,
+                ..caps
+            },
+            None => caps,
+        };
+        let fits = caps.is_within(&self.adapter.limits().caps());
+        NtStatus::INVALID_PARAMETER.unless(fits)?;
+        let antecedents = [
+            Some(self.new_use()),
+            Some(cqs.0.new_use()),
+            Some(cqs.1.new_use()),
+            srq.map(Object::new_use),
+        ];
+        let cqs = [cqs.0.clone(), cqs.1.clone()];
+        let srq = srq.cloned();
+        self.defer(done, move |this| {
+            Qp::create(this, antecedents, cqs, srq, context, caps)
+        })
+    }
 }
 
 impl ObjectType for Qp {

@@ -9,9 +9,9 @@ use super::{
         CqUsers,
         QueueEvents, //
     },
+    memory::checked,
     pd::Pd,
-    prelude::*,
-    qp::checked, //
+    prelude::*, //
 };
 use crate::{
     engine::{
@@ -83,6 +83,20 @@ impl ObjectType for Srq {
         let adapter = &self.pd.adapter;
         adapter.remove(|state| &mut state.srqs, &self.engine);
         self.engine.close();
+    }
+}
+
+impl Object<Pd> {
+    /// `CreateSrq`: refused when the adapter has none, or above its limits (SRQ-01).
+    pub(crate) fn create_srq(
+        self: &Arc<Self>,
+        sizes: SrqSizes,
+        user: SrqUser,
+        done: DoneFn<Created<Srq>>,
+    ) -> Answer {
+        sizes.check(self.adapter.limits())?;
+        self.adapter.check_there()?;
+        self.defer(done, move |this| Srq::create(this, sizes, user))
     }
 }
 

@@ -7,7 +7,6 @@
 
 use kernel::alloc::AllocError;
 
-use super::life::Ref;
 use crate::{
     engine::{
         cm::{
@@ -144,9 +143,6 @@ pub(crate) enum Progress {
 
 /// The result of a call that may end at once or later; after an error nothing is called either.
 pub(crate) type Answer = Result<Progress, NtStatus>;
-
-/// What a creation that is not over at once reports in the end.
-pub(crate) type Created<T> = Result<Ref<T>, NtStatus>;
 
 /// The status of a creation that failed: what was asked for is fine, so memory was short.
 pub(super) fn no_memory<E>(_: E) -> NtStatus {

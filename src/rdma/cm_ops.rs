@@ -131,7 +131,7 @@ pub(super) unsafe fn id<T: Operations>(id: *mut bindings::iw_cm_id) -> Result<Cm
 }
 
 /// The consumer, as the identifier of rdma_cm behind one of iw_cm describes it.
-pub(super) struct Client<'a> {
+pub(super) struct CmClient<'a> {
     /// The queue pair that was made with it (`rdma_create_qp()`), or null.
     pub(super) qp: *mut bindings::ib_qp,
     /// Its device.
@@ -142,7 +142,7 @@ pub(super) struct Client<'a> {
     pub(super) is_stream: bool,
 }
 
-impl Client<'_> {
+impl CmClient<'_> {
     /// Returns true if its listener at `id` takes requests: all are of the space of streams.
     ///
     /// At a wildcard and at a loopback address rdma_cm listens on all devices, and after an error
@@ -165,7 +165,7 @@ impl Client<'_> {
 /// # Safety
 ///
 /// `id` is live, and its client, which is rdma_cm, has called iw_cm and waits for it during `'a`.
-pub(super) unsafe fn client<'a>(id: *mut bindings::iw_cm_id) -> Result<Client<'a>> {
+pub(super) unsafe fn client<'a>(id: *mut bindings::iw_cm_id) -> Result<CmClient<'a>> {
     // SAFETY: The caller says that the identifier is there.
     let client = unsafe { (*id).context }.cast::<bindings::rdma_cm_id>();
     if client.is_null() {
@@ -178,7 +178,7 @@ pub(super) unsafe fn client<'a>(id: *mut bindings::iw_cm_id) -> Result<Client<'a
     // at all. `rdma_destroy_qp()` has another mutex for the queue pair: that is read once, and
     // compared.
     unsafe {
-        Ok(Client {
+        Ok(CmClient {
             qp: (&raw const (*client).qp).read_volatile(),
             device: (*client).device,
             net: Net::from_raw((*client).route.addr.dev_addr.net),

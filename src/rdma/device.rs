@@ -40,12 +40,12 @@ use crate::sys::netdev::{
 pub(super) const PORT: u32 = 1;
 
 /// What this layer keeps with a device.
-pub(crate) struct Private {
+pub(crate) struct DevicePrivate {
     eui64: [u8; 8],
     target: Arc<UpcallTarget<bindings::ib_device>>,
 }
 
-impl Private {
+impl DevicePrivate {
     /// Ends the upcalls. Process context.
     pub(super) fn end(&self) {
         self.target.close();
@@ -53,7 +53,7 @@ impl Private {
 }
 
 impl IbObject for bindings::ib_device {
-    type Private = Private;
+    type Private = DevicePrivate;
 }
 
 /// A device with the provider's payload.
@@ -210,7 +210,7 @@ fn allocate<T: Operations>(
     });
     match prepared {
         Ok(target) => {
-            device.init(Private { eui64, target }, payload);
+            device.init(DevicePrivate { eui64, target }, payload);
             // SAFETY: The device is new and the table is right for it; the core copies the table.
             unsafe { bindings::ib_set_device_ops(ib, OperationsVTable::<T>::table(is_user)) };
             Ok(ib)

@@ -18,7 +18,7 @@ use crate::sys::span::Span;
 
 /// How much a region takes, and in which pieces.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rule {
+pub(super) struct MapRule {
     kind: MrKind,
     /// Pages or ranges.
     max_entries: u32,
@@ -26,7 +26,7 @@ pub(super) struct Rule {
     shift: u32,
 }
 
-impl Rule {
+impl MapRule {
     /// `EINVAL` for a page size that is none.
     pub(super) fn new(kind: MrKind, max_entries: u32, page_size: u32) -> Result<Self> {
         let shift = match kind {
@@ -44,7 +44,7 @@ impl Rule {
 
 /// One entry of a list, as far as it is to be mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Piece {
+struct MapPiece {
     addr: u64,
     /// Below 2^32.
     len: u64,
@@ -52,7 +52,7 @@ struct Piece {
 
 /// Decides how much of each piece a region takes.
 struct Budget {
-    rule: Rule,
+    rule: MapRule,
     /// Pages or ranges taken so far.
     used: u32,
     /// Where the last piece ended.
@@ -60,7 +60,7 @@ struct Budget {
 }
 
 impl Budget {
-    fn new(rule: Rule) -> Self {
+    fn new(rule: MapRule) -> Self {
         Self {
             rule,
             used: 0,
@@ -69,7 +69,7 @@ impl Budget {
     }
 
     /// How many bytes of `piece` are taken; `None` if it may not follow what is there.
-    fn take(&mut self, piece: Piece) -> Option<u64> {
+    fn take(&mut self, piece: MapPiece) -> Option<u64> {
         let taken = match self.rule.kind {
             MrKind::PageList => self.take_pages(piece)?,
             MrKind::SgGaps => {
@@ -83,7 +83,7 @@ impl Budget {
         Some(taken)
     }
 
-    fn take_pages(&mut self, piece: Piece) -> Option<u64> {
+    fn take_pages(&mut self, piece: MapPiece) -> Option<u64> {
         let shift = self.rule.shift;
         let mask = (1u64 << shift) - 1;
         let within = piece.addr & mask;
@@ -126,13 +126,13 @@ pub(super) struct Mapped {
 }
 
 /// One entry of a scatter list, and the one after it.
-pub(super) struct Entry {
+pub(super) struct SgEntry {
     pub(super) addr: u64,
     pub(super) len: u32,
     pub(super) next: *mut bindings::scatterlist,
 }
 
-impl Entry {
+impl SgEntry {
     /// # Safety
     ///
     /// `entry` is a mapped entry of a list.
@@ -154,7 +154,7 @@ impl Entry {
 /// `entry` is one of a list, with `left` entries from it on, which are mapped, and whose memory the
 /// consumer keeps as long as the registration they are for.
 pub(crate) struct Extents<'a> {
-    entry: Entry,
+    entry: SgEntry,
     left: u32,
     skip: u32,
     start: u64,
@@ -174,14 +174,14 @@ impl Extents<'_> {
         list: *mut bindings::scatterlist,
         count: c_int,
         offset: u32,
-        rule: Rule,
+        rule: MapRule,
     ) -> Result<Self> {
         let left = u32::try_from(count).map_err(|_| EINVAL)?;
         if left == 0 || list.is_null() {
             return Err(EINVAL);
         }
         // SAFETY: The list has at least one entry.
-        let entry = unsafe { Entry::read(list) };
+        let entry = unsafe { SgEntry::read(list) };
         if offset > entry.len {
             return Err(EINVAL);
         }
@@ -213,7 +213,7 @@ impl Extents<'_> {
         }
     }
 
-    fn advance(&mut self, piece: Piece, taken: u64) {
+    fn advance(&mut self, piece: MapPiece, taken: u64) {
         // OVERFLOW: Fewer than 2^31 entries of less than 2^32 bytes.
         self.mapped.length = self.mapped.length.wrapping_add(taken);
         if taken < piece.len {
@@ -230,7 +230,7 @@ impl Extents<'_> {
         } else if self.left != 0 {
             // INVARIANT: It is the entry after.
             // SAFETY: By the invariant there is one more, and it is mapped.
-            self.entry = unsafe { Entry::read(self.entry.next) };
+            self.entry = unsafe { SgEntry::read(self.entry.next) };
         }
     }
 }
@@ -242,7 +242,7 @@ impl Iterator for Extents<'_> {
     #[inline]
     fn next(&mut self) -> Option<Span> {
         while self.left != 0 {
-            let piece = Piece {
+            let piece = MapPiece {
                 addr: self.entry.addr.wrapping_add(self.skip.into()),
                 len: self.entry.len.saturating_sub(self.skip).into(),
             };
@@ -267,24 +267,24 @@ impl Iterator for Extents<'_> {
 mod tests {
     use super::*;
 
-    fn piece(addr: u64, len: u64) -> Piece {
-        Piece { addr, len }
+    fn piece(addr: u64, len: u64) -> MapPiece {
+        MapPiece { addr, len }
     }
 
     fn pages(max: u32) -> Result<Budget> {
-        Ok(Budget::new(Rule::new(MrKind::PageList, max, 4096)?))
+        Ok(Budget::new(MapRule::new(MrKind::PageList, max, 4096)?))
     }
 
     fn gaps(max: u32) -> Result<Budget> {
-        Ok(Budget::new(Rule::new(MrKind::SgGaps, max, 0)?))
+        Ok(Budget::new(MapRule::new(MrKind::SgGaps, max, 0)?))
     }
 
     #[test]
     fn page_size_must_be_a_power_of_two() {
-        assert!(Rule::new(MrKind::PageList, 1, 0).is_err());
-        assert!(Rule::new(MrKind::PageList, 1, 4097).is_err());
-        assert!(Rule::new(MrKind::PageList, 1, 1 << 17).is_ok());
-        assert!(Rule::new(MrKind::SgGaps, 1, 3).is_ok());
+        assert!(MapRule::new(MrKind::PageList, 1, 0).is_err());
+        assert!(MapRule::new(MrKind::PageList, 1, 4097).is_err());
+        assert!(MapRule::new(MrKind::PageList, 1, 1 << 17).is_ok());
+        assert!(MapRule::new(MrKind::SgGaps, 1, 3).is_ok());
     }
 
     #[test]
@@ -354,7 +354,7 @@ mod tests {
     fn map(
         entries: &[(u64, u32)],
         offset: u32,
-        rule: Rule,
+        rule: MapRule,
     ) -> Result<(KVec<(usize, usize)>, Mapped)> {
         let mut list = list(entries)?;
         // CAST: Tests use short lists.
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn adjacent_entries_cost_one() -> Result {
-        let rule = Rule::new(MrKind::SgGaps, 2, 0)?;
+        let rule = MapRule::new(MrKind::SgGaps, 2, 0)?;
         let entries = [(0x100, 0x10), (0x110, 0x20), (0x500, 8), (0x508, 8)];
         let (ranges, mapped) = map(&entries, 4, rule)?;
         assert!(ranges[..] == [(0x104, 0xc), (0x110, 0x20), (0x500, 8), (0x508, 8)]);
@@ -382,7 +382,7 @@ mod tests {
 
     #[test]
     fn mapping_may_end_inside_an_entry() -> Result {
-        let rule = Rule::new(MrKind::PageList, 2, 4096)?;
+        let rule = MapRule::new(MrKind::PageList, 2, 4096)?;
         let (ranges, mapped) = map(&[(0x1800, 0x800), (0x4000, 0x3000)], 0x400, rule)?;
         assert!(ranges[..] == [(0x1c00, 0x400), (0x4000, 0x1000)]);
         assert_eq!(mapped.entries, 1);
@@ -393,7 +393,7 @@ mod tests {
 
     #[test]
     fn offset_counts_from_the_start_of_its_entry() -> Result {
-        let rule = Rule::new(MrKind::PageList, 1, 4096)?;
+        let rule = MapRule::new(MrKind::PageList, 1, 4096)?;
         let (ranges, mapped) = map(&[(0x4000, 0x3000)], 0x1000, rule)?;
         assert!(ranges[..] == [(0x5000, 0x1000)]);
         assert_eq!(mapped.entries, 0);
@@ -403,18 +403,18 @@ mod tests {
 
     #[test]
     fn senseless_lists_are_refused() -> Result {
-        let rule = Rule::new(MrKind::SgGaps, 2, 0)?;
+        let rule = MapRule::new(MrKind::SgGaps, 2, 0)?;
         assert!(map(&[], 0, rule).is_err());
         assert!(map(&[(0x100, 16)], 17, rule).is_err());
         assert!(map(&[(0x100, 16)], 16, rule).is_ok());
-        assert!(map(&[(0x100, 16)], 0, Rule::new(MrKind::SgGaps, 0, 0)?).is_err());
+        assert!(map(&[(0x100, 16)], 0, MapRule::new(MrKind::SgGaps, 0, 0)?).is_err());
         Ok(())
     }
 
     #[test]
     fn ranges_left_over_are_an_error() -> Result {
         let mut list = list(&[(0x100, 16), (0x200, 16)])?;
-        let rule = Rule::new(MrKind::SgGaps, 2, 0)?;
+        let rule = MapRule::new(MrKind::SgGaps, 2, 0)?;
         // SAFETY: The list has two entries; nobody follows the ranges.
         let mut extents = unsafe { Extents::new(list.as_mut_ptr(), 2, 0, rule) }?;
         assert!(extents.next().is_some());

@@ -9,26 +9,26 @@ use kernel::alloc::KBox;
 use super::{
     memory::{
         Extents,
-        Rule, //
+        MapRule, //
     },
     prelude::*,
     user::memory::{
-        Pieces,
-        Umem, //
+        Umem,
+        UmemPieces, //
     },
     values::access::AccessFlags, //
 };
 use crate::sys::span::AllMemory;
 
 /// What this layer keeps with a region: how much may be mapped into it.
-pub(crate) struct Limit {
+pub(crate) struct MapLimit {
     kind: MrKind,
     max_entries: u32,
     /// Of a program's region: its memory, which goes after the region.
     _umem: Option<Umem>,
 }
 
-impl Limit {
+impl MapLimit {
     /// Of a region into which nothing is mapped.
     pub(super) const NOTHING: Self = Self {
         kind: MrKind::PageList,
@@ -52,7 +52,7 @@ impl Limit {
 }
 
 impl IbObject for bindings::ib_mr {
-    type Private = Limit;
+    type Private = MapLimit;
 }
 
 /// A memory region with the provider's payload.
@@ -83,7 +83,7 @@ pub(crate) trait MrOperations<T: Operations>: Sized + Send + Sync + 'static {
         pd: &Pd<T>,
         access: AccessFlags,
         iova: u64,
-        pieces: Pieces<'_>,
+        pieces: UmemPieces<'_>,
     ) -> Result<(Self, u32)>;
 
     /// Stages the ranges for the next registration. Any context.
@@ -97,7 +97,7 @@ pub(crate) trait MrOperations<T: Operations>: Sized + Send + Sync + 'static {
 
 /// Makes a region with what `make` returns behind it. `ENOMEM` when there is no memory.
 pub(super) fn create<T: Operations>(
-    limit: Limit,
+    limit: MapLimit,
     make: impl FnOnce() -> Result<(T::Mr, u32)>,
 ) -> Result<*mut bindings::ib_mr> {
     let _ = Mr::<T>::SIZE;
@@ -110,7 +110,7 @@ pub(super) fn create<T: Operations>(
 /// Puts a region into its memory, which is zeroed.
 fn place<T: Operations>(
     memory: KBox<MaybeUninit<Mr<T>>>,
-    limit: Limit,
+    limit: MapLimit,
     payload: T::Mr,
     key: u32,
 ) -> *mut bindings::ib_mr {
@@ -126,14 +126,14 @@ fn place<T: Operations>(
 /// Makes a region of `umem` with what `make` returns behind it; the memory stays pinned as long.
 pub(super) fn create_user<T: Operations>(
     umem: Umem,
-    make: impl FnOnce(Pieces<'_>) -> Result<(T::Mr, u32)>,
+    make: impl FnOnce(UmemPieces<'_>) -> Result<(T::Mr, u32)>,
 ) -> Result<*mut bindings::ib_mr> {
     // First the memory, as in `create`.
     let memory = KBox::<Mr<T>>::new_uninit(GFP_KERNEL | __GFP_ZERO)?;
     let (payload, key) = make(umem.pieces())?;
-    let limit = Limit {
+    let limit = MapLimit {
         _umem: Some(umem),
-        ..Limit::NOTHING
+        ..MapLimit::NOTHING
     };
     Ok(place::<T>(memory, limit, payload, key))
 }
@@ -160,7 +160,7 @@ pub(super) unsafe fn map<T: Operations>(
 ) -> Result<c_int> {
     let (raw, limit) = (mr.as_raw(), mr.private());
     // SAFETY: The core sets the page size before the call.
-    let rule = Rule::new(limit.kind, limit.max_entries, unsafe { (*raw).page_size })?;
+    let rule = MapRule::new(limit.kind, limit.max_entries, unsafe { (*raw).page_size })?;
     let start = offset.as_ref().map_or(0, |offset| offset.get());
     // SAFETY: The caller says that the list has so many entries and how long its memory stays.
     let mut extents = unsafe { Extents::new(list, count, start, rule) }?;

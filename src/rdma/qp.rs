@@ -45,7 +45,7 @@ use super::{
 use crate::sys::event::Event;
 
 /// What this layer keeps with a queue pair.
-pub(crate) struct Private {
+pub(crate) struct QpPrivate {
     target: Arc<UpcallTarget<bindings::ib_qp>>,
     /// The references of iw_cm.
     pub(super) cm: Arc<CmRefs>,
@@ -87,7 +87,7 @@ impl Number {
     }
 }
 
-impl Private {
+impl QpPrivate {
     /// Nobody finds the queue pair by its number any more. Process context.
     pub(super) fn hide(&self) {
         if let Some(qpn) = self.number.qpn() {
@@ -115,7 +115,7 @@ impl Private {
         &self.owner
     }
 
-    /// Waits for iw_cm, and ends the upcalls. Process context, after [`Private::hide`].
+    /// Waits for iw_cm, and ends the upcalls. Process context, after [`QpPrivate::hide`].
     pub(super) fn end(&self) {
         self.cm.finish();
         self.target.close();
@@ -123,7 +123,7 @@ impl Private {
 }
 
 impl IbObject for bindings::ib_qp {
-    type Private = Private;
+    type Private = QpPrivate;
 }
 
 /// A queue pair with the provider's payload.
@@ -389,7 +389,7 @@ pub(super) unsafe fn create<T: Operations>(
     caps.fill(&mut attr.cap);
     let raw = qp.as_raw();
     qp.qp_num = qpn;
-    let private = Private {
+    let private = QpPrivate {
         target,
         cm,
         owner,

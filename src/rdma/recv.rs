@@ -8,9 +8,9 @@ use super::{
     prelude::*,
     work::{
         posted,
-        Chain,
         Sges,
-        WorkRequest, //
+        WorkRequest,
+        WrChain, //
     }, //
 };
 use crate::sys::sge::Posted;
@@ -29,7 +29,7 @@ impl WorkRequest for bindings::ib_recv_wr {
 }
 
 /// A chain of requests for a receive queue.
-pub(crate) type RecvChain<'a> = Chain<'a, bindings::ib_recv_wr>;
+pub(crate) type RecvChain<'a> = WrChain<'a, bindings::ib_recv_wr>;
 
 impl<'a> RecvChain<'a> {
     /// The next request; `None` at the end. `EINVAL` if it is malformed.

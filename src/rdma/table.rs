@@ -63,7 +63,7 @@ use super::{
         }, //
     },
     values::access::AccessFlags,
-    work::Chain, //
+    work::WrChain, //
 };
 use crate::sys::{
     span::AllMemory,
@@ -314,7 +314,7 @@ trampolines! {
         bad_wr: *mut *const bindings::ib_send_wr,
     ) -> c_int {
         // SAFETY: The consumer passes a chain of valid requests and a place to write to.
-        unsafe { Chain::post_from(qp.is_of_program(), wr, bad_wr, |chain| qp.post_send(chain)) }
+        unsafe { WrChain::post_from(qp.is_of_program(), wr, bad_wr, |chain| qp.post_send(chain)) }
     }
 
     fn post_recv(
@@ -323,7 +323,7 @@ trampolines! {
         bad_wr: *mut *const bindings::ib_recv_wr,
     ) -> c_int {
         // SAFETY: The consumer passes a chain of valid requests and a place to write to.
-        unsafe { Chain::post_from(qp.is_of_program(), wr, bad_wr, |chain| qp.post_recv(chain)) }
+        unsafe { WrChain::post_from(qp.is_of_program(), wr, bad_wr, |chain| qp.post_recv(chain)) }
     }
 
     fn create_srq(
@@ -362,14 +362,14 @@ trampolines! {
         bad_wr: *mut *const bindings::ib_recv_wr,
     ) -> c_int {
         // SAFETY: The consumer passes a chain of valid requests and a place to write to.
-        unsafe { Chain::post_from(srq.is_of_program(), wr, bad_wr, |chain| srq.post_recv(chain)) }
+        unsafe { WrChain::post_from(srq.is_of_program(), wr, bad_wr, |chain| srq.post_recv(chain)) }
     }
 
     fn get_dma_mr(pd: &Pd<T>, access: c_int) -> Result<*mut bindings::ib_mr> {
         // SAFETY: The core calls this for a consumer who asked for a global key alone, and who
         // answers for what his peers name by it.
         let memory = unsafe { AllMemory::new() };
-        mr::create::<T>(mr::Limit::NOTHING, || {
+        mr::create::<T>(mr::MapLimit::NOTHING, || {
             T::Mr::get_dma(pd, AccessFlags::from_c(access), memory)
         })
     }
@@ -379,7 +379,7 @@ trampolines! {
         kind: bindings::ib_mr_type,
         max_entries: u32,
     ) -> Result<*mut bindings::ib_mr> {
-        let limit = mr::Limit::from_c(kind, max_entries)?;
+        let limit = mr::MapLimit::from_c(kind, max_entries)?;
         mr::create::<T>(limit, || T::Mr::alloc(pd, max_entries))
     }
 

@@ -15,10 +15,6 @@ use kernel::container_of;
 
 use super::{
     prelude::*,
-    user::post::{
-        self,
-        UserRequest, //
-    },
     values::{
         access::AccessFlags,
         token::Token,
@@ -70,8 +66,8 @@ impl ExactSizeIterator for Sges<'_> {}
 /// # Safety
 ///
 /// `list` has `count` entries that do not change during `'a`, in a work request that a consumer of
-/// the kernel posts, or a program by way of [`Chain::post_from`], which lets no key of the kernel's
-/// memory through.
+/// the kernel posts, or a program by way of [`WrChain::post_from`], which lets no key of the
+/// kernel's memory through.
 #[inline]
 pub(super) unsafe fn posted<'a>(
     wr_id: u64,
@@ -118,13 +114,13 @@ impl WorkRequest for bindings::ib_send_wr {
 /// # Invariants
 ///
 /// `current` and `next` are null or requests, at any address, of a chain that is valid during `'a`.
-pub(crate) struct Chain<'a, W> {
+pub(crate) struct WrChain<'a, W> {
     current: *const W,
     next: *const W,
     _chain: PhantomData<&'a W>,
 }
 
-impl<'a, W: WorkRequest> Chain<'a, W> {
+impl<'a, W: WorkRequest> WrChain<'a, W> {
     /// # Safety
     ///
     /// `first` is null or starts a chain of valid requests, which does not change during `'a`.
@@ -142,16 +138,16 @@ impl<'a, W: WorkRequest> Chain<'a, W> {
     ///
     /// # Safety
     ///
-    /// As [`Chain::new`] says of `first`, during the call; `bad_wr` is null or writable. Neither
+    /// As [`WrChain::new`] says of `first`, during the call; `bad_wr` is null or writable. Neither
     /// they nor the lists of the requests need be aligned.
     #[inline]
     pub(super) unsafe fn post(
         first: *const W,
         bad_wr: *mut *const W,
-        post: impl FnOnce(&mut Chain<'_, W>) -> Result,
+        post: impl FnOnce(&mut WrChain<'_, W>) -> Result,
     ) -> c_int {
         // SAFETY: The caller says that the chain is valid during the call.
-        let mut chain = unsafe { Chain::new(first) };
+        let mut chain = unsafe { WrChain::new(first) };
         let Err(error) = post(&mut chain) else {
             return 0;
         };
@@ -175,58 +171,8 @@ impl<'a, W: WorkRequest> Chain<'a, W> {
     }
 }
 
-impl<W: UserRequest> Chain<'_, W> {
-    /// As [`Chain::post`], of a queue that may be a program's: then the chain is made one that the kernel
-    /// may post, or refused as a whole. Process context for those.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Chain::post`]; of a program's queue the chain is uverbs' copy.
-    #[inline]
-    pub(super) unsafe fn post_from(
-        is_of_program: bool,
-        first: *const W,
-        bad_wr: *mut *const W,
-        post: impl FnOnce(&mut Chain<'_, W>) -> Result,
-    ) -> c_int {
-        if is_of_program {
-            // SAFETY: The caller keeps to the same contract.
-            return unsafe { Self::post_checked(first, bad_wr, post) };
-        }
-        // SAFETY: The caller keeps to the same contract.
-        unsafe { Self::post(first, bad_wr, post) }
-    }
-
-    /// The chain of a program.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Chain::post_from`].
-    #[inline(never)]
-    unsafe fn post_checked(
-        first: *const W,
-        bad_wr: *mut *const W,
-        post: impl FnOnce(&mut Chain<'_, W>) -> Result,
-    ) -> c_int {
-        // SAFETY: The caller says that the chain is valid, and uverbs leaves it to us.
-        let (fetched, error) = match unsafe { post::check(first) } {
-            Ok(data) => (Some(data), None),
-            Err(error) => (None, Some(error)),
-        };
-        // SAFETY: The caller keeps to the contract; what was fetched is kept.
-        let posted = unsafe {
-            Self::post(first, bad_wr, |chain| match error {
-                Some(error) => Err(error),
-                None => post(chain),
-            })
-        };
-        drop(fetched);
-        posted
-    }
-}
-
 /// A chain of requests for the send queue.
-pub(crate) type SendChain<'a> = Chain<'a, bindings::ib_send_wr>;
+pub(crate) type SendChain<'a> = WrChain<'a, bindings::ib_send_wr>;
 
 impl<'a> SendChain<'a> {
     /// The next request; `None` at the end. `EINVAL` if it is malformed.

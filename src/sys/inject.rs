@@ -91,7 +91,7 @@ pub(crate) enum What {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(CONFIG_FAULT_INJECTION_DEBUG_FS), allow(dead_code))]
 #[repr(u32)]
-pub(crate) enum Side {
+pub(crate) enum FaultSide {
     /// That of the request, and that of the receive that it takes.
     Both = bindings::ndk_fault_side_NDK_SIDE_BOTH,
     /// That of the request alone, as if the acknowledgement of its message were late.
@@ -99,7 +99,7 @@ pub(crate) enum Side {
 }
 
 #[cfg(CONFIG_FAULT_INJECTION_DEBUG_FS)]
-impl Side {
+impl FaultSide {
     fn of(number: u32) -> Self {
         match number {
             bindings::ndk_fault_side_NDK_SIDE_REQUESTER => Self::Requester,
@@ -127,7 +127,7 @@ pub(crate) struct Order {
     pub(crate) status: WcStatus,
     /// Only these; `None` for all but receives.
     pub(crate) what: Option<What>,
-    pub(crate) side: Side,
+    pub(crate) side: FaultSide,
 }
 
 #[cfg(ndk_kunit)]
@@ -143,7 +143,7 @@ impl Order {
         seed: 1,
         status: WcStatus::RemOp,
         what: None,
-        side: Side::Both,
+        side: FaultSide::Both,
     };
     /// Never.
     pub(crate) const OFF: Self = Self {
@@ -189,7 +189,7 @@ pub(crate) struct Hit {
     /// What the fault was set to fail with.
     pub(crate) status: WcStatus,
     /// The completions that it was set to hold up.
-    pub(crate) side: Side,
+    pub(crate) side: FaultSide,
 }
 
 /// Returns true while some fault of some device has a probability: the one thing that a place costs
@@ -334,7 +334,7 @@ mod enabled {
                     status: WcStatus::failure(read(&raw mut (*of).status))
                         .unwrap_or(WcStatus::RemOp),
                     what: read(&raw mut (*of).what),
-                    side: Side::of(read(&raw mut (*of).side)),
+                    side: FaultSide::of(read(&raw mut (*of).side)),
                 }
             }
         }

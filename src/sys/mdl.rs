@@ -30,14 +30,14 @@ pub(crate) const PAGE_SIZE: u64 = kernel::page::PAGE_SIZE as u64;
 ///
 /// `first` is the head of a chain whose descriptors and page arrays can be read, at any address, as
 /// long as this exists, and whose pages may be read and written as [`Span`] asks for.
-pub(crate) struct Chain {
+pub(crate) struct MdlChain {
     first: *const bindings::ndk_mdl,
 }
 
 // SAFETY: The chain is only read, and belongs to no thread.
-unsafe impl Send for Chain {}
+unsafe impl Send for MdlChain {}
 
-impl Chain {
+impl MdlChain {
     /// The chain that begins at `first`, which may be null: then it is empty.
     ///
     /// # Safety

@@ -38,6 +38,7 @@ use kernel::{
 use super::{
     ring::Ring,
     sge::{
+        Context,
         Elements,
         Posted,
         Sge, //
@@ -52,32 +53,12 @@ pub(crate) use super::tests::memory::{
     test_list, //
 };
 
-/// A consumer's number for a request that has ended: its memory is not touched any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Context(u64);
-
-impl Context {
-    /// Of no request: for what fills places.
-    pub(crate) const BLANK: Self = Self(0);
-
-    /// That of a request whose elements nobody has.
-    pub(super) const fn of_ended(context: u64) -> Self {
-        Self(context)
-    }
-
-    /// The consumer's number.
-    #[inline]
-    pub(crate) const fn raw(self) -> u64 {
-        self.0
-    }
-}
-
 /// The elements of one request.
 ///
 /// # Invariants
 ///
-/// Whatever memory an element names under [`Token::LOCAL_MEMORY`] may be read and written as long as
-/// the element is in the list.
+/// Whatever memory an element names under [`Token::LOCAL_MEMORY`] may be read and written as long
+/// as the element is in the list.
 pub(crate) struct List(KVec<Sge>);
 
 impl List {
@@ -210,7 +191,7 @@ impl Deref for ReceiveList {
 
 /// A request in a queue, with what the owner of the queue keeps of it.
 #[derive(Clone, Copy)]
-struct Slot<T> {
+struct QueuedRequest<T> {
     data: T,
     context: u64,
     /// How many elements are at its place.
@@ -227,7 +208,7 @@ struct Slot<T> {
 /// in the ring. A request that is out has none: they are in the one list that has the queue's number
 /// and the request's, or in none.
 pub(crate) struct RequestQueue<T> {
-    ring: Ring<Slot<T>>,
+    ring: Ring<QueuedRequest<T>>,
     /// `width` elements for each place of the ring.
     sges: KVVec<Sge>,
     width: usize,
@@ -256,7 +237,7 @@ impl<T: Clone + Copy> RequestQueue<T> {
     ///
     /// May sleep; `gfp` says whom the memory is charged to. `EINVAL` for more than 2^30 requests.
     pub(crate) fn new(limit: u32, width: u32, blank: T, gfp: Gfp) -> Result<Self> {
-        let slot = Slot {
+        let slot = QueuedRequest {
             data: blank,
             context: 0,
             count: 0,
@@ -349,7 +330,7 @@ impl<T: Clone + Copy> RequestQueue<T> {
             count += 1;
         }
         // INVARIANT: `posted` is used up, so that its promise is this request's.
-        let slot = Slot {
+        let slot = QueuedRequest {
             data,
             context,
             count,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Sge`]: one element of a scatter or gather list, as numbers; and [`Posted`]: the list that a
-//! consumer posts with a request, with his promise for it.
+//! [`Sge`]: one element of a scatter or gather list, as numbers; [`Posted`]: the list that a
+//! consumer posts with a request, with his promise for it; and [`Context`]: his number for the
+//! request, once it has ended.
 //!
 //! An element says where memory is and gives no access to it. The memory is to be had from
 //! [`super::requests`] alone, which takes what is posted.
 
 use core::iter::Take;
 
-use super::requests::Context;
 use crate::{
     bindings,
     rdma::values::token::Token, //
@@ -16,6 +16,26 @@ use crate::{
 
 #[cfg(ndk_kunit)]
 pub(crate) use super::tests::memory::test_posted;
+
+/// A consumer's number for a request that has ended: its memory is not touched any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Context(u64);
+
+impl Context {
+    /// Of no request: for what fills places.
+    pub(crate) const BLANK: Self = Self(0);
+
+    /// That of a request whose elements are back.
+    pub(super) const fn of_ended(context: u64) -> Self {
+        Self(context)
+    }
+
+    /// The consumer's number.
+    #[inline]
+    pub(crate) const fn raw(self) -> u64 {
+        self.0
+    }
+}
 
 /// One element of a scatter or gather list: a range of a region, or of the kernel's addresses.
 #[derive(Clone, Copy, Debug)]

@@ -201,7 +201,7 @@ impl ProcessQueue {
 /// [`PERIOD_MS`] after its first use: on average tasks have had most of that time.
 pub(crate) struct SoftirqQuota {
     most: u64,
-    cpus: KVec<Used>,
+    cpus: KVec<ProcessorUse>,
 }
 
 /// The time that a quota lasts, in milliseconds; it ends with a tick, and so up to one earlier.
@@ -209,13 +209,13 @@ const PERIOD_MS: u32 = 10;
 
 /// The use of one processor, alone in its cache line. Only that processor writes here.
 #[repr(align(64))]
-struct Used {
+struct ProcessorUse {
     units: Atomic<u64>,
     /// When the quota is granted anew, if some of it was used: see [`time::coarse_in`].
     until: Atomic<usize>,
 }
 
-impl Used {
+impl ProcessorUse {
     /// Nothing is used.
     const fn new() -> Self {
         Self {
@@ -265,7 +265,7 @@ impl SoftirqQuota {
         // CAST: widening.
         let mut cpus = KVec::with_capacity(cpu::count_ids() as usize, GFP_KERNEL)?;
         for _ in 0..cpu::count_ids() {
-            cpus.push(Used::new(), GFP_KERNEL)?;
+            cpus.push(ProcessorUse::new(), GFP_KERNEL)?;
         }
         Ok(Self { most, cpus })
     }
@@ -273,19 +273,19 @@ impl SoftirqQuota {
     /// The share of whoever runs now: in softirq what is left of the quota; in a task there is no
     /// bound, and the quota is granted anew. Any context, where it stays on its processor.
     #[inline]
-    pub(crate) fn share(&self) -> Share<'_> {
+    pub(crate) fn share(&self) -> SoftirqShare<'_> {
         // CAST: widening.
         let used = self.cpus.get(cpu::current() as usize);
         if is_task() {
             if let Some(used) = used {
                 used.renew();
             }
-            return Share {
+            return SoftirqShare {
                 left: u64::MAX,
                 used: None,
             };
         }
-        Share {
+        SoftirqShare {
             left: used.map_or(self.most, |used| {
                 used.left(self.most, || time::coarse_in(0))
             }),
@@ -295,12 +295,12 @@ impl SoftirqQuota {
 }
 
 /// What one softirq, or a task, may use of a [`SoftirqQuota`].
-pub(crate) struct Share<'a> {
+pub(crate) struct SoftirqShare<'a> {
     left: u64,
-    used: Option<&'a Used>,
+    used: Option<&'a ProcessorUse>,
 }
 
-impl Share<'_> {
+impl SoftirqShare<'_> {
     /// How much it may use.
     #[inline]
     pub(crate) fn left(&self) -> u64 {
@@ -388,7 +388,7 @@ mod tests {
     fn a_quota_is_granted_anew_after_a_time_and_not_before() {
         // Jiffies, for one, begin shortly before they come round.
         for start in [5000, usize::MAX - 3, usize::MAX / 2] {
-            let used = Used::new();
+            let used = ProcessorUse::new();
             let later = |by| move || usize::wrapping_add(start, by);
             assert!(used.left(100, later(0)) == 100);
             used.add(60, later(10));
@@ -411,7 +411,7 @@ mod tests {
 
     #[test]
     fn a_quota_reads_the_clock_only_where_something_is_used() {
-        let (used, reads) = (Used::new(), Atomic::new(0u32));
+        let (used, reads) = (ProcessorUse::new(), Atomic::new(0u32));
         let at = |time: usize| {
             let reads = &reads;
             move || {

@@ -152,7 +152,7 @@ pub(crate) struct Run<'a> {
 
 /// Which side of a copy cannot be used, of memory that is named by address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum CopyFault {
     Source,
     Sink,
 }
@@ -220,7 +220,7 @@ impl Run<'_> {
     ///
     /// The two may overlap. What other CPUs write meanwhile may or may not be seen.
     #[inline]
-    pub(crate) fn copy_from(&self, from: Run<'_>) -> Result<usize, Fault> {
+    pub(crate) fn copy_from(&self, from: Run<'_>) -> Result<usize, CopyFault> {
         let len = self.len.min(from.len);
         if self.may_fault || from.may_fault {
             // SAFETY: Both ranges are valid for `len` bytes (type invariants), or may fault.
@@ -232,7 +232,7 @@ impl Run<'_> {
     }
 
     /// Writes as many bytes of `from` as fit, and returns their number; as [`Run::copy_from`].
-    pub(crate) fn write(&self, from: &[u8]) -> Result<usize, Fault> {
+    pub(crate) fn write(&self, from: &[u8]) -> Result<usize, CopyFault> {
         let len = self.len.min(from.len());
         let from = from.as_ptr();
         // SAFETY: The range is valid for `len` bytes (type invariants), or may fault; the slice is,
@@ -316,13 +316,13 @@ unsafe fn copy_shared(to: *mut u8, from: *const u8, len: usize) {
 ///
 /// Until this returns `len` bytes from `from` on may be read, and `len` bytes from `to` on may be
 /// written, by any processor at any time, or are addresses of the direct map. Neither range wraps.
-unsafe fn copy_nofault(to: usize, from: usize, len: usize) -> Result<usize, Fault> {
+unsafe fn copy_nofault(to: usize, from: usize, len: usize) -> Result<usize, CopyFault> {
     // CAST: 64-bit kernel addresses.
     // SAFETY: By the safety requirements; the function survives what faults.
     match unsafe { bindings::ndk_copy_nofault(to as u64, from as u64, len) } {
         0 => Ok(len),
-        ..0 => Err(Fault::Source),
-        1.. => Err(Fault::Sink),
+        ..0 => Err(CopyFault::Source),
+        1.. => Err(CopyFault::Sink),
     }
 }
 
@@ -499,8 +499,8 @@ mod tests {
             // A module's faults are the kernel's there.
             return assert!(bytes != [0; 16]);
         }
-        assert!(text.copy_from(copy.run()) == Err(Fault::Sink));
-        assert!(text.write(&[1, 2, 3]) == Err(Fault::Sink));
+        assert!(text.copy_from(copy.run()) == Err(CopyFault::Sink));
+        assert!(text.write(&[1, 2, 3]) == Err(CopyFault::Sink));
         // Atomics are for what cannot fault.
         assert!(text.part(0, 8).fetch_add(1).is_none());
         assert!(bytes != [0; 16]);

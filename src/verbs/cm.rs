@@ -9,7 +9,10 @@ use core::net::{
 
 use super::{
     prelude::*,
-    qp::Qp, //
+    qp::{
+        narrow,
+        Qp, //
+    }, //
 };
 use crate::{
     engine::{
@@ -78,11 +81,6 @@ fn errno(status: Status) -> Error {
         Status::Unreachable | Status::Timeout => ETIMEDOUT,
         _ => ECONNRESET,
     }
-}
-
-/// The connection manager's read limits are bytes.
-pub(super) fn narrow(limit: u32) -> u8 {
-    u8::try_from(limit).unwrap_or(u8::MAX)
 }
 
 /// The read limits asked for; `EINVAL` above the device's, as the providers of the kernel tree have
@@ -175,12 +173,12 @@ impl CmOperations<Verbs> for Qp {
 }
 
 /// The consumer of a listener, behind its `iw_cm_id`.
-struct Requests {
+struct IwListenEvents {
     id: CmId<Verbs>,
     device: Arc<RdmaDevice>,
 }
 
-impl ListenerEvents for Requests {
+impl ListenerEvents for IwListenEvents {
     fn request(&self, pending: Arc<ConnectRequest>) -> Result {
         let limits = pending.params.limits;
         let info = CmInfo {
@@ -234,7 +232,7 @@ impl ListenerOperations<Verbs> for Listener {
         let at = id.local()?;
         let (device, cm) = (device.device().clone(), &device.cm);
         device.may_make(What::Listener)?;
-        let events = KBox::new(Requests { id, device }, GFP_KERNEL)?;
+        let events = KBox::new(IwListenEvents { id, device }, GFP_KERNEL)?;
         let listener = cm.listen(net, at, events);
         listener.map_err(|why| match why {
             AddressError::NoMemory => ENOMEM,

@@ -20,7 +20,7 @@ use crate::{
         Extents,
         MrOperations,
         PdOperations,
-        Pieces, //
+        UmemPieces, //
     },
     sys::span::AllMemory, //
 };
@@ -91,7 +91,7 @@ impl MrOperations<Verbs> for Region {
         pd: &Pd<Verbs>,
         access: AccessFlags,
         iova: u64,
-        pieces: Pieces<'_>,
+        pieces: UmemPieces<'_>,
     ) -> Result<(Self, u32)> {
         // Only programs register this way.
         let share = pd.share(Quota::Regions)?;

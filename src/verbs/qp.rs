@@ -4,10 +4,7 @@
 
 use core::num::NonZeroUsize;
 
-use super::{
-    cm::narrow,
-    prelude::*, //
-};
+use super::prelude::*;
 use crate::{
     engine::{
         cm::{
@@ -106,6 +103,11 @@ fn granted(asked: QpCaps) -> Result<QpCaps> {
         read_sge: asked.send_sge.min(MAX_READ_SGES),
         ..asked
     })
+}
+
+/// The connection manager's read limits are bytes.
+pub(super) fn narrow(limit: u32) -> u8 {
+    u8::try_from(limit).unwrap_or(u8::MAX)
 }
 
 impl Qp {

@@ -15,8 +15,8 @@ use crate::{
         inject::{
             needed,
             Fault,
+            FaultSide,
             Order,
-            Side,
             What, //
         },
         memory::Denied, //

@@ -99,13 +99,13 @@ impl AddressTable {
 /// # Invariants
 ///
 /// The table has the entry from the time this exists until it is dropped.
-struct Entry {
+struct TakenAddress {
     table: Arc<AddressTable>,
     key: Key,
     device: usize,
 }
 
-impl Entry {
+impl TakenAddress {
     /// [`AddressError::Exists`], [`AddressError::NoMemory`]. May sleep.
     fn new(table: &Arc<AddressTable>, key: Key, device: usize) -> Result<Self, AddressError> {
         let node = RBTreeNode::new(key, device, GFP_KERNEL).map_err(|_| AddressError::NoMemory)?;
@@ -125,7 +125,7 @@ impl Entry {
     }
 }
 
-impl Drop for Entry {
+impl Drop for TakenAddress {
     fn drop(&mut self) {
         let gone = self.table.entries.lock().remove_node(&self.key);
         drop(gone);
@@ -134,7 +134,7 @@ impl Drop for Entry {
 
 /// A local address that nobody else has; dropping the last reference releases it. Any context.
 pub(crate) struct Reservation {
-    entry: Entry,
+    entry: TakenAddress,
     net: u64,
     at: SocketAddr,
 }
@@ -152,7 +152,7 @@ impl Reservation {
         let (from, _) = self.entry.key;
         let key = (from, Some(address(self.net, &remote)));
         Ok(Route {
-            _entry: Entry::new(&self.entry.table, key, self.entry.device)?,
+            _entry: TakenAddress::new(&self.entry.table, key, self.entry.device)?,
             from: self.clone(),
         })
     }
@@ -160,7 +160,7 @@ impl Reservation {
 
 /// A connection from a reserved address to a destination; dropping it ends it. Any context.
 pub(crate) struct Route {
-    _entry: Entry,
+    _entry: TakenAddress,
     from: Arc<Reservation>,
 }
 
@@ -206,7 +206,7 @@ impl ConnectionManager {
             !others.any(|l| l.shares(device, net, at, false))
         };
         let at = unreserved().find(is_free).ok_or(why)?;
-        let entry = Entry::new(&self.addresses, (address(net, &at), None), device)?;
+        let entry = TakenAddress::new(&self.addresses, (address(net, &at), None), device)?;
         let reservation = Reservation { entry, net, at };
         Arc::new(reservation, GFP_KERNEL).map_err(|_| AddressError::NoMemory)
     }

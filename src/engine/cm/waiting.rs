@@ -20,16 +20,16 @@ use kernel::rbtree::{
 use super::ConnectRequest;
 use crate::engine::prelude::*;
 
-type Requests = RBTree<NonZeroUsize, Arc<ConnectRequest>>;
+type ByNumber = RBTree<NonZeroUsize, Arc<ConnectRequest>>;
 
 /// Requests by their numbers, which go up.
 #[pin_data]
 pub(super) struct Waiting {
     #[pin]
-    requests: SpinLockIrq<Requests>,
+    requests: SpinLockIrq<ByNumber>,
 }
 
-fn first(requests: &Requests) -> Option<&Arc<ConnectRequest>> {
+fn first(requests: &ByNumber) -> Option<&Arc<ConnectRequest>> {
     requests.values().next()
 }
 

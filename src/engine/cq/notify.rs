@@ -7,7 +7,7 @@
 use super::{
     moderation::Decision,
     CompletionQueue,
-    Inner,
+    CqState,
     FAILED,
     NOTIFY, //
 };
@@ -32,7 +32,7 @@ impl CompletionQueue {
     /// Returns true if the consumer is to be called now; `satisfied` says that an arm was.
     /// Under the lock of `inner`.
     #[inline]
-    pub(super) fn should_notify(self: &Arc<Self>, inner: &mut Inner, satisfied: bool) -> bool {
+    pub(super) fn should_notify(self: &Arc<Self>, inner: &mut CqState, satisfied: bool) -> bool {
         if inner.moderator.is_off() {
             return satisfied;
         }
@@ -59,7 +59,7 @@ impl CompletionQueue {
     }
 
     /// Holds no call any more; returns true if one was held.
-    pub(super) fn cancel_held(&self, inner: &mut Inner) -> bool {
+    pub(super) fn cancel_held(&self, inner: &mut CqState) -> bool {
         let held = inner.moderator.cancel_held();
         if held {
             self.timer.cancel();
@@ -70,7 +70,7 @@ impl CompletionQueue {
     /// Calls for a satisfied arm: soon, in softirq on the queue's CPU, or now and on this CPU, if
     /// the call only schedules something.
     #[inline]
-    pub(super) fn notify(self: &Arc<Self>, mut inner: SpinLockIrqGuard<'_, Inner>) {
+    pub(super) fn notify(self: &Arc<Self>, mut inner: SpinLockIrqGuard<'_, CqState>) {
         if !self.only_schedules {
             drop(inner);
             return self.raise(NOTIFY);
@@ -83,7 +83,7 @@ impl CompletionQueue {
     }
 
     #[inline(always)]
-    fn trace_notify(&self, inner: &Inner) {
+    fn trace_notify(&self, inner: &CqState) {
         trace::event!(notify, {
             let failed = inner.failure.is_some();
             (self.device.name(), self.number, inner.len(), failed)

@@ -6,7 +6,7 @@
 
 use super::{
     CompletionQueue,
-    Inner,
+    CqState,
     ResizeError, //
 };
 use crate::{
@@ -38,7 +38,7 @@ impl ProgramCompletions {
     }
 }
 
-impl Inner {
+impl CqState {
     /// The number of entries.
     pub(super) fn len(&self) -> u32 {
         match &self.shared {

@@ -68,21 +68,21 @@ pub(in crate::engine) fn gfp(is_of_program: bool) -> Flags {
 }
 
 /// The number of objects of one kind.
-struct Used {
+struct ObjectCount {
     all: Atomic<u32>,
     /// Those of programs among them.
     of_programs: Atomic<u32>,
 }
 
 /// The number of objects of each kind.
-pub(super) struct Quotas([Used; Quota::ALL.len()]);
+pub(super) struct Quotas([ObjectCount; Quota::ALL.len()]);
 
 impl Quotas {
     /// None yet.
     pub(super) fn new() -> Self {
         Self(
             [const {
-                Used {
+                ObjectCount {
                     all: Atomic::new(0),
                     of_programs: Atomic::new(0),
                 }
@@ -90,7 +90,7 @@ impl Quotas {
         )
     }
 
-    fn used(&self, quota: Quota) -> Option<&Used> {
+    fn used(&self, quota: Quota) -> Option<&ObjectCount> {
         // CAST: a variant's number is an index.
         self.0.get(quota as usize)
     }

@@ -44,7 +44,7 @@ pub(crate) enum OpenError {
     NoMemory,
 }
 
-struct Inner {
+struct UserList {
     shut: bool,
     /// By the numbers of their uses.
     users: RBTree<u64, Arc<dyn Client>>,
@@ -56,7 +56,7 @@ struct Inner {
 #[pin_data]
 pub(super) struct Users {
     #[pin]
-    inner: SpinLockIrq<Inner>,
+    inner: SpinLockIrq<UserList>,
     /// Happens when the device is shut and has no users.
     #[pin]
     unused: Event,
@@ -66,7 +66,7 @@ impl Users {
     /// Nobody uses the device.
     pub(super) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
-            inner <- new_spinlock_irq!(Inner {
+            inner <- new_spinlock_irq!(UserList {
                 shut: false,
                 users: RBTree::new(),
                 next: 0,

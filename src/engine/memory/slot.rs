@@ -114,12 +114,12 @@ pub(crate) trait DrainWaiter: Send + Sync {
 
 /// The place for one of them.
 #[pin_data]
-pub(crate) struct Waiting {
+pub(crate) struct DrainPlace {
     #[pin]
     pub(super) waiter: SpinLockIrq<Option<Arc<dyn DrainWaiter>>>,
 }
 
-impl Watcher for Waiting {
+impl Watcher for DrainPlace {
     fn left(&self) {
         let waiter = self.waiter.lock().take();
         if let Some(waiter) = waiter {
@@ -129,13 +129,13 @@ impl Watcher for Waiting {
 }
 
 /// The right to use a registration.
-pub(super) type Entry<'t> = GateGuard<'t, Registered, Waiting>;
+pub(super) type SlotGuard<'t> = GateGuard<'t, Registered, DrainPlace>;
 
 /// One place of the memory table.
 #[pin_data]
 pub(crate) struct Slot {
     #[pin]
-    pub(crate) gate: Gate<Registered, Waiting>,
+    pub(crate) gate: Gate<Registered, DrainPlace>,
     /// Domain and kind of the present owner; 0 while the slot is free.
     assignment: Atomic<u64>,
     /// With `STEADY`: the key under which the owner itself always finds the registration.
@@ -172,7 +172,7 @@ impl Slot {
         pin_init!(Self {
             gate <- Gate::watched(
                 Registered::NOTHING,
-                pin_init!(Waiting {
+                pin_init!(DrainPlace {
                     waiter <- new_spinlock_irq!(None),
                 }),
             ),
@@ -202,7 +202,7 @@ impl Slot {
     /// Enters as the owner's token with `key` does: under that key, or, if it is the owner's own
     /// key, under whichever there is. The slot does not change hands before the result is dropped.
     #[inline]
-    pub(super) fn enter_as_owner(&self, key: u8) -> Result<Entry<'_>, Refused> {
+    pub(super) fn enter_as_owner(&self, key: u8) -> Result<SlotGuard<'_>, Refused> {
         match self.gate.enter(key) {
             Err(Refused::WrongKey) if self.is_own_key(key) => {
                 let entry = self.gate.enter_any()?;
@@ -266,7 +266,7 @@ impl Slot {
     /// The gate of a slot that was free. May sleep.
     ///
     /// A registration that comes too late may hold it for the moment in which it notices.
-    fn claim(&self) -> Opening<'_, Registered, Waiting> {
+    fn claim(&self) -> Opening<'_, Registered, DrainPlace> {
         loop {
             // Late as it is, it may even have opened the gate, on no bytes at all.
             let _ = self.gate.close(None);

@@ -14,7 +14,7 @@ use crate::sys::span::{
 };
 
 /// One piece, and where it ends when the pieces are laid end to end.
-struct Piece {
+struct SpanPiece {
     span: Span,
     end: u64,
 }
@@ -32,14 +32,14 @@ pub(crate) struct NoRoom;
 ///
 /// `end` of each piece is the sum of the lengths up to and including it.
 pub(crate) struct SpanList {
-    pieces: Pieces,
+    pieces: SpanPieces,
 }
 
 /// Room for pieces; what was made in atomic context is not of vmalloc, which must not be touched
 /// there.
-enum Pieces {
-    Any(KVVec<Piece>),
-    Kmalloc(KVec<Piece>),
+enum SpanPieces {
+    Any(KVVec<SpanPiece>),
+    Kmalloc(KVec<SpanPiece>),
     /// No pieces: all memory by address.
     All(AllMemory),
 }
@@ -47,43 +47,43 @@ enum Pieces {
 impl SpanList {
     /// A list that can hold nothing.
     pub(crate) const EMPTY: Self = Self {
-        pieces: Pieces::Any(KVVec::new()),
+        pieces: SpanPieces::Any(KVVec::new()),
     };
 
     /// A list for up to `capacity` pieces. May sleep.
     pub(crate) fn with_capacity(capacity: usize) -> Result<Self> {
         Ok(Self {
-            pieces: Pieces::Any(KVVec::with_capacity(capacity, GFP_KERNEL)?),
+            pieces: SpanPieces::Any(KVVec::with_capacity(capacity, GFP_KERNEL)?),
         })
     }
 
     /// The same in any context.
     pub(crate) fn with_capacity_now(capacity: usize) -> Result<Self> {
         Ok(Self {
-            pieces: Pieces::Kmalloc(KVec::with_capacity(capacity, GFP_ATOMIC | __GFP_NOWARN)?),
+            pieces: SpanPieces::Kmalloc(KVec::with_capacity(capacity, GFP_ATOMIC | __GFP_NOWARN)?),
         })
     }
 
     /// Returns true if it was made in atomic context, so that it may be dropped in any.
     pub(crate) const fn is_of_kmalloc(&self) -> bool {
-        matches!(self.pieces, Pieces::Kmalloc(_))
+        matches!(self.pieces, SpanPieces::Kmalloc(_))
     }
 
     /// For how many pieces there is room.
     pub(crate) fn capacity(&self) -> usize {
         match &self.pieces {
-            Pieces::Any(pieces) => pieces.capacity(),
-            Pieces::Kmalloc(pieces) => pieces.capacity(),
-            Pieces::All(_) => 0,
+            SpanPieces::Any(pieces) => pieces.capacity(),
+            SpanPieces::Kmalloc(pieces) => pieces.capacity(),
+            SpanPieces::All(_) => 0,
         }
     }
 
     #[inline]
-    fn pieces(&self) -> &[Piece] {
+    fn pieces(&self) -> &[SpanPiece] {
         match &self.pieces {
-            Pieces::Any(pieces) => pieces,
-            Pieces::Kmalloc(pieces) => pieces,
-            Pieces::All(_) => &[],
+            SpanPieces::Any(pieces) => pieces,
+            SpanPieces::Kmalloc(pieces) => pieces,
+            SpanPieces::All(_) => &[],
         }
     }
 
@@ -98,19 +98,19 @@ impl SpanList {
     /// All memory, where offsets are addresses. What is not mapped for good has no run.
     pub(crate) const fn all(memory: AllMemory) -> Self {
         Self {
-            pieces: Pieces::All(memory),
+            pieces: SpanPieces::All(memory),
         }
     }
 
     /// Returns true if it is all memory, so that a range inside need not be there.
     pub(crate) const fn is_all(&self) -> bool {
-        matches!(self.pieces, Pieces::All(_))
+        matches!(self.pieces, SpanPieces::All(_))
     }
 
     /// The number of bytes in all pieces.
     pub(crate) fn len(&self) -> u64 {
         match &self.pieces {
-            Pieces::All(_) => u64::MAX,
+            SpanPieces::All(_) => u64::MAX,
             _ => self.pieces().last().map_or(0, |p| p.end),
         }
     }
@@ -118,9 +118,9 @@ impl SpanList {
     /// Forgets all pieces and keeps the room for them.
     pub(crate) fn clear(&mut self) {
         match &mut self.pieces {
-            Pieces::Any(pieces) => pieces.clear(),
-            Pieces::Kmalloc(pieces) => pieces.clear(),
-            Pieces::All(_) => self.pieces = Self::EMPTY.pieces,
+            SpanPieces::Any(pieces) => pieces.clear(),
+            SpanPieces::Kmalloc(pieces) => pieces.clear(),
+            SpanPieces::All(_) => self.pieces = Self::EMPTY.pieces,
         }
     }
 
@@ -129,9 +129,9 @@ impl SpanList {
         // CAST: widening.
         let end = self.len().checked_add(span.len() as u64).ok_or(NoRoom)?;
         let last = match &mut self.pieces {
-            Pieces::Any(pieces) => pieces.last_mut(),
-            Pieces::Kmalloc(pieces) => pieces.last_mut(),
-            Pieces::All(_) => None,
+            SpanPieces::Any(pieces) => pieces.last_mut(),
+            SpanPieces::Kmalloc(pieces) => pieces.last_mut(),
+            SpanPieces::All(_) => None,
         };
         if let Some(last) = last {
             match last.span.append(span) {
@@ -144,11 +144,11 @@ impl SpanList {
             }
         }
         // INVARIANT: `end` is the old sum plus this length.
-        let piece = Piece { span, end };
+        let piece = SpanPiece { span, end };
         let pushed = match &mut self.pieces {
-            Pieces::Any(pieces) => pieces.push_within_capacity(piece).is_ok(),
-            Pieces::Kmalloc(pieces) => pieces.push_within_capacity(piece).is_ok(),
-            Pieces::All(_) => false,
+            SpanPieces::Any(pieces) => pieces.push_within_capacity(piece).is_ok(),
+            SpanPieces::Kmalloc(pieces) => pieces.push_within_capacity(piece).is_ok(),
+            SpanPieces::All(_) => false,
         };
         match pushed {
             true => Ok(()),
@@ -167,11 +167,11 @@ impl SpanList {
     /// or behind it is found without a search.
     #[inline]
     pub(crate) fn run_near(&self, offset: u64, most: u64, hint: &mut usize) -> Option<Run<'_>> {
-        if let Pieces::All(memory) = &self.pieces {
+        if let SpanPieces::All(memory) = &self.pieces {
             return memory.run(offset, most);
         }
         let pieces = self.pieces();
-        let holds = |p: &Piece| offset < p.end && p.end - offset <= p.span.len() as u64;
+        let holds = |p: &SpanPiece| offset < p.end && p.end - offset <= p.span.len() as u64;
         if !pieces.get(*hint).is_some_and(holds) {
             *hint += 1;
             if !pieces.get(*hint).is_some_and(holds) {

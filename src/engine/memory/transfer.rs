@@ -24,7 +24,7 @@ use crate::{
     sys::{
         requests::List,
         span::{
-            Fault,
+            CopyFault,
             Run, //
         }, //
     }, //
@@ -76,11 +76,11 @@ pub(crate) enum AccessError {
     Sink(Denied),
 }
 
-impl From<Fault> for AccessError {
-    fn from(fault: Fault) -> Self {
+impl From<CopyFault> for AccessError {
+    fn from(fault: CopyFault) -> Self {
         match fault {
-            Fault::Source => Self::Source(Denied::Bounds),
-            Fault::Sink => Self::Sink(Denied::Bounds),
+            CopyFault::Source => Self::Source(Denied::Bounds),
+            CopyFault::Sink => Self::Sink(Denied::Bounds),
         }
     }
 }
@@ -227,7 +227,7 @@ impl Segment<'_> {
 
     /// Copies from byte `at` of the message into `to`; returns how many bytes.
     #[inline]
-    fn read(&mut self, at: u64, to: Run<'_>) -> Result<usize, Fault> {
+    fn read(&mut self, at: u64, to: Run<'_>) -> Result<usize, CopyFault> {
         match &self.memory {
             Memory::Bytes(bytes) => {
                 // CAST: an index into a slice in memory.

@@ -12,10 +12,10 @@ use super::{
     slot::{
         Binding,
         DomainId,
-        Entry,
         Kind,
         RegAttr,
         RegisterError, //
+        SlotGuard,
     },
     Access,
     Denied,
@@ -59,7 +59,7 @@ impl MemoryTable {
     /// The part of a region that a window opens.
     pub(super) fn through<'t>(
         &'t self,
-        window: Entry<'t>,
+        window: SlotGuard<'t>,
         binding: Binding,
         user: User,
         offset: u64,

@@ -15,7 +15,7 @@ use kernel::sync::atomic::ordering::{
 use super::{
     receive::{
         Message,
-        Mode,
+        ReceiveMode,
         ReceiveQueue, //
     },
     QueuePair, //
@@ -142,7 +142,7 @@ impl QueuePair {
                 shared.ring.forget();
             }
             rq.aborted = None;
-            rq.mode = Mode::Open;
+            rq.mode = ReceiveMode::Open;
             rq.stop_waiting();
             self.give_up_receives(rq);
         }
@@ -217,7 +217,7 @@ impl QueuePair {
     fn end_receives(&self) {
         let mut rq = self.rq.lock();
         let state = self.state();
-        if state == QpState::Err && rq.mode == Mode::Open {
+        if state == QpState::Err && rq.mode == ReceiveMode::Open {
             rq.begin_flush();
         }
         if matches!(state, QpState::Err | QpState::Lost) {

@@ -12,7 +12,7 @@ mod tests;
 use super::{
     local,
     send::{
-        Request,
+        PostedSend,
         SendQueue, //
     },
     QueuePair, //
@@ -108,7 +108,7 @@ impl Posting<'_> {
     fn post_local(
         &mut self,
         posted: Posted<impl Elements>,
-        request: Request,
+        request: PostedSend,
     ) -> Result<(), PostError> {
         if !self.qp.params.domain.is_trusted() {
             return Err(PostError::Invalid);
@@ -138,7 +138,7 @@ impl Posting<'_> {
 
     /// Traces a request that is accepted.
     #[inline(always)]
-    fn traced(&self, wr_id: u64, (work, _, length): &Request) {
+    fn traced(&self, wr_id: u64, (work, _, length): &PostedSend) {
         trace::event!(post_send, {
             let (name, qp) = (self.qp.device().name(), self.qp.params.number);
             (name, qp, wr_id, work.opcode(), *length)
@@ -148,7 +148,7 @@ impl Posting<'_> {
     /// Carries a local request out, if that can be done now and with success.
     // Out of line: in line it costs the requests that are not local.
     #[inline(never)]
-    fn is_done_at_once(&mut self, (work, flags, _): &Request) -> bool {
+    fn is_done_at_once(&mut self, (work, flags, _): &PostedSend) -> bool {
         self.admission == Admission::Queue
             && !flags.contains(SendFlag::Deferred)
             && self.sq.is_idle()

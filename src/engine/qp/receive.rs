@@ -44,8 +44,8 @@ use crate::{
     },
     sys::{
         name::Name,
-        requests::Context,
         sge::{
+            Context,
             Elements,
             Posted, //
         }, //
@@ -76,7 +76,7 @@ pub(super) enum Message {
 
 /// What becomes of receives.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum ReceiveMode {
     /// Messages take them.
     Open,
     /// They are cancelled.
@@ -92,7 +92,7 @@ pub(super) struct ReceiveQueue {
     /// More of them, which a program posts without a call.
     pub(super) shared: Option<KBox<ProgramReceives>>,
     pub(super) message: Message,
-    pub(super) mode: Mode,
+    pub(super) mode: ReceiveMode,
     /// The receive of a message that broke off; the first to be cancelled.
     pub(super) aborted: Option<Context>,
     /// Nothing is reported any more.
@@ -106,7 +106,7 @@ impl ReceiveQueue {
             ring: ReceiveRing::of_receives(depth, max_sge, gfp)?,
             shared: None,
             message: Message::None,
-            mode: Mode::Open,
+            mode: ReceiveMode::Open,
             aborted: None,
             silent: false,
         })
@@ -169,7 +169,7 @@ impl QueuePair {
         receive: &mut RecvWqe,
     ) -> Taken {
         let mut rq = self.rq.lock();
-        let is_free = rq.mode == Mode::Open && rq.message != Message::Taken;
+        let is_free = rq.mode == ReceiveMode::Open && rq.message != Message::Taken;
         if !is_free || !self.is_connected_by(connection) {
             return Taken::Closed;
         }
@@ -222,7 +222,7 @@ impl QueuePair {
             ..completion
         };
         let pushed = rq.push_cqe(&self.params, &entry);
-        let flush = rq.mode != Mode::Open;
+        let flush = rq.mode != ReceiveMode::Open;
         drop(rq);
         if pushed.is_err() {
             self.break_down(resets);
@@ -244,15 +244,15 @@ impl QueuePair {
         let mut lost_after = None;
         for _ in 0..BATCH {
             let mut rq = self.rq.lock();
-            let is_held = rq.mode == Mode::Open || rq.message == Message::Taken;
+            let is_held = rq.mode == ReceiveMode::Open || rq.message == Message::Taken;
             if is_held || !self.inbound.is_drained() {
                 events = 0;
                 break;
             }
             let Some(context) = self.next_to_cancel(&mut rq) else {
-                let ends = self.params.shared.is_some() && rq.mode == Mode::Flushing;
+                let ends = self.params.shared.is_some() && rq.mode == ReceiveMode::Flushing;
                 if ends {
-                    rq.mode = Mode::Ended;
+                    rq.mode = ReceiveMode::Ended;
                 }
                 self.look_in_error(&mut rq);
                 events = if ends { LAST_RECEIVE } else { 0 };

@@ -10,7 +10,7 @@ mod queue;
 
 pub(crate) use self::queue::Next;
 pub(super) use self::queue::{
-    Request,
+    PostedSend,
     SendQueue, //
 };
 

@@ -5,9 +5,9 @@
 //! Tests: `engine/srq/tests/shared.rs`.
 
 use super::{
-    Inner,
     ResizeError,
-    SharedReceive, //
+    SharedReceive,
+    SrqState, //
 };
 use crate::{
     engine::{
@@ -29,7 +29,7 @@ const CALLED_AT_ONCE: usize = 4;
 /// The number of receives that move to other memory under one hold of the lock.
 const MOVED_AT_ONCE: u32 = 16;
 
-impl Inner {
+impl SrqState {
     /// The number of receives that the queue takes.
     pub(super) fn depth(&self) -> u32 {
         match &self.shared {
@@ -130,7 +130,7 @@ impl SharedReceive {
     }
 
     /// A new one waits, or one was served: the receives of the next one are looked for soon.
-    pub(super) fn look_soon(self: &Arc<Self>, inner: &mut Inner) {
+    pub(super) fn look_soon(self: &Arc<Self>, inner: &mut SrqState) {
         if let Some(shared) = &mut inner.shared {
             shared.begin(WAITING);
             self.look_later(shared);
@@ -145,7 +145,7 @@ impl SharedReceive {
     }
 
     /// Returns true if no look takes place now, though the timer has run out.
-    fn has_to_wait(self: &Arc<Self>, inner: &mut Inner) -> bool {
+    fn has_to_wait(self: &Arc<Self>, inner: &mut SrqState) -> bool {
         let is_idle = !inner.has_waiting();
         let Some(shared) = &mut inner.shared else {
             return true;
@@ -163,7 +163,7 @@ impl SharedReceive {
 
     /// A queue pair that waited has taken its receive: there may be one for the next.
     #[cold]
-    pub(super) fn look_for_next(self: &Arc<Self>, inner: &mut Inner) {
+    pub(super) fn look_for_next(self: &Arc<Self>, inner: &mut SrqState) {
         if inner.has_waiting() {
             self.look_soon(inner);
         }

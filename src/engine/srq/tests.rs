@@ -100,7 +100,7 @@ mod tests {
         for users in 1..=100 {
             shared.srq.add_user()?;
             let inner = shared.srq.inner.lock();
-            assert!(inner.users == users && inner.rooms.len() == users);
+            assert!(inner.users == users && inner.nodes.len() == users);
         }
         Ok(())
     }

@@ -32,10 +32,8 @@ use crate::{
         },
         connector::Connector,
         cq::Cq,
-        endpoint::{
-            Listener,
-            SharedEndpoint, //
-        },
+        endpoint::SharedEndpoint,
+        listener::Listener,
         memory::{
             Mr,
             Mw, //

@@ -24,10 +24,10 @@ use crate::{
             DisconnectUser,
             Source, //
         },
-        endpoint::{
+        endpoint::SharedEndpoint,
+        listener::{
             ConnectUser,
-            Listener,
-            SharedEndpoint, //
+            Listener, //
         },
         prelude::*,
         qp::Qp, //

@@ -21,7 +21,7 @@ use crate::{
         prelude::*, //
     },
     sys::{
-        mdl::Chain,
+        mdl::MdlChain,
         unaligned::Room, //
     }, //
 };
@@ -32,7 +32,7 @@ face! {
     request register_mr(mr, mdl: *mut bindings::ndk_mdl, len: u64, flags: u32; done) {
         // SAFETY: The consumer keeps the chain while the call is pending, and its pages until the
         // registration has ended.
-        let chain = unsafe { Chain::new(mdl) };
+        let chain = unsafe { MdlChain::new(mdl) };
         mr.register(chain, len, flags, done()?)
     }
 
@@ -94,7 +94,7 @@ pub(super) unsafe extern "C" fn build_lam(
         Room::new(first.cast::<u64>(), places as usize)
     };
     // SAFETY: The chain stays during the call, its pages until the mapping is released.
-    let chain = unsafe { Chain::new(mdl) };
+    let chain = unsafe { MdlChain::new(mdl) };
     match build(&chain, len, out) {
         Ok(built) => {
             // SAFETY: A mapping has a page, so there was room for it, and for the head before it;

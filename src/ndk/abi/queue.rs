@@ -18,12 +18,12 @@ use crate::{
             ResultEx, //
         },
         memory::{
+            FastRegistration,
             Mr,
             Mw, //
         },
         prelude::*,
         qp::{
-            FastRegistration,
             Qp,
             Request, //
         },

@@ -23,7 +23,10 @@ use crate::{
             window::WindowOwner, //
         }, //
     },
-    ndk::prelude::*,
+    ndk::{
+        pd::Pd,
+        prelude::*, //
+    },
     rdma::values::{
         access::AccessFlags,
         token::Token, //
@@ -115,6 +118,16 @@ impl ObjectType for Mw {
     fn put_antecedents(&self) {
         let bound = core::mem::take(&mut self.bound.lock().bound);
         drop(bound);
+    }
+}
+
+impl Object<Pd> {
+    /// `CreateMw`.
+    pub(crate) fn create_mw(self: &Arc<Self>, done: DoneFn<Created<Mw>>) -> Answer {
+        self.defer(done, |this| {
+            let mw = Mw::new(this.domain.clone()).map_err(no_memory)?;
+            Object::start(this.device(), this.alone(), mw, |_| Ok(()))
+        })
     }
 }
 

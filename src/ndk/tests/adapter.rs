@@ -298,7 +298,7 @@ mod tests {
         let plain = PageBuffer::plain(PAGE)?;
         let page = plain.addr();
         let list = KVVec::from_elem(page, pages, GFP_KERNEL)?;
-        let what = crate::ndk::qp::FastRegistration {
+        let what = crate::ndk::memory::FastRegistration {
             pages: crate::sys::mdl::test_pages(&list),
             offset: 0,
             len: (pages * PAGE) as u64,

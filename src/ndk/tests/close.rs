@@ -19,10 +19,12 @@ mod tests {
             abi::numbers::mr_flags,
             call::done,
             connector::Source,
-            life::ObjectType,
+            life::{
+                Created,
+                ObjectType, //
+            },
             srq::SrqSizes,
             status::{
-                Created,
                 NtStatus,
                 Progress, //
             },

@@ -49,8 +49,8 @@ use crate::{
             Connector,
             Source, //
         },
-        endpoint::Listener,
         life::Ref,
+        listener::Listener,
         qp::Qp,
         status::NtStatus, //
     },

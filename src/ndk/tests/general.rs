@@ -21,12 +21,12 @@ mod tests {
             connector::Source,
             cq::Cq,
             life::{
+                Created,
                 ObjectType,
                 Ref, //
             },
             srq::SrqSizes,
             status::{
-                Created,
                 NtStatus,
                 Progress, //
             },

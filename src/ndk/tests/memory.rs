@@ -12,12 +12,12 @@ use super::completion::{
 use crate::{
     ndk::{
         life::Ref,
-        memory::Mr,
-        pd::Pd,
-        qp::{
+        memory::{
             FastRegistration,
-            Qp, //
+            Mr, //
         },
+        pd::Pd,
+        qp::Qp,
         status::NtStatus, //
     },
     rdma::values::{

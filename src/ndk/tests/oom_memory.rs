@@ -31,7 +31,7 @@ use crate::{
             mr_flags,
             op_flags, //
         },
-        qp::FastRegistration,
+        memory::FastRegistration,
         srq::SrqSizes,
         status::NtStatus, //
     },

@@ -38,8 +38,8 @@ use crate::{
             DisconnectUser,
             Source, //
         },
-        endpoint::Listener,
         life::Ref,
+        listener::Listener,
         pd::Pd,
         qp::Qp,
         status::NtStatus, //

@@ -8,11 +8,11 @@ use crate::{
     ndk::{
         life::Ref,
         memory::{
+            FastRegistration,
             Mr,
             Mw, //
         },
         qp::{
-            FastRegistration,
             Qp,
             Request, //
         },

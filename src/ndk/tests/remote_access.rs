@@ -20,10 +20,10 @@ use crate::{
     kunit::harness::wait_until,
     ndk::{
         memory::{
+            FastRegistration,
             Mr,
             Mw, //
         },
-        qp::FastRegistration,
         status::NtStatus, //
     },
     rdma::values::{

@@ -72,11 +72,11 @@ use crate::{
         },
         cq::Cq,
         life::Ref,
-        memory::Mr,
-        qp::{
+        memory::{
             FastRegistration,
-            Qp, //
+            Mr, //
         },
+        qp::Qp,
         status::NtStatus, //
     },
     rdma::values::{

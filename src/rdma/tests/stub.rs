@@ -175,7 +175,7 @@ impl MrOperations<Stub> for () {
         _pd: &Pd<Stub>,
         _access: AccessFlags,
         _iova: u64,
-        _pieces: Pieces<'_>,
+        _pieces: UmemPieces<'_>,
     ) -> Result<((), u32)> {
         Err(EOPNOTSUPP)
     }

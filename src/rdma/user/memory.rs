@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 use kernel::error::from_err_ptr;
 
 use super::super::{
-    memory::Entry,
+    memory::SgEntry,
     prelude::*,
     values::access::AccessFlags, //
 };
@@ -67,7 +67,7 @@ impl Umem {
     }
 
     /// The pieces in order.
-    pub(crate) fn pieces(&self) -> Pieces<'_> {
+    pub(crate) fn pieces(&self) -> UmemPieces<'_> {
         let umem = self.0.as_ptr();
         // SAFETY: By the invariant it is live; none of these changes.
         let (address, length, next, left) = unsafe {
@@ -79,7 +79,7 @@ impl Umem {
                 (*table).nents,
             )
         };
-        Pieces {
+        UmemPieces {
             // CAST: An offset in a page.
             skip: (address & (kernel::page::PAGE_SIZE - 1)) as u64,
             // CAST: widening.
@@ -103,7 +103,7 @@ impl Drop for Umem {
 /// # Invariants
 ///
 /// `next` is an entry of the pinned memory's list if `left` is not zero, with so many from it on.
-pub(crate) struct Pieces<'a> {
+pub(crate) struct UmemPieces<'a> {
     next: *mut bindings::scatterlist,
     left: u32,
     /// Bytes of the first entry before the memory.
@@ -113,7 +113,7 @@ pub(crate) struct Pieces<'a> {
     _umem: PhantomData<&'a Umem>,
 }
 
-impl Pieces<'_> {
+impl UmemPieces<'_> {
     /// At most so many are there.
     pub(crate) fn most(&self) -> usize {
         // CAST: widening.
@@ -121,13 +121,13 @@ impl Pieces<'_> {
     }
 }
 
-impl Iterator for Pieces<'_> {
+impl Iterator for UmemPieces<'_> {
     type Item = Span;
 
     fn next(&mut self) -> Option<Span> {
         while self.left > 0 && self.rest > 0 {
             // SAFETY: By the invariant there is an entry, and it is mapped.
-            let entry = unsafe { Entry::read(self.next) };
+            let entry = unsafe { SgEntry::read(self.next) };
             // INVARIANT: It is the entry after.
             self.next = entry.next;
             self.left = self.left.saturating_sub(1);
@@ -139,7 +139,7 @@ impl Iterator for Pieces<'_> {
                 // CAST: Addresses have 64 bits where there is virtual DMA.
                 let at = entry.addr.wrapping_add(skip) as usize;
                 // SAFETY: The bytes are of the entry's pages, which are pinned until the region is
-                // gone: `mr::Limit` keeps them.
+                // gone: `mr::MapLimit` keeps them.
                 return Some(unsafe { Span::new(at, len as usize) });
             }
         }

@@ -10,7 +10,7 @@
 use core::ptr::NonNull;
 
 use super::super::{
-    cm_ops::Client,
+    cm_ops::CmClient,
     prelude::*, //
 };
 
@@ -82,7 +82,7 @@ impl Owner {
     pub(in crate::rdma) unsafe fn may_connect(
         &self,
         qp: *mut bindings::ib_qp,
-        client: &Client<'_>,
+        client: &CmClient<'_>,
     ) -> bool {
         // SAFETY: The caller says that the queue pair is there.
         if unsafe { (*qp).device } != client.device {
@@ -114,7 +114,7 @@ mod tests {
     /// Returns true if a client that keeps that queue pair, of that device or not, may connect one.
     fn may(owner: &Owner, keeps: Keeps, is_same_device: bool) -> bool {
         let mut qp = bindings::ib_qp::default();
-        let client = Client {
+        let client = CmClient {
             qp: match keeps {
                 Keeps::This => &raw mut qp,
                 Keeps::Another => ptr::without_provenance_mut(8),

@@ -13,7 +13,10 @@ use kernel::uaccess::{
 
 use super::super::{
     prelude::*,
-    work::WorkRequest, //
+    work::{
+        WorkRequest,
+        WrChain, //
+    }, //
 };
 use crate::rdma::values::token::Token;
 
@@ -73,7 +76,7 @@ impl UserRequest for bindings::ib_recv_wr {
 
 /// The inline data of a chain, fetched; it is to be kept as long as the chain is looked at.
 #[derive(Default)]
-pub(in crate::rdma) struct InlineData(KVec<KVec<u8>>);
+struct InlineData(KVec<KVec<u8>>);
 
 /// Makes a chain of a program one that may be posted as the kernel's are. Process context.
 ///
@@ -83,7 +86,7 @@ pub(in crate::rdma) struct InlineData(KVec<KVec<u8>>);
 ///
 /// `first` is null or starts a chain of valid requests that is the caller's to change, and that
 /// nobody looks at once the result is gone.
-pub(in crate::rdma) unsafe fn check<W: UserRequest>(first: *const W) -> Result<InlineData> {
+unsafe fn check<W: UserRequest>(first: *const W) -> Result<InlineData> {
     let mut data = InlineData::default();
     let mut next = first.cast_mut();
     // SAFETY: The caller says that it is null or a valid request, and nobody else's.
@@ -130,6 +133,56 @@ fn fetch(sges: &[bindings::ib_sge]) -> Result<KVec<u8>> {
         UserSlice::new(UserPtr::from_addr(addr), length).read_all(&mut bytes, GFP_KERNEL)?;
     }
     Ok(bytes)
+}
+
+impl<W: UserRequest> WrChain<'_, W> {
+    /// As [`WrChain::post`], of a queue that may be a program's: then the chain is made one that
+    /// the kernel may post, or refused as a whole. Process context for those.
+    ///
+    /// # Safety
+    ///
+    /// As for [`WrChain::post`]; of a program's queue the chain is uverbs' copy.
+    #[inline]
+    pub(in crate::rdma) unsafe fn post_from(
+        is_of_program: bool,
+        first: *const W,
+        bad_wr: *mut *const W,
+        post: impl FnOnce(&mut WrChain<'_, W>) -> Result,
+    ) -> c_int {
+        if is_of_program {
+            // SAFETY: The caller keeps to the same contract.
+            return unsafe { Self::post_checked(first, bad_wr, post) };
+        }
+        // SAFETY: The caller keeps to the same contract.
+        unsafe { Self::post(first, bad_wr, post) }
+    }
+
+    /// The chain of a program.
+    ///
+    /// # Safety
+    ///
+    /// As for [`WrChain::post_from`].
+    #[inline(never)]
+    unsafe fn post_checked(
+        first: *const W,
+        bad_wr: *mut *const W,
+        post: impl FnOnce(&mut WrChain<'_, W>) -> Result,
+    ) -> c_int {
+        // SAFETY: The caller says that the chain is valid, and uverbs leaves it to us.
+        let (fetched, error) = match unsafe { check(first) } {
+            Ok(data) => (Some(data), None),
+            Err(error) => (None, Some(error)),
+        };
+        // SAFETY: The caller keeps to the contract; what was fetched is kept.
+        let posted = unsafe {
+            Self::post(first, bad_wr, |chain| match error {
+                Some(error) => Err(error),
+                None => post(chain),
+            })
+        };
+        drop(fetched);
+        posted
+    }
 }
 
 #[cfg(ndk_kunit)]

@@ -156,12 +156,12 @@ impl UserData {
 
 /// The core's entry of an offset. The last reference to `core` frees it: [`free`].
 #[repr(C)]
-struct Entry {
+struct MmapEntry {
     core: Opaque<bindings::rdma_user_mmap_entry>,
     memory: Arc<SharedMemory>,
 }
 
-const _: () = assert!(offset_of!(Entry, core) == 0);
+const _: () = assert!(offset_of!(MmapEntry, core) == 0);
 
 /// Memory that a program may map, until this is dropped: with the object that has the queue, or in
 /// the call that makes it. Both end before the context of which the offset is.
@@ -169,7 +169,7 @@ const _: () = assert!(offset_of!(Entry, core) == 0);
 /// # Invariants
 ///
 /// The core has the entry, and a reference to it belongs to this.
-pub(in crate::rdma) struct Mapping(NonNull<Entry>);
+pub(in crate::rdma) struct Mapping(NonNull<MmapEntry>);
 
 // SAFETY: The core locks what it does with an entry; the memory is `Sync`.
 unsafe impl Send for Mapping {}
@@ -182,7 +182,7 @@ impl Mapping {
         let gfp = GFP_KERNEL_ACCOUNT | __GFP_NOWARN;
         let memory = Arc::new(SharedMemory::new(bytes, gfp)?, GFP_KERNEL)?;
         let bytes = memory.len();
-        let entry = Entry {
+        let entry = MmapEntry {
             core: Opaque::zeroed(),
             memory,
         };
@@ -224,7 +224,7 @@ impl Drop for Mapping {
 /// # Invariants
 ///
 /// Null, or that of a [`Mapping`] that was forgotten for it.
-pub(in crate::rdma) struct MappingSlot(Atomic<*mut Entry>);
+pub(in crate::rdma) struct MappingSlot(Atomic<*mut MmapEntry>);
 
 // SAFETY: A `Mapping` may be sent and shared.
 unsafe impl Send for MappingSlot {}
@@ -293,7 +293,7 @@ impl<C> Deref for Shareable<C> {
 /// [`Mapping::new`] made the entry, and the last reference to it was given up.
 pub(in crate::rdma) unsafe fn free(entry: *mut bindings::rdma_user_mmap_entry) {
     // SAFETY: The core's part is at its start, and the caller says that it is not used any more.
-    drop(unsafe { KBox::from_raw(entry.cast::<Entry>()) });
+    drop(unsafe { KBox::from_raw(entry.cast::<MmapEntry>()) });
 }
 
 /// Maps the memory of a queue for a program. C: `ib_device_ops.mmap`. `EINVAL` where the offset and
@@ -314,7 +314,7 @@ pub(in crate::rdma) unsafe fn map(
     // SAFETY: All entries of these devices are of `Mapping::new`, and the reference keeps this one,
     // with its memory. The area is of the memory's size, as the core has found.
     let mapped = unsafe {
-        let memory = &(*entry.cast::<Entry>()).memory;
+        let memory = &(*entry.cast::<MmapEntry>()).memory;
         bindings::ndk_share_map(area, memory.as_ptr(), memory.len())
     };
     // SAFETY: The reference was taken above.

@@ -10,7 +10,7 @@ use super::{
     },
     work::SendWith, //
 };
-use crate::sys::requests::Context;
+use crate::sys::sge::Context;
 
 /// A work completion: a finished request, as it stands in a completion queue. C: `struct ib_wc`.
 #[derive(Clone, Copy, Debug)]

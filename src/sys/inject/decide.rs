@@ -10,7 +10,7 @@ use kernel::sync::atomic::{
 };
 
 use super::{
-    Side,
+    FaultSide,
     WcStatus,
     What, //
 };
@@ -31,7 +31,7 @@ pub(super) struct Settings {
     /// Bits: see [`What`]. Any are all but receives, whose numbers would be among those of the
     /// requests by chance.
     pub(super) what: u32,
-    pub(super) side: Side,
+    pub(super) side: FaultSide,
 }
 
 impl Settings {
@@ -117,7 +117,7 @@ mod tests {
         seed: 0,
         status: WcStatus::RemOp,
         what: 0,
-        side: Side::Both,
+        side: FaultSide::Both,
     };
 
     fn of_run(run: u16) -> bindings::ndk_fault_counts {

@@ -8,16 +8,16 @@ use crate::{
     bindings,
     sys::{
         mdl::{
-            Chain,
+            MdlChain,
             Pages,
             PAGE_SIZE, //
         },
         requests::{
-            Context,
             ReceiveList,
             RequestQueue, //
         },
         sge::{
+            Context,
             Elements,
             Posted,
             Sge, //
@@ -163,8 +163,8 @@ impl Described {
     }
 
     /// The chain, which must not outlive `self`.
-    pub(crate) fn mdl(&self) -> Chain {
+    pub(crate) fn mdl(&self) -> MdlChain {
         // SAFETY: Test code only: the caller keeps `self` and the bytes.
-        unsafe { Chain::new(self.mdls.as_ptr()) }
+        unsafe { MdlChain::new(self.mdls.as_ptr()) }
     }
 }

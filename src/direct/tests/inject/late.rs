@@ -135,7 +135,7 @@ mod tests {
             let pair = QpPair::new()?;
             let late = Order {
                 nth: 2,
-                side: Side::Requester,
+                side: FaultSide::Requester,
                 ..lasting(usec)
             };
             let _late = Ordered::new(pair.a.device(), Fault::DelayCompletion, late);
@@ -164,7 +164,7 @@ mod tests {
         }
         let pair = QpPair::new()?;
         let order = Order {
-            side: Side::Requester,
+            side: FaultSide::Requester,
             ..SECOND_IS_LATE
         };
         let _fault = Ordered::new(pair.a.device(), Fault::DelayCompletion, order);
@@ -195,7 +195,7 @@ mod tests {
         }
         let pair = QpPair::new()?;
         let order = Order {
-            side: Side::Requester,
+            side: FaultSide::Requester,
             ..lasting(EVER_US)
         };
         let _fault = Ordered::new(pair.a.device(), Fault::DelayCompletion, order);
@@ -220,7 +220,7 @@ mod tests {
             pair.b.post(1, work, &[])?;
             assert!(pair.b.sends.brings(1, Status::Success));
             let order = Order {
-                side: Side::Requester,
+                side: FaultSide::Requester,
                 ..lasting(EVER_US)
             };
             let _fault = Ordered::new(pair.a.device(), Fault::DelayCompletion, order);

@@ -11,8 +11,8 @@
 
 use super::{
     Message,
-    Mode,
     QueuePair,
+    ReceiveMode,
     ReceiveQueue, //
 };
 use crate::{
@@ -27,7 +27,7 @@ use crate::{
         wq::RecvWqe, //
     },
     sys::{
-        requests::Context,
+        sge::Context,
         timer::Expires, //
     }, //
 };
@@ -100,7 +100,7 @@ impl ReceiveQueue {
 
     /// Begins to cancel receives.
     pub(crate) fn begin_flush(&mut self) {
-        self.mode = Mode::Flushing;
+        self.mode = ReceiveMode::Flushing;
         if let Some(shared) = &mut self.shared {
             shared.ring.look(u32::MAX);
             shared.begin(IN_ERROR);
@@ -116,7 +116,7 @@ impl Expires for QueuePair {
         let Some(shared) = &mut rq.shared else {
             return;
         };
-        let is_open = rq.mode == Mode::Open;
+        let is_open = rq.mode == ReceiveMode::Open;
         if is_open && rq.message != Message::Waiting {
             return shared.end();
         }

@@ -42,11 +42,9 @@ use crate::{
         }, //
     },
     sys::{
-        requests::{
-            Context,
-            RequestQueue, //
-        },
+        requests::RequestQueue,
         sge::{
+            Context,
             Elements,
             Posted, //
         }, //
@@ -56,7 +54,7 @@ use crate::{
 use super::BATCH;
 
 /// A request as it is posted: what it does and how, and its length.
-pub(crate) type Request = (SendOp, SendFlags, u32);
+pub(crate) type PostedSend = (SendOp, SendFlags, u32);
 
 #[derive(Clone, Copy)]
 enum Stage {
@@ -66,7 +64,7 @@ enum Stage {
 }
 
 #[derive(Clone, Copy)]
-struct Entry {
+struct SendEntry {
     work: SendOp,
     flags: SendFlags,
     /// Bytes that were taken inline.
@@ -75,9 +73,9 @@ struct Entry {
     stage: Stage,
 }
 
-/// What becomes of requests.
+/// The treatment of requests.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Mode {
+enum SendMode {
     /// They are carried out.
     Open,
     /// Those before this one are carried out, and then the queue pair fails: a graceful close.
@@ -89,7 +87,7 @@ enum Mode {
     },
 }
 
-const BLANK: Entry = Entry {
+const BLANK: SendEntry = SendEntry {
     work: SendOp::Send {
         with: SendWith::Nothing,
     },
@@ -99,7 +97,7 @@ const BLANK: Entry = Entry {
     stage: Stage::Posted,
 };
 
-/// Whether there is something to start.
+/// The answer of a send queue to a transport that asks for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// The WQE holds the next request, which now counts as started.
@@ -120,7 +118,7 @@ pub(crate) struct Retired {
 
 /// The requests of one send queue.
 pub(crate) struct SendQueue {
-    requests: RequestQueue<Entry>,
+    requests: RequestQueue<SendEntry>,
     /// `max_inline` bytes for each place of the ring.
     inline: KVVec<u8>,
     max_inline: usize,
@@ -131,7 +129,7 @@ pub(crate) struct SendQueue {
     reads: u32,
     /// Those of the present or the last connection.
     pub(crate) limits: ReadLimits,
-    mode: Mode,
+    mode: SendMode,
     /// Nothing is reported any more.
     pub(crate) silent: bool,
     /// A request has failed: nothing is begun after it, and no close is graceful any more.
@@ -156,7 +154,7 @@ impl SendQueue {
             ready: 0,
             reads: 0,
             limits: ReadLimits::default(),
-            mode: Mode::Open,
+            mode: SendMode::Open,
             silent: false,
             failed: false,
             doorbell: None,
@@ -175,9 +173,9 @@ impl SendQueue {
         &mut self,
         device: &RdmaDevice,
         posted: Posted<impl Elements>,
-        (work, flags, length): Request,
+        (work, flags, length): PostedSend,
     ) -> Result<(), PostError> {
-        let entry = Entry {
+        let entry = SendEntry {
             work,
             flags,
             inline: 0,
@@ -188,7 +186,7 @@ impl SendQueue {
             true => {
                 let inline = self.store_inline(&posted);
                 self.requests
-                    .post(posted.take(0), Entry { inline, ..entry })
+                    .post(posted.take(0), SendEntry { inline, ..entry })
             }
             false => self.requests.post(posted, entry),
         };
@@ -232,7 +230,7 @@ impl SendQueue {
     /// Returns true if a request that comes now would be the first to be carried out, and at once.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
-        self.requests.is_empty() && self.mode == Mode::Open && !self.failed
+        self.requests.is_empty() && self.mode == SendMode::Open && !self.failed
     }
 
     /// Reports a request that succeeded without a place in the queue; returns true if the
@@ -306,7 +304,7 @@ impl SendQueue {
         Next::Ready
     }
 
-    /// What the consumer calls a request that is in the queue.
+    /// The consumer's number for a request that is in the queue.
     pub(crate) fn context(&mut self, seq: u32) -> u64 {
         self.requests.context(seq).unwrap_or_default()
     }
@@ -375,14 +373,14 @@ impl SendQueue {
     pub(crate) fn flush(&mut self) {
         if !self.is_flushing() {
             let graceful = self.is_at_stop() && !self.failed;
-            self.mode = Mode::Flushing { graceful };
+            self.mode = SendMode::Flushing { graceful };
         }
     }
 
     /// Nothing that is posted from now on is carried out.
     pub(crate) fn stop_here(&mut self) {
-        if self.mode == Mode::Open {
-            self.mode = Mode::Closing {
+        if self.mode == SendMode::Open {
+            self.mode = SendMode::Closing {
                 stop_at: self.ready,
             };
         }
@@ -391,11 +389,11 @@ impl SendQueue {
     /// Returns true if all that a graceful close waits for is carried out.
     pub(crate) fn is_at_stop(&self) -> bool {
         let stop_at = self.requests.head();
-        self.mode == Mode::Closing { stop_at }
+        self.mode == SendMode::Closing { stop_at }
     }
 
     fn is_flushing(&self) -> bool {
-        matches!(self.mode, Mode::Flushing { .. })
+        matches!(self.mode, SendMode::Flushing { .. })
     }
 
     fn may_start(&self, next: u32) -> bool {
@@ -403,20 +401,20 @@ impl SendQueue {
             return false;
         }
         match self.mode {
-            Mode::Open => true,
-            Mode::Closing { stop_at } => stop_at != next,
-            Mode::Flushing { .. } => false,
+            SendMode::Open => true,
+            SendMode::Closing { stop_at } => stop_at != next,
+            SendMode::Flushing { .. } => false,
         }
     }
 
     /// Returns true while a graceful close goes on.
     pub(crate) fn is_stopping(&self) -> bool {
-        matches!(self.mode, Mode::Closing { .. })
+        matches!(self.mode, SendMode::Closing { .. })
     }
 
     /// Returns true if a graceful close came to its end, with all carried out.
     pub(crate) fn has_stopped(&self) -> bool {
-        self.mode == Mode::Flushing { graceful: true }
+        self.mode == SendMode::Flushing { graceful: true }
     }
 
     /// Ready for a new life after a reset: what is still there is dropped, a batch of it in each
@@ -431,7 +429,7 @@ impl SendQueue {
         if !self.requests.is_empty() {
             return false;
         }
-        self.mode = Mode::Open;
+        self.mode = SendMode::Open;
         self.failed = false;
         self.next = self.requests.tail();
         self.ready = self.next;
@@ -442,17 +440,17 @@ impl SendQueue {
         self.requests.is_empty()
     }
 
-    /// How many requests were posted and not started, and started and not completed.
+    /// The numbers of requests that were posted and not started, and started and not completed.
     pub(crate) fn in_use(&self) -> (u32, u32) {
-        // What is flushed leaves without having been started.
+        // A flushed request leaves without having been started.
         let (next, tail) = (self.next, self.requests.tail());
         let posted = tail.wrapping_sub(next).min(self.requests.len());
         (posted, self.requests.len() - posted)
     }
 }
 
-impl Entry {
-    /// How the request ended, if it did, or if it is to be flushed.
+impl SendEntry {
+    /// The end of the request, if it has ended, or is to be flushed.
     #[inline]
     fn ended(&self, flushing: bool, drained: bool) -> Option<Status> {
         match self.stage {
