@@ -53,6 +53,5 @@ pub(crate) mod prelude;
 pub(crate) mod qp;
 pub(crate) mod ring;
 pub(crate) mod srq;
-pub(crate) mod trace;
 pub(crate) mod transport;
 pub(crate) mod wq;

@@ -53,7 +53,6 @@ use crate::{
             Next,
             QueuePair, //
         },
-        trace,
         transport::ConnectionId,
         wq::{
             RecvWqe,
@@ -71,7 +70,8 @@ use crate::{
         timer::{
             Expires,
             Timer, //
-        }, //
+        },
+        trace, //
     }, //
 };
 

@@ -15,10 +15,10 @@ use super::flow::{
 use crate::{
     engine::{
         prelude::*,
-        qp::QueuePair,
-        trace, //
+        qp::QueuePair, //
     },
-    rdma::values::token::Token, //
+    rdma::values::token::Token,
+    sys::trace, //
 };
 
 /// The time in nanoseconds after which a flow looks again at memory in use that another flow waits

@@ -35,7 +35,6 @@ use crate::{
             },
             Taken, //
         },
-        trace,
         wq::{
             RecvWqe,
             SendWqe, //
@@ -53,7 +52,8 @@ use crate::{
     },
     sys::{
         gate::GateGuard,
-        time, //
+        time,
+        trace, //
     }, //
 };
 

@@ -51,8 +51,7 @@ use super::{
         ResizableRing,
         ResizeError,
         Ring, //
-    },
-    trace, //
+    }, //
 };
 use crate::{
     rdma::values::{
@@ -65,7 +64,8 @@ use crate::{
     sys::{
         hrtimer::HrTimer,
         name::Name,
-        time, //
+        time,
+        trace, //
     }, //
 };
 use moderation::{

@@ -11,15 +11,15 @@
 //!
 //! Tests: `direct/tests/inject.rs`.
 
-use super::{
-    prelude::*,
-    trace, //
-};
+use super::prelude::*;
 use crate::{
     rdma::values::work::SendOp,
-    sys::log::{
-        self,
-        Limit, //
+    sys::{
+        log::{
+            self,
+            Limit, //
+        },
+        trace, //
     }, //
 };
 

@@ -15,14 +15,14 @@ use kernel::sync::atomic::ordering::Relaxed;
 
 use super::{
     host::Host,
-    prelude::*,
-    trace, //
+    prelude::*, //
 };
 use crate::{
     engine::wq::ReceiveRing,
     sys::{
         shared::SharedReceives,
-        time, //
+        time,
+        trace, //
     }, //
 };
 

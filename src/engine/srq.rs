@@ -48,7 +48,6 @@ use super::{
         ResizableRing,
         ResizeError, //
     },
-    trace,
     wq::{
         PostError,
         ReceiveRing,
@@ -60,7 +59,8 @@ use crate::sys::{
     sge::{
         Elements,
         Posted, //
-    }, //
+    },
+    trace, //
 };
 
 /// What a face is notified of. Called in softirq, under no lock.

@@ -35,7 +35,6 @@ use crate::{
         inject,
         prelude::*,
         qp::QueuePair,
-        trace,
         transport::{
             Link,
             ReadLimits,
@@ -48,7 +47,8 @@ use crate::{
         timer::{
             Expires,
             Timer, //
-        }, //
+        },
+        trace, //
     }, //
 };
 

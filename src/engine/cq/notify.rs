@@ -19,12 +19,12 @@ use crate::{
             Notifier,
             Notifies, //
         },
-        prelude::*,
-        trace, //
+        prelude::*, //
     },
     sys::{
         time,
-        timer::Expires, //
+        timer::Expires,
+        trace, //
     }, //
 };
 

@@ -24,7 +24,6 @@ use crate::{
     engine::{
         notifier::Notifies,
         prelude::*,
-        trace,
         transport::{
             ConnectionId,
             Link,
@@ -33,7 +32,10 @@ use crate::{
         wq::ReceiveRing, //
     },
     rdma::values::qp::QpState,
-    sys::gate::GateGuard, //
+    sys::{
+        gate::GateGuard,
+        trace, //
+    }, //
 };
 
 impl QueuePair {

@@ -16,13 +16,13 @@ use crate::{
             },
             RevokeError, //
         },
-        prelude::*,
-        trace, //
+        prelude::*, //
     },
     rdma::values::{
         token::Token,
         work::SendOp, //
-    }, //
+    },
+    sys::trace, //
 };
 
 /// How far a local request is.

@@ -22,7 +22,6 @@ use crate::{
         inject,
         limits::MAX_MESSAGE,
         prelude::*,
-        trace,
         wq::PostError, //
     },
     rdma::values::{
@@ -43,7 +42,8 @@ use crate::{
             Elements,
             Posted, //
         },
-        softirq::BhDisabled, //
+        softirq::BhDisabled,
+        trace, //
     }, //
 };
 

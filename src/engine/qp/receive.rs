@@ -29,7 +29,6 @@ use crate::{
         notifier::Notifies,
         prelude::*,
         srq::Waiter,
-        trace,
         transport::ConnectionId,
         wq::{
             PostError,
@@ -48,7 +47,8 @@ use crate::{
             Context,
             Elements,
             Posted, //
-        }, //
+        },
+        trace, //
     }, //
 };
 

@@ -23,12 +23,14 @@ use crate::{
     engine::{
         notifier::Notifies,
         prelude::*,
-        trace,
         transport::ConnectionId,
         wq::SendWqe, //
     },
     rdma::values::wc::WcOpcode,
-    sys::name::Name, //
+    sys::{
+        name::Name,
+        trace, //
+    }, //
 };
 
 /// The number of requests that one call completes or cancels.
