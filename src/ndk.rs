@@ -44,6 +44,6 @@ pub(crate) mod tests;
 
 pub(crate) use abi::adapter::CONTEXT;
 pub(crate) use adapter::{
-    Limits, //
-    NdkContext,
+    Limits,
+    NdkContext, //
 };

@@ -52,7 +52,7 @@ pub(crate) struct Version {
 /// The version of this face. The entries that NDKPI 2.1 adds are there as well.
 pub(crate) const VERSION: Version = Version { major: 1, minor: 2 };
 
-/// What the device is able to do, as `QueryAdapterInfo` reports it.
+/// The limits of the device, as `QueryAdapterInfo` reports them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Bytes of a region registered by `RegisterMr`, and of a window.
@@ -64,18 +64,14 @@ pub(crate) struct Limits {
     pub(crate) inline: u32,
     pub(crate) reads: u32,
     pub(crate) requests: u32,
-    /// 0: there are no shared receive queues.
     pub(crate) srq: u32,
     pub(crate) cq: u32,
     /// Bytes of private data: what the kernel's connection manager carries, too.
     pub(crate) private_data: u32,
-    pub(crate) cq_resize: bool,
-    pub(crate) moderation: bool,
-    pub(crate) read_invalidate: bool,
 }
 
 impl Limits {
-    /// All that the engine can do.
+    /// The limits of the engine.
     pub(crate) const FULL: Self = Self {
         registration: 1 << 30,
         pages: MAX_PIECES,
@@ -89,9 +85,6 @@ impl Limits {
         srq: MAX_REQUESTS,
         cq: MAX_CQ_ENTRIES,
         private_data: 255,
-        cq_resize: true,
-        moderation: true,
-        read_invalidate: true,
     };
 }
 
@@ -243,7 +236,7 @@ impl Client for Object<Adapter> {
 }
 
 impl Adapter {
-    /// What the device can do.
+    /// The limits of the device.
     pub(crate) fn limits(&self) -> &Limits {
         &self.limits
     }

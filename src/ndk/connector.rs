@@ -24,9 +24,9 @@ use self::link::{
     ConnectionData,
     ConnectorInner,
     ConnectorStage,
-    ConnectorState, //
+    ConnectorState,
     LinkEvents,
-    PendingCall,
+    PendingCall, //
 };
 
 use super::{

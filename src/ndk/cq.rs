@@ -249,17 +249,14 @@ impl Cq {
 
     /// `ControlCqInterruptModeration` (MOD-01 to MOD-07). Any context; never pends.
     pub(crate) fn moderate(&self, interval_us: u32, count: u32) -> Result<(), NtStatus> {
-        NtStatus::NOT_SUPPORTED.unless(self.owner.limits().moderation)?;
         Ok(self.engine.moderate(interval_us, count)?)
     }
 }
 
 impl Object<Cq> {
-    /// `ResizeCq` (CQ-06 to CQ-09).
+    /// `ResizeCq` (CQ-06 to CQ-08).
     pub(crate) fn resize(self: &Arc<Self>, depth: u32, done: DoneFn<NtStatus>) -> Answer {
-        let limits = self.owner.limits();
-        NtStatus::NOT_SUPPORTED.unless(limits.cq_resize)?;
-        NtStatus::INVALID_PARAMETER.when(depth == 0 || depth > limits.cq)?;
+        NtStatus::INVALID_PARAMETER.when(depth == 0 || depth > self.owner.limits().cq)?;
         self.defer(done, move |this| this.engine.resize(depth).into())
     }
 }

@@ -197,7 +197,7 @@ impl ObjectType for Qp {
 
 impl Qp {
     /// May sleep. The queues are the one for receives, and the one for initiator requests.
-    pub(super) fn create(
+    fn create(
         pd: &Ref<Pd>,
         antecedents: Antecedents,
         cqs: [Ref<Cq>; 2],
@@ -337,8 +337,7 @@ impl Qp {
             Request::SendAndInvalidate(token) => put(send(SendWith::Inv(token))),
             Request::Write(to) => put(SendOp::Write { to, imm: None }),
             Request::Read(from) => {
-                let able = self.pd.adapter.limits().read_invalidate;
-                let wanted = flags & RDMA_READ_LOCAL_INVALIDATE != 0 && able;
+                let wanted = flags & RDMA_READ_LOCAL_INVALIDATE != 0;
                 put(SendOp::Read {
                     from,
                     invalidate: first.filter(|_| wanted).map(|sge| sge.token()),

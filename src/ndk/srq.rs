@@ -40,7 +40,6 @@ pub(crate) struct SrqSizes {
 
 impl SrqSizes {
     pub(super) fn check(&self, limits: &Limits) -> Result<(), NtStatus> {
-        NtStatus::NOT_SUPPORTED.when(limits.srq == 0)?;
         let fits = self.depth != 0
             && self.depth <= limits.srq
             && self.sges <= limits.sges
@@ -87,7 +86,7 @@ impl ObjectType for Srq {
 }
 
 impl Object<Pd> {
-    /// `CreateSrq`: refused when the adapter has none, or above its limits (SRQ-01).
+    /// `CreateSrq`: refused above the limits of the adapter (SRQ-01).
     pub(crate) fn create_srq(
         self: &Arc<Self>,
         sizes: SrqSizes,
@@ -102,7 +101,7 @@ impl Object<Pd> {
 
 impl Srq {
     /// May sleep.
-    pub(super) fn create(pd: &Ref<Pd>, sizes: SrqSizes, user: SrqUser) -> Created<Self> {
+    fn create(pd: &Ref<Pd>, sizes: SrqSizes, user: SrqUser) -> Created<Self> {
         let has_user = user.is_some();
         let events = QueueEvents::new(user)?;
         let users = events.users.clone();

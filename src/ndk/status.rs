@@ -72,7 +72,7 @@ impl From<PostError> for NtStatus {
     }
 }
 
-/// Why a queue keeps its size (CQ-09, SRQ-12).
+/// Why a queue keeps its size (CQ-07, SRQ-12).
 impl From<ResizeError> for NtStatus {
     fn from(why: ResizeError) -> Self {
         match why {

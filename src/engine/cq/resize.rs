@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Changing the depth of a completion queue while it is used, as NDKPI has it (CQ-06 to CQ-09).
+//! Changing the depth of a completion queue while it is used, as NDKPI has it (CQ-06 to CQ-08).
 //!
 //! Tests: `engine/cq/tests.rs`.
 

@@ -166,18 +166,14 @@ pub(crate) unsafe extern "C" fn ndk_face_close(
 /// Transfers of more bytes than this are better not copied by the consumer.
 const LARGE_REQUEST: u32 = 64 << 10;
 
+/// The capabilities of every adapter (ADPT-05).
+const ADAPTER_FLAGS: u32 = bindings::NDK_ADAPTER_FLAG_RDMA_READ_SINK_NOT_REQUIRED
+    | bindings::NDK_ADAPTER_FLAG_CQ_INTERRUPT_MODERATION_SUPPORTED
+    | bindings::NDK_ADAPTER_FLAG_RDMA_READ_LOCAL_INVALIDATE_SUPPORTED
+    | bindings::NDK_ADAPTER_FLAG_CQ_RESIZE_SUPPORTED
+    | bindings::NDK_ADAPTER_FLAG_LOOPBACK_CONNECTIONS_SUPPORTED;
+
 pub(crate) fn info(limits: &Limits) -> bindings::ndk_adapter_info {
-    let mut flags = bindings::NDK_ADAPTER_FLAG_RDMA_READ_SINK_NOT_REQUIRED
-        | bindings::NDK_ADAPTER_FLAG_LOOPBACK_CONNECTIONS_SUPPORTED;
-    if limits.moderation {
-        flags |= bindings::NDK_ADAPTER_FLAG_CQ_INTERRUPT_MODERATION_SUPPORTED;
-    }
-    if limits.read_invalidate {
-        flags |= bindings::NDK_ADAPTER_FLAG_RDMA_READ_LOCAL_INVALIDATE_SUPPORTED;
-    }
-    if limits.cq_resize {
-        flags |= bindings::NDK_ADAPTER_FLAG_CQ_RESIZE_SUPPORTED;
-    }
     bindings::ndk_adapter_info {
         version: VERSION.into(),
         vendor_id: 0,
@@ -199,7 +195,7 @@ pub(crate) fn info(limits: &Limits) -> bindings::ndk_adapter_info {
         large_request_threshold: LARGE_REQUEST,
         max_caller_data: limits.private_data,
         max_callee_data: limits.private_data,
-        adapter_flags: flags,
+        adapter_flags: ADAPTER_FLAGS,
         rdma_technology: bindings::NDK_RDMA_TECHNOLOGY_IWARP,
     }
 }

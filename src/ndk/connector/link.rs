@@ -118,7 +118,7 @@ impl ConnectorState {
     }
 
     /// The pending call has ended.
-    pub(super) fn end_call(&mut self, status: NtStatus) {
+    fn end_call(&mut self, status: NtStatus) {
         if let Some(call) = self.pending.take() {
             self.ended = Some((call, status));
         }
@@ -185,7 +185,7 @@ impl ConnectorInner {
         )
     }
 
-    pub(super) fn notify_later(self: &Arc<Self>) {
+    fn notify_later(self: &Arc<Self>) {
         // One that is queued already reports this as well.
         let _ = self.device.host.softirqs.enqueue(self.clone());
     }

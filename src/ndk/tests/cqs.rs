@@ -26,7 +26,10 @@ mod tests {
             other_context::OtherContext, //
         },
         ndk::{
-            abi::numbers::notify,
+            abi::{
+                adapter::info,
+                numbers::notify, //
+            },
             adapter::Limits,
             cq::{
                 Cq,
@@ -66,6 +69,9 @@ mod tests {
             softirq::ProcessQueue, //
         }, //
     };
+
+    /// `NDK_ADAPTER_FLAG_CQ_RESIZE_SUPPORTED`.
+    const RESIZE_SUPPORTED: u32 = 0x100;
 
     const MOST: u32 = Limits::FULL.cq;
 
@@ -441,21 +447,17 @@ mod tests {
     }
 
     #[test]
-    fn ndk_cq_09_without_the_flag_resizing_is_not_supported() -> Result {
-        let test_host = TestHost::with(&HostAttr {
-            limits: Limits {
-                cq_resize: false,
-                ..Limits::FULL
-            },
-            ..HostAttr::PLAIN
-        })?;
+    fn ndk_cq_09_the_flag_is_reported_and_so_resizing_is_supported() -> Result {
+        assert!(info(&Limits::FULL).adapter_flags & RESIZE_SUPPORTED != 0);
+        let test_host = TestHost::new()?;
         let queue = test_host.queue(8)?;
-        for depth in [0, 4, 16, MOST + 1] {
-            let slot = Slot::new()?;
-            let answer = queue.cq.resize(depth, slot.callback()?);
-            assert!(answer.err() == Some(NtStatus::NOT_SUPPORTED));
-            test_host.flush_work();
-            assert!(slot.calls.get() == 0);
+        for (depth, answer) in [
+            (4, NtStatus::SUCCESS),
+            (16, NtStatus::SUCCESS),
+            (0, NtStatus::INVALID_PARAMETER),
+            (MOST + 1, NtStatus::INVALID_PARAMETER),
+        ] {
+            assert_eq!(request(|done| queue.cq.resize(depth, done))?, answer);
         }
         Ok(())
     }

@@ -110,7 +110,7 @@ pub(crate) struct TestHost {
 
 impl TestHost {
     /// May sleep.
-    pub(super) fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         Self::with(&HostAttr::PLAIN)
     }
 

@@ -99,15 +99,6 @@ mod tests {
     }
 
     #[test]
-    fn ndk_srq_01_an_adapter_without_shared_queues_refuses_all() -> Result {
-        let test_host = TestHost::with(&attr(Limits { srq: 0, ..SMALL }))?;
-        for refused in [sizes(1, 1, 0), sizes(16, 4, 1), sizes(17, 5, 0)] {
-            assert!(creation(&test_host, refused)? == NtStatus::NOT_SUPPORTED);
-        }
-        Ok(())
-    }
-
-    #[test]
     fn ndk_srq_02_a_receive_completes_on_the_queue_pair_that_took_it() -> Result {
         let srq_users = SrqUsers::new(8, 0)?;
         let into = srq_users.buffer(4096)?;

@@ -28,14 +28,9 @@ mod tests {
         ndk::{
             adapter::Limits,
             status::NtStatus,
-            tests::host::{
-                here,
-                HostAttr, //
-            }, //
+            tests::host::here, //
         }, //
     };
-
-    const NOT_SUPPORTED: i32 = NtStatus::NOT_SUPPORTED.raw();
 
     /// A pattern that a consumer may leave in the reserved block.
     const MARKS: [u64; 4] = [1, u64::MAX, 0x5555, 7];
@@ -58,58 +53,6 @@ mod tests {
         // All types from adapter to shared queue were there, with all that the headers declare.
         assert!(kinds == (1 << bindings::NDK_OBJECT_TYPE_MAX) - 2);
         assert!(entries == 9 + 8 + 7 + 11 + 4 + 7 + 3 + 13 + 5 + 3);
-        Ok(())
-    }
-
-    #[test]
-    fn ndk_gen_01_what_the_adapter_lacks_is_not_supported() -> Result {
-        let mut attr = HostAttr::PLAIN;
-        attr.limits = Limits {
-            cq_resize: false,
-            moderation: false,
-            ..Limits::FULL
-        };
-        let consumer = Consumer::with(&attr)?;
-        let heard = Heard::new()?;
-        let table = consumer.table::<_, bindings::ndk_cq_dispatch>(consumer.cq)?;
-        let context = heard.context();
-        let status = entry!(table, resize_cq, consumer.cq, 32, Some(requested), context);
-        assert!(status == NOT_SUPPORTED);
-        let status = entry!(table, control_cq_interrupt_moderation, consumer.cq, 10, 10);
-        assert!(status == NOT_SUPPORTED);
-        consumer.test_host.flush_work();
-        assert!(heard.calls.get() == 0);
-        drop(consumer);
-
-        attr.limits = Limits {
-            srq: 0,
-            ..Limits::FULL
-        };
-        let test_host = crate::ndk::tests::host::TestHost::with(&attr)?;
-        let adapter = open_adapter(&test_host)?;
-        // SAFETY: A live adapter.
-        let table = unsafe { (*adapter).dispatch };
-        let pd = create(|f, c, out| call(|| Ok(entry!(table, create_pd, adapter, f, c, out))))?;
-        let pd: *mut bindings::ndk_pd = pd.object()?;
-        // SAFETY: A live domain.
-        let (thing, table) = unsafe {
-            let kind = bindings::NDK_OBJECT_TYPE_PD;
-            let thing = Thing::new::<_, bindings::ndk_pd_dispatch>(pd, kind);
-            (thing, (*pd).dispatch)
-        };
-        let (none, mask) = (ptr::null_mut(), ptr::null());
-        let srq: Creation<bindings::ndk_srq> = create(|f, c, out| {
-            call(|| {
-                Ok(entry!(
-                    table, create_srq, pd, 8, 1, 0, None, none, mask, f, c, out
-                ))
-            })
-        })?;
-        let refused = srq.inline == NOT_SUPPORTED && srq.is_in_order();
-        let closed = thing.close();
-        // SAFETY: A live adapter, closed once.
-        unsafe { crate::ndk::abi::adapter::ndk_face_close(adapter, None, ptr::null_mut()) };
-        assert!(refused && closed);
         Ok(())
     }
 
