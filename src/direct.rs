@@ -11,6 +11,7 @@
 
 mod flow;
 mod inject;
+mod injected;
 mod invalidate;
 mod steps;
 #[cfg(ndk_kunit)]

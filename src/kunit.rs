@@ -46,11 +46,11 @@ use crate::sys::speed;
 /// tests do a few times, so that checkers which slow it down see all of it without them.
 const SLOW: [(&CStr, &CStr); 7] = [
     (
-        c"ndk_engine_cm_address",
+        c"ndk_engine_cm_listen",
         c"when_every_port_is_taken_the_next_one_is_the_one_that_is_given_back",
     ),
     (
-        c"ndk_engine_cm_address",
+        c"ndk_engine_cm_listen",
         c"a_port_where_the_device_listens_is_not_given_out",
     ),
     (

@@ -43,7 +43,7 @@ use kernel::{
     }, //
 };
 
-use super::inject::Injected;
+use super::injected::Injected;
 use crate::{
     engine::{
         inject,

@@ -1,24 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! [`Injected`]: what faults do to one request.
+//! The steps of a request that faults hit.
 //!
-//! It is drawn when the request begins, and met on the way: before the request does anything, where
-//! it looks for a receive, where it enters the peer's memory, before it ends and when it has ended.
-//! All of these ask `inject::is_on()` first, but for the end of the short ways, which are taken where
-//! the beginning found that off. What was drawn stays with the request when that fault is turned
-//! off, and has no effect any more when all are. A request that waits goes on when its time is over.
+//! Their effect ([`Injected`]) is drawn when the request begins, and met on the way: before the
+//! request does anything, where it looks for a receive, where it enters the peer's memory, before it
+//! ends and when it has ended. All of these ask `inject::is_on()` first, but for the end of the
+//! short ways, which are taken where the beginning found that off. What was drawn stays with the
+//! request when that fault is turned off, and has no effect any more when all are. A request that
+//! waits goes on when its time is over.
 //!
 //! Whose faults: those of the requester's device, for its queue pair; but what a receive meets is
 //! the fault of its own device and queue pair, and is drawn when a message takes it.
 //!
 //! Tests: `direct/tests/inject.rs`.
 
-use super::flow::{
-    Exec,
-    Flow,
-    Pause,
-    Phase,
-    Step, //
+use super::{
+    flow::{
+        Exec,
+        Flow,
+        Pause,
+        Phase,
+        Step, //
+    },
+    injected::Injected, //
 };
 use crate::{
     engine::{
@@ -46,31 +50,6 @@ use crate::{
     },
     sys::time, //
 };
-
-/// The effect of faults on a request.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Injected {
-    /// The request that this was drawn for.
-    seq: Option<u32>,
-    /// It begins not before this, in nanoseconds of monotonic time.
-    begins_at: u64,
-    /// The status that it fails with.
-    status: Option<Status>,
-    /// It finds no receive for so many microseconds; 0 is for ever.
-    rnr: Option<u32>,
-    /// It finds one not before this, once it has looked.
-    ready_at: Option<u64>,
-    refuse_access: bool,
-    refuse_invalidation: bool,
-    /// A byte of it arrives wrong: which one, by chance.
-    corrupt: Option<u32>,
-    /// It ends so many microseconds late.
-    late: Option<u32>,
-    /// Its receive ends before it is late.
-    only_own_is_late: bool,
-    ends_at: Option<u64>,
-    drop_connection: bool,
-}
 
 fn after(usec: u32) -> u64 {
     time::now_ns().saturating_add(u64::from(usec) * 1000)

@@ -28,6 +28,7 @@
 mod address;
 mod endpoint;
 mod inject;
+mod listen;
 mod listener;
 mod listeners;
 mod offer;
@@ -180,72 +181,6 @@ impl ConnectionManager {
             }),
             GFP_KERNEL,
         )
-    }
-
-    /// Begins to listen. May sleep.
-    ///
-    /// On one device an address has one listener in each network namespace, and a wildcard counts
-    /// as each address that it serves: the first to have a port keeps it, as with TCP. Among
-    /// themselves listeners of `rdma_cm` have never one port; those of the NDK face are in no table
-    /// of that. Listeners of several devices may share an address: `rdma_cm` listens on all of them
-    /// at a wildcard and at a loopback address, whichever has it.
-    ///
-    /// [`AddressError::InUse`] if the port is another's, and for an address that is reserved on
-    /// this device; [`AddressError::NoMemory`].
-    pub(crate) fn listen(
-        &self,
-        net: u64,
-        at: SocketAddr,
-        events: KBox<dyn ListenerEvents>,
-    ) -> Result<Arc<Listener>, AddressError> {
-        self.add_listener(net, at, None, events)
-    }
-
-    fn add_listener(
-        &self,
-        net: u64,
-        at: SocketAddr,
-        held: Option<Arc<Reservation>>,
-        events: KBox<dyn ListenerEvents>,
-    ) -> Result<Arc<Listener>, AddressError> {
-        let (device, is_dual) = (events.device(), events.is_dual());
-        let is_held = held.is_some();
-        let listener = Listener::new(net, at, self.next_number(), held, events)
-            .map_err(|_| AddressError::NoMemory)?;
-        let mut listeners = self.listeners.lock();
-        // A reserved address has one listener, and beside it may be one at the wildcard.
-        let is_apart = |l: &Listener| is_held && l.is_held() && l.at != at;
-        let is_taken = listeners
-            .around(net, at)
-            .any(|l| l.shares(device, net, &at, is_dual) && !is_apart(l));
-        if is_taken || (!is_held && self.addresses.reserves(device, net, &at)) {
-            return Err(AddressError::InUse);
-        }
-        let added = listeners.add(listener.clone());
-        added.map_err(|_| AddressError::NoMemory)?;
-        Ok(listener)
-    }
-
-    /// Ends listening: no request is reported after this returned.
-    ///
-    /// Requests that were notified may still be answered, but not much later: the consumer may
-    /// never have heard of them, for `iw_cm` drops what it did not deliver until then.
-    pub(crate) fn unlisten(&self, listener: &Arc<Listener>) {
-        let mut listeners = self.listeners.lock();
-        listeners.remove(listener);
-        drop(listeners);
-        listener.end();
-        // Nothing joins those that wait at a listener that is not in the table.
-        listener.release_waiting();
-        // No later request was notified.
-        let end = self.open.lock().next;
-        let mut from = NonZeroUsize::MIN;
-        while let Some(request) = self.first_open(from).filter(|r| r.number < end) {
-            if request.was_notified(listener) {
-                request.answer_within(self.timeouts.orphan_ms);
-            }
-            from = request.number.saturating_add(1);
-        }
     }
 
     /// The request with that number or the next higher one that nobody has decided on.

@@ -15,6 +15,7 @@
 //! lock of the list of free slots, is a leaf.
 
 pub(crate) mod bounds;
+pub(crate) mod mapping;
 mod revoke;
 pub(crate) mod slot;
 pub(crate) mod spans;
@@ -37,8 +38,8 @@ use self::{
         QpId,
         RegAttr,
         RegisterError,
-        Slot, //
-        SlotGuard,
+        Slot,
+        SlotGuard, //
     },
     spans::SpanList, //
 };

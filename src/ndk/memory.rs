@@ -34,9 +34,9 @@ use crate::{
             MAX_SGES, //
         },
         memory::{
+            mapping::Prepared,
             slot::RegAttr,
-            spans::SpanList,
-            staging::Prepared, //
+            spans::SpanList, //
         }, //
     },
     ndk::abi::numbers::mr_flags::*,
@@ -155,7 +155,7 @@ impl Object<Pd> {
 
 impl Mr {
     /// A region that is not registered.
-    pub(super) fn new(domain: Arc<Domain>, limits: Limits, fast: bool) -> impl PinInit<Self> {
+    fn new(domain: Arc<Domain>, limits: Limits, fast: bool) -> impl PinInit<Self> {
         pin_init!(Self {
             domain,
             limits,
@@ -422,7 +422,7 @@ pub(crate) struct FastRegistration<'a> {
 
 impl FastRegistration<'_> {
     /// The number of pages, if place and length fit them (FREG-02 to FREG-05).
-    pub(super) fn check(&self) -> Result<u32, NtStatus> {
+    fn check(&self) -> Result<u32, NtStatus> {
         let offset = u64::from(self.offset);
         let pages = u32::try_from(self.pages.count()).map_err(|_| NtStatus::INVALID_PARAMETER)?;
         // OVERFLOW: 2^32 pages of 64 KiB have 2^48 bytes.

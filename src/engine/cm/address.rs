@@ -6,13 +6,9 @@
 //! endpoint, a connection. A [`Route`] is a connection that starts there; from one address there
 //! is one to each destination. Both last as long as somebody holds them.
 //!
-//! Listeners of the verbs face reserve nothing: `rdma_cm` has a table of its own. They and the
-//! reservations of the same device keep out of each other's way nevertheless.
-//!
 //! Context: making sleeps, dropping may happen anywhere. Lock order: the lock inside is a leaf.
-
-#[cfg(ndk_kunit)]
-mod tests;
+//!
+//! Tests: `engine/cm/listen/tests.rs`.
 
 use core::net::{
     IpAddr,
@@ -24,21 +20,7 @@ use kernel::rbtree::{
     RBTreeNode, //
 };
 
-use super::{
-    ConnectionManager,
-    Listener,
-    ListenerEvents, //
-};
-use crate::{
-    engine::prelude::*,
-    sys::random, //
-};
-
-/// The first of the ports that are given to who asks for any; the last is the last of all.
-const FIRST_PORT: u16 = 49152;
-
-/// How many of them there are.
-const PORTS: u16 = u16::MAX - FIRST_PORT + 1;
+use crate::engine::prelude::*;
 
 /// Why an address or a route could not be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +69,17 @@ impl AddressTable {
     /// Returns true if the address is reserved on that device. Any context.
     pub(super) fn reserves(&self, device: usize, net: u64, at: &SocketAddr) -> bool {
         self.find((address(net, at), None)) == Some(device)
+    }
+
+    /// Returns true if the address is reserved on any device. Any context.
+    pub(super) fn is_reserved(&self, net: u64, at: &SocketAddr) -> bool {
+        self.find((address(net, at), None)).is_some()
+    }
+
+    /// Returns true if there is a connection from `local` to `remote`. Any context.
+    pub(super) fn has_route(&self, net: u64, local: &SocketAddr, remote: &SocketAddr) -> bool {
+        let key = (address(net, local), Some(address(net, remote)));
+        self.find(key).is_some()
     }
 
     fn find(&self, key: Key) -> Option<usize> {
@@ -140,6 +133,25 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
+    /// Reserves an address that is not reserved. May sleep.
+    ///
+    /// [`AddressError::Exists`] if it is, [`AddressError::NoMemory`].
+    pub(super) fn new(
+        table: &Arc<AddressTable>,
+        device: usize,
+        net: u64,
+        at: SocketAddr,
+    ) -> Result<Arc<Self>, AddressError> {
+        let entry = TakenAddress::new(table, (address(net, &at), None), device)?;
+        let reservation = Self { entry, net, at };
+        Arc::new(reservation, GFP_KERNEL).map_err(|_| AddressError::NoMemory)
+    }
+
+    /// Identifies the network namespace of the address.
+    pub(super) fn net(&self) -> u64 {
+        self.net
+    }
+
     /// The address, with its port.
     pub(crate) fn addr(&self) -> SocketAddr {
         self.at
@@ -168,74 +180,5 @@ impl Route {
     /// Where it starts.
     pub(crate) fn from(&self) -> &Arc<Reservation> {
         &self.from
-    }
-}
-
-impl ConnectionManager {
-    /// Reserves a local address of the device with that number; port 0 stands for any from 49152
-    /// on. May sleep.
-    ///
-    /// [`AddressError::InUse`] and [`AddressError::NoPort`] also when that device listens there, or
-    /// at the wildcard of that port, without a reservation. [`AddressError::NoMemory`].
-    pub(crate) fn reserve(
-        &self,
-        device: usize,
-        net: u64,
-        at: SocketAddr,
-    ) -> Result<Arc<Reservation>, AddressError> {
-        // Nobody else reserves an address under this lock.
-        let listeners = self.listeners.lock();
-        let start = u16::from_ne_bytes(random::bytes()) % PORTS;
-        let (steps, why) = match at.port() {
-            0 => (PORTS, AddressError::NoPort),
-            _ => (1, AddressError::InUse),
-        };
-        let unreserved = || {
-            let candidates = (0..steps).map(|step| {
-                let mut at = at;
-                if at.port() == 0 {
-                    // OVERFLOW: each term is less than 2^14, and so is the rest of their sum.
-                    at.set_port(FIRST_PORT + (start + step) % PORTS);
-                }
-                at
-            });
-            candidates.filter(|at| self.addresses.find((address(net, at), None)).is_none())
-        };
-        let is_free = |at: &SocketAddr| {
-            let mut others = listeners.around(net, *at).filter(|l| !l.is_held());
-            !others.any(|l| l.shares(device, net, at, false))
-        };
-        let at = unreserved().find(is_free).ok_or(why)?;
-        let entry = TakenAddress::new(&self.addresses, (address(net, &at), None), device)?;
-        let reservation = Reservation { entry, net, at };
-        Arc::new(reservation, GFP_KERNEL).map_err(|_| AddressError::NoMemory)
-    }
-
-    /// Reserves a local address for one connection to `remote`. May sleep.
-    ///
-    /// [`AddressError::Exists`] when there is such a connection, [`AddressError::InUse`] when the
-    /// address serves another purpose; else as [`ConnectionManager::reserve`].
-    pub(crate) fn reserve_pair(
-        &self,
-        device: usize,
-        net: u64,
-        local: SocketAddr,
-        remote: SocketAddr,
-    ) -> Result<Route, AddressError> {
-        let key = (address(net, &local), Some(address(net, &remote)));
-        if self.addresses.find(key).is_some() {
-            return Err(AddressError::Exists);
-        }
-        self.reserve(device, net, local)?.route(remote)
-    }
-
-    /// Begins to listen at an address that is reserved for this purpose; the listener keeps it.
-    /// May sleep. As [`ConnectionManager::listen`], but one reserved address has one listener.
-    pub(crate) fn listen_on(
-        &self,
-        held: Arc<Reservation>,
-        events: KBox<dyn ListenerEvents>,
-    ) -> Result<Arc<Listener>, AddressError> {
-        self.add_listener(held.net, held.at, Some(held), events)
     }
 }

@@ -21,13 +21,46 @@ use kernel::sync::atomic::{
 
 use super::{
     address::address,
-    listeners::Place,
     waiting::Waiting,
     ConnectParams,
     ConnectRequest,
     Reservation, //
 };
 use crate::engine::prelude::*;
+
+/// The place of a listener; those of one address are in the order in which they began.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    net: u64,
+    port: u16,
+    ip: IpAddr,
+    pub(super) number: NonZeroUsize,
+}
+
+impl Place {
+    pub(super) fn new(net: u64, at: &SocketAddr, number: NonZeroUsize) -> Self {
+        Self {
+            net,
+            port: at.port(),
+            ip: at.ip(),
+            number,
+        }
+    }
+
+    /// The next place at the same address, if there is one.
+    pub(super) fn following(self) -> Option<Self> {
+        let number = self.number.checked_add(1)?;
+        Some(Self { number, ..self })
+    }
+
+    pub(super) fn is_beside(&self, other: &Self) -> bool {
+        (self.net, self.port, self.ip) == (other.net, other.port, other.ip)
+    }
+
+    pub(super) fn has_port_of(&self, other: &Self) -> bool {
+        (self.net, self.port) == (other.net, other.port)
+    }
+}
 
 /// What a listener is notified of.
 pub(crate) trait ListenerEvents: Send + Sync {

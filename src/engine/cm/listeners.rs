@@ -24,36 +24,11 @@ use kernel::rbtree::{
     RBTreeNode, //
 };
 
-use super::Listener;
+use super::listener::{
+    Listener,
+    Place, //
+};
 use crate::engine::prelude::*;
-
-/// The place of a listener; those of one address are in the order in which they began.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
-    net: u64,
-    port: u16,
-    ip: IpAddr,
-    number: NonZeroUsize,
-}
-
-impl Place {
-    pub(super) fn new(net: u64, at: &SocketAddr, number: NonZeroUsize) -> Self {
-        Self {
-            net,
-            port: at.port(),
-            ip: at.ip(),
-            number,
-        }
-    }
-
-    fn is_beside(&self, other: &Self) -> bool {
-        (self.net, self.port, self.ip) == (other.net, other.port, other.ip)
-    }
-
-    fn has_port_of(&self, other: &Self) -> bool {
-        (self.net, self.port) == (other.net, other.port)
-    }
-}
 
 /// All listeners of this host.
 pub(super) struct Listeners(RBTree<Place, Arc<Listener>>);
@@ -109,8 +84,7 @@ impl Listeners {
         let mut from = Some(first);
         iter::from_fn(move || {
             let place = *self.0.cursor_lower_bound(&from.take()?)?.current().0;
-            let next = |number| Place { number, ..place };
-            from = place.number.checked_add(1).map(next);
+            from = place.following();
             self.0.get(&place).filter(|_| belongs(&place))
         })
     }

@@ -195,7 +195,7 @@ impl Slot {
 
     /// Returns true if the owner's own token has `key`.
     #[inline]
-    pub(super) fn is_own_key(&self, key: u8) -> bool {
+    fn is_own_key(&self, key: u8) -> bool {
         self.own_key.load(Acquire) == STEADY | u32::from(key)
     }
 

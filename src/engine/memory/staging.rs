@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The mappings that wait for their registration.
+//! [`Staging`]: the mappings of a region that wait for their registration; of a window it has the
+//! [`WindowOwner`].
 //!
 //! A consumer of the verbs stages one mapping at a time (`ib_map_mr_sg`); one that gives its pages
 //! with each registration (NDK) may post several before the first one executes, and each is staged
 //! under the number of its request.
 //!
-//! A mapping has thousands of pieces: its list is filled under no lock, and is then put where the
-//! registration finds it.
-//!
 //! Context: any.
 //!
 //! Tests: `engine/memory/tests/staging.rs`.
 
-use kernel::{
-    alloc::flags::__GFP_NOWARN,
-    rbtree::{
-        RBTree,
-        RBTreeNodeReservation, //
-    }, //
+use kernel::rbtree::{
+    RBTree,
+    RBTreeNodeReservation, //
 };
 
+use super::spans::SpanList;
 use crate::engine::prelude::*;
-
-use super::{
-    slot::Slot,
-    spans::SpanList,
-    window::WindowOwner,
-    MemoryTable, //
-};
 
 /// The most lists that a slot keeps for later, if there are more than its first two.
 pub(crate) const MOST_SPARES: usize = 4;
+
+/// The owner of a window.
+pub(crate) trait WindowOwner: Send + Sync {
+    /// Nothing touches memory any more through what was bound before the binding under `key`, the
+    /// last one; nor through that itself, unless it is `bound` still. Any context; a transport's
+    /// lock may be held.
+    fn unbound(&self, key: u8, bound: bool);
+
+    /// The bind under `key` ended without effect. Any context; the lock of a send queue is held.
+    fn not_bound(&self, key: u8);
+}
 
 /// The staged side of a fast-register region.
 ///
@@ -129,137 +129,38 @@ impl Staging {
         }
     }
 
+    /// The number of owners that the slot has had.
+    pub(super) fn owners(&self) -> u32 {
+        self.owners
+    }
+
+    /// Stages a mapping under the number of its request, which is the result.
+    pub(super) fn stage_for_request(
+        &mut self,
+        room: RBTreeNodeReservation<u32, SpanList>,
+        list: SpanList,
+    ) -> u32 {
+        let number = self.next;
+        self.next = number.wrapping_add(1);
+        self.with_request.insert(room.into_node(number, list));
+        number
+    }
+
+    /// Takes the staged list, or a spare one, to be filled.
+    pub(super) fn take_any(&mut self) -> Option<SpanList> {
+        self.mapped.take().or_else(|| self.spares.pop())
+    }
+
+    /// The number of spare lists, and of those that wait with their requests.
+    #[cfg(ndk_kunit)]
+    pub(super) fn lists(&self) -> (usize, usize) {
+        (self.spares.len(), self.with_request.iter().count())
+    }
+
     /// Takes a list with room for `pieces`.
-    fn take_spare(&mut self, pieces: usize) -> Option<SpanList> {
+    pub(super) fn take_spare(&mut self, pieces: usize) -> Option<SpanList> {
         let fits = |list: &SpanList| list.capacity() >= pieces;
         let at = self.spares.iter().position(fits)?;
         self.spares.remove(at).ok()
-    }
-}
-
-/// The mapping of a registration request on its way into the region: a list to be filled. One that
-/// is not staged goes back.
-pub(crate) struct Prepared<'t> {
-    slot: &'t Slot,
-    owners: u32,
-    /// There until it is staged.
-    list: Option<SpanList>,
-    room: Option<RBTreeNodeReservation<u32, SpanList>>,
-}
-
-impl Prepared<'_> {
-    /// The list, empty at first.
-    pub(crate) fn list(&mut self) -> Option<&mut SpanList> {
-        self.list.as_mut()
-    }
-
-    /// Stages it; the request carries the number. `None` if the region is gone.
-    pub(crate) fn stage(mut self) -> Option<u32> {
-        let mut staging = self.slot.staging.lock();
-        if staging.owners != self.owners {
-            drop(staging);
-            return None;
-        }
-        let (list, room) = (self.list.take()?, self.room.take()?);
-        let number = staging.next;
-        staging.next = number.wrapping_add(1);
-        staging.with_request.insert(room.into_node(number, list));
-        Some(number)
-    }
-}
-
-impl Drop for Prepared<'_> {
-    fn drop(&mut self) {
-        if let Some(list) = self.list.take() {
-            self.slot.put_back(self.owners, list);
-        }
-    }
-}
-
-impl Slot {
-    /// Keeps a list for later, if it is of the present owner.
-    fn put_back(&self, owners: u32, list: SpanList) {
-        let mut staging = self.staging.lock();
-        let rest = match staging.owners == owners {
-            true => staging.keep(list),
-            false => Some(list),
-        };
-        drop(staging);
-        drop(rest);
-    }
-}
-
-impl MemoryTable {
-    /// A list for up to `pieces` pieces, which come with a registration request of the region at
-    /// `index`. Any context.
-    ///
-    /// `ENOMEM` when there is no memory; `EINVAL` for an index that names nothing.
-    pub(crate) fn prepare(&self, index: u32, pieces: usize) -> Result<Prepared<'_>> {
-        let slot = self.slot(index).ok_or(EINVAL)?;
-        let room = Some(RBTreeNodeReservation::new(GFP_ATOMIC | __GFP_NOWARN)?);
-        let mut staging = slot.staging.lock();
-        let (owners, spare) = (staging.owners, staging.take_spare(pieces));
-        drop(staging);
-        let mut list = match spare {
-            Some(spare) => spare,
-            None => SpanList::with_capacity_now(pieces)?,
-        };
-        list.clear();
-        Ok(Prepared {
-            slot,
-            owners,
-            list: Some(list),
-            room,
-        })
-    }
-
-    /// The number of lists that the region at `index` keeps for later, and of those that wait with
-    /// their requests.
-    #[cfg(ndk_kunit)]
-    pub(crate) fn lists(&self, index: u32) -> (usize, usize) {
-        let staging = self.slot(index).map(|slot| slot.staging.lock());
-        staging.map_or((0, 0), |staging| {
-            (staging.spares.len(), staging.with_request.iter().count())
-        })
-    }
-
-    /// Forgets what was staged for a registration request that is not carried out. Any context.
-    pub(crate) fn unstage(&self, index: u32, number: u32) {
-        let Some(slot) = self.slot(index) else {
-            return;
-        };
-        let mut staging = slot.staging.lock();
-        let list = staging.take_number(number);
-        let rest = list.and_then(|list| staging.keep(list));
-        drop(staging);
-        drop(rest);
-    }
-
-    /// Stages the pieces of the next registration: `fill` writes them into an empty list, under no
-    /// lock. Any context.
-    ///
-    /// `None` when the index is not that of a fast-register region, which has a list for each of
-    /// two at a time. A registration that executes during the call is one of the
-    /// pieces that were registered last, or fails.
-    pub(crate) fn stage<R>(&self, index: u32, fill: impl FnOnce(&mut SpanList) -> R) -> Option<R> {
-        let slot = self.slot(index)?;
-        let mut staging = slot.staging.lock();
-        let owners = staging.owners;
-        let mut list = staging.mapped.take().or_else(|| staging.spares.pop())?;
-        drop(staging);
-        list.clear();
-        let result = fill(&mut list);
-        let mut staging = slot.staging.lock();
-        let is_there = staging.owners == owners;
-        let rest = match is_there {
-            true => {
-                let before = staging.mapped.replace(list);
-                before.and_then(|list| staging.keep(list))
-            }
-            false => Some(list),
-        };
-        drop(staging);
-        drop(rest);
-        is_there.then_some(result)
     }
 }

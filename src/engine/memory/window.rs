@@ -14,9 +14,10 @@ use super::{
         DomainId,
         Kind,
         RegAttr,
-        RegisterError, //
-        SlotGuard,
+        RegisterError,
+        SlotGuard, //
     },
+    staging::WindowOwner,
     Access,
     Denied,
     MemoryTable,
@@ -26,17 +27,6 @@ use crate::{
     engine::prelude::*,
     rdma::values::token::Token, //
 };
-
-/// Who made a window.
-pub(crate) trait WindowOwner: Send + Sync {
-    /// Nothing touches memory any more through what was bound before the binding under `key`, the
-    /// last one; nor through that itself, unless it is `bound` still. Any context; a transport's
-    /// lock may be held.
-    fn unbound(&self, key: u8, bound: bool);
-
-    /// The bind under `key` ended without effect. Any context; the lock of a send queue is held.
-    fn not_bound(&self, key: u8);
-}
 
 impl MemoryTable {
     /// Makes a window, not bound yet. May sleep.

@@ -20,7 +20,7 @@ use crate::{
         inject::What,
         memory::{
             bounds::offset_in,
-            window::WindowOwner, //
+            staging::WindowOwner, //
         }, //
     },
     ndk::{
@@ -133,7 +133,7 @@ impl Object<Pd> {
 
 impl Mw {
     /// A window that is not bound. May sleep.
-    pub(in crate::ndk) fn new(domain: Arc<Domain>) -> Result<Self> {
+    fn new(domain: Arc<Domain>) -> Result<Self> {
         let list = BindList {
             key: 0,
             bound: KVec::new(),

@@ -2,7 +2,7 @@
 
 //! Local addresses and routes: who has them, how long, and who is turned away.
 
-#[kernel::macros::kunit_tests(ndk_engine_cm_address)]
+#[kernel::macros::kunit_tests(ndk_engine_cm_listen)]
 mod tests {
     use core::net::{
         Ipv6Addr,
@@ -17,7 +17,12 @@ mod tests {
     };
 
     use crate::{
-        engine::cm::{AddressError, ConnectionManager, Listener, Reservation},
+        engine::cm::{
+            AddressError,
+            ConnectionManager,
+            Listener,
+            Reservation, //
+        },
         kunit::{
             connection_fixture::*,
             harness::same,
