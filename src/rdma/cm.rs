@@ -27,7 +27,7 @@ use crate::sys::{
 };
 
 /// The most private data an event or a call can carry, in bytes.
-pub(crate) const MAX_PRIVATE_DATA: usize = 255;
+const MAX_PRIVATE_DATA: usize = 255;
 
 /// A connection identifier of a device of `T`.
 ///

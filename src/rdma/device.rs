@@ -111,7 +111,7 @@ impl<P> Object<bindings::ib_device, P> {
 
     /// Notifies consumers, later, that the port's address changed. Any context.
     /// C: `IB_EVENT_LID_CHANGE`.
-    pub(crate) fn address_changed(&self) {
+    fn address_changed(&self) {
         let mut event = event(self.as_raw(), bindings::ib_event_type_IB_EVENT_LID_CHANGE);
         event.element.port_num = PORT;
         // SAFETY: The device is live, and the core copies the event.

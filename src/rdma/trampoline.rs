@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! From the arguments of a trampoline to safe types, and from its result to C.
+//! [`trampoline`] turns a function over safe types into one that C calls.
+//!
+//! [`FromC`] turns each argument into what the function takes, [`IntoC`] its result into what C
+//! expects.
+
+use core::mem::MaybeUninit;
 
 use super::prelude::*;
 use crate::sys::unaligned::Room;
 
-/// What a trampoline makes of an argument.
+/// An argument that a trampoline makes.
 pub(super) trait FromC {
-    /// What C passes.
+    /// The type that C passes.
     type C;
 
     /// Takes the argument over.
@@ -21,8 +26,8 @@ pub(super) trait FromC {
 
 /// Arguments that stay as they are.
 macro_rules! same_in_c {
-    ($([$($param:ident)?] $type:ty),*) => {$(
-        impl$(<$param>)? FromC for $type {
+    ($($type:ty),*) => {$(
+        impl FromC for $type {
             type C = Self;
 
             #[inline]
@@ -33,7 +38,39 @@ macro_rules! same_in_c {
     )*};
 }
 
-same_in_c!([] u8, [] u16, [] u32, [] u64, [] c_int, [A] *const A, [A] *mut A);
+same_in_c!(u8, u16, u32, u64, c_int);
+
+/// A pointer that C passed.
+///
+/// # Invariants
+///
+/// It is an argument of the operation that has it, with the other arguments of the same call, which
+/// [`super::table::OperationsVTable`] describes and which has not returned.
+pub(super) struct Passed<P>(P);
+
+impl<P: Copy> Passed<P> {
+    /// The pointer.
+    pub(super) fn get(&self) -> P {
+        self.0
+    }
+}
+
+/// Pointers that stay as they are.
+macro_rules! passed {
+    ($($type:ty),*) => {$(
+        impl<A> FromC for Passed<$type> {
+            type C = $type;
+
+            #[inline]
+            unsafe fn from_c(c: $type) -> Self {
+                // INVARIANT: The caller says that C passed it, and that the call has not returned.
+                Self(c)
+            }
+        }
+    )*};
+}
+
+passed!(*const A, *mut A);
 
 impl<A> FromC for &mut Unaligned<A> {
     type C = *mut A;
@@ -83,9 +120,9 @@ impl<C: IbObject, P> FromC for OwnedObject<C, P> {
     }
 }
 
-/// What a trampoline makes of a result.
+/// A result that a trampoline takes.
 pub(super) trait IntoC {
-    /// What C expects.
+    /// The type that C expects.
     type C;
 
     /// Hands the result over.
@@ -141,63 +178,69 @@ impl<A> IntoC for Result<*mut A> {
     }
 }
 
-/// Makes the trampolines of the operations, and the table of them.
+/// A function over safe types that C can call with these arguments.
+pub(super) trait Trampoline<Args>: Copy + Send + 'static {
+    /// The type of the function that C calls.
+    type C;
+
+    /// The function that C calls, where a value of this type exists.
+    const CALL: Self::C;
+}
+
+/// Implements [`Trampoline`] for functions of so many arguments.
 macro_rules! trampolines {
-    ($(
-        $(#[$doc:meta])*
-        fn $name:ident($($arg:ident: $from:ty),* $(,)?) -> $into:ty $body:block
-    )*) => {
-        impl<T: Operations> OperationsVTable<T> {
-            $(
-                #[doc = concat!("C: `ib_device_ops.", stringify!($name), "`.")]
-                $(#[$doc])*
-                ///
+    ($([$($from:ident $arg:ident),+])*) => {$(
+        impl<F, R, $($from),+> Trampoline<($($from,)+)> for F
+        where
+            F: Fn($($from),+) -> R + Copy + Send + 'static,
+            R: IntoC,
+            $($from: FromC),+
+        {
+            type C = unsafe extern "C" fn($($from::C),+) -> R::C;
+
+            const CALL: Self::C = {
                 /// # Safety
                 ///
-                /// See [`OperationsVTable`].
-                pub(super) unsafe extern "C" fn $name(
-                    $($arg: <$from as FromC>::C),*
-                ) -> <$into as IntoC>::C {
-                    $(
-                        // SAFETY: The caller keeps to the contract of `OperationsVTable`.
-                        let $arg = unsafe { <$from as FromC>::from_c($arg) };
-                    )*
-                    #[allow(clippy::redundant_closure_call)]
-                    let result = (move || -> $into { $body })();
-                    result.into_c()
+                /// See `OperationsVTable`; and a value of `F` exists.
+                unsafe extern "C" fn call<F, R, $($from),+>($($arg: $from::C),+) -> R::C
+                where
+                    F: Fn($($from),+) -> R + Copy + Send + 'static,
+                    R: IntoC,
+                    $($from: FromC),+
+                {
+                    const { assert!(size_of::<F>() == 0, "the type alone says what is called") };
+                    // SAFETY: The caller says that a value exists, of which any thread may have a
+                    // copy at any time; it has no bytes.
+                    let function = unsafe { MaybeUninit::<F>::uninit().assume_init() };
+                    // SAFETY: The caller keeps to the contract of `OperationsVTable`, and the
+                    // function to that of `trampoline`.
+                    function($(unsafe { $from::from_c($arg) }),+).into_c()
                 }
-            )*
-
-            /// The table of devices that serve programs; ib_core copies it into each.
-            const USER_TABLE: bindings::ib_device_ops = bindings::ib_device_ops {
-                owner: this_module::<crate::LocalModule>().as_ptr(),
-                driver_id: user::DRIVER_ID,
-                uverbs_abi_ver: user::ABI_VERSION,
-                $($name: Some(Self::$name),)*
-                size_ib_ucontext: size_of::<bindings::ib_ucontext>(),
-                size_ib_pd: Pd::<T>::SIZE,
-                size_ib_cq: Cq::<T>::SIZE,
-                size_ib_qp: Qp::<T>::SIZE,
-                size_ib_srq: Srq::<T>::SIZE,
-                ..pin_init::zeroed()
+                call::<F, R, $($from),+>
             };
-
-            /// That of all others: without contexts uverbs leaves a device alone.
-            const TABLE: bindings::ib_device_ops = bindings::ib_device_ops {
-                driver_id: T::DRIVER_ID,
-                uverbs_abi_ver: 0,
-                alloc_ucontext: None,
-                ..Self::USER_TABLE
-            };
-
-            /// The table of a device that serves programs, or not.
-            pub(super) const fn table(serves_programs: bool) -> &'static bindings::ib_device_ops {
-                match serves_programs {
-                    true => &Self::USER_TABLE,
-                    false => &Self::TABLE,
-                }
-            }
         }
-    };
+    )*};
 }
-pub(super) use trampolines;
+
+trampolines! {
+    [A a]
+    [A a, B b]
+    [A a, B b, D d]
+    [A a, B b, D d, E e]
+    [A a, B b, D d, E e, G g]
+    [A a, B b, D d, E e, G g, H h]
+    [A a, B b, D d, E e, G g, H h, I i]
+}
+
+/// The function that C calls in place of `function`, for an operations table.
+///
+/// # Safety
+///
+/// The result is put in the table for the operation that `function` carries out, which uses its
+/// arguments during the call alone.
+pub(super) const unsafe fn trampoline<F, Args>(_function: F) -> Option<F::C>
+where
+    F: Trampoline<Args>,
+{
+    Some(F::CALL)
+}

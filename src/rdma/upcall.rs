@@ -84,7 +84,7 @@ pub(crate) trait EventSource {
     ) -> (bindings::ib_event, EventHandler, *mut c_void);
 }
 
-pub(crate) type EventHandler = Option<unsafe extern "C" fn(*mut bindings::ib_event, *mut c_void)>;
+type EventHandler = Option<unsafe extern "C" fn(*mut bindings::ib_event, *mut c_void)>;
 
 macro_rules! event_source {
     ($type:ident, $element:ident, $context:ident) => {

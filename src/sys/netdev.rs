@@ -24,10 +24,10 @@ use super::addr;
 use crate::bindings;
 
 /// Room for an interface name with its terminating zero. C: `IFNAMSIZ`.
-pub(crate) const NAME_SIZE: usize = 16;
+const NAME_SIZE: usize = 16;
 
 /// Bytes of a MAC address. C: `ETH_ALEN`.
-pub(crate) const MAC_SIZE: usize = 6;
+const MAC_SIZE: usize = 6;
 
 /// A network device, held by reference.
 ///
