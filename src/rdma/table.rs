@@ -44,8 +44,8 @@ use crate::sys::unaligned::Room;
 /// inline functions of `ib_verbs.h`, on a device that was set up with this table. So every object
 /// that occurs was made by the create trampoline of its type and is not destroyed before the call
 /// returns; a create trampoline gets a new object of `Object::SIZE` bytes whose device or domain is
-/// set, and a destroy trampoline an object that nobody else uses and that it gets once. Pointers to
-/// parameters are valid during the call, in which no other code changes what they point at; a
+/// set, and a destroy trampoline an object that has no other user and that it gets once. Pointers
+/// to parameters are valid during the call, in which no other code changes what they point at; a
 /// consumer's structures need not be aligned. Trampolines alone call the operations, which are
 /// visible in this module and below it for that; but one may be a part of another.
 pub(super) struct OperationsVTable<T: Operations>(PhantomData<T>);

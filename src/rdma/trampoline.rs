@@ -77,7 +77,7 @@ impl<A> FromC for &mut Unaligned<A> {
 
     #[inline]
     unsafe fn from_c(c: *mut A) -> Self {
-        // SAFETY: The caller passes a valid parameter that nobody else changes during the call.
+        // SAFETY: The caller passes a valid parameter that no other code changes during the call.
         unsafe { &mut *c.cast() }
     }
 }
@@ -115,7 +115,7 @@ impl<C: IbObject, P> FromC for OwnedObject<C, P> {
     type C = *mut C;
 
     unsafe fn from_c(c: *mut C) -> Self {
-        // SAFETY: A destroy trampoline gets an object that nobody else uses, once.
+        // SAFETY: A destroy trampoline gets an object that has no other user, once.
         unsafe { Self::from_raw(c) }
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! A [`Reservation`] is a local address that is in use by one endpoint: a listener, a shared
 //! endpoint, a connection. A [`Route`] is a connection that starts there; from one address there
-//! is one to each destination. Both last as long as somebody holds them.
+//! is one to each destination. Both last as long as a reference to them.
 //!
 //! Context: making sleeps, dropping may happen anywhere. Lock order: the lock inside is a leaf.
 //!
@@ -125,7 +125,7 @@ impl Drop for TakenAddress {
     }
 }
 
-/// A local address that nobody else has; dropping the last reference releases it. Any context.
+/// A local address of one owner; dropping the last reference releases it. Any context.
 pub(crate) struct Reservation {
     entry: TakenAddress,
     net: u64,

@@ -28,7 +28,7 @@ use crate::{
     sys::random, //
 };
 
-/// The first of the ports that are given to who asks for any; the last is the last of all.
+/// The first of the ports from which port 0 chooses; the last is 65535.
 const FIRST_PORT: u16 = 49152;
 
 /// The number of these ports.
@@ -122,7 +122,7 @@ impl ConnectionManager {
         net: u64,
         at: SocketAddr,
     ) -> Result<Arc<Reservation>, AddressError> {
-        // Nobody else reserves an address under this lock.
+        // All reservations are made under this lock.
         let listeners = self.listeners.lock();
         let start = u16::from_ne_bytes(random::bytes()) % PORTS;
         let (steps, why) = match at.port() {

@@ -48,7 +48,7 @@ pub(super) struct Staging {
     next: u32,
     /// The number of owners that the slot has had: a list goes back to the owner that it came from.
     owners: u32,
-    /// Who is notified when a window is not bound any more.
+    /// The owner of the window, which is notified when that is not bound any more.
     pub(super) owner: Option<Arc<dyn WindowOwner>>,
 }
 

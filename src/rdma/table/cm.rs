@@ -57,7 +57,7 @@ impl<T: Operations> OperationsVTable<T> {
                 qp.accept(id, request, &params)
             }
             Err(error) => {
-                // iw_cm forgets the request now, and nobody else would answer it.
+                // iw_cm forgets the request now; without a rejection the peer gets no answer.
                 // SAFETY: iw_cm passes its identifier.
                 let id = unsafe { cm_ops::id::<T>(id.get()) }?;
                 // A request that has gone needs no answer.

@@ -26,8 +26,8 @@ use crate::{
 
 impl<T: Operations> OperationsVTable<T> {
     pub(super) fn get_dma_mr(pd: &Pd<T>, access: c_int) -> Result<*mut bindings::ib_mr> {
-        // SAFETY: The core calls this for a consumer who asked for a global key alone, and who
-        // answers for what his peers name by it.
+        // SAFETY: The core calls this only for a consumer that asked for a global key, and that
+        // answers for the memory that its peers name by it.
         let memory = unsafe { AllMemory::new() };
         mr::create::<T>(mr::MapLimit::NOTHING, || {
             T::Mr::get_dma(pd, AccessFlags::from_c(access), memory)

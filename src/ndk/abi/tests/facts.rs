@@ -38,7 +38,7 @@ mod tests {
 
     const INFO_SIZE: u32 = size_of::<bindings::ndk_adapter_info>() as u32;
 
-    /// What an adapter reports.
+    /// The information that an adapter reports.
     fn reported() -> Result<bindings::ndk_adapter_info> {
         let test_host = TestHost::new()?;
         let adapter = open_adapter(&test_host)?;
