@@ -40,6 +40,7 @@ pub(crate) mod qp;
 pub(crate) mod srq;
 pub(crate) mod status;
 #[cfg(ndk_kunit)]
+#[path = "../kunit/ndk/mod.rs"]
 pub(crate) mod tests;
 
 pub(crate) use abi::adapter::CONTEXT;

@@ -13,6 +13,7 @@
 mod bindings;
 mod direct;
 mod engine;
+#[path = "../kunit/mod.rs"]
 mod kunit;
 mod ndk;
 #[expect(unsafe_code)]

@@ -34,6 +34,7 @@ mod bindings;
 mod direct;
 mod engine;
 #[cfg(ndk_kunit)]
+#[path = "../kunit/mod.rs"]
 mod kunit;
 mod ndk;
 #[expect(unsafe_code)]

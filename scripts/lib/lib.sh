@@ -393,10 +393,11 @@ kernel_dir() {
 	echo "$NDK_CACHE/kernel/$1-$(kernel_key "$1")"
 }
 
-# The KUnit suites of the Rust and C files in a folder, one name a line.
+# kunit_suites FOLDER [rs|c]: the KUnit suites of its Rust files, its C files or both, one name a line.
 kunit_suites() {
-	grep -rhoE --include='*.rs' 'kunit_tests\([a-z0-9_]+\)' "$1" | sed 's/.*(\(.*\))/\1/' || true
-	find "$1" -name '*.c' -exec awk '
+	[[ ${2:-} == c ]] ||
+		grep -rhoE --include='*.rs' 'kunit_tests\([a-z0-9_]+\)' "$1" | sed 's/.*(\(.*\))/\1/' || true
+	[[ ${2:-} == rs ]] || find "$1" -name '*.c' -exec awk '
 		/struct kunit_suite [a-z_]+ = \{/ { inside = 1 }
 		inside && match($0, /\.name = "[^"]+"/) { print substr($0, RSTART + 9, RLENGTH - 10) }
 		/^\}/ { inside = 0 }' {} +

@@ -2,7 +2,7 @@
 
 //! The sizes that both faces offer. Each can be reached on its own.
 //!
-//! Tests: `ndk/tests/sizes.rs`.
+//! Tests: `kunit/ndk/sizes.rs`.
 
 use super::memory::MAX_REGIONS;
 

@@ -31,12 +31,16 @@ pub(crate) mod numbers;
 mod queue;
 
 #[cfg(ndk_kunit)]
+#[path = "../../kunit/abi/lam.rs"]
 pub(crate) mod lam_tests;
 #[cfg(ndk_kunit)]
+#[path = "../../kunit/abi/oom.rs"]
 pub(crate) mod oom_tests;
 #[cfg(ndk_kunit)]
+#[path = "../../kunit/abi/request.rs"]
 pub(crate) mod request_tests;
 #[cfg(ndk_kunit)]
+#[path = "../../kunit/abi/mod.rs"]
 mod tests;
 
 use core::{

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Connections without memory, on either side.
+//!
+//! Each step of a connection is refused at once, or fails later, on the side that has no memory;
+//! then the other side hears of it as well, and the same two queue pairs are connected by the same
+//! active connector when there is memory again.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    completion::{
+        log_status,
+        Own,
+        Slot, //
+    },
+    host::{
+        here,
+        TestHost,
+        SIZES, //
+    },
+    oom::{
+        each,
+        has_faults,
+        never,
+        once,
+        Strike, //
+    },
+    pair::{
+        OpenListener,
+        Pair,
+        TestSide,
+        READS, //
+    }, //
+};
+use crate::{
+    kunit::harness::wait_until,
+    ndk::{
+        call::DoneFn,
+        connector::{
+            Connector,
+            Source, //
+        },
+        status::{
+            Answer,
+            NtStatus,
+            Progress, //
+        }, //
+    },
+    rdma::values::status::Status, //
+};
+
+/// What the steps of an attempt came to, as far as it got.
+struct Attempt {
+    connect: NtStatus,
+    /// The passive side's connector and the end of its accept.
+    passive: Option<(Own<Connector>, NtStatus)>,
+    complete: Option<NtStatus>,
+}
+
+impl Attempt {
+    fn is_up(&self) -> bool {
+        let accepted = self.passive.as_ref().map(|(_, status)| *status);
+        self.complete == Some(NtStatus::SUCCESS) && accepted == Some(NtStatus::SUCCESS)
+    }
+
+    /// Returns true if both sides know that there is no connection.
+    fn is_off(&self) -> bool {
+        let accepted = self.passive.as_ref().map(|(_, status)| *status);
+        let active = match self.complete {
+            None => self.connect,
+            Some(status) => status,
+        };
+        active != NtStatus::SUCCESS && accepted != Some(NtStatus::SUCCESS)
+    }
+
+    /// What an outcome without a connection may be. The side without memory knows why; of the
+    /// other one is refused or loses what it had.
+    fn is_explained(&self) -> bool {
+        const NO_MEMORY: NtStatus = NtStatus::INSUFFICIENT_RESOURCES;
+        const REFUSED: NtStatus = NtStatus::of(Status::Refused);
+        const ABORTED: NtStatus = NtStatus::CONNECTION_ABORTED;
+        let accepted = self.passive.as_ref().map(|(_, status)| *status);
+        let outcome = (self.connect, accepted, self.complete);
+        [
+            // The active side had no memory to ask, or the passive one to hear.
+            (NO_MEMORY, None, None),
+            (REFUSED, None, None),
+            // The passive side had none to accept.
+            (REFUSED, Some(NO_MEMORY), None),
+            // The active side had none for the answer.
+            (ABORTED, Some(ABORTED), None),
+            // The active side had none to confirm.
+            (NtStatus::SUCCESS, Some(ABORTED), Some(NO_MEMORY)),
+        ]
+        .contains(&outcome)
+    }
+
+    fn close(self) -> Result {
+        let Some((mut theirs, _)) = self.passive else {
+            return Ok(());
+        };
+        match theirs.close_and_wait()? {
+            true => Ok(()),
+            false => Err(ETIMEDOUT),
+        }
+    }
+}
+
+fn data() -> Result<KVec<u8>> {
+    Ok(KVec::from_elem(7, 40, GFP_KERNEL)?)
+}
+
+/// Makes a step that pends; one that is refused for want of memory never happened, and is made
+/// again.
+fn step(
+    strike: &mut Strike<'_>,
+    slot: &Arc<Slot<NtStatus>>,
+    mut call: impl FnMut(KVec<u8>, DoneFn<NtStatus>) -> Answer,
+) -> Result {
+    let (bytes, done) = (data()?, slot.callback()?);
+    let (mut answer, was_struck) = strike.inline(|| call(bytes, done));
+    match answer {
+        Err(NtStatus::INSUFFICIENT_RESOURCES) if was_struck => {
+            answer = call(data()?, slot.callback()?);
+        }
+        _ => strike.survived |= was_struck,
+    }
+    match answer {
+        Ok(Progress::Pending) => Ok(()),
+        Ok(Progress::Done) => Err(EPROTO),
+        Err(status) => Err(log_status(status)),
+    }
+}
+
+/// Attempts to connect two sides.
+fn attempt(
+    strike: &mut Strike<'_>,
+    ours: &Own<Connector>,
+    (active, passive): (&TestSide, &TestSide),
+    source: impl Fn() -> Source,
+) -> Result<Attempt> {
+    let test_host = strike.test_host;
+    let open_listener = OpenListener::new(&test_host.adapter)?;
+    let (connected, accepted, completed) = (Slot::new()?, Slot::new()?, Slot::new()?);
+    strike.begin();
+    step(strike, &connected, |bytes, done| {
+        ours.connect(&active.qp, (source(), open_listener.at), READS, bytes, done)
+    })?;
+    wait_until(|| connected.calls.get() + open_listener.arrivals.calls.get() > 0);
+    // The work of one step ends before the next one begins: the fault is in the one or the other.
+    test_host.flush_work();
+    let theirs = match open_listener.arrivals.calls.get() {
+        0 => None,
+        _ => Some(open_listener.incoming()?),
+    };
+    if let Some(theirs) = &theirs {
+        step(strike, &accepted, |bytes, done| {
+            theirs.accept(&passive.qp, READS, bytes, None, done)
+        })?;
+    }
+    let connect = connected.wait().ok_or(ETIMEDOUT)?;
+    test_host.flush_work();
+    let mut complete = None;
+    if connect == NtStatus::SUCCESS {
+        step(strike, &completed, |_, done| {
+            ours.complete_connect(None, done)
+        })?;
+        complete = Some(completed.wait().ok_or(ETIMEDOUT)?);
+    }
+    let passive = match theirs {
+        Some(theirs) => Some((theirs, accepted.wait().ok_or(ETIMEDOUT)?)),
+        None => None,
+    };
+    strike.end();
+    once(&connected, 1)?;
+    once(&accepted, u32::from(passive.is_some()))?;
+    once(&completed, u32::from(complete.is_some()))?;
+    Ok(Attempt {
+        connect,
+        passive,
+        complete,
+    })
+}
+
+/// Returns true if a message goes from one side to the other.
+fn works(active: &TestSide, passive: &TestSide) -> Result<bool> {
+    passive.receive(1, &[])?;
+    active.send(2, &[], 0)?;
+    Ok(active.requests.brings(2, NtStatus::SUCCESS)
+        && passive.receives.brings(1, NtStatus::SUCCESS))
+}
+
+/// Connects with a fault, and if that failed without one. False when a fault did no harm.
+fn connects(strike: &mut Strike<'_>, source: impl Fn() -> Source) -> Result<bool> {
+    let test_host = strike.test_host;
+    let test_sides = (
+        TestSide::new(&test_host.adapter, 1, SIZES)?,
+        TestSide::new(&test_host.adapter, 2, SIZES)?,
+    );
+    let test_sides = (&test_sides.0, &test_sides.1);
+    let mut ours = test_host
+        .adapter
+        .create_connector()
+        .map(Own::new)
+        .map_err(log_status)?;
+    let mut tried = attempt(strike, &ours, test_sides, &source)?;
+    // A step that was refused was made again: that attempt goes through.
+    let failed = !tried.is_up();
+    if failed {
+        let outcome = (tried.connect, tried.complete);
+        if !tried.is_off() || !tried.is_explained() || !strike.struck {
+            let accepted = tried.passive.as_ref().map(|(_, status)| *status);
+            pr_err!("outcome {:?}, {:?}\n", outcome, accepted);
+            return Err(EPROTO);
+        }
+        tried.close()?;
+        tried = attempt(&mut Strike::none(test_host), &ours, test_sides, &source)?;
+        if !tried.is_up() {
+            pr_err!("not up after {:?}\n", outcome);
+            return Err(EPROTO);
+        }
+    }
+    if !works(test_sides.0, test_sides.1)? || !ours.close_and_wait()? {
+        return Err(EPROTO);
+    }
+    tried.close()?;
+    Ok(!strike.survived && (failed || !strike.fails_later()))
+}
+
+#[kernel::macros::kunit_tests(ndk_kunit_ndk_oom_connect)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connecting_fails_at_each_allocation_of_either_side() -> Result {
+        if !has_faults()? {
+            return Ok(());
+        }
+        let test_host = TestHost::new()?;
+        let struck = each(&test_host, |strike| {
+            connects(strike, || Source::Address(here(0)))
+        })?;
+        // Address and route; the connect request; the passive side's connector; the acceptance; the
+        // answer; the transport.
+        assert!(struck.is_by(1, 22, 0));
+        Ok(())
+    }
+
+    #[test]
+    fn connecting_over_a_shared_endpoint_fails_at_each_allocation() -> Result {
+        if !has_faults()? {
+            return Ok(());
+        }
+        let test_host = TestHost::new()?;
+        let mut none = Strike::none(&test_host);
+        let adapter = &test_host.adapter;
+        let shared = none.create(|done| adapter.create_shared_endpoint(here(0), done))?;
+        let shared = shared.map_err(|_| EIO)?;
+        let struck = each(&test_host, |strike| {
+            connects(strike, || Source::shared(&shared))
+        })?;
+        assert!(struck.is_by(1, 20, 0));
+        Ok(())
+    }
+
+    /// Disconnecting, rejecting, and hearing of either, need no memory.
+    #[test]
+    fn disconnecting_and_rejecting_need_no_memory() -> Result {
+        if !has_faults()? {
+            return Ok(());
+        }
+        let pair = Pair::new()?;
+        let (test_host, slot) = (&pair.test_host, Slot::new()?);
+        let (ours, done) = (pair.a.connector()?, slot.callback()?);
+        never(test_host, || {
+            if !matches!(ours.disconnect(done), Ok(Progress::Pending)) {
+                return Err(EPROTO);
+            }
+            let status = slot.wait().ok_or(ETIMEDOUT)?;
+            assert!(status == NtStatus::SUCCESS);
+            assert!(wait_until(|| pair.b.disconnects.get() == 1));
+            Ok(())
+        })?;
+        let test_side = TestSide::new(&test_host.adapter, 1, SIZES)?;
+        let ours = test_host
+            .adapter
+            .create_connector()
+            .map(Own::new)
+            .map_err(log_status)?;
+        let slot = Slot::new()?;
+        let to = (Source::Address(here(0)), pair.open_listener.at);
+        let asked = ours.connect(&test_side.qp, to, READS, data()?, slot.callback()?);
+        assert!(matches!(asked, Ok(Progress::Pending)));
+        // The first request was that of the pair, and its event stays.
+        assert!(wait_until(|| pair.open_listener.arrivals.calls.get() == 2));
+        let theirs = pair.open_listener.incoming()?;
+        never(test_host, || {
+            theirs.reject(&[]).map_err(log_status)?;
+            let status = slot.wait().ok_or(ETIMEDOUT)?;
+            assert!(status == NtStatus::of(Status::Refused));
+            Ok(())
+        })
+    }
+}

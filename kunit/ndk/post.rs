@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Posting: what acceptance and refusal mean, and the order of completions (POST-01 to POST-18).
+//! What is checked is in `post_checks.rs`, concurrent posts are in `post_race.rs`.
+
+#[kernel::macros::kunit_tests(ndk_kunit_ndk_post)]
+mod tests {
+    use kernel::{
+        prelude::*,
+        sync::Arc, //
+    };
+
+    use crate::{
+        kunit::log::Tally,
+        ndk::{
+            abi::numbers::op_flags::{
+                READ_FENCE,
+                SILENT_SUCCESS, //
+            },
+            call::done,
+            status::NtStatus,
+            tests::{
+                connect_sequence::Steps,
+                fake_transport::ManualPair,
+                host::{
+                    HostAttr,
+                    SIZES, //
+                },
+                memory::PageBuffer,
+                pair::{
+                    Pair,
+                    TestSide, //
+                },
+                requests::{
+                    deep,
+                    Kind,
+                    RequestSet, //
+                }, //
+            }, //
+        },
+        rdma::values::{
+            status::Status,
+            token::Token, //
+        }, //
+    };
+
+    const REFUSED: Result<(), NtStatus> = Err(NtStatus::CONNECTION_INVALID);
+
+    /// Posts an empty send; what the call says.
+    fn send(test_side: &TestSide, context: u64, flags: u32) -> Result<(), NtStatus> {
+        test_side.qp.send(context, [].into_iter(), flags)
+    }
+
+    #[test]
+    fn ndk_post_01_an_accepted_request_completes_once_when_its_work_is_done() -> Result {
+        let mut manual = ManualPair::new()?;
+        let request_set = RequestSet::new(&manual.pair)?;
+        for (context, kind) in (1..).zip(Kind::ALL) {
+            assert!(request_set.post(&manual.pair.a, kind, context, 0)? == Ok(()));
+            // A matter of this side alone is done by now, where nothing is before it.
+            if !matches!(kind, Kind::Register | Kind::Invalidate) {
+                let seq = manual.start().ok_or(EINVAL)?;
+                // Accepted and begun is not done.
+                assert!(manual.pair.a.requests.is_silent());
+                manual.finish(seq, Status::Success);
+            }
+            assert!(manual.start().is_none());
+            assert!(manual.pair.a.requests.brings(context, NtStatus::SUCCESS));
+            assert!(manual.pair.a.requests.is_silent() && manual.pair.a.receives.is_silent());
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_post_02_without_a_connection_every_function_refuses_and_posts_nothing() -> Result {
+        let mut manual = ManualPair::unconnected(SIZES)?;
+        let request_set = RequestSet::new(&manual.pair)?;
+        for kind in Kind::ALL {
+            assert!(request_set.post(&manual.pair.a, kind, 1, 0)? == REFUSED);
+        }
+        let steps = Steps::ask(&manual.pair)?;
+        steps.accept(&manual.pair)?;
+        steps.complete(&manual.pair)?;
+        steps.finish(&mut manual.pair);
+        assert!(manual.start().is_none() && manual.pair.a.requests.is_silent());
+        // The next one is the first.
+        assert!(send(&manual.pair.a, 2, 0) == Ok(()));
+        assert!(manual.serve() && manual.pair.a.requests.brings(2, NtStatus::SUCCESS));
+        assert!(!manual.serve());
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_post_03_a_refused_request_never_completes_and_the_queue_goes_on() -> Result {
+        let pair = Pair::new()?;
+        let buffer = pair.a.buffer(4096, 1)?;
+        // It waits for a receive while others are refused.
+        pair.a.send(1, &[], 0)?;
+        assert!(send(&pair.a, 2, 0x8000) == Err(NtStatus::INVALID_PARAMETER));
+        let five = [buffer.sge(0, 8)?; 5];
+        let refused = pair.a.qp.send(3, five.into_iter(), 0);
+        assert!(refused == Err(NtStatus::DATA_OVERRUN));
+        pair.a.send(4, &[], 0)?;
+        assert!(pair.a.requests.is_silent());
+        pair.b.receive(11, &[])?;
+        pair.b.receive(12, &[])?;
+        pair.b.receive(13, &[])?;
+        assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
+        assert!(pair.a.requests.brings(4, NtStatus::SUCCESS));
+        assert!(pair.a.requests.is_silent());
+        assert!(pair.b.receives.brings(11, NtStatus::SUCCESS));
+        assert!(pair.b.receives.brings(12, NtStatus::SUCCESS));
+        assert!(pair.b.receives.is_silent());
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_post_04_silent_success_of_every_function_queues_nothing() -> Result {
+        let pair = Pair::new()?;
+        let request_set = RequestSet::new(&pair)?;
+        request_set
+            .theirs
+            .fast_register(&pair.b.qp, 1, 0)?
+            .map_err(|_| EIO)?;
+        assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
+        for context in 10..12 {
+            pair.b.receive(context, &[request_set.there.sge(0, 64)?])?;
+        }
+        for (context, kind) in (1..).zip(Kind::ALL) {
+            assert!(request_set.post(&pair.a, kind, context, SILENT_SUCCESS)? == Ok(()));
+        }
+        // All of them were carried out before this one is.
+        pair.b.receive(12, &[])?;
+        pair.a.send(99, &[], 0)?;
+        assert!(pair.a.requests.brings(99, NtStatus::SUCCESS));
+        assert!(pair.a.requests.is_silent());
+        for context in 10..13 {
+            assert!(pair.b.receives.brings(context, NtStatus::SUCCESS));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_post_05_a_silent_request_that_fails_completes() -> Result {
+        let pair = Pair::new()?;
+        let buffer = pair.a.buffer(4096, 0)?;
+        let stray = [buffer.sge_by(Token::from_raw(0), 0, 8)];
+        pair.a.send(1, &stray, SILENT_SUCCESS)?;
+        assert!(pair.a.requests.brings(1, NtStatus::ACCESS_VIOLATION));
+        assert!(pair.a.requests.is_silent());
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_post_05_a_silent_request_that_is_flushed_completes() -> Result {
+        let manual = ManualPair::new()?;
+        let request_set = RequestSet::new(&manual.pair)?;
+        // One before them, so that none is carried out at once.
+        assert!(send(&manual.pair.a, 0, SILENT_SUCCESS) == Ok(()));
+        for (context, kind) in (1..).zip(Kind::ALL) {
+            assert!(request_set.post(&manual.pair.a, kind, context, SILENT_SUCCESS)? == Ok(()));
+        }
+        manual.pair.a.qp.flush();
+        for context in 0..8 {
+            assert!(manual.pair.a.requests.brings(context, NtStatus::CANCELLED));
+        }
+        assert!(manual.pair.a.requests.is_silent());
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_post_06_a_fence_waits_for_every_earlier_read_and_others_stay_behind() -> Result {
+        for fenced in Kind::ALL {
+            let mut manual = ManualPair::new()?;
+            let request_set = RequestSet::new(&manual.pair)?;
+            let a = &manual.pair.a;
+            assert!(request_set.post(a, Kind::Read, 1, 0)? == Ok(()));
+            assert!(request_set.post(a, Kind::Read, 2, 0)? == Ok(()));
+            assert!(request_set.post(a, fenced, 3, READ_FENCE)? == Ok(()));
+            assert!(send(a, 4, 0) == Ok(()));
+            assert!(request_set.post(a, Kind::Read, 5, 0)? == Ok(()));
+            let first = manual.start().ok_or(EINVAL)?;
+            let second = manual.start().ok_or(EINVAL)?;
+            assert!(manual.start().is_none());
+            manual.finish(second, Status::Success);
+            assert!(manual.start().is_none());
+            manual.finish(first, Status::Success);
+            assert!(manual.starts(fenced));
+            // Those behind it begin after it, and do not wait for its end.
+            assert!(manual.starts(Kind::Send) && manual.starts(Kind::Read));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_post_06_a_fence_waits_for_reads_only() -> Result {
+        let mut manual = ManualPair::new()?;
+        let request_set = RequestSet::new(&manual.pair)?;
+        let others = Kind::ALL.into_iter().filter(|k| *k != Kind::Read);
+        assert!(send(&manual.pair.a, 0, 0) == Ok(()));
+        for (context, kind) in (1..).zip(others) {
+            assert!(request_set.post(&manual.pair.a, kind, context, 0)? == Ok(()));
+        }
+        assert!(send(&manual.pair.a, 9, READ_FENCE) == Ok(()));
+        // A later read does not hold it up either.
+        assert!(request_set.post(&manual.pair.a, Kind::Read, 10, 0)? == Ok(()));
+        assert!(manual.start_all() == 9 && manual.pair.a.requests.is_silent());
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_post_07_both_contexts_come_back() -> Result {
+        let pair = Pair::new()?;
+        let contexts = [0, u64::MAX, 7, 7];
+        for context in contexts {
+            pair.b.receive(!context, &[])?;
+            pair.a.send(context, &[], 0)?;
+        }
+        for context in contexts {
+            let sent = pair.a.requests.next()?;
+            assert!(sent.request_context == context && sent.qp_context == 0xA);
+            let got = pair.b.receives.next()?;
+            assert!(got.request_context == !context && got.qp_context == 0xB);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_post_12_silent_requests_fill_the_queue_and_a_completed_one_frees_its_slot() -> Result {
+        const FULL: Result<(), NtStatus> = Err(NtStatus::NO_MORE_ENTRIES);
+        let mut manual = ManualPair::with(deep(5))?;
+        for context in 0..5 {
+            let silent = if context % 2 == 0 { SILENT_SUCCESS } else { 0 };
+            assert!(send(&manual.pair.a, context, silent) == Ok(()));
+        }
+        assert!(send(&manual.pair.a, 5, 0) == FULL);
+        let (first, second) = (manual.start().ok_or(EINVAL)?, manual.start().ok_or(EINVAL)?);
+        // Begun is outstanding still; done out of order, too.
+        assert!(send(&manual.pair.a, 5, 0) == FULL);
+        manual.finish(second, Status::Success);
+        assert!(send(&manual.pair.a, 5, 0) == FULL);
+        manual.finish(first, Status::Success);
+        // Two slots, before anybody polls.
+        assert!(send(&manual.pair.a, 6, 0) == Ok(()) && send(&manual.pair.a, 7, 0) == Ok(()));
+        assert!(send(&manual.pair.a, 8, 0) == FULL);
+        while manual.serve() {}
+        for context in [1, 3, 6, 7] {
+            assert!(manual.pair.a.requests.brings(context, NtStatus::SUCCESS));
+        }
+        assert!(manual.pair.a.requests.is_silent());
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_post_15_requests_complete_in_posting_order_whatever_ends_first() -> Result {
+        let mut manual = ManualPair::new()?;
+        let request_set = RequestSet::new(&manual.pair)?;
+        assert!(send(&manual.pair.a, 0, 0) == Ok(()));
+        for (context, kind) in (1..).zip(Kind::ALL) {
+            assert!(request_set.post(&manual.pair.a, kind, context, 0)? == Ok(()));
+        }
+        let mut begun = KVec::new();
+        while let Some(seq) = manual.start() {
+            begun.push(seq, GFP_KERNEL)?;
+        }
+        assert!(begun.len() == 8);
+        for seq in begun.iter().skip(1).rev() {
+            manual.finish(*seq, Status::Success);
+            assert!(manual.pair.a.requests.is_silent());
+        }
+        manual.finish(begun[0], Status::Success);
+        for context in 0..8 {
+            assert!(manual.pair.a.requests.brings(context, NtStatus::SUCCESS));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_post_15_the_two_queues_of_a_qp_do_not_wait_for_each_other() -> Result {
+        let pair = Pair::new()?;
+        // The request of `a` waits for its receive; the receive posted later is done first.
+        pair.a.send(1, &[], 0)?;
+        pair.a.receive(2, &[])?;
+        pair.b.send(3, &[], 0)?;
+        assert!(pair.a.receives.brings(2, NtStatus::SUCCESS));
+        assert!(pair.a.requests.is_silent());
+        pair.b.receive(4, &[])?;
+        pair.b.receive(5, &[])?;
+        pair.a.send(6, &[], 0)?;
+        assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
+        assert!(pair.a.requests.brings(6, NtStatus::SUCCESS));
+        // Receives, too, in their order.
+        assert!(pair.b.receives.brings(4, NtStatus::SUCCESS));
+        assert!(pair.b.receives.brings(5, NtStatus::SUCCESS));
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_post_18_connected_begins_when_complete_connect_and_accept_have_completed() -> Result {
+        let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
+        let refuses = |pair: &Pair| {
+            let posts = [send(&pair.a, 1, 0), send(&pair.b, 1, 0)];
+            posts == [REFUSED, REFUSED]
+        };
+        assert!(refuses(&pair));
+        let steps = Steps::ask(&pair)?;
+        assert!(refuses(&pair));
+        // Connect is over, and nobody is connected.
+        steps.accept(&pair)?;
+        assert!(refuses(&pair));
+        steps.complete(&pair)?;
+        steps.finish(&mut pair);
+        for test_side in [&pair.a, &pair.b] {
+            test_side.receive(2, &[])?;
+        }
+        assert!(send(&pair.a, 3, 0) == Ok(()) && send(&pair.b, 4, 0) == Ok(()));
+        assert!(pair.a.requests.brings(3, NtStatus::SUCCESS));
+        assert!(pair.b.requests.brings(4, NtStatus::SUCCESS));
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_post_18_connected_is_true_inside_the_completion_of_accept() -> Result {
+        let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
+        let steps = Steps::ask(&pair)?;
+        let (qp, fine) = ((*pair.b.qp).clone(), Arc::new(Tally::new(), GFP_KERNEL)?);
+        let (notified, count) = (steps.accepted.clone(), fine.clone());
+        let accepted = done(GFP_KERNEL, move |status: NtStatus| {
+            if qp.send(7, [].into_iter(), 0) == Ok(()) {
+                count.hit();
+            }
+            notified.put(status);
+        });
+        let reads = crate::ndk::tests::pair::READS;
+        let accepted = accepted.map_err(|_| ENOMEM)?;
+        let accepting = steps
+            .theirs
+            .accept(&pair.b.qp, reads, KVec::new(), None, accepted);
+        assert!(accepting.is_ok());
+        steps.connected.came(NtStatus::SUCCESS)?;
+        pair.a.receive(8, &[])?;
+        steps.complete(&pair)?;
+        steps.finish(&mut pair);
+        assert!(fine.get() == 1);
+        assert!(pair.b.requests.brings(7, NtStatus::SUCCESS));
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_post_18_local_disconnect_ends_it_at_once() -> Result {
+        let pair = Pair::new()?;
+        // It is not over before this one has found its receive.
+        pair.a.send(1, &[], 0)?;
+        let over = crate::ndk::tests::completion::Slot::new()?;
+        let disconnecting = pair.a.connector()?.disconnect(over.callback()?);
+        assert!(disconnecting.is_ok());
+        assert!(send(&pair.a, 2, 0) == REFUSED);
+        pair.b.receive(3, &[])?;
+        over.came(NtStatus::SUCCESS)?;
+        assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
+        assert!(send(&pair.a, 4, 0) == REFUSED && pair.a.requests.is_silent());
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_post_18_connector_close_and_flush_end_it_at_once() -> Result {
+        let mut pair = Pair::new()?;
+        let mut connector = pair.a.connector.take().ok_or(EINVAL)?;
+        let (_, over) = connector.close()?;
+        assert!(send(&pair.a, 1, 0) == REFUSED);
+        drop(over);
+        let pair = Pair::new()?;
+        pair.a.qp.flush();
+        assert!(send(&pair.a, 1, 0) == REFUSED);
+        pair.test_host.flush_work();
+        assert!(send(&pair.a, 1, 0) == REFUSED && pair.a.requests.is_silent());
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_post_18_a_failed_completion_ends_it() -> Result {
+        let pair = Pair::new()?;
+        let buffer = PageBuffer::plain(64)?;
+        pair.a
+            .send(1, &[buffer.sge_by(Token::from_raw(0), 0, 8)], 0)?;
+        assert!(pair.a.requests.brings(1, NtStatus::ACCESS_VIOLATION));
+        assert!(send(&pair.a, 2, 0) == REFUSED && pair.a.requests.is_silent());
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_post_18_peer_disconnect_ends_it() -> Result {
+        let mut pair = Pair::new()?;
+        let mut theirs = pair.b.connector.take().ok_or(EINVAL)?;
+        assert!(theirs.close_and_wait()?);
+        pair.test_host.flush_work();
+        assert!(pair.a.disconnects.get() == 1);
+        assert!(send(&pair.a, 1, 0) == REFUSED && pair.a.requests.is_silent());
+        Ok(())
+    }
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Registrations and invalidations of one region that wait in one queue (FREG-01, FREG-10).
+
+#[kernel::macros::kunit_tests(ndk_kunit_ndk_queued)]
+mod tests {
+    use kernel::prelude::*;
+
+    use crate::{
+        ndk::{
+            status::NtStatus,
+            tests::{
+                memory::{
+                    PageBuffer,
+                    PAGE, //
+                },
+                pair::{
+                    Pair,
+                    TestSide, //
+                },
+                remote_access::{
+                    hold,
+                    is_over,
+                    release,
+                    RegRequest,
+                    RemotePeer,
+                    BASE,
+                    FENCE,
+                    LOCAL_WRITE,
+                    REMOTE_READ,
+                    REMOTE_RESOURCES,
+                    REMOTE_WRITE,
+                    SILENT, //
+                }, //
+            }, //
+        },
+        sys::{
+            mdl::PAGE_SIZE,
+            sge::Sge, //
+        }, //
+    };
+
+    const ROUNDS: usize = 4;
+
+    #[test]
+    fn ndk_freg_01_each_queued_registration_has_pages_of_its_own() -> Result {
+        let pair = Pair::new()?;
+        let mut theirs = pair.b.buffer(ROUNDS * PAGE, 2)?;
+        for at in 0..ROUNDS {
+            // CAST: a few.
+            theirs.paint(0x11 * (at as u8 + 1), at * PAGE, PAGE);
+        }
+        let buffer = PageBuffer::fast(&pair.a.pd, 2 * ROUNDS * PAGE, false)?;
+        let mr = buffer.mr()?;
+        hold(&pair.a)?;
+        for at in 0..ROUNDS {
+            // Every second page, the last first; each time at the same addresses.
+            let what = RegRequest {
+                pages: &[buffer.page(2 * (ROUNDS - at) - 1)],
+                offset: 0,
+                base: BASE,
+                len: PAGE_SIZE,
+            };
+            assert!(what.register(&pair.a, mr, 1, SILENT | LOCAL_WRITE) == Ok(()));
+            let into = Sge::new(BASE, PAGE as u32, mr.local_token());
+            let from = theirs.remote(at * PAGE)?;
+            assert!(pair.a.qp.read(2, [into].into_iter(), from, SILENT) == Ok(()));
+            assert!(pair.a.qp.invalidate_mr(3, mr, FENCE) == Ok(()));
+        }
+        assert!(pair.a.requests.is_silent() && buffer.is_blank(0, 2 * ROUNDS * PAGE));
+        release(&pair.b)?;
+        for _ in 0..ROUNDS {
+            assert!(pair.a.requests.brings(3, NtStatus::SUCCESS));
+        }
+        for at in 0..ROUNDS {
+            let page = 2 * (ROUNDS - at) - 1;
+            // CAST: a few.
+            assert!(buffer.has(0x11 * (at as u8 + 1), page * PAGE, PAGE));
+            assert!(buffer.is_blank((page - 1) * PAGE, PAGE));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_freg_10_each_queued_registration_has_a_token_of_its_own() -> Result {
+        let pair = Pair::new()?;
+        let mut peer = RemotePeer::new(&pair.a, PAGE)?;
+        let buffer = PageBuffer::fast(&pair.b.pd, ROUNDS * PAGE, true)?;
+        let mr = buffer.mr()?;
+        let mut tokens = KVec::new();
+        hold(&pair.b)?;
+        for at in 0..ROUNDS {
+            let what = RegRequest {
+                pages: &[buffer.page(at)],
+                offset: 0,
+                base: BASE,
+                len: PAGE_SIZE,
+            };
+            assert!(what.register(&pair.b, mr, 1, REMOTE_WRITE) == Ok(()));
+            tokens.push(mr.remote_token(), GFP_KERNEL)?;
+            // What comes now waits until the peer has used the token.
+            hold(&pair.b)?;
+            assert!(pair.b.qp.invalidate_mr(3, mr, 0) == Ok(()));
+        }
+        assert!(pair.b.requests.is_silent());
+        for at in 0..ROUNDS {
+            release(&pair.a)?;
+            if at > 0 {
+                assert!(pair.b.requests.brings(3, NtStatus::SUCCESS));
+            }
+            // The next send holds the queue now.
+            assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
+            assert!(pair.b.requests.is_silent());
+            // CAST: a few.
+            peer.own.fill(0x21 * (at as u8 + 1));
+            assert!(peer.write(BASE, tokens[at], PAGE as u32)? == NtStatus::SUCCESS);
+        }
+        for at in 0..ROUNDS {
+            // CAST: a few.
+            assert!(buffer.has(0x21 * (at as u8 + 1), at * PAGE, PAGE));
+        }
+        // The last one is valid still, and those before it are not.
+        assert!(peer.write(BASE, tokens[ROUNDS - 2], 1)? == REMOTE_RESOURCES);
+        assert!(is_over(&pair));
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_freg_01_a_refused_registration_does_not_disturb_those_queued() -> Result {
+        let pair = Pair::new()?;
+        let peer = RemotePeer::new(&pair.a, PAGE)?;
+        let mut buffer = PageBuffer::fast(&pair.b.pd, 2 * PAGE, true)?;
+        buffer.paint(0x61, 0, PAGE);
+        buffer.paint(0x71, PAGE, PAGE);
+        let mr = buffer.mr()?;
+        let register = |context, page| {
+            let what = RegRequest {
+                pages: &[page],
+                offset: 0,
+                base: BASE,
+                len: PAGE_SIZE,
+            };
+            what.register(&pair.b, mr, context, REMOTE_READ)
+        };
+        hold(&pair.b)?;
+        assert!(register(1, buffer.page(0)) == Ok(()));
+        let token = mr.remote_token();
+        // Not memory, and so refused where it is posted.
+        let posted = register(2, 8 * PAGE_SIZE);
+        assert!(posted == Err(NtStatus::INVALID_PARAMETER));
+        assert!(mr.remote_token() == token);
+        release(&pair.a)?;
+        assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
+        assert!(peer.read(BASE, token, PAGE as u32)? == NtStatus::SUCCESS);
+        assert!(peer.own.has(0x61, 0, PAGE));
+        assert!(pair.b.qp.invalidate_mr(3, mr, 0) == Ok(()));
+        assert!(pair.b.requests.brings(3, NtStatus::SUCCESS));
+        assert!(register(4, buffer.page(1)) == Ok(()));
+        assert!(pair.b.requests.brings(4, NtStatus::SUCCESS));
+        let token = mr.remote_token();
+        assert!(peer.read(BASE, token, PAGE as u32)? == NtStatus::SUCCESS);
+        assert!(peer.own.has(0x71, 0, PAGE));
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_freg_01_a_full_queue_refuses_and_keeps_what_is_staged() -> Result {
+        let pair = Pair::new()?;
+        let peer = RemotePeer::new(&pair.a, PAGE)?;
+        let mut buffer = PageBuffer::fast(&pair.b.pd, 2 * PAGE, true)?;
+        buffer.paint(0x61, 0, PAGE);
+        let mr = buffer.mr()?;
+        hold(&pair.b)?;
+        let what = |page| {
+            RegRequest {
+                pages: &[buffer.page(page)],
+                offset: 0,
+                base: BASE,
+                len: PAGE_SIZE,
+            }
+            .register(&pair.b, mr, 1, SILENT | REMOTE_READ)
+        };
+        // 32 places: the send, one registration, and sends.
+        assert!(what(0) == Ok(()));
+        let token = mr.remote_token();
+        for _ in 2..32 {
+            assert!(pair.b.send(5, &[], SILENT) == Ok(()));
+        }
+        assert!(what(1) == Err(NtStatus::NO_MORE_ENTRIES));
+        assert!(mr.remote_token() == token);
+        for _ in 1..32 {
+            pair.a.receive(6, &[])?;
+        }
+        for _ in 1..32 {
+            assert!(pair.a.receives.brings(6, NtStatus::SUCCESS));
+        }
+        assert!(peer.read(BASE, token, PAGE as u32)? == NtStatus::SUCCESS);
+        assert!(peer.own.has(0x61, 0, PAGE));
+        Ok(())
+    }
+
+    #[test]
+    fn ndk_freg_10_cancelled_registrations_leave_no_pages_behind() -> Result {
+        let pair = Pair::new()?;
+        let mut buffer = PageBuffer::fast(&pair.b.pd, 2 * PAGE, true)?;
+        buffer.paint(0x61, 0, PAGE);
+        buffer.paint(0x71, PAGE, PAGE);
+        let mr = buffer.mr()?;
+        let register = |test_side: &TestSide, context, page| {
+            let what = RegRequest {
+                pages: &[buffer.page(page)],
+                offset: 0,
+                base: buffer.page(page),
+                len: PAGE_SIZE,
+            };
+            what.register(test_side, mr, context, REMOTE_READ)
+        };
+        hold(&pair.b)?;
+        assert!(register(&pair.b, 1, 0) == Ok(()));
+        pair.b.qp.flush();
+        let held = pair.b.requests.next()?;
+        assert!(held.status == NtStatus::CANCELLED);
+        assert!(pair.b.requests.brings(1, NtStatus::CANCELLED));
+        // Another queue pair of the same domain goes on with the same region.
+        let (far, near) = pair.second()?;
+        assert!(register(&near, 2, 1) == Ok(()));
+        assert!(near.requests.brings(2, NtStatus::SUCCESS));
+        let peer = RemotePeer::new(&far, PAGE)?;
+        let status = peer.read(buffer.page(1), mr.remote_token(), PAGE as u32)?;
+        assert!(status == NtStatus::SUCCESS && peer.own.has(0x71, 0, PAGE));
+        Ok(())
+    }
+}
