@@ -87,6 +87,11 @@ use crate::{
     }, //
 };
 
+pub(crate) use crate::sys::report::{
+    cases,
+    same, //
+};
+
 /// Longer than any test, in milliseconds: where nothing is to run out.
 pub(crate) const NEVER_MS: u32 = 3_600_000;
 
@@ -138,7 +143,7 @@ pub(crate) fn wait_until(mut is_so: impl FnMut() -> bool) -> bool {
     let deadline = Deadline::of_a_hang();
     while !is_so() {
         if deadline.is_over() {
-            pr_err!("waited in vain\n");
+            kunit_note!("waited in vain");
             return false;
         }
         fsleep(Delta::from_micros(100));
@@ -151,16 +156,8 @@ pub(crate) fn sleep(ms: u32) {
     fsleep(Delta::from_millis(i64::from(ms)));
 }
 
-/// Returns true if the two are equal; says what they are when not.
-pub(crate) fn same<T: PartialEq + core::fmt::Debug>(got: T, want: T) -> bool {
-    if got != want {
-        pr_err!("found {:?} and not {:?}\n", got, want);
-    }
-    got == want
-}
-
 /// What an end is made with.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct EndAttr {
     pub(crate) caps: QpCaps,
     pub(crate) send_entries: u32,
@@ -342,7 +339,7 @@ pub(crate) struct End {
 /// A post that has to be accepted; says in the log why it was not.
 pub(crate) fn accepted(posted: Result<(), PostError>) -> Result {
     posted.map_err(|e| {
-        pr_err!("refused: {:?}\n", e);
+        kunit_note!("refused: {:?}", e);
         EINVAL
     })
 }

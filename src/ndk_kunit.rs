@@ -11,6 +11,11 @@
 
 #[expect(unsafe_code)]
 mod bindings;
+// Before the others, whose tests have a macro of it.
+#[expect(unsafe_code)]
+#[macro_use]
+mod sys;
+
 mod direct;
 mod engine;
 #[path = "../kunit/mod.rs"]
@@ -18,8 +23,6 @@ mod kunit;
 mod ndk;
 #[expect(unsafe_code)]
 mod rdma;
-#[expect(unsafe_code)]
-mod sys;
 mod verbs;
 
 use kernel::prelude::*;

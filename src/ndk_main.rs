@@ -31,6 +31,11 @@
 
 #[expect(unsafe_code)]
 mod bindings;
+// Before the others, whose tests have a macro of it.
+#[expect(unsafe_code)]
+#[cfg_attr(ndk_kunit, macro_use)]
+mod sys;
+
 mod direct;
 mod engine;
 #[cfg(ndk_kunit)]
@@ -39,8 +44,6 @@ mod kunit;
 mod ndk;
 #[expect(unsafe_code)]
 mod rdma;
-#[expect(unsafe_code)]
-mod sys;
 mod verbs;
 
 use kernel::{

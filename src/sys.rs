@@ -31,13 +31,18 @@
 //! | [`softirq`]   | bottom half sections, bottom half and process work queues       |
 //! | [`span`]      | checked ranges of kernel memory                                 |
 //! | [`time`]      | the monotonic clock                                             |
-//! | `tests`       | the clock, memory, faults and warnings of tests                 |
+//! | `tests`       | the clock, memory, faults, warnings and reports of tests        |
 //! | [`trace`]     | tracepoints                                                     |
 //! | [`timer`]     | timers that hold a reference to what they are embedded in       |
 //! | [`unaligned`] | values of C's at any address                                    |
 
 // Addresses and lengths of memory are `u64` to the consumer and `usize` to the machine.
 const _: () = assert!(usize::BITS == 64, "ndk needs a 64-bit kernel");
+
+// First, for its macro.
+#[cfg(ndk_kunit)]
+#[macro_use]
+pub(crate) mod tests;
 
 pub(crate) mod addr;
 pub(crate) mod cpu;
@@ -60,8 +65,6 @@ pub(crate) mod sge;
 pub(crate) mod shared;
 pub(crate) mod softirq;
 pub(crate) mod span;
-#[cfg(ndk_kunit)]
-pub(crate) mod tests;
 pub(crate) mod time;
 pub(crate) mod timer;
 pub(crate) mod trace;
@@ -71,6 +74,7 @@ pub(crate) mod unaligned;
 pub(crate) use self::tests::{
     clock,
     fault,
+    report,
     speed,
     warning, //
 };

@@ -296,6 +296,13 @@ bool ndk_cpu_is_online(u32 cpu);
 void *ndk_warnings_hide(void);
 u32 ndk_warnings_show(void *hidden);
 
+/* sys/tests/report.rs: the same */
+void ndk_kunit_note(const char *text, u32 len);
+int ndk_kunit_loop_begin(void);
+void ndk_kunit_case(u32 depth, const char *text, u32 len);
+void ndk_kunit_loop_end(u32 depth, bool is_over);
+u32 ndk_kunit_case_at(u32 depth, char *to, u32 room);
+
 /* sys/tests/speed.rs: the same */
 int ndk_kunit_slow(const char *suite, const char *test);
 u32 ndk_kunit_slowness(void);

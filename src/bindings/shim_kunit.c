@@ -95,6 +95,103 @@ void ndk_kunit_skip(const char *why)
 		kunit_mark_skipped(test, "%s", why);
 }
 
+static bool ndk_fault_is_armed(void)
+{
+#if NDK_FAULTS
+	return current->fail_nth || current->make_it_fail;
+#else
+	return false;
+#endif
+}
+
+/* The test of this task, if its log can have a line now: that takes memory. */
+static struct kunit *ndk_kunit_loggable(void)
+{
+	if (preempt_count() || irqs_disabled() || ndk_fault_is_armed())
+		return NULL;
+	return kunit_get_current_test();
+}
+
+/* Without such a test the line goes to the kernel's log alone. */
+void ndk_kunit_note(const char *text, u32 len)
+{
+	struct kunit *test = ndk_kunit_loggable();
+
+	if (test)
+		kunit_err(test, "%.*s\n", len, text);
+	else
+		pr_err("%.*s\n", len, text);
+}
+
+/*
+ * The loops in which the test is, and the case of each. The test's own task
+ * changes them, and when that has ended the one that cleans up behind it.
+ */
+#define NDK_LOOPS 4
+static char ndk_cases[NDK_LOOPS][200];
+static unsigned int ndk_loops;
+static bool ndk_cases_have_end;
+
+static void ndk_cases_clear(unsigned int depth)
+{
+	for (; depth < NDK_LOOPS; depth++)
+		ndk_cases[depth][0] = '\0';
+}
+
+/* A loop of which no case is left has no line. */
+u32 ndk_kunit_case_at(u32 depth, char *to, u32 room)
+{
+	if (depth >= NDK_LOOPS || !ndk_cases[depth][0])
+		return 0;
+	return scnprintf(to, room, "%s: %s", depth < ndk_loops ? "case" : "last case",
+			 ndk_cases[depth]);
+}
+
+/* KUnit calls it behind each test that had such a loop, in a task of its own. */
+static void ndk_cases_end(void *unused)
+{
+	struct kunit *test = kunit_get_current_test();
+	unsigned int depth;
+	char line[256];
+
+	if (test && test->status == KUNIT_FAILURE)
+		for (depth = 0; ndk_kunit_case_at(depth, line, sizeof(line)); depth++)
+			kunit_err(test, "%s\n", line);
+	ndk_cases_clear(0);
+	ndk_loops = 0;
+	ndk_cases_have_end = false;
+}
+
+/* The depth of a loop that begins; -1 if it stays out of the log. */
+int ndk_kunit_loop_begin(void)
+{
+	struct kunit *test = ndk_kunit_loggable();
+
+	if (!test || ndk_loops == NDK_LOOPS)
+		return -1;
+	if (!ndk_cases_have_end && kunit_add_action(test, ndk_cases_end, NULL))
+		return -1;
+	ndk_cases_have_end = true;
+	ndk_cases_clear(ndk_loops);
+	return ndk_loops++;
+}
+
+void ndk_kunit_case(u32 depth, const char *text, u32 len)
+{
+	if (depth >= NDK_LOOPS)
+		return;
+	snprintf(ndk_cases[depth], sizeof(ndk_cases[depth]), "%.*s", len, text);
+	ndk_cases_clear(depth + 1);
+}
+
+/* A loop that is left early keeps its case: the test may be about to fail there. */
+void ndk_kunit_loop_end(u32 depth, bool is_over)
+{
+	ndk_loops = min_t(u32, depth, NDK_LOOPS);
+	if (is_over)
+		ndk_cases_clear(depth);
+}
+
 #if NDK_FAULTS
 
 /* The kernel counts fail_nth first; make_it_fail is for what comes after. */

@@ -2,6 +2,9 @@
 
 //! What the tests beside [`Global`] leave open.
 
+#[macro_use]
+pub(crate) mod report;
+
 pub(crate) mod clock;
 pub(crate) mod fault;
 mod gate;
@@ -103,15 +106,17 @@ mod tests {
         assert!(place.replace(Some(Counted::new(&count)?)).is_none());
         let held = place.get();
         let before = place.replace(Some(Counted::new(&count)?));
-        assert!(before.is_some() && held.is_some());
-        assert_eq!(count.load(Relaxed), 2);
+        assert!(before.is_some());
+        assert!(held.is_some());
+        kunit_assert_eq!(count.load(Relaxed), 2);
         drop(before);
-        assert_eq!(count.load(Relaxed), 2);
+        kunit_assert_eq!(count.load(Relaxed), 2);
         drop(held);
-        assert_eq!(count.load(Relaxed), 1);
+        kunit_assert_eq!(count.load(Relaxed), 1);
         assert!(place.replace(None).is_some());
-        assert!(place.get().is_none() && place.replace(None).is_none());
-        assert_eq!(count.load(Relaxed), 0);
+        assert!(place.get().is_none());
+        assert!(place.replace(None).is_none());
+        kunit_assert_eq!(count.load(Relaxed), 0);
         Ok(())
     }
 
@@ -131,7 +136,7 @@ mod tests {
             thread.over.wait();
         }
         drop(place.replace(None));
-        assert_eq!(count.load(Relaxed), 0);
+        kunit_assert_eq!(count.load(Relaxed), 0);
         Ok(())
     }
 }
