@@ -214,7 +214,7 @@ impl MrBuffer {
             wrong = wrong.or(found.map(|(i, b)| (at + i, *b)));
         });
         if let Some((i, byte)) = wrong {
-            pr_err!("byte {} is {:#x} and not {:#x}\n", i, byte, want(i));
+            kunit_note!("byte {} is {:#x} and not {:#x}", i, byte, want(i));
         }
         // A range that is not inside is not like anything.
         wrong.is_none() && self.run().slice(at, len).is_some()

@@ -124,7 +124,7 @@ mod tests {
     use crate::{
         kunit::{
             harness::{
-                same,
+                cases,
                 wait_until, //
             },
             other_context::OtherContext, //
@@ -145,9 +145,10 @@ mod tests {
     fn everything_fast_works_in_a_timer() -> Result {
         let qp_pair = QpPair::new()?;
         let tools = Tools::new(&qp_pair, 91)?;
-        for calls in 1..=3 {
+        for calls in cases(1..=3) {
             let (other_task, fine) = other_task(&tools)?;
-            assert!(other_task.by_timer() && fine.load(Acquire));
+            assert!(other_task.by_timer());
+            assert!(fine.load(Acquire));
             assert!(tools.is_done(&qp_pair, 91));
             assert!(wait_until(|| qp_pair.a.sends.log.calls.get() == calls));
         }
@@ -158,9 +159,10 @@ mod tests {
     fn everything_fast_works_in_softirq_work() -> Result {
         let qp_pair = QpPair::new()?;
         let tools = Tools::new(&qp_pair, 92)?;
-        for calls in 1..=3 {
+        for calls in cases(1..=3) {
             let (other_task, fine) = other_task(&tools)?;
-            assert!(other_task.by_softirq(&qp_pair.a.device().host.softirqs) && fine.load(Acquire));
+            assert!(other_task.by_softirq(&qp_pair.a.device().host.softirqs));
+            assert!(fine.load(Acquire));
             assert!(tools.is_done(&qp_pair, 92));
             assert!(wait_until(|| qp_pair.a.sends.log.calls.get() == calls));
         }
@@ -174,7 +176,8 @@ mod tests {
         let softirqs_off = BhDisabled::enter();
         let fine = tools.round();
         drop(softirqs_off);
-        assert!(fine && tools.is_done(&qp_pair, 93));
+        assert!(fine);
+        assert!(tools.is_done(&qp_pair, 93));
         assert!(wait_until(|| qp_pair.a.sends.log.calls.get() == 1));
         Ok(())
     }
@@ -183,17 +186,18 @@ mod tests {
     fn with_interrupts_off_requests_are_taken_and_carried_out_later() -> Result {
         let qp_pair = QpPair::new()?;
         let tools = Tools::new(&qp_pair, 94)?;
-        for calls in 1..=3 {
+        for calls in cases(1..=3) {
             tools.sink.clear();
             let interrupts_off = local_interrupt_disable();
             let fine = tools.round();
             let early = qp_pair.a.sends.cq.poll(1, |_| ());
             drop(interrupts_off);
             // Copying would keep interrupts off for too long.
-            assert!(fine && same(early, 0));
+            assert!(fine);
+            kunit_assert_eq!(early, 0);
             assert!(tools.is_done(&qp_pair, 94));
             assert!(wait_until(|| qp_pair.a.sends.log.calls.get() == calls));
-            assert!(qp_pair.a.sends.log.misplaced.get() == 0);
+            kunit_assert_eq!(qp_pair.a.sends.log.misplaced.get(), 0);
         }
         Ok(())
     }
@@ -201,7 +205,7 @@ mod tests {
     #[test]
     fn a_queue_pair_may_be_ended_with_interrupts_off() -> Result {
         let qp_pair = QpPair::new()?;
-        for context in 0..10 {
+        for context in cases(0..10) {
             qp_pair.b.receive(context, &[])?;
         }
         qp_pair.b.post(1, SEND, &[])?;
@@ -225,11 +229,11 @@ mod tests {
         assert!(wait_until(
             || calls(&qp_pair.a) >= ROUNDS && calls(&qp_pair.b) >= ROUNDS
         ));
-        assert!(qp_pair.a.qp.state() == QpState::Rts);
+        kunit_assert_eq!(qp_pair.a.qp.state(), QpState::Rts);
         for end in [&qp_pair.a, &qp_pair.b] {
             end.receives.log.set_hook(None);
-            assert!(end.receives.log.overlaps.get() == 0);
-            assert!(end.receives.log.misplaced.get() == 0);
+            kunit_assert_eq!(end.receives.log.overlaps.get(), 0);
+            kunit_assert_eq!(end.receives.log.misplaced.get(), 0);
         }
         Ok(())
     }

@@ -40,7 +40,7 @@ impl Mark {
             let want = named.map_or(0, |(_, n)| *n);
             let name = counters::NAMES.get(index);
             if index != Counter::Passes as usize && new - old != want {
-                pr_err!("{:?} moved by {} and not {}\n", name, new - old, want);
+                kunit_note!("{:?} moved by {} and not {}", name, new - old, want);
                 fine = false;
             }
         }
@@ -64,6 +64,7 @@ mod tests {
         kunit::{
             buffer::ALL,
             harness::{
+                cases,
                 EndAttr,
                 QpPair, //
             },
@@ -87,7 +88,7 @@ mod tests {
     fn traffic_is_counted_where_it_leaves_and_where_it_comes() -> Result {
         let (qp_pair, mut a, mut b) = marked()?;
         let (near, far) = (qp_pair.a.buffer(100)?, qp_pair.b.buffer(100)?);
-        for context in [1, 2] {
+        for context in cases([1, 2]) {
             qp_pair.b.receive(context, &[far.whole()])?;
         }
         qp_pair.a.post(1, SEND, &[near.sge(0, 30)])?;
@@ -139,7 +140,8 @@ mod tests {
         qp_pair.a.post(1, send_invalidate(token), &[])?;
         assert!(qp_pair.a.sends.brings(1, Status::Success));
         let by = [(Registrations, 1), (InvalidationsRemote, 1), (Receives, 1)];
-        assert!(b.moved(&qp_pair.b, &by) && a.moved(&qp_pair.a, &[(Sends, 1)]));
+        assert!(b.moved(&qp_pair.b, &by));
+        assert!(a.moved(&qp_pair.a, &[(Sends, 1)]));
         qp_pair.b.post(4, invalidate(token), &[])?;
         assert!(qp_pair.b.sends.brings(4, Status::LocalOperation));
         assert!(b.moved(&qp_pair.b, &[(InvalidationsRefused, 1), (Disconnects, 1)]));
@@ -157,7 +159,8 @@ mod tests {
             .a
             .post(1, write(far.remote(0)), &[qp_pair.a.buffer(8)?.whole()])?;
         qp_pair.a.post(2, SEND, &[])?;
-        assert!(qp_pair.a.sends.brings(1, Status::RemoteAccess) && qp_pair.is_down());
+        assert!(qp_pair.a.sends.brings(1, Status::RemoteAccess));
+        assert!(qp_pair.is_down());
         assert!(a.moved(&qp_pair.a, &[(Flushes, 1), (Disconnects, 1)]));
         let by = [(AccessRefused, 1), (Flushes, 2), (Disconnects, 1)];
         assert!(b.moved(&qp_pair.b, &by));
@@ -186,9 +189,9 @@ mod tests {
 
     #[test]
     fn calls_are_counted_by_the_arm_that_caused_them() -> Result {
-        for (arm, counter) in [(Arm::Any, NotifyAny), (Arm::Solicited, NotifySolicited)] {
+        for (arm, counter) in cases([(Arm::Any, NotifyAny), (Arm::Solicited, NotifySolicited)]) {
             let (qp_pair, _, mut b) = marked()?;
-            for context in 0..2 {
+            for context in cases(0..2) {
                 qp_pair.b.receive(context, &[])?;
                 qp_pair.b.receives.cq.arm(arm, MissedEvents::Ignore);
                 qp_pair.a.post_with(context, SEND, SOLICITED, &[])?;
@@ -206,11 +209,12 @@ mod tests {
         let qp_pair = QpPair::with(&EndAttr::PLAIN, &attr)?;
         let mut b = Mark::new(&qp_pair.b);
         qp_pair.b.receives.cq.arm(Arm::Errors, MissedEvents::Ignore);
-        for context in 0..2 {
+        for context in cases(0..2) {
             qp_pair.b.receive(context, &[])?;
             qp_pair.a.post(context, SEND, &[])?;
         }
-        assert!(qp_pair.is_down() && qp_pair.b.receives.has_called(1));
+        assert!(qp_pair.is_down());
+        assert!(qp_pair.b.receives.has_called(1));
         let by = [
             (NotifyErrors, 1),
             (CqOverflows, 1),

@@ -33,8 +33,8 @@ mod tests {
         },
         kunit::{
             harness::{
+                cases,
                 flush_work,
-                same,
                 EndAttr,
                 QpPair, //
             },
@@ -49,19 +49,21 @@ mod tests {
         let (queue, _engine_host) = alone(300)?;
         let (mut first, mut last) = (0, 300);
         assert!(push(&queue, first..last));
-        for depth in [400, 1000, 290, 5000, 1, 7] {
+        for depth in cases([400, 1000, 290, 5000, 1, 7]) {
             // What the new depth is too small for is taken first.
             let gone = (last - first).saturating_sub(u64::from(depth)).max(10);
             let gone = gone.min(last - first);
             assert!(queue.brings_all(first..first + gone, Status::Success));
             first += gone;
-            assert!(queue.cq.resize(depth).is_ok() && same(queue.cq.depth(), depth));
+            assert!(queue.cq.resize(depth).is_ok());
+            kunit_assert_eq!(queue.cq.depth(), depth);
             let more = u64::from(depth) - (last - first);
             assert!(push(&queue, last..last + more / 2));
             last += more / 2;
         }
-        assert!(queue.brings_all(first..last, Status::Success) && queue.is_silent());
-        assert!(queue.log.failures.get() == 0);
+        assert!(queue.brings_all(first..last, Status::Success));
+        assert!(queue.is_silent());
+        kunit_assert_eq!(queue.log.failures.get(), 0);
         Ok(())
     }
 
@@ -69,9 +71,9 @@ mod tests {
     fn a_depth_below_what_is_present_is_refused_and_changes_nothing() -> Result {
         let (queue, _engine_host) = alone(8)?;
         assert!(push(&queue, 0..6));
-        for depth in [0, 1, 5] {
-            assert!(queue.cq.resize(depth) == Err(ResizeError::TooMany));
-            assert!(same(queue.cq.depth(), 8));
+        for depth in cases([0, 1, 5]) {
+            kunit_assert_eq!(queue.cq.resize(depth), Err(ResizeError::TooMany));
+            kunit_assert_eq!(queue.cq.depth(), 8);
         }
         assert!(push(&queue, 6..8));
         assert!(queue.brings_all(0..3, Status::Success));
@@ -84,19 +86,22 @@ mod tests {
     fn a_depth_without_memory_is_refused_and_changes_nothing() -> Result {
         let (queue, _engine_host) = alone(2)?;
         assert!(push(&queue, 0..1));
-        assert!(queue.cq.resize(u32::MAX) == Err(ResizeError::NoMemory));
-        assert!(same(queue.cq.depth(), 2));
-        assert!(push(&queue, 1..2) && queue.brings_all(0..2, Status::Success));
+        kunit_assert_eq!(queue.cq.resize(u32::MAX), Err(ResizeError::NoMemory));
+        kunit_assert_eq!(queue.cq.depth(), 2);
+        assert!(push(&queue, 1..2));
+        assert!(queue.brings_all(0..2, Status::Success));
         Ok(())
     }
 
     #[test]
     fn overflow_is_judged_by_the_new_depth() -> Result {
-        for depth in [3, 4, 5, 9, 100] {
+        for depth in cases([3, 4, 5, 9, 100]) {
             let (queue, _engine_host) = alone(4)?;
-            assert!(push(&queue, 0..3) && queue.cq.resize(depth).is_ok());
+            assert!(push(&queue, 0..3));
+            assert!(queue.cq.resize(depth).is_ok());
             assert!(overflow(&queue, depth - 3));
-            assert!(queue.has_called(0) && same(queue.log.failures.get(), 1));
+            assert!(queue.has_called(0));
+            kunit_assert_eq!(queue.log.failures.get(), 1);
             assert!(queue.brings_all(0..3, Status::Success));
         }
         Ok(())
@@ -104,10 +109,11 @@ mod tests {
 
     #[test]
     fn an_arm_outlives_a_resize() -> Result {
-        for arm in [Arm::Any, Arm::Solicited, Arm::Errors] {
+        for arm in cases([Arm::Any, Arm::Solicited, Arm::Errors]) {
             let (queue, _engine_host) = alone(4)?;
             queue.cq.arm(arm, MissedEvents::Ignore);
-            assert!(queue.cq.resize(9).is_ok() && queue.has_called(0));
+            assert!(queue.cq.resize(9).is_ok());
+            assert!(queue.has_called(0));
             assert!(queue.cq.push(&RECEIVE).is_ok());
             assert!(queue.has_called(u32::from(arm == Arm::Any)));
             queue.cq.break_down();
@@ -119,13 +125,15 @@ mod tests {
     #[test]
     fn what_is_new_stays_new_and_what_was_notified_stays_so() -> Result {
         let (queue, _engine_host) = alone(4)?;
-        assert!(push(&queue, 0..2) && queue.cq.resize(9).is_ok());
+        assert!(push(&queue, 0..2));
+        assert!(queue.cq.resize(9).is_ok());
         queue.cq.arm(Arm::Any, MissedEvents::Report);
         assert!(queue.has_called(1));
         assert!(queue.cq.resize(3).is_ok());
         queue.cq.arm(Arm::Any, MissedEvents::Report);
         assert!(queue.has_called(1));
-        assert!(push(&queue, 2..3) && queue.has_called(2));
+        assert!(push(&queue, 2..3));
+        assert!(queue.has_called(2));
         Ok(())
     }
 
@@ -134,12 +142,16 @@ mod tests {
         let (queue, _engine_host) = alone(8)?;
         assert!(queue.cq.moderate(u32::MAX, 3).is_ok());
         queue.cq.arm(Arm::Any, MissedEvents::Ignore);
-        assert!(push(&queue, 0..2) && queue.cq.resize(16).is_ok());
+        assert!(push(&queue, 0..2));
+        assert!(queue.cq.resize(16).is_ok());
         assert!(queue.has_called(0));
-        assert!(push(&queue, 2..3) && queue.has_called(1));
+        assert!(push(&queue, 2..3));
+        assert!(queue.has_called(1));
         queue.cq.arm(Arm::Any, MissedEvents::Ignore);
-        assert!(push(&queue, 3..5) && queue.has_called(1));
-        assert!(push(&queue, 5..6) && queue.has_called(2));
+        assert!(push(&queue, 3..5));
+        assert!(queue.has_called(1));
+        assert!(push(&queue, 5..6));
+        assert!(queue.has_called(2));
         Ok(())
     }
 
@@ -149,8 +161,10 @@ mod tests {
         assert!(queue.cq.moderate(u32::MAX, 8).is_ok());
         assert!(queue.cq.resize(3).is_ok());
         queue.cq.arm(Arm::Any, MissedEvents::Ignore);
-        assert!(push(&queue, 0..2) && queue.has_called(0));
-        assert!(push(&queue, 2..3) && queue.has_called(1));
+        assert!(push(&queue, 0..2));
+        assert!(queue.has_called(0));
+        assert!(push(&queue, 2..3));
+        assert!(queue.has_called(1));
         Ok(())
     }
 
@@ -159,17 +173,22 @@ mod tests {
         let (queue, _engine_host) = alone(8)?;
         assert!(queue.cq.moderate(u32::MAX, 8).is_ok());
         queue.cq.arm(Arm::Any, MissedEvents::Ignore);
-        assert!(push(&queue, 0..3) && queue.has_called(0));
-        assert!(queue.cq.resize(3).is_ok() && queue.has_called(1));
+        assert!(push(&queue, 0..3));
+        assert!(queue.has_called(0));
+        assert!(queue.cq.resize(3).is_ok());
+        assert!(queue.has_called(1));
         Ok(())
     }
 
     #[test]
     fn a_resize_heals_no_failure() -> Result {
         let (queue, _engine_host) = alone(2)?;
-        assert!(overflow(&queue, 2) && queue.cq.resize(8).is_ok());
+        assert!(overflow(&queue, 2));
+        assert!(queue.cq.resize(8).is_ok());
         assert!(queue.cq.push(&RECEIVE).is_err());
-        assert!(queue.poll().is_some() && queue.poll().is_some() && queue.is_silent());
+        assert!(queue.poll().is_some());
+        assert!(queue.poll().is_some());
+        assert!(queue.is_silent());
         Ok(())
     }
 
@@ -181,21 +200,24 @@ mod tests {
         };
         let memory = qp_pair.b.buffer(64)?;
         let source = qp_pair.a.filled(8, 17)?;
-        for n in 0..3 {
+        for n in cases(0..3) {
             let at = n * 16;
             // Two elements each, and a last one without.
             let sges = [memory.sge(at, 3), memory.sge(at + 8, 5)];
             // CAST: widening.
             shared.post(n as u64, if n < 2 { &sges } else { &[] })?;
         }
-        assert!(shared.srq.resize(200).is_ok() && same(shared.srq.depth(), 200));
-        assert!(shared.srq.resize(4).is_ok() && same(shared.srq.depth(), 4));
-        for n in 0..2 {
+        assert!(shared.srq.resize(200).is_ok());
+        kunit_assert_eq!(shared.srq.depth(), 200);
+        assert!(shared.srq.resize(4).is_ok());
+        kunit_assert_eq!(shared.srq.depth(), 4);
+        for n in cases(0..2) {
             qp_pair.a.post(n, SEND, &[source.whole()])?;
             assert!(qp_pair.b.receives.brings(n, Status::Success));
         }
-        for at in [0, 16] {
-            assert!(memory.holds(at, 3, 17, 0) && memory.is_blank(at + 3, 5));
+        for at in cases([0, 16]) {
+            assert!(memory.holds(at, 3, 17, 0));
+            assert!(memory.is_blank(at + 3, 5));
             assert!(memory.holds(at + 8, 5, 17, 3));
         }
         qp_pair.a.post(2, SEND, &[])?;
@@ -210,22 +232,24 @@ mod tests {
             return Err(EINVAL);
         };
         let refused = || shared.srq.post(test_posted(99, [].into_iter()));
-        for context in 0..4 {
+        for context in cases(0..4) {
             shared.post(context, &[])?;
         }
-        assert!(shared.srq.resize(3) == Err(ResizeError::TooMany));
-        assert!(shared.srq.resize(u32::MAX) == Err(ResizeError::NoMemory));
-        assert!(same(shared.srq.depth(), 4) && same(refused(), Err(PostError::Full)));
+        kunit_assert_eq!(shared.srq.resize(3), Err(ResizeError::TooMany));
+        kunit_assert_eq!(shared.srq.resize(u32::MAX), Err(ResizeError::NoMemory));
+        kunit_assert_eq!(shared.srq.depth(), 4);
+        kunit_assert_eq!(refused(), Err(PostError::Full));
         assert!(shared.srq.resize(7).is_ok());
-        for context in 4..7 {
+        for context in cases(4..7) {
             shared.post(context, &[])?;
         }
-        assert!(same(refused(), Err(PostError::Full)));
-        for n in 0..5 {
+        kunit_assert_eq!(refused(), Err(PostError::Full));
+        for n in cases(0..5) {
             qp_pair.a.post(n, SEND, &[])?;
         }
         assert!(qp_pair.b.receives.brings_all(0..5, Status::Success));
-        assert!(shared.srq.resize(2).is_ok() && same(refused(), Err(PostError::Full)));
+        assert!(shared.srq.resize(2).is_ok());
+        kunit_assert_eq!(refused(), Err(PostError::Full));
         Ok(())
     }
 
@@ -244,9 +268,11 @@ mod tests {
         shared.srq.set_limit(1)?;
         qp_pair.a.post(1, SEND, &[])?;
         assert!(qp_pair.b.receives.brings(1, Status::Success));
-        assert!(shared.srq.resize(8).is_ok() && same(limits(), 0));
+        assert!(shared.srq.resize(8).is_ok());
+        kunit_assert_eq!(limits(), 0);
         qp_pair.a.post(2, SEND, &[])?;
-        assert!(qp_pair.b.receives.brings(2, Status::Success) && same(limits(), 1));
+        assert!(qp_pair.b.receives.brings(2, Status::Success));
+        kunit_assert_eq!(limits(), 1);
         // This one waits.
         qp_pair.a.post(3, SEND, &[])?;
         assert!(qp_pair.b.receives.is_silent());

@@ -187,8 +187,8 @@ impl<C> Creation<C> {
             _ => out == UNTOUCHED && calls == 0,
         };
         if !fine {
-            pr_err!(
-                "returned {:x}, ended {:x}, out {:x}, {} calls with {:p}\n",
+            kunit_note!(
+                "returned {:x}, ended {:x}, out {:x}, {} calls with {:p}",
                 self.inline,
                 self.end,
                 out,
@@ -648,7 +648,7 @@ pub(super) fn is(status: i32, want: i32) -> Result {
     if status == want {
         return Ok(());
     }
-    pr_err!("status {:x} and not {:x}\n", status, want);
+    kunit_note!("status {:x} and not {:x}", status, want);
     Err(EIO)
 }
 
@@ -656,7 +656,7 @@ impl Drop for Consumer {
     fn drop(&mut self) {
         while let Some(thing) = self.things.pop() {
             if !thing.close() {
-                pr_err!("an object of type {} does not close well\n", thing.kind);
+                kunit_note!("an object of type {} does not close well", thing.kind);
             }
         }
     }

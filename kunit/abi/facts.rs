@@ -20,7 +20,10 @@ mod tests {
     use super::super::consumer::*;
     use crate::{
         bindings,
-        kunit::harness::wait_until,
+        kunit::harness::{
+            cases,
+            wait_until, //
+        },
         ndk::{
             abi::adapter::{
                 ndk_face_close,
@@ -79,7 +82,7 @@ mod tests {
             (2, 1, Err(bad)),
             (0xFFFF, 0xFFFF, Err(bad)),
         ];
-        for (major, minor, expected) in table {
+        for (major, minor, expected) in cases(table) {
             let params = bindings::ndk_open_params {
                 name: crate::ndk::tests::host::NAME.as_char_ptr().cast(),
                 local_address: ptr::null(),
@@ -90,8 +93,8 @@ mod tests {
             // SAFETY: `params` and the name outlive the call, its other pointers are null, and
             // `out` may be written.
             let opened = unsafe { open(&test_host.context, &params, &raw mut out) };
-            assert!(opened == expected);
-            assert!(out.is_null() == expected.is_err());
+            kunit_assert_eq!(opened, expected);
+            kunit_assert_eq!(out.is_null(), expected.is_err());
             if out.is_null() {
                 continue;
             }
@@ -99,10 +102,11 @@ mod tests {
             let notified = unsafe { (*out).header.version.minor };
             // SAFETY: A live adapter, closed once.
             unsafe { ndk_face_close(out, None, ptr::null_mut()) };
-            assert!(notified == 2);
+            kunit_assert_eq!(notified, 2);
         }
         let info = reported()?;
-        assert!(info.version.major == 1 && info.version.minor == 2);
+        kunit_assert_eq!(info.version.major, 1);
+        kunit_assert_eq!(info.version.minor, 2);
         Ok(())
     }
 
@@ -115,23 +119,24 @@ mod tests {
         let mut info = MaybeUninit::<[bindings::ndk_adapter_info; 2]>::uninit();
         let first = info.as_mut_ptr().cast::<bindings::ndk_adapter_info>();
         let bytes = first.cast::<u8>();
-        for room in [0, 1, INFO_SIZE - 1, INFO_SIZE, INFO_SIZE + 1] {
+        for room in cases([0, 1, INFO_SIZE - 1, INFO_SIZE, INFO_SIZE + 1]) {
             // SAFETY: Both structures are written, byte by byte.
             unsafe { ptr::write_bytes(first, 0xEE, 2) };
             let mut size = room;
             let status = entry!(table, query_adapter_info, adapter, first, &raw mut size);
-            assert!(size == INFO_SIZE);
-            assert!(status == if room < INFO_SIZE { small } else { SUCCESS });
+            kunit_assert_eq!(size, INFO_SIZE);
+            kunit_assert_eq!(status, if room < INFO_SIZE { small } else { SUCCESS });
             // SAFETY: All bytes were written.
             let (head, tail) = unsafe { (bytes.read(), bytes.add(INFO_SIZE as usize).read()) };
             // The major version, if it was written, and nothing behind.
-            assert!(head == if room < INFO_SIZE { 0xEE } else { 1 });
-            assert!(tail == 0xEE);
+            kunit_assert_eq!(head, if room < INFO_SIZE { 0xEE } else { 1 });
+            kunit_assert_eq!(tail, 0xEE);
         }
         let mut size = 0;
         let nothing = ptr::null_mut();
         let status = entry!(table, query_adapter_info, adapter, nothing, &raw mut size);
-        assert!(status == small && size == INFO_SIZE);
+        kunit_assert_eq!(status, small);
+        kunit_assert_eq!(size, INFO_SIZE);
         Ok(())
     }
 
@@ -140,21 +145,22 @@ mod tests {
         let info = reported()?;
         let limits = Limits::FULL;
         assert!(info.frmr_page_count >= 16);
-        assert!(info.frmr_page_count == limits.pages && info.max_cq_depth == limits.cq);
-        assert!(info.max_registration_size == limits.registration);
-        assert!(info.max_window_size == limits.registration);
-        assert!(info.max_initiator_request_sge == limits.sges);
-        assert!(info.max_receive_request_sge == limits.sges);
-        assert!(info.max_read_request_sge == limits.read_sges);
-        assert!(info.max_transfer_length == limits.transfer);
-        assert!(info.max_inline_data_size == limits.inline);
-        assert!(info.max_inbound_read_limit == limits.reads);
-        assert!(info.max_outbound_read_limit == limits.reads);
-        assert!(info.max_receive_queue_depth == limits.requests);
-        assert!(info.max_initiator_queue_depth == limits.requests);
-        assert!(info.max_srq_depth == limits.srq);
-        assert!(info.max_caller_data == limits.private_data);
-        assert!(info.max_callee_data == limits.private_data);
+        kunit_assert_eq!(info.frmr_page_count, limits.pages);
+        kunit_assert_eq!(info.max_cq_depth, limits.cq);
+        kunit_assert_eq!(info.max_registration_size, limits.registration);
+        kunit_assert_eq!(info.max_window_size, limits.registration);
+        kunit_assert_eq!(info.max_initiator_request_sge, limits.sges);
+        kunit_assert_eq!(info.max_receive_request_sge, limits.sges);
+        kunit_assert_eq!(info.max_read_request_sge, limits.read_sges);
+        kunit_assert_eq!(info.max_transfer_length, limits.transfer);
+        kunit_assert_eq!(info.max_inline_data_size, limits.inline);
+        kunit_assert_eq!(info.max_inbound_read_limit, limits.reads);
+        kunit_assert_eq!(info.max_outbound_read_limit, limits.reads);
+        kunit_assert_eq!(info.max_receive_queue_depth, limits.requests);
+        kunit_assert_eq!(info.max_initiator_queue_depth, limits.requests);
+        kunit_assert_eq!(info.max_srq_depth, limits.srq);
+        kunit_assert_eq!(info.max_caller_data, limits.private_data);
+        kunit_assert_eq!(info.max_callee_data, limits.private_data);
         Ok(())
     }
 
@@ -185,8 +191,9 @@ mod tests {
         let equal = register(&raw mut mdl, longest)?;
         let end = || request(|f, c| call(|| Ok(entry!(table, deregister_mr, consumer.mr, f, c))));
         let ended = end()?;
-        assert!(above == NtStatus::INVALID_PARAMETER.raw());
-        assert!(equal == SUCCESS && ended == SUCCESS);
+        kunit_assert_eq!(above, NtStatus::INVALID_PARAMETER.raw());
+        kunit_assert_eq!(equal, SUCCESS);
+        kunit_assert_eq!(ended, SUCCESS);
         Ok(())
     }
 
@@ -198,7 +205,7 @@ mod tests {
         const RESIZE: u32 = 0x100;
         const LOOPBACK: u32 = 0x10000;
         let all = SINK | MODERATION | READ_INVALIDATE | RESIZE | LOOPBACK;
-        assert_eq!(reported()?.adapter_flags, all);
+        kunit_assert_eq!(reported()?.adapter_flags, all);
         Ok(())
     }
 
@@ -211,7 +218,7 @@ mod tests {
             // The adapter's table has no close before it.
             let is_adapter = thing.kind == bindings::NDK_OBJECT_TYPE_ADAPTER;
             let header = thing.header();
-            for id in ids {
+            for id in cases(ids) {
                 let guid = bindings::guid_t { b: id };
                 let mut interface: *const c_void = ptr::without_provenance(UNTOUCHED);
                 let out = &raw mut interface;
@@ -225,7 +232,7 @@ mod tests {
                         entry!(table, query_extension, header, &guid, out)
                     }
                 };
-                assert!(status == NtStatus::NOT_SUPPORTED.raw());
+                kunit_assert_eq!(status, NtStatus::NOT_SUPPORTED.raw());
                 assert!(interface.addr() == UNTOUCHED || interface.is_null());
             }
         }
@@ -302,7 +309,7 @@ mod tests {
         // What one call takes the other one does not see: four results, no matter who asks.
         let mut plain = [(0, 0); 2];
         let mut more = [(0, 0); 2];
-        for turn in 0..2 {
+        for turn in cases(0..2) {
             let got = next_ex(&consumer)?;
             fine(got.status)?;
             more[turn] = (got.request_context.addr(), got.bytes_transferred);
@@ -313,32 +320,37 @@ mod tests {
         let cqs = consumer.table::<_, bindings::ndk_cq_dispatch>(consumer.cq)?;
         let mut last = MaybeUninit::<bindings::ndk_result>::zeroed();
         consumer.test_host.flush_work();
-        assert!(entry!(cqs, get_cq_results, consumer.cq, last.as_mut_ptr(), 1) == 0);
+        kunit_assert_eq!(
+            entry!(cqs, get_cq_results, consumer.cq, last.as_mut_ptr(), 1),
+            0
+        );
         let all = [more[0], plain[0], more[1], plain[1]];
         let receives = all.iter().filter(|r| **r == (1, 8)).count();
         let sends = all.iter().filter(|(context, _)| *context == 2).count();
-        assert!(receives == 2 && sends == 2);
+        kunit_assert_eq!(receives, 2);
+        kunit_assert_eq!(sends, 2);
         Ok(())
     }
 
     #[test]
     fn ndk_comp_08_the_error_code_is_where_21_has_it_and_zero_on_success() -> Result {
         type Ex = bindings::ndk_result_ex;
-        assert!(offset_of!(Ex, type_) == 24);
-        assert!(offset_of!(Ex, provider_error_code) == 28);
-        assert!(offset_of!(Ex, type_specific_completion_output) == 32);
-        assert!(size_of::<Ex>() == 40);
+        kunit_assert_eq!(offset_of!(Ex, type_), 24);
+        kunit_assert_eq!(offset_of!(Ex, provider_error_code), 28);
+        kunit_assert_eq!(offset_of!(Ex, type_specific_completion_output), 32);
+        kunit_assert_eq!(size_of::<Ex>(), 40);
         let mut consumer = Consumer::new()?;
         consumer.connect()?;
         let bytes = KBox::new(*b"from herto there", GFP_KERNEL)?;
         send_eight(&consumer, &bytes)?;
         for _ in 0..2 {
             let got = next_ex(&consumer)?;
-            assert!(got.status == SUCCESS && got.provider_error_code == 0);
+            kunit_assert_eq!(got.status, SUCCESS);
+            kunit_assert_eq!(got.provider_error_code, 0);
             // Nothing was invalidated, and the old contents are gone.
-            assert!(got.type_specific_completion_output == 0);
+            kunit_assert_eq!(got.type_specific_completion_output, 0);
             let receive = got.request_context.addr() == 1;
-            assert!(got.type_ == if receive { 1 } else { 2 });
+            kunit_assert_eq!(got.type_, if receive { 1 } else { 2 });
         }
         Ok(())
     }

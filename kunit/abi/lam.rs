@@ -82,7 +82,7 @@ pub(crate) struct Opened(*mut bindings::ndk_adapter);
 ///
 /// The arguments are those that the call was given, or as the header says.
 unsafe extern "C" fn never(_context: *mut c_void, _status: i32) {
-    pr_err!("called back\n");
+    kunit_note!("called back");
 }
 
 impl Opened {

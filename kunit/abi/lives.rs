@@ -136,9 +136,9 @@ mod tests {
         let none = ptr::null_mut();
         consumer.things.pop();
         // Over at once: the handle is gone.
-        assert!(entry!(table, close, header, None, none) == SUCCESS);
+        kunit_assert_eq!(entry!(table, close, header, None, none), SUCCESS);
         assert!(object.is_closed());
-        assert!(object.local_address() == Err(NtStatus::CONNECTION_INVALID));
+        kunit_assert_eq!(object.local_address(), Err(NtStatus::CONNECTION_INVALID));
         Ok(())
     }
 
@@ -159,7 +159,10 @@ mod tests {
         let waits = returned.get() == 0;
         let closed = opened.cq.close();
         assert!(other_task.is_done());
-        assert!(stays && waits && closed && returned.get() == 1);
+        assert!(stays);
+        assert!(waits);
+        assert!(closed);
+        kunit_assert_eq!(returned.get(), 1);
         Ok(())
     }
 
@@ -176,15 +179,18 @@ mod tests {
         };
         assert!(!close());
         opened.test_host.flush_work();
-        assert!(later.calls.get() == 0 && opened.object.is_closed());
-        assert!(opened.is_a_closed_one() && opened.refuses_calls());
+        kunit_assert_eq!(later.calls.get(), 0);
+        assert!(opened.object.is_closed());
+        assert!(opened.is_a_closed_one());
+        assert!(opened.refuses_calls());
         // A second close warns, and gives nothing back.
         let mut again = true;
-        assert!(warnings_of(|| again = close()) == Some(1) && !again);
+        kunit_assert_eq!(warnings_of(|| again = close()), Some(1));
+        assert!(!again);
         assert!(opened.cq.close());
         later.wait::<core::ffi::c_void>()?;
         opened.test_host.flush_work();
-        assert!(later.calls.get() == 1);
+        kunit_assert_eq!(later.calls.get(), 1);
         Ok(())
     }
 
@@ -196,11 +202,13 @@ mod tests {
         // SAFETY: A live adapter, closed once; `later` is there until the end.
         let gone = unsafe { ndk_face_close(opened.adapter, Some(notified), later.context()) };
         opened.test_host.flush_work();
-        assert!(gone && later.calls.get() == 0);
+        assert!(gone);
+        kunit_assert_eq!(later.calls.get(), 0);
         // None at all.
         // SAFETY: Null.
         let gone = unsafe { ndk_face_close(ptr::null_mut(), Some(notified), later.context()) };
-        assert!(!gone && later.calls.get() == 0);
+        assert!(!gone);
+        kunit_assert_eq!(later.calls.get(), 0);
         Ok(())
     }
 }

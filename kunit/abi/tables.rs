@@ -21,6 +21,7 @@ mod tests {
     use crate::{
         bindings,
         kunit::harness::{
+            cases,
             sleep,
             wait_until,
             Deadline, //
@@ -42,7 +43,7 @@ mod tests {
         let mut kinds = 0u32;
         let mut entries = 0;
         for thing in &consumer.things {
-            for at in 0..thing.entries {
+            for at in cases(0..thing.entries) {
                 assert!(thing.entry(at) != 0);
             }
             if kinds & (1 << thing.kind) == 0 {
@@ -51,8 +52,8 @@ mod tests {
             kinds |= 1 << thing.kind;
         }
         // All types from adapter to shared queue were there, with all that the headers declare.
-        assert!(kinds == (1 << bindings::NDK_OBJECT_TYPE_MAX) - 2);
-        assert!(entries == 9 + 8 + 7 + 11 + 4 + 7 + 3 + 13 + 5 + 3);
+        kunit_assert_eq!(kinds, (1 << bindings::NDK_OBJECT_TYPE_MAX) - 2);
+        kunit_assert_eq!(entries, 9 + 8 + 7 + 11 + 4 + 7 + 3 + 13 + 5 + 3);
         Ok(())
     }
 
@@ -63,9 +64,11 @@ mod tests {
             // SAFETY: A live object.
             let header = unsafe { &mut *thing.header() };
             // The highest version, not the 1.0 that was asked for.
-            assert!(header.version.major == 1 && header.version.minor == 2);
-            assert!(header.object_type != 0 && header.object_type == thing.kind);
-            assert!(header.reserved == [0; 4]);
+            kunit_assert_eq!(header.version.major, 1);
+            kunit_assert_eq!(header.version.minor, 2);
+            assert!(header.object_type != 0);
+            kunit_assert_eq!(header.object_type, thing.kind);
+            kunit_assert_eq!(header.reserved, [0; 4]);
             header.reserved = MARKS;
         }
         let known = consumer.things.len();
@@ -75,9 +78,10 @@ mod tests {
             // SAFETY: A live object.
             let header = unsafe { &*thing.header() };
             let expected = if at < known { MARKS } else { [0; 4] };
-            assert!(header.reserved == expected);
-            assert!(header.version.major == 1 && header.version.minor == 2);
-            assert!(header.object_type == thing.kind);
+            kunit_assert_eq!(header.reserved, expected);
+            kunit_assert_eq!(header.version.major, 1);
+            kunit_assert_eq!(header.version.minor, 2);
+            kunit_assert_eq!(header.object_type, thing.kind);
         }
         Ok(())
     }
@@ -142,7 +146,7 @@ mod tests {
             assert!(thing.close());
             closed += 1;
         }
-        assert!(closed == 12);
+        kunit_assert_eq!(closed, 12);
         Ok(())
     }
 
@@ -163,8 +167,12 @@ mod tests {
         let mw = create(|f, c, out| call(|| Ok(entry!(pds, create_mw, pd, f, c, out))))?;
         // Nothing comes later, either.
         consumer.test_host.flush_work();
-        assert!(cq.inline == PENDING && cq.end == SUCCESS && cq.is_in_order());
-        assert!(mw.inline == PENDING && mw.end == SUCCESS && mw.is_in_order());
+        kunit_assert_eq!(cq.inline, PENDING);
+        kunit_assert_eq!(cq.end, SUCCESS);
+        assert!(cq.is_in_order());
+        kunit_assert_eq!(mw.inline, PENDING);
+        kunit_assert_eq!(mw.end, SUCCESS);
+        assert!(mw.is_in_order());
         let kind = bindings::NDK_OBJECT_TYPE_CQ;
         consumer.keep::<_, bindings::ndk_cq_dispatch>(cq.object()?, kind)?;
         let kind = bindings::NDK_OBJECT_TYPE_MW;
@@ -182,8 +190,10 @@ mod tests {
             create(|f, c, out| call(|| Ok(entry!(adapters, create_pd, adapter, f, c, out))))?;
         let mr = create(|f, c, out| call(|| Ok(entry!(pds, create_mr, pd, true, f, c, out))))?;
         consumer.test_host.flush_work();
-        assert!(other.inline == SUCCESS && other.is_in_order());
-        assert!(mr.inline == SUCCESS && mr.is_in_order());
+        kunit_assert_eq!(other.inline, SUCCESS);
+        assert!(other.is_in_order());
+        kunit_assert_eq!(mr.inline, SUCCESS);
+        assert!(mr.is_in_order());
         let kind = bindings::NDK_OBJECT_TYPE_PD;
         consumer.keep::<_, bindings::ndk_pd_dispatch>(other.object()?, kind)?;
         let kind = bindings::NDK_OBJECT_TYPE_MR;
@@ -216,8 +226,10 @@ mod tests {
         })?;
         consumer.test_host.flush_work();
         let invalid = NtStatus::INVALID_PARAMETER.raw();
-        assert!(too_deep.inline == invalid && too_deep.is_in_order());
-        assert!(too_many.inline == invalid && too_many.is_in_order());
+        kunit_assert_eq!(too_deep.inline, invalid);
+        assert!(too_deep.is_in_order());
+        kunit_assert_eq!(too_many.inline, invalid);
+        assert!(too_many.is_in_order());
         Ok(())
     }
 
@@ -228,7 +240,7 @@ mod tests {
         let list = [0u64; 4];
         let askew = list.as_ptr().cast::<u8>().wrapping_add(1).cast();
         let status = entry!(qps, receive, consumer.qp, ptr::null_mut(), askew, 1);
-        assert!(status == SUCCESS);
+        kunit_assert_eq!(status, SUCCESS);
         Ok(())
     }
 
@@ -256,9 +268,10 @@ mod tests {
             })
         })?;
         consumer.test_host.flush_work();
-        assert!(made.inline == PENDING);
-        assert!(made.end == NtStatus::INVALID_ADDRESS.raw());
-        assert!(made.called_with.is_null() && made.is_in_order());
+        kunit_assert_eq!(made.inline, PENDING);
+        kunit_assert_eq!(made.end, NtStatus::INVALID_ADDRESS.raw());
+        assert!(made.called_with.is_null());
+        assert!(made.is_in_order());
         Ok(())
     }
 
@@ -315,9 +328,10 @@ mod tests {
         CALLS.store(0, Relaxed);
         let cqs = consumer.table::<_, bindings::ndk_cq_dispatch>(consumer.cq)?;
         let adapters = consumer.table::<_, bindings::ndk_adapter_dispatch>(consumer.adapter)?;
-        for context in CONTEXTS {
+        for context in cases(CONTEXTS) {
             let status = entry!(cqs, resize_cq, consumer.cq, 32, Some(note_status), context);
-            assert!(status == PENDING && noted(context));
+            kunit_assert_eq!(status, PENDING);
+            assert!(noted(context));
             // One that fails, so that no object has to be closed.
             let (at, len) = raw_address(core::net::SocketAddr::from(([192, 0, 2, 99], 0)));
             let mut out = ptr::null_mut();
@@ -331,7 +345,8 @@ mod tests {
                 context,
                 &raw mut out
             );
-            assert!(status == PENDING && noted(context));
+            kunit_assert_eq!(status, PENDING);
+            assert!(noted(context));
         }
         Ok(())
     }
@@ -343,7 +358,7 @@ mod tests {
         CALLS.store(0, Relaxed);
         let adapters = consumer.table::<_, bindings::ndk_adapter_dispatch>(consumer.adapter)?;
         let pds = consumer.table::<_, bindings::ndk_pd_dispatch>(consumer.pd)?;
-        for context in CONTEXTS {
+        for context in cases(CONTEXTS) {
             let cq = cq_with_context(adapters, consumer.adapter, context)?;
             let qp = qp_with_context(pds, consumer.pd, cq, context)?;
             // SAFETY: `cq` was created above and is closed below: a live queue.
@@ -352,11 +367,14 @@ mod tests {
             let qps = unsafe { (*qp).dispatch };
             let got = cancelled(cqs, cq, qps, qp, context)?;
             assert!(noted(context));
-            assert!(got == (context.addr(), context.addr()));
+            kunit_assert_eq!(got, (context.addr(), context.addr()));
             // The close of the queue waits for the queue pair's.
-            assert!(entry!(cqs, close, cq.cast(), Some(note_end), context) == PENDING);
+            kunit_assert_eq!(
+                entry!(cqs, close, cq.cast(), Some(note_end), context),
+                PENDING
+            );
             consumer.test_host.flush_work();
-            assert!(CALLS.load(Relaxed) == 0);
+            kunit_assert_eq!(CALLS.load(Relaxed), 0);
             let closed = Heard::new()?;
             let status = entry!(qps, close, qp.cast(), Some(notified), closed.context());
             assert!(status == SUCCESS || closed.wait::<c_void>().is_ok());
@@ -437,7 +455,7 @@ mod tests {
     fn ndk_gen_09_contexts_of_connect_and_disconnect_events_come_back_as_they_were() -> Result {
         let consumer = Consumer::new()?;
         let adapters = consumer.table::<_, bindings::ndk_adapter_dispatch>(consumer.adapter)?;
-        for context in CONTEXTS {
+        for context in cases(CONTEXTS) {
             CALLS.store(0, Relaxed);
             let made = create(|f, c, out| {
                 call(|| {
@@ -465,7 +483,7 @@ mod tests {
                 let at = (&raw const at).cast();
                 call(|| Ok(entry!(table, listen, listener, at, len, f, c)))
             })?;
-            assert!(status == SUCCESS);
+            kunit_assert_eq!(status, SUCCESS);
             let address = (&raw mut at).cast::<bindings::sockaddr>();
             fine(entry!(
                 table,
@@ -476,7 +494,7 @@ mod tests {
             ))?;
             let seen = ask_and_hang_up(&consumer, address, len, context);
             assert!(thing.close());
-            assert!(seen == Ok((true, true)));
+            kunit_assert_eq!(seen, Ok((true, true)));
         }
         Ok(())
     }

@@ -12,7 +12,10 @@ mod tests {
             transport::ReadLimits, //
         },
         kunit::{
-            harness::wait_until,
+            harness::{
+                cases,
+                wait_until, //
+            },
             other_context::OtherContext, //
         },
         ndk::{
@@ -74,16 +77,16 @@ mod tests {
     fn ndk_adpt_01_a_version_that_is_not_served_opens_nothing() -> Result {
         let test_host = TestHost::new()?;
         let which = OpenBy::first(NAME);
-        for (major, minor) in [(1, 3), (1, u16::MAX), (0, 0), (0, 2), (2, 0), (2, 1)] {
+        for (major, minor) in cases([(1, 3), (1, u16::MAX), (0, 0), (0, 2), (2, 0), (2, 1)]) {
             let opened = open(&test_host.context, &which, Version { major, minor });
-            assert!(opened.err() == Some(NtStatus::BAD_VERSION));
+            kunit_assert_eq!(opened.err(), Some(NtStatus::BAD_VERSION));
         }
-        for minor in 0..=2 {
+        for minor in cases(0..=2) {
             let opened = open(&test_host.context, &which, Version { major: 1, minor });
             opened.map_err(log_status)?.close_and_wait();
         }
         let nobody = open(&test_host.context, &OpenBy::first(c"nobody"), VERSION);
-        assert!(nobody.err() == Some(NtStatus::ADAPTER_NOT_FOUND));
+        kunit_assert_eq!(nobody.err(), Some(NtStatus::ADAPTER_NOT_FOUND));
         Ok(())
     }
 
@@ -152,7 +155,7 @@ mod tests {
         let deep = made(|done| test_host.adapter.create_cq(FULL.cq, None, user, done))?;
         drop(deep);
         let resized = request(|done| deepest.cq.resize(FULL.cq, done))?;
-        assert!(resized == NtStatus::SUCCESS);
+        kunit_assert_eq!(resized, NtStatus::SUCCESS);
         let sizes = SrqSizes {
             depth: FULL.srq,
             sges: 1,
@@ -187,7 +190,7 @@ mod tests {
                 ..SIZES
             },
         ];
-        for sizes in alone {
+        for sizes in cases(alone) {
             drop(qp(&domain, &deepest, &deepest, 0, sizes)?);
         }
         Ok(())
@@ -203,11 +206,11 @@ mod tests {
             ..SIZES
         };
         let pair = qp(&domain, &queue, &queue, 0, sizes)?;
-        for context in 0..u64::from(FULL.requests) {
+        for context in cases(0..u64::from(FULL.requests)) {
             pair.receive(context, [].into_iter()).map_err(log_status)?;
         }
         let full = pair.receive(0, [].into_iter());
-        assert!(full == Err(NtStatus::NO_MORE_ENTRIES));
+        kunit_assert_eq!(full, Err(NtStatus::NO_MORE_ENTRIES));
         Ok(())
     }
 
@@ -225,7 +228,7 @@ mod tests {
         from.fill(5);
         let mut lists = [KVec::new(), KVec::new()];
         for (list, buffer) in lists.iter_mut().zip([&from, &to]) {
-            for at in 0..FULL.sges as usize {
+            for at in cases(0..FULL.sges as usize) {
                 list.push(buffer.sge(at * 16, 16)?, GFP_KERNEL)?;
             }
         }
@@ -240,7 +243,8 @@ mod tests {
         pair.a.send(4, &[sge], op_flags::INLINE)?;
         assert!(pair.a.requests.brings(4, NtStatus::SUCCESS));
         let got = pair.b.receives.next()?;
-        assert!(got.bytes == FULL.inline && to.has(6, 1024, FULL.inline as usize));
+        kunit_assert_eq!(got.bytes, FULL.inline);
+        assert!(to.has(6, 1024, FULL.inline as usize));
         Ok(())
     }
 
@@ -261,8 +265,8 @@ mod tests {
         };
         let above = posted(&[half, half, 1]);
         let equal = posted(&[half, half]);
-        assert!(above == Err(NtStatus::BUFFER_OVERFLOW));
-        assert!(equal == Ok(()));
+        kunit_assert_eq!(above, Err(NtStatus::BUFFER_OVERFLOW));
+        kunit_assert_eq!(equal, Ok(()));
         // Carried out it finds less memory than that.
         assert!(pair.a.requests.brings(1, NtStatus::ACCESS_VIOLATION));
         pair.a.connector = None;
@@ -282,7 +286,8 @@ mod tests {
             .connector()?
             .connection_data(Room::of(&mut []))
             .map_err(log_status)?;
-        assert!(data.limits.inbound == FULL.reads && data.limits.outbound == FULL.reads);
+        kunit_assert_eq!(data.limits.inbound, FULL.reads);
+        kunit_assert_eq!(data.limits.outbound, FULL.reads);
         let pages = FULL.pages as usize;
         let fast = PageBuffer::fast(&pair.a.pd, PAGE, true)?;
         drop(fast);
@@ -293,7 +298,7 @@ mod tests {
             .map(Own::new)
             .map_err(log_status)?;
         let ready = request(|done| mr.initialize(FULL.pages, true, done))?;
-        assert!(ready == NtStatus::SUCCESS);
+        kunit_assert_eq!(ready, NtStatus::SUCCESS);
         // One page, over and over.
         let plain = PageBuffer::plain(PAGE)?;
         let page = plain.addr();
@@ -305,7 +310,7 @@ mod tests {
             base: 0x1000_0000,
         };
         let posted = pair.a.qp.fast_register(1, &mr, &what, 0);
-        assert!(posted == Ok(()));
+        kunit_assert_eq!(posted, Ok(()));
         assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
         Ok(())
     }
@@ -331,7 +336,8 @@ mod tests {
         let mut got = [0u8; 255];
         let told = theirs.connection_data(Room::of(&mut got));
         let told_len = told.map_err(log_status)?.len;
-        assert!(told_len == FULL.private_data as usize && got == [7; 255]);
+        kunit_assert_eq!(told_len, FULL.private_data as usize);
+        kunit_assert_eq!(got, [7; 255]);
         Ok(())
     }
 
@@ -339,30 +345,30 @@ mod tests {
     fn ndk_adpt_05_what_the_flags_promise_works() -> Result {
         let test_host = TestHost::new()?;
         let queue = test_host.queue(8)?;
-        assert!(queue.cq.moderate(10, 2) == Ok(()));
-        assert!(request(|done| queue.cq.resize(9, done))? == NtStatus::SUCCESS);
+        kunit_assert_eq!(queue.cq.moderate(10, 2), Ok(()));
+        kunit_assert_eq!(request(|done| queue.cq.resize(9, done))?, NtStatus::SUCCESS);
         // Loopback: both ends have the same address. The sink flag is never needed.
         let pair = Pair::new()?;
         let ends = (
             pair.a.connector()?.local_address().map_err(log_status)?,
             pair.a.connector()?.peer_address().map_err(log_status)?,
         );
-        assert!(ends.0.ip() == ends.1.ip());
+        kunit_assert_eq!(ends.0.ip(), ends.1.ip());
         let mut from = pair.b.buffer(4096, mr_flags::REMOTE_READ)?;
         from.fill(9);
         let into = PageBuffer::fast(&pair.a.pd, 4096, false)?;
         let registered = into.fast_register(&pair.a.qp, 1, op_flags::ALLOW_LOCAL_WRITE)?;
-        assert!(registered == Ok(()));
+        kunit_assert_eq!(registered, Ok(()));
         assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
         let sge = into.sge(0, 4096)?;
         let flags = op_flags::RDMA_READ_LOCAL_INVALIDATE;
         let read = pair.a.qp.read(2, [sge].into_iter(), from.remote(0)?, flags);
-        assert!(read == Ok(()));
+        kunit_assert_eq!(read, Ok(()));
         assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
         assert!(into.has(9, 0, 4096));
         // The registration ended with the read.
         let gone = pair.a.qp.send(3, [sge].into_iter(), 0);
-        assert!(gone == Ok(()));
+        kunit_assert_eq!(gone, Ok(()));
         assert!(pair.a.requests.brings(3, NtStatus::ACCESS_VIOLATION));
         Ok(())
     }
@@ -377,11 +383,11 @@ mod tests {
             counted(Counter::Connects) + counted(Counter::Accepts) - counted(Counter::Disconnects)
         };
         // Both ends are on this device.
-        assert_eq!(counted(Counter::Connects), 1);
-        assert_eq!(counted(Counter::Accepts), 1);
-        assert_eq!(active(), 2);
-        assert_eq!(counted(Counter::ConnectFailures), 0);
-        assert_eq!(counted(Counter::CqOverflows), 0);
+        kunit_assert_eq!(counted(Counter::Connects), 1);
+        kunit_assert_eq!(counted(Counter::Accepts), 1);
+        kunit_assert_eq!(active(), 2);
+        kunit_assert_eq!(counted(Counter::ConnectFailures), 0);
+        kunit_assert_eq!(counted(Counter::CqOverflows), 0);
         let (bytes_in, bytes_out) = (counted(Counter::BytesIn), counted(Counter::BytesOut));
         let from = pair.a.buffer(4096, 0)?;
         let to = pair.b.buffer(4096, mr_flags::LOCAL_WRITE)?;
@@ -389,12 +395,12 @@ mod tests {
         pair.a.send(2, &[from.sge(0, 1000)?], 0)?;
         assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
         assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
-        assert_eq!(counted(Counter::BytesIn), bytes_in + 1000);
-        assert_eq!(counted(Counter::BytesOut), bytes_out + 1000);
+        kunit_assert_eq!(counted(Counter::BytesIn), bytes_in + 1000);
+        kunit_assert_eq!(counted(Counter::BytesOut), bytes_out + 1000);
         // A queue that overflows, which ends the connection; and nobody who listens.
         let one = request(|done| pair.b.receives.cq.resize(1, done))?;
-        assert!(one == NtStatus::SUCCESS);
-        for context in 0..2 {
+        kunit_assert_eq!(one, NtStatus::SUCCESS);
+        for context in cases(0..2) {
             pair.b.receive(context, &[])?;
             pair.a.send(context, &[], 0)?;
         }
@@ -409,10 +415,10 @@ mod tests {
         let nobody = (Source::Address(here(0)), here(1));
         let refused = request(|done| ours.connect(&late.qp, nobody, READS, KVec::new(), done))?;
         assert!(refused.raw() < 0);
-        assert_eq!(counted(Counter::CqOverflows), 1);
-        assert_eq!(counted(Counter::ConnectFailures), 1);
-        assert_eq!(counted(Counter::Connects), 1);
-        assert_eq!(counted(Counter::Accepts), 1);
+        kunit_assert_eq!(counted(Counter::CqOverflows), 1);
+        kunit_assert_eq!(counted(Counter::ConnectFailures), 1);
+        kunit_assert_eq!(counted(Counter::Connects), 1);
+        kunit_assert_eq!(counted(Counter::Accepts), 1);
         pair.a.connector = None;
         Ok(())
     }
@@ -435,11 +441,13 @@ mod tests {
         // Consumers hear that it is time to close.
         assert!(wait_until(|| queue.calls.get() == 1));
         let late = open(&test_host.context, &OpenBy::first(NAME), VERSION);
-        assert!(late.err() == Some(NtStatus::ADAPTER_NOT_READY));
+        kunit_assert_eq!(late.err(), Some(NtStatus::ADAPTER_NOT_READY));
         second.close_and_wait();
-        assert!(others_run(&test_host)? && shut.calls.get() == 0);
+        assert!(others_run(&test_host)?);
+        kunit_assert_eq!(shut.calls.get(), 0);
         assert!(queue.cq.close_and_wait()?);
-        assert!(others_run(&test_host)? && shut.calls.get() == 0);
+        assert!(others_run(&test_host)?);
+        kunit_assert_eq!(shut.calls.get(), 0);
         test_host.adapter.close_and_wait();
         assert!(shut.wait().is_some());
         Ok(())

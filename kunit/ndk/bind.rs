@@ -6,34 +6,37 @@
 mod tests {
     use kernel::prelude::*;
 
-    use crate::ndk::{
-        abi::numbers::operation,
-        status::NtStatus,
-        tests::{
-            memory::{
-                PageBuffer,
-                PAGE, //
-            },
-            pair::Pair,
-            remote_access::{
-                bound,
-                hold,
-                is_over,
-                release,
-                takes_requests,
-                window,
-                RemotePeer,
-                BASE,
-                DEFER,
-                FENCE,
-                INLINE,
-                LOCAL_INVALIDATE,
-                LOCAL_WRITE,
-                REMOTE_READ,
-                REMOTE_RESOURCES,
-                REMOTE_WRITE,
-                SILENT,
-                SINK, //
+    use crate::{
+        kunit::harness::cases,
+        ndk::{
+            abi::numbers::operation,
+            status::NtStatus,
+            tests::{
+                memory::{
+                    PageBuffer,
+                    PAGE, //
+                },
+                pair::Pair,
+                remote_access::{
+                    bound,
+                    hold,
+                    is_over,
+                    release,
+                    takes_requests,
+                    window,
+                    RemotePeer,
+                    BASE,
+                    DEFER,
+                    FENCE,
+                    INLINE,
+                    LOCAL_INVALIDATE,
+                    LOCAL_WRITE,
+                    REMOTE_READ,
+                    REMOTE_RESOURCES,
+                    REMOTE_WRITE,
+                    SILENT,
+                    SINK, //
+                }, //
             }, //
         }, //
     };
@@ -54,36 +57,40 @@ mod tests {
         let buffer = PageBuffer::displaced(&pair.b.pd, 2 * PAGE, 1, BASE)?;
         let mw = window(&pair.b)?;
         let range = (BASE + AT, LEN);
-        assert!(pair.b.qp.bind(1, buffer.mr()?, &mw, range, RIGHTS) == Ok(()));
+        kunit_assert_eq!(pair.b.qp.bind(1, buffer.mr()?, &mw, range, RIGHTS), Ok(()));
         let done = pair.b.requests.next()?;
-        assert!(done.request_context == 1 && done.status == NtStatus::SUCCESS);
-        assert!(done.operation == operation::BIND && done.qp_context == 0xB);
+        kunit_assert_eq!(done.request_context, 1);
+        kunit_assert_eq!(done.status, NtStatus::SUCCESS);
+        kunit_assert_eq!(done.operation, operation::BIND);
+        kunit_assert_eq!(done.qp_context, 0xB);
         let token = mw.remote_token();
-        assert!(peer.write(BASE + AT, token, LEN as u32)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(peer.write(BASE + AT, token, LEN as u32)?, NtStatus::SUCCESS);
         assert!(buffer.has(0x13, AT as usize, LEN as usize));
-        assert!(buffer.is_blank(0, AT as usize) && buffer.is_blank(PAGE + 100, PAGE - 100));
-        assert!(peer.read(BASE + AT + LEN - 1, token, 1)? == NtStatus::SUCCESS);
+        assert!(buffer.is_blank(0, AT as usize));
+        assert!(buffer.is_blank(PAGE + 100, PAGE - 100));
+        kunit_assert_eq!(peer.read(BASE + AT + LEN - 1, token, 1)?, NtStatus::SUCCESS);
         Ok(())
     }
 
     #[test]
     fn ndk_bind_01_nothing_outside_of_the_range_is_open() -> Result {
         // Before it, behind it, over its end; counted from zero.
-        for (at, len) in [
+        for (at, len) in cases([
             (BASE + AT - 1, 1),
             (BASE + AT + LEN, 1),
             (BASE + AT + LEN - 1, 2),
             (0, 1),
             (AT, 1),
-        ] {
+        ]) {
             let pair = Pair::new()?;
             let mut peer = RemotePeer::new(&pair.a, PAGE)?;
             peer.own.fill(0x13);
             let buffer = PageBuffer::displaced(&pair.b.pd, 2 * PAGE, 7, BASE)?;
             let mw = window(&pair.b)?;
             let token = bound(&pair.b, &buffer, &mw, (BASE + AT, LEN), RIGHTS)?;
-            assert!(peer.write(at, token, len)? == REMOTE_RESOURCES);
-            assert!(buffer.is_blank(0, 2 * PAGE) && is_over(&pair));
+            kunit_assert_eq!(peer.write(at, token, len)?, REMOTE_RESOURCES);
+            assert!(buffer.is_blank(0, 2 * PAGE));
+            assert!(is_over(&pair));
         }
         Ok(())
     }
@@ -96,7 +103,7 @@ mod tests {
         let before = mw.remote_token();
         let base = buffer.addr();
         let size = PAGE as u64;
-        for range in [
+        for range in cases([
             (base - 1, 1),
             (base - 1, size),
             (base, size + 1),
@@ -104,12 +111,13 @@ mod tests {
             (base + 1, size),
             (base + 1, u64::MAX),
             (0, size),
-        ] {
+        ]) {
             let posted = pair.b.qp.bind(2, buffer.mr()?, &mw, range, RIGHTS);
-            assert!(posted == INVALID);
+            kunit_assert_eq!(posted, INVALID);
         }
-        assert!(mw.remote_token() == before);
-        assert!(pair.b.requests.is_silent() && takes_requests(&pair.b));
+        kunit_assert_eq!(mw.remote_token(), before);
+        assert!(pair.b.requests.is_silent());
+        assert!(takes_requests(&pair.b));
         bound(&pair.b, &buffer, &mw, (base, size), RIGHTS)?;
         Ok(())
     }
@@ -121,20 +129,20 @@ mod tests {
         let mw = window(&pair.b)?;
         let range = (buffer.addr(), 64);
         let mr = buffer.mr()?;
-        for flags in [
+        for flags in cases([
             REMOTE_READ,
             REMOTE_WRITE,
             RIGHTS,
             RIGHTS | FENCE,
             REMOTE_READ | SILENT,
             REMOTE_READ | DEFER,
-        ] {
-            assert!(pair.b.qp.bind(1, mr, &mw, range, flags) == Ok(()));
+        ]) {
+            kunit_assert_eq!(pair.b.qp.bind(1, mr, &mw, range, flags), Ok(()));
             if flags & DEFER != 0 {
                 assert!(pair.b.requests.is_silent());
             }
             // Ends the chain; the bind came first, or this would fail.
-            assert!(pair.b.qp.invalidate_mw(2, &mw, 0) == Ok(()));
+            kunit_assert_eq!(pair.b.qp.invalidate_mw(2, &mw, 0), Ok(()));
             if flags & SILENT == 0 {
                 assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
             }
@@ -149,7 +157,7 @@ mod tests {
         let buffer = PageBuffer::registered(&pair.b.pd, PAGE, 7)?;
         let mw = window(&pair.b)?;
         let mr = buffer.mr()?;
-        for flags in [
+        for flags in cases([
             0,
             LOCAL_WRITE,
             0x20,
@@ -159,11 +167,12 @@ mod tests {
             RIGHTS | SINK,
             RIGHTS | LOCAL_INVALIDATE,
             RIGHTS | 0x400,
-        ] {
+        ]) {
             let posted = pair.b.qp.bind(1, mr, &mw, (buffer.addr(), 64), flags);
-            assert!(posted == INVALID);
+            kunit_assert_eq!(posted, INVALID);
         }
-        assert!(pair.b.requests.is_silent() && takes_requests(&pair.b));
+        assert!(pair.b.requests.is_silent());
+        assert!(takes_requests(&pair.b));
         Ok(())
     }
 
@@ -175,13 +184,14 @@ mod tests {
         buffer.fill(0x23);
         let mw = window(&pair.b)?;
         let range = (buffer.addr(), 64);
-        for flags in [REMOTE_WRITE, RIGHTS] {
+        for flags in cases([REMOTE_WRITE, RIGHTS]) {
             let posted = pair.b.qp.bind(1, buffer.mr()?, &mw, range, flags);
-            assert!(posted == Err(NtStatus::ACCESS_VIOLATION));
+            kunit_assert_eq!(posted, Err(NtStatus::ACCESS_VIOLATION));
         }
-        assert!(pair.b.requests.is_silent() && takes_requests(&pair.b));
+        assert!(pair.b.requests.is_silent());
+        assert!(takes_requests(&pair.b));
         let token = bound(&pair.b, &buffer, &mw, range, REMOTE_READ)?;
-        assert!(peer.read(range.0, token, 64)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(peer.read(range.0, token, 64)?, NtStatus::SUCCESS);
         assert!(peer.own.has(0x23, 0, 64));
         Ok(())
     }
@@ -195,13 +205,17 @@ mod tests {
         let before = mw.remote_token();
         let range = (buffer.addr(), 64);
         hold(&pair.b)?;
-        assert!(pair.b.qp.bind(1, buffer.mr()?, &mw, range, REMOTE_READ) == Ok(()));
+        kunit_assert_eq!(
+            pair.b.qp.bind(1, buffer.mr()?, &mw, range, REMOTE_READ),
+            Ok(())
+        );
         let token = mw.remote_token();
-        assert!(token != before && pair.b.requests.is_silent());
+        assert!(token != before);
+        assert!(pair.b.requests.is_silent());
         release(&pair.a)?;
         assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
-        assert!(mw.remote_token() == token);
-        assert!(peer.read(range.0, token, 64)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(mw.remote_token(), token);
+        kunit_assert_eq!(peer.read(range.0, token, 64)?, NtStatus::SUCCESS);
         Ok(())
     }
 
@@ -216,11 +230,12 @@ mod tests {
         let buffer = PageBuffer::registered(&pair.b.pd, PAGE, 1)?;
         let mw = window(&pair.b)?;
         let token = bound(&pair.b, &buffer, &mw, (buffer.addr(), 64), RIGHTS)?;
-        assert!(peer.write(buffer.addr(), token, 8)? == NtStatus::SUCCESS);
-        assert!(other.write(buffer.addr() + 8, token, 8)? == REMOTE_RESOURCES);
-        assert!(buffer.has(0x33, 0, 8) && buffer.is_blank(8, PAGE - 8));
+        kunit_assert_eq!(peer.write(buffer.addr(), token, 8)?, NtStatus::SUCCESS);
+        kunit_assert_eq!(other.write(buffer.addr() + 8, token, 8)?, REMOTE_RESOURCES);
+        assert!(buffer.has(0x33, 0, 8));
+        assert!(buffer.is_blank(8, PAGE - 8));
         // The window is not the worse for it, and its own queue pair neither.
-        assert!(peer.read(buffer.addr(), token, 8)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(peer.read(buffer.addr(), token, 8)?, NtStatus::SUCCESS);
         drop(near);
         Ok(())
     }
@@ -234,13 +249,17 @@ mod tests {
         let mw = window(&pair.b)?;
         let range = (buffer.addr(), 64);
         let token = bound(&near, &buffer, &mw, range, REMOTE_READ)?;
-        assert!(pair.b.qp.bind(5, buffer.mr()?, &mw, range, REMOTE_READ) == Ok(()));
+        kunit_assert_eq!(
+            pair.b.qp.bind(5, buffer.mr()?, &mw, range, REMOTE_READ),
+            Ok(())
+        );
         let done = pair.b.requests.next()?;
-        assert!(done.request_context == 5 && done.operation == operation::BIND);
-        assert!(done.status == NtStatus::INVALID_DEVICE_REQUEST);
+        kunit_assert_eq!(done.request_context, 5);
+        kunit_assert_eq!(done.operation, operation::BIND);
+        kunit_assert_eq!(done.status, NtStatus::INVALID_DEVICE_REQUEST);
         assert!(is_over(&pair));
         // It is bound as it was.
-        assert!(peer.read(range.0, token, 64)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(peer.read(range.0, token, 64)?, NtStatus::SUCCESS);
         Ok(())
     }
 
@@ -261,14 +280,16 @@ mod tests {
             read,
         );
         let both = (bound(&pair.b, &buffer, &both, (at, 96), RIGHTS)?, both);
-        assert!(peer.write(at, write.0, 64)? == NtStatus::SUCCESS);
-        assert!(buffer.has(0x53, 0, 64) && buffer.is_blank(64, 32));
-        assert!(peer.read(at + 32, read.0, 64)? == NtStatus::SUCCESS);
-        assert!(peer.own.has(0x53 + 32, 0, 32) && peer.own.is_blank(32, 32));
-        assert!(peer.write(at, both.0, 96)? == NtStatus::SUCCESS);
-        assert!(peer.read(at, both.0, 96)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(peer.write(at, write.0, 64)?, NtStatus::SUCCESS);
+        assert!(buffer.has(0x53, 0, 64));
+        assert!(buffer.is_blank(64, 32));
+        kunit_assert_eq!(peer.read(at + 32, read.0, 64)?, NtStatus::SUCCESS);
+        assert!(peer.own.has(0x53 + 32, 0, 32));
+        assert!(peer.own.is_blank(32, 32));
+        kunit_assert_eq!(peer.write(at, both.0, 96)?, NtStatus::SUCCESS);
+        kunit_assert_eq!(peer.read(at, both.0, 96)?, NtStatus::SUCCESS);
         // Each has its own rights and no more, whatever the others have.
-        assert!(peer.write(at + 40, read.0, 8)? == REMOTE_RESOURCES);
+        kunit_assert_eq!(peer.write(at + 40, read.0, 8)?, REMOTE_RESOURCES);
         Ok(())
     }
 
@@ -281,7 +302,7 @@ mod tests {
         let [write, read] = [window(&pair.b)?, window(&pair.b)?];
         let token = bound(&pair.b, &buffer, &write, (at, 64), REMOTE_WRITE)?;
         bound(&pair.b, &buffer, &read, (at, 64), REMOTE_READ)?;
-        assert!(peer.read(at, token, 8)? == REMOTE_RESOURCES);
+        kunit_assert_eq!(peer.read(at, token, 8)?, REMOTE_RESOURCES);
         Ok(())
     }
 
@@ -292,11 +313,18 @@ mod tests {
         let foreign = PageBuffer::registered(&pair.a.pd, PAGE, 1)?;
         let [mw, foreign_mw] = [window(&pair.b)?, window(&pair.a)?];
         let (qp, range) = (&pair.b.qp, |b: &PageBuffer| (b.addr(), 64));
-        assert!(qp.bind(1, foreign.mr()?, &mw, range(&foreign), RIGHTS) == INVALID);
-        assert!(qp.bind(1, own.mr()?, &foreign_mw, range(&own), RIGHTS) == INVALID);
+        kunit_assert_eq!(
+            qp.bind(1, foreign.mr()?, &mw, range(&foreign), RIGHTS),
+            INVALID
+        );
+        kunit_assert_eq!(
+            qp.bind(1, own.mr()?, &foreign_mw, range(&own), RIGHTS),
+            INVALID
+        );
         let posted = qp.bind(1, foreign.mr()?, &foreign_mw, range(&foreign), RIGHTS);
-        assert!(posted == INVALID);
-        assert!(pair.b.requests.is_silent() && takes_requests(&pair.b));
+        kunit_assert_eq!(posted, INVALID);
+        assert!(pair.b.requests.is_silent());
+        assert!(takes_requests(&pair.b));
         bound(&pair.b, &own, &mw, range(&own), RIGHTS)?;
         bound(&pair.a, &foreign, &foreign_mw, range(&foreign), RIGHTS)?;
         Ok(())
@@ -309,11 +337,12 @@ mod tests {
         let mw = window(&pair.b)?;
         let range = (buffer.addr(), 64);
         let posted = pair.b.qp.bind(1, buffer.mr()?, &mw, range, RIGHTS);
-        assert!(posted == INVALID);
+        kunit_assert_eq!(posted, INVALID);
         crate::ndk::tests::remote_access::registered(&pair.b, &buffer, RIGHTS)?;
         let posted = pair.b.qp.bind(1, buffer.mr()?, &mw, range, RIGHTS);
-        assert!(posted == INVALID);
-        assert!(pair.b.requests.is_silent() && takes_requests(&pair.b));
+        kunit_assert_eq!(posted, INVALID);
+        assert!(pair.b.requests.is_silent());
+        assert!(takes_requests(&pair.b));
         Ok(())
     }
 }

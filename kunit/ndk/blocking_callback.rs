@@ -158,7 +158,7 @@ pub(super) fn close_waits<T: ObjectType>(
     let once = slot.calls.get() == 1;
     let fine = entered && pending && waited && after == Some(true) && once;
     if !fine {
-        pr_err!("{entered} {pending} {waited} {after:?} {once}\n");
+        kunit_note!("{entered} {pending} {waited} {after:?} {once}");
     }
     Ok(fine)
 }

@@ -11,7 +11,10 @@ mod tests {
 
     use crate::{
         kunit::{
-            harness::wait_until,
+            harness::{
+                cases,
+                wait_until, //
+            },
             log::Tally,
             other_context::OtherContext, //
         },
@@ -149,7 +152,8 @@ mod tests {
             }
         })?;
         assert!(other_task.by_softirq(&softirqs));
-        assert!(one.wait().is_some() && two.wait().is_some());
+        assert!(one.wait().is_some());
+        assert!(two.wait().is_some());
         let (a, b) = (Slot::new()?, Slot::new()?);
         let (over, gone) = (a.callback()?, b.callback()?);
         let (domain, mw) = (domain.give_up()?, mw.give_up()?);
@@ -157,8 +161,10 @@ mod tests {
         let at_once = domain.close(over);
         let defer = mw.close(gone);
         drop(section);
-        assert!(matches!(at_once, Progress::Done) && a.calls.get() == 0);
-        assert!(matches!(defer, Progress::Pending) && b.wait().is_some());
+        assert!(matches!(at_once, Progress::Done));
+        kunit_assert_eq!(a.calls.get(), 0);
+        assert!(matches!(defer, Progress::Pending));
+        assert!(b.wait().is_some());
         Ok(())
     }
 
@@ -173,10 +179,10 @@ mod tests {
         assert!(pair.a.receives.brings(1, NtStatus::CANCELLED));
         assert!(pair.a.receives.brings(2, NtStatus::CANCELLED));
         let posted = pair.a.qp.send(4, [].into_iter(), 0);
-        assert!(posted == Err(NtStatus::CONNECTION_INVALID));
+        kunit_assert_eq!(posted, Err(NtStatus::CONNECTION_INVALID));
         // The peer hears of it, and keeps what it has posted.
         assert!(wait_until(|| pair.b.disconnects.get() == 1));
-        assert!(pair.a.disconnects.get() == 0);
+        kunit_assert_eq!(pair.a.disconnects.get(), 0);
         assert!(pair.b.receives.is_silent());
         let theirs = pair.b.connector.as_mut().ok_or(EINVAL)?;
         assert!(theirs.close_and_wait()?);
@@ -196,10 +202,10 @@ mod tests {
         assert!(matches!(asking, Ok(Progress::Pending)));
         // Nobody answers.
         let _theirs = open_listener.incoming()?;
-        assert!(slot.calls.get() == 0);
+        kunit_assert_eq!(slot.calls.get(), 0);
         assert!(ours.close_and_wait()?);
         // The request has ended before the object did, and badly.
-        assert!(slot.calls.get() == 1);
+        kunit_assert_eq!(slot.calls.get(), 1);
         assert!(slot.wait().is_some_and(|s| s.raw() < 0));
         Ok(())
     }
@@ -212,10 +218,11 @@ mod tests {
         test_side.receive(2, &[])?;
         assert!(test_side.qp.close_and_wait()?);
         // There before the close was over.
-        for context in [1, 2] {
+        for context in cases([1, 2]) {
             let got = test_side.receives.poll();
-            assert!(
-                got.map(|r| (r.request_context, r.status)) == Some((context, NtStatus::CANCELLED))
+            kunit_assert_eq!(
+                got.map(|r| (r.request_context, r.status)),
+                Some((context, NtStatus::CANCELLED))
             );
         }
         Ok(())
@@ -273,15 +280,20 @@ mod tests {
         let to = (Source::Address(here(0)), pair.open_listener.at);
         let asking = ours.connect(&late.qp, to, READS, KVec::new(), refused.callback()?);
         assert!(matches!(asking, Ok(Progress::Pending)));
-        assert!(refused.wait().map(|s| s.raw() as u32) == Some(CONNECTION_REFUSED));
+        kunit_assert_eq!(
+            refused.wait().map(|s| s.raw() as u32),
+            Some(CONNECTION_REFUSED)
+        );
         pair.test_host.flush_work();
         // One arrival, that of the pair; and the accepted connection goes on.
-        assert!(pair.open_listener.arrivals.calls.get() == 1 && slot.calls.get() == 0);
+        kunit_assert_eq!(pair.open_listener.arrivals.calls.get(), 1);
+        kunit_assert_eq!(slot.calls.get(), 0);
         pair.b.receive(1, &[])?;
         pair.a.send(2, &[], 0)?;
         assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
         let theirs = pair.b.connector.as_mut().ok_or(EINVAL)?;
-        assert!(theirs.close_and_wait()? && slot.wait().is_some());
+        assert!(theirs.close_and_wait()?);
+        assert!(slot.wait().is_some());
         Ok(())
     }
 
@@ -289,7 +301,7 @@ mod tests {
     fn ndk_clos_09_requests_that_race_with_the_close_come_before_its_end_or_not_at_all() -> Result {
         let test_host = TestHost::new()?;
         let test_side = TestSide::new(&test_host.adapter, 1, SIZES)?;
-        for round in 0..40u32 {
+        for round in cases(0..40u32) {
             let ended = Arc::new(Tally::new(), GFP_KERNEL)?;
             let late = Arc::new(Tally::new(), GFP_KERNEL)?;
             let (seen, after) = (ended.clone(), late.clone());
@@ -310,7 +322,7 @@ mod tests {
                 .map_err(log_status)?;
             let listening =
                 crate::ndk::tests::completion::request(|done| listener.listen(here(0), done))?;
-            assert!(listening == NtStatus::SUCCESS);
+            kunit_assert_eq!(listening, NtStatus::SUCCESS);
             let at = listener.address().map_err(log_status)?;
             let ours = created(test_host.adapter.create_connector())?;
             let (answer, closed) = (Slot::new()?, Slot::new()?);
@@ -328,9 +340,13 @@ mod tests {
             listener.close(told_end.map_err(log_status)?);
             assert!(closed.wait().is_some());
             // Turned away, by whomever.
-            assert!(answer.wait().map(|s| s.raw() as u32) == Some(CONNECTION_REFUSED));
+            kunit_assert_eq!(
+                answer.wait().map(|s| s.raw() as u32),
+                Some(CONNECTION_REFUSED)
+            );
             test_host.flush_work();
-            assert!(late.get() == 0 && closed.calls.get() == 1);
+            kunit_assert_eq!(late.get(), 0);
+            kunit_assert_eq!(closed.calls.get(), 1);
         }
         Ok(())
     }
@@ -347,10 +363,11 @@ mod tests {
         let warned = warning::warnings_of(move || {
             again.close(two);
         });
-        assert!(warned == Some(1));
+        kunit_assert_eq!(warned, Some(1));
         assert!(first.wait().is_some());
         test_host.flush_work();
-        assert!(first.calls.get() == 1 && second.calls.get() == 0);
+        kunit_assert_eq!(first.calls.get(), 1);
+        kunit_assert_eq!(second.calls.get(), 0);
         Ok(())
     }
 }

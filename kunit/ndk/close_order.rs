@@ -95,11 +95,12 @@ mod tests {
             assert!(matches!(answer, Ok(Progress::Pending)));
             // It may be that quick; then the request has been notified.
             if matches!(progress, Progress::Pending) {
-                assert!(close.wait() == Some(1));
+                kunit_assert_eq!(close.wait(), Some(1));
             }
-            assert!(request.wait() == Some(0));
+            kunit_assert_eq!(request.wait(), Some(0));
             test_host.flush_work();
-            assert!(request.calls.get() == 1 && close.calls.get() <= 1);
+            kunit_assert_eq!(request.calls.get(), 1);
+            assert!(close.calls.get() <= 1);
         }
         Ok(())
     }
@@ -119,7 +120,7 @@ mod tests {
         object.engine().break_down();
         object.arm(notify::ANY);
         test_host.flush_work();
-        assert!(calls.get() == 0);
+        kunit_assert_eq!(calls.get(), 0);
         Ok(())
     }
 
@@ -179,7 +180,7 @@ mod tests {
             .map(Own::new)
             .map_err(log_status)?;
         let status = crate::ndk::tests::completion::request(|done| listener.listen(here(0), done))?;
-        assert!(status == NtStatus::SUCCESS);
+        kunit_assert_eq!(status, NtStatus::SUCCESS);
         let at = listener.address().map_err(log_status)?;
         let ours = test_host
             .adapter
@@ -282,7 +283,8 @@ mod tests {
         assert!(other_task.begin(&threads));
         // It has begun, and waits for the queue.
         assert!(wait_until(|| test_host.adapter.is_closed()));
-        assert!(others_run(&test_host)? && returned.calls.get() == 0);
+        assert!(others_run(&test_host)?);
+        kunit_assert_eq!(returned.calls.get(), 0);
         let staying = done(GFP_KERNEL, move |()| inside.stay()).map_err(log_status)?;
         let progress = queue.cq.give_up()?.close(staying);
         let entered = callback.is_entered();
@@ -290,8 +292,10 @@ mod tests {
         let waits = others_run(&test_host)? && returned.calls.get() == 0;
         callback.release();
         assert!(other_task.is_done());
-        assert!(matches!(progress, Progress::Pending) && entered && waits);
-        assert!(returned.wait() == Some(true));
+        assert!(matches!(progress, Progress::Pending));
+        assert!(entered);
+        assert!(waits);
+        kunit_assert_eq!(returned.wait(), Some(true));
         Ok(())
     }
 
@@ -308,7 +312,7 @@ mod tests {
         });
         let answer = queue.cq.resize(16, resized.map_err(log_status)?);
         assert!(matches!(answer, Ok(Progress::Pending)));
-        assert!(slot.wait() == Some(NtStatus::SUCCESS));
+        kunit_assert_eq!(slot.wait(), Some(NtStatus::SUCCESS));
         assert!(test_host.adapter.is_closed());
         // It goes with its last object: the end of the host waits for that.
         assert!(queue.cq.close_and_wait()?);

@@ -146,7 +146,7 @@ pub(super) fn made<T: ObjectType>(
 
 /// Logs a status that came where none was expected.
 pub(super) fn log_status(status: NtStatus) -> Error {
-    pr_err!("failed with status {:x}\n", status.raw());
+    kunit_note!("failed with status {:x}", status.raw());
     EIO
 }
 

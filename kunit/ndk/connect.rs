@@ -16,6 +16,7 @@ mod tests {
     use crate::{
         engine::transport::ReadLimits,
         kunit::harness::{
+            cases,
             same,
             sleep, //
         },
@@ -81,20 +82,23 @@ mod tests {
 
     #[test]
     fn ndk_conn_01_the_active_side_completes_what_the_passive_side_accepts() -> Result {
-        for ip in BOTH {
+        for ip in cases(BOTH) {
             let mut half = Half::asked(PLAIN, ip)?;
             assert!(half.is_pending(&half.connected));
             assert!(says(&half.theirs, (8, 8), b"hello"));
             half.accept()?;
-            assert!(same(half.connected.wait(), Some(NtStatus::SUCCESS)));
+            kunit_assert_eq!(half.connected.wait(), Some(NtStatus::SUCCESS));
             // Consent is not a connection.
-            assert!(half.is_pending(&half.accepted) && half.is_nothing());
+            assert!(half.is_pending(&half.accepted));
+            assert!(half.is_nothing());
             assert!(says(&half.ours, (8, 8), b"welcome"));
-            assert!(same(half.complete()?, NtStatus::SUCCESS));
-            assert!(same(half.accepted.wait(), Some(NtStatus::SUCCESS)));
-            assert!(message_passes(&half.a, &half.b)? && message_passes(&half.b, &half.a)?);
+            kunit_assert_eq!(half.complete()?, NtStatus::SUCCESS);
+            kunit_assert_eq!(half.accepted.wait(), Some(NtStatus::SUCCESS));
+            assert!(message_passes(&half.a, &half.b)?);
+            assert!(message_passes(&half.b, &half.a)?);
             half.test_host.flush_work();
-            assert!(same(half.connected.calls.get(), 1) && same(half.accepted.calls.get(), 1));
+            kunit_assert_eq!(half.connected.calls.get(), 1);
+            kunit_assert_eq!(half.accepted.calls.get(), 1);
         }
         Ok(())
     }
@@ -103,13 +107,15 @@ mod tests {
     fn ndk_conn_01_either_side_may_reject_after_it_has_looked() -> Result {
         let half = Half::asked(PLAIN, HERE)?;
         assert!(says(&half.theirs, (8, 8), b"hello"));
-        assert!(same(half.theirs.reject(b"no"), Ok(())));
-        assert!(same(half.connected.wait(), Some(REFUSED)) && half.is_nothing());
+        kunit_assert_eq!(half.theirs.reject(b"no"), Ok(()));
+        kunit_assert_eq!(half.connected.wait(), Some(REFUSED));
+        assert!(half.is_nothing());
         let half = Half::answered(PLAIN, HERE)?;
         assert!(says(&half.ours, (8, 8), b"welcome"));
-        assert!(same(half.ours.reject(b"no"), Ok(())));
+        kunit_assert_eq!(half.ours.reject(b"no"), Ok(()));
         let aborted = Some(NtStatus::CONNECTION_ABORTED);
-        assert!(same(half.accepted.wait(), aborted) && half.is_nothing());
+        kunit_assert_eq!(half.accepted.wait(), aborted);
+        assert!(half.is_nothing());
         Ok(())
     }
 
@@ -122,32 +128,33 @@ mod tests {
         let ours = connector(&test_host)?;
         let v6 = SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), test_listener.at.port());
         let host = SocketAddr::new(ELSEWHERE, 4000);
-        for (to, status) in [
+        for (to, status) in cases([
             (v6, NtStatus::NETWORK_UNREACHABLE),
             (host, UNREACHABLE),
             (here(4000), REFUSED),
-        ] {
-            assert!(same(try_connect(&ours, &a.qp, from(here(0)), to)?, status));
+        ]) {
+            kunit_assert_eq!(try_connect(&ours, &a.qp, from(here(0)), to)?, status);
         }
         // Nobody answers in time; and somebody says no.
         let asked = begin(&ours, &a.qp, from(here(0)), test_listener.at)?;
         let late = test_listener.next()?;
         clock.pass(3_000);
-        assert!(same(asked.wait(), Some(NtStatus::IO_TIMEOUT)));
+        kunit_assert_eq!(asked.wait(), Some(NtStatus::IO_TIMEOUT));
         let asked = begin(&ours, &a.qp, from(here(0)), test_listener.at)?;
         let theirs = test_listener.next()?;
-        assert!(same(theirs.reject(&[]), Ok(())));
-        assert!(same(asked.wait(), Some(REFUSED)));
-        assert!(same(complete(&ours, &a)?, NtStatus::CONNECTION_INVALID));
+        kunit_assert_eq!(theirs.reject(&[]), Ok(()));
+        kunit_assert_eq!(asked.wait(), Some(REFUSED));
+        kunit_assert_eq!(complete(&ours, &a)?, NtStatus::CONNECTION_INVALID);
         drop((late, theirs));
         // The same connector and queue pair.
         let asked = begin(&ours, &a.qp, from(here(0)), test_listener.at)?;
         let theirs = test_listener.next()?;
         let accepted = accept(&theirs, &b)?;
-        assert!(same(asked.wait(), Some(NtStatus::SUCCESS)));
-        assert!(same(complete(&ours, &a)?, NtStatus::SUCCESS));
-        assert!(same(accepted.wait(), Some(NtStatus::SUCCESS)));
-        assert!(message_passes(&a, &b)? && same(asked.calls.get(), 1));
+        kunit_assert_eq!(asked.wait(), Some(NtStatus::SUCCESS));
+        kunit_assert_eq!(complete(&ours, &a)?, NtStatus::SUCCESS);
+        kunit_assert_eq!(accepted.wait(), Some(NtStatus::SUCCESS));
+        assert!(message_passes(&a, &b)?);
+        kunit_assert_eq!(asked.calls.get(), 1);
         Ok(())
     }
 
@@ -158,27 +165,27 @@ mod tests {
             connector(&half.test_host)?,
             test_side(&half.test_host, 0xC)?,
         );
-        for n in 1.. {
+        for n in cases(1..) {
             let planned = fault::plan(n);
             let asked = begin(&ours, &c.qp, from(here(0)), half.test_listener.at)?;
             half.test_host.flush_work();
             if !planned || !fault::planned_struck() {
                 assert!(n > 1 || !planned);
-                assert!(same(half.test_listener.next()?.reject(&[]), Ok(())));
-                assert!(same(asked.wait(), Some(REFUSED)));
+                kunit_assert_eq!(half.test_listener.next()?.reject(&[]), Ok(()));
+                kunit_assert_eq!(asked.wait(), Some(REFUSED));
                 break;
             }
             // Refused, where the listener had no room for the request.
             let status = asked.wait();
             assert!(status == Some(NtStatus::INSUFFICIENT_RESOURCES) || status == Some(REFUSED));
         }
-        assert!(same(half.test_listener.arrivals.events.get(), 2));
+        kunit_assert_eq!(half.test_listener.arrivals.events.get(), 2);
         Ok(())
     }
 
     #[test]
     fn ndk_conn_03_three_reasons_why_a_source_cannot_be_used() -> Result {
-        for ip in BOTH {
+        for ip in cases(BOTH) {
             let half = Half::asked(PLAIN, ip)?;
             let other = TestListener::new(&half.test_host, ip)?;
             let shared = made(|d| half.test_host.adapter.create_shared_endpoint(any(ip), d))?;
@@ -191,7 +198,7 @@ mod tests {
                 IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
                 IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
             };
-            for (source, to, status) in [
+            for (source, to, status) in cases([
                 // A listener's, a shared endpoint's, a connection's to somewhere else.
                 (other.at, half.test_listener.at, NtStatus::SHARING_VIOLATION),
                 (shared.address(), other.at, NtStatus::SHARING_VIOLATION),
@@ -211,16 +218,16 @@ mod tests {
                     half.test_listener.at,
                     NtStatus::INVALID_ADDRESS,
                 ),
-            ] {
+            ]) {
                 let got = try_connect(&ours, &c.qp, from(source), to)?;
-                assert!(same(got, status));
+                kunit_assert_eq!(got, status);
             }
             half.test_host.flush_work();
-            assert!(same(half.test_listener.arrivals.events.get(), 1));
-            assert!(same(other.arrivals.events.get(), 0));
+            kunit_assert_eq!(half.test_listener.arrivals.events.get(), 1);
+            kunit_assert_eq!(other.arrivals.events.get(), 0);
             let asked = begin(&ours, &c.qp, from(any(ip)), other.at)?;
-            assert!(same(other.next()?.reject(&[]), Ok(())));
-            assert!(same(asked.wait(), Some(REFUSED)));
+            kunit_assert_eq!(other.next()?.reject(&[]), Ok(()));
+            kunit_assert_eq!(asked.wait(), Some(REFUSED));
         }
         Ok(())
     }
@@ -232,17 +239,17 @@ mod tests {
         assert!(port >= 49152);
         let mut held = all_ports(&half.test_host, HERE)?;
         // All but the listener's and the one that is connecting.
-        assert!(same(held.len(), 16384 - 2));
+        kunit_assert_eq!(held.len(), 16384 - 2);
         let (ours, c) = (
             connector(&half.test_host)?,
             test_side(&half.test_host, 0xC)?,
         );
         let none = try_connect(&ours, &c.qp, from(here(0)), half.test_listener.at)?;
-        assert!(same(none, NtStatus::TOO_MANY_ADDRESSES));
+        kunit_assert_eq!(none, NtStatus::TOO_MANY_ADDRESSES);
         let free = held.pop().ok_or(EINVAL)?.addr().port();
         let asked = begin(&ours, &c.qp, from(here(0)), half.test_listener.at)?;
         let theirs = half.test_listener.next()?;
-        assert!(same(theirs.peer_address().map(|at| at.port()), Ok(free)));
+        kunit_assert_eq!(theirs.peer_address().map(|at| at.port()), Ok(free));
         assert!(half.is_pending(&asked));
         Ok(())
     }
@@ -275,15 +282,15 @@ mod tests {
 
     #[test]
     fn ndk_conn_05_a_limit_is_the_least_of_asked_able_and_peers() -> Result {
-        for (active, passive, on_active, on_passive) in [
+        for (active, passive, on_active, on_passive) in cases([
             (reads(3, 2), reads(1, 4), (3, 1), (1, 3)),
             (reads(1, 4), reads(3, 2), (1, 3), (3, 1)),
             // Silently capped to what the adapter can do.
             (reads(9, 77), reads(u32::MAX, 6), (4, 4), (4, 4)),
             (reads(0, 9), reads(2, 9), (0, 2), (2, 0)),
-        ] {
+        ]) {
             let (_pair, (a, b)) = limits(4, active, passive)?;
-            assert!(same((a, b), (on_active, on_passive)));
+            kunit_assert_eq!((a, b), (on_active, on_passive));
         }
         Ok(())
     }
@@ -291,7 +298,7 @@ mod tests {
     #[test]
     fn ndk_conn_05_0_forbids_reads_that_way_only() -> Result {
         let (pair, (a, b)) = limits(8, reads(2, 0), reads(2, 2))?;
-        assert!(same((a, b), ((2, 0), (0, 2))));
+        kunit_assert_eq!((a, b), ((2, 0), (0, 2)));
         let mut ours = pair.a.buffer(4096, 7)?;
         let theirs = pair.b.buffer(4096, 7)?;
         ours.fill(3);
@@ -299,8 +306,9 @@ mod tests {
             .b
             .qp
             .read(1, [theirs.sge(0, 64)?].into_iter(), ours.remote(0)?, 0);
-        assert!(same(read, Ok(())));
-        assert!(pair.b.requests.brings(1, NtStatus::SUCCESS) && theirs.has(3, 0, 64));
+        kunit_assert_eq!(read, Ok(()));
+        assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
+        assert!(theirs.has(3, 0, 64));
         let read = pair
             .a
             .qp
@@ -333,24 +341,25 @@ mod tests {
         let (most, more) = ([7; 40], [7; 41]);
         let way = || (from(here(0)), test_listener.at);
         let refused = ours.connect(&a.qp, way(), READS, bytes(&more)?, slot.callback()?);
-        assert!(same(refused.err(), too_long));
+        kunit_assert_eq!(refused.err(), too_long);
         let asking = ours.connect(&a.qp, way(), READS, bytes(&most)?, slot.callback()?);
         assert!(asking.is_ok());
         let theirs = test_listener.next()?;
         assert!(says(&theirs, (8, 8), &most));
-        assert!(same(theirs.reject(&more).err(), too_long));
+        kunit_assert_eq!(theirs.reject(&more).err(), too_long);
         let answer = Slot::new()?;
         let refused = theirs.accept(&b.qp, READS, bytes(&more)?, None, answer.callback()?);
-        assert!(same(refused.err(), too_long));
+        kunit_assert_eq!(refused.err(), too_long);
         // What was refused has decided nothing.
         test_host.flush_work();
-        assert!(same(slot.calls.get(), 0) && same(answer.calls.get(), 0));
+        kunit_assert_eq!(slot.calls.get(), 0);
+        kunit_assert_eq!(answer.calls.get(), 0);
         let accepting = theirs.accept(&b.qp, READS, bytes(&most)?, None, answer.callback()?);
         assert!(accepting.is_ok());
-        assert!(same(slot.wait(), Some(NtStatus::SUCCESS)));
+        kunit_assert_eq!(slot.wait(), Some(NtStatus::SUCCESS));
         assert!(says(&ours, (8, 8), &most));
-        assert!(same(ours.reject(&more).err(), too_long));
-        assert!(same(complete(&ours, &a)?, NtStatus::SUCCESS));
+        kunit_assert_eq!(ours.reject(&more).err(), too_long);
+        kunit_assert_eq!(complete(&ours, &a)?, NtStatus::SUCCESS);
         Ok(())
     }
 
@@ -361,21 +370,22 @@ mod tests {
         let ours = connector(&half.test_host)?;
         for with in [&ours, &half.ours] {
             let got = try_connect(with, &half.a.qp, from(here(0)), half.test_listener.at)?;
-            assert!(same(got, active));
+            kunit_assert_eq!(got, active);
         }
         let c = test_side(&half.test_host, 0xC)?;
         let asked = begin(&ours, &c.qp, from(here(0)), half.test_listener.at)?;
         let theirs = half.test_listener.next()?;
         let mut got = request(|done| theirs.accept(&half.b.qp, READS, KVec::new(), None, done))?;
-        assert!(same(got, active));
-        assert!(half.is_pending(&asked) && message_passes(&half.a, &half.b)?);
+        kunit_assert_eq!(got, active);
+        assert!(half.is_pending(&asked));
+        assert!(message_passes(&half.a, &half.b)?);
         // The request is still there for another queue pair.
         let d = test_side(&half.test_host, 0xD)?;
         let accepted = accept(&theirs, &d)?;
-        assert!(same(asked.wait(), Some(NtStatus::SUCCESS)));
+        kunit_assert_eq!(asked.wait(), Some(NtStatus::SUCCESS));
         got = complete(&ours, &c)?;
-        assert!(same(got, NtStatus::SUCCESS));
-        assert!(same(accepted.wait(), Some(NtStatus::SUCCESS)));
+        kunit_assert_eq!(got, NtStatus::SUCCESS);
+        kunit_assert_eq!(accepted.wait(), Some(NtStatus::SUCCESS));
         assert!(message_passes(&c, &d)?);
         Ok(())
     }
@@ -385,15 +395,15 @@ mod tests {
         let invalid = NtStatus::CONNECTION_INVALID;
         let mut half = Half::asked(PLAIN, HERE)?;
         let idle = connector(&half.test_host)?;
-        assert!(same(complete(&idle, &half.a)?, invalid));
+        kunit_assert_eq!(complete(&idle, &half.a)?, invalid);
         // Nobody has answered yet; and this is not the active side.
-        assert!(same(half.complete()?, invalid));
-        assert!(same(complete(&half.theirs, &half.b)?, invalid));
+        kunit_assert_eq!(half.complete()?, invalid);
+        kunit_assert_eq!(complete(&half.theirs, &half.b)?, invalid);
         assert!(half.is_pending(&half.connected));
         half.accept()?;
-        assert!(same(half.connected.wait(), Some(NtStatus::SUCCESS)));
-        assert!(same(half.complete()?, NtStatus::SUCCESS));
-        assert!(same(half.complete()?, invalid));
+        kunit_assert_eq!(half.connected.wait(), Some(NtStatus::SUCCESS));
+        kunit_assert_eq!(half.complete()?, NtStatus::SUCCESS);
+        kunit_assert_eq!(half.complete()?, invalid);
         assert!(message_passes(&half.a, &half.b)?);
         Ok(())
     }
@@ -403,23 +413,22 @@ mod tests {
         let mut half = Half::answered(PLAIN, HERE)?;
         assert!(half.theirs.close_and_wait()?);
         let aborted = NtStatus::CONNECTION_ABORTED;
-        assert!(same(half.accepted.wait(), Some(aborted)));
-        assert!(same(half.complete()?, aborted) && half.is_nothing());
-        assert!(same(half.complete()?, NtStatus::CONNECTION_INVALID));
+        kunit_assert_eq!(half.accepted.wait(), Some(aborted));
+        kunit_assert_eq!(half.complete()?, aborted);
+        assert!(half.is_nothing());
+        kunit_assert_eq!(half.complete()?, NtStatus::CONNECTION_INVALID);
         Ok(())
     }
 
     #[test]
     fn ndk_conn_08_too_late() -> Result {
         let half = Half::answered(&patience(60_000, 30), HERE)?;
-        assert!(same(half.accepted.wait(), Some(NtStatus::IO_TIMEOUT)));
-        assert!(same(half.complete()?, NtStatus::IO_TIMEOUT) && half.is_nothing());
+        kunit_assert_eq!(half.accepted.wait(), Some(NtStatus::IO_TIMEOUT));
+        kunit_assert_eq!(half.complete()?, NtStatus::IO_TIMEOUT);
+        assert!(half.is_nothing());
         // That was the end of the attempt.
-        assert!(same(half.complete()?, NtStatus::CONNECTION_INVALID));
-        assert!(same(
-            half.ours.reject(&[]),
-            Err(NtStatus::CONNECTION_INVALID)
-        ));
+        kunit_assert_eq!(half.complete()?, NtStatus::CONNECTION_INVALID);
+        kunit_assert_eq!(half.ours.reject(&[]), Err(NtStatus::CONNECTION_INVALID));
         Ok(())
     }
 
@@ -429,22 +438,24 @@ mod tests {
         assert!(half.leave()?);
         half.accept()?;
         let aborted = Some(NtStatus::CONNECTION_ABORTED);
-        assert!(same(half.accepted.wait(), aborted) && half.is_nothing());
-        assert!(same(half.accepted.calls.get(), 1));
+        kunit_assert_eq!(half.accepted.wait(), aborted);
+        assert!(half.is_nothing());
+        kunit_assert_eq!(half.accepted.calls.get(), 1);
         Ok(())
     }
 
     #[test]
     fn ndk_conn_09_the_peer_gave_up_after_the_accept() -> Result {
-        for rejects in [true, false] {
+        for rejects in cases([true, false]) {
             let mut half = Half::answered(PLAIN, HERE)?;
             match rejects {
-                true => assert!(same(half.ours.reject(&[]), Ok(()))),
+                true => kunit_assert_eq!(half.ours.reject(&[]), Ok(())),
                 false => assert!(half.leave()?),
             }
             let aborted = Some(NtStatus::CONNECTION_ABORTED);
-            assert!(same(half.accepted.wait(), aborted) && half.is_nothing());
-            assert!(same(half.accepted.calls.get(), 1));
+            kunit_assert_eq!(half.accepted.wait(), aborted);
+            assert!(half.is_nothing());
+            kunit_assert_eq!(half.accepted.calls.get(), 1);
         }
         Ok(())
     }
@@ -453,9 +464,10 @@ mod tests {
     fn ndk_conn_09_the_peer_never_completes() -> Result {
         let half = Half::answered(&patience(60_000, 30), HERE)?;
         let late = Some(NtStatus::IO_TIMEOUT);
-        assert!(same(half.accepted.wait(), late) && half.is_nothing());
-        assert!(same(half.accepted.calls.get(), 1));
-        assert!(same(half.b.disconnects.get(), 0));
+        kunit_assert_eq!(half.accepted.wait(), late);
+        assert!(half.is_nothing());
+        kunit_assert_eq!(half.accepted.calls.get(), 1);
+        kunit_assert_eq!(half.b.disconnects.get(), 0);
         Ok(())
     }
 
@@ -463,26 +475,27 @@ mod tests {
     fn ndk_conn_10_reject_is_over_when_it_returns() -> Result {
         let invalid = Err(NtStatus::CONNECTION_INVALID);
         let half = Half::asked(PLAIN, HERE)?;
-        assert!(same(connector(&half.test_host)?.reject(&[]), invalid));
+        kunit_assert_eq!(connector(&half.test_host)?.reject(&[]), invalid);
         // Nobody has consented to anything yet.
-        assert!(same(half.ours.reject(&[]), invalid));
-        assert!(same(half.theirs.reject(b"no"), Ok(())));
-        assert!(same(half.theirs.reject(&[]), invalid));
+        kunit_assert_eq!(half.ours.reject(&[]), invalid);
+        kunit_assert_eq!(half.theirs.reject(b"no"), Ok(()));
+        kunit_assert_eq!(half.theirs.reject(&[]), invalid);
         let got = request(|done| {
             half.theirs
                 .accept(&half.b.qp, READS, KVec::new(), None, done)
         })?;
-        assert!(same(got, NtStatus::CONNECTION_INVALID));
-        assert!(same(half.connected.wait(), Some(REFUSED)));
+        kunit_assert_eq!(got, NtStatus::CONNECTION_INVALID);
+        kunit_assert_eq!(half.connected.wait(), Some(REFUSED));
         let half = Half::answered(PLAIN, HERE)?;
-        assert!(same(half.ours.reject(b"no"), Ok(())));
-        assert!(same(half.ours.reject(&[]), invalid));
-        assert!(same(half.complete()?, NtStatus::CONNECTION_INVALID));
+        kunit_assert_eq!(half.ours.reject(b"no"), Ok(()));
+        kunit_assert_eq!(half.ours.reject(&[]), invalid);
+        kunit_assert_eq!(half.complete()?, NtStatus::CONNECTION_INVALID);
         let aborted = Some(NtStatus::CONNECTION_ABORTED);
-        assert!(same(half.accepted.wait(), aborted));
+        kunit_assert_eq!(half.accepted.wait(), aborted);
         // What is connected is not rejected.
         let half = Half::up(PLAIN, HERE)?;
-        assert!(same(half.ours.reject(&[]), invalid) && same(half.theirs.reject(&[]), invalid));
+        kunit_assert_eq!(half.ours.reject(&[]), invalid);
+        kunit_assert_eq!(half.theirs.reject(&[]), invalid);
         assert!(message_passes(&half.a, &half.b)?);
         Ok(())
     }
@@ -492,10 +505,10 @@ mod tests {
         let aborted = Err(NtStatus::CONNECTION_ABORTED);
         let mut half = Half::asked(PLAIN, HERE)?;
         assert!(half.leave()?);
-        assert!(same(half.theirs.reject(&[]), aborted));
+        kunit_assert_eq!(half.theirs.reject(&[]), aborted);
         let mut half = Half::answered(PLAIN, HERE)?;
         assert!(half.theirs.close_and_wait()?);
-        assert!(same(half.ours.reject(&[]), aborted));
+        kunit_assert_eq!(half.ours.reject(&[]), aborted);
         Ok(())
     }
 
@@ -509,22 +522,25 @@ mod tests {
             test_side(&test_host, 0xB)?,
         );
         let invalid = Some(NtStatus::CONNECTION_INVALID);
-        assert!(same(data(&ours).err(), invalid));
+        kunit_assert_eq!(data(&ours).err(), invalid);
         let asked = Slot::new()?;
         let way = (from(here(0)), test_listener.at);
         let asking = ours.connect(&a.qp, way, reads(3, 5), bytes(b"ours")?, asked.callback()?);
-        assert!(asking.is_ok() && same(data(&ours).err(), invalid));
+        assert!(asking.is_ok());
+        kunit_assert_eq!(data(&ours).err(), invalid);
         let theirs = test_listener.next()?;
         // Reads that the peer begins are served here, and the other way round.
         assert!(says(&theirs, (5, 3), b"ours"));
         let answer = Slot::new()?;
         let words = bytes(b"theirs")?;
         let accepting = theirs.accept(&b.qp, reads(4, 1), words, None, answer.callback()?);
-        assert!(accepting.is_ok() && same(asked.wait(), Some(NtStatus::SUCCESS)));
+        assert!(accepting.is_ok());
+        kunit_assert_eq!(asked.wait(), Some(NtStatus::SUCCESS));
         assert!(says(&ours, (1, 4), b"theirs"));
-        assert!(same(complete(&ours, &a)?, NtStatus::SUCCESS));
-        assert!(same(answer.wait(), Some(NtStatus::SUCCESS)));
-        assert!(says(&ours, (1, 4), b"theirs") && says(&theirs, (4, 1), b"ours"));
+        kunit_assert_eq!(complete(&ours, &a)?, NtStatus::SUCCESS);
+        kunit_assert_eq!(answer.wait(), Some(NtStatus::SUCCESS));
+        assert!(says(&ours, (1, 4), b"theirs"));
+        assert!(says(&theirs, (4, 1), b"ours"));
         Ok(())
     }
 
@@ -532,53 +548,57 @@ mod tests {
     fn ndk_conn_11_who_is_refused_sees_why_until_it_tries_again() -> Result {
         let invalid = Some(NtStatus::CONNECTION_INVALID);
         let half = Half::asked(PLAIN, HERE)?;
-        assert!(same(half.theirs.reject(b"full"), Ok(())));
-        assert!(same(half.connected.wait(), Some(REFUSED)));
+        kunit_assert_eq!(half.theirs.reject(b"full"), Ok(()));
+        kunit_assert_eq!(half.connected.wait(), Some(REFUSED));
         assert!(says(&half.ours, (0, 0), b"full"));
         let again = Slot::new()?;
         let way = (from(here(0)), half.test_listener.at);
         let asking = half
             .ours
             .connect(&half.a.qp, way, READS, KVec::new(), again.callback()?);
-        assert!(asking.is_ok() && same(data(&half.ours).err(), invalid));
+        assert!(asking.is_ok());
+        kunit_assert_eq!(data(&half.ours).err(), invalid);
         // Without a word there is nothing to see.
-        assert!(same(half.test_listener.next()?.reject(&[]), Ok(())));
-        assert!(same(again.wait(), Some(REFUSED)));
-        assert!(same(data(&half.ours).err(), invalid));
+        kunit_assert_eq!(half.test_listener.next()?.reject(&[]), Ok(()));
+        kunit_assert_eq!(again.wait(), Some(REFUSED));
+        kunit_assert_eq!(data(&half.ours).err(), invalid);
         Ok(())
     }
 
     #[test]
     fn ndk_conn_13_each_side_knows_both_addresses_while_there_is_a_peer() -> Result {
         let invalid = Err(NtStatus::CONNECTION_INVALID);
-        for ip in BOTH {
+        for ip in cases(BOTH) {
             let mut half = Half::asked(PLAIN, ip)?;
             let ours = half.theirs.peer_address();
-            assert!(ours.is_ok_and(|at| at.ip() == ip && at.port() != 0));
-            assert!(same(half.theirs.local_address(), Ok(half.test_listener.at)));
+            kunit_assert_eq!(ours.map(|at| at.ip()), Ok(ip));
+            assert!(ours.is_ok_and(|at| at.port() != 0));
+            kunit_assert_eq!(half.theirs.local_address(), Ok(half.test_listener.at));
             // Nobody has answered yet.
-            assert!(same(half.ours.local_address(), invalid));
-            assert!(same(half.ours.peer_address(), invalid));
+            kunit_assert_eq!(half.ours.local_address(), invalid);
+            kunit_assert_eq!(half.ours.peer_address(), invalid);
             half.accept()?;
-            assert!(same(half.connected.wait(), Some(NtStatus::SUCCESS)));
+            kunit_assert_eq!(half.connected.wait(), Some(NtStatus::SUCCESS));
             for _ in 0..2 {
-                assert!(same(half.ours.local_address(), ours));
-                assert!(same(half.ours.peer_address(), Ok(half.test_listener.at)));
-                assert!(same(half.theirs.peer_address(), ours));
+                kunit_assert_eq!(half.ours.local_address(), ours);
+                kunit_assert_eq!(half.ours.peer_address(), Ok(half.test_listener.at));
+                kunit_assert_eq!(half.theirs.peer_address(), ours);
                 half.complete()?;
             }
-            assert!(same(disconnect(&half.ours)?, NtStatus::SUCCESS));
-            assert!(same(half.ours.local_address(), invalid));
-            assert!(same(half.ours.peer_address(), invalid));
+            kunit_assert_eq!(disconnect(&half.ours)?, NtStatus::SUCCESS);
+            kunit_assert_eq!(half.ours.local_address(), invalid);
+            kunit_assert_eq!(half.ours.peer_address(), invalid);
         }
         let test_host = TestHost::new()?;
         let (ours, a) = (connector(&test_host)?, test_side(&test_host, 0xA)?);
-        assert!(same(ours.local_address(), invalid) && same(ours.peer_address(), invalid));
-        assert!(same(
+        kunit_assert_eq!(ours.local_address(), invalid);
+        kunit_assert_eq!(ours.peer_address(), invalid);
+        kunit_assert_eq!(
             try_connect(&ours, &a.qp, from(here(0)), here(4000))?,
             REFUSED
-        ));
-        assert!(same(ours.local_address(), invalid) && same(ours.peer_address(), invalid));
+        );
+        kunit_assert_eq!(ours.local_address(), invalid);
+        kunit_assert_eq!(ours.peer_address(), invalid);
         Ok(())
     }
 
@@ -587,18 +607,18 @@ mod tests {
         let clock = StoppedClock::new();
         let mut half = Half::asked(&patience(50, 60_000), HERE)?;
         clock.pass(50);
-        assert!(same(half.connected.wait(), Some(NtStatus::IO_TIMEOUT)));
+        kunit_assert_eq!(half.connected.wait(), Some(NtStatus::IO_TIMEOUT));
         // This side has heard nothing, and may take its time.
         assert!(says(&half.theirs, (8, 8), b"hello"));
         assert!(half.is_pending(&half.accepted));
         half.accept()?;
         let gone = Some(NtStatus::CONNECTION_ABORTED);
-        assert!(same(half.accepted.wait(), gone));
+        kunit_assert_eq!(half.accepted.wait(), gone);
         let half = Half::answered(&patience(60_000, 50), HERE)?;
         clock.pass(50);
-        assert!(same(half.accepted.wait(), Some(NtStatus::IO_TIMEOUT)));
+        kunit_assert_eq!(half.accepted.wait(), Some(NtStatus::IO_TIMEOUT));
         half.test_host.flush_work();
-        assert!(same(half.connected.calls.get(), 1));
+        kunit_assert_eq!(half.connected.calls.get(), 1);
         assert!(says(&half.ours, (8, 8), b"welcome"));
         Ok(())
     }
@@ -613,13 +633,14 @@ mod tests {
         sleep(20);
         assert!(half.is_pending(&half.connected));
         half.accept()?;
-        assert!(same(half.connected.wait(), Some(NtStatus::SUCCESS)));
+        kunit_assert_eq!(half.connected.wait(), Some(NtStatus::SUCCESS));
         clock.pass(59_999);
         sleep(20);
         assert!(half.is_pending(&half.accepted));
-        assert!(same(half.complete()?, NtStatus::SUCCESS));
-        assert!(same(half.accepted.wait(), Some(NtStatus::SUCCESS)));
-        assert!(message_passes(&half.a, &half.b)? && same(closed.calls.get(), 0));
+        kunit_assert_eq!(half.complete()?, NtStatus::SUCCESS);
+        kunit_assert_eq!(half.accepted.wait(), Some(NtStatus::SUCCESS));
+        assert!(message_passes(&half.a, &half.b)?);
+        kunit_assert_eq!(closed.calls.get(), 0);
         Ok(())
     }
 }

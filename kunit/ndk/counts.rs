@@ -85,7 +85,7 @@ mod tests {
         let _crowd = Crowd::leaving(device, Quota::Domains, 1);
         let other = Domain::new(device.clone(), GFP_KERNEL)?;
         let refused = pair.test_host.adapter.create_pd().map(Own::new).err();
-        assert!(refused == Some(NtStatus::INSUFFICIENT_RESOURCES));
+        kunit_assert_eq!(refused, Some(NtStatus::INSUFFICIENT_RESOURCES));
         other.close();
         assert!(pair.test_host.adapter.create_pd().map(Own::new).is_ok());
         Ok(())

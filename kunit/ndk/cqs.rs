@@ -21,7 +21,10 @@ mod tests {
             notifier::Called, //
         },
         kunit::{
-            harness::wait_until,
+            harness::{
+                cases,
+                wait_until, //
+            },
             log::Tally,
             other_context::OtherContext, //
         },
@@ -117,7 +120,7 @@ mod tests {
             let mut next = contexts.start;
             while let Some(got) = self.queue.poll() {
                 if got.request_context != next || got.status != NtStatus::SUCCESS {
-                    pr_err!("got {:?}, not {}\n", got, next);
+                    kunit_note!("got {:?}, not {}", got, next);
                     return false;
                 }
                 next += 1;
@@ -142,16 +145,16 @@ mod tests {
     #[test]
     fn ndk_cq_01_depth_is_from_one_to_the_greatest() -> Result {
         let test_host = TestHost::new()?;
-        for (depth, expected) in [
+        for (depth, expected) in cases([
             (0, Some(NtStatus::INVALID_PARAMETER)),
             (1, None),
             (MOST, None),
             (MOST + 1, Some(NtStatus::INVALID_PARAMETER)),
             (u32::MAX, Some(NtStatus::INVALID_PARAMETER)),
-        ] {
+        ]) {
             let user = KBox::new(|_| (), GFP_KERNEL)?;
             let made = create(|done| test_host.adapter.create_cq(depth, None, user, done))?;
-            assert!(made.err() == expected);
+            kunit_assert_eq!(made.err(), expected);
         }
         Ok(())
     }
@@ -166,7 +169,7 @@ mod tests {
             Some(cpu::count_ids()),
             Some(u32::MAX),
         ];
-        for wanted in liked {
+        for wanted in cases(liked) {
             let calls = Arc::new(Tally::new(), GFP_KERNEL)?;
             let place = Arc::new(Atomic::new(u32::MAX), GFP_KERNEL)?;
             let (tally, at) = (calls.clone(), place.clone());
@@ -181,7 +184,7 @@ mod tests {
             assert!(wait_until(|| calls.get() == 1));
             let there = place.load(Relaxed);
             assert!(wanted.is_none_or(|cpu| !cpu::is_online(cpu) || cpu == there));
-            assert!(cq.results(9, |_| ()) == 1);
+            kunit_assert_eq!(cq.results(9, |_| ()), 1);
         }
         Ok(())
     }
@@ -236,15 +239,20 @@ mod tests {
         cq_pair.pair.b.receive(4, &[])?;
         assert!(cq_pair.overruns()?);
         assert!(wait_until(|| cq_pair.queue.calls.get() == 1));
-        assert!(cq_pair.queue.status.load(Relaxed) == NtStatus::BUFFER_OVERFLOW.raw());
-        assert!(is_dead(&cq_pair.pair.b) && is_dead(&sender));
+        kunit_assert_eq!(
+            cq_pair.queue.status.load(Relaxed),
+            NtStatus::BUFFER_OVERFLOW.raw()
+        );
+        assert!(is_dead(&cq_pair.pair.b));
+        assert!(is_dead(&sender));
         // The other queue of that queue pair reports it.
         assert!(sender.receives.brings(7, NtStatus::CANCELLED));
         assert!(wait_until(|| peer.disconnects.get() == 1));
         cq_pair.pair.test_host.flush_work();
         // What was there, and nothing after it.
         assert!(cq_pair.holds(1..3));
-        assert!(cq_pair.queue.is_silent() && cq_pair.queue.has_called(1));
+        assert!(cq_pair.queue.is_silent());
+        assert!(cq_pair.queue.has_called(1));
         Ok(())
     }
 
@@ -257,13 +265,18 @@ mod tests {
         assert!(cq_pair.queue.has_called(0));
         cq_pair.queue.cq.engine().break_down();
         assert!(wait_until(|| cq_pair.queue.calls.get() == 1));
-        assert!(cq_pair.queue.status.load(Relaxed) == NtStatus::INTERNAL_ERROR.raw());
-        assert!(is_dead(&cq_pair.pair.b) && is_dead(&sender));
+        kunit_assert_eq!(
+            cq_pair.queue.status.load(Relaxed),
+            NtStatus::INTERNAL_ERROR.raw()
+        );
+        assert!(is_dead(&cq_pair.pair.b));
+        assert!(is_dead(&sender));
         assert!(wait_until(|| peer.disconnects.get() == 1));
         cq_pair.pair.test_host.flush_work();
         // The cancelled receive is not reported.
         assert!(cq_pair.holds(0..3));
-        assert!(cq_pair.queue.is_silent() && cq_pair.queue.has_called(1));
+        assert!(cq_pair.queue.is_silent());
+        assert!(cq_pair.queue.has_called(1));
         Ok(())
     }
 
@@ -274,17 +287,19 @@ mod tests {
         let pd = pd(&test_host.adapter)?;
         let (queue, requests) = (test_host.queue(8)?, test_host.queue(8)?);
         let mut qps = KVec::new();
-        for at in 0..MANY {
+        for at in cases(0..MANY) {
             qps.push(qp(&pd, &queue, &requests, at, SIZES)?, GFP_KERNEL)?;
         }
         // By hand first: some in each call, each of them once, in one round.
         let count = Atomic::new(0usize);
-        for most in [FAILED_AT_ONCE, 2 * FAILED_AT_ONCE] {
+        for most in cases([FAILED_AT_ONCE, 2 * FAILED_AT_ONCE]) {
             let called = requests.cq.users.fail(|_| count.add(1, Relaxed));
-            assert!(called == Called::Again && count.load(Relaxed) == most);
+            kunit_assert_eq!(called, Called::Again);
+            kunit_assert_eq!(count.load(Relaxed), most);
         }
         let called = requests.cq.users.fail(|_| count.add(1, Relaxed));
-        assert!(called == Called::Over && count.load(Relaxed) == MANY);
+        kunit_assert_eq!(called, Called::Over);
+        kunit_assert_eq!(count.load(Relaxed), MANY);
         // All are dead when the consumer is called.
         queue.cq.arm(notify::ERRORS);
         queue.cq.engine().break_down();
@@ -295,7 +310,7 @@ mod tests {
 
     #[test]
     fn ndk_cq_04_what_was_there_stays_and_a_later_arm_notifies_of_the_failure() -> Result {
-        for kind in [notify::ANY, notify::SOLICITED, notify::ERRORS] {
+        for kind in cases([notify::ANY, notify::SOLICITED, notify::ERRORS]) {
             let cq_pair = CqPair::new(2)?;
             cq_pair.messages(1..3)?;
             assert!(cq_pair.overruns()?);
@@ -303,7 +318,10 @@ mod tests {
             assert!(cq_pair.queue.has_called(0));
             cq_pair.queue.cq.arm(kind);
             assert!(wait_until(|| cq_pair.queue.calls.get() == 1));
-            assert!(cq_pair.queue.status.load(Relaxed) == NtStatus::BUFFER_OVERFLOW.raw());
+            kunit_assert_eq!(
+                cq_pair.queue.status.load(Relaxed),
+                NtStatus::BUFFER_OVERFLOW.raw()
+            );
             assert!(cq_pair.holds(1..3));
             // One call for one arm, here too.
             assert!(cq_pair.queue.has_called(1));
@@ -313,12 +331,12 @@ mod tests {
 
     #[test]
     fn ndk_cq_05_overrun_is_judged_by_the_depth_asked_for() -> Result {
-        for depth in [1, 3, 5, 7] {
+        for depth in cases([1, 3, 5, 7]) {
             let cq_pair = CqPair::new(depth)?;
             // Exactly as many fit, and again when they are taken.
             for _ in 0..2 {
                 cq_pair.messages(0..u64::from(depth))?;
-                assert!(cq_pair.pair.test_host.counted(Counter::CqOverflows) == 0);
+                kunit_assert_eq!(cq_pair.pair.test_host.counted(Counter::CqOverflows), 0);
                 assert!(cq_pair.holds(0..u64::from(depth)));
             }
             cq_pair.messages(0..u64::from(depth))?;
@@ -330,17 +348,17 @@ mod tests {
     #[test]
     fn ndk_cq_06_a_queue_grows_and_shrinks_within_its_limits() -> Result {
         let cq_pair = CqPair::new(4)?;
-        assert!(cq_pair.resize(9)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(cq_pair.resize(9)?, NtStatus::SUCCESS);
         cq_pair.messages(0..9)?;
         assert!(cq_pair.holds(0..9));
-        for depth in [0, MOST + 1, u32::MAX] {
-            assert!(cq_pair.resize(depth)? == NtStatus::INVALID_PARAMETER);
+        for depth in cases([0, MOST + 1, u32::MAX]) {
+            kunit_assert_eq!(cq_pair.resize(depth)?, NtStatus::INVALID_PARAMETER);
         }
         // None of those changed anything.
         cq_pair.messages(0..9)?;
         assert!(cq_pair.holds(0..9));
-        assert!(cq_pair.resize(MOST)? == NtStatus::SUCCESS);
-        assert!(cq_pair.resize(2)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(cq_pair.resize(MOST)?, NtStatus::SUCCESS);
+        kunit_assert_eq!(cq_pair.resize(2)?, NtStatus::SUCCESS);
         cq_pair.messages(0..2)?;
         assert!(cq_pair.overruns()?);
         assert!(cq_pair.holds(0..2));
@@ -351,14 +369,14 @@ mod tests {
     fn ndk_cq_07_shrinking_below_what_is_there_changes_nothing() -> Result {
         let cq_pair = CqPair::new(8)?;
         cq_pair.messages(0..4)?;
-        for depth in [1, 3] {
-            assert!(cq_pair.resize(depth)? == NtStatus::BUFFER_OVERFLOW);
+        for depth in cases([1, 3]) {
+            kunit_assert_eq!(cq_pair.resize(depth)?, NtStatus::BUFFER_OVERFLOW);
         }
         // There is as much room as before, and everything is there.
         cq_pair.messages(4..8)?;
         assert!(cq_pair.holds(0..8));
         cq_pair.messages(0..4)?;
-        assert!(cq_pair.resize(4)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(cq_pair.resize(4)?, NtStatus::SUCCESS);
         assert!(cq_pair.overruns()?);
         assert!(cq_pair.holds(0..4));
         Ok(())
@@ -368,8 +386,8 @@ mod tests {
     fn ndk_cq_08_resizing_loses_and_reorders_nothing() -> Result {
         let cq_pair = CqPair::new(8)?;
         cq_pair.messages(0..5)?;
-        for depth in [64, 5, 6, 33] {
-            assert!(cq_pair.resize(depth)? == NtStatus::SUCCESS);
+        for depth in cases([64, 5, 6, 33]) {
+            kunit_assert_eq!(cq_pair.resize(depth)?, NtStatus::SUCCESS);
         }
         cq_pair.messages(5..12)?;
         assert!(cq_pair.holds(0..12));
@@ -410,10 +428,12 @@ mod tests {
         }
         stop.hit();
         let resized = good.wait();
-        assert!(other_task.is_done() && fine && resized == Some(true));
+        assert!(other_task.is_done());
+        assert!(fine);
+        kunit_assert_eq!(resized, Some(true));
         cq_pair.pair.test_host.flush_work();
         assert!(cq_pair.holds(got..400));
-        assert!(cq_pair.pair.test_host.counted(Counter::CqOverflows) == 0);
+        kunit_assert_eq!(cq_pair.pair.test_host.counted(Counter::CqOverflows), 0);
         Ok(())
     }
 
@@ -421,24 +441,25 @@ mod tests {
     fn ndk_cq_08_arm_and_moderation_survive_resizing() -> Result {
         let cq_pair = CqPair::new(16)?;
         cq_pair.queue.cq.arm(notify::ANY);
-        assert!(cq_pair.resize(33)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(cq_pair.resize(33)?, NtStatus::SUCCESS);
         assert!(cq_pair.queue.has_called(0));
         cq_pair.messages(0..1)?;
         assert!(wait_until(|| cq_pair.queue.calls.get() == 1));
         assert!(cq_pair.holds(0..1));
         // An arm for solicited receives is still that.
         cq_pair.queue.cq.arm(notify::SOLICITED);
-        assert!(cq_pair.resize(17)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(cq_pair.resize(17)?, NtStatus::SUCCESS);
         cq_pair.messages(1..2)?;
-        assert!(cq_pair.queue.has_called(1) && cq_pair.holds(1..2));
+        assert!(cq_pair.queue.has_called(1));
+        assert!(cq_pair.holds(1..2));
         // No time, three completions.
-        assert!(cq_pair.queue.cq.moderate(u32::MAX, 3) == Ok(()));
-        assert!(cq_pair.resize(40)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(cq_pair.queue.cq.moderate(u32::MAX, 3), Ok(()));
+        kunit_assert_eq!(cq_pair.resize(40)?, NtStatus::SUCCESS);
         cq_pair.queue.cq.arm(notify::ANY);
         cq_pair.messages(2..4)?;
         assert!(cq_pair.queue.has_called(1));
         // Nor does a resize make the call that is held.
-        assert!(cq_pair.resize(20)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(cq_pair.resize(20)?, NtStatus::SUCCESS);
         assert!(cq_pair.queue.has_called(1));
         cq_pair.messages(4..5)?;
         assert!(wait_until(|| cq_pair.queue.calls.get() == 2));
@@ -451,13 +472,13 @@ mod tests {
         assert!(info(&Limits::FULL).adapter_flags & RESIZE_SUPPORTED != 0);
         let test_host = TestHost::new()?;
         let queue = test_host.queue(8)?;
-        for (depth, answer) in [
+        for (depth, answer) in cases([
             (4, NtStatus::SUCCESS),
             (16, NtStatus::SUCCESS),
             (0, NtStatus::INVALID_PARAMETER),
             (MOST + 1, NtStatus::INVALID_PARAMETER),
-        ] {
-            assert_eq!(request(|done| queue.cq.resize(depth, done))?, answer);
+        ]) {
+            kunit_assert_eq!(request(|done| queue.cq.resize(depth, done))?, answer);
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ mod tests {
 
     use crate::{
         engine::counters::Counter,
+        kunit::harness::cases,
         ndk::{
             abi::numbers::op_flags::{
                 ALLOW_REMOTE_READ,
@@ -55,24 +56,25 @@ mod tests {
     #[test]
     fn ndk_defr_01_a_chain_is_held_back_and_goes_in_one_pass() -> Result {
         let pair = Pair::new()?;
-        for context in 0..8 {
+        for context in cases(0..8) {
             pair.b.receive(context, &[])?;
         }
         let passes = pair.test_host.counted(Counter::Passes);
         let deferred = pair.test_host.counted(Counter::Deferred);
-        for context in 0..7 {
+        for context in cases(0..7) {
             pair.a.send(context, &[], DEFER)?;
         }
-        assert!(pair.a.requests.is_silent() && pair.b.receives.is_silent());
-        assert!(pair.test_host.counted(Counter::Passes) == passes);
-        assert!(pair.test_host.counted(Counter::Deferred) == deferred + 7);
+        assert!(pair.a.requests.is_silent());
+        assert!(pair.b.receives.is_silent());
+        kunit_assert_eq!(pair.test_host.counted(Counter::Passes), passes);
+        kunit_assert_eq!(pair.test_host.counted(Counter::Deferred), deferred + 7);
         pair.a.send(7, &[], 0)?;
-        for context in 0..8 {
+        for context in cases(0..8) {
             assert!(pair.a.requests.brings(context, NtStatus::SUCCESS));
             assert!(pair.b.receives.brings(context, NtStatus::SUCCESS));
         }
-        assert!(pair.test_host.counted(Counter::Passes) == passes + 1);
-        assert!(pair.test_host.counted(Counter::Deferred) == deferred + 7);
+        kunit_assert_eq!(pair.test_host.counted(Counter::Passes), passes + 1);
+        kunit_assert_eq!(pair.test_host.counted(Counter::Deferred), deferred + 7);
         Ok(())
     }
 
@@ -80,17 +82,21 @@ mod tests {
     fn ndk_defr_02_every_initiator_request_may_be_deferred() -> Result {
         let mut manual = ManualPair::new()?;
         let request_set = RequestSet::new(&manual.pair)?;
-        assert!(DEFER == 0x200);
-        for (context, kind) in (1..).zip(Kind::ALL) {
-            assert!(request_set.post(&manual.pair.a, kind, context, 0x200)? == Ok(()));
+        kunit_assert_eq!(DEFER, 0x200);
+        for (context, kind) in cases((1..).zip(Kind::ALL)) {
+            kunit_assert_eq!(
+                request_set.post(&manual.pair.a, kind, context, 0x200)?,
+                Ok(())
+            );
             assert!(manual.start().is_none());
         }
-        assert!(manual.pair.test_host.counted(Counter::Deferred) == 7);
-        assert!(send(&manual.pair.a, 8, 0) == Ok(()));
-        for kind in Kind::ALL {
+        kunit_assert_eq!(manual.pair.test_host.counted(Counter::Deferred), 7);
+        kunit_assert_eq!(send(&manual.pair.a, 8, 0), Ok(()));
+        for kind in cases(Kind::ALL) {
             assert!(manual.starts(kind));
         }
-        assert!(manual.starts(Kind::Send) && manual.start().is_none());
+        assert!(manual.starts(Kind::Send));
+        assert!(manual.start().is_none());
         Ok(())
     }
 
@@ -98,32 +104,34 @@ mod tests {
     fn ndk_defr_03_completions_are_those_of_requests_that_are_not_deferred() -> Result {
         let mut manual = ManualPair::new()?;
         let a = &manual.pair.a;
-        assert!(send(a, 1, DEFER) == Ok(()));
-        assert!(send(a, 2, DEFER | SILENT_SUCCESS) == Ok(()));
-        assert!(send(a, 3, DEFER) == Ok(()));
-        assert!(send(a, 4, DEFER | SILENT_SUCCESS) == Ok(()));
+        kunit_assert_eq!(send(a, 1, DEFER), Ok(()));
+        kunit_assert_eq!(send(a, 2, DEFER | SILENT_SUCCESS), Ok(()));
+        kunit_assert_eq!(send(a, 3, DEFER), Ok(()));
+        kunit_assert_eq!(send(a, 4, DEFER | SILENT_SUCCESS), Ok(()));
         // Refused: this one never completes.
-        assert!(send(a, 5, DEFER | 0x8000) == Err(NtStatus::INVALID_PARAMETER));
-        for status in [Status::Success, Status::Success, Status::RemoteAccess] {
+        kunit_assert_eq!(send(a, 5, DEFER | 0x8000), Err(NtStatus::INVALID_PARAMETER));
+        for status in cases([Status::Success, Status::Success, Status::RemoteAccess]) {
             let seq = manual.start().ok_or(EINVAL)?;
             manual.finish(seq, status);
         }
         let requests = &manual.pair.a.requests;
         assert!(requests.brings(1, NtStatus::SUCCESS));
         let failed = requests.next()?;
-        assert!(failed.request_context == 3 && failed.status != NtStatus::SUCCESS);
+        kunit_assert_eq!(failed.request_context, 3);
+        assert!(failed.status != NtStatus::SUCCESS);
         // Silent, but not successful.
-        assert!(requests.brings(4, NtStatus::CANCELLED) && requests.is_silent());
+        assert!(requests.brings(4, NtStatus::CANCELLED));
+        assert!(requests.is_silent());
         Ok(())
     }
 
     #[test]
     fn ndk_defr_04_a_refused_request_lets_all_held_ones_go() -> Result {
         // One refusal by each check.
-        for case in 0..3 {
+        for case in cases(0..3) {
             let pair = Pair::new()?;
             let buffer = pair.a.buffer(4096, 0)?;
-            for context in 1..5 {
+            for context in cases(1..5) {
                 pair.b.receive(context, &[])?;
             }
             let passes = pair.test_host.counted(Counter::Passes);
@@ -141,12 +149,12 @@ mod tests {
                     (normal, NtStatus::INVALID_PARAMETER)
                 }
             };
-            assert!(posted == Err(why));
-            for context in 1..4 {
+            kunit_assert_eq!(posted, Err(why));
+            for context in cases(1..4) {
                 assert!(pair.a.requests.brings(context, NtStatus::SUCCESS));
             }
             assert!(pair.a.requests.is_silent());
-            assert!(pair.test_host.counted(Counter::Passes) == passes + 1);
+            kunit_assert_eq!(pair.test_host.counted(Counter::Passes), passes + 1);
         }
         Ok(())
     }
@@ -154,16 +162,16 @@ mod tests {
     #[test]
     fn ndk_defr_04_a_queue_full_of_deferred_requests_drains() -> Result {
         let pair = Pair::with(&crate::ndk::tests::host::HostAttr::PLAIN, deep(3), deep(3))?;
-        for context in 1..4 {
+        for context in cases(1..4) {
             pair.b.receive(context, &[])?;
         }
         hold_three(&pair)?;
-        assert!(send(&pair.a, 4, DEFER) == Err(NtStatus::NO_MORE_ENTRIES));
-        for context in 1..4 {
+        kunit_assert_eq!(send(&pair.a, 4, DEFER), Err(NtStatus::NO_MORE_ENTRIES));
+        for context in cases(1..4) {
             assert!(pair.a.requests.brings(context, NtStatus::SUCCESS));
         }
         pair.b.receive(4, &[])?;
-        assert!(send(&pair.a, 5, 0) == Ok(()));
+        kunit_assert_eq!(send(&pair.a, 5, 0), Ok(()));
         assert!(pair.a.requests.brings(5, NtStatus::SUCCESS));
         Ok(())
     }
@@ -176,7 +184,7 @@ mod tests {
         assert!(theirs.close_and_wait()?);
         pair.test_host.flush_work();
         // The peer is gone; what was posted waits for this side (CONN-16).
-        assert!(send(&pair.a, 4, 0) == Err(NtStatus::CONNECTION_INVALID));
+        kunit_assert_eq!(send(&pair.a, 4, 0), Err(NtStatus::CONNECTION_INVALID));
         assert!(pair.a.requests.is_silent());
         pair.a.qp.flush();
         assert!(are_cancelled(&pair));
@@ -188,17 +196,27 @@ mod tests {
         let mut manual = ManualPair::new()?;
         let request_set = RequestSet::new(&manual.pair)?;
         let chain = [Kind::Register, Kind::Write, Kind::Read, Kind::Bind];
-        for (context, kind) in (1..).zip(chain) {
-            assert!(request_set.post(&manual.pair.a, kind, context, DEFER)? == Ok(()));
+        for (context, kind) in cases((1..).zip(chain)) {
+            kunit_assert_eq!(
+                request_set.post(&manual.pair.a, kind, context, DEFER)?,
+                Ok(())
+            );
         }
         assert!(manual.start().is_none());
-        assert!(request_set.post(&manual.pair.a, Kind::Invalidate, 5, 0)? == Ok(()));
+        kunit_assert_eq!(
+            request_set.post(&manual.pair.a, Kind::Invalidate, 5, 0)?,
+            Ok(())
+        );
         // Another chain begins behind it.
-        assert!(request_set.post(&manual.pair.a, Kind::Send, 6, DEFER)? == Ok(()));
-        for kind in chain {
+        kunit_assert_eq!(
+            request_set.post(&manual.pair.a, Kind::Send, 6, DEFER)?,
+            Ok(())
+        );
+        for kind in cases(chain) {
             assert!(manual.starts(kind));
         }
-        assert!(manual.starts(Kind::Invalidate) && manual.start().is_none());
+        assert!(manual.starts(Kind::Invalidate));
+        assert!(manual.start().is_none());
         Ok(())
     }
 
@@ -209,13 +227,16 @@ mod tests {
         let second = PageBuffer::fast(&pair.a.pd, 4096, false)?;
         let registrations = pair.test_host.counted(Counter::Registrations);
         let flags = DEFER | ALLOW_REMOTE_READ;
-        assert!(first.fast_register(&pair.a.qp, 1, flags)? == Ok(()));
+        kunit_assert_eq!(first.fast_register(&pair.a.qp, 1, flags)?, Ok(()));
         assert!(pair.a.requests.is_silent());
         let refused = second.fast_register(&pair.a.qp, 2, flags)?;
-        assert!(refused == Err(NtStatus::ACCESS_VIOLATION));
+        kunit_assert_eq!(refused, Err(NtStatus::ACCESS_VIOLATION));
         assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
         assert!(pair.a.requests.is_silent());
-        assert!(pair.test_host.counted(Counter::Registrations) == registrations + 1);
+        kunit_assert_eq!(
+            pair.test_host.counted(Counter::Registrations),
+            registrations + 1
+        );
         Ok(())
     }
 
@@ -244,7 +265,8 @@ mod tests {
         over.came(NtStatus::SUCCESS)?;
         assert!(pair.a.requests.brings(0, NtStatus::SUCCESS));
         assert!(are_cancelled(&pair));
-        assert!(pair.b.receives.brings(1, NtStatus::SUCCESS) && pair.b.receives.is_silent());
+        assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
+        assert!(pair.b.receives.is_silent());
         Ok(())
     }
 
@@ -270,8 +292,10 @@ mod tests {
         assert!(pair.a.requests.is_silent());
         pair.b.receive(1, &[])?;
         let failed = pair.a.requests.next()?;
-        assert!(failed.request_context == 0 && failed.status != NtStatus::SUCCESS);
-        assert!(failed.status != NtStatus::CANCELLED && are_cancelled(&pair));
+        kunit_assert_eq!(failed.request_context, 0);
+        assert!(failed.status != NtStatus::SUCCESS);
+        assert!(failed.status != NtStatus::CANCELLED);
+        assert!(are_cancelled(&pair));
         Ok(())
     }
 }

@@ -8,6 +8,7 @@ mod tests {
 
     use crate::{
         kunit::harness::{
+            cases,
             same,
             sleep,
             wait_until, //
@@ -63,18 +64,20 @@ mod tests {
         assert!(matches!(leaving, Ok(Progress::Pending)));
         assert!(half.is_pending(&slot));
         let posted = half.a.qp.send(4, [].into_iter(), 0);
-        assert!(same(posted, Err(UNCONNECTED)));
-        assert!(same(disconnect(&half.ours)?, UNCONNECTED));
+        kunit_assert_eq!(posted, Err(UNCONNECTED));
+        kunit_assert_eq!(disconnect(&half.ours)?, UNCONNECTED);
         assert!(half.a.receives.is_silent());
         half.b.receive(5, &[])?;
         assert!(half.b.receives.brings(5, NtStatus::SUCCESS));
         assert!(half.a.requests.brings(2, NtStatus::SUCCESS));
-        assert!(same(slot.wait(), Some(NtStatus::SUCCESS)));
+        kunit_assert_eq!(slot.wait(), Some(NtStatus::SUCCESS));
         // What was deferred was never asked for; it and the receive are cancelled.
         assert!(half.a.requests.brings(3, NtStatus::CANCELLED));
         assert!(half.a.receives.brings(1, NtStatus::CANCELLED));
-        assert!(half.a.requests.is_silent() && half.a.receives.is_silent());
-        assert!(notified(&half, &half.b, 1) && same(slot.calls.get(), 1));
+        assert!(half.a.requests.is_silent());
+        assert!(half.a.receives.is_silent());
+        assert!(notified(&half, &half.b, 1));
+        kunit_assert_eq!(slot.calls.get(), 1);
         Ok(())
     }
 
@@ -90,15 +93,16 @@ mod tests {
         half.a.send(2, &[], 0)?;
         let leaving = Slot::new()?;
         let pends = half.ours.disconnect(leaving.callback()?);
-        assert!(matches!(pends, Ok(Progress::Pending)) && half.is_pending(&leaving));
+        assert!(matches!(pends, Ok(Progress::Pending)));
+        assert!(half.is_pending(&leaving));
         clock.pass(999);
         sleep(20);
         assert!(half.is_pending(&leaving));
         clock.pass(2);
-        assert!(same(leaving.wait(), Some(NtStatus::IO_TIMEOUT)));
+        kunit_assert_eq!(leaving.wait(), Some(NtStatus::IO_TIMEOUT));
         assert!(half.a.requests.brings(2, NtStatus::IO_TIMEOUT));
         assert!(half.a.receives.brings(1, NtStatus::CANCELLED));
-        assert!(same(disconnect(&half.ours)?, UNCONNECTED));
+        kunit_assert_eq!(disconnect(&half.ours)?, UNCONNECTED);
         Ok(())
     }
 
@@ -106,35 +110,37 @@ mod tests {
     fn ndk_conn_14_what_is_not_connected_is_not_disconnected() -> Result {
         let mut half = Half::asked(PLAIN, HERE)?;
         let idle = connector(&half.test_host)?;
-        assert!(same(disconnect(&idle)?, UNCONNECTED));
-        assert!(same(disconnect(&half.ours)?, UNCONNECTED));
-        assert!(same(disconnect(&half.theirs)?, UNCONNECTED));
+        kunit_assert_eq!(disconnect(&idle)?, UNCONNECTED);
+        kunit_assert_eq!(disconnect(&half.ours)?, UNCONNECTED);
+        kunit_assert_eq!(disconnect(&half.theirs)?, UNCONNECTED);
         half.accept()?;
-        assert!(same(half.connected.wait(), Some(NtStatus::SUCCESS)));
-        assert!(same(disconnect(&half.ours)?, UNCONNECTED));
-        assert!(same(disconnect(&half.theirs)?, UNCONNECTED));
-        assert!(same(half.complete()?, NtStatus::SUCCESS));
-        assert!(same(half.accepted.wait(), Some(NtStatus::SUCCESS)));
+        kunit_assert_eq!(half.connected.wait(), Some(NtStatus::SUCCESS));
+        kunit_assert_eq!(disconnect(&half.ours)?, UNCONNECTED);
+        kunit_assert_eq!(disconnect(&half.theirs)?, UNCONNECTED);
+        kunit_assert_eq!(half.complete()?, NtStatus::SUCCESS);
+        kunit_assert_eq!(half.accepted.wait(), Some(NtStatus::SUCCESS));
         for connector in [&half.ours, &half.theirs] {
-            assert!(same(disconnect(connector)?, NtStatus::SUCCESS));
-            assert!(same(disconnect(connector)?, UNCONNECTED));
+            kunit_assert_eq!(disconnect(connector)?, NtStatus::SUCCESS);
+            kunit_assert_eq!(disconnect(connector)?, UNCONNECTED);
         }
         Ok(())
     }
 
     #[test]
     fn ndk_conn_15_only_the_peer_of_who_disconnects_is_reported_once() -> Result {
-        for ip in BOTH {
-            for active_goes in [true, false] {
+        for ip in cases(BOTH) {
+            for active_goes in cases([true, false]) {
                 let half = Half::up(PLAIN, ip)?;
                 let (goes, stays) = match active_goes {
                     true => ((&half.ours, &half.a), (&half.theirs, &half.b)),
                     false => ((&half.theirs, &half.b), (&half.ours, &half.a)),
                 };
-                assert!(same(disconnect(goes.0)?, NtStatus::SUCCESS));
-                assert!(notified(&half, stays.1, 1) && notified(&half, goes.1, 0));
-                assert!(same(disconnect(stays.0)?, NtStatus::SUCCESS));
-                assert!(notified(&half, stays.1, 1) && notified(&half, goes.1, 0));
+                kunit_assert_eq!(disconnect(goes.0)?, NtStatus::SUCCESS);
+                assert!(notified(&half, stays.1, 1));
+                assert!(notified(&half, goes.1, 0));
+                kunit_assert_eq!(disconnect(stays.0)?, NtStatus::SUCCESS);
+                assert!(notified(&half, stays.1, 1));
+                assert!(notified(&half, goes.1, 0));
             }
         }
         Ok(())
@@ -144,9 +150,9 @@ mod tests {
     fn ndk_conn_15_nobody_need_be_reported() -> Result {
         let half = Half::answered(PLAIN, HERE)?;
         let up = request(|done| half.ours.complete_connect(None, done))?;
-        assert!(same(up, NtStatus::SUCCESS));
-        assert!(same(half.accepted.wait(), Some(NtStatus::SUCCESS)));
-        assert!(same(disconnect(&half.theirs)?, NtStatus::SUCCESS));
+        kunit_assert_eq!(up, NtStatus::SUCCESS);
+        kunit_assert_eq!(half.accepted.wait(), Some(NtStatus::SUCCESS));
+        kunit_assert_eq!(disconnect(&half.theirs)?, NtStatus::SUCCESS);
         // That the peer has gone shows all the same.
         assert!(wait_until(|| half
             .a
@@ -154,7 +160,7 @@ mod tests {
             .send(1, [].into_iter(), op_flags::SILENT_SUCCESS)
             .is_err()));
         assert!(notified(&half, &half.a, 0));
-        assert!(same(disconnect(&half.ours)?, NtStatus::SUCCESS));
+        kunit_assert_eq!(disconnect(&half.ours)?, NtStatus::SUCCESS);
         Ok(())
     }
 
@@ -165,22 +171,24 @@ mod tests {
         // Neither is taken: there is no receive for them.
         half.b.send(2, &[], 0)?;
         half.b.send(3, &[], 0)?;
-        assert!(same(disconnect(&half.ours)?, NtStatus::SUCCESS));
+        kunit_assert_eq!(disconnect(&half.ours)?, NtStatus::SUCCESS);
         assert!(notified(&half, &half.b, 1));
-        assert!(half.b.receives.is_silent() && half.b.requests.is_silent());
-        assert!(same(disconnect(&half.theirs)?, NtStatus::SUCCESS));
+        assert!(half.b.receives.is_silent());
+        assert!(half.b.requests.is_silent());
+        kunit_assert_eq!(disconnect(&half.theirs)?, NtStatus::SUCCESS);
         assert!(half.b.receives.brings(1, NtStatus::CANCELLED));
-        for context in [2, 3] {
+        for context in cases([2, 3]) {
             assert!(half.b.requests.brings(context, NtStatus::CANCELLED));
         }
-        assert!(half.b.receives.is_silent() && half.b.requests.is_silent());
+        assert!(half.b.receives.is_silent());
+        assert!(half.b.requests.is_silent());
         Ok(())
     }
 
     #[test]
     fn ndk_conn_17_a_queue_pair_has_one_connection_in_its_life() -> Result {
         let half = Half::up(PLAIN, HERE)?;
-        assert!(same(disconnect(&half.ours)?, NtStatus::SUCCESS));
+        kunit_assert_eq!(disconnect(&half.ours)?, NtStatus::SUCCESS);
         assert!(notified(&half, &half.b, 1));
         let source = || Source::Address(here(0));
         let (created, c) = (
@@ -190,18 +198,18 @@ mod tests {
         // The peer's has not disconnected itself yet, but its connection is gone as well.
         for qp in [&half.a.qp, &half.b.qp] {
             let got = try_connect(&created, qp, source(), half.test_listener.at)?;
-            assert!(same(got, UNCONNECTED));
+            kunit_assert_eq!(got, UNCONNECTED);
         }
         let again = try_connect(&half.ours, &c.qp, source(), half.test_listener.at)?;
-        assert!(same(again, UNCONNECTED));
+        kunit_assert_eq!(again, UNCONNECTED);
         let asked = begin(&created, &c.qp, source(), half.test_listener.at)?;
         let theirs = half.test_listener.next()?;
         for qp in [&half.a.qp, &half.b.qp] {
             let got = request(|done| theirs.accept(qp, READS, KVec::new(), None, done))?;
-            assert!(same(got, UNCONNECTED));
+            kunit_assert_eq!(got, UNCONNECTED);
         }
         assert!(half.is_pending(&asked));
-        assert!(same(half.test_listener.arrivals.events.get(), 2));
+        kunit_assert_eq!(half.test_listener.arrivals.events.get(), 2);
         Ok(())
     }
 }

@@ -10,7 +10,10 @@ mod tests {
         engine::domain::Domain,
         kunit::{
             buffer::MrBuffer,
-            harness::QpPair,
+            harness::{
+                cases,
+                QpPair, //
+            },
             requests::register, //
         },
         ndk::{
@@ -47,10 +50,9 @@ mod tests {
         let mr = to.mr()?;
         let raw = mr.remote_token().raw();
         // Index and key as in a key of verbs: the key is the low byte.
-        assert!(raw == mr.local_token().raw());
-        assert!(
-            raw >> 8 == mr.local_token().index() && raw & 0xff == mr.local_token().key().into()
-        );
+        kunit_assert_eq!(raw, mr.local_token().raw());
+        kunit_assert_eq!(raw >> 8, mr.local_token().index());
+        kunit_assert_eq!(raw & 0xff, mr.local_token().key().into());
         assert!(raw != raw.swap_bytes());
         // The number in a post, beside an address that is one, too.
         let there = RemoteAddr {
@@ -58,16 +60,17 @@ mod tests {
             token: Token::from_raw(raw),
         };
         let list = [from.sge_by(Token::from_raw(from.mr()?.local_token().raw()), 0, 16)];
-        assert!(pair.a.qp.write(1, list.into_iter(), there, 0) == Ok(()));
+        kunit_assert_eq!(pair.a.qp.write(1, list.into_iter(), there, 0), Ok(()));
         assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
-        assert!(to.has(1, 0x123, 16) == from.has(1, 0, 16));
-        assert!(to.bytes[0x122] == 0 && to.bytes[0x133] == 0);
+        kunit_assert_eq!(to.has(1, 0x123, 16), from.has(1, 0, 16));
+        kunit_assert_eq!(to.bytes[0x122], 0);
+        kunit_assert_eq!(to.bytes[0x133], 0);
         // Swapped it is another token.
         let swapped = RemoteAddr {
             token: Token::from_raw(raw.swap_bytes()),
             ..there
         };
-        assert!(pair.a.qp.write(2, list.into_iter(), swapped, 0) == Ok(()));
+        kunit_assert_eq!(pair.a.qp.write(2, list.into_iter(), swapped, 0), Ok(()));
         assert!(pair.a.requests.next()?.status != NtStatus::SUCCESS);
         Ok(())
     }
@@ -77,15 +80,19 @@ mod tests {
         let pair = Pair::new()?;
         let theirs = PageBuffer::fast(&pair.b.pd, 4096, true)?;
         let flags = ALLOW_REMOTE_READ | ALLOW_REMOTE_WRITE;
-        assert!(theirs.fast_register(&pair.b.qp, 1, flags)? == Ok(()));
+        kunit_assert_eq!(theirs.fast_register(&pair.b.qp, 1, flags)?, Ok(()));
         assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
         let raw = theirs.mr()?.remote_token().raw();
         assert!(raw != raw.swap_bytes());
         pair.b.receive(2, &[])?;
         let token = Token::from_raw(raw);
-        assert!(pair.a.qp.send_and_invalidate(3, [].into_iter(), 0, token) == Ok(()));
+        kunit_assert_eq!(
+            pair.a.qp.send_and_invalidate(3, [].into_iter(), 0, token),
+            Ok(())
+        );
         let got = pair.b.receives.next()?;
-        assert!(got.operation == operation::RECEIVE_AND_INVALIDATE && got.output == raw);
+        kunit_assert_eq!(got.operation, operation::RECEIVE_AND_INVALIDATE);
+        kunit_assert_eq!(got.output, raw);
         Ok(())
     }
 
@@ -110,21 +117,21 @@ mod tests {
         assert!(qp_pair.a.sends.brings_all(1..5, Status::Success));
         let pair = Pair::new()?;
         let fast = PageBuffer::fast(&pair.a.pd, 4096, false)?;
-        assert!(fast.fast_register(&pair.a.qp, 1, 0)? == Ok(()));
-        for context in 2..4 {
-            assert!(pair.a.qp.invalidate_mr(context, fast.mr()?, 0) == Ok(()));
+        kunit_assert_eq!(fast.fast_register(&pair.a.qp, 1, 0)?, Ok(()));
+        for context in cases(2..4) {
+            kunit_assert_eq!(pair.a.qp.invalidate_mr(context, fast.mr()?, 0), Ok(()));
         }
         assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
         assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
         assert!(pair.a.requests.brings(3, NtStatus::INVALID_DEVICE_REQUEST));
         let refused = pair.a.qp.send(4, [].into_iter(), 0);
-        assert!(refused == Err(NtStatus::CONNECTION_INVALID));
+        kunit_assert_eq!(refused, Err(NtStatus::CONNECTION_INVALID));
         Ok(())
     }
 
     #[test]
     fn ndk_face_16_what_cannot_be_invalidated_fails_in_verbs() -> Result {
-        for case in 0..3 {
+        for case in cases(0..3) {
             let qp_pair = QpPair::new()?;
             let other = Domain::new(qp_pair.a.device().clone(), GFP_KERNEL)?;
             let foreign = MrBuffer::fast(&other, 64)?;
@@ -136,8 +143,10 @@ mod tests {
             };
             qp_pair.a.post(1, invalidate(token), &[])?;
             let got = qp_pair.a.sends.next().ok_or(ETIMEDOUT)?;
-            assert!(got.context.raw() == 1 && !got.status.is_success());
-            assert!(got.status != Status::Flushed && qp_pair.a.is_down());
+            kunit_assert_eq!(got.context.raw(), 1);
+            assert!(!got.status.is_success());
+            assert!(got.status != Status::Flushed);
+            assert!(qp_pair.a.is_down());
         }
         Ok(())
     }
@@ -147,18 +156,18 @@ mod tests {
         let pair = Pair::new()?;
         let normal = pair.a.buffer(4096, 7)?;
         let refused = Err(NtStatus::INVALID_PARAMETER);
-        assert!(pair.a.qp.invalidate_mr(1, normal.mr()?, 0) == refused);
-        assert!(pair.a.qp.invalidate_other(1, 0) == refused);
+        kunit_assert_eq!(pair.a.qp.invalidate_mr(1, normal.mr()?, 0), refused);
+        kunit_assert_eq!(pair.a.qp.invalidate_other(1, 0), refused);
         let idle = pair
             .a
             .pd
             .create_mr(true)
             .map(crate::ndk::tests::completion::Own::new);
         let idle = idle.map_err(|_| ENOMEM)?;
-        assert!(pair.a.qp.invalidate_mr(1, &idle, 0) == refused);
+        kunit_assert_eq!(pair.a.qp.invalidate_mr(1, &idle, 0), refused);
         let other = pd(&pair.test_host.adapter)?;
         let foreign = PageBuffer::fast(&other, 4096, true)?;
-        assert!(pair.a.qp.invalidate_mr(1, foreign.mr()?, 0) == refused);
+        kunit_assert_eq!(pair.a.qp.invalidate_mr(1, foreign.mr()?, 0), refused);
         // A refusal costs nothing more.
         assert!(pair.a.requests.is_silent());
         pair.b.receive(2, &[])?;

@@ -105,6 +105,7 @@ mod tests {
         kunit::{
             fake::ManualQp,
             harness::{
+                cases,
                 End,
                 EndAttr, //
             },
@@ -147,32 +148,32 @@ mod tests {
         // What the verbs face does with a list: every request, then one doorbell.
         let manual = ManualQp::new(&EndAttr::PLAIN)?;
         let before = manual.fake.doorbells.get();
-        for context in 0..4 {
+        for context in cases(0..4) {
             let posted = manual
                 .end
                 .qp
                 .post(context, SEND, SendFlag::Signaled, [].into_iter());
-            assert!(posted == Ok(()));
+            kunit_assert_eq!(posted, Ok(()));
         }
-        assert!(manual.fake.doorbells.get() == before);
+        kunit_assert_eq!(manual.fake.doorbells.get(), before);
         manual.end.qp.ring_doorbell();
-        assert!(manual.fake.doorbells.get() == before + 1);
+        kunit_assert_eq!(manual.fake.doorbells.get(), before + 1);
         // A call of this face is one request, and one pass unless it is deferred.
         let pair = Pair::new()?;
-        for context in 0..8 {
+        for context in cases(0..8) {
             pair.b.receive(context, &[])?;
         }
         let passes = pair.test_host.counted(Counter::Passes);
-        for context in 0..4 {
+        for context in cases(0..4) {
             pair.a.send(context, &[], 0)?;
         }
-        assert!(pair.test_host.counted(Counter::Passes) == passes + 4);
-        for context in 4..8 {
+        kunit_assert_eq!(pair.test_host.counted(Counter::Passes), passes + 4);
+        for context in cases(4..8) {
             pair.a
                 .send(context, &[], if context < 7 { DEFER } else { 0 })?;
         }
-        assert!(pair.test_host.counted(Counter::Passes) == passes + 5);
-        for context in 0..8 {
+        kunit_assert_eq!(pair.test_host.counted(Counter::Passes), passes + 5);
+        for context in cases(0..8) {
             assert!(pair.a.requests.brings(context, NtStatus::SUCCESS));
         }
         Ok(())
@@ -181,7 +182,9 @@ mod tests {
     #[test]
     fn ndk_face_05_one_queue_may_be_posted_to_polled_and_armed_from_two_processors() -> Result {
         let (accepted, seen, wrong) = two_post_to_one_queue()?;
-        assert!(accepted >= REQUESTS && seen == accepted && wrong == 0);
+        assert!(accepted >= REQUESTS);
+        kunit_assert_eq!(seen, accepted);
+        kunit_assert_eq!(wrong, 0);
         Ok(())
     }
 
@@ -200,14 +203,14 @@ mod tests {
         let qp_pair = QpPair::with(&attr, &EndAttr::PLAIN)?;
         overflow(&qp_pair.a)?;
         assert!(qp_pair.a.sends.has_called(0));
-        assert!(qp_pair.a.sends.log.failures.get() == 1);
+        kunit_assert_eq!(qp_pair.a.sends.log.failures.get(), 1);
         // The same transition, seen by this face: nothing before the arm, then one call.
         let test_host = TestHost::new()?;
         let (receives, requests) = (test_host.queue(1)?, test_host.queue(8)?);
         let pd = pd(&test_host.adapter)?;
         let qp = crate::ndk::tests::host::qp(&pd, &receives, &requests, 1, SIZES)?;
-        for context in 1..3 {
-            assert!(qp.receive(context, [].into_iter()) == Ok(()));
+        for context in cases(1..3) {
+            kunit_assert_eq!(qp.receive(context, [].into_iter()), Ok(()));
         }
         qp.flush();
         test_host.flush_work();
@@ -215,8 +218,8 @@ mod tests {
         receives.cq.arm(notify::ERRORS);
         assert!(receives.has_called(1));
         let notified = receives.status.load(Relaxed);
-        assert!(notified == NtStatus::BUFFER_OVERFLOW.raw());
-        assert!(test_host.counted(Counter::CqOverflows) == 1);
+        kunit_assert_eq!(notified, NtStatus::BUFFER_OVERFLOW.raw());
+        kunit_assert_eq!(test_host.counted(Counter::CqOverflows), 1);
         Ok(())
     }
 
@@ -227,20 +230,23 @@ mod tests {
         let pd = pd(&test_host.adapter)?;
         let qp = crate::ndk::tests::host::qp(&pd, &receives, &requests, 1, SIZES)?;
         receives.cq.arm(notify::ERRORS);
-        for context in 1..3 {
-            assert!(qp.receive(context, [].into_iter()) == Ok(()));
+        for context in cases(1..3) {
+            kunit_assert_eq!(qp.receive(context, [].into_iter()), Ok(()));
         }
         qp.flush();
         test_host.flush_work();
         assert!(receives.has_called(1));
-        assert!(receives.status.load(Relaxed) == NtStatus::BUFFER_OVERFLOW.raw());
+        kunit_assert_eq!(
+            receives.status.load(Relaxed),
+            NtStatus::BUFFER_OVERFLOW.raw()
+        );
         Ok(())
     }
 
     #[test]
     fn ndk_face_08_an_arm_that_finds_entries_calls_in_ndk_and_only_says_so_in_verbs() -> Result {
         let qp_pair = QpPair::new()?;
-        for context in 0..2 {
+        for context in cases(0..2) {
             qp_pair.b.receive(context, &[])?;
         }
         assert!(!qp_pair.b.receives.cq.arm(Arm::Any, MissedEvents::Ignore));
@@ -263,18 +269,18 @@ mod tests {
     fn ndk_face_14_threshold_zero_disarms_in_verbs() -> Result {
         let qp_pair = QpPair::with(&EndAttr::PLAIN, &EndAttr::shared(8))?;
         let shared = qp_pair.b.shared.as_ref().ok_or(EINVAL)?;
-        for context in 0..3 {
+        for context in cases(0..3) {
             qp_pair.b.receive(context, &[])?;
         }
         shared.srq.set_limit(2)?;
         shared.srq.set_limit(0)?;
-        assert!(shared.srq.limit() == 0);
-        for context in 0..3 {
+        kunit_assert_eq!(shared.srq.limit(), 0);
+        for context in cases(0..3) {
             qp_pair.a.post(context, SEND, &[])?;
             assert!(qp_pair.a.sends.brings(context, Status::Success));
         }
         crate::kunit::harness::flush_work(qp_pair.b.device());
-        assert!(shared.log.limits.get() == 0);
+        kunit_assert_eq!(shared.log.limits.get(), 0);
         Ok(())
     }
 
@@ -301,10 +307,10 @@ mod tests {
         let old: Own<_> = core::mem::replace(&mut pair.b.qp, qp);
         drop(old);
         pair.connect(READS, READS)?;
-        for context in 0..3 {
-            assert!(srq.receive(context, [].into_iter()) == Ok(()));
+        for context in cases(0..3) {
+            kunit_assert_eq!(srq.receive(context, [].into_iter()), Ok(()));
         }
-        assert!(request(|done| srq.modify(0, 2, done))? == NtStatus::SUCCESS);
+        kunit_assert_eq!(request(|done| srq.modify(0, 2, done))?, NtStatus::SUCCESS);
         assert!(matches!(
             srq.modify(
                 0,
@@ -314,12 +320,12 @@ mod tests {
             Ok(Progress::Done)
         ));
         pair.test_host.flush_work();
-        assert!(calls.get() == 0);
-        for (context, notified) in [(1, 0), (2, 1), (3, 1)] {
+        kunit_assert_eq!(calls.get(), 0);
+        for (context, notified) in cases([(1, 0), (2, 1), (3, 1)]) {
             pair.a.send(context, &[], 0)?;
             assert!(pair.a.requests.brings(context, NtStatus::SUCCESS));
             pair.test_host.flush_work();
-            assert!(calls.get() == notified);
+            kunit_assert_eq!(calls.get(), notified);
         }
         Ok(())
     }

@@ -7,7 +7,10 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::{
-        kunit::other_context::OtherContext,
+        kunit::{
+            harness::cases,
+            other_context::OtherContext, //
+        },
         ndk::{
             abi::numbers::{
                 op_flags::*,
@@ -58,7 +61,8 @@ mod tests {
         assert!(written.is_ok());
         assert!(pair.a.requests.brings(1, NtStatus::CANCELLED));
         assert!(pair.a.receives.brings(9, NtStatus::CANCELLED));
-        assert!(memory.bytes[0] == 0x77 && memory.bytes[LONG - 1] == 0);
+        kunit_assert_eq!(memory.bytes[0], 0x77);
+        kunit_assert_eq!(memory.bytes[LONG - 1], 0);
         Ok(())
     }
 
@@ -85,16 +89,20 @@ mod tests {
         pair.a.receive(4, &[])?;
         assert!(pair.a.requests.is_silent());
         pair.a.qp.flush();
-        for context in 1..4 {
+        for context in cases(1..4) {
             let result = pair.a.requests.next()?;
-            assert!(result.request_context == context);
-            assert!(result.status == NtStatus::CANCELLED && result.qp_context == 0xA);
-            assert!(result.operation == operation::SEND);
+            kunit_assert_eq!(result.request_context, context);
+            kunit_assert_eq!(result.status, NtStatus::CANCELLED);
+            kunit_assert_eq!(result.qp_context, 0xA);
+            kunit_assert_eq!(result.operation, operation::SEND);
         }
         let got = pair.a.receives.next()?;
-        assert!(got.request_context == 4 && got.status == NtStatus::CANCELLED);
-        assert!(got.operation == operation::RECEIVE && got.bytes == 0);
-        assert!(pair.a.requests.is_silent() && pair.a.receives.is_silent());
+        kunit_assert_eq!(got.request_context, 4);
+        kunit_assert_eq!(got.status, NtStatus::CANCELLED);
+        kunit_assert_eq!(got.operation, operation::RECEIVE);
+        kunit_assert_eq!(got.bytes, 0);
+        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.receives.is_silent());
         // What was cancelled reached nobody.
         pair.b.receive(5, &[])?;
         assert!(pair.b.receives.is_silent());
@@ -112,7 +120,7 @@ mod tests {
         // Done before the flush, and not taken out.
         assert!(pair.a.qp.write(0, [sge].into_iter(), to, 0).is_ok());
         pair.b.receive(0, &[])?;
-        for context in 0..20 {
+        for context in cases(0..20) {
             pair.a.receive(context, &[])?;
         }
         pair.b.send(0, &NOTHING, 0)?;
@@ -121,7 +129,7 @@ mod tests {
         assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
         pair.a.send(1, &NOTHING, 0)?;
         // The rest waits for the second of the sends, which finds no receive.
-        for context in 2..20 {
+        for context in cases(2..20) {
             let flags = if context % 2 == 0 { SILENT_SUCCESS } else { 0 };
             let posted = match context % 4 {
                 0 => pair.a.qp.write(context, [sge].into_iter(), to, flags),
@@ -132,7 +140,7 @@ mod tests {
             assert!(posted.is_ok());
         }
         pair.a.qp.flush();
-        for context in 0..20 {
+        for context in cases(0..20) {
             let done = context < 2;
             let status = match done {
                 true => NtStatus::SUCCESS,
@@ -142,7 +150,8 @@ mod tests {
             assert!(pair.a.receives.brings(context, status));
         }
         // Drained: nothing comes behind, and nothing was carried out after all.
-        assert!(pair.a.requests.is_silent() && pair.a.receives.is_silent());
+        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.receives.is_silent());
         assert!(pair.b.receives.brings(0, NtStatus::SUCCESS));
         assert!(pair.b.receives.is_silent());
         Ok(())
@@ -162,7 +171,7 @@ mod tests {
             (&second, READS),
             (&peer, READS),
         )?;
-        for context in 1..4 {
+        for context in cases(1..4) {
             for test_side in [&pair.a, &second] {
                 test_side.receive(context, &[])?;
                 test_side.send(context, &NOTHING, 0)?;
@@ -170,22 +179,24 @@ mod tests {
         }
         pair.a.qp.flush();
         for queue in [&pair.a.requests, &pair.a.receives] {
-            for context in 1..4 {
+            for context in cases(1..4) {
                 let result = queue.next()?;
-                assert!(result.request_context == context && result.qp_context == 0xA);
-                assert!(result.status == NtStatus::CANCELLED);
+                kunit_assert_eq!(result.request_context, context);
+                kunit_assert_eq!(result.qp_context, 0xA);
+                kunit_assert_eq!(result.status, NtStatus::CANCELLED);
             }
             assert!(queue.is_silent());
         }
         // The other one works on, with what it had posted.
         assert!(is_up(&second));
-        for context in 1..4 {
+        for context in cases(1..4) {
             peer.receive(context, &[])?;
             peer.send(context, &NOTHING, 0)?;
             for queue in [&pair.a.requests, &pair.a.receives] {
                 let result = queue.next()?;
-                assert!(result.request_context == context && result.qp_context == 0xC);
-                assert!(result.status == NtStatus::SUCCESS);
+                kunit_assert_eq!(result.request_context, context);
+                kunit_assert_eq!(result.qp_context, 0xC);
+                kunit_assert_eq!(result.status, NtStatus::SUCCESS);
             }
         }
         drop((ours, theirs));
@@ -210,8 +221,8 @@ mod tests {
             pair.a.qp.invalidate_mr(1, own.mr()?, 0),
             own.fast_register(&pair.a.qp, 1, 0)?,
         ];
-        for posted in posts {
-            assert!(posted == Err(NtStatus::CONNECTION_INVALID));
+        for posted in cases(posts) {
+            kunit_assert_eq!(posted, Err(NtStatus::CONNECTION_INVALID));
         }
         assert!(pair.a.requests.is_silent());
         assert!(has_ended(&pair.b));
@@ -223,7 +234,8 @@ mod tests {
         let pair = Pair::new()?;
         // Idle.
         pair.b.qp.flush();
-        assert!(pair.b.requests.is_silent() && pair.b.receives.is_silent());
+        assert!(pair.b.requests.is_silent());
+        assert!(pair.b.receives.is_silent());
         let pair = Pair::new()?;
         pair.a.send(1, &NOTHING, 0)?;
         pair.a.receive(2, &[])?;
@@ -233,7 +245,8 @@ mod tests {
         assert!(pair.a.requests.brings(1, NtStatus::CANCELLED));
         assert!(pair.a.receives.brings(2, NtStatus::CANCELLED));
         pair.a.qp.flush();
-        assert!(pair.a.requests.is_silent() && pair.a.receives.is_silent());
+        assert!(pair.a.requests.is_silent());
+        assert!(pair.a.receives.is_silent());
         Ok(())
     }
 }

@@ -10,7 +10,10 @@ mod tests {
     };
 
     use crate::{
-        kunit::log::Tally,
+        kunit::{
+            harness::cases,
+            log::Tally, //
+        },
         ndk::{
             abi::numbers::{
                 mr_flags,
@@ -72,9 +75,9 @@ mod tests {
             .create_shared_endpoint(foreign, slot.callback()?);
         assert!(matches!(answer, Ok(Progress::Pending)));
         let end = slot.wait().map(|r| r.err());
-        assert!(end == Some(Some(NtStatus::INVALID_ADDRESS)));
+        kunit_assert_eq!(end, Some(Some(NtStatus::INVALID_ADDRESS)));
         test_host.flush_work();
-        assert!(slot.calls.get() == 1);
+        kunit_assert_eq!(slot.calls.get(), 1);
         Ok(())
     }
 
@@ -85,7 +88,7 @@ mod tests {
         let slot = Slot::new()?;
         let answer = queue.cq.resize(16, slot.callback()?);
         assert!(matches!(answer, Ok(Progress::Pending)));
-        assert!(slot.wait() == Some(NtStatus::SUCCESS));
+        kunit_assert_eq!(slot.wait(), Some(NtStatus::SUCCESS));
         let connector = test_host
             .adapter
             .create_connector()
@@ -103,9 +106,10 @@ mod tests {
         );
         assert!(matches!(answer, Ok(Progress::Pending)));
         // STATUS_CONNECTION_REFUSED
-        assert!(refused.wait().map(|s| s.raw() as u32) == Some(0xC000_0236));
+        kunit_assert_eq!(refused.wait().map(|s| s.raw() as u32), Some(0xC000_0236));
         test_host.flush_work();
-        assert!(slot.calls.get() == 1 && refused.calls.get() == 1);
+        kunit_assert_eq!(slot.calls.get(), 1);
+        kunit_assert_eq!(refused.calls.get(), 1);
         Ok(())
     }
 
@@ -117,21 +121,21 @@ mod tests {
         let slot = Slot::new()?;
         let invalid = NtStatus::INVALID_PARAMETER;
         let too_deep = queue.cq.resize(u32::MAX, slot.callback()?);
-        assert!(too_deep.err() == Some(invalid));
+        kunit_assert_eq!(too_deep.err(), Some(invalid));
         let connector = test_host
             .adapter
             .create_connector()
             .map(Own::new)
             .map_err(log_status)?;
         let unconnected = connector.disconnect(slot.callback()?);
-        assert!(unconnected.err() == Some(NtStatus::CONNECTION_INVALID));
+        kunit_assert_eq!(unconnected.err(), Some(NtStatus::CONNECTION_INVALID));
         let mr = test_side
             .pd
             .create_mr(false)
             .map(Own::new)
             .map_err(log_status)?;
         let wrong = mr.deregister(slot.callback()?);
-        assert!(wrong.err() == Some(NtStatus::INVALID_DEVICE_REQUEST));
+        kunit_assert_eq!(wrong.err(), Some(NtStatus::INVALID_DEVICE_REQUEST));
         let sizes = SrqSizes {
             depth: 8,
             sges: 1,
@@ -142,7 +146,7 @@ mod tests {
         let kept = srq.modify(0, 0, slot.callback()?);
         assert!(matches!(kept, Ok(Progress::Done)));
         test_host.flush_work();
-        assert!(slot.calls.get() == 0);
+        kunit_assert_eq!(slot.calls.get(), 0);
         Ok(())
     }
 
@@ -164,12 +168,13 @@ mod tests {
         let create = test_host.adapter.create_cq(8, None, user, created).err();
         drop(short);
         test_host.flush_work();
-        assert!(resize == Some(NtStatus::INSUFFICIENT_RESOURCES));
-        assert!(create == Some(NtStatus::INSUFFICIENT_RESOURCES));
-        assert!(slot.calls.get() == 0 && made.calls.get() == 0);
+        kunit_assert_eq!(resize, Some(NtStatus::INSUFFICIENT_RESOURCES));
+        kunit_assert_eq!(create, Some(NtStatus::INSUFFICIENT_RESOURCES));
+        kunit_assert_eq!(slot.calls.get(), 0);
+        kunit_assert_eq!(made.calls.get(), 0);
         // Nothing is left behind: the same works now, and the host closes.
         let again = request(|done| queue.cq.resize(16, done))?;
-        assert!(again == NtStatus::SUCCESS);
+        kunit_assert_eq!(again, NtStatus::SUCCESS);
         Ok(())
     }
 
@@ -186,16 +191,20 @@ mod tests {
         let end = slot.wait();
         assert!(fault::planned_struck());
         assert!(matches!(answer, Ok(Progress::Pending)));
-        assert!(end == Some(NtStatus::INSUFFICIENT_RESOURCES));
+        kunit_assert_eq!(end, Some(NtStatus::INSUFFICIENT_RESOURCES));
         let user = KBox::new(|_| (), GFP_KERNEL)?;
         assert!(fault::plan(1));
         let answer = test_host.adapter.create_cq(8, None, user, made.callback()?);
         let end: Option<Created<Cq>> = made.wait();
         assert!(fault::planned_struck());
         assert!(matches!(answer, Ok(Progress::Pending)));
-        assert!(end.and_then(Result::err) == Some(NtStatus::INSUFFICIENT_RESOURCES));
+        kunit_assert_eq!(
+            end.and_then(Result::err),
+            Some(NtStatus::INSUFFICIENT_RESOURCES)
+        );
         test_host.flush_work();
-        assert!(slot.calls.get() == 1 && made.calls.get() == 1);
+        kunit_assert_eq!(slot.calls.get(), 1);
+        kunit_assert_eq!(made.calls.get(), 1);
         Ok(())
     }
 
@@ -228,7 +237,7 @@ mod tests {
             assert!(matches!(answer, Ok(Progress::Pending)));
             assert!(closed.wait().is_some());
             // The request of the callback ended before the object did.
-            assert!(used.calls.get() == 1);
+            kunit_assert_eq!(used.calls.get(), 1);
             // It counts after its close has returned, which may be after the object's end.
             assert!(crate::kunit::harness::wait_until(|| pending.get() == 1));
         }
@@ -293,19 +302,20 @@ mod tests {
 
     #[test]
     fn ndk_gen_09_contexts_of_requests_and_queue_pairs_come_back_as_they_were() -> Result {
-        for context in CONTEXTS {
+        for context in cases(CONTEXTS) {
             let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
             // CAST: 64-bit addresses.
             pair.a = TestSide::new(&pair.test_host.adapter, context as usize, SIZES)?;
             pair.b = TestSide::new(&pair.test_host.adapter, !context as usize, SIZES)?;
             pair.connect(READS, READS)?;
-            for request in CONTEXTS {
+            for request in cases(CONTEXTS) {
                 pair.b.receive(request, &[])?;
                 pair.a.send(request, &[], 0)?;
                 let (sent, got) = (pair.a.requests.next()?, pair.b.receives.next()?);
-                assert!(sent.request_context == request && got.request_context == request);
-                assert!(sent.qp_context == context as usize);
-                assert!(got.qp_context == !context as usize);
+                kunit_assert_eq!(sent.request_context, request);
+                kunit_assert_eq!(got.request_context, request);
+                kunit_assert_eq!(sent.qp_context, context as usize);
+                kunit_assert_eq!(got.qp_context, !context as usize);
             }
             // Those that are cancelled, too.
             pair.b.receive(context, &[])?;
@@ -327,7 +337,7 @@ mod tests {
         let closed = successor.close_and_wait()?;
         let ended = slot.wait().is_some();
         if !waits || !closed || !ended {
-            pr_err!("waits: {waits}, closed: {closed}, ended: {ended}\n");
+            kunit_note!("waits: {waits}, closed: {closed}, ended: {ended}");
         }
         Ok(waits && closed && ended)
     }
@@ -372,7 +382,7 @@ mod tests {
     #[test]
     fn ndk_gen_10_domain_is_antecedent_of_regions_windows_and_queues() -> Result {
         let test_host = TestHost::new()?;
-        for fast in [false, true] {
+        for fast in cases([false, true]) {
             let mut domain = pd(&test_host.adapter)?;
             let mut mr = created(domain.create_mr(fast))?;
             assert!(waits(&test_host, &mut domain, &mut mr)?);
@@ -399,7 +409,7 @@ mod tests {
     fn ndk_gen_10_each_queue_is_antecedent_of_its_queue_pairs() -> Result {
         let test_host = TestHost::new()?;
         let domain = pd(&test_host.adapter)?;
-        for which in 0..2 {
+        for which in cases(0..2) {
             let (mut receives, mut requests) = (test_host.queue(8)?, test_host.queue(8)?);
             let mut pair = qp(&domain, &receives, &requests, 0, SIZES)?;
             let cq = if which == 0 {
@@ -500,8 +510,9 @@ mod tests {
         let mut queue = test_host.queue(8)?;
         let cqs = (&*queue.cq, &*queue.cq);
         let refused = create(|done| domain.create_qp(cqs, None, 0, sizes, done))?;
-        assert!(refused.err() == Some(NtStatus::INVALID_PARAMETER));
-        assert!(queue.cq.close_and_wait()? && domain.close_and_wait()?);
+        kunit_assert_eq!(refused.err(), Some(NtStatus::INVALID_PARAMETER));
+        assert!(queue.cq.close_and_wait()?);
+        assert!(domain.close_and_wait()?);
         Ok(())
     }
 }

@@ -6,29 +6,32 @@
 mod tests {
     use kernel::prelude::*;
 
-    use crate::ndk::{
-        status::NtStatus,
-        tests::{
-            memory::{
-                PageBuffer,
-                PAGE, //
-            },
-            pair::Pair,
-            remote_access::{
-                invalidated,
-                registered,
-                takes_requests,
-                RemotePeer,
-                DEFER,
-                FENCE,
-                INLINE,
-                LOCAL_INVALIDATE,
-                LOCAL_WRITE,
-                REMOTE_READ,
-                REMOTE_RESOURCES,
-                REMOTE_WRITE,
-                SILENT,
-                SINK, //
+    use crate::{
+        kunit::harness::cases,
+        ndk::{
+            status::NtStatus,
+            tests::{
+                memory::{
+                    PageBuffer,
+                    PAGE, //
+                },
+                pair::Pair,
+                remote_access::{
+                    invalidated,
+                    registered,
+                    takes_requests,
+                    RemotePeer,
+                    DEFER,
+                    FENCE,
+                    INLINE,
+                    LOCAL_INVALIDATE,
+                    LOCAL_WRITE,
+                    REMOTE_READ,
+                    REMOTE_RESOURCES,
+                    REMOTE_WRITE,
+                    SILENT,
+                    SINK, //
+                }, //
             }, //
         }, //
     };
@@ -41,15 +44,15 @@ mod tests {
         let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let mr = buffer.mr()?;
         let all = REMOTE_READ | REMOTE_WRITE | SINK | FENCE;
-        for flags in [0, REMOTE_READ, LOCAL_WRITE, REMOTE_WRITE, SINK, FENCE, all] {
-            assert!(buffer.fast_register(&pair.b.qp, 6, flags)? == Ok(()));
+        for flags in cases([0, REMOTE_READ, LOCAL_WRITE, REMOTE_WRITE, SINK, FENCE, all]) {
+            kunit_assert_eq!(buffer.fast_register(&pair.b.qp, 6, flags)?, Ok(()));
             assert!(pair.b.requests.brings(6, NtStatus::SUCCESS));
             invalidated(&pair.b, mr)?;
         }
         // A silent one only says when it fails.
-        assert!(buffer.fast_register(&pair.b.qp, 7, SILENT)? == Ok(()));
+        kunit_assert_eq!(buffer.fast_register(&pair.b.qp, 7, SILENT)?, Ok(()));
         assert!(pair.b.requests.is_silent());
-        assert!(buffer.fast_register(&pair.b.qp, 8, SILENT)? == Ok(()));
+        kunit_assert_eq!(buffer.fast_register(&pair.b.qp, 8, SILENT)?, Ok(()));
         assert!(pair.b.requests.brings(8, NtStatus::INVALID_DEVICE_REQUEST));
         Ok(())
     }
@@ -59,9 +62,9 @@ mod tests {
         let pair = Pair::new()?;
         let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let flags = DEFER | REMOTE_READ;
-        assert!(buffer.fast_register(&pair.b.qp, 1, flags)? == Ok(()));
+        kunit_assert_eq!(buffer.fast_register(&pair.b.qp, 1, flags)?, Ok(()));
         assert!(pair.b.requests.is_silent());
-        assert!(pair.b.qp.invalidate_mr(2, buffer.mr()?, 0) == Ok(()));
+        kunit_assert_eq!(pair.b.qp.invalidate_mr(2, buffer.mr()?, 0), Ok(()));
         assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
         assert!(pair.b.requests.brings(2, NtStatus::SUCCESS));
         Ok(())
@@ -71,11 +74,12 @@ mod tests {
     fn ndk_freg_06_no_other_flag_is_taken() -> Result {
         let pair = Pair::new()?;
         let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
-        for flag in [SOLICIT, INLINE, LOCAL_INVALIDATE, 0x400, 1 << 31] {
+        for flag in cases([SOLICIT, INLINE, LOCAL_INVALIDATE, 0x400, 1 << 31]) {
             let posted = buffer.fast_register(&pair.b.qp, 1, flag | REMOTE_READ)?;
-            assert!(posted == Err(NtStatus::INVALID_PARAMETER));
+            kunit_assert_eq!(posted, Err(NtStatus::INVALID_PARAMETER));
         }
-        assert!(pair.b.requests.is_silent() && takes_requests(&pair.b));
+        assert!(pair.b.requests.is_silent());
+        assert!(takes_requests(&pair.b));
         Ok(())
     }
 
@@ -120,12 +124,12 @@ mod tests {
     fn ndk_freg_07_local_write_alone_is_no_remote_write() -> Result {
         let no = REMOTE_RESOURCES;
         let yes = NtStatus::SUCCESS;
-        assert!(receives(LOCAL_WRITE)? == yes);
-        assert!(remote(LOCAL_WRITE)? == (no, no));
-        assert!(remote(REMOTE_WRITE)? == (yes, no));
-        assert!(receives(REMOTE_WRITE)? == yes);
-        assert!(remote(REMOTE_READ)? == (no, yes));
-        assert!(receives(REMOTE_READ)? == NtStatus::ACCESS_VIOLATION);
+        kunit_assert_eq!(receives(LOCAL_WRITE)?, yes);
+        kunit_assert_eq!(remote(LOCAL_WRITE)?, (no, no));
+        kunit_assert_eq!(remote(REMOTE_WRITE)?, (yes, no));
+        kunit_assert_eq!(receives(REMOTE_WRITE)?, yes);
+        kunit_assert_eq!(remote(REMOTE_READ)?, (no, yes));
+        kunit_assert_eq!(receives(REMOTE_READ)?, NtStatus::ACCESS_VIOLATION);
         Ok(())
     }
 
@@ -134,12 +138,13 @@ mod tests {
         let pair = Pair::new()?;
         let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let before = buffer.mr()?.remote_token();
-        for flags in [0x20, 0x20 | REMOTE_READ] {
+        for flags in cases([0x20, 0x20 | REMOTE_READ]) {
             let posted = buffer.fast_register(&pair.b.qp, 1, flags)?;
-            assert!(posted == Err(NtStatus::INVALID_PARAMETER));
+            kunit_assert_eq!(posted, Err(NtStatus::INVALID_PARAMETER));
         }
-        assert!(buffer.mr()?.remote_token() == before);
-        assert!(pair.b.requests.is_silent() && takes_requests(&pair.b));
+        kunit_assert_eq!(buffer.mr()?.remote_token(), before);
+        assert!(pair.b.requests.is_silent());
+        assert!(takes_requests(&pair.b));
         Ok(())
     }
 
@@ -149,13 +154,14 @@ mod tests {
         let buffer = PageBuffer::fast(&pair.b.pd, PAGE, false)?;
         let mr = buffer.mr()?;
         let before = mr.remote_token();
-        for flags in [REMOTE_READ, REMOTE_WRITE, REMOTE_READ | REMOTE_WRITE] {
+        for flags in cases([REMOTE_READ, REMOTE_WRITE, REMOTE_READ | REMOTE_WRITE]) {
             let posted = buffer.fast_register(&pair.b.qp, 1, flags)?;
-            assert!(posted == Err(NtStatus::ACCESS_VIOLATION));
+            kunit_assert_eq!(posted, Err(NtStatus::ACCESS_VIOLATION));
         }
-        assert!(pair.b.requests.is_silent() && mr.remote_token() == before);
+        assert!(pair.b.requests.is_silent());
+        kunit_assert_eq!(mr.remote_token(), before);
         // What was refused has left nothing behind: local rights can still be had.
-        for flags in [0, LOCAL_WRITE] {
+        for flags in cases([0, LOCAL_WRITE]) {
             registered(&pair.b, &buffer, flags)?;
             invalidated(&pair.b, mr)?;
         }

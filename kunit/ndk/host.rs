@@ -224,7 +224,7 @@ impl Queue {
         let got = self.next().map(|r| (r.request_context, r.status));
         let fine = got == Ok((context, status));
         if !fine {
-            pr_err!("want {:?}, got {:?}\n", (context, status), got);
+            kunit_note!("want {:?}, got {:?}", (context, status), got);
         }
         fine
     }
@@ -234,7 +234,7 @@ impl Queue {
         flush_work(self.adapter.device());
         let got = self.poll();
         if got.is_some() {
-            pr_err!("got {:?}\n", got);
+            kunit_note!("got {:?}", got);
         }
         got.is_none()
     }
@@ -244,7 +244,7 @@ impl Queue {
         flush_work(self.adapter.device());
         let got = self.calls.get();
         if got != times {
-            pr_err!("called {} times, not {}\n", got, times);
+            kunit_note!("called {} times, not {}", got, times);
         }
         got == times
     }

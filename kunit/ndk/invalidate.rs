@@ -7,7 +7,10 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::{
-        kunit::other_context::OtherContext,
+        kunit::{
+            harness::cases,
+            other_context::OtherContext, //
+        },
         ndk::{
             abi::{
                 numbers::{
@@ -59,7 +62,7 @@ mod tests {
         assert!(pair.b.qp.invalidate_mr(1, memory.mr()?, 0).is_ok());
         assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
         for test_side in [&pair.a, &other] {
-            assert!(write_one(test_side, memory.remote(0)?)? == REMOTE_RESOURCES);
+            kunit_assert_eq!(write_one(test_side, memory.remote(0)?)?, REMOTE_RESOURCES);
         }
         Ok(())
     }
@@ -77,7 +80,10 @@ mod tests {
         // The other window and the region itself stay.
         assert!(can_write(&pair.a, through(&second, &memory)));
         assert!(can_write(&pair.a, memory.remote(0)?));
-        assert!(write_one(&pair.a, through(&first, &memory))? == REMOTE_RESOURCES);
+        kunit_assert_eq!(
+            write_one(&pair.a, through(&first, &memory))?,
+            REMOTE_RESOURCES
+        );
         Ok(())
     }
 
@@ -92,11 +98,14 @@ mod tests {
         let named = [Named::Mr(memory.mr()?), Named::Mw(&opening)];
         for (context, what) in (1..).zip(&named) {
             let status = invalidate(&pair.b.qp, context, what, 0)?;
-            assert!(status == NtStatus::SUCCESS.raw());
+            kunit_assert_eq!(status, NtStatus::SUCCESS.raw());
             assert!(pair.b.requests.brings(context, NtStatus::SUCCESS));
         }
-        assert!(write_one(&pair.a, through(&opening, &region))? == REMOTE_RESOURCES);
-        assert!(write_one(&other, memory.remote(0)?)? == REMOTE_RESOURCES);
+        kunit_assert_eq!(
+            write_one(&pair.a, through(&opening, &region))?,
+            REMOTE_RESOURCES
+        );
+        kunit_assert_eq!(write_one(&other, memory.remote(0)?)?, REMOTE_RESOURCES);
         Ok(())
     }
 
@@ -111,8 +120,9 @@ mod tests {
             .map(Own::new)
             .map_err(log_status)?;
         let refused = Err(NtStatus::INVALID_PARAMETER);
-        assert!(pair.b.qp.invalidate_mr(1, &bare, 0) == refused);
-        assert!(pair.b.requests.is_silent() && is_up(&pair.b));
+        kunit_assert_eq!(pair.b.qp.invalidate_mr(1, &bare, 0), refused);
+        assert!(pair.b.requests.is_silent());
+        assert!(is_up(&pair.b));
         // Registered by FastRegister.
         let memory = opened(&pair.b, 4096)?;
         assert!(pair.b.qp.invalidate_mr(2, memory.mr()?, 0).is_ok());
@@ -131,20 +141,21 @@ mod tests {
             .map(Own::new)
             .map_err(log_status)?;
         let refused = Err(NtStatus::INVALID_PARAMETER);
-        for flags in [0, SILENT_SUCCESS, DEFER] {
-            assert!(pair.b.qp.invalidate_mr(1, normal.mr()?, flags) == refused);
-            assert!(pair.b.qp.invalidate_mr(2, &idle, flags) == refused);
+        for flags in cases([0, SILENT_SUCCESS, DEFER]) {
+            kunit_assert_eq!(pair.b.qp.invalidate_mr(1, normal.mr()?, flags), refused);
+            kunit_assert_eq!(pair.b.qp.invalidate_mr(2, &idle, flags), refused);
             for what in [
                 Named::Nothing,
                 Named::Pd(&pair.b.pd),
                 Named::Mr(normal.mr()?),
             ] {
                 let status = invalidate(&pair.b.qp, 3, &what, flags)?;
-                assert!(status == NtStatus::INVALID_PARAMETER.raw());
+                kunit_assert_eq!(status, NtStatus::INVALID_PARAMETER.raw());
             }
         }
         // Nothing was posted, and nothing was taken away.
-        assert!(pair.b.requests.is_silent() && is_up(&pair.b));
+        assert!(pair.b.requests.is_silent());
+        assert!(is_up(&pair.b));
         assert!(can_write(&pair.a, normal.remote(0)?));
         Ok(())
     }
@@ -153,7 +164,7 @@ mod tests {
     fn ndk_inv_04_takes_three_flags_and_no_other() -> Result {
         let pair = Pair::new()?;
         let memory = PageBuffer::fast(&pair.b.pd, 4096, true)?;
-        for flags in combinations(&[SILENT_SUCCESS, READ_FENCE, DEFER]) {
+        for flags in cases(combinations(&[SILENT_SUCCESS, READ_FENCE, DEFER])) {
             open(&pair.b, &memory)?;
             assert!(pair.b.qp.invalidate_mr(1, memory.mr()?, flags).is_ok());
             if flags & SILENT_SUCCESS == 0 && flags & DEFER == 0 {
@@ -167,13 +178,13 @@ mod tests {
         }
         open(&pair.b, &memory)?;
         let allowed = SILENT_SUCCESS | READ_FENCE | DEFER;
-        for flag in (0..32).map(|bit| 1 << bit) {
+        for flag in cases((0..32).map(|bit| 1 << bit)) {
             if flag & allowed == 0 {
                 let posted = pair
                     .b
                     .qp
                     .invalidate_mr(3, memory.mr()?, flag | SILENT_SUCCESS);
-                assert!(posted == Err(NtStatus::INVALID_PARAMETER));
+                kunit_assert_eq!(posted, Err(NtStatus::INVALID_PARAMETER));
             }
         }
         assert!(pair.b.requests.is_silent());
@@ -202,12 +213,12 @@ mod tests {
         let pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
         let memory = PageBuffer::fast(&pair.b.pd, 4096, true)?;
         let refused = Err(NtStatus::CONNECTION_INVALID);
-        assert!(pair.b.qp.invalidate_mr(1, memory.mr()?, 0) == refused);
+        kunit_assert_eq!(pair.b.qp.invalidate_mr(1, memory.mr()?, 0), refused);
         assert!(pair.b.requests.is_silent());
         let pair = Pair::new()?;
         let memory = opened(&pair.b, 4096)?;
         pair.b.qp.flush();
-        assert!(pair.b.qp.invalidate_mr(1, memory.mr()?, 0) == refused);
+        kunit_assert_eq!(pair.b.qp.invalidate_mr(1, memory.mr()?, 0), refused);
         assert!(pair.b.requests.is_silent());
         Ok(())
     }
@@ -223,9 +234,11 @@ mod tests {
         })?;
         assert!(other_task.by_timer());
         let result = pair.b.requests.next()?;
-        assert!(result.request_context == 0xABCD_EF01_2345);
-        assert!(result.status == NtStatus::SUCCESS && result.qp_context == 0xB);
-        assert!(result.operation == operation::INVALIDATE && result.output == 0);
+        kunit_assert_eq!(result.request_context, 0xABCD_EF01_2345);
+        kunit_assert_eq!(result.status, NtStatus::SUCCESS);
+        kunit_assert_eq!(result.qp_context, 0xB);
+        kunit_assert_eq!(result.operation, operation::INVALIDATE);
+        kunit_assert_eq!(result.output, 0);
         assert!(pair.b.requests.is_silent());
         Ok(())
     }
@@ -236,7 +249,7 @@ mod tests {
         let memory = PageBuffer::fast(&pair.b.pd, 4096, true)?;
         let rights = ALLOW_REMOTE_READ | ALLOW_REMOTE_WRITE;
         // Neither valid when it is posted, nor when the second is.
-        for round in [10, 20] {
+        for round in cases([10, 20]) {
             let posted = memory.fast_register(&pair.b.qp, round, rights | DEFER)?;
             assert!(posted.is_ok());
             let mr = memory.mr()?;
@@ -244,7 +257,7 @@ mod tests {
         }
         assert!(pair.b.requests.is_silent());
         assert!(pair.b.qp.send(30, [].into_iter(), SILENT_SUCCESS).is_ok());
-        for context in [10, 11, 20, 21] {
+        for context in cases([10, 11, 20, 21]) {
             assert!(pair.b.requests.brings(context, NtStatus::SUCCESS));
         }
         assert!(is_up(&pair.b));
@@ -254,7 +267,7 @@ mod tests {
     #[test]
     fn ndk_inv_06_what_is_invalid_already_ends_the_connection() -> Result {
         // A region that never was registered, one that is no more, a window that is not bound.
-        for case in 0..3 {
+        for case in cases(0..3) {
             let pair = Pair::new()?;
             let memory = PageBuffer::fast(&pair.b.pd, 4096, true)?;
             let opening = window(&pair.b)?;
@@ -269,10 +282,11 @@ mod tests {
             };
             assert!(posted.is_ok());
             let result = pair.b.requests.next()?;
-            assert!(result.request_context == 2);
-            assert!(result.status == NtStatus::INVALID_DEVICE_REQUEST);
-            assert!(result.operation == operation::INVALIDATE);
-            assert!(has_ended(&pair.b) && has_ended(&pair.a));
+            kunit_assert_eq!(result.request_context, 2);
+            kunit_assert_eq!(result.status, NtStatus::INVALID_DEVICE_REQUEST);
+            kunit_assert_eq!(result.operation, operation::INVALIDATE);
+            assert!(has_ended(&pair.b));
+            assert!(has_ended(&pair.a));
         }
         Ok(())
     }
@@ -297,7 +311,7 @@ mod tests {
         bind(&there, &region, &opening)?;
         assert!(can_write(&other, through(&opening, &region)));
         // What was handed out before stays void.
-        assert!(write_one(&pair.a, first)? == REMOTE_RESOURCES);
+        kunit_assert_eq!(write_one(&pair.a, first)?, REMOTE_RESOURCES);
         Ok(())
     }
 
@@ -319,11 +333,13 @@ mod tests {
         let ended = pair.b.qp.invalidate_mr(2, mr, 0);
         let done = pair.b.requests.poll();
         drop(softirqs_off);
-        assert!(written.is_ok() && ended.is_ok());
+        assert!(written.is_ok());
+        assert!(ended.is_ok());
         assert!(done.is_some_and(|r| r.status == NtStatus::SUCCESS));
         assert!(pair.a.requests.brings(1, REMOTE_RESOURCES));
         // It had begun, and did not end.
-        assert!(memory.bytes[0] == 0x77 && memory.bytes[LONG - 1] == 0);
+        kunit_assert_eq!(memory.bytes[0], 0x77);
+        kunit_assert_eq!(memory.bytes[LONG - 1], 0);
         Ok(())
     }
 }

@@ -17,7 +17,7 @@ mod tests {
     };
 
     use crate::{
-        kunit::harness::same,
+        kunit::harness::cases,
         ndk::{
             call::done,
             connector::Source,
@@ -80,19 +80,19 @@ mod tests {
     #[test]
     fn ndk_lstn_01_an_address_has_one_listener_and_is_one_of_the_device() -> Result {
         let test_host = TestHost::new()?;
-        for ip in BOTH {
+        for ip in cases(BOTH) {
             let test_listener = TestListener::new(&test_host, ip)?;
             let shared = endpoint(&test_host, any(ip))?;
-            for (at, status) in [
+            for (at, status) in cases([
                 (test_listener.at, NtStatus::SHARING_VIOLATION),
                 (shared.address(), NtStatus::SHARING_VIOLATION),
-            ] {
-                assert!(same(try_listen(&test_host, at)?, status));
+            ]) {
+                kunit_assert_eq!(try_listen(&test_host, at)?, status);
             }
             // The same port of the other address is another one.
-            for other in BOTH.into_iter().filter(|other| *other != ip) {
+            for other in cases(BOTH.into_iter().filter(|other| *other != ip)) {
                 let at = SocketAddr::new(other, test_listener.at.port());
-                assert!(same(try_listen(&test_host, at)?, NtStatus::SUCCESS));
+                kunit_assert_eq!(try_listen(&test_host, at)?, NtStatus::SUCCESS);
             }
             let (a, b) = (test_side(&test_host, 0xA)?, test_side(&test_host, 0xB)?);
             let _up = link(
@@ -103,9 +103,9 @@ mod tests {
             )?;
             assert!(message_passes(&a, &b)?);
         }
-        for ip in FOREIGN {
+        for ip in cases(FOREIGN) {
             let at = SocketAddr::new(ip, 4000);
-            assert!(same(try_listen(&test_host, at)?, NtStatus::INVALID_ADDRESS));
+            kunit_assert_eq!(try_listen(&test_host, at)?, NtStatus::INVALID_ADDRESS);
         }
         Ok(())
     }
@@ -115,11 +115,11 @@ mod tests {
         let test_host = TestHost::new()?;
         let mut held = all_ports(&test_host, HERE)?;
         let none = NtStatus::TOO_MANY_ADDRESSES;
-        assert!(same(try_listen(&test_host, here(0))?, none));
+        kunit_assert_eq!(try_listen(&test_host, here(0))?, none);
         let freed = held.pop().map(|last| last.addr().port());
         let test_listener = TestListener::new(&test_host, HERE)?;
-        assert!(same(Some(test_listener.at.port()), freed));
-        assert!(same(try_listen(&test_host, here(0))?, none));
+        kunit_assert_eq!(Some(test_listener.at.port()), freed);
+        kunit_assert_eq!(try_listen(&test_host, here(0))?, none);
         Ok(())
     }
 
@@ -128,12 +128,12 @@ mod tests {
         let test_host = TestHost::new()?;
         let test_listener = TestListener::new(&test_host, HERE)?;
         let listener = listener(&test_host)?;
-        for (at, status) in [
+        for (at, status) in cases([
             (test_listener.at, NtStatus::SHARING_VIOLATION),
             (here(0), NtStatus::SUCCESS),
             (here(0), NtStatus::INVALID_DEVICE_REQUEST),
-        ] {
-            assert!(same(request(|done| listener.listen(at, done))?, status));
+        ]) {
+            kunit_assert_eq!(request(|done| listener.listen(at, done))?, status);
         }
         Ok(())
     }
@@ -143,47 +143,49 @@ mod tests {
         let test_host = TestHost::new()?;
         let test_listener = TestListener::new(&test_host, HERE)?;
         let mut requests = KVec::new();
-        for context in 1..=3 {
+        for context in cases(1..=3) {
             let (ours, a) = (connector(&test_host)?, test_side(&test_host, context)?);
             let asked = begin(&ours, &a.qp, Source::Address(here(0)), test_listener.at)?;
             let theirs = test_listener.next()?;
             requests.push((ours, theirs, asked, a), GFP_KERNEL)?;
         }
         test_host.flush_work();
-        assert!(same(test_listener.arrivals.events.get(), 3));
+        kunit_assert_eq!(test_listener.arrivals.events.get(), 3);
         let mut peers = KVec::new();
         for (_, theirs, asked, _) in &requests {
             let peer = theirs.peer_address();
-            assert!(peer.is_ok() && !peers.contains(&peer));
+            assert!(peer.is_ok());
+            assert!(!peers.contains(&peer));
             peers.push(peer, GFP_KERNEL)?;
-            assert!(same(asked.calls.get(), 0));
+            kunit_assert_eq!(asked.calls.get(), 0);
         }
         // The second is closed undecided: its peer alone is turned away.
         let (_, second, asked, _) = requests.get_mut(1).ok_or(EINVAL)?;
         assert!(second.close_and_wait()?);
-        assert!(same(asked.wait(), Some(REFUSED)));
+        kunit_assert_eq!(asked.wait(), Some(REFUSED));
         let b = test_side(&test_host, 0xB)?;
         let (ours, last, asked, a) = requests.get(2).ok_or(EINVAL)?;
         let accepted = accept(last, &b)?;
-        assert!(same(asked.wait(), Some(NtStatus::SUCCESS)));
-        assert!(same(complete(ours, a)?, NtStatus::SUCCESS));
-        assert!(same(accepted.wait(), Some(NtStatus::SUCCESS)));
+        kunit_assert_eq!(asked.wait(), Some(NtStatus::SUCCESS));
+        kunit_assert_eq!(complete(ours, a)?, NtStatus::SUCCESS);
+        kunit_assert_eq!(accepted.wait(), Some(NtStatus::SUCCESS));
         assert!(message_passes(a, &b)?);
         test_host.flush_work();
         let first = requests.first().ok_or(EINVAL)?;
-        assert!(same(first.2.calls.get(), 0));
-        assert!(same(test_listener.arrivals.events.get(), 3));
+        kunit_assert_eq!(first.2.calls.get(), 0);
+        kunit_assert_eq!(test_listener.arrivals.events.get(), 3);
         Ok(())
     }
 
     #[test]
     fn ndk_lstn_03_the_address_has_the_port_that_was_chosen() -> Result {
         let test_host = TestHost::new()?;
-        for ip in BOTH {
+        for ip in cases(BOTH) {
             let test_listener = TestListener::new(&test_host, ip)?;
             let shared = endpoint(&test_host, any(ip))?;
-            for at in [test_listener.at, shared.address()] {
-                assert!(at.ip() == ip && at.port() >= 49152);
+            for at in cases([test_listener.at, shared.address()]) {
+                kunit_assert_eq!(at.ip(), ip);
+                assert!(at.port() >= 49152);
             }
             let other = TestListener::new(&test_host, ip)?;
             let (a, b) = (test_side(&test_host, 0xA)?, test_side(&test_host, 0xB)?);
@@ -193,8 +195,8 @@ mod tests {
                 (&a, &b),
                 Source::Address(any(ip)),
             )?;
-            assert!(same(theirs.local_address(), Ok(test_listener.at)));
-            assert!(same(other.arrivals.events.get(), 0));
+            kunit_assert_eq!(theirs.local_address(), Ok(test_listener.at));
+            kunit_assert_eq!(other.arrivals.events.get(), 0);
         }
         Ok(())
     }
@@ -205,10 +207,10 @@ mod tests {
         let test_listener = TestListener::new(&test_host, HERE)?;
         let listener = listener(&test_host)?;
         let silent = Err(NtStatus::INVALID_DEVICE_STATE);
-        assert!(same(listener.address(), silent));
+        kunit_assert_eq!(listener.address(), silent);
         let busy = request(|done| listener.listen(test_listener.at, done))?;
-        assert!(same(busy, NtStatus::SHARING_VIOLATION));
-        assert!(same(listener.address(), silent));
+        kunit_assert_eq!(busy, NtStatus::SHARING_VIOLATION);
+        kunit_assert_eq!(listener.address(), silent);
         Ok(())
     }
 
@@ -221,21 +223,22 @@ mod tests {
         test_listener.listener.pause(true);
         for _ in 0..2 {
             let got = try_connect(&ours, &a.qp, source(), test_listener.at)?;
-            assert!(same(got, REFUSED));
+            kunit_assert_eq!(got, REFUSED);
         }
         test_listener.listener.pause(false);
         test_host.flush_work();
-        assert!(same(test_listener.arrivals.events.get(), 1));
+        kunit_assert_eq!(test_listener.arrivals.events.get(), 1);
         let asked = begin(&ours, &a.qp, source(), test_listener.at)?;
         let theirs = test_listener.next()?;
-        assert!(same(test_listener.arrivals.events.get(), 2));
+        kunit_assert_eq!(test_listener.arrivals.events.get(), 2);
         // What came before or between pauses is not touched by them.
         test_listener.listener.pause(true);
         let accepted = accept(&theirs, &half.b)?;
-        assert!(same(asked.wait(), Some(NtStatus::SUCCESS)));
-        assert!(same(complete(&ours, &a)?, NtStatus::SUCCESS));
-        assert!(same(accepted.wait(), Some(NtStatus::SUCCESS)));
-        assert!(half.is_pending(&half.connected) && message_passes(&a, &half.b)?);
+        kunit_assert_eq!(asked.wait(), Some(NtStatus::SUCCESS));
+        kunit_assert_eq!(complete(&ours, &a)?, NtStatus::SUCCESS);
+        kunit_assert_eq!(accepted.wait(), Some(NtStatus::SUCCESS));
+        assert!(half.is_pending(&half.connected));
+        assert!(message_passes(&a, &half.b)?);
         Ok(())
     }
 
@@ -249,28 +252,29 @@ mod tests {
         let mut undecided = half.test_listener.next()?;
         let closing = half.test_listener.listener.close()?;
         assert!(is_open(&half.test_host, &closing));
-        assert!(same(
+        kunit_assert_eq!(
             try_listen(&half.test_host, at)?,
             NtStatus::SHARING_VIOLATION
-        ));
+        );
         // It keeps the address, but does not listen.
         let (late, d) = (
             connector(&half.test_host)?,
             test_side(&half.test_host, 0xD)?,
         );
         let got = try_connect(&late, &d.qp, Source::Address(here(0)), at)?;
-        assert!(same(got, REFUSED) && message_passes(&half.a, &half.b)?);
+        kunit_assert_eq!(got, REFUSED);
+        assert!(message_passes(&half.a, &half.b)?);
         assert!(undecided.close_and_wait()?);
         // A connection that is over is not closed yet.
-        assert!(same(disconnect(&half.theirs)?, NtStatus::SUCCESS));
+        kunit_assert_eq!(disconnect(&half.theirs)?, NtStatus::SUCCESS);
         assert!(is_open(&half.test_host, &closing));
-        assert!(same(
+        kunit_assert_eq!(
             try_listen(&half.test_host, at)?,
             NtStatus::SHARING_VIOLATION
-        ));
+        );
         assert!(half.theirs.close_and_wait()?);
         assert!(closing.1.wait().is_some());
-        assert!(same(try_listen(&half.test_host, at)?, NtStatus::SUCCESS));
+        kunit_assert_eq!(try_listen(&half.test_host, at)?, NtStatus::SUCCESS);
         Ok(())
     }
 
@@ -279,33 +283,34 @@ mod tests {
         let mut half = Half::up(PLAIN, HERE)?;
         let at = half.ours.local_address().map_err(|_| EINVAL)?;
         let busy = NtStatus::SHARING_VIOLATION;
-        assert!(same(try_listen(&half.test_host, at)?, busy));
-        assert!(same(disconnect(&half.ours)?, NtStatus::SUCCESS));
-        assert!(same(try_listen(&half.test_host, at)?, busy));
+        kunit_assert_eq!(try_listen(&half.test_host, at)?, busy);
+        kunit_assert_eq!(disconnect(&half.ours)?, NtStatus::SUCCESS);
+        kunit_assert_eq!(try_listen(&half.test_host, at)?, busy);
         assert!(half.leave()?);
-        assert!(same(try_listen(&half.test_host, at)?, NtStatus::SUCCESS));
+        kunit_assert_eq!(try_listen(&half.test_host, at)?, NtStatus::SUCCESS);
         Ok(())
     }
 
     #[test]
     fn ndk_shep_01_one_address_connects_to_many_destinations() -> Result {
         let test_host = TestHost::new()?;
-        for ip in BOTH {
+        for ip in cases(BOTH) {
             let from = endpoint(&test_host, any(ip))?;
             let mut up = KVec::new();
-            for context in 0..3 {
+            for context in cases(0..3) {
                 let test_listener = TestListener::new(&test_host, ip)?;
                 let (a, b) = (
                     test_side(&test_host, context)?,
                     test_side(&test_host, context)?,
                 );
                 let (ours, theirs) = link(&test_host, &test_listener, (&a, &b), shared(&from))?;
-                assert!(same(ours.local_address(), Ok(from.address())));
-                assert!(same(theirs.peer_address(), Ok(from.address())));
+                kunit_assert_eq!(ours.local_address(), Ok(from.address()));
+                kunit_assert_eq!(theirs.peer_address(), Ok(from.address()));
                 up.push((ours, theirs, a, b, test_listener), GFP_KERNEL)?;
             }
             for (_, _, a, b, _) in &up {
-                assert!(message_passes(a, b)? && message_passes(b, a)?);
+                assert!(message_passes(a, b)?);
+                assert!(message_passes(b, a)?);
             }
         }
         Ok(())
@@ -314,43 +319,41 @@ mod tests {
     #[test]
     fn ndk_shep_01_its_address_is_a_free_one_of_the_device() -> Result {
         let test_host = TestHost::new()?;
-        for ip in BOTH {
+        for ip in cases(BOTH) {
             let test_listener = TestListener::new(&test_host, ip)?;
             let first = endpoint(&test_host, any(ip))?;
-            for at in [test_listener.at, first.address()] {
-                assert!(same(
-                    try_endpoint(&test_host, at)?,
-                    NtStatus::SHARING_VIOLATION
-                ));
+            for at in cases([test_listener.at, first.address()]) {
+                kunit_assert_eq!(try_endpoint(&test_host, at)?, NtStatus::SHARING_VIOLATION);
             }
         }
-        for ip in FOREIGN {
-            assert!(same(
+        for ip in cases(FOREIGN) {
+            kunit_assert_eq!(
                 try_endpoint(&test_host, any(ip))?,
                 NtStatus::INVALID_ADDRESS
-            ));
+            );
         }
         let mut held = all_ports(&test_host, HERE)?;
         let none = NtStatus::TOO_MANY_ADDRESSES;
-        assert!(same(try_endpoint(&test_host, here(0))?, none));
+        kunit_assert_eq!(try_endpoint(&test_host, here(0))?, none);
         held.pop();
-        assert!(same(try_endpoint(&test_host, here(0))?, NtStatus::SUCCESS));
+        kunit_assert_eq!(try_endpoint(&test_host, here(0))?, NtStatus::SUCCESS);
         Ok(())
     }
 
     #[test]
     fn ndk_shep_01_no_memory_is_no_endpoint() -> Result {
         let (test_host, at) = (TestHost::new()?, here(50_000));
-        for n in 1.. {
+        for n in cases(1..) {
             // Where the kernel fails no allocation there is nothing to see.
             let planned = fault::plan(n);
             let status = try_endpoint(&test_host, at)?;
             test_host.flush_work();
             if !planned || !fault::planned_struck() {
-                assert!(same(status, NtStatus::SUCCESS) && (n > 1 || !planned));
+                kunit_assert_eq!(status, NtStatus::SUCCESS);
+                assert!(n > 1 || !planned);
                 break;
             }
-            assert!(same(status, NtStatus::INSUFFICIENT_RESOURCES));
+            kunit_assert_eq!(status, NtStatus::INSUFFICIENT_RESOURCES);
         }
         Ok(())
     }
@@ -367,17 +370,18 @@ mod tests {
         let (again, c) = (connector(&test_host)?, test_side(&test_host, 0xC)?);
         let exists = NtStatus::ADDRESS_ALREADY_EXISTS;
         let got = try_connect(&again, &c.qp, shared(&from), test_listener.at)?;
-        assert!(same(got, exists));
+        kunit_assert_eq!(got, exists);
         test_host.flush_work();
-        assert!(same(test_listener.arrivals.events.get(), 1) && message_passes(&a, &b)?);
+        kunit_assert_eq!(test_listener.arrivals.events.get(), 1);
+        assert!(message_passes(&a, &b)?);
         // From another address it is no matter.
         let asked = begin(&again, &c.qp, Source::Address(here(0)), test_listener.at)?;
-        assert!(same(test_listener.next()?.reject(&[]), Ok(())));
-        assert!(same(asked.wait(), Some(REFUSED)));
+        kunit_assert_eq!(test_listener.next()?.reject(&[]), Ok(()));
+        kunit_assert_eq!(asked.wait(), Some(REFUSED));
         assert!(ours.close_and_wait()?);
         let asked = begin(&again, &c.qp, shared(&from), test_listener.at)?;
-        assert!(same(test_listener.next()?.reject(&[]), Ok(())));
-        assert!(same(asked.wait(), Some(REFUSED)));
+        kunit_assert_eq!(test_listener.next()?.reject(&[]), Ok(()));
+        kunit_assert_eq!(asked.wait(), Some(REFUSED));
         Ok(())
     }
 
@@ -401,13 +405,13 @@ mod tests {
             let progress = connector.close(done(GFP_KERNEL, report).map_err(log_status)?);
             assert!(matches!(progress, Progress::Pending));
             drop(object_use);
-            assert!(same(slot.wait(), Some(false)));
+            kunit_assert_eq!(slot.wait(), Some(false));
             // The endpoint keeps its address; another one is free at once.
             let status = match at == from.address() {
                 true => NtStatus::SHARING_VIOLATION,
                 false => NtStatus::SUCCESS,
             };
-            assert!(same(try_listen(&test_host, at)?, status));
+            kunit_assert_eq!(try_listen(&test_host, at)?, status);
         }
         Ok(())
     }
@@ -431,26 +435,22 @@ mod tests {
         let (mut first, _first) = link(&test_host, &test_listeners[0], (a, b), shared(&from))?;
         let (mut second, _second) = link(&test_host, &test_listeners[1], (c, d), shared(&from))?;
         let closing = from.close()?;
-        assert!(is_open(&test_host, &closing) && message_passes(a, b)?);
-        assert!(same(
-            try_listen(&test_host, at)?,
-            NtStatus::SHARING_VIOLATION
-        ));
-        assert!(first.close_and_wait()?);
-        assert!(is_open(&test_host, &closing) && message_passes(c, d)?);
-        assert!(same(disconnect(&second)?, NtStatus::SUCCESS));
         assert!(is_open(&test_host, &closing));
-        assert!(same(
-            try_endpoint(&test_host, at)?,
-            NtStatus::SHARING_VIOLATION
-        ));
+        assert!(message_passes(a, b)?);
+        kunit_assert_eq!(try_listen(&test_host, at)?, NtStatus::SHARING_VIOLATION);
+        assert!(first.close_and_wait()?);
+        assert!(is_open(&test_host, &closing));
+        assert!(message_passes(c, d)?);
+        kunit_assert_eq!(disconnect(&second)?, NtStatus::SUCCESS);
+        assert!(is_open(&test_host, &closing));
+        kunit_assert_eq!(try_endpoint(&test_host, at)?, NtStatus::SHARING_VIOLATION);
         assert!(second.close_and_wait()?);
         assert!(closing.1.wait().is_some());
-        assert!(same(try_listen(&test_host, at)?, NtStatus::SUCCESS));
+        kunit_assert_eq!(try_listen(&test_host, at)?, NtStatus::SUCCESS);
         // Nobody used it: it goes at once.
         let mut unused = endpoint(&test_host, at)?;
         assert!(matches!(unused.close()?.0, Progress::Done));
-        assert!(same(try_endpoint(&test_host, at)?, NtStatus::SUCCESS));
+        kunit_assert_eq!(try_endpoint(&test_host, at)?, NtStatus::SUCCESS);
         Ok(())
     }
 }

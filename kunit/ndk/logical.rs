@@ -7,6 +7,7 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::{
+        kunit::harness::cases,
         ndk::{
             abi::lam_tests::{
                 Lam,
@@ -63,7 +64,7 @@ mod tests {
         let (_site, adapter) = opened()?;
         let buffer = PageBuffer::plain(4 * PAGE)?;
         // First byte, bytes, and the number of pages that these touch.
-        for (at, len, pages) in [
+        for (at, len, pages) in cases([
             (0, 1, 1),
             (0, PAGE, 1),
             (0, PAGE + 1, 2),
@@ -71,13 +72,14 @@ mod tests {
             (PAGE - 1, 2, 2),
             (PAGE + 100, 2 * PAGE, 3),
             (0, 4 * PAGE, 4),
-        ] {
+        ]) {
             let chain = Described::new(&buffer.bytes[at..at + len])?;
             let mut lam = Lam::new(8)?;
             let mut size = lam.size();
             let (status, offset) =
                 adapter.build_lam(&chain, len as u64, Some(&mut lam), &mut size)?;
-            assert!(status == SUCCESS && offset as usize == at % PAGE);
+            kunit_assert_eq!(status, SUCCESS);
+            kunit_assert_eq!(offset as usize, at % PAGE);
             let want = (0..pages).map(|page| buffer.page(at / PAGE + page));
             assert!(lam.pages().iter().copied().eq(want));
             assert!(lam.is_unwritten_from(pages));
@@ -95,12 +97,19 @@ mod tests {
         let mut lam = Lam::new(8)?;
         let mut size = lam.size();
         let len = bytes.len() as u64;
-        assert!(adapter.build_lam(&pieces, len, Some(&mut lam), &mut size)? == (SUCCESS, 100));
-        assert!(lam.pages() == [buffer.page(0), buffer.page(1), buffer.page(2)]);
+        kunit_assert_eq!(
+            adapter.build_lam(&pieces, len, Some(&mut lam), &mut size)?,
+            (SUCCESS, 100)
+        );
+        kunit_assert_eq!(
+            lam.pages(),
+            [buffer.page(0), buffer.page(1), buffer.page(2)]
+        );
         // Less than the whole chain.
         let mut lam = Lam::new(8)?;
         let less = adapter.build_lam(&pieces, 300, Some(&mut lam), &mut size)?;
-        assert!(less == (SUCCESS, 100) && lam.pages() == [buffer.page(0)]);
+        kunit_assert_eq!(less, (SUCCESS, 100));
+        kunit_assert_eq!(lam.pages(), [buffer.page(0)]);
         Ok(())
     }
 
@@ -115,17 +124,17 @@ mod tests {
         let mut build = |chain: &Described, len: usize| {
             adapter.build_lam(chain, len as u64, Some(&mut lam), &mut size)
         };
-        assert!(build(&chain, 4 * PAGE)?.0 == INVALID_PARAMETER);
-        assert!(build(&chain, 2 * PAGE + 1)?.0 == INVALID_PARAMETER);
+        kunit_assert_eq!(build(&chain, 4 * PAGE)?.0, INVALID_PARAMETER);
+        kunit_assert_eq!(build(&chain, 2 * PAGE + 1)?.0, INVALID_PARAMETER);
         // The gap is behind the range.
-        assert!(build(&chain, 2 * PAGE)?.0 == SUCCESS);
+        kunit_assert_eq!(build(&chain, 2 * PAGE)?.0, SUCCESS);
         chain.displace(2, PAGE.wrapping_neg());
-        assert!(build(&chain, 4 * PAGE)?.0 == SUCCESS);
+        kunit_assert_eq!(build(&chain, 4 * PAGE)?.0, SUCCESS);
         // No range, or more than there is.
-        assert!(build(&chain, 0)?.0 == INVALID_PARAMETER);
-        assert!(build(&chain, 4 * PAGE + 1)?.0 == INVALID_PARAMETER);
+        kunit_assert_eq!(build(&chain, 0)?.0, INVALID_PARAMETER);
+        kunit_assert_eq!(build(&chain, 4 * PAGE + 1)?.0, INVALID_PARAMETER);
         let mut lam = Lam::new(8)?;
-        assert!(adapter.build_lam_of_nothing(&mut lam)? == INVALID_PARAMETER);
+        kunit_assert_eq!(adapter.build_lam_of_nothing(&mut lam)?, INVALID_PARAMETER);
         assert!(lam.is_unwritten());
         Ok(())
     }
@@ -138,26 +147,31 @@ mod tests {
         let len = 3 * PAGE as u64;
         let need = (LAM_HEAD + 4 * 8) as u32;
         let mut lam = Lam::new(8)?;
-        for given in [
+        for given in cases([
             0,
             1,
             LAM_HEAD as u32 - 1,
             LAM_HEAD as u32,
             need - 8,
             need - 1,
-        ] {
+        ]) {
             let mut size = given;
             let (status, offset) = adapter.build_lam(&chain, len, Some(&mut lam), &mut size)?;
-            assert!(status == BUFFER_TOO_SMALL && size == need);
-            assert!(lam.is_unwritten() && offset == u32::MAX);
+            kunit_assert_eq!(status, BUFFER_TOO_SMALL);
+            kunit_assert_eq!(size, need);
+            assert!(lam.is_unwritten());
+            kunit_assert_eq!(offset, u32::MAX);
         }
         // Without a buffer, whatever its size is said to be.
         let mut size = 1000;
         let (status, _) = adapter.build_lam(&chain, len, None, &mut size)?;
-        assert!(status == BUFFER_TOO_SMALL && size == need);
+        kunit_assert_eq!(status, BUFFER_TOO_SMALL);
+        kunit_assert_eq!(size, need);
         let built = adapter.build_lam(&chain, len, Some(&mut lam), &mut size)?;
-        assert!(built == (SUCCESS, 8) && size == need);
-        assert!(lam.pages().len() == 4 && lam.is_unwritten_from(4));
+        kunit_assert_eq!(built, (SUCCESS, 8));
+        kunit_assert_eq!(size, need);
+        kunit_assert_eq!(lam.pages().len(), 4);
+        assert!(lam.is_unwritten_from(4));
         Ok(())
     }
 
@@ -171,16 +185,18 @@ mod tests {
         let mut small = (LAM_HEAD + 3 * 8) as u32;
         let len = 4 * PAGE as u64;
         let failed = adapter.build_lam(&chain, len, Some(&mut lam), &mut small)?;
-        assert!(failed.0 == BUFFER_TOO_SMALL);
+        kunit_assert_eq!(failed.0, BUFFER_TOO_SMALL);
         // The last piece is what is wrong: what comes before it is not left mapped.
         chain.displace(1, 1);
         let mut size = lam.size();
         let failed = adapter.build_lam(&chain, len, Some(&mut lam), &mut size)?;
-        assert!(failed.0 == INVALID_PARAMETER && lam.is_unwritten());
+        kunit_assert_eq!(failed.0, INVALID_PARAMETER);
+        assert!(lam.is_unwritten());
         chain.displace(1, 1usize.wrapping_neg());
-        assert!(chain.words()?[..] == said[..]);
+        kunit_assert_eq!(chain.words()?[..], said[..]);
         let built = adapter.build_lam(&chain, len, Some(&mut lam), &mut size)?;
-        assert!(built == (SUCCESS, 0) && lam.pages().len() == 4);
+        kunit_assert_eq!(built, (SUCCESS, 0));
+        kunit_assert_eq!(lam.pages().len(), 4);
         Ok(())
     }
 
@@ -196,7 +212,9 @@ mod tests {
         let (status, _) = adapter.build_lam(&chain, len, Some(&mut lam), &mut size)?;
         let struck = fails.as_ref().is_some_and(FailNth::struck);
         drop(fails);
-        assert!(status == SUCCESS && !struck && lam.pages().len() == 2);
+        kunit_assert_eq!(status, SUCCESS);
+        assert!(!struck);
+        kunit_assert_eq!(lam.pages().len(), 2);
         Ok(())
     }
 
@@ -212,10 +230,11 @@ mod tests {
             let mut size = lam.size();
             let len = 4 * PAGE as u64;
             let built = adapter.build_lam(&chain, len, Some(&mut lam), &mut size)?;
-            assert!(built == (SUCCESS, 0) && lam.pages().len() == 4);
-            assert!(chain.words()?[..] == said[..]);
+            kunit_assert_eq!(built, (SUCCESS, 0));
+            kunit_assert_eq!(lam.pages().len(), 4);
+            kunit_assert_eq!(chain.words()?[..], said[..]);
             adapter.release_lam(&mut lam)?;
-            assert!(chain.words()?[..] == said[..]);
+            kunit_assert_eq!(chain.words()?[..], said[..]);
             assert!(buffer.has(0x44, 0, 4 * PAGE));
         }
         Ok(())
@@ -251,13 +270,15 @@ mod tests {
         let (part, len) = (100..2 * PAGE + 300, 2 * PAGE + 200);
         let source = privileged(pair.a.pd.privileged_token(), &from[part.clone()])?;
         let sink = privileged(pair.b.pd.privileged_token(), &to[part.clone()])?;
-        assert!(source.len() == 3 && sink.len() == 3);
+        kunit_assert_eq!(source.len(), 3);
+        kunit_assert_eq!(sink.len(), 3);
         pair.b.receive(1, &sink)?;
         pair.a.send(2, &source, 0)?;
         assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
         let got = pair.b.receives.next()?;
-        assert!(got.status == NtStatus::SUCCESS && got.bytes as usize == len);
-        assert!(to[part.clone()] == from[part.clone()]);
+        kunit_assert_eq!(got.status, NtStatus::SUCCESS);
+        kunit_assert_eq!(got.bytes as usize, len);
+        kunit_assert_eq!(to[part.clone()], from[part.clone()]);
         let rest = [&to[..part.start], &to[part.end..]];
         assert!(rest.iter().all(|bytes| bytes.iter().all(|b| *b == 0)));
         // Written from, and read into.
@@ -266,28 +287,28 @@ mod tests {
             .a
             .qp
             .write(3, source.iter().copied(), there.remote(0)?, 0);
-        assert!(posted == Ok(()));
+        kunit_assert_eq!(posted, Ok(()));
         assert!(pair.a.requests.brings(3, NtStatus::SUCCESS));
-        assert!(there.bytes[..len] == from[part]);
+        kunit_assert_eq!(there.bytes[..len], from[part]);
         let back = VVec::from_elem(0u8, PAGE, GFP_KERNEL)?;
         let sink = privileged(pair.a.pd.privileged_token(), &back)?;
         let posted = pair.a.qp.read(4, sink.iter().copied(), there.remote(0)?, 0);
-        assert!(posted == Ok(()));
+        kunit_assert_eq!(posted, Ok(()));
         assert!(pair.a.requests.brings(4, NtStatus::SUCCESS));
-        assert!(back[..] == there.bytes[..PAGE]);
+        kunit_assert_eq!(back[..], there.bytes[..PAGE]);
         Ok(())
     }
 
     #[test]
     fn ndk_priv_02_it_is_no_token_for_a_peer() -> Result {
-        for (write, flags) in [
+        for (write, flags) in cases([
             (true, 0),
             (true, FENCE),
             (true, INLINE),
             (false, 0),
             (false, FENCE),
             (false, LOCAL_INVALIDATE),
-        ] {
+        ]) {
             let pair = Pair::new()?;
             let own = PageBuffer::fast(&pair.a.pd, PAGE, false)?;
             crate::ndk::tests::remote_access::registered(&pair.a, &own, 0x10)?;
@@ -306,9 +327,10 @@ mod tests {
                 true => pair.a.qp.write(1, list.into_iter(), to, flags),
                 false => pair.a.qp.read(1, list.into_iter(), to, flags),
             };
-            assert!(posted == Ok(()));
+            kunit_assert_eq!(posted, Ok(()));
             assert!(pair.a.requests.brings(1, REMOTE_RESOURCES));
-            assert!(victim.has(0x22, 0, PAGE) && own.is_blank(0, PAGE));
+            assert!(victim.has(0x22, 0, PAGE));
+            assert!(own.is_blank(0, PAGE));
             assert!(is_over(&pair));
         }
         Ok(())
@@ -320,7 +342,7 @@ mod tests {
         let token = pair.b.pd.privileged_token();
         pair.b.receive(1, &[])?;
         let list = [].into_iter();
-        assert!(pair.a.qp.send_and_invalidate(2, list, 0, token) == Ok(()));
+        kunit_assert_eq!(pair.a.qp.send_and_invalidate(2, list, 0, token), Ok(()));
         assert!(pair.a.requests.brings(2, REMOTE_RESOURCES));
         assert!(pair.b.receives.brings(1, NtStatus::INVALID_DEVICE_REQUEST));
         assert!(is_over(&pair));
@@ -335,7 +357,8 @@ mod tests {
         let fast = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let mw = crate::ndk::tests::remote_access::window(&pair.b)?;
         for mr in [normal.mr()?, fast.mr()?] {
-            assert!(mr.local_token() != token && mr.remote_token() != token);
+            assert!(mr.local_token() != token);
+            assert!(mr.remote_token() != token);
         }
         assert!(mw.remote_token() != token);
         Ok(())

@@ -76,6 +76,7 @@ mod tests {
             SOLICITED, //
         },
         kunit::harness::{
+            cases,
             sleep,
             wait_until, //
         },
@@ -95,10 +96,10 @@ mod tests {
         let test_host = TestHost::new()?;
         let queue = Caller::new(&test_host.adapter, DEPTH)?;
         assert!(is_off(&queue, 0));
-        for (count, calls) in [0, 1, 2, DEPTH, NONE].into_iter().zip((1..).step_by(2)) {
-            assert!(queue.cq.moderate(NONE, 3) == Ok(()));
+        for (count, calls) in cases([0, 1, 2, DEPTH, NONE].into_iter().zip((1..).step_by(2))) {
+            kunit_assert_eq!(queue.cq.moderate(NONE, 3), Ok(()));
             assert!(waits_for(&queue, 3, calls));
-            assert!(queue.cq.moderate(0, count) == Ok(()));
+            kunit_assert_eq!(queue.cq.moderate(0, count), Ok(()));
             assert!(is_off(&queue, calls + 1));
         }
         Ok(())
@@ -131,10 +132,11 @@ mod tests {
     fn ndk_mod_02_so_many_completions_may_gather() -> Result {
         let _clock = StoppedClock::new();
         let (_site, queue) = moderated(LONG, 4)?;
-        for calls in 0..3 {
+        for calls in cases(0..3) {
             assert!(waits_for(&queue, 4, calls));
             // Those that come now are for the next arm.
-            assert!(queue.push(RECEIVE) && queue.has_called(calls + 1));
+            assert!(queue.push(RECEIVE));
+            assert!(queue.has_called(calls + 1));
         }
         Ok(())
     }
@@ -143,10 +145,10 @@ mod tests {
     fn ndk_mod_02_no_moderation_with_a_count_of_zero_or_one() -> Result {
         let (_site, queue) = moderated(NONE, 3)?;
         let rules = [(LONG, 0), (LONG, 1), (NONE, 0), (NONE, 1), (5, 1)];
-        for ((interval, count), calls) in rules.into_iter().zip((0..).step_by(2)) {
-            assert!(queue.cq.moderate(NONE, 3) == Ok(()));
+        for ((interval, count), calls) in cases(rules.into_iter().zip((0..).step_by(2))) {
+            kunit_assert_eq!(queue.cq.moderate(NONE, 3), Ok(()));
             assert!(waits_for(&queue, 3, calls));
-            assert!(queue.cq.moderate(interval, count) == Ok(()));
+            kunit_assert_eq!(queue.cq.moderate(interval, count), Ok(()));
             assert!(is_off(&queue, calls + 1));
         }
         Ok(())
@@ -154,27 +156,31 @@ mod tests {
 
     #[test]
     fn ndk_mod_03_without_an_interval_only_the_count_rules() -> Result {
-        for count in [2, 5, DEPTH] {
+        for count in cases([2, 5, DEPTH]) {
             let (_site, queue) = moderated(NONE, count)?;
             assert!(arm_and_push(&queue, count - 1));
             // Longer than any interval that would be taken for one of few microseconds.
             sleep(30);
             assert!(queue.has_called(0));
-            assert!(queue.push(RECEIVE) && queue.has_called(1));
+            assert!(queue.push(RECEIVE));
+            assert!(queue.has_called(1));
         }
         Ok(())
     }
 
     #[test]
     fn ndk_mod_03_without_a_count_only_the_interval_rules() -> Result {
-        for count in [DEPTH + 1, NONE - 1, NONE] {
+        for count in cases([DEPTH + 1, NONE - 1, NONE]) {
             let clock = StoppedClock::new();
             let (_site, queue) = moderated(LONG, count)?;
-            assert!(arm_and_push(&queue, DEPTH - 1) && queue.has_called(0));
+            assert!(arm_and_push(&queue, DEPTH - 1));
+            assert!(queue.has_called(0));
             let (_site, queue) = moderated(1000, count)?;
-            assert!(arm_and_push(&queue, 1) && queue.has_called(0));
+            assert!(arm_and_push(&queue, 1));
+            assert!(queue.has_called(0));
             clock.pass(1);
-            assert!(wait_until(|| queue.log.calls.get() == 1) && queue.has_called(1));
+            assert!(wait_until(|| queue.log.calls.get() == 1));
+            assert!(queue.has_called(1));
         }
         Ok(())
     }
@@ -182,13 +188,21 @@ mod tests {
     #[test]
     fn ndk_mod_03_a_rule_without_either_is_refused_and_the_last_one_stays() -> Result {
         let (_site, queue) = moderated(NONE, 3)?;
-        for count in [DEPTH + 1, NONE] {
-            assert!(queue.cq.moderate(NONE, count) == Err(NtStatus::INVALID_PARAMETER_MIX));
+        for count in cases([DEPTH + 1, NONE]) {
+            kunit_assert_eq!(
+                queue.cq.moderate(NONE, count),
+                Err(NtStatus::INVALID_PARAMETER_MIX)
+            );
         }
-        assert!(arm_and_push(&queue, 2) && queue.has_called(0));
-        assert!(queue.cq.moderate(NONE, NONE) == Err(NtStatus::INVALID_PARAMETER_MIX));
+        assert!(arm_and_push(&queue, 2));
         assert!(queue.has_called(0));
-        assert!(queue.push(RECEIVE) && queue.has_called(1));
+        kunit_assert_eq!(
+            queue.cq.moderate(NONE, NONE),
+            Err(NtStatus::INVALID_PARAMETER_MIX)
+        );
+        assert!(queue.has_called(0));
+        assert!(queue.push(RECEIVE));
+        assert!(queue.has_called(1));
         Ok(())
     }
 
@@ -197,11 +211,13 @@ mod tests {
         let clock = StoppedClock::new();
         let (_site, queue) = moderated(LONG, 3)?;
         assert!(waits_for(&queue, 3, 0));
-        assert!(queue.cq.moderate(1000, 10) == Ok(()));
+        kunit_assert_eq!(queue.cq.moderate(1000, 10), Ok(()));
         queue.take(DEPTH);
-        assert!(arm_and_push(&queue, 2) && queue.has_called(1));
+        assert!(arm_and_push(&queue, 2));
+        assert!(queue.has_called(1));
         clock.pass(1);
-        assert!(wait_until(|| queue.log.calls.get() == 2) && queue.has_called(2));
+        assert!(wait_until(|| queue.log.calls.get() == 2));
+        assert!(queue.has_called(2));
         Ok(())
     }
 
@@ -209,12 +225,13 @@ mod tests {
     fn ndk_mod_04_too_long_and_too_fine_intervals_are_taken() -> Result {
         let clock = StoppedClock::new();
         let (_site, queue) = moderated(NONE, 3)?;
-        for interval in [LONG, 3_600_000_000, 10_000_001] {
-            assert!(queue.cq.moderate(interval, NONE) == Ok(()));
+        for interval in cases([LONG, 3_600_000_000, 10_000_001]) {
+            kunit_assert_eq!(queue.cq.moderate(interval, NONE), Ok(()));
         }
-        assert!(arm_and_push(&queue, 2) && queue.has_called(0));
+        assert!(arm_and_push(&queue, 2));
+        assert!(queue.has_called(0));
         clock.pass(1);
-        assert!(queue.cq.moderate(1, NONE) == Ok(()));
+        kunit_assert_eq!(queue.cq.moderate(1, NONE), Ok(()));
         // The time of the held call is over with that.
         assert!(queue.has_called(1));
         queue.take(DEPTH);
@@ -235,13 +252,15 @@ mod tests {
             ((LONG, DEPTH), (LONG, 1)),
         ];
         let _clock = StoppedClock::new();
-        for (first, second) in table {
+        for (first, second) in cases(table) {
             let (_site, queue) = moderated(first.0, first.1)?;
-            assert!(arm_and_push(&queue, 2) && queue.has_called(0));
+            assert!(arm_and_push(&queue, 2));
+            assert!(queue.has_called(0));
             let section = BhDisabled::enter();
             let status = queue.cq.moderate(second.0, second.1);
             drop(section);
-            assert!(status == Ok(()) && queue.has_called(1));
+            kunit_assert_eq!(status, Ok(()));
+            assert!(queue.has_called(1));
         }
         Ok(())
     }
@@ -250,18 +269,20 @@ mod tests {
     fn ndk_mod_05_the_latest_rule_wins() -> Result {
         let _clock = StoppedClock::new();
         let (_site, queue) = moderated(NONE, DEPTH)?;
-        for (interval, count) in [(1, 2), (LONG, NONE), (0, 0), (NONE, 9), (NONE, 4)] {
-            assert!(queue.cq.moderate(interval, count) == Ok(()));
+        for (interval, count) in cases([(1, 2), (LONG, NONE), (0, 0), (NONE, 9), (NONE, 4)]) {
+            kunit_assert_eq!(queue.cq.moderate(interval, count), Ok(()));
         }
         assert!(waits_for(&queue, 4, 0));
         // For the call that is held as well.
         queue.take(DEPTH);
         assert!(arm_and_push(&queue, 2));
-        for (interval, count) in [(LONG, 3), (NONE, 9), (NONE, 6)] {
-            assert!(queue.cq.moderate(interval, count) == Ok(()));
+        for (interval, count) in cases([(LONG, 3), (NONE, 9), (NONE, 6)]) {
+            kunit_assert_eq!(queue.cq.moderate(interval, count), Ok(()));
         }
-        assert!(queue.push_all(RECEIVE, 3) && queue.has_called(1));
-        assert!(queue.push(RECEIVE) && queue.has_called(2));
+        assert!(queue.push_all(RECEIVE, 3));
+        assert!(queue.has_called(1));
+        assert!(queue.push(RECEIVE));
+        assert!(queue.has_called(2));
         Ok(())
     }
 
@@ -269,28 +290,32 @@ mod tests {
     fn ndk_mod_06_it_is_reported_and_so_it_is_supported() -> Result {
         assert!(info(&Limits::FULL).adapter_flags & SUPPORTED != 0);
         let (_site, queue) = moderated(NONE, 3)?;
-        for (interval, count) in [(0, 0), (0, NONE), (NONE, 3), (LONG, 3)] {
-            assert_eq!(queue.cq.moderate(interval, count), Ok(()));
+        for (interval, count) in cases([(0, 0), (0, NONE), (NONE, 3), (LONG, 3)]) {
+            kunit_assert_eq!(queue.cq.moderate(interval, count), Ok(()));
         }
         // A refusal has another reason.
         let both = queue.cq.moderate(NONE, NONE);
-        assert_eq!(both, Err(NtStatus::INVALID_PARAMETER_MIX));
+        kunit_assert_eq!(both, Err(NtStatus::INVALID_PARAMETER_MIX));
         Ok(())
     }
 
     #[test]
     fn ndk_mod_07_a_held_call_is_made_though_nothing_is_left_to_tell() -> Result {
         let (_site, queue) = moderated(NONE, 3)?;
-        assert!(arm_and_push(&queue, 2) && queue.take(DEPTH) == 2 && queue.has_called(0));
+        assert!(arm_and_push(&queue, 2));
+        kunit_assert_eq!(queue.take(DEPTH), 2);
+        assert!(queue.has_called(0));
         // An arm that waits is reported by it, too: nothing is present.
         queue.cq.arm(notify::ANY);
         assert!(queue.has_called(0));
-        assert!(queue.push(RECEIVE) && queue.has_called(1));
+        assert!(queue.push(RECEIVE));
+        assert!(queue.has_called(1));
         queue.take(DEPTH);
-        assert!(queue.cq.moderate(1000, NONE) == Ok(()));
+        kunit_assert_eq!(queue.cq.moderate(1000, NONE), Ok(()));
         assert!(arm_and_push(&queue, 1));
         queue.take(DEPTH);
-        assert!(wait_until(|| queue.log.calls.get() == 2) && queue.has_called(2));
+        assert!(wait_until(|| queue.log.calls.get() == 2));
+        assert!(queue.has_called(2));
         Ok(())
     }
 
@@ -298,27 +323,34 @@ mod tests {
     fn ndk_mod_07_a_full_queue_does_not_wait_for_more() -> Result {
         let _clock = StoppedClock::new();
         let (_site, queue) = moderated(LONG, NONE)?;
-        assert!(arm_and_push(&queue, DEPTH - 1) && queue.has_called(0));
-        assert!(queue.push(RECEIVE) && queue.has_notified(1, NtStatus::SUCCESS));
+        assert!(arm_and_push(&queue, DEPTH - 1));
+        assert!(queue.has_called(0));
+        assert!(queue.push(RECEIVE));
+        assert!(queue.has_notified(1, NtStatus::SUCCESS));
         Ok(())
     }
 
     #[test]
     fn ndk_mod_07_failed_requests_do_not_wait() -> Result {
         let _clock = StoppedClock::new();
-        for entry in [FAILED, FLUSHED] {
-            for kind in [notify::ANY, notify::SOLICITED] {
+        for entry in cases([FAILED, FLUSHED]) {
+            for kind in cases([notify::ANY, notify::SOLICITED]) {
                 let (_site, queue) = moderated(LONG, NONE)?;
                 queue.cq.arm(kind);
-                assert!(queue.push(entry) && queue.has_notified(1, NtStatus::SUCCESS));
+                assert!(queue.push(entry));
+                assert!(queue.has_notified(1, NtStatus::SUCCESS));
                 // While a call is held.
-                assert!(arm_and_push(&queue, 2) && queue.has_called(1));
-                assert!(queue.push(entry) && queue.has_called(2));
+                assert!(arm_and_push(&queue, 2));
+                assert!(queue.has_called(1));
+                assert!(queue.push(entry));
+                assert!(queue.has_called(2));
                 // Before the arm.
-                assert!(queue.push(entry) && queue.push(RECEIVE));
+                assert!(queue.push(entry));
+                assert!(queue.push(RECEIVE));
                 queue.cq.arm(kind);
                 assert!(queue.has_called(3));
-                assert!(arm_and_push(&queue, 1) && queue.has_called(3));
+                assert!(arm_and_push(&queue, 1));
+                assert!(queue.has_called(3));
             }
         }
         Ok(())
@@ -327,17 +359,19 @@ mod tests {
     #[test]
     fn ndk_mod_07_failures_of_the_queue_do_not_wait() -> Result {
         let _clock = StoppedClock::new();
-        for overrun in [true, false] {
-            for kind in [None, Some(notify::ERRORS), Some(notify::ANY)] {
+        for overrun in cases([true, false]) {
+            for kind in cases([None, Some(notify::ERRORS), Some(notify::ANY)]) {
                 let (_site, queue) = moderated(LONG, NONE)?;
-                assert!(arm_and_push(&queue, 1) && queue.has_called(0));
+                assert!(arm_and_push(&queue, 1));
+                assert!(queue.has_called(0));
                 if let Some(kind) = kind {
                     queue.cq.arm(kind);
                 }
                 let status = match overrun {
                     true => {
                         // The last place does not wait.
-                        assert!(queue.push_all(RECEIVE, DEPTH - 1) && queue.has_called(1));
+                        assert!(queue.push_all(RECEIVE, DEPTH - 1));
+                        assert!(queue.has_called(1));
                         queue.cq.arm(notify::ERRORS);
                         assert!(!queue.push(RECEIVE));
                         NtStatus::BUFFER_OVERFLOW

@@ -185,7 +185,7 @@ pub(super) fn once<T: Send + 'static>(slot: &Arc<Slot<T>>, calls: u32) -> Result
     if slot.calls.get() == calls {
         return Ok(());
     }
-    pr_err!("completed {} times, not {}\n", slot.calls.get(), calls);
+    kunit_note!("completed {} times, not {}", slot.calls.get(), calls);
     Err(EPROTO)
 }
 
@@ -226,7 +226,7 @@ impl Struck {
             _ => (want..=want + NOTES).contains(&got),
         });
         if !fine {
-            pr_err!("{:?}, not {}, {}, {}\n", self, inline, defer, survived);
+            kunit_note!("{:?}, not {}, {}, {}", self, inline, defer, survived);
         }
         fine
     }
@@ -246,12 +246,12 @@ pub(super) fn everywhere(
             return Ok(!strike.struck);
         }
         if status != NtStatus::INSUFFICIENT_RESOURCES.raw() || !strike.struck {
-            pr_err!("status {:x} at {}\n", status, strike.n);
+            kunit_note!("status {:x} at {}", status, strike.n);
             return Err(EPROTO);
         }
         let again = call(&mut Strike::none(strike.test_host))?;
         if again != NtStatus::SUCCESS.raw() {
-            pr_err!("status {:x} after {}\n", again, strike.n);
+            kunit_note!("status {:x} after {}", again, strike.n);
             return Err(EPROTO);
         }
         Ok(true)
@@ -293,7 +293,7 @@ pub(super) fn each(
                 continue;
             }
             if !did_harm && rest {
-                pr_err!("survived all faults from {} on, {}\n", *count + 1, defer);
+                kunit_note!("survived all faults from {} on, {}", *count + 1, defer);
                 return Err(EPROTO);
             }
             survived += u32::from(!did_harm);
@@ -320,7 +320,7 @@ pub(super) fn never<R>(test_host: &TestHost, run: impl FnOnce() -> Result<R>) ->
     drop(guard);
     test_host.flush_work();
     if planned_struck() || struck {
-        pr_err!("memory was allocated\n");
+        kunit_note!("memory was allocated");
         return Err(EPROTO);
     }
     result

@@ -37,7 +37,10 @@ use super::{
     }, //
 };
 use crate::{
-    kunit::harness::wait_until,
+    kunit::harness::{
+        cases,
+        wait_until, //
+    },
     ndk::{
         abi::oom_tests as c,
         connector::Source,
@@ -342,7 +345,7 @@ mod tests {
             let arrivals = c::CallbackLog::new()?;
             let listener = made(test_host, |t| c::create_listener(adapter, &arrivals, t))?;
             let mut none = Strike::none(test_host);
-            assert_eq!(
+            kunit_assert_eq!(
                 ended(&mut none, |log| c::listen(listener, &here(0), log))?,
                 SUCCESS
             );
@@ -395,7 +398,7 @@ mod tests {
                 .create_connector()
                 .map(Own::new)
                 .map_err(log_status)?;
-            for n in [1, 2] {
+            for n in cases([1, 2]) {
                 let open_listener = OpenListener::new(&test_host.adapter)?;
                 let arrivals = c::CallbackLog::new()?;
                 let slot = Slot::new()?;
@@ -410,12 +413,12 @@ mod tests {
                     struck = guard.as_ref().is_some_and(FailNth::struck);
                 })?;
                 // The handle is all that is made for the event.
-                assert_eq!(struck, n == 1);
-                assert_eq!(arrivals.calls(), u32::from(n != 1));
+                kunit_assert_eq!(struck, n == 1);
+                kunit_assert_eq!(arrivals.calls(), u32::from(n != 1));
                 if let Some(theirs) = arrivals.object() {
                     close(test_host, theirs)?;
                 }
-                assert!(slot.wait() == Some(NtStatus::of(Status::Refused)));
+                kunit_assert_eq!(slot.wait(), Some(NtStatus::of(Status::Refused)));
             }
             Ok(())
         })

@@ -214,13 +214,13 @@ fn connects(strike: &mut Strike<'_>, source: impl Fn() -> Source) -> Result<bool
         let outcome = (tried.connect, tried.complete);
         if !tried.is_off() || !tried.is_explained() || !strike.struck {
             let accepted = tried.passive.as_ref().map(|(_, status)| *status);
-            pr_err!("outcome {:?}, {:?}\n", outcome, accepted);
+            kunit_note!("outcome {:?}, {:?}", outcome, accepted);
             return Err(EPROTO);
         }
         tried.close()?;
         tried = attempt(&mut Strike::none(test_host), &ours, test_sides, &source)?;
         if !tried.is_up() {
-            pr_err!("not up after {:?}\n", outcome);
+            kunit_note!("not up after {:?}", outcome);
             return Err(EPROTO);
         }
     }
@@ -281,7 +281,7 @@ mod tests {
                 return Err(EPROTO);
             }
             let status = slot.wait().ok_or(ETIMEDOUT)?;
-            assert!(status == NtStatus::SUCCESS);
+            kunit_assert_eq!(status, NtStatus::SUCCESS);
             assert!(wait_until(|| pair.b.disconnects.get() == 1));
             Ok(())
         })?;
@@ -301,7 +301,7 @@ mod tests {
         never(test_host, || {
             theirs.reject(&[]).map_err(log_status)?;
             let status = slot.wait().ok_or(ETIMEDOUT)?;
-            assert!(status == NtStatus::of(Status::Refused));
+            kunit_assert_eq!(status, NtStatus::of(Status::Refused));
             Ok(())
         })
     }

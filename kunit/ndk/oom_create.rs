@@ -34,6 +34,7 @@ use super::{
 };
 use crate::{
     engine::memory::CHUNK_BYTES,
+    kunit::harness::cases,
     ndk::{
         adapter::{
             open,
@@ -141,7 +142,7 @@ mod tests {
             Ok(strike.inline(|| adapter.create_pd()).0)
         })?;
         assert!(struck.is_by(2, 0, 0));
-        for fast in [false, true] {
+        for fast in cases([false, true]) {
             let struck = at_once(&test_host, |strike| {
                 Ok(strike.inline(|| domain.create_mr(fast)).0)
             })?;
@@ -166,7 +167,7 @@ mod tests {
         }
         let test_host = TestHost::new()?;
         // 2048 results are more than a page, 16 are less.
-        for depth in [16, 2048] {
+        for depth in cases([16, 2048]) {
             let struck = everywhere(&test_host, |strike| {
                 let user = cq_user()?;
                 let made =
@@ -187,7 +188,7 @@ mod tests {
         }
         let test_host = TestHost::new()?;
         let domain = pd(&test_host.adapter)?;
-        for depth in [16, 2048] {
+        for depth in cases([16, 2048]) {
             let sizes = SrqSizes {
                 depth,
                 sges: 2,
@@ -217,7 +218,7 @@ mod tests {
         let mut none = Strike::none(&test_host);
         let srq = none.create(|done| domain.create_srq(shared, None, done))?;
         let srq = srq.map_err(|_| EIO)?;
-        for sizes in [SMALL, LARGE] {
+        for sizes in cases([SMALL, LARGE]) {
             for srq in [None, Some(&*srq)] {
                 let struck = everywhere(&test_host, |strike| {
                     let (receives, requests) = (test_host.queue(16)?, test_host.queue(16)?);
@@ -290,7 +291,7 @@ mod tests {
             if status != NtStatus::SUCCESS.raw() {
                 // The same listener may try again.
                 let mut none = Strike::none(&test_host);
-                assert_eq!(none.request(|done| listener.listen(here(0), done))?, 0);
+                kunit_assert_eq!(none.request(|done| listener.listen(here(0), done))?, 0);
             }
             assert!(listener.address().is_ok());
             assert!(listener.close_and_wait()?);
@@ -369,7 +370,7 @@ mod tests {
             .wait()
             .is_some_and(|status| status != NtStatus::SUCCESS));
         close_without(test_host, Some(&mut ours))?;
-        for context in 0..32 {
+        for context in cases(0..32) {
             pair.a.receive(context, &[])?;
         }
         let (qp, queue): (_, &Queue) = (&mut pair.a.qp, &pair.a.receives);

@@ -26,6 +26,7 @@ use super::{
     pair::Pair, //
 };
 use crate::{
+    kunit::harness::cases,
     ndk::{
         abi::numbers::{
             mr_flags,
@@ -69,7 +70,7 @@ mod tests {
         let test_host = TestHost::new()?;
         let domain = pd(&test_host.adapter)?;
         // The pieces of so many pages are described in less than a page, or in pages that may fail.
-        for pages in [4, 1024] {
+        for pages in cases([4, 1024]) {
             let buffer = PageBuffer::plain(pages * PAGE)?;
             let described = Described::new(&buffer.bytes)?;
             // CAST: widening.
@@ -78,7 +79,7 @@ mod tests {
             let struck = everywhere(&test_host, |strike| {
                 let status = strike.request(|done| mr.register(described.mdl(), len, 1, done))?;
                 if status != SUCCESS {
-                    assert_eq!(mr.local_token().raw(), 0);
+                    kunit_assert_eq!(mr.local_token().raw(), 0);
                     return Ok(status);
                 }
                 assert!(mr.local_token().raw() != 0);
@@ -102,11 +103,14 @@ mod tests {
         let mr = domain.create_mr(false).map(Own::new).map_err(log_status)?;
         let struck = everywhere(&test_host, |strike| {
             if mr.local_token().raw() == 0 {
-                assert!(buffer.register(&mr, mr_flags::LOCAL_WRITE)? == NtStatus::SUCCESS);
+                kunit_assert_eq!(
+                    buffer.register(&mr, mr_flags::LOCAL_WRITE)?,
+                    NtStatus::SUCCESS
+                );
             }
             let status = strike.request(|done| mr.deregister(done))?;
             let is_idle = mr.local_token().raw() == 0;
-            assert_eq!(is_idle, status == SUCCESS);
+            kunit_assert_eq!(is_idle, status == SUCCESS);
             Ok(status)
         })?;
         assert!(struck.is_by(1, 0, 0));
@@ -120,14 +124,14 @@ mod tests {
         }
         let test_host = TestHost::new()?;
         let domain = pd(&test_host.adapter)?;
-        for pages in [4, 1024] {
+        for pages in cases([4, 1024]) {
             let struck = everywhere(&test_host, |strike| {
                 let mr = domain.create_mr(true).map(Own::new).map_err(log_status)?;
                 let status = strike.request(|done| mr.initialize(pages, true, done))?;
                 if status != SUCCESS {
                     // The same region may be tried again.
                     let mut none = Strike::none(strike.test_host);
-                    assert_eq!(
+                    kunit_assert_eq!(
                         none.request(|done| mr.initialize(pages, true, done))?,
                         SUCCESS
                     );
@@ -152,13 +156,13 @@ mod tests {
             sges: 1,
             threshold: 0,
         };
-        for depth in [16, 2048] {
+        for depth in cases([16, 2048]) {
             let queue = test_host.queue(8)?;
             let struck = everywhere(&test_host, |strike| {
                 let status = strike.request(|done| queue.cq.resize(depth, done))?;
                 if status == SUCCESS {
                     let mut none = Strike::none(strike.test_host);
-                    assert_eq!(none.request(|done| queue.cq.resize(8, done))?, SUCCESS);
+                    kunit_assert_eq!(none.request(|done| queue.cq.resize(8, done))?, SUCCESS);
                 }
                 Ok(status)
             })?;
@@ -171,7 +175,7 @@ mod tests {
                 let status = strike.request(|done| srq.modify(depth, 0, done))?;
                 // There is room for eight receives and no more, unless it was resized.
                 let posts = (0..9).take_while(|_| srq.receive(0, [].into_iter()).is_ok());
-                assert_eq!(posts.count(), if status == SUCCESS { 9 } else { 8 });
+                kunit_assert_eq!(posts.count(), if status == SUCCESS { 9 } else { 8 });
                 Ok(status)
             })?;
             assert!(struck.is_by(1, 2, 2));
@@ -240,7 +244,7 @@ mod tests {
             let bind = || qp.bind(1, mr, &window, range, op_flags::ALLOW_REMOTE_READ);
             let (posted, _) = strike.inline(bind);
             if posted.is_err() {
-                assert!(window.remote_token() == before);
+                kunit_assert_eq!(window.remote_token(), before);
                 assert!(pair.a.requests.is_silent());
                 bind().map_err(log_status)?;
             }
@@ -253,7 +257,7 @@ mod tests {
         // The region is bound to by none of them.
         let mut none = Strike::none(test_host);
         test_host.flush_work();
-        assert_eq!(none.request(|done| mr.deregister(done))?, SUCCESS);
+        kunit_assert_eq!(none.request(|done| mr.deregister(done))?, SUCCESS);
         Ok(())
     }
 

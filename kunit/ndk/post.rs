@@ -11,7 +11,10 @@ mod tests {
     };
 
     use crate::{
-        kunit::log::Tally,
+        kunit::{
+            harness::cases,
+            log::Tally, //
+        },
         ndk::{
             abi::numbers::op_flags::{
                 READ_FENCE,
@@ -55,8 +58,8 @@ mod tests {
     fn ndk_post_01_an_accepted_request_completes_once_when_its_work_is_done() -> Result {
         let mut manual = ManualPair::new()?;
         let request_set = RequestSet::new(&manual.pair)?;
-        for (context, kind) in (1..).zip(Kind::ALL) {
-            assert!(request_set.post(&manual.pair.a, kind, context, 0)? == Ok(()));
+        for (context, kind) in cases((1..).zip(Kind::ALL)) {
+            kunit_assert_eq!(request_set.post(&manual.pair.a, kind, context, 0)?, Ok(()));
             // A matter of this side alone is done by now, where nothing is before it.
             if !matches!(kind, Kind::Register | Kind::Invalidate) {
                 let seq = manual.start().ok_or(EINVAL)?;
@@ -66,7 +69,8 @@ mod tests {
             }
             assert!(manual.start().is_none());
             assert!(manual.pair.a.requests.brings(context, NtStatus::SUCCESS));
-            assert!(manual.pair.a.requests.is_silent() && manual.pair.a.receives.is_silent());
+            assert!(manual.pair.a.requests.is_silent());
+            assert!(manual.pair.a.receives.is_silent());
         }
         Ok(())
     }
@@ -75,17 +79,19 @@ mod tests {
     fn ndk_post_02_without_a_connection_every_function_refuses_and_posts_nothing() -> Result {
         let mut manual = ManualPair::unconnected(SIZES)?;
         let request_set = RequestSet::new(&manual.pair)?;
-        for kind in Kind::ALL {
-            assert!(request_set.post(&manual.pair.a, kind, 1, 0)? == REFUSED);
+        for kind in cases(Kind::ALL) {
+            kunit_assert_eq!(request_set.post(&manual.pair.a, kind, 1, 0)?, REFUSED);
         }
         let steps = Steps::ask(&manual.pair)?;
         steps.accept(&manual.pair)?;
         steps.complete(&manual.pair)?;
         steps.finish(&mut manual.pair);
-        assert!(manual.start().is_none() && manual.pair.a.requests.is_silent());
+        assert!(manual.start().is_none());
+        assert!(manual.pair.a.requests.is_silent());
         // The next one is the first.
-        assert!(send(&manual.pair.a, 2, 0) == Ok(()));
-        assert!(manual.serve() && manual.pair.a.requests.brings(2, NtStatus::SUCCESS));
+        kunit_assert_eq!(send(&manual.pair.a, 2, 0), Ok(()));
+        assert!(manual.serve());
+        assert!(manual.pair.a.requests.brings(2, NtStatus::SUCCESS));
         assert!(!manual.serve());
         Ok(())
     }
@@ -96,10 +102,10 @@ mod tests {
         let buffer = pair.a.buffer(4096, 1)?;
         // It waits for a receive while others are refused.
         pair.a.send(1, &[], 0)?;
-        assert!(send(&pair.a, 2, 0x8000) == Err(NtStatus::INVALID_PARAMETER));
+        kunit_assert_eq!(send(&pair.a, 2, 0x8000), Err(NtStatus::INVALID_PARAMETER));
         let five = [buffer.sge(0, 8)?; 5];
         let refused = pair.a.qp.send(3, five.into_iter(), 0);
-        assert!(refused == Err(NtStatus::DATA_OVERRUN));
+        kunit_assert_eq!(refused, Err(NtStatus::DATA_OVERRUN));
         pair.a.send(4, &[], 0)?;
         assert!(pair.a.requests.is_silent());
         pair.b.receive(11, &[])?;
@@ -123,18 +129,21 @@ mod tests {
             .fast_register(&pair.b.qp, 1, 0)?
             .map_err(|_| EIO)?;
         assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
-        for context in 10..12 {
+        for context in cases(10..12) {
             pair.b.receive(context, &[request_set.there.sge(0, 64)?])?;
         }
-        for (context, kind) in (1..).zip(Kind::ALL) {
-            assert!(request_set.post(&pair.a, kind, context, SILENT_SUCCESS)? == Ok(()));
+        for (context, kind) in cases((1..).zip(Kind::ALL)) {
+            kunit_assert_eq!(
+                request_set.post(&pair.a, kind, context, SILENT_SUCCESS)?,
+                Ok(())
+            );
         }
         // All of them were carried out before this one is.
         pair.b.receive(12, &[])?;
         pair.a.send(99, &[], 0)?;
         assert!(pair.a.requests.brings(99, NtStatus::SUCCESS));
         assert!(pair.a.requests.is_silent());
-        for context in 10..13 {
+        for context in cases(10..13) {
             assert!(pair.b.receives.brings(context, NtStatus::SUCCESS));
         }
         Ok(())
@@ -156,12 +165,15 @@ mod tests {
         let manual = ManualPair::new()?;
         let request_set = RequestSet::new(&manual.pair)?;
         // One before them, so that none is carried out at once.
-        assert!(send(&manual.pair.a, 0, SILENT_SUCCESS) == Ok(()));
-        for (context, kind) in (1..).zip(Kind::ALL) {
-            assert!(request_set.post(&manual.pair.a, kind, context, SILENT_SUCCESS)? == Ok(()));
+        kunit_assert_eq!(send(&manual.pair.a, 0, SILENT_SUCCESS), Ok(()));
+        for (context, kind) in cases((1..).zip(Kind::ALL)) {
+            kunit_assert_eq!(
+                request_set.post(&manual.pair.a, kind, context, SILENT_SUCCESS)?,
+                Ok(())
+            );
         }
         manual.pair.a.qp.flush();
-        for context in 0..8 {
+        for context in cases(0..8) {
             assert!(manual.pair.a.requests.brings(context, NtStatus::CANCELLED));
         }
         assert!(manual.pair.a.requests.is_silent());
@@ -170,15 +182,15 @@ mod tests {
 
     #[test]
     fn ndk_post_06_a_fence_waits_for_every_earlier_read_and_others_stay_behind() -> Result {
-        for fenced in Kind::ALL {
+        for fenced in cases(Kind::ALL) {
             let mut manual = ManualPair::new()?;
             let request_set = RequestSet::new(&manual.pair)?;
             let a = &manual.pair.a;
-            assert!(request_set.post(a, Kind::Read, 1, 0)? == Ok(()));
-            assert!(request_set.post(a, Kind::Read, 2, 0)? == Ok(()));
-            assert!(request_set.post(a, fenced, 3, READ_FENCE)? == Ok(()));
-            assert!(send(a, 4, 0) == Ok(()));
-            assert!(request_set.post(a, Kind::Read, 5, 0)? == Ok(()));
+            kunit_assert_eq!(request_set.post(a, Kind::Read, 1, 0)?, Ok(()));
+            kunit_assert_eq!(request_set.post(a, Kind::Read, 2, 0)?, Ok(()));
+            kunit_assert_eq!(request_set.post(a, fenced, 3, READ_FENCE)?, Ok(()));
+            kunit_assert_eq!(send(a, 4, 0), Ok(()));
+            kunit_assert_eq!(request_set.post(a, Kind::Read, 5, 0)?, Ok(()));
             let first = manual.start().ok_or(EINVAL)?;
             let second = manual.start().ok_or(EINVAL)?;
             assert!(manual.start().is_none());
@@ -187,7 +199,8 @@ mod tests {
             manual.finish(first, Status::Success);
             assert!(manual.starts(fenced));
             // Those behind it begin after it, and do not wait for its end.
-            assert!(manual.starts(Kind::Send) && manual.starts(Kind::Read));
+            assert!(manual.starts(Kind::Send));
+            assert!(manual.starts(Kind::Read));
         }
         Ok(())
     }
@@ -197,14 +210,15 @@ mod tests {
         let mut manual = ManualPair::new()?;
         let request_set = RequestSet::new(&manual.pair)?;
         let others = Kind::ALL.into_iter().filter(|k| *k != Kind::Read);
-        assert!(send(&manual.pair.a, 0, 0) == Ok(()));
-        for (context, kind) in (1..).zip(others) {
-            assert!(request_set.post(&manual.pair.a, kind, context, 0)? == Ok(()));
+        kunit_assert_eq!(send(&manual.pair.a, 0, 0), Ok(()));
+        for (context, kind) in cases((1..).zip(others)) {
+            kunit_assert_eq!(request_set.post(&manual.pair.a, kind, context, 0)?, Ok(()));
         }
-        assert!(send(&manual.pair.a, 9, READ_FENCE) == Ok(()));
+        kunit_assert_eq!(send(&manual.pair.a, 9, READ_FENCE), Ok(()));
         // A later read does not hold it up either.
-        assert!(request_set.post(&manual.pair.a, Kind::Read, 10, 0)? == Ok(()));
-        assert!(manual.start_all() == 9 && manual.pair.a.requests.is_silent());
+        kunit_assert_eq!(request_set.post(&manual.pair.a, Kind::Read, 10, 0)?, Ok(()));
+        kunit_assert_eq!(manual.start_all(), 9);
+        assert!(manual.pair.a.requests.is_silent());
         Ok(())
     }
 
@@ -212,15 +226,17 @@ mod tests {
     fn ndk_post_07_both_contexts_come_back() -> Result {
         let pair = Pair::new()?;
         let contexts = [0, u64::MAX, 7, 7];
-        for context in contexts {
+        for context in cases(contexts) {
             pair.b.receive(!context, &[])?;
             pair.a.send(context, &[], 0)?;
         }
-        for context in contexts {
+        for context in cases(contexts) {
             let sent = pair.a.requests.next()?;
-            assert!(sent.request_context == context && sent.qp_context == 0xA);
+            kunit_assert_eq!(sent.request_context, context);
+            kunit_assert_eq!(sent.qp_context, 0xA);
             let got = pair.b.receives.next()?;
-            assert!(got.request_context == !context && got.qp_context == 0xB);
+            kunit_assert_eq!(got.request_context, !context);
+            kunit_assert_eq!(got.qp_context, 0xB);
         }
         Ok(())
     }
@@ -229,22 +245,23 @@ mod tests {
     fn ndk_post_12_silent_requests_fill_the_queue_and_a_completed_one_frees_its_slot() -> Result {
         const FULL: Result<(), NtStatus> = Err(NtStatus::NO_MORE_ENTRIES);
         let mut manual = ManualPair::with(deep(5))?;
-        for context in 0..5 {
+        for context in cases(0..5) {
             let silent = if context % 2 == 0 { SILENT_SUCCESS } else { 0 };
-            assert!(send(&manual.pair.a, context, silent) == Ok(()));
+            kunit_assert_eq!(send(&manual.pair.a, context, silent), Ok(()));
         }
-        assert!(send(&manual.pair.a, 5, 0) == FULL);
+        kunit_assert_eq!(send(&manual.pair.a, 5, 0), FULL);
         let (first, second) = (manual.start().ok_or(EINVAL)?, manual.start().ok_or(EINVAL)?);
         // Begun is outstanding still; done out of order, too.
-        assert!(send(&manual.pair.a, 5, 0) == FULL);
+        kunit_assert_eq!(send(&manual.pair.a, 5, 0), FULL);
         manual.finish(second, Status::Success);
-        assert!(send(&manual.pair.a, 5, 0) == FULL);
+        kunit_assert_eq!(send(&manual.pair.a, 5, 0), FULL);
         manual.finish(first, Status::Success);
         // Two slots, before anybody polls.
-        assert!(send(&manual.pair.a, 6, 0) == Ok(()) && send(&manual.pair.a, 7, 0) == Ok(()));
-        assert!(send(&manual.pair.a, 8, 0) == FULL);
+        kunit_assert_eq!(send(&manual.pair.a, 6, 0), Ok(()));
+        kunit_assert_eq!(send(&manual.pair.a, 7, 0), Ok(()));
+        kunit_assert_eq!(send(&manual.pair.a, 8, 0), FULL);
         while manual.serve() {}
-        for context in [1, 3, 6, 7] {
+        for context in cases([1, 3, 6, 7]) {
             assert!(manual.pair.a.requests.brings(context, NtStatus::SUCCESS));
         }
         assert!(manual.pair.a.requests.is_silent());
@@ -255,21 +272,21 @@ mod tests {
     fn ndk_post_15_requests_complete_in_posting_order_whatever_ends_first() -> Result {
         let mut manual = ManualPair::new()?;
         let request_set = RequestSet::new(&manual.pair)?;
-        assert!(send(&manual.pair.a, 0, 0) == Ok(()));
-        for (context, kind) in (1..).zip(Kind::ALL) {
-            assert!(request_set.post(&manual.pair.a, kind, context, 0)? == Ok(()));
+        kunit_assert_eq!(send(&manual.pair.a, 0, 0), Ok(()));
+        for (context, kind) in cases((1..).zip(Kind::ALL)) {
+            kunit_assert_eq!(request_set.post(&manual.pair.a, kind, context, 0)?, Ok(()));
         }
         let mut begun = KVec::new();
         while let Some(seq) = manual.start() {
             begun.push(seq, GFP_KERNEL)?;
         }
-        assert!(begun.len() == 8);
-        for seq in begun.iter().skip(1).rev() {
+        kunit_assert_eq!(begun.len(), 8);
+        for seq in cases(begun.iter().skip(1).rev()) {
             manual.finish(*seq, Status::Success);
             assert!(manual.pair.a.requests.is_silent());
         }
         manual.finish(begun[0], Status::Success);
-        for context in 0..8 {
+        for context in cases(0..8) {
             assert!(manual.pair.a.requests.brings(context, NtStatus::SUCCESS));
         }
         Ok(())
@@ -313,7 +330,8 @@ mod tests {
         for test_side in [&pair.a, &pair.b] {
             test_side.receive(2, &[])?;
         }
-        assert!(send(&pair.a, 3, 0) == Ok(()) && send(&pair.b, 4, 0) == Ok(()));
+        kunit_assert_eq!(send(&pair.a, 3, 0), Ok(()));
+        kunit_assert_eq!(send(&pair.b, 4, 0), Ok(()));
         assert!(pair.a.requests.brings(3, NtStatus::SUCCESS));
         assert!(pair.b.requests.brings(4, NtStatus::SUCCESS));
         Ok(())
@@ -341,7 +359,7 @@ mod tests {
         pair.a.receive(8, &[])?;
         steps.complete(&pair)?;
         steps.finish(&mut pair);
-        assert!(fine.get() == 1);
+        kunit_assert_eq!(fine.get(), 1);
         assert!(pair.b.requests.brings(7, NtStatus::SUCCESS));
         Ok(())
     }
@@ -354,11 +372,12 @@ mod tests {
         let over = crate::ndk::tests::completion::Slot::new()?;
         let disconnecting = pair.a.connector()?.disconnect(over.callback()?);
         assert!(disconnecting.is_ok());
-        assert!(send(&pair.a, 2, 0) == REFUSED);
+        kunit_assert_eq!(send(&pair.a, 2, 0), REFUSED);
         pair.b.receive(3, &[])?;
         over.came(NtStatus::SUCCESS)?;
         assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
-        assert!(send(&pair.a, 4, 0) == REFUSED && pair.a.requests.is_silent());
+        kunit_assert_eq!(send(&pair.a, 4, 0), REFUSED);
+        assert!(pair.a.requests.is_silent());
         Ok(())
     }
 
@@ -367,13 +386,14 @@ mod tests {
         let mut pair = Pair::new()?;
         let mut connector = pair.a.connector.take().ok_or(EINVAL)?;
         let (_, over) = connector.close()?;
-        assert!(send(&pair.a, 1, 0) == REFUSED);
+        kunit_assert_eq!(send(&pair.a, 1, 0), REFUSED);
         drop(over);
         let pair = Pair::new()?;
         pair.a.qp.flush();
-        assert!(send(&pair.a, 1, 0) == REFUSED);
+        kunit_assert_eq!(send(&pair.a, 1, 0), REFUSED);
         pair.test_host.flush_work();
-        assert!(send(&pair.a, 1, 0) == REFUSED && pair.a.requests.is_silent());
+        kunit_assert_eq!(send(&pair.a, 1, 0), REFUSED);
+        assert!(pair.a.requests.is_silent());
         Ok(())
     }
 
@@ -384,7 +404,8 @@ mod tests {
         pair.a
             .send(1, &[buffer.sge_by(Token::from_raw(0), 0, 8)], 0)?;
         assert!(pair.a.requests.brings(1, NtStatus::ACCESS_VIOLATION));
-        assert!(send(&pair.a, 2, 0) == REFUSED && pair.a.requests.is_silent());
+        kunit_assert_eq!(send(&pair.a, 2, 0), REFUSED);
+        assert!(pair.a.requests.is_silent());
         Ok(())
     }
 
@@ -394,8 +415,9 @@ mod tests {
         let mut theirs = pair.b.connector.take().ok_or(EINVAL)?;
         assert!(theirs.close_and_wait()?);
         pair.test_host.flush_work();
-        assert!(pair.a.disconnects.get() == 1);
-        assert!(send(&pair.a, 1, 0) == REFUSED && pair.a.requests.is_silent());
+        kunit_assert_eq!(pair.a.disconnects.get(), 1);
+        kunit_assert_eq!(send(&pair.a, 1, 0), REFUSED);
+        assert!(pair.a.requests.is_silent());
         Ok(())
     }
 }

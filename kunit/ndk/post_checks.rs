@@ -7,6 +7,7 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::{
+        kunit::harness::cases,
         ndk::{
             abi::numbers::op_flags::{
                 ALLOW_REMOTE_READ,
@@ -61,14 +62,17 @@ mod tests {
         into.fill(of_length(1));
         assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
         let got = pair.b.receives.next()?;
-        assert!(got.status == NtStatus::SUCCESS && got.bytes == 64);
-        assert!(to.has(21, 0, 64) && on_stack[0].len() == 77 && into[0].len() == 1);
+        kunit_assert_eq!(got.status, NtStatus::SUCCESS);
+        kunit_assert_eq!(got.bytes, 64);
+        assert!(to.has(21, 0, 64));
+        kunit_assert_eq!(on_stack[0].len(), 77);
+        kunit_assert_eq!(into[0].len(), 1);
         Ok(())
     }
 
     #[test]
     fn ndk_post_09_an_element_outside_what_its_token_names_is_an_access_violation() -> Result {
-        let cases: [fn(&PageBuffer, &PageBuffer) -> Result<Sge>; 5] = [
+        let table: [fn(&PageBuffer, &PageBuffer) -> Result<Sge>; 5] = [
             // One byte too far.
             |b, _| b.sge(4090, 7),
             // One byte too early.
@@ -86,14 +90,13 @@ mod tests {
             // One of another domain.
             |_, foreign| foreign.sge(0, 8),
         ];
-        for (number, case) in cases.into_iter().enumerate() {
+        for number in cases(0..table.len()) {
             let pair = Pair::new()?;
             let buffer = pair.a.buffer(4096, 0)?;
             let other = pd(&pair.test_host.adapter)?;
             let foreign = PageBuffer::registered(&other, 4096, 0)?;
-            let status = end_of(&pair, case(&buffer, &foreign)?)?;
-            pr_info!("case {}: {:x}\n", number, status.raw());
-            assert!(status == NtStatus::ACCESS_VIOLATION);
+            let status = end_of(&pair, table[number](&buffer, &foreign)?)?;
+            kunit_assert_eq!(status, NtStatus::ACCESS_VIOLATION);
             // Not a byte reached the peer.
             assert!(pair
                 .b
@@ -118,10 +121,10 @@ mod tests {
         // CAST: the low byte.
         assert!(to.has(9u8.wrapping_add((4096 + 8) as u8), 0, 100));
         assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
-        for addr in [0, 0x1000, u64::MAX - 50] {
+        for addr in cases([0, 0x1000, u64::MAX - 50]) {
             let pair = Pair::new()?;
             let stray = Sge::new(addr, 100, token);
-            assert!(end_of(&pair, stray)? == NtStatus::ACCESS_VIOLATION);
+            kunit_assert_eq!(end_of(&pair, stray)?, NtStatus::ACCESS_VIOLATION);
         }
         Ok(())
     }
@@ -135,12 +138,12 @@ mod tests {
         let (four, five) = (four.iter().copied(), five.iter().copied());
         let token = request_set.theirs.mr()?.remote_token();
         let too_many = Err(NtStatus::DATA_OVERRUN);
-        assert!(a.send(1, five.clone(), 0) == too_many);
-        assert!(a.send_and_invalidate(2, five.clone(), 0, token) == too_many);
-        assert!(a.write(3, five, there, 0) == too_many);
-        assert!(a.send(4, four.clone(), 0) == Ok(()));
-        assert!(a.send_and_invalidate(5, four.clone(), 0, token) == Ok(()));
-        assert!(a.write(6, four, there, 0) == Ok(()));
+        kunit_assert_eq!(a.send(1, five.clone(), 0), too_many);
+        kunit_assert_eq!(a.send_and_invalidate(2, five.clone(), 0, token), too_many);
+        kunit_assert_eq!(a.write(3, five, there, 0), too_many);
+        kunit_assert_eq!(a.send(4, four.clone(), 0), Ok(()));
+        kunit_assert_eq!(a.send_and_invalidate(5, four.clone(), 0, token), Ok(()));
+        kunit_assert_eq!(a.write(6, four, there, 0), Ok(()));
         Ok(())
     }
 
@@ -150,7 +153,7 @@ mod tests {
             send_sge: 0,
             ..SIZES
         };
-        for sizes in [SIZES, none] {
+        for sizes in cases([SIZES, none]) {
             let manual = ManualPair::with(sizes)?;
             let request_set = RequestSet::new(&manual.pair)?;
             let (a, there) = (&manual.pair.a.qp, request_set.there.remote(0)?);
@@ -161,11 +164,11 @@ mod tests {
                 list(&request_set.here, most + 1)?,
             );
             let too_many = Err(NtStatus::DATA_OVERRUN);
-            assert!(a.read(1, more.iter().copied(), there, 0) == too_many);
-            assert!(a.read(2, fits.iter().copied(), there, 0) == Ok(()));
+            kunit_assert_eq!(a.read(1, more.iter().copied(), there, 0), too_many);
+            kunit_assert_eq!(a.read(2, fits.iter().copied(), there, 0), Ok(()));
             // A send goes by what the queue pair was made with.
             let sent = a.send(3, fits.iter().copied(), 0);
-            assert!(sent.is_ok() == (sizes.send_sge > 0));
+            kunit_assert_eq!(sent.is_ok(), sizes.send_sge > 0);
         }
         Ok(())
     }
@@ -181,16 +184,16 @@ mod tests {
         // More than 32 bits in all, so that a sum that wraps is caught.
         let wraps = [of_length(u32::MAX), of_length(2)].into_iter();
         let long = Err(NtStatus::BUFFER_OVERFLOW);
-        for list in [over, wraps] {
-            assert!(a.send(1, list.clone(), 0) == long);
-            assert!(a.send_and_invalidate(1, list.clone(), 0, token) == long);
-            assert!(a.write(1, list, there, 0) == long);
+        for list in cases([over, wraps]) {
+            kunit_assert_eq!(a.send(1, list.clone(), 0), long);
+            kunit_assert_eq!(a.send_and_invalidate(1, list.clone(), 0, token), long);
+            kunit_assert_eq!(a.write(1, list, there, 0), long);
         }
-        assert!(a.read(1, [of_length(most + 1)].into_iter(), there, 0) == long);
+        kunit_assert_eq!(a.read(1, [of_length(most + 1)].into_iter(), there, 0), long);
         let just = [of_length(most - 1), of_length(1)].into_iter();
-        assert!(a.send(2, just, 0) == Ok(()));
-        assert!(a.read(3, [of_length(most)].into_iter(), there, 0) == Ok(()));
-        assert!(manual.start_all() == 2);
+        kunit_assert_eq!(a.send(2, just, 0), Ok(()));
+        kunit_assert_eq!(a.read(3, [of_length(most)].into_iter(), there, 0), Ok(()));
+        kunit_assert_eq!(manual.start_all(), 2);
         Ok(())
     }
 
@@ -198,20 +201,21 @@ mod tests {
     fn ndk_post_13_a_flag_that_a_function_does_not_define_is_refused() -> Result {
         let mut manual = ManualPair::new()?;
         let request_set = RequestSet::new(&manual.pair)?;
-        for kind in Kind::ALL {
-            for bit in (0..32).map(|n| 1u32 << n).filter(|b| kind.flags() & b == 0) {
+        for kind in cases(Kind::ALL) {
+            for bit in cases((0..32).map(|n| 1u32 << n).filter(|b| kind.flags() & b == 0)) {
                 let posted = request_set.post(&manual.pair.a, kind, 1, bit)?;
-                if posted != Err(NtStatus::INVALID_PARAMETER) {
-                    pr_err!("{:?} with {:x}: {:?}\n", kind, bit, posted);
-                }
-                assert!(posted == Err(NtStatus::INVALID_PARAMETER));
+                kunit_assert_eq!(posted, Err(NtStatus::INVALID_PARAMETER));
             }
         }
-        assert!(manual.start().is_none() && manual.pair.a.requests.is_silent());
+        assert!(manual.start().is_none());
+        assert!(manual.pair.a.requests.is_silent());
         // All that are defined, together, are none of them.
-        for (context, kind) in (1..).zip(Kind::ALL) {
+        for (context, kind) in cases((1..).zip(Kind::ALL)) {
             let flags = kind.flags() & !0x200;
-            assert!(request_set.post(&manual.pair.a, kind, context, flags)? == Ok(()));
+            kunit_assert_eq!(
+                request_set.post(&manual.pair.a, kind, context, flags)?,
+                Ok(())
+            );
         }
         Ok(())
     }
@@ -221,10 +225,13 @@ mod tests {
         let manual = ManualPair::unconnected(SIZES)?;
         let five = [of_length(1); 5].into_iter();
         let a = &manual.pair.a.qp;
-        assert!(a.send(1, five.clone(), 0x8000) == Err(NtStatus::CONNECTION_INVALID));
+        kunit_assert_eq!(
+            a.send(1, five.clone(), 0x8000),
+            Err(NtStatus::CONNECTION_INVALID)
+        );
         let manual = ManualPair::new()?;
         let a = &manual.pair.a.qp;
-        assert!(a.send(1, five, 0x8000) == Err(NtStatus::INVALID_PARAMETER));
+        kunit_assert_eq!(a.send(1, five, 0x8000), Err(NtStatus::INVALID_PARAMETER));
         Ok(())
     }
 
@@ -233,15 +240,15 @@ mod tests {
         let manual = ManualPair::new()?;
         let a = &manual.pair.a.qp;
         let long = [of_length(u32::MAX); 5].into_iter();
-        assert!(a.send(1, long, 0) == Err(NtStatus::DATA_OVERRUN));
+        kunit_assert_eq!(a.send(1, long, 0), Err(NtStatus::DATA_OVERRUN));
         // Two pages for a region of one, which has no remote rights to give.
         let mut private = PageBuffer::fast(&manual.pair.a.pd, 4096, false)?;
         let posted = private.fast_register(a, 1, ALLOW_REMOTE_READ)?;
-        assert!(posted == Err(NtStatus::ACCESS_VIOLATION));
+        kunit_assert_eq!(posted, Err(NtStatus::ACCESS_VIOLATION));
         let two = PageBuffer::plain(8192)?;
         private.bytes = two.bytes;
         let posted = private.fast_register(a, 1, ALLOW_REMOTE_READ)?;
-        assert!(posted == Err(NtStatus::INVALID_PARAMETER));
+        kunit_assert_eq!(posted, Err(NtStatus::INVALID_PARAMETER));
         Ok(())
     }
 
@@ -251,22 +258,25 @@ mod tests {
         let request_set = RequestSet::new(&manual.pair)?;
         let private = PageBuffer::fast(&manual.pair.a.pd, 4096, false)?;
         let (a, sge) = (&manual.pair.a.qp, request_set.here.sge(0, 65)?);
-        assert!(a.send(1, [].into_iter(), 0) == Ok(()));
+        kunit_assert_eq!(a.send(1, [].into_iter(), 0), Ok(()));
         let full = Err(NtStatus::NO_MORE_ENTRIES);
-        assert!(a.send(2, [].into_iter(), 0) == full);
-        assert!(a.send(2, [].into_iter(), 0x8000) == Err(NtStatus::INVALID_PARAMETER));
+        kunit_assert_eq!(a.send(2, [].into_iter(), 0), full);
+        kunit_assert_eq!(
+            a.send(2, [].into_iter(), 0x8000),
+            Err(NtStatus::INVALID_PARAMETER)
+        );
         let five = [sge; 5].into_iter();
-        assert!(a.send(2, five, 0) == Err(NtStatus::DATA_OVERRUN));
+        kunit_assert_eq!(a.send(2, five, 0), Err(NtStatus::DATA_OVERRUN));
         let long = Err(NtStatus::BUFFER_OVERFLOW);
-        assert!(a.send(2, [of_length(u32::MAX)].into_iter(), 0) == long);
+        kunit_assert_eq!(a.send(2, [of_length(u32::MAX)].into_iter(), 0), long);
         // One byte more than goes inline.
-        assert!(a.send(2, [sge].into_iter(), INLINE) == long);
+        kunit_assert_eq!(a.send(2, [sge].into_iter(), INLINE), long);
         let posted = private.fast_register(a, 2, ALLOW_REMOTE_READ)?;
-        assert!(posted == Err(NtStatus::ACCESS_VIOLATION));
+        kunit_assert_eq!(posted, Err(NtStatus::ACCESS_VIOLATION));
         // Nothing is wrong with these but the room, and nothing came of them.
         let token = request_set.fast.mr()?.remote_token();
-        assert!(request_set.fast.fast_register(a, 2, 0)? == full);
-        assert!(request_set.fast.mr()?.remote_token() == token);
+        kunit_assert_eq!(request_set.fast.fast_register(a, 2, 0)?, full);
+        kunit_assert_eq!(request_set.fast.mr()?.remote_token(), token);
         Ok(())
     }
 }

@@ -137,7 +137,7 @@ impl Ledger {
         let fine = self.seen.get() == self.accepted.get() && self.wrong.get() == 0;
         if !fine {
             let (seen, accepted) = (self.seen.get(), self.accepted.get());
-            pr_err!("{} of {}, {} wrong\n", seen, accepted, self.wrong.get());
+            kunit_note!("{} of {}, {} wrong", seen, accepted, self.wrong.get());
         }
         fine
     }
@@ -381,7 +381,8 @@ mod tests {
     #[test]
     fn ndk_post_16_both_queues_may_be_posted_to_at_once() -> Result {
         let (fine, messages) = both_queues_at_once()?;
-        assert!(fine && messages == MESSAGES);
+        assert!(fine);
+        kunit_assert_eq!(messages, MESSAGES);
         Ok(())
     }
 

@@ -7,6 +7,7 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::{
+        kunit::harness::cases,
         ndk::{
             status::NtStatus,
             tests::{
@@ -53,7 +54,7 @@ mod tests {
         let buffer = PageBuffer::fast(&pair.a.pd, 2 * ROUNDS * PAGE, false)?;
         let mr = buffer.mr()?;
         hold(&pair.a)?;
-        for at in 0..ROUNDS {
+        for at in cases(0..ROUNDS) {
             // Every second page, the last first; each time at the same addresses.
             let what = RegRequest {
                 pages: &[buffer.page(2 * (ROUNDS - at) - 1)],
@@ -61,18 +62,19 @@ mod tests {
                 base: BASE,
                 len: PAGE_SIZE,
             };
-            assert!(what.register(&pair.a, mr, 1, SILENT | LOCAL_WRITE) == Ok(()));
+            kunit_assert_eq!(what.register(&pair.a, mr, 1, SILENT | LOCAL_WRITE), Ok(()));
             let into = Sge::new(BASE, PAGE as u32, mr.local_token());
             let from = theirs.remote(at * PAGE)?;
-            assert!(pair.a.qp.read(2, [into].into_iter(), from, SILENT) == Ok(()));
-            assert!(pair.a.qp.invalidate_mr(3, mr, FENCE) == Ok(()));
+            kunit_assert_eq!(pair.a.qp.read(2, [into].into_iter(), from, SILENT), Ok(()));
+            kunit_assert_eq!(pair.a.qp.invalidate_mr(3, mr, FENCE), Ok(()));
         }
-        assert!(pair.a.requests.is_silent() && buffer.is_blank(0, 2 * ROUNDS * PAGE));
+        assert!(pair.a.requests.is_silent());
+        assert!(buffer.is_blank(0, 2 * ROUNDS * PAGE));
         release(&pair.b)?;
         for _ in 0..ROUNDS {
             assert!(pair.a.requests.brings(3, NtStatus::SUCCESS));
         }
-        for at in 0..ROUNDS {
+        for at in cases(0..ROUNDS) {
             let page = 2 * (ROUNDS - at) - 1;
             // CAST: a few.
             assert!(buffer.has(0x11 * (at as u8 + 1), page * PAGE, PAGE));
@@ -89,21 +91,21 @@ mod tests {
         let mr = buffer.mr()?;
         let mut tokens = KVec::new();
         hold(&pair.b)?;
-        for at in 0..ROUNDS {
+        for at in cases(0..ROUNDS) {
             let what = RegRequest {
                 pages: &[buffer.page(at)],
                 offset: 0,
                 base: BASE,
                 len: PAGE_SIZE,
             };
-            assert!(what.register(&pair.b, mr, 1, REMOTE_WRITE) == Ok(()));
+            kunit_assert_eq!(what.register(&pair.b, mr, 1, REMOTE_WRITE), Ok(()));
             tokens.push(mr.remote_token(), GFP_KERNEL)?;
             // What comes now waits until the peer has used the token.
             hold(&pair.b)?;
-            assert!(pair.b.qp.invalidate_mr(3, mr, 0) == Ok(()));
+            kunit_assert_eq!(pair.b.qp.invalidate_mr(3, mr, 0), Ok(()));
         }
         assert!(pair.b.requests.is_silent());
-        for at in 0..ROUNDS {
+        for at in cases(0..ROUNDS) {
             release(&pair.a)?;
             if at > 0 {
                 assert!(pair.b.requests.brings(3, NtStatus::SUCCESS));
@@ -113,14 +115,17 @@ mod tests {
             assert!(pair.b.requests.is_silent());
             // CAST: a few.
             peer.own.fill(0x21 * (at as u8 + 1));
-            assert!(peer.write(BASE, tokens[at], PAGE as u32)? == NtStatus::SUCCESS);
+            kunit_assert_eq!(
+                peer.write(BASE, tokens[at], PAGE as u32)?,
+                NtStatus::SUCCESS
+            );
         }
-        for at in 0..ROUNDS {
+        for at in cases(0..ROUNDS) {
             // CAST: a few.
             assert!(buffer.has(0x21 * (at as u8 + 1), at * PAGE, PAGE));
         }
         // The last one is valid still, and those before it are not.
-        assert!(peer.write(BASE, tokens[ROUNDS - 2], 1)? == REMOTE_RESOURCES);
+        kunit_assert_eq!(peer.write(BASE, tokens[ROUNDS - 2], 1)?, REMOTE_RESOURCES);
         assert!(is_over(&pair));
         Ok(())
     }
@@ -143,22 +148,22 @@ mod tests {
             what.register(&pair.b, mr, context, REMOTE_READ)
         };
         hold(&pair.b)?;
-        assert!(register(1, buffer.page(0)) == Ok(()));
+        kunit_assert_eq!(register(1, buffer.page(0)), Ok(()));
         let token = mr.remote_token();
         // Not memory, and so refused where it is posted.
         let posted = register(2, 8 * PAGE_SIZE);
-        assert!(posted == Err(NtStatus::INVALID_PARAMETER));
-        assert!(mr.remote_token() == token);
+        kunit_assert_eq!(posted, Err(NtStatus::INVALID_PARAMETER));
+        kunit_assert_eq!(mr.remote_token(), token);
         release(&pair.a)?;
         assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
-        assert!(peer.read(BASE, token, PAGE as u32)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(peer.read(BASE, token, PAGE as u32)?, NtStatus::SUCCESS);
         assert!(peer.own.has(0x61, 0, PAGE));
-        assert!(pair.b.qp.invalidate_mr(3, mr, 0) == Ok(()));
+        kunit_assert_eq!(pair.b.qp.invalidate_mr(3, mr, 0), Ok(()));
         assert!(pair.b.requests.brings(3, NtStatus::SUCCESS));
-        assert!(register(4, buffer.page(1)) == Ok(()));
+        kunit_assert_eq!(register(4, buffer.page(1)), Ok(()));
         assert!(pair.b.requests.brings(4, NtStatus::SUCCESS));
         let token = mr.remote_token();
-        assert!(peer.read(BASE, token, PAGE as u32)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(peer.read(BASE, token, PAGE as u32)?, NtStatus::SUCCESS);
         assert!(peer.own.has(0x71, 0, PAGE));
         Ok(())
     }
@@ -181,20 +186,20 @@ mod tests {
             .register(&pair.b, mr, 1, SILENT | REMOTE_READ)
         };
         // 32 places: the send, one registration, and sends.
-        assert!(what(0) == Ok(()));
+        kunit_assert_eq!(what(0), Ok(()));
         let token = mr.remote_token();
         for _ in 2..32 {
-            assert!(pair.b.send(5, &[], SILENT) == Ok(()));
+            kunit_assert_eq!(pair.b.send(5, &[], SILENT), Ok(()));
         }
-        assert!(what(1) == Err(NtStatus::NO_MORE_ENTRIES));
-        assert!(mr.remote_token() == token);
+        kunit_assert_eq!(what(1), Err(NtStatus::NO_MORE_ENTRIES));
+        kunit_assert_eq!(mr.remote_token(), token);
         for _ in 1..32 {
             pair.a.receive(6, &[])?;
         }
         for _ in 1..32 {
             assert!(pair.a.receives.brings(6, NtStatus::SUCCESS));
         }
-        assert!(peer.read(BASE, token, PAGE as u32)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(peer.read(BASE, token, PAGE as u32)?, NtStatus::SUCCESS);
         assert!(peer.own.has(0x61, 0, PAGE));
         Ok(())
     }
@@ -216,18 +221,19 @@ mod tests {
             what.register(test_side, mr, context, REMOTE_READ)
         };
         hold(&pair.b)?;
-        assert!(register(&pair.b, 1, 0) == Ok(()));
+        kunit_assert_eq!(register(&pair.b, 1, 0), Ok(()));
         pair.b.qp.flush();
         let held = pair.b.requests.next()?;
-        assert!(held.status == NtStatus::CANCELLED);
+        kunit_assert_eq!(held.status, NtStatus::CANCELLED);
         assert!(pair.b.requests.brings(1, NtStatus::CANCELLED));
         // Another queue pair of the same domain goes on with the same region.
         let (far, near) = pair.second()?;
-        assert!(register(&near, 2, 1) == Ok(()));
+        kunit_assert_eq!(register(&near, 2, 1), Ok(()));
         assert!(near.requests.brings(2, NtStatus::SUCCESS));
         let peer = RemotePeer::new(&far, PAGE)?;
         let status = peer.read(buffer.page(1), mr.remote_token(), PAGE as u32)?;
-        assert!(status == NtStatus::SUCCESS && peer.own.has(0x71, 0, PAGE));
+        kunit_assert_eq!(status, NtStatus::SUCCESS);
+        assert!(peer.own.has(0x71, 0, PAGE));
         Ok(())
     }
 }

@@ -17,9 +17,12 @@ mod tests {
                 Transport, //
             }, //
         },
-        kunit::fake::{
-            Fake,
-            Started, //
+        kunit::{
+            fake::{
+                Fake,
+                Started, //
+            },
+            harness::cases, //
         },
         ndk::{
             abi::numbers::operation,
@@ -76,15 +79,19 @@ mod tests {
             token,
         };
         let list = [sink.sge(100, 300)?];
-        assert!(pair.a.qp.read(1, list.into_iter(), from, 0) == Ok(()));
+        kunit_assert_eq!(pair.a.qp.read(1, list.into_iter(), from, 0), Ok(()));
         let done = pair.a.requests.next()?;
-        assert!(done.request_context == 1 && done.status == NtStatus::SUCCESS);
-        assert!(done.operation == operation::READ && done.qp_context == 0xA);
-        assert!(done.bytes == 300);
+        kunit_assert_eq!(done.request_context, 1);
+        kunit_assert_eq!(done.status, NtStatus::SUCCESS);
+        kunit_assert_eq!(done.operation, operation::READ);
+        kunit_assert_eq!(done.qp_context, 0xA);
+        kunit_assert_eq!(done.bytes, 300);
         assert!(sink.has(0x17u8.wrapping_sub(50), 100, 300));
-        assert!(sink.is_blank(0, 100) && sink.is_blank(400, 2 * PAGE - 400));
+        assert!(sink.is_blank(0, 100));
+        assert!(sink.is_blank(400, 2 * PAGE - 400));
         // The peer's queues have nothing to report.
-        assert!(pair.b.receives.is_silent() && pair.b.requests.is_silent());
+        assert!(pair.b.receives.is_silent());
+        assert!(pair.b.requests.is_silent());
         Ok(())
     }
 
@@ -98,11 +105,14 @@ mod tests {
         source.fill(0x27);
         let list = [sink.sge(0, 10)?, sink.sge(100, 0)?, sink.sge(200, 20)?];
         let from = source.remote(0)?;
-        assert!(pair.a.qp.read(1, list.into_iter(), from, 0) == Ok(()));
+        kunit_assert_eq!(pair.a.qp.read(1, list.into_iter(), from, 0), Ok(()));
         let done = pair.a.requests.next()?;
-        assert!(done.status == NtStatus::SUCCESS && done.bytes == 30);
-        assert!(sink.has(0x27, 0, 10) && sink.has(0x27 + 10, 200, 20));
-        assert!(sink.is_blank(10, 190) && sink.is_blank(220, PAGE - 220));
+        kunit_assert_eq!(done.status, NtStatus::SUCCESS);
+        kunit_assert_eq!(done.bytes, 30);
+        assert!(sink.has(0x27, 0, 10));
+        assert!(sink.has(0x27 + 10, 200, 20));
+        assert!(sink.is_blank(10, 190));
+        assert!(sink.is_blank(220, PAGE - 220));
         Ok(())
     }
 
@@ -116,42 +126,43 @@ mod tests {
             let list = [sink.sge(0, 8)?].into_iter();
             Ok(pair.a.qp.read(context, list, source.remote(0)?, flags))
         };
-        assert!(read(1, FENCE)? == Ok(()));
+        kunit_assert_eq!(read(1, FENCE)?, Ok(()));
         assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
-        assert!(read(2, SILENT)? == Ok(()));
-        assert!(read(3, 0)? == Ok(()));
+        kunit_assert_eq!(read(2, SILENT)?, Ok(()));
+        kunit_assert_eq!(read(3, 0)?, Ok(()));
         assert!(pair.a.requests.brings(3, NtStatus::SUCCESS));
-        assert!(read(4, DEFER)? == Ok(()));
+        kunit_assert_eq!(read(4, DEFER)?, Ok(()));
         assert!(pair.a.requests.is_silent());
-        assert!(read(5, FENCE | SILENT)? == Ok(()));
+        kunit_assert_eq!(read(5, FENCE | SILENT)?, Ok(()));
         assert!(pair.a.requests.brings(4, NtStatus::SUCCESS));
-        for flag in [0x4, 0x8, LOCAL_WRITE, 0x20, INLINE, SINK, 0x400] {
-            assert!(read(6, flag)? == Err(NtStatus::INVALID_PARAMETER));
+        for flag in cases([0x4, 0x8, LOCAL_WRITE, 0x20, INLINE, SINK, 0x400]) {
+            kunit_assert_eq!(read(6, flag)?, Err(NtStatus::INVALID_PARAMETER));
         }
-        assert!(pair.a.requests.is_silent() && takes_requests(&pair.a));
+        assert!(pair.a.requests.is_silent());
+        assert!(takes_requests(&pair.a));
         Ok(())
     }
 
     #[test]
     fn ndk_read_03_past_the_end_ends_the_connection() -> Result {
-        assert!(REMOTE_RESOURCES.raw() == 0xC000_013Du32 as i32);
+        kunit_assert_eq!(REMOTE_RESOURCES.raw(), 0xC000_013Du32 as i32);
         let end = BASE + PAGE as u64;
-        for (at, len) in [
+        for (at, len) in cases([
             (end - 7, 8),
             (end, 1),
             (BASE + 1, PAGE as u32),
             (BASE - 1, 1),
             (u64::MAX - 3, 8),
-        ] {
+        ]) {
             let pair = Pair::new()?;
             let peer = RemotePeer::new(&pair.a, PAGE)?;
             let mut source = PageBuffer::displaced(&pair.b.pd, PAGE, 2, BASE)?;
             source.fill(0x47);
             let token = source.mr()?.remote_token();
             // The last bytes of all can be had.
-            assert!(peer.read(end - 7, token, 7)? == NtStatus::SUCCESS);
+            kunit_assert_eq!(peer.read(end - 7, token, 7)?, NtStatus::SUCCESS);
             assert!(peer.own.has(0x47u8.wrapping_sub(7), 0, 7));
-            assert!(peer.read(at, token, len)? == REMOTE_RESOURCES);
+            kunit_assert_eq!(peer.read(at, token, len)?, REMOTE_RESOURCES);
             assert!(is_over(&pair));
         }
         Ok(())
@@ -168,13 +179,15 @@ mod tests {
             let list = [sink.sge(at, 8)?].into_iter();
             Ok(pair.a.qp.read(context, list, source.remote(0)?, flags))
         };
-        assert!(read(1, 0, 0x200)? == Ok(()));
-        assert!(pair.a.requests.is_silent() && sink.is_blank(0, PAGE));
+        kunit_assert_eq!(read(1, 0, 0x200)?, Ok(()));
+        assert!(pair.a.requests.is_silent());
+        assert!(sink.is_blank(0, PAGE));
         // The token is valid still, and is not any more after this one.
-        assert!(read(2, 8, 0x100)? == Ok(()));
+        kunit_assert_eq!(read(2, 8, 0x100)?, Ok(()));
         assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
         assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
-        assert!(sink.has(0x57, 0, 8) && sink.has(0x57, 8, 8));
+        assert!(sink.has(0x57, 0, 8));
+        assert!(sink.has(0x57, 8, 8));
         registered(&pair.a, &sink, LOCAL_WRITE)?;
         Ok(())
     }
@@ -194,14 +207,14 @@ mod tests {
         let (pair, source, sink) = reader()?;
         let token = sink.mr()?.remote_token();
         let peer = RemotePeer::new(&pair.b, PAGE)?;
-        assert!(peer.read(sink.addr(), token, 8)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(peer.read(sink.addr(), token, 8)?, NtStatus::SUCCESS);
         let list = [sink.sge(0, 8)?].into_iter();
         let posted = pair.a.qp.read(1, list, source.remote(0)?, LOCAL_INVALIDATE);
-        assert!(posted == Ok(()));
+        kunit_assert_eq!(posted, Ok(()));
         assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
         assert!(sink.has(0x67, 0, 8));
         // For the peer, too, and at once.
-        assert!(peer.read(sink.addr(), token, 8)? == REMOTE_RESOURCES);
+        kunit_assert_eq!(peer.read(sink.addr(), token, 8)?, REMOTE_RESOURCES);
         Ok(())
     }
 
@@ -220,12 +233,12 @@ mod tests {
         }
         let list = [first.sge(0, 8)?, second.sge(0, 8)?].into_iter();
         let posted = pair.a.qp.read(1, list, source.remote(0)?, LOCAL_INVALIDATE);
-        assert!(posted == Ok(()));
+        kunit_assert_eq!(posted, Ok(()));
         assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
         // The second one can be invalidated, and the first one not.
-        assert!(pair.a.qp.invalidate_mr(2, second.mr()?, 0) == Ok(()));
+        kunit_assert_eq!(pair.a.qp.invalidate_mr(2, second.mr()?, 0), Ok(()));
         assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
-        assert!(pair.a.qp.invalidate_mr(3, first.mr()?, 0) == Ok(()));
+        kunit_assert_eq!(pair.a.qp.invalidate_mr(3, first.mr()?, 0), Ok(()));
         assert!(pair.a.requests.brings(3, NtStatus::INVALID_DEVICE_REQUEST));
         Ok(())
     }
@@ -235,13 +248,13 @@ mod tests {
         let (pair, source, sink) = reader()?;
         let list = [sink.sge(0, 8)?].into_iter();
         let posted = pair.a.qp.read(1, list, source.remote(0)?, 0);
-        assert!(posted == Ok(()));
+        kunit_assert_eq!(posted, Ok(()));
         assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
         let peer = RemotePeer::new(&pair.b, PAGE)?;
         let token = sink.mr()?.remote_token();
-        assert!(peer.read(sink.addr(), token, 8)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(peer.read(sink.addr(), token, 8)?, NtStatus::SUCCESS);
         assert!(peer.own.has(0x67, 0, 8));
-        assert!(pair.a.qp.invalidate_mr(2, sink.mr()?, 0) == Ok(()));
+        kunit_assert_eq!(pair.a.qp.invalidate_mr(2, sink.mr()?, 0), Ok(()));
         assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
         Ok(())
     }
@@ -258,15 +271,15 @@ mod tests {
         source.fill(0x77);
         let sink = pair.a.buffer(PAGE, 1)?;
         hold(&pair.a)?;
-        for at in 0..20 {
+        for at in cases(0..20) {
             let list = [sink.sge(at * 8, 8)?].into_iter();
             let from = source.remote(at * 8)?;
             // CAST: widening.
-            assert!(pair.a.qp.read(at as u64, list, from, 0) == Ok(()));
+            kunit_assert_eq!(pair.a.qp.read(at as u64, list, from, 0), Ok(()));
         }
         assert!(pair.a.requests.is_silent());
         release(&pair.b)?;
-        for at in 0..20 {
+        for at in cases(0..20) {
             assert!(pair.a.requests.brings(at, NtStatus::SUCCESS));
         }
         assert!(sink.has(0x77, 0, 160));
@@ -281,7 +294,7 @@ mod tests {
     #[test]
     fn ndk_read_06_no_more_reads_than_the_effective_limit_are_in_flight() -> Result {
         // What each side asks for is bounded by what the other one serves.
-        for (outbound, inbound) in [(2, 8), (8, 2)] {
+        for (outbound, inbound) in cases([(2, 8), (8, 2)]) {
             let mut attr = HostAttr::PLAIN;
             attr.connect_fn = by_hand;
             let mut pair = Pair::unconnected(&attr, SIZES, SIZES)?;
@@ -289,9 +302,9 @@ mod tests {
                 .map(|(inbound, outbound)| ReadLimits { inbound, outbound });
             pair.connect(active, passive)?;
             let (sink, source) = (pair.a.buffer(PAGE, 1)?, pair.b.buffer(PAGE, 2)?);
-            for context in 0..5 {
+            for context in cases(0..5) {
                 let list = [sink.sge(0, 8)?].into_iter();
-                assert!(pair.a.qp.read(context, list, source.remote(0)?, 0) == Ok(()));
+                kunit_assert_eq!(pair.a.qp.read(context, list, source.remote(0)?, 0), Ok(()));
             }
             let engine = pair.a.qp.engine();
             let id = engine.connection().ok_or(EINVAL)?;
@@ -302,7 +315,7 @@ mod tests {
             }
             let at_once = numbers.len();
             let mut in_turn = 0;
-            for at in 0..5 {
+            for at in cases(0..5) {
                 let Some(seq) = numbers.get(at).copied() else {
                     break;
                 };
@@ -314,8 +327,9 @@ mod tests {
                     assert!(started.start(engine, id).is_none());
                 }
             }
-            assert!(at_once == 2 && in_turn == 3);
-            for context in 0..5 {
+            kunit_assert_eq!(at_once, 2);
+            kunit_assert_eq!(in_turn, 3);
+            for context in cases(0..5) {
                 assert!(pair.a.requests.brings(context, NtStatus::SUCCESS));
             }
         }
@@ -327,15 +341,18 @@ mod tests {
         let pair = Pair::new()?;
         let source = pair.b.buffer(PAGE, 2)?;
         let from = source.remote(0)?;
-        assert!(pair.a.qp.read(1, [].into_iter(), from, 0) == Ok(()));
+        kunit_assert_eq!(pair.a.qp.read(1, [].into_iter(), from, 0), Ok(()));
         let done = pair.a.requests.next()?;
-        assert!(done.request_context == 1 && done.status == NtStatus::SUCCESS);
-        assert!(done.bytes == 0 && done.operation == operation::READ);
+        kunit_assert_eq!(done.request_context, 1);
+        kunit_assert_eq!(done.status, NtStatus::SUCCESS);
+        kunit_assert_eq!(done.bytes, 0);
+        kunit_assert_eq!(done.operation, operation::READ);
         let sink = pair.a.buffer(PAGE, 1)?;
         let list = [sink.sge(0, 0)?].into_iter();
-        assert!(pair.a.qp.read(2, list, from, 0) == Ok(()));
+        kunit_assert_eq!(pair.a.qp.read(2, list, from, 0), Ok(()));
         assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
-        assert!(pair.b.receives.is_silent() && takes_requests(&pair.a));
+        assert!(pair.b.receives.is_silent());
+        assert!(takes_requests(&pair.a));
         Ok(())
     }
 
@@ -349,14 +366,15 @@ mod tests {
     #[test]
     fn ndk_read_08_a_sink_needs_local_write() -> Result {
         // Normal regions that may be read by the owner alone, or by the peer; a fast one.
-        for flags in [0, 2, 8] {
+        for flags in cases([0, 2, 8]) {
             let pair = Pair::new()?;
             let mut source = pair.b.buffer(PAGE, 2)?;
             source.fill(0x19);
             let sink = pair.a.buffer(PAGE, flags)?;
             let status = read_into(&pair, &source, sink.sge(0, 8)?)?;
-            assert!(status == NtStatus::ACCESS_VIOLATION);
-            assert!(sink.is_blank(0, PAGE) && is_over(&pair));
+            kunit_assert_eq!(status, NtStatus::ACCESS_VIOLATION);
+            assert!(sink.is_blank(0, PAGE));
+            assert!(is_over(&pair));
         }
         let pair = Pair::new()?;
         let mut source = pair.b.buffer(PAGE, 2)?;
@@ -364,7 +382,8 @@ mod tests {
         let sink = PageBuffer::fast(&pair.a.pd, PAGE, true)?;
         registered(&pair.a, &sink, 0x8 | SINK)?;
         let status = read_into(&pair, &source, sink.sge(0, 8)?)?;
-        assert!(status == NtStatus::ACCESS_VIOLATION && sink.is_blank(0, PAGE));
+        kunit_assert_eq!(status, NtStatus::ACCESS_VIOLATION);
+        assert!(sink.is_blank(0, PAGE));
         Ok(())
     }
 
@@ -384,8 +403,9 @@ mod tests {
             (&fast, fast.sge(0, 8)?),
             (&plain, plain.sge_by(privileged, 0, 8)),
         ] {
-            assert!(read_into(&pair, &source, sge)? == NtStatus::SUCCESS);
-            assert!(sink.has(0x29, 0, 8) && sink.is_blank(8, PAGE - 8));
+            kunit_assert_eq!(read_into(&pair, &source, sge)?, NtStatus::SUCCESS);
+            assert!(sink.has(0x29, 0, 8));
+            assert!(sink.is_blank(8, PAGE - 8));
         }
         Ok(())
     }

@@ -7,7 +7,10 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::{
-        kunit::other_context::OtherContext,
+        kunit::{
+            harness::cases,
+            other_context::OtherContext, //
+        },
         ndk::{
             abi::numbers::operation,
             srq::SrqSizes,
@@ -52,7 +55,8 @@ mod tests {
         assert!(pair.b.receives.brings(0x1234_5678_9ABC, NtStatus::SUCCESS));
         // It was one.
         pair.a.send(3, &NOTHING, 0)?;
-        assert!(pair.a.requests.is_silent() && pair.b.receives.is_silent());
+        assert!(pair.a.requests.is_silent());
+        assert!(pair.b.receives.is_silent());
         pair.b.receive(4, &[])?;
         assert!(pair.a.requests.brings(3, NtStatus::SUCCESS));
         assert!(pair.b.receives.brings(4, NtStatus::SUCCESS));
@@ -70,10 +74,11 @@ mod tests {
         assert!(pair.b.receives.is_silent());
         pair.connect(READS, READS)?;
         assert!(pair.b.receives.is_silent());
-        for (context, at) in [(1, 0), (2, 32)] {
+        for (context, at) in cases([(1, 0), (2, 32)]) {
             pair.a.send(context, &[from.sge(at, 32)?], 0)?;
             let got = pair.b.receives.next()?;
-            assert!(got.request_context == context && got.status == NtStatus::SUCCESS);
+            kunit_assert_eq!(got.request_context, context);
+            kunit_assert_eq!(got.status, NtStatus::SUCCESS);
         }
         assert!(to.has(6, 0, 64));
         Ok(())
@@ -91,18 +96,20 @@ mod tests {
         let to = pair.b.buffer(4096, 1)?;
         let sge = to.sge(0, 8)?;
         let post = |context, sges: &[_]| pair.b.qp.receive(context, sges.iter().copied());
-        assert!(post(0, &[sge; 3]) == Err(NtStatus::DATA_OVERRUN));
-        assert!(post(1, &[sge; 2]).is_ok() && post(2, &[sge]).is_ok() && post(3, &[]).is_ok());
-        assert!(post(4, &[]) == Err(NtStatus::NO_MORE_ENTRIES));
+        kunit_assert_eq!(post(0, &[sge; 3]), Err(NtStatus::DATA_OVERRUN));
+        assert!(post(1, &[sge; 2]).is_ok());
+        assert!(post(2, &[sge]).is_ok());
+        assert!(post(3, &[]).is_ok());
+        kunit_assert_eq!(post(4, &[]), Err(NtStatus::NO_MORE_ENTRIES));
         // The elements are looked at before the room is.
-        assert!(post(4, &[sge; 3]) == Err(NtStatus::DATA_OVERRUN));
+        kunit_assert_eq!(post(4, &[sge; 3]), Err(NtStatus::DATA_OVERRUN));
         assert!(pair.b.receives.is_silent());
         // One that was taken makes room for one.
         pair.a.send(1, &[from.sge(0, 16)?], 0)?;
         assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
         assert!(post(5, &[]).is_ok());
-        assert!(post(6, &[]) == Err(NtStatus::NO_MORE_ENTRIES));
-        for context in [2, 3, 5] {
+        kunit_assert_eq!(post(6, &[]), Err(NtStatus::NO_MORE_ENTRIES));
+        for context in cases([2, 3, 5]) {
             pair.a.send(context, &NOTHING, 0)?;
             assert!(pair.b.receives.brings(context, NtStatus::SUCCESS));
         }
@@ -117,7 +124,10 @@ mod tests {
             ..SIZES
         };
         let pair = Pair::with(&HostAttr::PLAIN, SIZES, sizes)?;
-        assert!(pair.b.qp.receive(1, NOTHING.into_iter()) == Err(NtStatus::NO_MORE_ENTRIES));
+        kunit_assert_eq!(
+            pair.b.qp.receive(1, NOTHING.into_iter()),
+            Err(NtStatus::NO_MORE_ENTRIES)
+        );
         Ok(())
     }
 
@@ -126,12 +136,14 @@ mod tests {
         let pair = Pair::new()?;
         let from = pair.a.buffer(8192, 0)?;
         let to = pair.b.buffer(8192, 1)?;
-        for len in [0, 1, 4095, 8192] {
+        for len in cases([0, 1, 4095, 8192]) {
             pair.b.receive(1, &[to.sge(0, 8192)?])?;
             pair.a.send(2, &[from.sge(0, len)?], 0)?;
             let got = pair.b.receives.next()?;
-            assert!(got.bytes == len && got.operation == operation::RECEIVE);
-            assert!(got.output == 0 && got.status == NtStatus::SUCCESS);
+            kunit_assert_eq!(got.bytes, len);
+            kunit_assert_eq!(got.operation, operation::RECEIVE);
+            kunit_assert_eq!(got.output, 0);
+            kunit_assert_eq!(got.status, NtStatus::SUCCESS);
             let memory = opened(&pair.b, 4096)?;
             let token = memory.mr()?.remote_token();
             pair.b.receive(3, &[to.sge(0, 8192)?])?;
@@ -139,8 +151,10 @@ mod tests {
             let posted = pair.a.qp.send_and_invalidate(4, sges.into_iter(), 0, token);
             assert!(posted.is_ok());
             let got = pair.b.receives.next()?;
-            assert!(got.bytes == len && got.operation == operation::RECEIVE_AND_INVALIDATE);
-            assert!(got.output == token.raw() && got.status == NtStatus::SUCCESS);
+            kunit_assert_eq!(got.bytes, len);
+            kunit_assert_eq!(got.operation, operation::RECEIVE_AND_INVALIDATE);
+            kunit_assert_eq!(got.output, token.raw());
+            kunit_assert_eq!(got.status, NtStatus::SUCCESS);
         }
         Ok(())
     }
@@ -150,12 +164,14 @@ mod tests {
         let pair = Pair::new()?;
         pair.b.qp.flush();
         let to = pair.b.buffer(4096, 1)?;
-        for context in 1..100 {
+        for context in cases(1..100) {
             pair.b.receive(context, &[to.sge(0, 64)?])?;
             let got = pair.b.receives.next()?;
-            assert!(got.request_context == context && got.status == NtStatus::CANCELLED);
-            assert!(got.operation == operation::RECEIVE && got.bytes == 0);
-            assert!(got.qp_context == 0xB);
+            kunit_assert_eq!(got.request_context, context);
+            kunit_assert_eq!(got.status, NtStatus::CANCELLED);
+            kunit_assert_eq!(got.operation, operation::RECEIVE);
+            kunit_assert_eq!(got.bytes, 0);
+            kunit_assert_eq!(got.qp_context, 0xB);
         }
         assert!(pair.b.receives.is_silent());
         Ok(())
@@ -168,7 +184,7 @@ mod tests {
         pair.a.send(1, &[sge], 0)?;
         assert!(pair.a.requests.brings(1, NtStatus::ACCESS_VIOLATION));
         assert!(has_ended(&pair.a));
-        for context in 2..5 {
+        for context in cases(2..5) {
             pair.a.receive(context, &[])?;
             assert!(pair.a.receives.brings(context, NtStatus::CANCELLED));
         }
@@ -190,15 +206,15 @@ mod tests {
             pair.b.pd.create_qp(queues, Some(&srq), 0xB, SIZES, done)
         })?;
         let refused = Err(NtStatus::INVALID_DEVICE_REQUEST);
-        assert!(pair.b.qp.receive(1, NOTHING.into_iter()) == refused);
+        kunit_assert_eq!(pair.b.qp.receive(1, NOTHING.into_iter()), refused);
         pair.connect(READS, READS)?;
-        assert!(pair.b.qp.receive(2, NOTHING.into_iter()) == refused);
+        kunit_assert_eq!(pair.b.qp.receive(2, NOTHING.into_iter()), refused);
         // Nothing was posted by it: the message takes the shared one.
         assert!(srq.receive(3, NOTHING.into_iter()).is_ok());
         pair.a.send(4, &NOTHING, 0)?;
         assert!(pair.b.receives.brings(3, NtStatus::SUCCESS));
         pair.b.qp.flush();
-        assert!(pair.b.qp.receive(5, NOTHING.into_iter()) == refused);
+        kunit_assert_eq!(pair.b.qp.receive(5, NOTHING.into_iter()), refused);
         assert!(pair.b.receives.is_silent());
         Ok(())
     }

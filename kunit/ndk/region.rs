@@ -7,6 +7,7 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::{
+        kunit::harness::cases,
         ndk::{
             life::Ref,
             memory::Mr,
@@ -75,18 +76,21 @@ mod tests {
         let pair = Pair::new()?;
         let buffer = PageBuffer::plain(PAGE)?;
         let [normal, fast] = [mr(&pair.b, false)?, mr(&pair.b, true)?];
-        assert!(buffer.register(&fast, 7)? == REFUSED);
-        assert!(request(|done| normal.initialize(1, true, done))? == REFUSED);
+        kunit_assert_eq!(buffer.register(&fast, 7)?, REFUSED);
+        kunit_assert_eq!(request(|done| normal.initialize(1, true, done))?, REFUSED);
         // Each is still good for its own use, and then for that only.
-        assert!(buffer.register(&normal, 7)? == NtStatus::SUCCESS);
-        assert!(request(|done| fast.initialize(1, true, done))? == NtStatus::SUCCESS);
-        assert!(buffer.register(&fast, 7)? == REFUSED);
-        assert!(request(|done| normal.initialize(1, true, done))? == REFUSED);
-        assert!(request(|done| fast.deregister(done))? == REFUSED);
+        kunit_assert_eq!(buffer.register(&normal, 7)?, NtStatus::SUCCESS);
+        kunit_assert_eq!(
+            request(|done| fast.initialize(1, true, done))?,
+            NtStatus::SUCCESS
+        );
+        kunit_assert_eq!(buffer.register(&fast, 7)?, REFUSED);
+        kunit_assert_eq!(request(|done| normal.initialize(1, true, done))?, REFUSED);
+        kunit_assert_eq!(request(|done| fast.deregister(done))?, REFUSED);
         let buffer = buffer.lend(normal.lent());
         let posted = buffer.fast_register(&pair.b.qp, 1, REMOTE_READ)?;
-        assert!(posted == Err(INVALID));
-        assert!(pair.b.qp.invalidate_mr(1, &normal, 0) == Err(INVALID));
+        kunit_assert_eq!(posted, Err(INVALID));
+        kunit_assert_eq!(pair.b.qp.invalidate_mr(1, &normal, 0), Err(INVALID));
         assert!(pair.b.requests.is_silent());
         Ok(())
     }
@@ -101,17 +105,24 @@ mod tests {
         let pieces = [200, 0, 56, PAGE - 356, 1, PAGE - 1, PAGE - 50, 50];
         let chain = Described::pieces(bytes, &pieces)?;
         let mr = mr(&pair.b, false)?;
-        assert!(register(&mr, &chain, bytes.len(), 7)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(register(&mr, &chain, bytes.len(), 7)?, NtStatus::SUCCESS);
         drop(chain);
         let at = buffer.addr() + 100;
         let len = bytes.len() as u32;
-        assert!(peer.write(at, mr.remote_token(), len)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(peer.write(at, mr.remote_token(), len)?, NtStatus::SUCCESS);
         assert!(buffer.has(0x12, 100, 3 * PAGE - 100));
-        assert!(buffer.is_blank(0, 100) && buffer.is_blank(3 * PAGE, PAGE));
+        assert!(buffer.is_blank(0, 100));
+        assert!(buffer.is_blank(3 * PAGE, PAGE));
         peer.own.fill(0);
-        assert!(peer.read(at + 250, mr.remote_token(), 20)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(
+            peer.read(at + 250, mr.remote_token(), 20)?,
+            NtStatus::SUCCESS
+        );
         assert!(peer.own.has(0x12u8.wrapping_add(250), 0, 20));
-        assert!(peer.read(at + u64::from(len), mr.remote_token(), 1)? == REMOTE_RESOURCES);
+        kunit_assert_eq!(
+            peer.read(at + u64::from(len), mr.remote_token(), 1)?,
+            REMOTE_RESOURCES
+        );
         Ok(())
     }
 
@@ -124,12 +135,12 @@ mod tests {
         let chain = Described::pieces(&bytes[10..], &[5 * PAGE, 10 * PAGE, PAGE - 10])?;
         let mr = mr(&pair.b, false)?;
         let len = 16 * PAGE - 10;
-        assert!(register(&mr, &chain, len, 7)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(register(&mr, &chain, len, 7)?, NtStatus::SUCCESS);
         // CAST: 64-bit addresses; a test's size.
         let (at, len) = (bytes.as_ptr().addr() as u64 + 10, len as u32);
-        assert!(peer.write(at, mr.remote_token(), len)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(peer.write(at, mr.remote_token(), len)?, NtStatus::SUCCESS);
         assert!(bytes[..10].iter().all(|b| *b == 0));
-        assert!(bytes[10..] == peer.own.bytes[..16 * PAGE - 10]);
+        kunit_assert_eq!(bytes[10..], peer.own.bytes[..16 * PAGE - 10]);
         let mut mr = mr;
         assert!(mr.close_and_wait()?);
         Ok(())
@@ -147,12 +158,19 @@ mod tests {
         chain.displace(0, by);
         chain.displace(1, by);
         let mr = mr(&pair.b, false)?;
-        assert!(register(&mr, &chain, 2 * PAGE - 200, 7)? == NtStatus::SUCCESS);
-        assert!(peer.write(BASE + 200, mr.remote_token(), PAGE as u32)? == NtStatus::SUCCESS);
-        assert!(buffer.is_blank(0, 200) && buffer.has(0x32, 200, PAGE));
+        kunit_assert_eq!(register(&mr, &chain, 2 * PAGE - 200, 7)?, NtStatus::SUCCESS);
+        kunit_assert_eq!(
+            peer.write(BASE + 200, mr.remote_token(), PAGE as u32)?,
+            NtStatus::SUCCESS
+        );
+        assert!(buffer.is_blank(0, 200));
+        assert!(buffer.has(0x32, 200, PAGE));
         assert!(buffer.is_blank(PAGE + 200, PAGE - 200));
         // The memory's own address is none of the region's.
-        assert!(peer.write(buffer.addr() + 200, mr.remote_token(), 8)? == REMOTE_RESOURCES);
+        kunit_assert_eq!(
+            peer.write(buffer.addr() + 200, mr.remote_token(), 8)?,
+            REMOTE_RESOURCES
+        );
         Ok(())
     }
 
@@ -161,22 +179,22 @@ mod tests {
         let pair = Pair::new()?;
         let buffer = PageBuffer::plain(4 * PAGE)?;
         let mr = mr(&pair.b, false)?;
-        for by in [PAGE, PAGE.wrapping_neg(), 1, BASE as usize] {
+        for by in cases([PAGE, PAGE.wrapping_neg(), 1, BASE as usize]) {
             let mut chain = Described::pieces(&buffer.bytes, &[PAGE, PAGE, 2 * PAGE])?;
             chain.displace(1, by);
-            assert!(register(&mr, &chain, 4 * PAGE, 7)? == INVALID);
-            assert!(register(&mr, &chain, PAGE + 1, 7)? == INVALID);
+            kunit_assert_eq!(register(&mr, &chain, 4 * PAGE, 7)?, INVALID);
+            kunit_assert_eq!(register(&mr, &chain, PAGE + 1, 7)?, INVALID);
         }
         // The addresses would wrap.
         let mut chain = Described::new(&buffer.bytes)?;
         // CAST: 64-bit addresses.
         let to = (PAGE.wrapping_neg()).wrapping_sub(buffer.addr() as usize);
         chain.displace(0, to);
-        assert!(register(&mr, &chain, 4 * PAGE, 7)? == INVALID);
+        kunit_assert_eq!(register(&mr, &chain, 4 * PAGE, 7)?, INVALID);
         // What lies behind the range does not matter.
         let mut chain = Described::pieces(&buffer.bytes, &[PAGE, PAGE, 2 * PAGE])?;
         chain.displace(2, PAGE);
-        assert!(register(&mr, &chain, 2 * PAGE, 7)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(register(&mr, &chain, 2 * PAGE, 7)?, NtStatus::SUCCESS);
         Ok(())
     }
 
@@ -197,11 +215,11 @@ mod tests {
             (&long, 3 * PAGE + 1),
             (&long, 4 * PAGE),
         ] {
-            assert!(register(&mr, chain, len, 7)? == INVALID);
+            kunit_assert_eq!(register(&mr, chain, len, 7)?, INVALID);
         }
         for (chain, len) in [(&short, 1), (&short, PAGE + 100), (&long, 3 * PAGE)] {
-            assert!(register(&mr, chain, len, 7)? == NtStatus::SUCCESS);
-            assert!(request(|done| mr.deregister(done))? == NtStatus::SUCCESS);
+            kunit_assert_eq!(register(&mr, chain, len, 7)?, NtStatus::SUCCESS);
+            kunit_assert_eq!(request(|done| mr.deregister(done))?, NtStatus::SUCCESS);
         }
         Ok(())
     }
@@ -213,10 +231,16 @@ mod tests {
         let buffer = PageBuffer::plain(2 * PAGE)?;
         let mr = mr(&pair.b, false)?;
         let chain = Described::new(&buffer.bytes)?;
-        assert!(register(&mr, &chain, PAGE + 10, 7)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(register(&mr, &chain, PAGE + 10, 7)?, NtStatus::SUCCESS);
         let end = buffer.addr() + PAGE as u64 + 10;
-        assert!(peer.read(end - 20, mr.remote_token(), 20)? == NtStatus::SUCCESS);
-        assert!(peer.read(end - 20, mr.remote_token(), 21)? == REMOTE_RESOURCES);
+        kunit_assert_eq!(
+            peer.read(end - 20, mr.remote_token(), 20)?,
+            NtStatus::SUCCESS
+        );
+        kunit_assert_eq!(
+            peer.read(end - 20, mr.remote_token(), 21)?,
+            REMOTE_RESOURCES
+        );
         Ok(())
     }
 
@@ -234,15 +258,22 @@ mod tests {
         let answer = mr.register(chain.mdl(), len, 7, slot.callback()?);
         // It was read by nobody, or only looked at, when this is said.
         assert!(matches!(answer, Ok(Progress::Pending)));
-        assert!(slot.wait() == Some(NtStatus::SUCCESS));
+        kunit_assert_eq!(slot.wait(), Some(NtStatus::SUCCESS));
         // Another use of the same descriptors, and then none at all.
         chain.describe_again(&other.bytes);
-        assert!(peer.write(buffer.addr(), mr.remote_token(), len as u32)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(
+            peer.write(buffer.addr(), mr.remote_token(), len as u32)?,
+            NtStatus::SUCCESS
+        );
         drop(chain);
-        assert!(buffer.has(0x52, 0, 4 * PAGE) && other.is_blank(0, 4 * PAGE));
-        assert!(peer.read(buffer.addr(), mr.remote_token(), len as u32)? == NtStatus::SUCCESS);
-        assert!(request(|done| mr.deregister(done))? == NtStatus::SUCCESS);
-        assert!(slot.calls.get() == 1);
+        assert!(buffer.has(0x52, 0, 4 * PAGE));
+        assert!(other.is_blank(0, 4 * PAGE));
+        kunit_assert_eq!(
+            peer.read(buffer.addr(), mr.remote_token(), len as u32)?,
+            NtStatus::SUCCESS
+        );
+        kunit_assert_eq!(request(|done| mr.deregister(done))?, NtStatus::SUCCESS);
+        kunit_assert_eq!(slot.calls.get(), 1);
         Ok(())
     }
 
@@ -254,16 +285,20 @@ mod tests {
         let buffer = PageBuffer::registered(&pair.b.pd, PAGE, 7)?;
         let mr = buffer.mr()?;
         let token = mr.remote_token();
-        assert!(peer.write(buffer.addr(), token, 8)? == NtStatus::SUCCESS);
-        assert!(request(|done| mr.deregister(done))? == NtStatus::SUCCESS);
-        assert!(request(|done| mr.deregister(done))? == REFUSED);
+        kunit_assert_eq!(peer.write(buffer.addr(), token, 8)?, NtStatus::SUCCESS);
+        kunit_assert_eq!(request(|done| mr.deregister(done))?, NtStatus::SUCCESS);
+        kunit_assert_eq!(request(|done| mr.deregister(done))?, REFUSED);
         // Registered again it has another token.
-        assert!(buffer.register(mr, 7)? == NtStatus::SUCCESS);
-        assert!(buffer.register(mr, 7)? == REFUSED);
+        kunit_assert_eq!(buffer.register(mr, 7)?, NtStatus::SUCCESS);
+        kunit_assert_eq!(buffer.register(mr, 7)?, REFUSED);
         assert!(mr.remote_token() != token);
-        assert!(peer.write(buffer.addr() + 8, mr.remote_token(), 8)? == NtStatus::SUCCESS);
-        assert!(peer.write(buffer.addr() + 16, token, 8)? == REMOTE_RESOURCES);
-        assert!(buffer.has(0x62, 0, 8) && buffer.has(0x62, 8, 8));
+        kunit_assert_eq!(
+            peer.write(buffer.addr() + 8, mr.remote_token(), 8)?,
+            NtStatus::SUCCESS
+        );
+        kunit_assert_eq!(peer.write(buffer.addr() + 16, token, 8)?, REMOTE_RESOURCES);
+        assert!(buffer.has(0x62, 0, 8));
+        assert!(buffer.has(0x62, 8, 8));
         assert!(buffer.is_blank(16, PAGE - 16));
         Ok(())
     }
@@ -274,7 +309,7 @@ mod tests {
         let buffer = PageBuffer::registered(&pair.b.pd, PAGE, 7)?;
         let sge = buffer.sge(0, 8)?;
         let mr = buffer.mr()?;
-        assert!(request(|done| mr.deregister(done))? == NtStatus::SUCCESS);
+        kunit_assert_eq!(request(|done| mr.deregister(done))?, NtStatus::SUCCESS);
         pair.a.receive(1, &[])?;
         pair.b.send(2, &[sge], 0)?;
         assert!(pair.b.requests.brings(2, NtStatus::ACCESS_VIOLATION));
@@ -285,14 +320,14 @@ mod tests {
     fn ndk_mr_06_what_is_not_registered_is_not_deregistered() -> Result {
         let pair = Pair::new()?;
         let [normal, fast] = [mr(&pair.b, false)?, mr(&pair.b, true)?];
-        assert!(request(|done| normal.deregister(done))? == REFUSED);
-        assert!(request(|done| fast.deregister(done))? == REFUSED);
+        kunit_assert_eq!(request(|done| normal.deregister(done))?, REFUSED);
+        kunit_assert_eq!(request(|done| fast.deregister(done))?, REFUSED);
         let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let token = registered(&pair.b, &buffer, REMOTE_READ)?;
         let fast = buffer.mr()?;
-        assert!(request(|done| fast.deregister(done))? == REFUSED);
+        kunit_assert_eq!(request(|done| fast.deregister(done))?, REFUSED);
         let peer = RemotePeer::new(&pair.a, PAGE)?;
-        assert!(peer.read(buffer.addr(), token, 8)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(peer.read(buffer.addr(), token, 8)?, NtStatus::SUCCESS);
         Ok(())
     }
 
@@ -306,15 +341,18 @@ mod tests {
         let range = (buffer.addr(), 64);
         let token = bound(&pair.b, &buffer, &first, range, REMOTE_READ)?;
         bound(&pair.b, &buffer, &second, range, REMOTE_WRITE)?;
-        assert!(request(|done| mr.deregister(done))? == REFUSED);
+        kunit_assert_eq!(request(|done| mr.deregister(done))?, REFUSED);
         // Nothing has changed.
-        assert!(peer.read(buffer.addr(), token, 8)? == NtStatus::SUCCESS);
-        assert!(peer.read(buffer.addr(), mr.remote_token(), 8)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(peer.read(buffer.addr(), token, 8)?, NtStatus::SUCCESS);
+        kunit_assert_eq!(
+            peer.read(buffer.addr(), mr.remote_token(), 8)?,
+            NtStatus::SUCCESS
+        );
         assert!(second.close_and_wait()?);
-        assert!(request(|done| mr.deregister(done))? == REFUSED);
-        assert!(pair.b.qp.invalidate_mw(1, &first, 0) == Ok(()));
+        kunit_assert_eq!(request(|done| mr.deregister(done))?, REFUSED);
+        kunit_assert_eq!(pair.b.qp.invalidate_mw(1, &first, 0), Ok(()));
         assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
-        assert!(request(|done| mr.deregister(done))? == NtStatus::SUCCESS);
+        kunit_assert_eq!(request(|done| mr.deregister(done))?, NtStatus::SUCCESS);
         Ok(())
     }
 
@@ -326,13 +364,13 @@ mod tests {
         hold(&pair.b)?;
         let range = (buffer.addr(), 64);
         let mr = buffer.mr()?;
-        assert!(pair.b.qp.bind(1, mr, &mw, range, REMOTE_READ) == Ok(()));
+        kunit_assert_eq!(pair.b.qp.bind(1, mr, &mw, range, REMOTE_READ), Ok(()));
         // It may be bound before this is over.
-        assert!(request(|done| mr.deregister(done))? == REFUSED);
+        kunit_assert_eq!(request(|done| mr.deregister(done))?, REFUSED);
         pair.b.qp.flush();
-        assert!(pair.b.requests.next()?.status == NtStatus::CANCELLED);
+        kunit_assert_eq!(pair.b.requests.next()?.status, NtStatus::CANCELLED);
         assert!(pair.b.requests.brings(1, NtStatus::CANCELLED));
-        assert!(request(|done| mr.deregister(done))? == NtStatus::SUCCESS);
+        kunit_assert_eq!(request(|done| mr.deregister(done))?, NtStatus::SUCCESS);
         Ok(())
     }
 
@@ -351,7 +389,7 @@ mod tests {
             slots.push(slot, GFP_KERNEL)?;
         }
         for slot in &slots {
-            assert!(slot.wait() == Some(NtStatus::SUCCESS));
+            kunit_assert_eq!(slot.wait(), Some(NtStatus::SUCCESS));
         }
         for region in regions {
             let buffer = PageBuffer::plain(4 * PAGE)?.lend(region?);
@@ -370,16 +408,17 @@ mod tests {
         let buffer = PageBuffer::plain(4 * PAGE)?.lend(mr(&pair.b, true)?);
         let region = buffer.mr()?;
         let initialize = |pages| request(|done| region.initialize(pages, true, done));
-        assert!(initialize(5)? == NtStatus::IMPLEMENTATION_LIMIT);
-        assert!(initialize(u32::MAX)? == NtStatus::IMPLEMENTATION_LIMIT);
-        assert!(initialize(0)? == INVALID);
+        kunit_assert_eq!(initialize(5)?, NtStatus::IMPLEMENTATION_LIMIT);
+        kunit_assert_eq!(initialize(u32::MAX)?, NtStatus::IMPLEMENTATION_LIMIT);
+        kunit_assert_eq!(initialize(0)?, INVALID);
         // Not to be posted before.
         let posted = buffer.fast_register(&pair.b.qp, 1, REMOTE_READ)?;
-        assert!(posted == Err(INVALID) && pair.b.requests.is_silent());
-        assert!(initialize(3)? == NtStatus::SUCCESS);
-        assert!(initialize(4)? == REFUSED);
+        kunit_assert_eq!(posted, Err(INVALID));
+        assert!(pair.b.requests.is_silent());
+        kunit_assert_eq!(initialize(3)?, NtStatus::SUCCESS);
+        kunit_assert_eq!(initialize(4)?, REFUSED);
         let posted = buffer.fast_register(&pair.b.qp, 1, REMOTE_READ)?;
-        assert!(posted == Err(INVALID));
+        kunit_assert_eq!(posted, Err(INVALID));
         Ok(())
     }
 
@@ -397,10 +436,10 @@ mod tests {
         for (peer, buffer) in [(&peer, &mut normal), (&other, &mut fast)] {
             let token = buffer.mr()?.remote_token();
             let at = buffer.addr();
-            assert!(peer.write(at, token, 8)? == NtStatus::SUCCESS);
+            kunit_assert_eq!(peer.write(at, token, 8)?, NtStatus::SUCCESS);
             let mr = buffer.mr.as_mut().ok_or(EINVAL)?;
             assert!(mr.close_and_wait()?);
-            assert!(peer.write(at + 8, token, 8)? == REMOTE_RESOURCES);
+            kunit_assert_eq!(peer.write(at + 8, token, 8)?, REMOTE_RESOURCES);
             assert!(buffer.is_blank(8, PAGE - 8));
         }
         drop(near);
@@ -419,7 +458,7 @@ mod tests {
         for _ in 0..8 {
             let list = [from.sge(0, LEN as u32)?];
             let posted = pair.a.qp.write(1, list.into_iter(), to.remote(0)?, SILENT);
-            assert!(posted == Ok(()));
+            kunit_assert_eq!(posted, Ok(()));
         }
         release(&pair.b)?;
         let mr = to.mr.as_mut().ok_or(EINVAL)?;

@@ -7,6 +7,7 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::{
+        kunit::harness::cases,
         ndk::{
             status::NtStatus,
             tests::{
@@ -84,7 +85,7 @@ mod tests {
             (NtStatus::SUCCESS, true) => Ok(true),
             (status, false) if status == refused => Ok(false),
             found => {
-                pr_err!("flags {:x}, {:?}: {:?}\n", flags, what, found);
+                kunit_note!("flags {:x}, {:?}: {:?}", flags, what, found);
                 Err(EIO)
             }
         }
@@ -93,7 +94,7 @@ mod tests {
     #[test]
     fn ndk_mr_04_each_flag_grants_what_it_says() -> Result {
         // Flags; local write, remote read, remote write. Local read is there always.
-        for (flags, write, remote_read, remote_write) in [
+        for (flags, write, remote_read, remote_write) in cases([
             (0, false, false, false),
             (1, true, false, false),
             (2, false, true, false),
@@ -102,11 +103,11 @@ mod tests {
             (7, true, true, true),
             (8, false, false, false),
             (15, true, true, true),
-        ] {
+        ]) {
             assert!(allows(flags, Use::LocalRead)?);
-            assert!(allows(flags, Use::LocalWrite)? == write);
-            assert!(allows(flags, Use::RemoteRead)? == remote_read);
-            assert!(allows(flags, Use::RemoteWrite)? == remote_write);
+            kunit_assert_eq!(allows(flags, Use::LocalWrite)?, write);
+            kunit_assert_eq!(allows(flags, Use::RemoteRead)?, remote_read);
+            kunit_assert_eq!(allows(flags, Use::RemoteWrite)?, remote_write);
         }
         Ok(())
     }
@@ -122,13 +123,13 @@ mod tests {
             .map(Own::new)
             .map_err(log_status)?;
         // Remote write is two bits.
-        for flags in [4, 6, 16, 0x8000_0001] {
-            assert!(buffer.register(&mr, flags)? == NtStatus::INVALID_PARAMETER);
+        for flags in cases([4, 6, 16, 0x8000_0001]) {
+            kunit_assert_eq!(buffer.register(&mr, flags)?, NtStatus::INVALID_PARAMETER);
         }
         // The sink flag goes with every other one.
-        for flags in [8, 9, 10, 11, 13, 15] {
-            assert!(buffer.register(&mr, flags)? == NtStatus::SUCCESS);
-            assert!(request(|done| mr.deregister(done))? == NtStatus::SUCCESS);
+        for flags in cases([8, 9, 10, 11, 13, 15]) {
+            kunit_assert_eq!(buffer.register(&mr, flags)?, NtStatus::SUCCESS);
+            kunit_assert_eq!(request(|done| mr.deregister(done))?, NtStatus::SUCCESS);
         }
         Ok(())
     }
@@ -152,7 +153,7 @@ mod tests {
         assert!(tokens[0].raw() >> 8 != kept.raw() >> 8);
         registered(&pair.b, &fast, 0)?;
         let to = pair.a.buffer(PAGE, 1)?;
-        for sge in [normal.sge(0, 8)?, fast.sge_by(kept, 0, 8)] {
+        for sge in cases([normal.sge(0, 8)?, fast.sge_by(kept, 0, 8)]) {
             pair.a.receive(1, &[to.sge(0, 8)?])?;
             pair.b.send(2, &[sge], 0)?;
             assert!(pair.b.requests.brings(2, NtStatus::SUCCESS));
@@ -163,7 +164,7 @@ mod tests {
 
     #[test]
     fn ndk_mr_08_before_there_is_no_token_that_grants_anything() -> Result {
-        for fast in [false, true] {
+        for fast in cases([false, true]) {
             let pair = Pair::new()?;
             let buffer = PageBuffer::plain(PAGE)?;
             let mr = pair
@@ -186,7 +187,7 @@ mod tests {
         let peer = RemotePeer::new(&pair.a, PAGE)?;
         let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let token = buffer.mr()?.remote_token();
-        assert!(peer.read(buffer.addr(), token, 8)? == REMOTE_RESOURCES);
+        kunit_assert_eq!(peer.read(buffer.addr(), token, 8)?, REMOTE_RESOURCES);
         Ok(())
     }
 
@@ -197,8 +198,8 @@ mod tests {
         let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let early = buffer.mr()?.remote_token();
         let token = registered(&pair.b, &buffer, REMOTE_READ)?;
-        assert!(peer.read(buffer.addr(), token, 8)? == NtStatus::SUCCESS);
-        assert!(peer.read(buffer.addr(), early, 8)? == REMOTE_RESOURCES);
+        kunit_assert_eq!(peer.read(buffer.addr(), token, 8)?, NtStatus::SUCCESS);
+        kunit_assert_eq!(peer.read(buffer.addr(), early, 8)?, REMOTE_RESOURCES);
         Ok(())
     }
 
@@ -209,7 +210,7 @@ mod tests {
         peer.own.fill(0x34);
         let buffer = pair.b.buffer(PAGE, 5)?;
         let token = buffer.mr()?.remote_token();
-        assert!(peer.write(buffer.addr(), token, 8)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(peer.write(buffer.addr(), token, 8)?, NtStatus::SUCCESS);
         assert!(buffer.has(0x34, 0, 8));
         Ok(())
     }
@@ -238,11 +239,11 @@ mod tests {
 
     #[test]
     fn ndk_mr_10_without_a_remote_flag_no_token_serves_a_peer() -> Result {
-        for (local, write) in [(true, true), (true, false), (false, true), (false, false)] {
-            assert!(by(false, 0, local, write)? == REMOTE_RESOURCES);
-            assert!(by(false, 1, local, write)? == REMOTE_RESOURCES);
-            assert!(by(true, 0, local, write)? == REMOTE_RESOURCES);
-            assert!(by(true, LOCAL_WRITE, local, write)? == REMOTE_RESOURCES);
+        for (local, write) in cases([(true, true), (true, false), (false, true), (false, false)]) {
+            kunit_assert_eq!(by(false, 0, local, write)?, REMOTE_RESOURCES);
+            kunit_assert_eq!(by(false, 1, local, write)?, REMOTE_RESOURCES);
+            kunit_assert_eq!(by(true, 0, local, write)?, REMOTE_RESOURCES);
+            kunit_assert_eq!(by(true, LOCAL_WRITE, local, write)?, REMOTE_RESOURCES);
         }
         Ok(())
     }
@@ -250,12 +251,15 @@ mod tests {
     #[test]
     fn ndk_mr_10_a_remote_flag_serves_for_what_it_says() -> Result {
         let (yes, no) = (NtStatus::SUCCESS, REMOTE_RESOURCES);
-        for (fast, read, write) in [(false, 2, 5), (true, REMOTE_READ, REMOTE_WRITE)] {
-            assert!(by(fast, read, false, false)? == yes && by(fast, read, false, true)? == no);
-            assert!(by(fast, write, false, true)? == yes && by(fast, write, false, false)? == no);
+        for (fast, read, write) in cases([(false, 2, 5), (true, REMOTE_READ, REMOTE_WRITE)]) {
+            kunit_assert_eq!(by(fast, read, false, false)?, yes);
+            kunit_assert_eq!(by(fast, read, false, true)?, no);
+            kunit_assert_eq!(by(fast, write, false, true)?, yes);
+            kunit_assert_eq!(by(fast, write, false, false)?, no);
         }
         // The two tokens of a normal region are one, and that is no right more or less.
-        assert!(by(false, 2, true, false)? == yes && by(false, 2, true, true)? == no);
+        kunit_assert_eq!(by(false, 2, true, false)?, yes);
+        kunit_assert_eq!(by(false, 2, true, true)?, no);
         Ok(())
     }
 
@@ -265,10 +269,10 @@ mod tests {
         let peer = RemotePeer::new(&pair.a, PAGE)?;
         let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let token = registered(&pair.b, &buffer, REMOTE_READ)?;
-        assert!(peer.read(buffer.addr(), token, 8)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(peer.read(buffer.addr(), token, 8)?, NtStatus::SUCCESS);
         invalidated(&pair.b, buffer.mr()?)?;
         let token = registered(&pair.b, &buffer, LOCAL_WRITE)?;
-        assert!(peer.read(buffer.addr(), token, 8)? == REMOTE_RESOURCES);
+        kunit_assert_eq!(peer.read(buffer.addr(), token, 8)?, REMOTE_RESOURCES);
         Ok(())
     }
 }

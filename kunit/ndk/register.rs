@@ -7,6 +7,7 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::{
+        kunit::harness::cases,
         ndk::{
             abi::numbers::operation,
             status::NtStatus,
@@ -55,20 +56,24 @@ mod tests {
             base: BASE,
             len: 3 * PAGE_SIZE,
         };
-        assert!(what.register(&pair.b, mr, 7, RIGHTS) == Ok(()));
+        kunit_assert_eq!(what.register(&pair.b, mr, 7, RIGHTS), Ok(()));
         let done = pair.b.requests.next()?;
-        assert!(done.request_context == 7 && done.status == NtStatus::SUCCESS);
-        assert!(done.operation == operation::FAST_REGISTER && done.qp_context == 0xB);
+        kunit_assert_eq!(done.request_context, 7);
+        kunit_assert_eq!(done.status, NtStatus::SUCCESS);
+        kunit_assert_eq!(done.operation, operation::FAST_REGISTER);
+        kunit_assert_eq!(done.qp_context, 0xB);
         let token = mr.remote_token();
-        assert!(peer.write(BASE, token, 3 * PAGE as u32)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(peer.write(BASE, token, 3 * PAGE as u32)?, NtStatus::SUCCESS);
         assert!(second.has(0x10, PAGE, PAGE));
         assert!(first.has(0x30, 2 * PAGE, PAGE));
         assert!(second.has(0x50, 0, PAGE));
-        assert!(first.is_blank(0, 2 * PAGE) && first.is_blank(3 * PAGE, PAGE));
+        assert!(first.is_blank(0, 2 * PAGE));
+        assert!(first.is_blank(3 * PAGE, PAGE));
         // Across the border of two pages that are apart.
         let status = peer.read(BASE + PAGE_SIZE - 16, token, 32)?;
-        assert!(status == NtStatus::SUCCESS);
-        assert!(peer.own.has(0x10u8.wrapping_sub(16), 0, 16) && peer.own.has(0x30, 16, 16));
+        kunit_assert_eq!(status, NtStatus::SUCCESS);
+        assert!(peer.own.has(0x10u8.wrapping_sub(16), 0, 16));
+        assert!(peer.own.has(0x30, 16, 16));
         Ok(())
     }
 
@@ -86,11 +91,12 @@ mod tests {
             len: PAGE_SIZE,
         };
         let three = [more.page(0), more.page(1), more.page(2)];
-        assert!(what(&three).register(&pair.b, mr, 1, RIGHTS) == INVALID);
-        assert!(what(&[]).register(&pair.b, mr, 1, RIGHTS) == INVALID);
-        assert!(mr.remote_token() == before);
-        assert!(pair.b.requests.is_silent() && takes_requests(&pair.b));
-        assert!(what(&three[..2]).register(&pair.b, mr, 2, RIGHTS) == Ok(()));
+        kunit_assert_eq!(what(&three).register(&pair.b, mr, 1, RIGHTS), INVALID);
+        kunit_assert_eq!(what(&[]).register(&pair.b, mr, 1, RIGHTS), INVALID);
+        kunit_assert_eq!(mr.remote_token(), before);
+        assert!(pair.b.requests.is_silent());
+        assert!(takes_requests(&pair.b));
+        kunit_assert_eq!(what(&three[..2]).register(&pair.b, mr, 2, RIGHTS), Ok(()));
         assert!(pair.b.requests.brings(2, NtStatus::SUCCESS));
         Ok(())
     }
@@ -112,19 +118,22 @@ mod tests {
             .register(&pair.b, mr, 3, RIGHTS)
         };
         let most = 2 * PAGE_SIZE - 100;
-        assert!(what(100, most + 1) == INVALID);
-        assert!(what(100, u64::MAX) == INVALID);
-        assert!(what(PAGE as u32, PAGE_SIZE) == INVALID);
-        assert!(what(u32::MAX, 1) == INVALID);
+        kunit_assert_eq!(what(100, most + 1), INVALID);
+        kunit_assert_eq!(what(100, u64::MAX), INVALID);
+        kunit_assert_eq!(what(PAGE as u32, PAGE_SIZE), INVALID);
+        kunit_assert_eq!(what(u32::MAX, 1), INVALID);
         assert!(pair.b.requests.is_silent());
-        assert!(what(100, most) == Ok(()));
+        kunit_assert_eq!(what(100, most), Ok(()));
         assert!(pair.b.requests.brings(3, NtStatus::SUCCESS));
         let token = mr.remote_token();
         // CAST: below two pages.
-        assert!(peer.write(BASE + 100, token, most as u32)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(
+            peer.write(BASE + 100, token, most as u32)?,
+            NtStatus::SUCCESS
+        );
         assert!(buffer.is_blank(0, 100));
         assert!(buffer.has(0x21, 100, 2 * PAGE - 100));
-        assert!(peer.write(BASE + 99, token, 1)? == REMOTE_RESOURCES);
+        kunit_assert_eq!(peer.write(BASE + 99, token, 1)?, REMOTE_RESOURCES);
         assert!(buffer.is_blank(0, 100));
         Ok(())
     }
@@ -141,13 +150,14 @@ mod tests {
             base: BASE + 8,
             len: 100,
         };
-        assert!(what.register(&pair.b, buffer.mr()?, 3, RIGHTS) == Ok(()));
+        kunit_assert_eq!(what.register(&pair.b, buffer.mr()?, 3, RIGHTS), Ok(()));
         assert!(pair.b.requests.brings(3, NtStatus::SUCCESS));
         let token = buffer.mr()?.remote_token();
-        assert!(peer.write(BASE + 107, token, 1)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(peer.write(BASE + 107, token, 1)?, NtStatus::SUCCESS);
         assert!(buffer.has(0x21, 107, 1));
-        assert!(peer.write(BASE + 107, token, 2)? == REMOTE_RESOURCES);
-        assert!(buffer.is_blank(108, PAGE - 108) && buffer.is_blank(0, 107));
+        kunit_assert_eq!(peer.write(BASE + 107, token, 2)?, REMOTE_RESOURCES);
+        assert!(buffer.is_blank(108, PAGE - 108));
+        assert!(buffer.is_blank(0, 107));
         assert!(is_over(&pair));
         Ok(())
     }
@@ -166,7 +176,7 @@ mod tests {
             }
             .register(&pair.b, mr, 4, RIGHTS)
         };
-        for (base, offset) in [
+        for (base, offset) in cases([
             (0, 5),
             (5, 0),
             (BASE, 5),
@@ -174,12 +184,13 @@ mod tests {
             (BASE + 6, 5),
             // The addresses of the region would wrap.
             (u64::MAX - 15, PAGE as u32 - 16),
-        ] {
-            assert!(what(base, offset) == INVALID);
+        ]) {
+            kunit_assert_eq!(what(base, offset), INVALID);
         }
-        assert!(pair.b.requests.is_silent() && takes_requests(&pair.b));
-        for (base, offset) in [(0, 0), (5, 5), (PAGE_SIZE + 5, 5), (BASE + 4000, 4000)] {
-            assert!(what(base, offset) == Ok(()));
+        assert!(pair.b.requests.is_silent());
+        assert!(takes_requests(&pair.b));
+        for (base, offset) in cases([(0, 0), (5, 5), (PAGE_SIZE + 5, 5), (BASE + 4000, 4000)]) {
+            kunit_assert_eq!(what(base, offset), Ok(()));
             assert!(pair.b.requests.brings(4, NtStatus::SUCCESS));
             invalidated(&pair.b, mr)?;
         }
@@ -202,15 +213,16 @@ mod tests {
             };
             what.register(&pair.b, mr, context, RIGHTS)
         };
-        assert!(register(5, 0) == Ok(()));
+        kunit_assert_eq!(register(5, 0), Ok(()));
         assert!(pair.b.requests.brings(5, NtStatus::SUCCESS));
-        assert!(peer.write(10, mr.remote_token(), 20)? == NtStatus::SUCCESS);
-        assert!(buffer.is_blank(0, 10) && buffer.has(0x31, 10, 20));
+        kunit_assert_eq!(peer.write(10, mr.remote_token(), 20)?, NtStatus::SUCCESS);
+        assert!(buffer.is_blank(0, 10));
+        assert!(buffer.has(0x31, 10, 20));
         invalidated(&pair.b, mr)?;
         // With another base the first byte is not at address zero.
-        assert!(register(6, BASE) == Ok(()));
+        kunit_assert_eq!(register(6, BASE), Ok(()));
         assert!(pair.b.requests.brings(6, NtStatus::SUCCESS));
-        assert!(peer.write(100, mr.remote_token(), 20)? == REMOTE_RESOURCES);
+        kunit_assert_eq!(peer.write(100, mr.remote_token(), 20)?, REMOTE_RESOURCES);
         assert!(buffer.is_blank(30, PAGE - 30));
         Ok(())
     }
@@ -223,14 +235,14 @@ mod tests {
         let mr = buffer.mr()?;
         let before = mr.remote_token();
         hold(&pair.b)?;
-        assert!(buffer.fast_register(&pair.b.qp, 9, RIGHTS)? == Ok(()));
+        kunit_assert_eq!(buffer.fast_register(&pair.b.qp, 9, RIGHTS)?, Ok(()));
         let token = mr.remote_token();
         assert!(token != before);
         assert!(pair.b.requests.is_silent());
         release(&pair.a)?;
         assert!(pair.b.requests.brings(9, NtStatus::SUCCESS));
-        assert!(mr.remote_token() == token);
-        assert!(peer.read(buffer.addr(), token, 64)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(mr.remote_token(), token);
+        kunit_assert_eq!(peer.read(buffer.addr(), token, 64)?, NtStatus::SUCCESS);
         Ok(())
     }
 
@@ -246,11 +258,15 @@ mod tests {
         invalidated(&pair.b, mr)?;
         let second = registered(&pair.b, &buffer, RIGHTS)?;
         let index = |token: crate::rdma::values::token::Token| token.raw() >> 8;
-        assert!(index(initial) == index(first) && index(first) == index(second));
-        assert!(initial != first && first != second && initial != second);
-        assert!(peer.write(buffer.addr(), second, 8)? == NtStatus::SUCCESS);
-        assert!(peer.write(buffer.addr() + 8, first, 8)? == REMOTE_RESOURCES);
-        assert!(buffer.has(0x41, 0, 8) && buffer.is_blank(8, PAGE - 8));
+        kunit_assert_eq!(index(initial), index(first));
+        kunit_assert_eq!(index(first), index(second));
+        assert!(initial != first);
+        assert!(first != second);
+        assert!(initial != second);
+        kunit_assert_eq!(peer.write(buffer.addr(), second, 8)?, NtStatus::SUCCESS);
+        kunit_assert_eq!(peer.write(buffer.addr() + 8, first, 8)?, REMOTE_RESOURCES);
+        assert!(buffer.has(0x41, 0, 8));
+        assert!(buffer.is_blank(8, PAGE - 8));
         assert!(is_over(&pair));
         Ok(())
     }
@@ -264,7 +280,8 @@ mod tests {
         // Past the end of the key byte.
         for _ in 0..300 {
             let token = registered(&pair.b, &buffer, RIGHTS)?;
-            assert!(token != last && token.raw() >> 8 == last.raw() >> 8);
+            assert!(token != last);
+            kunit_assert_eq!(token.raw() >> 8, last.raw() >> 8);
             last = token;
             invalidated(&pair.b, mr)?;
         }
@@ -278,9 +295,10 @@ mod tests {
         let to = pair.a.buffer(PAGE, 1)?;
         let mr = buffer.mr()?;
         let kept = mr.local_token();
-        for at in 0..3 {
+        for at in cases(0..3) {
             registered(&pair.b, &buffer, RIGHTS)?;
-            assert!(mr.local_token() == kept && mr.remote_token() != kept);
+            kunit_assert_eq!(mr.local_token(), kept);
+            assert!(mr.remote_token() != kept);
             pair.a.receive(at, &[to.sge(0, 100)?])?;
             pair.b.send(at, &[buffer.sge_by(kept, 0, 100)], 0)?;
             assert!(pair.b.requests.brings(at, NtStatus::SUCCESS));
@@ -290,7 +308,7 @@ mod tests {
         // It is for the owner alone, and not a name of the region for the peer.
         registered(&pair.b, &buffer, RIGHTS)?;
         let peer = RemotePeer::new(&pair.a, PAGE)?;
-        assert!(peer.read(buffer.addr(), kept, 8)? == REMOTE_RESOURCES);
+        kunit_assert_eq!(peer.read(buffer.addr(), kept, 8)?, REMOTE_RESOURCES);
         Ok(())
     }
 
@@ -313,10 +331,11 @@ mod tests {
         let pair = Pair::new()?;
         let buffer = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         registered(&pair.b, &buffer, RIGHTS)?;
-        assert!(buffer.fast_register(&pair.b.qp, 12, RIGHTS)? == Ok(()));
+        kunit_assert_eq!(buffer.fast_register(&pair.b.qp, 12, RIGHTS)?, Ok(()));
         let done = pair.b.requests.next()?;
-        assert!(done.request_context == 12 && done.operation == operation::FAST_REGISTER);
-        assert!(done.status == NtStatus::INVALID_DEVICE_REQUEST);
+        kunit_assert_eq!(done.request_context, 12);
+        kunit_assert_eq!(done.operation, operation::FAST_REGISTER);
+        kunit_assert_eq!(done.status, NtStatus::INVALID_DEVICE_REQUEST);
         assert!(is_over(&pair));
         Ok(())
     }

@@ -91,7 +91,7 @@ impl<'p> RemotePeer<'p> {
     fn end(&self) -> Result<NtStatus> {
         let result = self.test_side.requests.next()?;
         if result.request_context != CONTEXT {
-            pr_err!("another request ended: {:?}\n", result);
+            kunit_note!("another request ended: {:?}", result);
             return Err(EINVAL);
         }
         Ok(result.status)

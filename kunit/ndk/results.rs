@@ -12,6 +12,7 @@ mod tests {
     use crate::{
         kunit::{
             harness::{
+                cases,
                 wait_until,
                 Deadline, //
             },
@@ -59,7 +60,7 @@ mod tests {
     #[test]
     fn ndk_comp_01_results_come_in_order_up_to_the_number_asked_for() -> Result {
         let pair = Pair::new()?;
-        for context in 1..=5 {
+        for context in cases(1..=5) {
             pair.b.receive(context, &[])?;
             pair.a.send(context + 10, &[], 0)?;
             assert!(wait_until(|| pair
@@ -68,17 +69,21 @@ mod tests {
                 == context));
         }
         let queue = &pair.b.receives;
-        assert!(take(queue, 0)? == (0, KVec::new()));
+        kunit_assert_eq!(take(queue, 0)?, (0, KVec::new()));
         let (count, contexts) = take(queue, 2)?;
-        assert!(count == 2 && contexts[..] == [1, 2]);
+        kunit_assert_eq!(count, 2);
+        kunit_assert_eq!(contexts[..], [1, 2]);
         let (count, contexts) = take(queue, 2)?;
-        assert!(count == 2 && contexts[..] == [3, 4]);
+        kunit_assert_eq!(count, 2);
+        kunit_assert_eq!(contexts[..], [3, 4]);
         // Fewer than asked for: that was all.
         let (count, contexts) = take(queue, 9)?;
-        assert!(count == 1 && contexts[..] == [5]);
-        assert!(take(queue, 9)?.0 == 0);
+        kunit_assert_eq!(count, 1);
+        kunit_assert_eq!(contexts[..], [5]);
+        kunit_assert_eq!(take(queue, 9)?.0, 0);
         let (count, contexts) = take(&pair.a.requests, 9)?;
-        assert!(count == 5 && contexts[..] == [11, 12, 13, 14, 15]);
+        kunit_assert_eq!(count, 5);
+        kunit_assert_eq!(contexts[..], [11, 12, 13, 14, 15]);
         Ok(())
     }
 
@@ -87,18 +92,19 @@ mod tests {
         let pair = Pair::new()?;
         let from = pair.a.buffer(4096, 0)?;
         let to = pair.b.buffer(4096, mr_flags::LOCAL_WRITE)?;
-        for len in [0u32, 1, 77, 4096] {
+        for len in cases([0u32, 1, 77, 4096]) {
             pair.b.receive(1, &[to.sge(0, 4096)?])?;
             pair.a.send(2, &[from.sge(0, len)?], 0)?;
             let got = pair.b.receives.next()?;
-            assert!(got.bytes == len && got.output == 0);
-            assert!(got.operation == operation::RECEIVE);
-            assert!(pair.a.requests.next()?.output == 0);
+            kunit_assert_eq!(got.bytes, len);
+            kunit_assert_eq!(got.output, 0);
+            kunit_assert_eq!(got.operation, operation::RECEIVE);
+            kunit_assert_eq!(pair.a.requests.next()?.output, 0);
         }
         let fast = PageBuffer::fast(&pair.b.pd, 4096, true)?;
         let registered = fast.fast_register(&pair.b.qp, 3, op_flags::ALLOW_REMOTE_READ)?;
-        assert!(registered == Ok(()));
-        assert!(pair.b.requests.next()?.output == 0);
+        kunit_assert_eq!(registered, Ok(()));
+        kunit_assert_eq!(pair.b.requests.next()?.output, 0);
         let token = fast.mr()?.remote_token();
         pair.b.receive(4, &[to.sge(0, 4096)?])?;
         let sge = from.sge(0, 9)?;
@@ -106,14 +112,16 @@ mod tests {
             .a
             .qp
             .send_and_invalidate(5, [sge].into_iter(), 0, token);
-        assert!(sent == Ok(()));
+        kunit_assert_eq!(sent, Ok(()));
         let got = pair.b.receives.next()?;
-        assert!(got.status == NtStatus::SUCCESS && got.bytes == 9);
-        assert!(got.operation == operation::RECEIVE_AND_INVALIDATE);
-        assert!(got.output == token.raw());
+        kunit_assert_eq!(got.status, NtStatus::SUCCESS);
+        kunit_assert_eq!(got.bytes, 9);
+        kunit_assert_eq!(got.operation, operation::RECEIVE_AND_INVALIDATE);
+        kunit_assert_eq!(got.output, token.raw());
         // The sender's is a send.
         let sent = pair.a.requests.next()?;
-        assert!(sent.operation == operation::SEND && sent.output == 0);
+        kunit_assert_eq!(sent.operation, operation::SEND);
+        kunit_assert_eq!(sent.output, 0);
         Ok(())
     }
 
@@ -124,7 +132,8 @@ mod tests {
         pair.a.send(2, &[], 0)?;
         assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
         assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
-        assert!(pair.a.receives.is_silent() && pair.b.requests.is_silent());
+        assert!(pair.a.receives.is_silent());
+        assert!(pair.b.requests.is_silent());
         // Cancelled ones, too.
         pair.a.receive(3, &[])?;
         pair.a.qp.flush();
@@ -166,16 +175,17 @@ mod tests {
         let mut seen = KVec::new();
         for _ in 0..4 {
             let got = queue.next()?;
-            assert!(got.status == NtStatus::SUCCESS && got.request_context == 7);
+            kunit_assert_eq!(got.status, NtStatus::SUCCESS);
+            kunit_assert_eq!(got.request_context, 7);
             seen.push((got.qp_context, got.operation), GFP_KERNEL)?;
         }
-        for one in [
+        for one in cases([
             (0xA, operation::SEND),
             (0xB, operation::RECEIVE),
             (0xC, operation::SEND),
             (0xD, operation::RECEIVE),
-        ] {
-            assert!(seen.iter().filter(|s| **s == one).count() == 1);
+        ]) {
+            kunit_assert_eq!(seen.iter().filter(|s| **s == one).count(), 1);
         }
         assert!(queue.is_silent());
         Ok(())
@@ -187,7 +197,7 @@ mod tests {
         let from = pair.a.buffer(4096, 0)?;
         let to = pair.b.buffer(4096, mr_flags::LOCAL_WRITE)?;
         pair.a.receive(1, &[])?;
-        for context in 2..=4 {
+        for context in cases(2..=4) {
             pair.b.receive(context, &[to.sge(0, 4096)?])?;
         }
         let bad = from.sge_by(
@@ -205,7 +215,7 @@ mod tests {
         assert!(pair.a.requests.brings(13, NtStatus::CANCELLED));
         assert!(pair.a.receives.brings(1, NtStatus::CANCELLED));
         let refused = pair.a.qp.send(14, [].into_iter(), 0);
-        assert!(refused == Err(NtStatus::CONNECTION_INVALID));
+        kunit_assert_eq!(refused, Err(NtStatus::CONNECTION_INVALID));
         // The peer's connection is gone, and nothing has reached it.
         assert!(wait_until(|| pair.b.disconnects.get() == 1));
         assert!(pair.b.receives.is_silent());
@@ -224,8 +234,8 @@ mod tests {
         pair.a.send(2, &[from.sge(0, 100)?], 0)?;
         assert!(pair.b.receives.brings(1, NtStatus::BUFFER_OVERFLOW));
         let sent = pair.a.requests.next()?;
-        assert!(sent.status.raw() as u32 == REMOTE_RESOURCES);
-        assert!(sent.operation == operation::SEND);
+        kunit_assert_eq!(sent.status.raw() as u32, REMOTE_RESOURCES);
+        kunit_assert_eq!(sent.operation, operation::SEND);
         Ok(())
     }
 
@@ -245,19 +255,21 @@ mod tests {
         let flags = op_flags::DEFER | op_flags::ALLOW_REMOTE_READ;
         let bind = pair.a.qp.bind(2, region.mr()?, &mw, range, flags);
         let invalidate = pair.a.qp.invalidate_mr(3, fast.mr()?, 0);
-        assert!(bind == Ok(()) && invalidate == Ok(()));
+        kunit_assert_eq!(bind, Ok(()));
+        kunit_assert_eq!(invalidate, Ok(()));
         assert!(pair.a.requests.brings(1, NtStatus::IO_TIMEOUT));
-        for (context, kind) in [(2, operation::BIND), (3, operation::INVALIDATE)] {
+        for (context, kind) in cases([(2, operation::BIND), (3, operation::INVALIDATE)]) {
             let got = pair.a.requests.next()?;
-            assert!(got.request_context == context && got.operation == kind);
-            assert!(got.status == NtStatus::CANCELLED);
+            kunit_assert_eq!(got.request_context, context);
+            kunit_assert_eq!(got.operation, kind);
+            kunit_assert_eq!(got.status, NtStatus::CANCELLED);
         }
         Ok(())
     }
 
     #[test]
     fn ndk_comp_06_a_peer_s_refusal_is_of_reads_and_writes_and_never_of_local_requests() -> Result {
-        for turn in 0..4 {
+        for turn in cases(0..4) {
             let pair = Pair::new()?;
             let local = pair.a.buffer(4096, mr_flags::LOCAL_WRITE)?;
             let fast = PageBuffer::fast(&pair.a.pd, 4096, true)?;
@@ -288,12 +300,13 @@ mod tests {
                     0xC000_0005,
                 ),
             };
-            assert!(posted == Ok(()));
+            kunit_assert_eq!(posted, Ok(()));
             if turn == 3 {
                 pair.b.receive(2, &[])?;
             }
             let got = pair.a.requests.next()?;
-            assert!(got.operation == kind && got.status.raw() as u32 == expected);
+            kunit_assert_eq!(got.operation, kind);
+            kunit_assert_eq!(got.status.raw() as u32, expected);
         }
         Ok(())
     }
@@ -309,13 +322,13 @@ mod tests {
         let list = [local.sge(0, 1)?; 5];
         let many = || list.iter().copied();
         let overrun = Err(NtStatus::DATA_OVERRUN);
-        assert!(pair.a.qp.send(1, many(), 0) == overrun);
-        assert!(pair.a.qp.write(1, many(), there, 0) == overrun);
-        assert!(pair.a.qp.read(1, many(), there, 0) == overrun);
+        kunit_assert_eq!(pair.a.qp.send(1, many(), 0), overrun);
+        kunit_assert_eq!(pair.a.qp.write(1, many(), there, 0), overrun);
+        kunit_assert_eq!(pair.a.qp.read(1, many(), there, 0), overrun);
         assert!(pair.a.requests.is_silent());
         // The queue goes on.
         let one = pair.a.qp.write(2, list.iter().copied().take(1), there, 0);
-        assert!(one == Ok(()));
+        kunit_assert_eq!(one, Ok(()));
         assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
         Ok(())
     }
@@ -409,8 +422,11 @@ mod tests {
         for other_task in &other_tasks {
             assert!(other_task.is_done());
         }
-        assert!(ordered && next == [MESSAGES; 2] && fine.get() == 2);
-        assert!(queue.poll().is_none() && queue.calls.get() == armed);
+        assert!(ordered);
+        kunit_assert_eq!(next, [MESSAGES; 2]);
+        kunit_assert_eq!(fine.get(), 2);
+        assert!(queue.poll().is_none());
+        kunit_assert_eq!(queue.calls.get(), armed);
         drop(other_tasks);
         drop((one, two, queue, open_listener));
         drop(test_host);
@@ -439,7 +455,7 @@ mod tests {
             }
         })?;
         assert!(other_task.begin(&threads));
-        for context in 0..20 {
+        for context in cases(0..20) {
             assert!(test_sides.1.receives.brings(context, NtStatus::SUCCESS));
             assert!(test_sides.0.requests.brings(context, NtStatus::SUCCESS));
         }

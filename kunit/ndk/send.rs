@@ -15,7 +15,10 @@ mod tests {
 
     use crate::{
         kunit::{
-            harness::wait_until,
+            harness::{
+                cases,
+                wait_until, //
+            },
             log::Tally, //
         },
         ndk::{
@@ -59,12 +62,16 @@ mod tests {
         pair.a
             .send(3, &[from.sge(0, 100)?, from.sge(100, 5000)?], 0)?;
         let sent = pair.a.requests.next()?;
-        assert!(sent.request_context == 3 && sent.status == NtStatus::SUCCESS);
-        assert!(sent.operation == operation::SEND && sent.qp_context == 0xA);
+        kunit_assert_eq!(sent.request_context, 3);
+        kunit_assert_eq!(sent.status, NtStatus::SUCCESS);
+        kunit_assert_eq!(sent.operation, operation::SEND);
+        kunit_assert_eq!(sent.qp_context, 0xA);
         let got = pair.b.receives.next()?;
-        assert!(got.request_context == 1 && got.status == NtStatus::SUCCESS);
-        assert!(got.bytes == 5100 && got.operation == operation::RECEIVE);
-        assert!(got.qp_context == 0xB);
+        kunit_assert_eq!(got.request_context, 1);
+        kunit_assert_eq!(got.status, NtStatus::SUCCESS);
+        kunit_assert_eq!(got.bytes, 5100);
+        kunit_assert_eq!(got.operation, operation::RECEIVE);
+        kunit_assert_eq!(got.qp_context, 0xB);
         assert!(to.has(7, 0, 5100));
         assert!(to.bytes[5100..].iter().all(|b| *b == 0));
         assert!(pair.b.receives.is_silent());
@@ -85,7 +92,7 @@ mod tests {
             DEFER,
         ];
         let mut count = 0;
-        for (n, flags) in combinations(&all).enumerate() {
+        for (n, flags) in cases(combinations(&all).enumerate()) {
             let (context, last) = (n as u64, 100 + n as u64);
             pair.b.receive(context, &[to.sge(0, 16)?])?;
             pair.a.send(context, &[from.sge(n, 16)?], flags)?;
@@ -105,8 +112,9 @@ mod tests {
             }
             count += 1;
         }
-        assert!(count == 32);
-        assert!(pair.a.requests.is_silent() && pair.b.receives.is_silent());
+        kunit_assert_eq!(count, 32);
+        assert!(pair.a.requests.is_silent());
+        assert!(pair.b.receives.is_silent());
         Ok(())
     }
 
@@ -117,7 +125,9 @@ mod tests {
         pair.a.send(2, &[], 0)?;
         assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
         let got = pair.b.receives.next()?;
-        assert!(got.request_context == 1 && got.status == NtStatus::SUCCESS && got.bytes == 0);
+        kunit_assert_eq!(got.request_context, 1);
+        kunit_assert_eq!(got.status, NtStatus::SUCCESS);
+        kunit_assert_eq!(got.bytes, 0);
         Ok(())
     }
 
@@ -131,11 +141,12 @@ mod tests {
         for (context, list) in [(1, List::Null), (2, List::There)] {
             pair.b.receive(context, &[])?;
             let status = send_nothing(&pair.a.qp, context, list)?;
-            assert!(status == NtStatus::SUCCESS.raw());
+            kunit_assert_eq!(status, NtStatus::SUCCESS.raw());
             assert!(pair.a.requests.brings(context, NtStatus::SUCCESS));
             let got = pair.b.receives.next()?;
-            assert!(got.request_context == context && got.status == NtStatus::SUCCESS);
-            assert!(got.bytes == 0);
+            kunit_assert_eq!(got.request_context, context);
+            kunit_assert_eq!(got.status, NtStatus::SUCCESS);
+            kunit_assert_eq!(got.bytes, 0);
         }
         Ok(())
     }
@@ -143,7 +154,7 @@ mod tests {
     #[test]
     fn ndk_send_04_the_flag_makes_its_own_receive_solicited_and_no_other() -> Result {
         let pair = Pair::new()?;
-        for context in 1..6 {
+        for context in cases(1..6) {
             pair.b.receive(context, &[])?;
         }
         pair.b.receives.cq.arm(notify::SOLICITED);
@@ -152,7 +163,7 @@ mod tests {
         pair.a.send(2, &NOTHING, SEND_AND_SOLICIT_EVENT)?;
         assert!(pair.b.receives.has_called(1));
         // In a group the one in the middle alone is; the others are received as usual.
-        for context in 1..3 {
+        for context in cases(1..3) {
             assert!(pair.b.receives.brings(context, NtStatus::SUCCESS));
         }
         pair.b.receives.cq.arm(notify::SOLICITED);
@@ -160,10 +171,11 @@ mod tests {
         pair.a.send(4, &NOTHING, DEFER | SEND_AND_SOLICIT_EVENT)?;
         pair.a.send(5, &NOTHING, 0)?;
         assert!(pair.b.receives.has_called(2));
-        for context in 3..6 {
+        for context in cases(3..6) {
             let got = pair.b.receives.next()?;
-            assert!(got.request_context == context && got.status == NtStatus::SUCCESS);
-            assert!(got.operation == operation::RECEIVE);
+            kunit_assert_eq!(got.request_context, context);
+            kunit_assert_eq!(got.status, NtStatus::SUCCESS);
+            kunit_assert_eq!(got.operation, operation::RECEIVE);
         }
         Ok(())
     }
@@ -171,11 +183,11 @@ mod tests {
     #[test]
     fn ndk_send_05_a_group_that_is_flagged_at_its_end_notifies_once() -> Result {
         let pair = Pair::new()?;
-        for context in 0..4 {
+        for context in cases(0..4) {
             pair.b.receive(context, &[])?;
         }
         pair.b.receives.cq.arm(notify::SOLICITED);
-        for context in 0..3 {
+        for context in cases(0..3) {
             pair.a.send(context, &NOTHING, SILENT_SUCCESS)?;
             assert!(pair.b.receives.has_called(0));
         }
@@ -183,11 +195,12 @@ mod tests {
             .send(3, &NOTHING, SILENT_SUCCESS | SEND_AND_SOLICIT_EVENT)?;
         assert!(pair.b.receives.has_called(1));
         // All of the group is there when the notification is.
-        for context in 0..4 {
+        for context in cases(0..4) {
             let got = pair.b.receives.poll();
             assert!(got.is_some_and(|r| r.request_context == context));
         }
-        assert!(pair.b.receives.is_silent() && pair.b.receives.has_called(1));
+        assert!(pair.b.receives.is_silent());
+        assert!(pair.b.receives.has_called(1));
         Ok(())
     }
 
@@ -233,7 +246,7 @@ mod tests {
         })?;
         pair.connect(READS, READS)?;
         let mut fine = true;
-        for n in 0..40u32 {
+        for n in cases(0..40u32) {
             cq.arm(notify::SOLICITED);
             pair.b.receive(1, &[])?;
             pair.a
@@ -252,7 +265,7 @@ mod tests {
     #[test]
     fn ndk_send_07_without_a_solicited_arm_the_flag_does_nothing() -> Result {
         let pair = Pair::new()?;
-        for context in 1..4 {
+        for context in cases(1..4) {
             pair.b.receive(context, &[])?;
         }
         // Not armed.
@@ -284,14 +297,18 @@ mod tests {
         pair.b.receive(2, &[to.sge(0, 17)?])?;
         pair.a.send(3, &[from.sge(0, 16)?], 0)?;
         assert!(pair.a.requests.brings(3, NtStatus::SUCCESS));
-        assert!(pair.b.receives.brings(1, NtStatus::SUCCESS) && to.has(1, 0, 16));
+        assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
+        assert!(to.has(1, 0, 16));
         pair.a.send(4, &[from.sge(100, 18)?], 0)?;
         assert!(pair.b.receives.brings(2, NtStatus::BUFFER_OVERFLOW));
         assert!(pair.a.requests.brings(4, REMOTE_RESOURCES));
         // Nothing was written over.
-        assert!(to.has(1, 0, 16) && to.bytes[16..].iter().all(|b| *b == 0));
-        assert!(has_ended(&pair.a) && has_ended(&pair.b));
-        assert!(pair.a.requests.is_silent() && pair.b.receives.is_silent());
+        assert!(to.has(1, 0, 16));
+        assert!(to.bytes[16..].iter().all(|b| *b == 0));
+        assert!(has_ended(&pair.a));
+        assert!(has_ended(&pair.b));
+        assert!(pair.a.requests.is_silent());
+        assert!(pair.b.receives.is_silent());
         Ok(())
     }
 
@@ -300,7 +317,8 @@ mod tests {
         let pair = Pair::new()?;
         pair.a.send(1, &NOTHING, 0)?;
         pair.a.send(2, &NOTHING, 0)?;
-        assert!(pair.a.requests.is_silent() && is_up(&pair.a));
+        assert!(pair.a.requests.is_silent());
+        assert!(is_up(&pair.a));
         pair.b.receive(3, &[])?;
         assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
         assert!(pair.b.receives.brings(3, NtStatus::SUCCESS));
@@ -323,7 +341,8 @@ mod tests {
         pair.a.send(2, &NOTHING, 0)?;
         assert!(pair.a.requests.brings(1, NtStatus::IO_TIMEOUT));
         assert!(pair.a.requests.brings(2, NtStatus::CANCELLED));
-        assert!(has_ended(&pair.a) && has_ended(&pair.b));
+        assert!(has_ended(&pair.a));
+        assert!(has_ended(&pair.b));
         assert!(pair.b.receives.is_silent());
         Ok(())
     }

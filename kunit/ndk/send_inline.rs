@@ -9,6 +9,7 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::{
+        kunit::harness::cases,
         ndk::{
             abi::numbers::op_flags::*,
             status::NtStatus,
@@ -48,7 +49,7 @@ mod tests {
         let pair = Pair::new()?;
         let to = pair.b.buffer(4096, 1)?;
         let mut bytes = KVec::from_elem(0x11u8, 32, GFP_KERNEL)?;
-        for (context, offset) in [(1, 0), (2, 32), (3, 64)] {
+        for (context, offset) in cases([(1, 0), (2, 32), (3, 64)]) {
             pair.b.receive(context, &[to.sge(offset, 32)?])?;
         }
         // Held back: the transport sees them long after the call.
@@ -62,9 +63,10 @@ mod tests {
         black_box(&bytes);
         // The buffer may even go.
         drop(bytes);
-        assert!(pair.a.requests.is_silent() && pair.b.receives.is_silent());
+        assert!(pair.a.requests.is_silent());
+        assert!(pair.b.receives.is_silent());
         pair.a.send(3, &NOTHING, 0)?;
-        for context in 1..4 {
+        for context in cases(1..4) {
             assert!(pair.a.requests.brings(context, NtStatus::SUCCESS));
             assert!(pair.b.receives.brings(context, NtStatus::SUCCESS));
         }
@@ -84,12 +86,12 @@ mod tests {
         // A logical address is never one of these: the second crosses pages that need not be
         // neighbours, the others are the module's and the stack.
         let privileged = pair.a.pd.privileged_token();
-        let cases = [
+        let table = [
             (at(&CONSTANT, privileged), 0x5A),
             (at(&mapped[PAGE - 8..PAGE + 8], privileged), 0x6B),
             (at(&local, privileged), 0x7C),
         ];
-        for (sge, byte) in cases {
+        for (sge, byte) in cases(table) {
             pair.b.receive(1, &[to.sge(0, 16)?])?;
             assert!(post(&pair.a, 2, &[sge], INLINE).is_ok());
             assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
@@ -113,7 +115,7 @@ mod tests {
             (1 << 63, 8),
             (u64::MAX - 3, 16),
         ];
-        for (addr, len) in bad {
+        for (addr, len) in cases(bad) {
             let pair = Pair::new()?;
             let to = pair.b.buffer(4096, 1)?;
             pair.b.receive(1, &[to.sge(0, 64)?])?;
@@ -133,7 +135,7 @@ mod tests {
         pair.b.receive(1, &[to.sge(0, 64)?])?;
         assert!(post(&pair.a, 2, &[at(&page[PAGE - 8..], JUNK)], INLINE).is_ok());
         assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
-        assert!(pair.b.receives.next()?.bytes == 8);
+        kunit_assert_eq!(pair.b.receives.next()?.bytes, 8);
         Ok(())
     }
 
@@ -144,12 +146,13 @@ mod tests {
         let foreign = pair.b.buffer(4096, 0)?;
         let bytes = KVec::from_elem(0x44u8, 16, GFP_KERNEL)?;
         let tokens = [JUNK, Token::from_raw(0), foreign.mr()?.local_token()];
-        for token in tokens {
+        for token in cases(tokens) {
             pair.b.receive(1, &[to.sge(0, 16)?])?;
             assert!(post(&pair.a, 2, &[at(&bytes, token)], INLINE).is_ok());
             assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
             let got = pair.b.receives.next()?;
-            assert!(got.status == NtStatus::SUCCESS && got.bytes == 16);
+            kunit_assert_eq!(got.status, NtStatus::SUCCESS);
+            kunit_assert_eq!(got.bytes, 16);
             assert!(to.bytes[..16].iter().all(|b| *b == 0x44));
         }
         // Without the flag the token counts.
@@ -166,17 +169,18 @@ mod tests {
         let to = pair.b.buffer(4096, 1)?;
         from.fill(9);
         let mut sges = KVec::new();
-        for n in 0..16 {
+        for n in cases(0..16) {
             sges.push(from.sge(n * 4, 4)?, GFP_KERNEL)?;
         }
         pair.b.receive(1, &[to.sge(0, 64)?])?;
         // The queue pair was made for four.
-        assert!(post(&pair.a, 2, &sges, 0) == Err(NtStatus::DATA_OVERRUN));
-        assert!(post(&pair.a, 3, &sges[..5], 0) == Err(NtStatus::DATA_OVERRUN));
+        kunit_assert_eq!(post(&pair.a, 2, &sges, 0), Err(NtStatus::DATA_OVERRUN));
+        kunit_assert_eq!(post(&pair.a, 3, &sges[..5], 0), Err(NtStatus::DATA_OVERRUN));
         assert!(post(&pair.a, 4, &sges, INLINE).is_ok());
         assert!(pair.a.requests.brings(4, NtStatus::SUCCESS));
         let got = pair.b.receives.next()?;
-        assert!(got.status == NtStatus::SUCCESS && got.bytes == 64);
+        kunit_assert_eq!(got.status, NtStatus::SUCCESS);
+        kunit_assert_eq!(got.bytes, 64);
         assert!(to.has(9, 0, 64));
         assert!(pair.a.requests.is_silent());
         Ok(())
@@ -190,21 +194,24 @@ mod tests {
         from.fill(2);
         pair.b.receive(1, &[to.sge(0, 4096)?])?;
         let over = Err(NtStatus::BUFFER_OVERFLOW);
-        assert!(post(&pair.a, 2, &[from.sge(0, 65)?], INLINE) == over);
+        kunit_assert_eq!(post(&pair.a, 2, &[from.sge(0, 65)?], INLINE), over);
         let parts = [from.sge(0, 64)?, from.sge(64, 1)?];
-        assert!(post(&pair.a, 3, &parts, INLINE) == over);
+        kunit_assert_eq!(post(&pair.a, 3, &parts, INLINE), over);
         // The sum does not wrap.
         let huge = from.sge(0, 64)?;
         let huge = Sge::new(huge.addr(), u32::MAX, huge.token());
-        assert!(post(&pair.a, 4, &[huge, from.sge(0, 2)?], INLINE) == over);
+        kunit_assert_eq!(post(&pair.a, 4, &[huge, from.sge(0, 2)?], INLINE), over);
         // Nothing was posted, and the queue serves on.
-        assert!(pair.a.requests.is_silent() && pair.b.receives.is_silent());
+        assert!(pair.a.requests.is_silent());
+        assert!(pair.b.receives.is_silent());
         assert!(is_up(&pair.a));
         let whole = [from.sge(0, 32)?, from.sge(32, 32)?, from.sge(64, 0)?];
         assert!(post(&pair.a, 5, &whole, INLINE).is_ok());
         assert!(pair.a.requests.brings(5, NtStatus::SUCCESS));
         let got = pair.b.receives.next()?;
-        assert!(got.request_context == 1 && got.bytes == 64 && to.has(2, 0, 64));
+        kunit_assert_eq!(got.request_context, 1);
+        kunit_assert_eq!(got.bytes, 64);
+        assert!(to.has(2, 0, 64));
         Ok(())
     }
 }

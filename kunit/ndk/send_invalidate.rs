@@ -8,7 +8,10 @@ mod tests {
 
     use crate::{
         engine::transport::ReadLimits,
-        kunit::other_context::OtherContext,
+        kunit::{
+            harness::cases,
+            other_context::OtherContext, //
+        },
         ndk::{
             abi::{
                 numbers::{
@@ -82,14 +85,17 @@ mod tests {
         assert!(can_write(&other, memory.remote(0)?));
         // Posted is not yet invalidated: no receive is there.
         assert!(post(&pair.a, 1, &[from.sge(0, 48)?], 0, token_of(&memory)?).is_ok());
-        assert!(pair.a.requests.is_silent() && can_write(&other, memory.remote(0)?));
+        assert!(pair.a.requests.is_silent());
+        assert!(can_write(&other, memory.remote(0)?));
         pair.b.receive(2, &[to.sge(0, 64)?])?;
-        assert!(pair.b.receives.brings(2, NtStatus::SUCCESS) && to.has(5, 0, 48));
+        assert!(pair.b.receives.brings(2, NtStatus::SUCCESS));
+        assert!(to.has(5, 0, 48));
         assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
         // That one and no other.
         assert!(can_write(&other, spared.remote(0)?));
-        assert!(write_one(&other, memory.remote(0)?)? == REMOTE_RESOURCES);
-        assert!(is_up(&pair.a) && is_up(&pair.b));
+        kunit_assert_eq!(write_one(&other, memory.remote(0)?)?, REMOTE_RESOURCES);
+        assert!(is_up(&pair.a));
+        assert!(is_up(&pair.b));
         Ok(())
     }
 
@@ -107,7 +113,7 @@ mod tests {
             DEFER,
         ];
         let (mut count, mut calls) = (0, 0);
-        for flags in combinations(&all) {
+        for flags in cases(combinations(&all)) {
             open(&pair.b, &memory)?;
             from.fill(3);
             pair.b.receive(1, &[to.sge(0, 16)?])?;
@@ -122,8 +128,9 @@ mod tests {
                 pair.a.send(2, &NOTHING, 0)?;
             }
             let got = pair.b.receives.next()?;
-            assert!(got.request_context == 1 && got.status == NtStatus::SUCCESS);
-            assert!(got.output == token.raw());
+            kunit_assert_eq!(got.request_context, 1);
+            kunit_assert_eq!(got.status, NtStatus::SUCCESS);
+            kunit_assert_eq!(got.output, token.raw());
             let late = flags & DEFER != 0 && flags & INLINE == 0;
             assert!(to.has(if late { 4 } else { 3 }, 0, 16));
             if flags & SILENT_SUCCESS == 0 {
@@ -137,14 +144,15 @@ mod tests {
             assert!(pair.b.receives.has_called(calls));
             count += 1;
         }
-        assert!(count == 32);
-        assert!(pair.a.requests.is_silent() && pair.b.receives.is_silent());
+        kunit_assert_eq!(count, 32);
+        assert!(pair.a.requests.is_silent());
+        assert!(pair.b.receives.is_silent());
         // Others are refused.
         open(&pair.b, &memory)?;
-        for flag in (0..32).map(|bit| 1 << bit) {
+        for flag in cases((0..32).map(|bit| 1 << bit)) {
             if all.iter().all(|f| *f != flag) {
                 let posted = post(&pair.a, 3, &NOTHING, flag, token_of(&memory)?);
-                assert!(posted == Err(NtStatus::INVALID_PARAMETER));
+                kunit_assert_eq!(posted, Err(NtStatus::INVALID_PARAMETER));
             }
         }
         assert!(can_write(&pair.a, memory.remote(0)?));
@@ -156,8 +164,8 @@ mod tests {
         let pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
         let invalid = NtStatus::CONNECTION_INVALID;
         let token = Token::from_raw(0x100);
-        assert!(post(&pair.a, 1, &NOTHING, 0, token) == Err(invalid));
-        assert!(send_and_invalidate(&pair.a.qp, 1, token)? == invalid.raw());
+        kunit_assert_eq!(post(&pair.a, 1, &NOTHING, 0, token), Err(invalid));
+        kunit_assert_eq!(send_and_invalidate(&pair.a.qp, 1, token)?, invalid.raw());
         drop(pair);
         let pair = Pair::new()?;
         let memory = opened(&pair.b, 4096)?;
@@ -165,11 +173,11 @@ mod tests {
         // Another failure.
         let from = pair.a.buffer(4096, 0)?;
         let long = post(&pair.a, 1, &[from.sge(0, 65)?], INLINE, token);
-        assert!(long == Err(NtStatus::BUFFER_OVERFLOW));
+        kunit_assert_eq!(long, Err(NtStatus::BUFFER_OVERFLOW));
         let five = post(&pair.a, 1, &[from.sge(0, 1)?; 5], 0, token);
-        assert!(five == Err(NtStatus::DATA_OVERRUN));
+        kunit_assert_eq!(five, Err(NtStatus::DATA_OVERRUN));
         pair.a.qp.flush();
-        assert!(post(&pair.a, 2, &NOTHING, 0, token) == Err(invalid));
+        kunit_assert_eq!(post(&pair.a, 2, &NOTHING, 0, token), Err(invalid));
         assert!(pair.a.requests.is_silent());
         Ok(())
     }
@@ -186,14 +194,14 @@ mod tests {
         })?;
         assert!(other_task.by_timer());
         assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
-        assert!(pair.b.receives.next()?.output == token.raw());
+        kunit_assert_eq!(pair.b.receives.next()?.output, token.raw());
         // The entry of the table does the same.
         open(&pair.b, &memory)?;
         pair.b.receive(3, &[])?;
         let status = send_and_invalidate(&pair.a.qp, 4, token_of(&memory)?)?;
-        assert!(status == NtStatus::SUCCESS.raw());
+        kunit_assert_eq!(status, NtStatus::SUCCESS.raw());
         assert!(pair.a.requests.brings(4, NtStatus::SUCCESS));
-        assert!(pair.b.receives.next()?.output == token_of(&memory)?.raw());
+        kunit_assert_eq!(pair.b.receives.next()?.output, token_of(&memory)?.raw());
         Ok(())
     }
 
@@ -204,18 +212,21 @@ mod tests {
         let token = token_of(&memory)?;
         pair.b.receive(1, &[])?;
         pair.b.receive(2, &[])?;
-        for (context, status) in [(3, NtStatus::SUCCESS), (4, REMOTE_RESOURCES)] {
+        for (context, status) in cases([(3, NtStatus::SUCCESS), (4, REMOTE_RESOURCES)]) {
             // The second time the token is not valid any more.
             assert!(post(&pair.a, context, &NOTHING, 0, token).is_ok());
             let result = pair.a.requests.next()?;
-            assert!(result.request_context == context && result.status == status);
-            assert!(result.operation == operation::SEND && result.qp_context == 0xA);
+            kunit_assert_eq!(result.request_context, context);
+            kunit_assert_eq!(result.status, status);
+            kunit_assert_eq!(result.operation, operation::SEND);
+            kunit_assert_eq!(result.qp_context, 0xA);
         }
         let pair = Pair::new()?;
         assert!(post(&pair.a, 5, &NOTHING, 0, token).is_ok());
         pair.a.qp.flush();
         let result = pair.a.requests.next()?;
-        assert!(result.status == NtStatus::CANCELLED && result.operation == operation::SEND);
+        kunit_assert_eq!(result.status, NtStatus::CANCELLED);
+        kunit_assert_eq!(result.operation, operation::SEND);
         Ok(())
     }
 
@@ -224,7 +235,7 @@ mod tests {
         let pair = Pair::new()?;
         let memory = PageBuffer::fast(&pair.b.pd, 4096, true)?;
         let mut last = 0;
-        for context in 1..4 {
+        for context in cases(1..4) {
             open(&pair.b, &memory)?;
             let token = token_of(&memory)?.raw();
             pair.b.receive(context, &[])?;
@@ -233,11 +244,15 @@ mod tests {
             assert!(posted.is_ok());
             pair.a.send(1, &NOTHING, SILENT_SUCCESS)?;
             let got = pair.b.receives.next()?;
-            assert!(got.operation == 0x8001 && got.output == token && token != last);
-            assert!(got.request_context == context && got.status == NtStatus::SUCCESS);
+            kunit_assert_eq!(got.operation, 0x8001);
+            kunit_assert_eq!(got.output, token);
+            assert!(token != last);
+            kunit_assert_eq!(got.request_context, context);
+            kunit_assert_eq!(got.status, NtStatus::SUCCESS);
             // A plain one behind it names none.
             let plain = pair.b.receives.next()?;
-            assert!(plain.operation == operation::RECEIVE && plain.output == 0);
+            kunit_assert_eq!(plain.operation, operation::RECEIVE);
+            kunit_assert_eq!(plain.output, 0);
             last = token;
         }
         Ok(())
@@ -259,7 +274,8 @@ mod tests {
             assert!(post(from, 2, &NOTHING, 0, token_of(&memory)?).is_ok());
             assert!(from.requests.brings(2, NtStatus::SUCCESS));
             let got = to.receives.next()?;
-            assert!(got.status == NtStatus::SUCCESS && got.output == token_of(&memory)?.raw());
+            kunit_assert_eq!(got.status, NtStatus::SUCCESS);
+            kunit_assert_eq!(got.output, token_of(&memory)?.raw());
         }
         Ok(())
     }
@@ -286,10 +302,11 @@ mod tests {
         assert!(srq.receive(1, NOTHING.into_iter()).is_ok());
         assert!(post(&pair.a, 2, &NOTHING, 0, token).is_ok());
         let got = pair.b.receives.next()?;
-        assert!(got.operation == operation::RECEIVE_AND_INVALIDATE && got.request_context == 1);
-        assert!(got.output == token.raw());
+        kunit_assert_eq!(got.operation, operation::RECEIVE_AND_INVALIDATE);
+        kunit_assert_eq!(got.request_context, 1);
+        kunit_assert_eq!(got.output, token.raw());
         assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
-        assert!(write_one(&pair.a, memory.remote(0)?)? == REMOTE_RESOURCES);
+        kunit_assert_eq!(write_one(&pair.a, memory.remote(0)?)?, REMOTE_RESOURCES);
         Ok(())
     }
 
@@ -304,9 +321,9 @@ mod tests {
         assert!(post(&pair.a, 2, &sges, 0, token_of(&memory)?).is_ok());
         assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
         let got = plain_result(&pair.b.receives.cq)?;
-        assert!(got == Some((NtStatus::SUCCESS.raw(), 33, 0xB, 0x1234)));
+        kunit_assert_eq!(got, Some((NtStatus::SUCCESS.raw(), 33, 0xB, 0x1234)));
         assert!(plain_result(&pair.b.receives.cq)?.is_none());
-        assert!(write_one(&pair.a, memory.remote(0)?)? == REMOTE_RESOURCES);
+        kunit_assert_eq!(write_one(&pair.a, memory.remote(0)?)?, REMOTE_RESOURCES);
         Ok(())
     }
 
@@ -320,9 +337,11 @@ mod tests {
         // Taken when it is posted, judged when it is carried out.
         assert!(pair.b.qp.invalidate_mr(3, memory.mr()?, 0).is_ok());
         let result = pair.b.requests.next()?;
-        assert!(result.request_context == 3 && result.operation == operation::INVALIDATE);
-        assert!(result.status == NtStatus::INVALID_DEVICE_REQUEST);
-        assert!(has_ended(&pair.b) && has_ended(&pair.a));
+        kunit_assert_eq!(result.request_context, 3);
+        kunit_assert_eq!(result.operation, operation::INVALIDATE);
+        kunit_assert_eq!(result.status, NtStatus::INVALID_DEVICE_REQUEST);
+        assert!(has_ended(&pair.b));
+        assert!(has_ended(&pair.a));
         Ok(())
     }
 
@@ -336,9 +355,11 @@ mod tests {
         pair.b.receive(1, &[to.sge(0, 16)?])?;
         assert!(post(&pair.a, 2, &[from.sge(0, 17)?], 0, token_of(&memory)?).is_ok());
         let got = pair.b.receives.next()?;
-        assert!(got.status == NtStatus::BUFFER_OVERFLOW && got.output == 0);
-        assert!(got.operation == operation::RECEIVE);
-        assert!(has_ended(&pair.a) && has_ended(&pair.b));
+        kunit_assert_eq!(got.status, NtStatus::BUFFER_OVERFLOW);
+        kunit_assert_eq!(got.output, 0);
+        kunit_assert_eq!(got.operation, operation::RECEIVE);
+        assert!(has_ended(&pair.a));
+        assert!(has_ended(&pair.b));
         assert!(can_write(&other, memory.remote(0)?));
         Ok(())
     }
@@ -354,9 +375,11 @@ mod tests {
             .receive(1, &[sink.sge_by(Token::from_raw(0), 0, 16)])?;
         assert!(post(&pair.a, 2, &[from.sge(0, 16)?], 0, token_of(&memory)?).is_ok());
         let got = pair.b.receives.next()?;
-        assert!(got.status == NtStatus::ACCESS_VIOLATION && got.output == 0);
-        assert!(got.operation == operation::RECEIVE);
-        assert!(has_ended(&pair.b) && can_write(&other, memory.remote(0)?));
+        kunit_assert_eq!(got.status, NtStatus::ACCESS_VIOLATION);
+        kunit_assert_eq!(got.output, 0);
+        kunit_assert_eq!(got.operation, operation::RECEIVE);
+        assert!(has_ended(&pair.b));
+        assert!(can_write(&other, memory.remote(0)?));
         Ok(())
     }
 
@@ -378,10 +401,13 @@ mod tests {
         let posted = post(&pair.a, 2, &gather, 0, token);
         pair.b.qp.flush();
         drop(softirqs_off);
-        assert!(posted.is_ok() && to.bytes[0] == 0x77);
+        assert!(posted.is_ok());
+        kunit_assert_eq!(to.bytes[0], 0x77);
         let got = pair.b.receives.next()?;
-        assert!(got.request_context == 1 && got.status == NtStatus::CANCELLED);
-        assert!(got.operation == operation::RECEIVE && got.output == 0);
+        kunit_assert_eq!(got.request_context, 1);
+        kunit_assert_eq!(got.status, NtStatus::CANCELLED);
+        kunit_assert_eq!(got.operation, operation::RECEIVE);
+        kunit_assert_eq!(got.output, 0);
         assert!(can_write(&other, memory.remote(0)?));
         Ok(())
     }

@@ -364,9 +364,12 @@ mod tests {
     #[test]
     fn ndk_sinv_06_no_byte_changes_once_the_completion_is_visible() -> Result {
         let score = race()?;
-        assert!(score.rounds >= LEAST && score.changed == 0 && score.odd == 0);
+        assert!(score.rounds >= LEAST);
+        kunit_assert_eq!(score.changed, 0);
+        kunit_assert_eq!(score.odd, 0);
         // There was somebody to be stopped, and he was.
-        assert!(score.written >= score.rounds && score.refused >= score.rounds);
+        assert!(score.written >= score.rounds);
+        assert!(score.refused >= score.rounds);
         Ok(())
     }
 
@@ -388,8 +391,10 @@ mod tests {
             // What is visible is looked at first of all.
             let got = pair.b.receives.next()?;
             let status = write_one(&other, to)?;
-            assert!(sent.is_ok() && got.output == to.token.raw());
-            assert!(status == REMOTE_RESOURCES && memory.bytes[0] == 0);
+            assert!(sent.is_ok());
+            kunit_assert_eq!(got.output, to.token.raw());
+            kunit_assert_eq!(status, REMOTE_RESOURCES);
+            kunit_assert_eq!(memory.bytes[0], 0);
         }
         Ok(())
     }

@@ -59,7 +59,7 @@ mod tests {
     fn refuses(pair: &Pair, token: Token) -> bool {
         let status = ends(pair, token);
         if status != Ok((REMOTE_RESOURCES, NtStatus::INVALID_DEVICE_REQUEST)) {
-            pr_err!("token {:x} ended with {:?}\n", token.raw(), status);
+            kunit_note!("token {:x} ended with {:?}", token.raw(), status);
             return false;
         }
         has_ended(&pair.a) && has_ended(&pair.b)
@@ -78,10 +78,13 @@ mod tests {
         // What was posted behind it is not carried out.
         let _ = pair.a.qp.send(4, none(), 0);
         let got = pair.b.receives.next()?;
-        assert!(got.request_context == 1 && got.status != NtStatus::SUCCESS);
+        kunit_assert_eq!(got.request_context, 1);
+        assert!(got.status != NtStatus::SUCCESS);
         let sent = pair.a.requests.next()?;
-        assert!(sent.request_context == 3 && sent.status != NtStatus::SUCCESS);
-        assert!(has_ended(&pair.a) && has_ended(&pair.b));
+        kunit_assert_eq!(sent.request_context, 3);
+        assert!(sent.status != NtStatus::SUCCESS);
+        assert!(has_ended(&pair.a));
+        assert!(has_ended(&pair.b));
         // The second receive was taken by nobody.
         pair.b.qp.flush();
         assert!(pair.b.receives.brings(2, NtStatus::CANCELLED));
@@ -92,13 +95,13 @@ mod tests {
 
     #[test]
     fn ndk_sinv_08_both_sides_are_notified_by_their_statuses() -> Result {
-        assert!(REMOTE_RESOURCES.raw() == 0xC000_013Du32 as i32);
+        kunit_assert_eq!(REMOTE_RESOURCES.raw(), 0xC000_013Du32 as i32);
         let pair = Pair::new()?;
         assert!(refuses(&pair, Token::from_raw(0x00BA_D000)));
         let pair = Pair::new()?;
         let memory = opened(&pair.b, 4096)?;
         let token = memory.mr()?.remote_token();
-        assert!(ends(&pair, token)? == (NtStatus::SUCCESS, NtStatus::SUCCESS));
+        kunit_assert_eq!(ends(&pair, token)?, (NtStatus::SUCCESS, NtStatus::SUCCESS));
         // Once more.
         assert!(refuses(&pair, token));
         Ok(())
@@ -110,16 +113,20 @@ mod tests {
         let (other, _there) = beside(&pair)?;
         let fine = (NtStatus::SUCCESS, NtStatus::SUCCESS);
         let memory = opened(&pair.b, 4096)?;
-        assert!(ends(&pair, memory.mr()?.remote_token())? == fine);
-        assert!(write_one(&other, memory.remote(0)?)? == REMOTE_RESOURCES);
+        kunit_assert_eq!(ends(&pair, memory.mr()?.remote_token())?, fine);
+        kunit_assert_eq!(write_one(&other, memory.remote(0)?)?, REMOTE_RESOURCES);
         let region = pair.b.buffer(4096, 5)?;
         let opening = window(&pair.b)?;
         bind(&pair.b, &region, &opening)?;
         assert!(can_write(&pair.a, through(&opening, &region)));
-        assert!(ends(&pair, opening.remote_token())? == fine && is_up(&pair.a));
+        kunit_assert_eq!(ends(&pair, opening.remote_token())?, fine);
+        assert!(is_up(&pair.a));
         // The region below stays.
         assert!(can_write(&pair.a, region.remote(0)?));
-        assert!(write_one(&pair.a, through(&opening, &region))? == REMOTE_RESOURCES);
+        kunit_assert_eq!(
+            write_one(&pair.a, through(&opening, &region))?,
+            REMOTE_RESOURCES
+        );
         Ok(())
     }
 

@@ -7,6 +7,7 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::{
+        kunit::harness::cases,
         ndk::{
             abi::numbers::op_flags::INLINE,
             adapter::Limits,
@@ -87,9 +88,9 @@ mod tests {
                 ..LARGEST
             },
         ];
-        for sizes in more {
+        for sizes in cases(more) {
             let refused = attempt(&pair.a, sizes)?.err();
-            assert!(refused == Some(NtStatus::INVALID_PARAMETER));
+            kunit_assert_eq!(refused, Some(NtStatus::INVALID_PARAMETER));
         }
         assert!(attempt(&pair.a, LARGEST)?.is_ok());
         Ok(())
@@ -103,27 +104,30 @@ mod tests {
         from.fill(4);
         let six = |of: &crate::ndk::tests::memory::PageBuffer| -> Result<KVec<_>> {
             let mut sges = KVec::new();
-            for n in 0..6 {
+            for n in cases(0..6) {
                 sges.push(of.sge(n * 16, 16)?, GFP_KERNEL)?;
             }
             Ok(sges)
         };
         let (gather, scatter) = (six(&from)?, six(&to)?);
-        for context in 0..40 {
+        for context in cases(0..40) {
             pair.a.send(context, &gather, 0)?;
         }
-        assert!(pair.a.qp.send(40, NOTHING.into_iter(), 0) == Err(NtStatus::NO_MORE_ENTRIES));
-        for context in 0..40 {
+        kunit_assert_eq!(
+            pair.a.qp.send(40, NOTHING.into_iter(), 0),
+            Err(NtStatus::NO_MORE_ENTRIES)
+        );
+        for context in cases(0..40) {
             pair.b.receive(context, &scatter)?;
             assert!(pair.b.receives.brings(context, NtStatus::SUCCESS));
             assert!(pair.a.requests.brings(context, NtStatus::SUCCESS));
         }
         assert!(to.has(4, 0, 96));
-        for context in 0..40 {
+        for context in cases(0..40) {
             pair.b.receive(context, &scatter)?;
         }
         let full = pair.b.qp.receive(40, NOTHING.into_iter());
-        assert!(full == Err(NtStatus::NO_MORE_ENTRIES));
+        kunit_assert_eq!(full, Err(NtStatus::NO_MORE_ENTRIES));
         pair.a.send(1, &[from.sge(100, 96)?], INLINE)?;
         assert!(pair.b.receives.brings(0, NtStatus::SUCCESS));
         assert!(to.has(104, 0, 96));
@@ -152,7 +156,7 @@ mod tests {
                 ..LARGEST
             },
         ];
-        for sizes in sizes {
+        for sizes in cases(sizes) {
             pair.b.qp = made(|done| {
                 let queues = (&*pair.b.receives.cq, &*pair.b.requests.cq);
                 pair.b.pd.create_qp(queues, Some(&srq), 0xB, sizes, done)
@@ -167,18 +171,24 @@ mod tests {
             };
             pair.b.pd.create_qp(queues, Some(&srq), 0xB, sizes, done)
         })?;
-        assert!(refused.err() == Some(NtStatus::INVALID_PARAMETER));
+        kunit_assert_eq!(refused.err(), Some(NtStatus::INVALID_PARAMETER));
         pair.connect(READS, READS)?;
         let mut from = pair.a.buffer(4096, 0)?;
         let to = pair.b.buffer(4096, 1)?;
         from.fill(8);
         let sge = to.sge(0, 8)?;
         let list = [sge, to.sge(8, 8)?, to.sge(16, 8)?];
-        assert!(srq.receive(9, [sge; 4].into_iter()) == Err(NtStatus::DATA_OVERRUN));
-        for context in 0..5 {
+        kunit_assert_eq!(
+            srq.receive(9, [sge; 4].into_iter()),
+            Err(NtStatus::DATA_OVERRUN)
+        );
+        for context in cases(0..5) {
             assert!(srq.receive(context, list.into_iter()).is_ok());
         }
-        assert!(srq.receive(5, NOTHING.into_iter()) == Err(NtStatus::NO_MORE_ENTRIES));
+        kunit_assert_eq!(
+            srq.receive(5, NOTHING.into_iter()),
+            Err(NtStatus::NO_MORE_ENTRIES)
+        );
         pair.a.send(1, &[from.sge(0, 24)?], 0)?;
         assert!(pair.b.receives.brings(0, NtStatus::SUCCESS));
         assert!(to.has(8, 0, 24));
@@ -196,7 +206,7 @@ mod tests {
             return Ok(());
         }
         let pair = Pair::unconnected(&SMALL, SIZES, SIZES)?;
-        for n in 1..100 {
+        for n in cases(1..100) {
             if !plan_from(n) {
                 return Err(EINVAL);
             }
@@ -204,10 +214,11 @@ mod tests {
             let struck = planned_struck();
             let created = created?.map(drop);
             if !struck {
-                assert!(created.is_ok() && n > 1);
+                assert!(created.is_ok());
+                assert!(n > 1);
                 return Ok(());
             }
-            assert!(created == Err(NtStatus::INSUFFICIENT_RESOURCES));
+            kunit_assert_eq!(created, Err(NtStatus::INSUFFICIENT_RESOURCES));
         }
         Err(ETIMEDOUT)
     }

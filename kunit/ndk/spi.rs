@@ -7,6 +7,10 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::{
+        kunit::harness::{
+            cases,
+            same, //
+        },
         ndk::{
             abi::numbers::{
                 notify,
@@ -82,8 +86,9 @@ mod tests {
         let seq = manual.start().ok_or(EINVAL)?;
         manual.finish(seq, status);
         let got = manual.pair.a.requests.next()?;
-        assert!(got.request_context == 1);
-        Ok(number(got.status))
+        same(got.request_context, 1)
+            .then_some(number(got.status))
+            .ok_or(EINVAL)
     }
 
     /// A pair where nobody waits long for a receive.
@@ -109,7 +114,7 @@ mod tests {
             Status::RemoteInvalidRequest,
             Status::RemoteOperation,
         ];
-        for status in all {
+        for status in cases(all) {
             assert!(OF_SEND.contains(&ends(status)?));
         }
         Ok(())
@@ -122,31 +127,31 @@ mod tests {
         let buffer = pair.a.buffer(4096, 0)?;
         pair.b.receive(1, &[])?;
         pair.a.send(1, &[], 0)?;
-        assert!(number(pair.a.requests.next()?.status) == ND_SUCCESS);
+        kunit_assert_eq!(number(pair.a.requests.next()?.status), ND_SUCCESS);
         // Behind one that fails, one that is cancelled.
         pair.a.send(2, &[buffer.sge(0, 64)?], 0)?;
         pair.a.send(3, &[], 0)?;
         pair.b.receive(2, &[])?;
-        assert!(number(pair.a.requests.next()?.status) == ND_REMOTE_ERROR);
-        assert!(number(pair.a.requests.next()?.status) == ND_CANCELED);
+        kunit_assert_eq!(number(pair.a.requests.next()?.status), ND_REMOTE_ERROR);
+        kunit_assert_eq!(number(pair.a.requests.next()?.status), ND_CANCELED);
         let pair = Pair::new()?;
         let buffer = pair.a.buffer(4096, 0)?;
         let stray = buffer.sge_by(Token::from_raw(0), 0, 8);
         pair.a.send(4, &[stray], 0)?;
-        assert!(number(pair.a.requests.next()?.status) == ND_ACCESS_VIOLATION);
+        kunit_assert_eq!(number(pair.a.requests.next()?.status), ND_ACCESS_VIOLATION);
         let pair = hasty()?;
         pair.a.send(5, &[], 0)?;
-        assert!(number(pair.a.requests.next()?.status) == ND_IO_TIMEOUT);
+        kunit_assert_eq!(number(pair.a.requests.next()?.status), ND_IO_TIMEOUT);
         Ok(())
     }
 
     #[test]
     fn ndk_spi_02_each_meaning_has_its_code() -> Result {
-        assert!(ends(Status::LocalLength)? == ND_DATA_OVERRUN);
-        assert!(ends(Status::LocalOperation)? == ND_INVALID_DEVICE_REQUEST);
-        assert!(ends(Status::Fatal)? == ND_INTERNAL_ERROR);
-        assert!(ends(Status::Timeout)? == ND_IO_TIMEOUT);
-        assert!(ends(Status::ReceiverNotReady)? == ND_IO_TIMEOUT);
+        kunit_assert_eq!(ends(Status::LocalLength)?, ND_DATA_OVERRUN);
+        kunit_assert_eq!(ends(Status::LocalOperation)?, ND_INVALID_DEVICE_REQUEST);
+        kunit_assert_eq!(ends(Status::Fatal)?, ND_INTERNAL_ERROR);
+        kunit_assert_eq!(ends(Status::Timeout)?, ND_IO_TIMEOUT);
+        kunit_assert_eq!(ends(Status::ReceiverNotReady)?, ND_IO_TIMEOUT);
         Ok(())
     }
 
@@ -156,8 +161,10 @@ mod tests {
         // Silent: if this were a success nothing would come.
         pair.a.send(1, &[], SILENT_SUCCESS)?;
         let got = pair.a.requests.next()?;
-        assert!(got.request_context == 1 && got.status.raw() < 0);
-        assert!(number(got.status) == ND_IO_TIMEOUT && number(got.status) != ND_TIMEOUT_RAW);
+        kunit_assert_eq!(got.request_context, 1);
+        assert!(got.status.raw() < 0);
+        kunit_assert_eq!(number(got.status), ND_IO_TIMEOUT);
+        assert!(number(got.status) != ND_TIMEOUT_RAW);
         Ok(())
     }
 
@@ -168,12 +175,13 @@ mod tests {
         to.fill(3);
         pair.b.receive(1, &[])?;
         pair.b.receive(2, &[to.sge(0, 4096)?])?;
-        for context in 3..5 {
+        for context in cases(3..5) {
             pair.a.send(context, &[], 0)?;
             assert!(pair.a.requests.brings(context, NtStatus::SUCCESS));
             let got = pair.b.receives.next()?;
-            assert!(got.request_context == context - 2 && got.status == NtStatus::SUCCESS);
-            assert!(got.bytes == 0);
+            kunit_assert_eq!(got.request_context, context - 2);
+            kunit_assert_eq!(got.status, NtStatus::SUCCESS);
+            kunit_assert_eq!(got.bytes, 0);
         }
         assert!(to.has(3, 0, 4096));
         Ok(())
@@ -185,10 +193,13 @@ mod tests {
         let request_set = RequestSet::new(&manual.pair)?;
         let a = &manual.pair.a;
         // 2: waits for reads. 1: silent, but for failure.
-        assert!(request_set.post(a, Kind::Read, 1, 0x1)? == Ok(()));
-        assert!(request_set.post(a, Kind::Send, 2, 0x1 | 0x2 | 0x4)? == Ok(()));
+        kunit_assert_eq!(request_set.post(a, Kind::Read, 1, 0x1)?, Ok(()));
+        kunit_assert_eq!(request_set.post(a, Kind::Send, 2, 0x1 | 0x2 | 0x4)?, Ok(()));
         // The inline flag of version 2 is another one here: a layer translates it.
-        assert!(request_set.post(a, Kind::Send, 3, 0x20)? == Err(NtStatus::INVALID_PARAMETER));
+        kunit_assert_eq!(
+            request_set.post(a, Kind::Send, 3, 0x20)?,
+            Err(NtStatus::INVALID_PARAMETER)
+        );
         let read = manual.start().ok_or(EINVAL)?;
         assert!(manual.start().is_none());
         manual.finish(read, Status::Success);
@@ -196,7 +207,8 @@ mod tests {
         assert!(manual.pair.a.requests.is_silent());
         manual.finish(send, Status::RemoteOperation);
         let got = manual.pair.a.requests.next()?;
-        assert!(got.request_context == 2 && number(got.status) == ND_REMOTE_ERROR);
+        kunit_assert_eq!(got.request_context, 2);
+        kunit_assert_eq!(number(got.status), ND_REMOTE_ERROR);
         assert!(manual.pair.a.requests.is_silent());
         Ok(())
     }
@@ -205,7 +217,7 @@ mod tests {
     fn ndk_spi_06_solicited_sends_satisfy_a_notify_for_solicited_events() -> Result {
         let pair = Pair::new()?;
         let queue = &pair.b.receives;
-        for context in 0..5 {
+        for context in cases(0..5) {
             pair.b.receive(context, &[])?;
         }
         queue.cq.arm(notify::SOLICITED);
@@ -214,13 +226,15 @@ mod tests {
         pair.a.send(2, &[], 0)?;
         assert!(queue.has_called(0));
         pair.a.send(3, &[], SEND_AND_SOLICIT_EVENT)?;
-        assert!(queue.has_called(1) && queue.status.load(kernel::sync::atomic::Relaxed) == 0);
-        for context in 0..3 {
+        assert!(queue.has_called(1));
+        kunit_assert_eq!(queue.status.load(kernel::sync::atomic::Relaxed), 0);
+        for context in cases(0..3) {
             assert!(queue.brings(context, NtStatus::SUCCESS));
         }
         // Without an arm the flag means nothing.
         pair.a.send(4, &[], SEND_AND_SOLICIT_EVENT)?;
-        assert!(queue.brings(3, NtStatus::SUCCESS) && queue.has_called(1));
+        assert!(queue.brings(3, NtStatus::SUCCESS));
+        assert!(queue.has_called(1));
         Ok(())
     }
 
@@ -228,11 +242,11 @@ mod tests {
     fn ndk_spi_07_errors_satisfy_the_arm_that_a_layer_asks_for() -> Result {
         // An arm for errors is for those of the queue alone here, so a layer that is asked for
         // errors arms for solicited events, which every failed request satisfies.
-        for (kind, calls) in [
+        for (kind, calls) in cases([
             (notify::ANY, 1),
             (notify::SOLICITED, 1),
             (notify::ERRORS, 0),
-        ] {
+        ]) {
             let pair = Pair::new()?;
             pair.b.receive(1, &[])?;
             pair.a.requests.cq.arm(kind);
@@ -240,7 +254,7 @@ mod tests {
             let buffer = pair.a.buffer(4096, 0)?;
             pair.a.send(2, &[buffer.sge(0, 64)?], 0)?;
             assert!(pair.a.requests.next()?.status != NtStatus::SUCCESS);
-            assert!(pair.b.receives.next()?.status == NtStatus::BUFFER_OVERFLOW);
+            kunit_assert_eq!(pair.b.receives.next()?.status, NtStatus::BUFFER_OVERFLOW);
             assert!(pair.a.requests.has_called(calls));
             assert!(pair.b.receives.has_called(calls));
         }
@@ -251,16 +265,17 @@ mod tests {
     fn ndk_spi_08_success_is_accepted_and_not_connected_is_refused() -> Result {
         let mut pair = Pair::unconnected(&HostAttr::PLAIN, SIZES, SIZES)?;
         let refused = pair.a.qp.send(1, [].into_iter(), 0);
-        assert!(refusal(refused) == ND_CONNECTION_INVALID);
+        kunit_assert_eq!(refusal(refused), ND_CONNECTION_INVALID);
         pair.connect(
             crate::ndk::tests::pair::READS,
             crate::ndk::tests::pair::READS,
         )?;
-        assert!(pair.a.qp.send(2, [].into_iter(), 0) == Ok(()));
+        kunit_assert_eq!(pair.a.qp.send(2, [].into_iter(), 0), Ok(()));
         // The status follows, through the initiator queue.
         assert!(pair.a.requests.is_silent());
         pair.b.receive(3, &[])?;
-        assert!(pair.a.requests.brings(2, NtStatus::SUCCESS) && pair.a.receives.is_silent());
+        assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
+        assert!(pair.a.receives.is_silent());
         Ok(())
     }
 
@@ -269,14 +284,15 @@ mod tests {
         let pair = Pair::new()?;
         let long = [of_length(Limits::FULL.transfer), of_length(1)];
         let refused = pair.a.qp.send(1, long.into_iter(), 0);
-        assert!(refusal(refused) == ND_BUFFER_OVERFLOW);
+        kunit_assert_eq!(refusal(refused), ND_BUFFER_OVERFLOW);
         assert!(pair.a.requests.is_silent());
         // As a completion it says that a receive was too small.
         let buffer = pair.a.buffer(4096, 0)?;
         pair.b.receive(2, &[])?;
         pair.a.send(3, &[buffer.sge(0, 1)?], 0)?;
         let got = pair.b.receives.next()?;
-        assert!(got.request_context == 2 && number(got.status) == ND_BUFFER_OVERFLOW);
+        kunit_assert_eq!(got.request_context, 2);
+        kunit_assert_eq!(number(got.status), ND_BUFFER_OVERFLOW);
         Ok(())
     }
 
@@ -286,7 +302,7 @@ mod tests {
         pair.a.send(1, &[], 0)?;
         pair.a.send(2, &[], SILENT_SUCCESS)?;
         let refused = pair.a.qp.send(3, [].into_iter(), 0);
-        assert!(refusal(refused) == ND_NO_MORE_ENTRIES);
+        kunit_assert_eq!(refusal(refused), ND_NO_MORE_ENTRIES);
         Ok(())
     }
 
@@ -298,10 +314,10 @@ mod tests {
         let most = SIZES.send_sge as usize;
         let list = crate::ndk::tests::requests::list(&buffer, most + 1)?;
         let refused = pair.a.qp.send(1, list.iter().copied(), 0);
-        assert!(refusal(refused) == ND_DATA_OVERRUN);
+        kunit_assert_eq!(refusal(refused), ND_DATA_OVERRUN);
         assert!(pair.a.requests.is_silent());
         // As a completion the same code says that the request was too long.
-        assert!(ends(Status::LocalLength)? == ND_DATA_OVERRUN);
+        kunit_assert_eq!(ends(Status::LocalLength)?, ND_DATA_OVERRUN);
         Ok(())
     }
 
@@ -321,8 +337,8 @@ mod tests {
             ),
             (qp.send(2, [].into_iter(), 0), ND_NO_MORE_ENTRIES),
         ];
-        for (posted, code) in posts {
-            assert!(refusal(posted) == code);
+        for (posted, code) in cases(posts) {
+            kunit_assert_eq!(refusal(posted), code);
         }
         // Every other one is an error, too, and none of the codes of success.
         let flag = qp.send(2, [].into_iter(), 0x20);
@@ -337,9 +353,9 @@ mod tests {
         pair.a.send(2, &[], 0)?;
         for _ in 0..3 {
             let refused = pair.a.qp.send(3, [].into_iter(), 0);
-            assert!(refusal(refused) == ND_NO_MORE_ENTRIES);
+            kunit_assert_eq!(refusal(refused), ND_NO_MORE_ENTRIES);
         }
-        for context in 11..14 {
+        for context in cases(11..14) {
             pair.b.receive(context, &[])?;
         }
         assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
@@ -365,7 +381,7 @@ mod tests {
         assert!(pair.a.receives.brings(3, NtStatus::CANCELLED));
         for test_side in [&pair.a, &pair.b] {
             let refused = test_side.qp.send(5, [].into_iter(), 0);
-            assert!(refusal(refused) == ND_CONNECTION_INVALID);
+            kunit_assert_eq!(refusal(refused), ND_CONNECTION_INVALID);
         }
         Ok(())
     }
@@ -374,12 +390,13 @@ mod tests {
     fn ndk_spi_15_a_receive_reports_how_many_bytes_came_and_not_how_many_fit() -> Result {
         let pair = Pair::new()?;
         let request_set = RequestSet::new(&pair)?;
-        for len in [0, 1, 100, 4096] {
+        for len in cases([0, 1, 100, 4096]) {
             pair.b.receive(1, &[request_set.there.sge(0, 4096)?])?;
             pair.a.send(2, &[request_set.here.sge(0, len)?], 0)?;
             assert!(pair.a.requests.brings(2, NtStatus::SUCCESS));
             let got = pair.b.receives.next()?;
-            assert!(got.status == NtStatus::SUCCESS && got.bytes == len);
+            kunit_assert_eq!(got.status, NtStatus::SUCCESS);
+            kunit_assert_eq!(got.bytes, len);
         }
         // Of the others a layer knows the length that it has posted: a request that succeeds has
         // moved all of it.
@@ -392,12 +409,12 @@ mod tests {
         let written = pair
             .test_host
             .counted(crate::engine::counters::Counter::BytesOut);
-        assert!(pair.a.qp.write(3, list, there, 0) == Ok(()));
+        kunit_assert_eq!(pair.a.qp.write(3, list, there, 0), Ok(()));
         assert!(pair.a.requests.brings(3, NtStatus::SUCCESS));
         let now = pair
             .test_host
             .counted(crate::engine::counters::Counter::BytesOut);
-        assert!(now == written + 150);
+        kunit_assert_eq!(now, written + 150);
         Ok(())
     }
 }

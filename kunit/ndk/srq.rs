@@ -57,7 +57,10 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::{
-        kunit::harness::sleep,
+        kunit::harness::{
+            cases,
+            sleep, //
+        },
         ndk::{
             abi::numbers::{
                 notify,
@@ -84,16 +87,16 @@ mod tests {
     #[test]
     fn ndk_srq_01_limits_are_those_of_the_adapter() -> Result {
         let test_host = TestHost::with(&attr(SMALL))?;
-        for refused in [
+        for refused in cases([
             sizes(17, 4, 0),
             sizes(u32::MAX, 4, 0),
             sizes(16, 5, 0),
             sizes(16, u32::MAX, 0),
-        ] {
-            assert!(creation(&test_host, refused)? == NtStatus::INVALID_PARAMETER);
+        ]) {
+            kunit_assert_eq!(creation(&test_host, refused)?, NtStatus::INVALID_PARAMETER);
         }
-        for taken in [sizes(16, 4, 0), sizes(1, 0, 0), sizes(16, 4, 16)] {
-            assert!(creation(&test_host, taken)? == NtStatus::SUCCESS);
+        for taken in cases([sizes(16, 4, 0), sizes(1, 0, 0), sizes(16, 4, 16)]) {
+            kunit_assert_eq!(creation(&test_host, taken)?, NtStatus::SUCCESS);
         }
         Ok(())
     }
@@ -109,13 +112,19 @@ mod tests {
         assert!(srq_users.shared.post(23, &[]).is_ok());
         srq_users.senders[1].send(1, &[from.sge(0, 60)?], 0)?;
         let got = srq_users.users[1].receives.next()?;
-        assert!(got.request_context == 21 && got.status == NtStatus::SUCCESS);
-        assert!(got.qp_context == 0xB1 && got.operation == operation::RECEIVE && got.bytes == 60);
+        kunit_assert_eq!(got.request_context, 21);
+        kunit_assert_eq!(got.status, NtStatus::SUCCESS);
+        kunit_assert_eq!(got.qp_context, 0xB1);
+        kunit_assert_eq!(got.operation, operation::RECEIVE);
+        kunit_assert_eq!(got.bytes, 60);
         assert!(srq_users.senders[1].requests.brings(1, NtStatus::SUCCESS));
-        assert!(into.has(3, 0, 60) && into.bytes[60..].iter().all(|b| *b == 0));
-        assert!(srq_users.pass(0, 22)? && srq_users.pass(1, 23)?);
+        assert!(into.has(3, 0, 60));
+        assert!(into.bytes[60..].iter().all(|b| *b == 0));
+        assert!(srq_users.pass(0, 22)?);
+        assert!(srq_users.pass(1, 23)?);
         for user in &srq_users.users {
-            assert!(user.receives.is_silent() && user.requests.is_silent());
+            assert!(user.receives.is_silent());
+            assert!(user.requests.is_silent());
         }
         Ok(())
     }
@@ -125,16 +134,21 @@ mod tests {
         let srq_users = SrqUsers::new(3, 0)?;
         let into = srq_users.buffer(4096)?;
         let list = [into.sge(0, 1)?; 5];
-        assert!(srq_users.shared.post(1, &list) == Err(NtStatus::DATA_OVERRUN));
+        kunit_assert_eq!(srq_users.shared.post(1, &list), Err(NtStatus::DATA_OVERRUN));
         assert!(srq_users.shared.post(1, &list[..4]).is_ok());
         assert!(srq_users.shared.post(2, &[]).is_ok());
         assert!(srq_users.shared.post(3, &list[..1]).is_ok());
-        assert!(srq_users.shared.post(4, &[]) == Err(NtStatus::NO_MORE_ENTRIES));
+        kunit_assert_eq!(
+            srq_users.shared.post(4, &[]),
+            Err(NtStatus::NO_MORE_ENTRIES)
+        );
         // Too long a list is said first.
-        assert!(srq_users.shared.post(4, &list) == Err(NtStatus::DATA_OVERRUN));
+        kunit_assert_eq!(srq_users.shared.post(4, &list), Err(NtStatus::DATA_OVERRUN));
         assert!(srq_users.pass(0, 1)?);
         assert!(srq_users.shared.post(5, &[]).is_ok());
-        assert!(srq_users.pass(1, 2)? && srq_users.pass(0, 3)? && srq_users.pass(1, 5)?);
+        assert!(srq_users.pass(1, 2)?);
+        assert!(srq_users.pass(0, 3)?);
+        assert!(srq_users.pass(1, 5)?);
         Ok(())
     }
 
@@ -150,18 +164,22 @@ mod tests {
             .brings(1, NtStatus::ACCESS_VIOLATION));
         assert!(srq_users.senders[0].requests.next()?.status != NtStatus::SUCCESS);
         // The other user of the queue is not touched by that.
-        assert!(srq_users.shared.post(3, &[]).is_ok() && srq_users.pass(1, 3)?);
+        assert!(srq_users.shared.post(3, &[]).is_ok());
+        assert!(srq_users.pass(1, 3)?);
         Ok(())
     }
 
     #[test]
     fn ndk_srq_03_the_call_comes_when_the_count_falls_below_the_threshold() -> Result {
         let srq_users = SrqUsers::new(8, 2)?;
-        assert!(srq_users.shared.post_all(0..4) && srq_users.shared.has_called(0));
-        for receive in 0..2 {
-            assert!(srq_users.pass(0, receive)? && srq_users.shared.has_called(0));
+        assert!(srq_users.shared.post_all(0..4));
+        assert!(srq_users.shared.has_called(0));
+        for receive in cases(0..2) {
+            assert!(srq_users.pass(0, receive)?);
+            assert!(srq_users.shared.has_called(0));
         }
-        assert!(srq_users.pass(1, 2)? && srq_users.shared.has_notified(1, NtStatus::SUCCESS));
+        assert!(srq_users.pass(1, 2)?);
+        assert!(srq_users.shared.has_notified(1, NtStatus::SUCCESS));
         Ok(())
     }
 
@@ -170,9 +188,11 @@ mod tests {
         let test_host = TestHost::new()?;
         let shared = Shared::create(&test_host.adapter, sizes(4, 1, 4), false)?;
         let shared = shared.map_err(log_status)?;
-        assert!(shared.post_all(0..1) && shared.modify(0, 4)? == NtStatus::SUCCESS);
-        assert!(shared.modify(8, 8)? == NtStatus::SUCCESS && shared.has_called(0));
-        assert!(shared.srq.engine().depth() == 8);
+        assert!(shared.post_all(0..1));
+        kunit_assert_eq!(shared.modify(0, 4)?, NtStatus::SUCCESS);
+        kunit_assert_eq!(shared.modify(8, 8)?, NtStatus::SUCCESS);
+        assert!(shared.has_called(0));
+        kunit_assert_eq!(shared.srq.engine().depth(), 8);
         Ok(())
     }
 
@@ -180,19 +200,23 @@ mod tests {
     fn ndk_srq_04_disarmed_after_a_call_until_the_next_threshold() -> Result {
         let srq_users = SrqUsers::new(8, 2)?;
         assert!(srq_users.shared.post_all(0..2));
-        assert!(srq_users.pass(0, 0)? && srq_users.shared.has_called(1));
-        assert!(srq_users.pass(0, 1)? && srq_users.shared.has_called(1));
+        assert!(srq_users.pass(0, 0)?);
+        assert!(srq_users.shared.has_called(1));
+        assert!(srq_users.pass(0, 1)?);
+        assert!(srq_users.shared.has_called(1));
         // Up and down again.
         assert!(srq_users.shared.post_all(2..6));
-        for receive in 2..6 {
-            assert!(srq_users.pass(1, receive)? && srq_users.shared.has_called(1));
+        for receive in cases(2..6) {
+            assert!(srq_users.pass(1, receive)?);
+            assert!(srq_users.shared.has_called(1));
         }
         assert!(srq_users.shared.post_all(6..9));
-        assert!(
-            srq_users.shared.modify(0, 3)? == NtStatus::SUCCESS && srq_users.shared.has_called(1)
-        );
-        assert!(srq_users.pass(0, 6)? && srq_users.shared.has_notified(2, NtStatus::SUCCESS));
-        assert!(srq_users.pass(0, 7)? && srq_users.shared.has_called(2));
+        kunit_assert_eq!(srq_users.shared.modify(0, 3)?, NtStatus::SUCCESS);
+        assert!(srq_users.shared.has_called(1));
+        assert!(srq_users.pass(0, 6)?);
+        assert!(srq_users.shared.has_notified(2, NtStatus::SUCCESS));
+        assert!(srq_users.pass(0, 7)?);
+        assert!(srq_users.shared.has_called(2));
         Ok(())
     }
 
@@ -202,11 +226,13 @@ mod tests {
         let shared = Shared::new(&test_host.adapter, 8, 0)?;
         assert!(shared.post_all(0..3));
         // As many as the threshold are enough.
-        assert!(shared.modify(0, 3)? == NtStatus::SUCCESS && shared.has_called(0));
-        assert!(shared.modify(0, 4)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(shared.modify(0, 3)?, NtStatus::SUCCESS);
+        assert!(shared.has_called(0));
+        kunit_assert_eq!(shared.modify(0, 4)?, NtStatus::SUCCESS);
         assert!(shared.has_notified(1, NtStatus::SUCCESS));
         // Together with a depth as well.
-        assert!(shared.modify(16, 9)? == NtStatus::SUCCESS && shared.has_called(2));
+        kunit_assert_eq!(shared.modify(16, 9)?, NtStatus::SUCCESS);
+        assert!(shared.has_called(2));
         Ok(())
     }
 
@@ -220,8 +246,10 @@ mod tests {
         let answer = shared.srq.modify(0, 4, done);
         let calls = shared.log.calls.get();
         drop(section);
-        assert!(matches!(answer, Ok(Progress::Done)) && unused.calls.get() == 0);
-        assert!(calls == 0 && shared.has_called(1));
+        assert!(matches!(answer, Ok(Progress::Done)));
+        kunit_assert_eq!(unused.calls.get(), 0);
+        kunit_assert_eq!(calls, 0);
+        assert!(shared.has_called(1));
         Ok(())
     }
 
@@ -229,17 +257,20 @@ mod tests {
     fn ndk_srq_06_no_threshold_keeps_threshold_and_arming() -> Result {
         let srq_users = SrqUsers::new(8, 2)?;
         assert!(srq_users.shared.post_all(0..3));
-        for depth in [0, 4, 16] {
-            assert!(srq_users.shared.modify(depth, 0)? == NtStatus::SUCCESS);
+        for depth in cases([0, 4, 16]) {
+            kunit_assert_eq!(srq_users.shared.modify(depth, 0)?, NtStatus::SUCCESS);
         }
         // Armed as before.
-        assert!(srq_users.pass(0, 0)? && srq_users.shared.has_called(0));
-        assert!(srq_users.pass(0, 1)? && srq_users.shared.has_called(1));
+        assert!(srq_users.pass(0, 0)?);
+        assert!(srq_users.shared.has_called(0));
+        assert!(srq_users.pass(0, 1)?);
+        assert!(srq_users.shared.has_called(1));
         // Disarmed as before.
-        for depth in [0, 8] {
-            assert!(srq_users.shared.modify(depth, 0)? == NtStatus::SUCCESS);
+        for depth in cases([0, 8]) {
+            kunit_assert_eq!(srq_users.shared.modify(depth, 0)?, NtStatus::SUCCESS);
         }
-        assert!(srq_users.pass(0, 2)? && srq_users.shared.has_called(1));
+        assert!(srq_users.pass(0, 2)?);
+        assert!(srq_users.shared.has_called(1));
         Ok(())
     }
 
@@ -247,8 +278,9 @@ mod tests {
     fn ndk_srq_06_no_depth_keeps_the_depth() -> Result {
         let test_host = TestHost::new()?;
         let shared = Shared::new(&test_host.adapter, 5, 0)?;
-        assert!(shared.modify(0, 0)? == NtStatus::SUCCESS);
-        assert!(shared.modify(0, 5)? == NtStatus::SUCCESS && shared.has_called(1));
+        kunit_assert_eq!(shared.modify(0, 0)?, NtStatus::SUCCESS);
+        kunit_assert_eq!(shared.modify(0, 5)?, NtStatus::SUCCESS);
+        assert!(shared.has_called(1));
         assert!(has_room(&shared, 5));
         Ok(())
     }
@@ -257,15 +289,22 @@ mod tests {
     fn ndk_srq_06_a_new_depth_is_in_force_and_keeps_what_is_there() -> Result {
         let srq_users = SrqUsers::new(4, 0)?;
         assert!(srq_users.shared.post_all(0..4));
-        assert!(srq_users.shared.modify(6, 0)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(srq_users.shared.modify(6, 0)?, NtStatus::SUCCESS);
         assert!(srq_users.shared.post_all(4..6));
-        assert!(srq_users.shared.post(6, &[]) == Err(NtStatus::NO_MORE_ENTRIES));
-        for receive in 0..5 {
+        kunit_assert_eq!(
+            srq_users.shared.post(6, &[]),
+            Err(NtStatus::NO_MORE_ENTRIES)
+        );
+        for receive in cases(0..5) {
             assert!(srq_users.pass(0, receive)?);
         }
-        assert!(srq_users.shared.modify(1, 0)? == NtStatus::SUCCESS);
-        assert!(srq_users.shared.post(6, &[]) == Err(NtStatus::NO_MORE_ENTRIES));
-        assert!(srq_users.pass(1, 5)? && srq_users.shared.post(7, &[]).is_ok());
+        kunit_assert_eq!(srq_users.shared.modify(1, 0)?, NtStatus::SUCCESS);
+        kunit_assert_eq!(
+            srq_users.shared.post(6, &[]),
+            Err(NtStatus::NO_MORE_ENTRIES)
+        );
+        assert!(srq_users.pass(1, 5)?);
+        assert!(srq_users.shared.post(7, &[]).is_ok());
         Ok(())
     }
 
@@ -275,9 +314,13 @@ mod tests {
         assert!(srq_users.shared.has_called(0));
         // It never had so many.
         assert!(srq_users.shared.post_all(0..2));
-        assert!(srq_users.pass(0, 0)? && srq_users.pass(0, 1)? && srq_users.shared.has_called(0));
-        assert!(srq_users.shared.post_all(2..5) && srq_users.shared.has_called(0));
-        assert!(srq_users.pass(0, 2)? && srq_users.shared.has_notified(1, NtStatus::SUCCESS));
+        assert!(srq_users.pass(0, 0)?);
+        assert!(srq_users.pass(0, 1)?);
+        assert!(srq_users.shared.has_called(0));
+        assert!(srq_users.shared.post_all(2..5));
+        assert!(srq_users.shared.has_called(0));
+        assert!(srq_users.pass(0, 2)?);
+        assert!(srq_users.shared.has_notified(1, NtStatus::SUCCESS));
         Ok(())
     }
 
@@ -285,8 +328,9 @@ mod tests {
     fn ndk_srq_07_created_without_a_threshold_it_is_not_armed() -> Result {
         let srq_users = SrqUsers::new(4, 0)?;
         assert!(srq_users.shared.post_all(0..4));
-        for receive in 0..4 {
-            assert!(srq_users.pass(0, receive)? && srq_users.shared.has_called(0));
+        for receive in cases(0..4) {
+            assert!(srq_users.pass(0, receive)?);
+            assert!(srq_users.shared.has_called(0));
         }
         Ok(())
     }
@@ -297,14 +341,15 @@ mod tests {
         let shared = Shared::new(&test_host.adapter, 8, 0)?;
         assert!(shared.post_all(0..5));
         // The threshold that comes with it would call at once.
-        assert!(shared.modify(17, 8)? == NtStatus::INVALID_PARAMETER);
-        assert!(shared.modify(u32::MAX, 8)? == NtStatus::INVALID_PARAMETER);
-        assert!(shared.modify(4, 0)? == NtStatus::BUFFER_OVERFLOW);
-        assert!(shared.modify(1, 1)? == NtStatus::BUFFER_OVERFLOW);
+        kunit_assert_eq!(shared.modify(17, 8)?, NtStatus::INVALID_PARAMETER);
+        kunit_assert_eq!(shared.modify(u32::MAX, 8)?, NtStatus::INVALID_PARAMETER);
+        kunit_assert_eq!(shared.modify(4, 0)?, NtStatus::BUFFER_OVERFLOW);
+        kunit_assert_eq!(shared.modify(1, 1)?, NtStatus::BUFFER_OVERFLOW);
         assert!(shared.has_called(0));
         assert!(has_room(&shared, 3));
-        assert!(shared.modify(8, 0)? == NtStatus::SUCCESS);
-        assert!(shared.modify(16, 0)? == NtStatus::SUCCESS && has_room(&shared, 8));
+        kunit_assert_eq!(shared.modify(8, 0)?, NtStatus::SUCCESS);
+        kunit_assert_eq!(shared.modify(16, 0)?, NtStatus::SUCCESS);
+        assert!(has_room(&shared, 8));
         Ok(())
     }
 
@@ -312,18 +357,21 @@ mod tests {
     fn ndk_srq_08_a_refused_depth_leaves_the_arm_alone() -> Result {
         let srq_users = SrqUsers::new(8, 3)?;
         assert!(srq_users.shared.post_all(0..4));
-        assert!(srq_users.shared.modify(3, 2)? == NtStatus::BUFFER_OVERFLOW);
-        assert!(srq_users.pass(0, 0)? && srq_users.shared.has_called(0));
-        assert!(srq_users.pass(0, 1)? && srq_users.shared.has_called(1));
+        kunit_assert_eq!(srq_users.shared.modify(3, 2)?, NtStatus::BUFFER_OVERFLOW);
+        assert!(srq_users.pass(0, 0)?);
+        assert!(srq_users.shared.has_called(0));
+        assert!(srq_users.pass(0, 1)?);
+        assert!(srq_users.shared.has_called(1));
         Ok(())
     }
 
     #[test]
     fn ndk_srq_09_a_fatal_failure_ends_the_queue_and_its_queue_pairs() -> Result {
         let srq_users = SrqUsers::new(8, 2)?;
-        assert!(srq_users.shared.post_all(0..4) && srq_users.pass(0, 0)?);
+        assert!(srq_users.shared.post_all(0..4));
+        assert!(srq_users.pass(0, 0)?);
         // One waits for a receive at the peer, and others behind it.
-        for context in 50..53 {
+        for context in cases(50..53) {
             srq_users.users[0].send(context, &[], SILENT_SUCCESS)?;
         }
         for user in &srq_users.users {
@@ -332,21 +380,29 @@ mod tests {
         }
         srq_users.shared.srq.engine().break_down();
         assert!(srq_users.shared.has_notified(1, NtStatus::INTERNAL_ERROR));
-        assert!(srq_users.shared.post(9, &[]) == Err(NtStatus::INTERNAL_ERROR));
+        kunit_assert_eq!(srq_users.shared.post(9, &[]), Err(NtStatus::INTERNAL_ERROR));
         for (user, sender) in srq_users.users.iter().zip(&srq_users.senders) {
             let none = || [].into_iter();
-            assert!(user.qp.send(1, none(), 0) == Err(NtStatus::CONNECTION_INVALID));
-            assert!(sender.qp.send(1, none(), 0) == Err(NtStatus::CONNECTION_INVALID));
+            kunit_assert_eq!(
+                user.qp.send(1, none(), 0),
+                Err(NtStatus::CONNECTION_INVALID)
+            );
+            kunit_assert_eq!(
+                sender.qp.send(1, none(), 0),
+                Err(NtStatus::CONNECTION_INVALID)
+            );
             for queue in [&user.receives, &user.requests] {
-                assert!(queue.is_silent() && queue.has_called(0));
+                assert!(queue.is_silent());
+                assert!(queue.has_called(0));
             }
         }
         // Nor does a flush bring what was accepted.
         srq_users.users[0].qp.flush();
-        assert!(srq_users.users[0].requests.is_silent() && srq_users.users[0].receives.is_silent());
+        assert!(srq_users.users[0].requests.is_silent());
+        assert!(srq_users.users[0].receives.is_silent());
         // Called once, armed or not, and no threshold is reported any more.
         srq_users.shared.srq.engine().break_down();
-        assert!(srq_users.shared.modify(0, 8)? == NtStatus::SUCCESS);
+        kunit_assert_eq!(srq_users.shared.modify(0, 8)?, NtStatus::SUCCESS);
         assert!(srq_users.shared.has_called(1));
         Ok(())
     }
@@ -359,13 +415,13 @@ mod tests {
             ..HostAttr::PLAIN
         };
         let srq_users = SrqUsers::with(&attr, 8, 0)?;
-        for context in 0..3 {
+        for context in cases(0..3) {
             srq_users.senders[0].send(context, &[], 0)?;
         }
         sleep(400);
         assert!(srq_users.senders[0].requests.is_silent());
         assert!(srq_users.users.iter().all(|u| u.disconnects.get() == 0));
-        for context in 0..3 {
+        for context in cases(0..3) {
             assert!(srq_users.shared.post(context, &[]).is_ok());
             assert!(srq_users.senders[0]
                 .requests
@@ -405,9 +461,8 @@ mod tests {
         assert!(srq_users.shared.post_all(0..4));
         srq_users.users[0].receives.cq.arm(notify::ANY);
         srq_users.users[0].qp.flush();
-        assert!(
-            srq_users.users[0].receives.is_silent() && srq_users.users[0].receives.has_called(0)
-        );
+        assert!(srq_users.users[0].receives.is_silent());
+        assert!(srq_users.users[0].receives.has_called(0));
         assert!(srq_users.pass(1, 0)?);
         let user = &mut srq_users.users[0];
         // The connector goes first: it is a successor of the queue pair.
@@ -417,7 +472,8 @@ mod tests {
             .is_some_and(|c| c.close_and_wait() == Ok(true)));
         assert!(user.qp.close_and_wait()?);
         assert!(user.receives.is_silent());
-        assert!(srq_users.pass(1, 1)? && srq_users.pass(1, 2)?);
+        assert!(srq_users.pass(1, 1)?);
+        assert!(srq_users.pass(1, 2)?);
         assert!(has_room(&srq_users.shared, 7));
         Ok(())
     }
@@ -440,9 +496,11 @@ mod tests {
                 .is_some_and(|c| c.close_and_wait() == Ok(true)));
             assert!(user.qp.close_and_wait()?);
         }
-        assert!(closed.wait().is_some() && closed.calls.get() == 1);
+        assert!(closed.wait().is_some());
+        kunit_assert_eq!(closed.calls.get(), 1);
         for (user, calls) in srq_users.users.iter().zip([1, 0]) {
-            assert!(user.receives.is_silent() && user.receives.has_called(calls));
+            assert!(user.receives.is_silent());
+            assert!(user.receives.has_called(calls));
         }
         assert!(srq_users.shared.has_called(0));
         Ok(())

@@ -88,7 +88,7 @@ mod tests {
             (&*foreign.cq, &*foreign.cq),
         ] {
             let refused = create(|done| domain.create_qp(cqs, None, 0, SIZES, done))?;
-            assert!(refused.err() == Some(INVALID));
+            kunit_assert_eq!(refused.err(), Some(INVALID));
         }
         // Nothing uses it.
         assert!(foreign.cq.close_and_wait()?);
@@ -113,7 +113,7 @@ mod tests {
         for foreign in [&beside, &beyond] {
             let mut srq = made(|done| foreign.create_srq(SRQ, None, done))?;
             let refused = create(|done| domain.create_qp(cqs, Some(&srq), 0, SIZES, done))?;
-            assert!(refused.err() == Some(INVALID));
+            kunit_assert_eq!(refused.err(), Some(INVALID));
             // Nothing uses it.
             assert!(srq.close_and_wait()?);
         }
@@ -152,7 +152,8 @@ mod tests {
         test_host.flush_work();
         assert!(open_listener.arrivals.take().is_none());
         // Nothing uses them, and the connector is what it was.
-        assert!(endpoint.close_and_wait()? && foreign.qp.close_and_wait()?);
+        assert!(endpoint.close_and_wait()?);
+        assert!(foreign.qp.close_and_wait()?);
         drop(connector);
         let (a, b) = connect(
             &test_host.adapter,
@@ -183,14 +184,17 @@ mod tests {
         assert!(asking.is_ok());
         let incoming = open_listener.incoming()?;
         let refused = request(|done| incoming.accept(&foreign.qp, READS, KVec::new(), None, done))?;
-        assert!(refused == INVALID);
+        kunit_assert_eq!(refused, INVALID);
         assert!(foreign.qp.close_and_wait()?);
         // The request is still there.
         let accepted = Slot::new()?;
         let accepting = incoming.accept(&theirs.qp, READS, KVec::new(), None, accepted.callback()?);
         assert!(accepting.is_ok());
         asked.came(NtStatus::SUCCESS)?;
-        assert!(request(|done| connector.complete_connect(None, done))? == NtStatus::SUCCESS);
+        kunit_assert_eq!(
+            request(|done| connector.complete_connect(None, done))?,
+            NtStatus::SUCCESS
+        );
         accepted.came(NtStatus::SUCCESS)?;
         drop((connector, incoming, foreign));
         other.close_and_wait();
@@ -202,14 +206,16 @@ mod tests {
         let pair = Pair::new()?;
         let foreign = PageBuffer::fast(&pair.b.pd, PAGE, true)?;
         let before = foreign.mr()?.remote_token();
-        assert!(foreign.fast_register(&pair.a.qp, 1, 0)? == Err(INVALID));
-        assert!(foreign.mr()?.remote_token() == before && pair.a.requests.is_silent());
-        assert!(foreign.fast_register(&pair.b.qp, 2, 0)? == Ok(()));
+        kunit_assert_eq!(foreign.fast_register(&pair.a.qp, 1, 0)?, Err(INVALID));
+        kunit_assert_eq!(foreign.mr()?.remote_token(), before);
+        assert!(pair.a.requests.is_silent());
+        kunit_assert_eq!(foreign.fast_register(&pair.b.qp, 2, 0)?, Ok(()));
         assert!(pair.b.requests.brings(2, NtStatus::SUCCESS));
         // It is registered still.
-        assert!(pair.a.qp.invalidate_mr(3, foreign.mr()?, 0) == Err(INVALID));
-        assert!(pair.b.qp.invalidate_mr(4, foreign.mr()?, 0) == Ok(()));
-        assert!(pair.b.requests.brings(4, NtStatus::SUCCESS) && pair.a.requests.is_silent());
+        kunit_assert_eq!(pair.a.qp.invalidate_mr(3, foreign.mr()?, 0), Err(INVALID));
+        kunit_assert_eq!(pair.b.qp.invalidate_mr(4, foreign.mr()?, 0), Ok(()));
+        assert!(pair.b.requests.brings(4, NtStatus::SUCCESS));
+        assert!(pair.a.requests.is_silent());
         Ok(())
     }
 
@@ -220,11 +226,14 @@ mod tests {
         let window = made(|done| pair.b.pd.create_mw(done))?;
         let range = (buffer.addr(), 64);
         let rights = crate::ndk::abi::numbers::op_flags::ALLOW_REMOTE_READ;
-        assert!(pair.b.qp.bind(1, buffer.mr()?, &window, range, rights) == Ok(()));
+        kunit_assert_eq!(
+            pair.b.qp.bind(1, buffer.mr()?, &window, range, rights),
+            Ok(())
+        );
         assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
-        assert!(pair.a.qp.invalidate_mw(2, &window, 0) == Err(INVALID));
+        kunit_assert_eq!(pair.a.qp.invalidate_mw(2, &window, 0), Err(INVALID));
         assert!(pair.a.requests.is_silent());
-        assert!(pair.b.qp.invalidate_mw(3, &window, 0) == Ok(()));
+        kunit_assert_eq!(pair.b.qp.invalidate_mw(3, &window, 0), Ok(()));
         assert!(pair.b.requests.brings(3, NtStatus::SUCCESS));
         Ok(())
     }

@@ -7,6 +7,7 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::{
+        kunit::harness::cases,
         ndk::{
             memory::Mw,
             status::{
@@ -43,7 +44,10 @@ mod tests {
         let peer = RemotePeer::new(&pair.a, PAGE)?;
         let buffer = PageBuffer::registered(&pair.b.pd, PAGE, 7)?;
         let mw = window(&pair.b)?;
-        assert!(peer.read(buffer.addr(), mw.remote_token(), 8)? == REMOTE_RESOURCES);
+        kunit_assert_eq!(
+            peer.read(buffer.addr(), mw.remote_token(), 8)?,
+            REMOTE_RESOURCES
+        );
         Ok(())
     }
 
@@ -51,7 +55,7 @@ mod tests {
     fn ndk_mw_01_a_new_window_is_invalid() -> Result {
         let pair = Pair::new()?;
         let mw = window(&pair.b)?;
-        assert!(pair.b.qp.invalidate_mw(1, &mw, 0) == Ok(()));
+        kunit_assert_eq!(pair.b.qp.invalidate_mw(1, &mw, 0), Ok(()));
         assert!(pair.b.requests.brings(1, NtStatus::INVALID_DEVICE_REQUEST));
         Ok(())
     }
@@ -67,15 +71,17 @@ mod tests {
         let mut stale = last;
         for _ in 0..3 {
             let token = bound(&pair.b, &buffer, &mw, (buffer.addr(), 64), RIGHTS)?;
-            assert!(token != last && token.raw() >> 8 == last.raw() >> 8);
+            assert!(token != last);
+            kunit_assert_eq!(token.raw() >> 8, last.raw() >> 8);
             stale = last;
             last = token;
-            assert!(pair.b.qp.invalidate_mw(1, &mw, 0) == Ok(()));
+            kunit_assert_eq!(pair.b.qp.invalidate_mw(1, &mw, 0), Ok(()));
             assert!(pair.b.requests.brings(1, NtStatus::SUCCESS));
         }
         bound(&pair.b, &buffer, &mw, (buffer.addr(), 64), RIGHTS)?;
-        assert!(stale != last && mw.remote_token() != last);
-        assert!(peer.write(buffer.addr(), last, 8)? == REMOTE_RESOURCES);
+        assert!(stale != last);
+        assert!(mw.remote_token() != last);
+        kunit_assert_eq!(peer.write(buffer.addr(), last, 8)?, REMOTE_RESOURCES);
         assert!(buffer.is_blank(0, PAGE));
         Ok(())
     }
@@ -87,7 +93,7 @@ mod tests {
             return Ok(());
         }
         let mut failed = 0;
-        for nth in 1..100 {
+        for nth in cases(1..100) {
             if !fault::plan(nth) {
                 return Err(EINVAL);
             }
@@ -98,7 +104,7 @@ mod tests {
                 // Not every allocation is needed.
                 Ok(_) => (),
                 Err(status) => {
-                    assert!(status == NtStatus::INSUFFICIENT_RESOURCES);
+                    kunit_assert_eq!(status, NtStatus::INSUFFICIENT_RESOURCES);
                     failed += 1;
                 }
             }
@@ -117,8 +123,9 @@ mod tests {
         let mut mw = window(&pair.b)?;
         let token = bound(&pair.b, &buffer, &mw, (buffer.addr(), 64), RIGHTS)?;
         assert!(mw.close_and_wait()?);
-        assert!(peer.write(buffer.addr(), token, 8)? == REMOTE_RESOURCES);
-        assert!(buffer.is_blank(0, PAGE) && is_over(&pair));
+        kunit_assert_eq!(peer.write(buffer.addr(), token, 8)?, REMOTE_RESOURCES);
+        assert!(buffer.is_blank(0, PAGE));
+        assert!(is_over(&pair));
         // Nothing keeps the region now.
         let mr = buffer.mr.as_mut().ok_or(EINVAL)?;
         assert!(mr.close_and_wait()?);
@@ -181,9 +188,9 @@ mod tests {
         let mw = window(&pair.b)?;
         hold(&pair.b)?;
         let range = (buffer.addr(), 64);
-        assert!(pair.b.qp.bind(1, buffer.mr()?, &mw, range, RIGHTS) == Ok(()));
+        kunit_assert_eq!(pair.b.qp.bind(1, buffer.mr()?, &mw, range, RIGHTS), Ok(()));
         pair.b.qp.flush();
-        assert!(pair.b.requests.next()?.status == NtStatus::CANCELLED);
+        kunit_assert_eq!(pair.b.requests.next()?.status, NtStatus::CANCELLED);
         assert!(pair.b.requests.brings(1, NtStatus::CANCELLED));
         // The window is there, and bound to nothing.
         let mr = buffer.mr.as_mut().ok_or(EINVAL)?;

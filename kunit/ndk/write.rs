@@ -7,6 +7,7 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::{
+        kunit::harness::cases,
         ndk::{
             abi::numbers::operation,
             status::NtStatus,
@@ -60,14 +61,19 @@ mod tests {
             from.sge(0, 10)?,
             from.sge(PAGE + 10, 100)?,
         ];
-        assert!(pair.a.qp.write(2, list.into_iter(), remote, 0) == Ok(()));
+        kunit_assert_eq!(pair.a.qp.write(2, list.into_iter(), remote, 0), Ok(()));
         let done = pair.a.requests.next()?;
-        assert!(done.request_context == 2 && done.status == NtStatus::SUCCESS);
-        assert!(done.operation == operation::WRITE && done.qp_context == 0xA);
-        assert!(to.has(0x18u8.wrapping_sub(10), at, 20) && to.has(0x18, at + 20, 10));
+        kunit_assert_eq!(done.request_context, 2);
+        kunit_assert_eq!(done.status, NtStatus::SUCCESS);
+        kunit_assert_eq!(done.operation, operation::WRITE);
+        kunit_assert_eq!(done.qp_context, 0xA);
+        assert!(to.has(0x18u8.wrapping_sub(10), at, 20));
+        assert!(to.has(0x18, at + 20, 10));
         assert!(to.has(0x18 + 10, at + 30, 100));
-        assert!(to.is_blank(0, at) && to.is_blank(at + 130, 2 * PAGE - at - 130));
-        assert!(pair.b.receives.is_silent() && pair.b.requests.is_silent());
+        assert!(to.is_blank(0, at));
+        assert!(to.is_blank(at + 130, 2 * PAGE - at - 130));
+        assert!(pair.b.receives.is_silent());
+        assert!(pair.b.requests.is_silent());
         pair.a.send(3, &[], 0)?;
         assert!(pair.b.receives.brings(1, NtStatus::SUCCESS));
         Ok(())
@@ -83,20 +89,22 @@ mod tests {
             let list = [from.sge(at, 8)?].into_iter();
             Ok(pair.a.qp.write(context, list, to.remote(at)?, flags))
         };
-        assert!(write(1, 0, FENCE)? == Ok(()));
+        kunit_assert_eq!(write(1, 0, FENCE)?, Ok(()));
         assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
-        assert!(write(2, 8, SILENT)? == Ok(()));
-        assert!(write(3, 16, DEFER)? == Ok(()));
+        kunit_assert_eq!(write(2, 8, SILENT)?, Ok(()));
+        kunit_assert_eq!(write(3, 16, DEFER)?, Ok(()));
         assert!(pair.a.requests.is_silent());
-        assert!(to.has(0x28, 0, 16) && to.is_blank(16, PAGE - 16));
-        assert!(write(4, 24, INLINE | FENCE)? == Ok(()));
+        assert!(to.has(0x28, 0, 16));
+        assert!(to.is_blank(16, PAGE - 16));
+        kunit_assert_eq!(write(4, 24, INLINE | FENCE)?, Ok(()));
         assert!(pair.a.requests.brings(3, NtStatus::SUCCESS));
         assert!(pair.a.requests.brings(4, NtStatus::SUCCESS));
         assert!(to.has(0x28, 0, 32));
-        for flag in [0x4, 0x8, LOCAL_WRITE, 0x20, SINK, LOCAL_INVALIDATE, 0x400] {
-            assert!(write(5, 32, flag)? == Err(NtStatus::INVALID_PARAMETER));
+        for flag in cases([0x4, 0x8, LOCAL_WRITE, 0x20, SINK, LOCAL_INVALIDATE, 0x400]) {
+            kunit_assert_eq!(write(5, 32, flag)?, Err(NtStatus::INVALID_PARAMETER));
         }
-        assert!(pair.a.requests.is_silent() && takes_requests(&pair.a));
+        assert!(pair.a.requests.is_silent());
+        assert!(takes_requests(&pair.a));
         Ok(())
     }
 
@@ -110,12 +118,15 @@ mod tests {
         // More elements than the queue pair has otherwise, and a token that is none.
         let bad = Token::from_raw(0xFFFF_FFFF);
         let list = [0usize, 10, 20, 30, 40, 50, 60, 70].map(|at| from.sge_by(bad, at, 8));
-        assert!(pair.a.qp.write(1, list.into_iter(), to.remote(0)?, INLINE) == Ok(()));
+        kunit_assert_eq!(
+            pair.a.qp.write(1, list.into_iter(), to.remote(0)?, INLINE),
+            Ok(())
+        );
         from.fill(0x99);
         assert!(pair.a.requests.is_silent());
         release(&pair.b)?;
         assert!(pair.a.requests.brings(1, NtStatus::SUCCESS));
-        for at in 0..8 {
+        for at in cases(0..8) {
             // CAST: a few.
             assert!(to.has(0x38 + 10 * at as u8, 8 * at, 8));
         }
@@ -123,37 +134,40 @@ mod tests {
         // One byte more than the queue pair takes inline.
         let list = [from.sge_by(bad, 0, 64), from.sge_by(bad, 0, 1)];
         let posted = pair.a.qp.write(2, list.into_iter(), to.remote(0)?, INLINE);
-        assert!(posted == Err(NtStatus::BUFFER_OVERFLOW));
-        assert!(pair.a.requests.is_silent() && takes_requests(&pair.a));
+        kunit_assert_eq!(posted, Err(NtStatus::BUFFER_OVERFLOW));
+        assert!(pair.a.requests.is_silent());
+        assert!(takes_requests(&pair.a));
         Ok(())
     }
 
     #[test]
     fn ndk_writ_03_a_range_that_is_not_inside_ends_the_connection() -> Result {
-        for (at, len) in [(-1, 1), (-1, 8), (PAGE as i64 - 7, 8), (PAGE as i64, 1)] {
+        for (at, len) in cases([(-1, 1), (-1, 8), (PAGE as i64 - 7, 8), (PAGE as i64, 1)]) {
             let pair = Pair::new()?;
             let mut peer = RemotePeer::new(&pair.a, PAGE)?;
             peer.own.fill(0x48);
             let to = PageBuffer::displaced(&pair.b.pd, PAGE, 5, BASE)?;
             let token = to.mr()?.remote_token();
             let status = peer.write(BASE.wrapping_add_signed(at), token, len)?;
-            assert!(status == REMOTE_RESOURCES);
-            assert!(to.is_blank(0, PAGE) && is_over(&pair));
+            kunit_assert_eq!(status, REMOTE_RESOURCES);
+            assert!(to.is_blank(0, PAGE));
+            assert!(is_over(&pair));
         }
         Ok(())
     }
 
     #[test]
     fn ndk_writ_03_a_bad_token_ends_the_connection() -> Result {
-        for bit in [0, 7, 8, 31] {
+        for bit in cases([0, 7, 8, 31]) {
             let pair = Pair::new()?;
             let mut peer = RemotePeer::new(&pair.a, PAGE)?;
             peer.own.fill(0x58);
             let to = pair.b.buffer(PAGE, 5)?;
             let token = to.mr()?.remote_token();
             let near = Token::from_raw(token.raw() ^ (1 << bit));
-            assert!(peer.write(to.addr(), near, 8)? == REMOTE_RESOURCES);
-            assert!(to.is_blank(0, PAGE) && is_over(&pair));
+            kunit_assert_eq!(peer.write(to.addr(), near, 8)?, REMOTE_RESOURCES);
+            assert!(to.is_blank(0, PAGE));
+            assert!(is_over(&pair));
         }
         Ok(())
     }
@@ -166,7 +180,7 @@ mod tests {
         hold(&pair.a)?;
         let list: [Sge; 1] = [from.sge(0, 8)?];
         let posted = pair.a.qp.write(1, list.into_iter(), to.remote(0)?, SILENT);
-        assert!(posted == Ok(()));
+        kunit_assert_eq!(posted, Ok(()));
         pair.a.send(2, &[], 0)?;
         release(&pair.b)?;
         assert!(pair.a.requests.brings(1, REMOTE_RESOURCES));
@@ -182,7 +196,7 @@ mod tests {
         let pair = Pair::new()?;
         let mut from = pair.a.buffer(LEN, 0)?;
         let to = pair.b.buffer(LEN, 5)?;
-        for (round, seed) in [(1, 0x68), (2, 0x79)] {
+        for (round, seed) in cases([(1, 0x68), (2, 0x79)]) {
             from.fill(seed);
             pair.b.receive(round, &[])?;
             // CAST: a megabyte.
@@ -191,7 +205,7 @@ mod tests {
                 .a
                 .qp
                 .write(round, list.into_iter(), to.remote(0)?, SILENT);
-            assert!(posted == Ok(()));
+            kunit_assert_eq!(posted, Ok(()));
             pair.a.send(round, &[], SILENT)?;
             assert!(pair.b.receives.brings(round, NtStatus::SUCCESS));
             assert!(to.has(seed, 0, LEN));
@@ -205,13 +219,13 @@ mod tests {
         let mut from = pair.a.buffer(PAGE, 0)?;
         from.fill(0x78);
         let to = pair.b.buffer(PAGE, 5)?;
-        for round in 0..20 {
+        for round in cases(0..20) {
             pair.b.receive(round, &[])?;
-            for at in 0..8 {
+            for at in cases(0..8) {
                 let at = (round as usize * 8 + at) * 16;
                 let list = [from.sge(at, 16)?];
                 let posted = pair.a.qp.write(1, list.into_iter(), to.remote(at)?, SILENT);
-                assert!(posted == Ok(()));
+                kunit_assert_eq!(posted, Ok(()));
             }
             pair.a.send(2, &[], SILENT)?;
             assert!(pair.b.receives.brings(round, NtStatus::SUCCESS));

@@ -524,7 +524,7 @@ fn succeeded(entry: Wc) -> Result {
     match entry.status {
         Status::Success => Ok(()),
         status => {
-            pr_err!("race: {:?} ended with {:?}\n", entry.opcode, status);
+            kunit_note!("race: {:?} ended with {:?}", entry.opcode, status);
             Err(EIO)
         }
     }
@@ -616,8 +616,10 @@ mod tests {
     #[test]
     fn memory_stands_still_when_a_local_invalidation_completes() -> Result {
         let score = race(Ending::LocalInvalidate)?;
-        assert!(score.is_clean() && score.completed == score.rounds);
-        assert!(score.writes >= score.rounds && score.reads >= score.rounds);
+        assert!(score.is_clean());
+        kunit_assert_eq!(score.completed, score.rounds);
+        assert!(score.writes >= score.rounds);
+        assert!(score.reads >= score.rounds);
         Ok(())
     }
 
@@ -631,14 +633,16 @@ mod tests {
     #[test]
     fn memory_stands_still_when_a_receive_with_invalidate_completes() -> Result {
         let score = race(Ending::SendInvalidate)?;
-        assert!(score.is_clean() && score.completed == score.rounds);
+        assert!(score.is_clean());
+        kunit_assert_eq!(score.completed, score.rounds);
         Ok(())
     }
 
     #[test]
     fn memory_stands_still_when_a_read_with_invalidate_completes() -> Result {
         let score = race(Ending::ReadInvalidate)?;
-        assert!(score.is_clean() && score.completed == score.rounds);
+        assert!(score.is_clean());
+        kunit_assert_eq!(score.completed, score.rounds);
         Ok(())
     }
 
@@ -667,7 +671,7 @@ mod tests {
     fn the_sink_of_a_read_stands_still_when_the_initiator_is_drained() -> Result {
         let (rounds, changed) = drained_initiator()?;
         assert!(rounds >= LEAST);
-        assert_eq!(changed, 0);
+        kunit_assert_eq!(changed, 0);
         Ok(())
     }
 }

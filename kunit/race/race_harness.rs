@@ -117,7 +117,7 @@ pub(crate) fn wait_for(mut is_so: impl FnMut() -> bool) -> Result {
     let deadline = Deadline::of_a_hang();
     while !is_so() {
         if deadline.is_over() {
-            pr_err!("race: waited in vain\n");
+            kunit_note!("race: waited in vain");
             return Err(ETIMEDOUT);
         }
         fsleep(Delta::from_micros(20));

@@ -81,7 +81,7 @@ use super::{
 pub(crate) type ConnectFn = fn(&Arc<QueuePair>, &Arc<QueuePair>) -> Result<Arc<dyn Transport>>;
 
 /// How long a request may wait, in milliseconds.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeouts {
     /// For the passive side's answer.
     pub(crate) answer_ms: u32,

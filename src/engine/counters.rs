@@ -86,10 +86,12 @@ pub(crate) const COUNT: usize = Counter::FaultsInjected as usize + 1;
 mod tests {
     use super::*;
 
+    use crate::sys::report::cases;
+
     #[test]
     fn every_counter_has_a_name_of_its_own() {
-        assert!(NAMES.len() == COUNT);
-        for (i, name) in NAMES.iter().enumerate() {
+        kunit_assert_eq!(NAMES.len(), COUNT);
+        for (i, name) in cases(NAMES.iter().enumerate()) {
             assert!(!name.to_bytes().is_empty());
             assert!(!NAMES[..i].contains(name));
         }

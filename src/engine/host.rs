@@ -199,6 +199,7 @@ mod tests {
     use crate::{
         kunit::{
             harness::{
+                cases,
                 sleep,
                 EngineHost,
                 RNR_MS, //
@@ -243,12 +244,13 @@ mod tests {
     #[test]
     fn numbers_of_queue_pairs_go_through_all_there_are_before_one_comes_again() {
         let numbers = u64::from(u32::MAX) + 1 - u64::from(FIRST_QP);
-        assert!(qp_number(0) == FIRST_QP && qp_number(numbers - 1) == u32::MAX);
-        assert!(qp_number(numbers) == FIRST_QP);
-        for bit in 0..32 {
-            for count in [(1u64 << bit) - 1, 1 << bit, (1 << bit) + 1] {
+        kunit_assert_eq!(qp_number(0), FIRST_QP);
+        kunit_assert_eq!(qp_number(numbers - 1), u32::MAX);
+        kunit_assert_eq!(qp_number(numbers), FIRST_QP);
+        for bit in cases(0..32) {
+            for count in cases([(1u64 << bit) - 1, 1 << bit, (1 << bit) + 1]) {
                 let next = qp_number(count + 1);
-                assert!(next == qp_number(count).wrapping_add(1).max(FIRST_QP));
+                kunit_assert_eq!(next, qp_number(count).wrapping_add(1).max(FIRST_QP));
             }
         }
     }

@@ -97,7 +97,7 @@ pub(crate) enum Denied {
 }
 
 /// Who wants to use a token.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct User {
     /// The domain of the queue pair through which the request came.
     pub(crate) domain: DomainId,

@@ -217,7 +217,8 @@ mod tests {
         assert!(!notifier.raise(2));
         let notified = Atomic::new(0u32);
         assert!(!notifier.run(|events| notified.store(events, Relaxed)));
-        assert!(notified.load(Relaxed) == 3 && notifier.raise(1));
+        kunit_assert_eq!(notified.load(Relaxed), 3);
+        assert!(notifier.raise(1));
         Ok(())
     }
 
@@ -233,10 +234,11 @@ mod tests {
             inner.add(u32::from(queued) + 2 * u32::from(early), Relaxed);
         });
         // It is the one who makes the call that queues the item.
-        assert!(again && inner.load(Relaxed) == 0);
+        assert!(again);
+        kunit_assert_eq!(inner.load(Relaxed), 0);
         let notified = Atomic::new(0u32);
         assert!(!notifier.run(|events| notified.store(events, Relaxed)));
-        assert!(notified.load(Relaxed) == 2);
+        kunit_assert_eq!(notified.load(Relaxed), 2);
         Ok(())
     }
 
@@ -249,7 +251,8 @@ mod tests {
             let _queued = notifier.raise(2);
             waits.store(u32::from(notifier.begin_close()), Relaxed);
         });
-        assert!(!again && waits.load(Relaxed) == 1);
+        assert!(!again);
+        kunit_assert_eq!(waits.load(Relaxed), 1);
         assert!(!notifier.begin_close());
         Ok(())
     }
@@ -261,7 +264,7 @@ mod tests {
         assert!(!notifier.raise(1));
         let notified = Atomic::new(0u32);
         assert!(!notifier.run(|events| notified.store(events, Relaxed)));
-        assert!(notified.load(Relaxed) == 0);
+        kunit_assert_eq!(notified.load(Relaxed), 0);
         Ok(())
     }
 }

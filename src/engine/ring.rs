@@ -187,7 +187,10 @@ impl<Q: Queue> ResizableRing<Q> {
 #[kernel::macros::kunit_tests(ndk_engine_ring)]
 mod tests {
     use super::*;
-    use crate::sys::sge::test_posted;
+    use crate::{
+        kunit::harness::cases,
+        sys::sge::test_posted, //
+    };
     use kernel::prelude::*;
 
     // CAST: far less than 2^32.
@@ -210,23 +213,28 @@ mod tests {
     #[test]
     fn a_resizable_ring_keeps_order_while_entries_come_and_go_between_the_steps() -> Result {
         let old = 3 * STEP;
-        for new in [old + 1, 10 * STEP] {
+        for new in cases([old + 1, 10 * STEP]) {
             let mut ring = ResizableRing::new(Ring::new(old, 0u32, GFP_KERNEL)?);
-            assert!(fill(&mut ring, 0) == old && ring.is_full());
+            kunit_assert_eq!(fill(&mut ring, 0), old);
+            assert!(ring.is_full());
             assert!(ring.begin(Ring::new(new, 0, GFP_KERNEL)?).is_ok());
             let (mut next, mut last, mut steps) = (0, old, 0);
             while ring.step().is_none() {
                 // The old depth holds until the end.
-                assert!(ring.limit() == old && ring.is_full());
+                kunit_assert_eq!(ring.limit(), old);
+                assert!(ring.is_full());
                 assert!(leave(&mut ring, next, next + 5));
                 next += 5;
-                assert!(fill(&mut ring, last) == 5);
+                kunit_assert_eq!(fill(&mut ring, last), 5);
                 last += 5;
                 steps += 1;
             }
-            assert!(steps == 3 && ring.limit() == new);
-            assert!(ring.len() == old && fill(&mut ring, last) == new - old);
-            assert!(leave(&mut ring, next, next + new) && ring.is_empty());
+            kunit_assert_eq!(steps, 3);
+            kunit_assert_eq!(ring.limit(), new);
+            kunit_assert_eq!(ring.len(), old);
+            kunit_assert_eq!(fill(&mut ring, last), new - old);
+            assert!(leave(&mut ring, next, next + new));
+            assert!(ring.is_empty());
         }
         Ok(())
     }
@@ -237,14 +245,15 @@ mod tests {
         let entries = STEP / width;
         let requests = |limit| RequestQueue::new(limit, width, (), GFP_KERNEL);
         let mut ring = ResizableRing::new(requests(2 * entries)?);
-        for context in 0..u64::from(2 * entries) {
+        for context in cases(0..u64::from(2 * entries)) {
             let posted = test_posted(context, [].into_iter());
             assert!(ring.room().is_some_and(|room| room.post(posted, ())));
         }
         assert!(ring.begin(requests(4 * entries)?).is_ok());
-        assert!(ring.step().is_none() && ring.front.len() == entries);
+        assert!(ring.step().is_none());
+        kunit_assert_eq!(ring.front.len(), entries);
         assert!(ring.step().is_some_and(|old| old.is_empty()));
-        for context in 0..u64::from(2 * entries) {
+        for context in cases(0..u64::from(2 * entries)) {
             assert!(ring
                 .oldest()
                 .leave()
@@ -256,17 +265,23 @@ mod tests {
     #[test]
     fn a_resizable_ring_shrinks_to_what_is_inside_and_no_further() -> Result {
         let mut ring = ResizableRing::new(Ring::new(8, 0u32, GFP_KERNEL)?);
-        assert!(fill(&mut ring, 0) == 8 && leave(&mut ring, 0, 3));
+        kunit_assert_eq!(fill(&mut ring, 0), 8);
+        assert!(leave(&mut ring, 0, 3));
         let refused = ring.begin(Ring::new(4, 0, GFP_KERNEL)?).is_err();
-        assert!(refused && ring.limit() == 8 && ring.len() == 5);
+        assert!(refused);
+        kunit_assert_eq!(ring.limit(), 8);
+        kunit_assert_eq!(ring.len(), 5);
         assert!(ring.begin(Ring::new(5, 0, GFP_KERNEL)?).is_ok());
         // From the beginning on, not only at the end.
-        assert!(ring.is_full() && ring.room().is_none());
+        assert!(ring.is_full());
+        assert!(ring.room().is_none());
         assert!(ring
             .step()
             .is_some_and(|old| old.limit() == 8 && old.is_empty()));
-        assert!(ring.is_full() && ring.limit() == 5);
-        assert!(leave(&mut ring, 3, 8) && fill(&mut ring, 8) == 5);
+        assert!(ring.is_full());
+        kunit_assert_eq!(ring.limit(), 5);
+        assert!(leave(&mut ring, 3, 8));
+        kunit_assert_eq!(fill(&mut ring, 8), 5);
         Ok(())
     }
 }

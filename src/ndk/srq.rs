@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// What a shared queue is made with.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct SrqSizes {
     pub(crate) depth: u32,
     pub(crate) sges: u32,

@@ -134,6 +134,7 @@ where
 }
 
 /// What a call gives that may end at once or later.
+#[derive(Debug)]
 pub(crate) enum Progress {
     /// It has ended well; its callback is not called.
     Done,

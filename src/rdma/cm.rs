@@ -266,7 +266,7 @@ mod tests {
         let data = [0u8; MAX_PRIVATE_DATA + 1];
         let mut event = event(0, Ok(()));
         assert!(set_data(&mut event, &data[..MAX_PRIVATE_DATA]).is_ok());
-        assert_eq!(event.private_data_len, 255);
+        kunit_assert_eq!(event.private_data_len, 255);
         assert!(set_data(&mut event, &data).is_err());
         assert!(set_data(&mut event, &[]).is_ok());
         assert!(event.private_data.is_null());
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn status_is_a_negative_errno() {
-        assert_eq!(event(0, Err(ECONNREFUSED)).status, -111);
-        assert_eq!(event(0, Ok(())).status, 0);
+        kunit_assert_eq!(event(0, Err(ECONNREFUSED)).status, -111);
+        kunit_assert_eq!(event(0, Ok(())).status, 0);
     }
 }

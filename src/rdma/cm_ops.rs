@@ -238,7 +238,10 @@ mod tests {
         num::NonZeroUsize, //
     };
 
-    use crate::sys::addr;
+    use crate::{
+        kunit::harness::cases,
+        sys::addr, //
+    };
     use kernel::ffi::c_int;
 
     const TABLE: &bindings::ib_device_ops = OperationsVTable::<Stub>::table(false);
@@ -311,13 +314,13 @@ mod tests {
         let raw = &raw mut *id;
         // SAFETY: `id` is as iw_cm would pass it.
         unsafe {
-            assert_eq!(TABLE.iw_create_listen.ok_or(EINVAL)?(raw, 7), 0);
+            kunit_assert_eq!(TABLE.iw_create_listen.ok_or(EINVAL)?(raw, 7), 0);
             assert!(!(*raw).provider_data.is_null());
-            assert_eq!(TABLE.iw_destroy_listen.ok_or(EINVAL)?(raw), 0);
+            kunit_assert_eq!(TABLE.iw_destroy_listen.ok_or(EINVAL)?(raw), 0);
             assert!((*raw).provider_data.is_null());
-            assert_eq!(TABLE.iw_destroy_listen.ok_or(EINVAL)?(raw), -22);
-            assert_eq!(TABLE.iw_create_listen.ok_or(EINVAL)?(raw, -1), -22);
-            assert_eq!((*raw).tos, 0);
+            kunit_assert_eq!(TABLE.iw_destroy_listen.ok_or(EINVAL)?(raw), -22);
+            kunit_assert_eq!(TABLE.iw_create_listen.ok_or(EINVAL)?(raw, -1), -22);
+            kunit_assert_eq!((*raw).tos, 0);
         }
         Ok(())
     }
@@ -331,8 +334,8 @@ mod tests {
         unsafe {
             let held = super::id::<Stub>(raw)?;
             assert!(held.connect_request(&request(), number).is_ok());
-            assert_eq!(TABLE.iw_reject.ok_or(EINVAL)?(raw, ptr::null(), 0), 0);
-            assert_eq!(TABLE.iw_reject.ok_or(EINVAL)?(raw, ptr::null(), 0), -22);
+            kunit_assert_eq!(TABLE.iw_reject.ok_or(EINVAL)?(raw, ptr::null(), 0), 0);
+            kunit_assert_eq!(TABLE.iw_reject.ok_or(EINVAL)?(raw, ptr::null(), 0), -22);
         }
         Ok(())
     }
@@ -344,9 +347,9 @@ mod tests {
         // SAFETY: `id` is as iw_cm would pass it.
         let held = unsafe { super::id::<Stub>(&raw mut *id) }?;
         let lost = held.connect_request(&request(), RequestId::new(NonZeroUsize::MIN));
-        assert!(lost == Err(ENOMEM));
+        kunit_assert_eq!(lost, Err(ENOMEM));
         drop(held);
-        assert_eq!(id.tos, 0);
+        kunit_assert_eq!(id.tos, 0);
         Ok(())
     }
 
@@ -356,8 +359,8 @@ mod tests {
         let mut param = bindings::iw_cm_conn_param::default();
         // SAFETY: `id` and `param` are as iw_cm would pass them.
         let result = unsafe { TABLE.iw_connect.ok_or(EINVAL)?(&raw mut *id, &mut param) };
-        assert_eq!(result, -22);
-        assert_eq!(id.tos, 0);
+        kunit_assert_eq!(result, -22);
+        kunit_assert_eq!(id.tos, 0);
         Ok(())
     }
 
@@ -368,18 +371,18 @@ mod tests {
         id.device = device.as_mut_ptr().cast();
         client.ps = bindings::rdma_ucm_port_space_RDMA_PS_UDP;
         let raw = &raw mut *id;
-        for (ip, status) in [
+        for (ip, status) in cases([
             (Ipv4Addr::UNSPECIFIED, 0),
             (Ipv4Addr::new(127, 0, 0, 9), 0),
             (Ipv4Addr::new(10, 0, 0, 1), -93),
-        ] {
+        ]) {
             // SAFETY: `id` is as iw_cm would pass it.
             unsafe {
                 (*raw).local_addr = addr::write(&SocketAddrV4::new(ip, 9).into());
-                assert_eq!(TABLE.iw_create_listen.ok_or(EINVAL)?(raw, 7), status);
+                kunit_assert_eq!(TABLE.iw_create_listen.ok_or(EINVAL)?(raw, 7), status);
                 assert!((*raw).provider_data.is_null());
                 // Only where it listens.
-                assert_eq!(TABLE.iw_destroy_listen.ok_or(EINVAL)?(raw), 0);
+                kunit_assert_eq!(TABLE.iw_destroy_listen.ok_or(EINVAL)?(raw), 0);
             }
         }
         Ok(())
@@ -395,9 +398,9 @@ mod tests {
         let raw = &raw mut *id;
         // SAFETY: `id` and `param` are as iw_cm would pass them.
         unsafe {
-            assert_eq!(TABLE.iw_create_listen.ok_or(EINVAL)?(raw, 7), -22);
-            assert_eq!(TABLE.iw_connect.ok_or(EINVAL)?(raw, &mut param), -22);
-            assert_eq!((*raw).tos, 0);
+            kunit_assert_eq!(TABLE.iw_create_listen.ok_or(EINVAL)?(raw, 7), -22);
+            kunit_assert_eq!(TABLE.iw_connect.ok_or(EINVAL)?(raw, &mut param), -22);
+            kunit_assert_eq!((*raw).tos, 0);
         }
         Ok(())
     }
@@ -414,8 +417,8 @@ mod tests {
         id.set_mapped(true);
         // SAFETY: `id` is as iw_cm would pass it.
         let held = unsafe { super::id::<Stub>(&raw mut *id) }?;
-        assert_eq!(held.local()?, own);
-        assert_eq!(held.remote()?, own);
+        kunit_assert_eq!(held.local()?, own);
+        kunit_assert_eq!(held.remote()?, own);
         Ok(())
     }
 }

@@ -188,10 +188,10 @@ mod tests {
         let mut out = unsafe { WcWriter::new(array.as_mut_ptr(), 1) };
         assert!(out.push(&wc(INVALIDATED)));
         assert!(!out.push(&wc(SendWith::Nothing)));
-        assert_eq!(out.written(), 1);
-        assert_eq!(out.room(), 0);
-        assert_eq!(array[0].byte_len, 9);
-        assert_eq!(array[1].byte_len, 0);
+        kunit_assert_eq!(out.written(), 1);
+        kunit_assert_eq!(out.room(), 0);
+        kunit_assert_eq!(array[0].byte_len, 9);
+        kunit_assert_eq!(array[1].byte_len, 0);
     }
 
     #[test]
@@ -210,13 +210,13 @@ mod tests {
         let mut out = unsafe { WcWriter::new(array.as_mut_ptr(), 1) };
         assert!(out.push(&wc(SendWith::Nothing)));
         let [wc] = array;
-        assert_eq!((wc.src_qp, wc.slid, wc.pkey_index), (0, 0, 0));
-        assert_eq!((wc.sl, wc.dlid_path_bits, wc.port_num), (0, 0, PORT));
+        kunit_assert_eq!((wc.src_qp, wc.slid, wc.pkey_index), (0, 0, 0));
+        kunit_assert_eq!((wc.sl, wc.dlid_path_bits, wc.port_num), (0, 0, PORT));
     }
 
     #[test]
     fn extra_sets_its_flag() {
-        assert_eq!(SendWith::Nothing.to_c(), (0, 0));
+        kunit_assert_eq!(SendWith::Nothing.to_c(), (0, 0));
         assert!(SendWith::Imm(1).to_c().0 != INVALIDATED.to_c().0);
     }
 
@@ -227,9 +227,9 @@ mod tests {
         let recv = bindings::ib_wc_opcode_IB_WC_RECV;
         // As libhfi1verbs counts them, after the context: status, opcode, error, length, key, queue
         // pair, source, flags; then small fields, the third byte of the last word the port.
-        assert_eq!(words[2..10], [0, recv, 0, 9, 0xabcd, 0x80_0001, 0, flag]);
-        assert_eq!(words[11].to_ne_bytes(), [0, 0, 1, 0]);
-        assert_eq!(words[0].to_ne_bytes()[0].max(words[1].to_ne_bytes()[3]), 7);
+        kunit_assert_eq!(words[2..10], [0, recv, 0, 9, 0xabcd, 0x80_0001, 0, flag]);
+        kunit_assert_eq!(words[11].to_ne_bytes(), [0, 0, 1, 0]);
+        kunit_assert_eq!(words[0].to_ne_bytes()[0].max(words[1].to_ne_bytes()[3]), 7);
     }
 
     #[test]

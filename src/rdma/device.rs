@@ -285,9 +285,9 @@ mod tests {
     fn text_is_cut_before_the_last_byte() {
         let mut field = [0u8; 4];
         copy_text(&mut field, c"abcdef");
-        assert_eq!(&field, b"abc\0");
+        kunit_assert_eq!(&field, b"abc\0");
         let mut field = [0u8; 4];
         copy_text(&mut field, c"ab");
-        assert_eq!(&field, b"ab\0\0");
+        kunit_assert_eq!(&field, b"ab\0\0");
     }
 }

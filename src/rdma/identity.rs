@@ -88,6 +88,8 @@ mod tests {
     use super::*;
     use kernel::prelude::*;
 
+    use crate::sys::report::cases;
+
     const MAC: [u8; 6] = [0x52, 0x54, 0, 0x12, 0x34, 0x56];
 
     /// As IPv6, siw and rxe make one of a MAC address.
@@ -99,14 +101,16 @@ mod tests {
     #[test]
     fn mac_addresses_and_vlans_make_names_of_their_own() {
         let plain = of_mac(MAC, None);
-        assert_eq!(plain, [0x50, 0x54, 0, 0x6e, 0x64, 0x12, 0x34, 0x56]);
+        kunit_assert_eq!(plain, [0x50, 0x54, 0, 0x6e, 0x64, 0x12, 0x34, 0x56]);
         let mut other = MAC;
         other[5] ^= 1;
         assert!(plain != of_mac(other, None));
         let mut last = plain;
-        for vlan in 0..4096 {
+        for vlan in cases(0..4096) {
             let name = of_mac(MAC, Some(vlan));
-            assert!(name != plain && name != last && name != as_others_do(MAC));
+            assert!(name != plain);
+            assert!(name != last);
+            assert!(name != as_others_do(MAC));
             // Not what a name makes, either.
             assert!(name[3] > 1);
             last = name;
@@ -116,30 +120,30 @@ mod tests {
     #[test]
     fn devices_with_a_shared_mac_address_make_names_of_their_own() {
         let bridge = of_shared_mac(MAC, b"br0\0");
-        assert_eq!(bridge, of_shared_mac(MAC, b"br0\0"));
+        kunit_assert_eq!(bridge, of_shared_mac(MAC, b"br0\0"));
         assert!(bridge != of_shared_mac(MAC, b"bond0\0"));
         let mut other = MAC;
         other[5] ^= 1;
         // The same name on another machine.
         assert!(bridge != of_shared_mac(other, b"br0\0"));
         // Not what a MAC address or a name alone makes.
-        assert_eq!((bridge[0], bridge[3]), (2, 1));
+        kunit_assert_eq!((bridge[0], bridge[3]), (2, 1));
     }
 
     #[test]
     fn names_and_namespaces_make_names_of_their_own() {
         let lo = of_name(b"lo\0", 0);
-        assert_eq!(lo, of_name(b"lo\0", 0));
+        kunit_assert_eq!(lo, of_name(b"lo\0", 0));
         assert!(lo != of_name(b"lo\0", 1));
         assert!(lo != of_name(b"tun0\0", 0));
-        assert_eq!((lo[0], lo[3]), (2, 0));
+        kunit_assert_eq!((lo[0], lo[3]), (2, 0));
     }
 
     #[test]
     fn hash_is_the_published_one() {
-        assert_eq!(fnv1a(b"".iter()), 0xcbf2_9ce4_8422_2325);
-        assert_eq!(fnv1a(b"a".iter()), 0xaf63_dc4c_8601_ec8c);
-        assert_eq!(fnv1a(b"foobar".iter()), 0x8594_4171_f739_67e8);
+        kunit_assert_eq!(fnv1a(b"".iter()), 0xcbf2_9ce4_8422_2325);
+        kunit_assert_eq!(fnv1a(b"a".iter()), 0xaf63_dc4c_8601_ec8c);
+        kunit_assert_eq!(fnv1a(b"foobar".iter()), 0x8594_4171_f739_67e8);
     }
 
     #[test]
@@ -147,10 +151,10 @@ mod tests {
         let lo = NetDev::loopback()?;
         assert!(lo.mac().is_none());
         let name = eui64(&lo, Net::FIRST);
-        assert_eq!(name, of_name(&lo.name(), 0));
+        kunit_assert_eq!(name, of_name(&lo.name(), 0));
         let gid = gid(name);
-        assert_eq!(gid[..2], [0xfe, 0x80]);
-        assert_eq!(gid[8..], name);
+        kunit_assert_eq!(gid[..2], [0xfe, 0x80]);
+        kunit_assert_eq!(gid[8..], name);
         Ok(())
     }
 }

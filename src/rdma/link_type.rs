@@ -82,22 +82,23 @@ mod tests {
         *, //
     };
 
+    use crate::sys::report::cases;
+
     #[test]
     fn own_name_is_nobody_elses() {
-        let found = known::<Stub>(c"stub");
-        assert!(found.is_some_and(|(name, owner)| name == c"stub" && owner.is_none()));
+        kunit_assert_eq!(known::<Stub>(c"stub"), Some((c"stub", None)));
     }
 
     #[test]
     fn names_of_others_belong_to_their_modules() {
-        for (asked, module) in [(c"siw", c"siw"), (c"rxe", c"rdma_rxe")] {
-            assert!(known::<Stub>(asked) == Some((asked, Some(module))));
+        for (asked, module) in cases([(c"siw", c"siw"), (c"rxe", c"rdma_rxe")]) {
+            kunit_assert_eq!(known::<Stub>(asked), Some((asked, Some(module))));
         }
     }
 
     #[test]
     fn nothing_else_is_known() {
-        for unknown in [c"", c"rdma_rxe", c"si", c"siw ", c"SIW", c"ndk", c"stub2"] {
+        for unknown in cases([c"", c"rdma_rxe", c"si", c"siw ", c"SIW", c"ndk", c"stub2"]) {
             assert!(known::<Stub>(unknown).is_none());
         }
     }

@@ -267,6 +267,8 @@ impl Iterator for Extents<'_> {
 mod tests {
     use super::*;
 
+    use crate::sys::report::cases;
+
     fn piece(addr: u64, len: u64) -> MapPiece {
         MapPiece { addr, len }
     }
@@ -290,30 +292,30 @@ mod tests {
     #[test]
     fn only_the_ends_may_be_unaligned() -> Result {
         let mut budget = pages(8)?;
-        assert_eq!(budget.take(piece(0x1200, 0xe00)), Some(0xe00));
-        assert_eq!(budget.take(piece(0x9000, 0x1000)), Some(0x1000));
-        assert_eq!(budget.take(piece(0x5000, 0x10)), Some(0x10));
-        assert_eq!(budget.take(piece(0x7000, 0x1000)), None);
-        assert_eq!(budget.used, 3);
+        kunit_assert_eq!(budget.take(piece(0x1200, 0xe00)), Some(0xe00));
+        kunit_assert_eq!(budget.take(piece(0x9000, 0x1000)), Some(0x1000));
+        kunit_assert_eq!(budget.take(piece(0x5000, 0x10)), Some(0x10));
+        kunit_assert_eq!(budget.take(piece(0x7000, 0x1000)), None);
+        kunit_assert_eq!(budget.used, 3);
         Ok(())
     }
 
     #[test]
     fn adjacent_pieces_share_a_page() -> Result {
         let mut budget = pages(1)?;
-        assert_eq!(budget.take(piece(0x1200, 0x100)), Some(0x100));
-        assert_eq!(budget.take(piece(0x1300, 0xd00)), Some(0xd00));
-        assert_eq!(budget.used, 1);
-        assert_eq!(budget.take(piece(0x2000, 0x10)), Some(0));
+        kunit_assert_eq!(budget.take(piece(0x1200, 0x100)), Some(0x100));
+        kunit_assert_eq!(budget.take(piece(0x1300, 0xd00)), Some(0xd00));
+        kunit_assert_eq!(budget.used, 1);
+        kunit_assert_eq!(budget.take(piece(0x2000, 0x10)), Some(0));
         Ok(())
     }
 
     #[test]
     fn last_page_may_end_inside_a_piece() -> Result {
-        for (len, expected) in [(0x1e00, 0x1e00), (0x1e01, 0x1e00), (0x9000, 0x1e00)] {
+        for (len, expected) in cases([(0x1e00, 0x1e00), (0x1e01, 0x1e00), (0x9000, 0x1e00)]) {
             let mut budget = pages(2)?;
-            assert_eq!(budget.take(piece(0x1200, len)), Some(expected));
-            assert_eq!(budget.used, 2);
+            kunit_assert_eq!(budget.take(piece(0x1200, len)), Some(expected));
+            kunit_assert_eq!(budget.used, 2);
         }
         Ok(())
     }
@@ -321,10 +323,10 @@ mod tests {
     #[test]
     fn gaps_cost_one_range_each() -> Result {
         let mut budget = gaps(2)?;
-        assert_eq!(budget.take(piece(0x1001, 0x10)), Some(0x10));
-        assert_eq!(budget.take(piece(0x1011, 0x10)), Some(0x10));
-        assert_eq!(budget.take(piece(0x8003, 0x7)), Some(0x7));
-        assert_eq!(budget.take(piece(0x9000, 0x7)), None);
+        kunit_assert_eq!(budget.take(piece(0x1001, 0x10)), Some(0x10));
+        kunit_assert_eq!(budget.take(piece(0x1011, 0x10)), Some(0x10));
+        kunit_assert_eq!(budget.take(piece(0x8003, 0x7)), Some(0x7));
+        kunit_assert_eq!(budget.take(piece(0x9000, 0x7)), None);
         Ok(())
     }
 
@@ -373,10 +375,13 @@ mod tests {
         let rule = MapRule::new(MrKind::SgGaps, 2, 0)?;
         let entries = [(0x100, 0x10), (0x110, 0x20), (0x500, 8), (0x508, 8)];
         let (ranges, mapped) = map(&entries, 4, rule)?;
-        assert!(ranges[..] == [(0x104, 0xc), (0x110, 0x20), (0x500, 8), (0x508, 8)]);
-        assert_eq!(mapped.entries, 4);
-        assert_eq!(mapped.offset, 0);
-        assert_eq!(mapped.length, 0x3c);
+        kunit_assert_eq!(
+            ranges[..],
+            [(0x104, 0xc), (0x110, 0x20), (0x500, 8), (0x508, 8)]
+        );
+        kunit_assert_eq!(mapped.entries, 4);
+        kunit_assert_eq!(mapped.offset, 0);
+        kunit_assert_eq!(mapped.length, 0x3c);
         Ok(())
     }
 
@@ -384,10 +389,10 @@ mod tests {
     fn mapping_may_end_inside_an_entry() -> Result {
         let rule = MapRule::new(MrKind::PageList, 2, 4096)?;
         let (ranges, mapped) = map(&[(0x1800, 0x800), (0x4000, 0x3000)], 0x400, rule)?;
-        assert!(ranges[..] == [(0x1c00, 0x400), (0x4000, 0x1000)]);
-        assert_eq!(mapped.entries, 1);
-        assert_eq!(mapped.offset, 0x1000);
-        assert_eq!(mapped.length, 0x1400);
+        kunit_assert_eq!(ranges[..], [(0x1c00, 0x400), (0x4000, 0x1000)]);
+        kunit_assert_eq!(mapped.entries, 1);
+        kunit_assert_eq!(mapped.offset, 0x1000);
+        kunit_assert_eq!(mapped.length, 0x1400);
         Ok(())
     }
 
@@ -395,9 +400,9 @@ mod tests {
     fn offset_counts_from_the_start_of_its_entry() -> Result {
         let rule = MapRule::new(MrKind::PageList, 1, 4096)?;
         let (ranges, mapped) = map(&[(0x4000, 0x3000)], 0x1000, rule)?;
-        assert!(ranges[..] == [(0x5000, 0x1000)]);
-        assert_eq!(mapped.entries, 0);
-        assert_eq!(mapped.offset, 0x2000);
+        kunit_assert_eq!(ranges[..], [(0x5000, 0x1000)]);
+        kunit_assert_eq!(mapped.entries, 0);
+        kunit_assert_eq!(mapped.offset, 0x2000);
         Ok(())
     }
 

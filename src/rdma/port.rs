@@ -127,17 +127,19 @@ mod tests {
     use super::*;
     use kernel::prelude::*;
 
+    use crate::sys::report::cases;
+
     #[test]
     fn mtu_is_rounded_down() {
-        for (bytes, expected) in [
+        for (bytes, expected) in cases([
             (0, bindings::ib_mtu_IB_MTU_256),
             (511, bindings::ib_mtu_IB_MTU_256),
             (512, bindings::ib_mtu_IB_MTU_512),
             (1500, bindings::ib_mtu_IB_MTU_1024),
             (4095, bindings::ib_mtu_IB_MTU_2048),
             (65536, bindings::ib_mtu_IB_MTU_4096),
-        ] {
-            assert_eq!(mtu(bytes), expected);
+        ]) {
+            kunit_assert_eq!(mtu(bytes), expected);
         }
     }
 
@@ -147,10 +149,10 @@ mod tests {
         let lo = NetDev::loopback()?;
         describe(&mut attr, &lo, false, 1 << 30);
         let active = attr.state == bindings::ib_port_state_IB_PORT_ACTIVE;
-        assert_eq!(active, lo.is_up());
-        assert_eq!(attr.pkey_tbl_len, 1);
+        kunit_assert_eq!(active, lo.is_up());
+        kunit_assert_eq!(attr.pkey_tbl_len, 1);
         describe(&mut attr, &lo, true, 1 << 30);
-        assert_eq!(attr.state, bindings::ib_port_state_IB_PORT_DOWN);
+        kunit_assert_eq!(attr.state, bindings::ib_port_state_IB_PORT_DOWN);
         Ok(())
     }
 }

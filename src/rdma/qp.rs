@@ -421,7 +421,7 @@ mod tests {
         assert!((1 << 23..1 << 24).contains(&number));
         assert!(find(number).is_null());
         one.publish(qp);
-        assert!(find(number) == qp);
+        kunit_assert_eq!(find(number), qp);
         one.unpublish();
         assert!(find(number).is_null());
         // It is nobody else's meanwhile.

@@ -60,7 +60,7 @@ mod tests {
         };
         // SAFETY: Null is an empty chain, and nothing is reported.
         let posted = unsafe { RecvChain::post(ptr::null(), ptr::null_mut(), post) };
-        assert_eq!(posted, 0);
+        kunit_assert_eq!(posted, 0);
     }
 
     #[test]
@@ -80,7 +80,7 @@ mod tests {
         };
         // SAFETY: The requests live as long as the call, and `reported` is writable.
         let posted = unsafe { RecvChain::post(&first, &mut reported, post) };
-        assert_eq!(posted, -22);
+        kunit_assert_eq!(posted, -22);
         assert!(ptr::eq(reported, &bad));
     }
 }

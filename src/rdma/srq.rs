@@ -130,8 +130,10 @@ mod tests {
         }
         .to_c();
         let limit = SrqChange::from_c(&attr, bindings::ib_srq_attr_mask_IB_SRQ_LIMIT);
-        assert!(limit.limit == Some(7) && limit.max_wr.is_none());
+        kunit_assert_eq!(limit.limit, Some(7));
+        assert!(limit.max_wr.is_none());
         let size = SrqChange::from_c(&attr, bindings::ib_srq_attr_mask_IB_SRQ_MAX_WR);
-        assert!(size.max_wr == Some(5) && size.limit.is_none());
+        kunit_assert_eq!(size.max_wr, Some(5));
+        assert!(size.limit.is_none());
     }
 }

@@ -286,13 +286,15 @@ impl QpAttributes {
 mod tests {
     use super::*;
 
+    use crate::sys::report::cases;
+
     #[test]
     fn every_state_survives_the_round_trip() {
-        for state in QpState::ALL {
+        for state in cases(QpState::ALL) {
             let target = QpTarget::from_c(state.to_c());
             match state {
-                QpState::Lost => assert_eq!(target, Ok(QpTarget::State(QpState::Err))),
-                _ => assert_eq!(target, Ok(QpTarget::State(state))),
+                QpState::Lost => kunit_assert_eq!(target, Ok(QpTarget::State(QpState::Err))),
+                _ => kunit_assert_eq!(target, Ok(QpTarget::State(state))),
             }
         }
     }
@@ -300,9 +302,9 @@ mod tests {
     #[test]
     fn sqd_asks_for_a_close_and_sqe_is_no_state() {
         let sqd = QpTarget::from_c(bindings::ib_qp_state_IB_QPS_SQD);
-        assert_eq!(sqd, Ok(QpTarget::Close));
-        for number in [bindings::ib_qp_state_IB_QPS_SQE, 7, 8, !0] {
-            assert_eq!(QpTarget::from_c(number), Err(EINVAL));
+        kunit_assert_eq!(sqd, Ok(QpTarget::Close));
+        for number in cases([bindings::ib_qp_state_IB_QPS_SQE, 7, 8, !0]) {
+            kunit_assert_eq!(QpTarget::from_c(number), Err(EINVAL));
         }
     }
 
@@ -316,7 +318,8 @@ mod tests {
         // CAST: Mask bits are small.
         let mask = bindings::ib_qp_attr_mask_IB_QP_MAX_QP_RD_ATOMIC as i32;
         let change = QpChange::from_c(&attr, mask);
-        assert!(change.is_ok_and(|c| c.state.is_none() && c.max_rd_atomic == Some(7)));
+        let named = change.map(|c| (c.state, c.max_rd_atomic));
+        kunit_assert_eq!(named, Ok((None, Some(7))));
         assert!(QpChange::from_c(&attr, bindings::ib_qp_attr_mask_IB_QP_STATE as i32).is_err());
     }
 
@@ -331,6 +334,6 @@ mod tests {
             ..Default::default()
         }
         .fill(&mut out);
-        assert_eq!((out.kernel_cap_flags & !without).count_ones(), 2);
+        kunit_assert_eq!((out.kernel_cap_flags & !without).count_ones(), 2);
     }
 }

@@ -266,7 +266,7 @@ mod tests {
         upcall.error();
         upcall.0.close();
         upcall.completed();
-        assert_eq!(calls.get(), 2);
+        kunit_assert_eq!(calls.get(), 2);
         Ok(())
     }
 }

@@ -339,6 +339,8 @@ mod tests {
     use super::*;
     use core::ptr;
 
+    use crate::sys::report::cases;
+
     const TOKEN: Token = Token::from_raw(9);
     const REMOTE: RemoteAddr = RemoteAddr {
         addr: 7,
@@ -383,29 +385,29 @@ mod tests {
         };
         // SAFETY: The three requests live as long as the call, and `reported` is writable.
         let posted = unsafe { SendChain::post(&first, &mut reported, post) };
-        assert_eq!(posted, -22);
+        kunit_assert_eq!(posted, -22);
         assert!(ptr::eq(reported, &bad));
         let refuse = |_: &mut SendChain<'_>| Err(ENOMEM);
         // SAFETY: The requests live as long as the call, and null is allowed.
         let posted = unsafe { SendChain::post(&first, ptr::null_mut(), refuse) };
-        assert_eq!(posted, -12);
+        kunit_assert_eq!(posted, -12);
     }
 
     #[test]
     fn plain_opcodes_are_distinguished() {
-        for (opcode, with) in [
+        for (opcode, with) in cases([
             (bindings::ib_wr_opcode_IB_WR_SEND, SendWith::Nothing),
             (bindings::ib_wr_opcode_IB_WR_SEND_WITH_IMM, SendWith::Imm(9)),
             (
                 bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV,
                 SendWith::Inv(TOKEN),
             ),
-        ] {
+        ]) {
             let mut wr = send(opcode);
             wr.ex.invalidate_rkey = 9;
             // SAFETY: These opcodes need no structure around the request.
             let op = unsafe { without_list(&wr) };
-            assert_eq!(op, Ok(SendOp::Send { with }));
+            kunit_assert_eq!(op, Ok(SendOp::Send { with }));
         }
     }
 
@@ -418,7 +420,7 @@ mod tests {
             must_be_valid: false,
         };
         // SAFETY: This opcode needs no structure around the request.
-        assert_eq!(unsafe { without_list(&wr) }, Ok(invalidates));
+        kunit_assert_eq!(unsafe { without_list(&wr) }, Ok(invalidates));
     }
 
     #[test]
@@ -455,7 +457,7 @@ mod tests {
             };
             rdma.wr.ex.invalidate_rkey = 9;
             // SAFETY: The request is embedded in what its opcode says.
-            assert_eq!(unsafe { without_list(&rdma.wr) }, expected);
+            kunit_assert_eq!(unsafe { without_list(&rdma.wr) }, expected);
         }
     }
 
@@ -480,7 +482,7 @@ mod tests {
             from: REMOTE,
             invalidate: Some(Token::from_raw(5)),
         };
-        assert_eq!(op, Ok(expected));
+        kunit_assert_eq!(op, Ok(expected));
     }
 
     #[test]
@@ -499,11 +501,11 @@ mod tests {
             swap: 6,
         };
         // SAFETY: The request is embedded in what its opcode says.
-        assert_eq!(unsafe { without_list(&atomic.wr) }, Ok(swaps));
+        kunit_assert_eq!(unsafe { without_list(&atomic.wr) }, Ok(swaps));
         atomic.wr.opcode = bindings::ib_wr_opcode_IB_WR_ATOMIC_FETCH_AND_ADD;
         let adds = SendOp::FetchAdd { at: REMOTE, add: 5 };
         // SAFETY: The request is embedded in what its opcode says.
-        assert_eq!(unsafe { without_list(&atomic.wr) }, Ok(adds));
+        kunit_assert_eq!(unsafe { without_list(&atomic.wr) }, Ok(adds));
     }
 
     #[test]
@@ -533,13 +535,13 @@ mod tests {
             // SAFETY: The request is embedded in what its opcode says, and the region is there.
             unsafe { without_list(&reg.wr) }
         };
-        assert_eq!(of(&mut mr, 0x1234_5677, writes | local), Ok(registers));
-        assert_eq!(of(&mut mr, 0x1234_5577, writes | local), Err(EINVAL));
+        kunit_assert_eq!(of(&mut mr, 0x1234_5677, writes | local), Ok(registers));
+        kunit_assert_eq!(of(&mut mr, 0x1234_5577, writes | local), Err(EINVAL));
         // No peer may write where the owner may not.
-        assert_eq!(of(&mut mr, 0x1234_5677, writes), Err(EINVAL));
+        kunit_assert_eq!(of(&mut mr, 0x1234_5677, writes), Err(EINVAL));
         let zero_based = bindings::ib_access_flags_IB_ZERO_BASED as c_int;
-        assert_eq!(of(&mut mr, 0x1234_5677, zero_based), Err(EINVAL));
-        assert_eq!(of(ptr::null_mut(), 0x1234_5677, local), Err(EINVAL));
+        kunit_assert_eq!(of(&mut mr, 0x1234_5677, zero_based), Err(EINVAL));
+        kunit_assert_eq!(of(ptr::null_mut(), 0x1234_5677, local), Err(EINVAL));
     }
 
     #[test]
@@ -558,14 +560,14 @@ mod tests {
         // Only NDKPI can hold a request back.
         assert!(!request.flags.contains(SendFlag::Deferred));
         // CAST: small bits.
-        assert_eq!(u8::from(request.flags), all as u8);
+        kunit_assert_eq!(u8::from(request.flags), all as u8);
         Ok(())
     }
 
     #[test]
     fn scatter_lists_need_no_alignment() -> Result {
         let mut bytes = [0u8; 40];
-        for at in 0..8 {
+        for at in cases(0..8) {
             bytes[at..at + 8].copy_from_slice(&1u64.to_ne_bytes());
             bytes[at + 8..at + 12].copy_from_slice(&2u32.to_ne_bytes());
             bytes[at + 12..at + 16].copy_from_slice(&3u32.to_ne_bytes());
@@ -573,8 +575,9 @@ mod tests {
             // SAFETY: One entry is there, and is not used.
             let one = unsafe { posted(9, list.cast(), 1) }?;
             let sge = one.sges().next().ok_or(EINVAL)?;
-            assert!((sge.addr(), sge.len(), sge.token().raw()) == (1, 2, 3));
-            assert!(one.context() == 9 && one.sges().len() == 1);
+            kunit_assert_eq!((sge.addr(), sge.len(), sge.token().raw()), (1, 2, 3));
+            kunit_assert_eq!(one.context(), 9);
+            kunit_assert_eq!(one.sges().len(), 1);
         }
         Ok(())
     }

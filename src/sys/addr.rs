@@ -104,15 +104,15 @@ mod tests {
     fn both_families_survive_the_round_trip() {
         let v4: SocketAddr = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 7), 4420).into();
         let v6: SocketAddr = SocketAddrV6::new(Ipv6Addr::LOCALHOST, 20049, 5, 3).into();
-        assert!(read(&write(&v4)) == Some(v4));
-        assert!(read(&write(&v6)) == Some(v6));
+        kunit_assert_eq!(read(&write(&v4)), Some(v4));
+        kunit_assert_eq!(read(&write(&v6)), Some(v6));
     }
 
     #[test]
     fn lengths_are_those_of_the_c_types() {
-        assert_eq!(length_of(AF_INET), 16);
-        assert_eq!(length_of(AF_INET6), 28);
-        assert_eq!(length_of(0), 2);
+        kunit_assert_eq!(length_of(AF_INET), 16);
+        kunit_assert_eq!(length_of(AF_INET6), 28);
+        kunit_assert_eq!(length_of(0), 2);
     }
 
     #[test]

@@ -235,7 +235,10 @@ impl<T: Expires> HrTimer<T> {
 mod tests {
     use super::*;
     use crate::{
-        kunit::harness::wait_ms,
+        kunit::harness::{
+            cases,
+            wait_ms, //
+        },
         sys::event::Event, //
     };
 
@@ -275,7 +278,7 @@ mod tests {
         let alarm = alarm()?;
         alarm.timer.arm(&alarm, 50_000);
         alarm.rang.wait();
-        assert_eq!(alarm.times.load(Relaxed), 2);
+        kunit_assert_eq!(alarm.times.load(Relaxed), 2);
         alarm.timer.stop();
         assert!(Arc::into_unique_or_drop(alarm).is_some());
         Ok(())
@@ -294,7 +297,7 @@ mod tests {
 
     #[test]
     fn stopped_timer_gives_its_reference_back() -> Result {
-        for ns in [LONG_NS, 0, 1_000, 20_000, 100_000] {
+        for ns in cases([LONG_NS, 0, 1_000, 20_000, 100_000]) {
             let alarm = alarm()?;
             // The first callback is not to arm again.
             alarm.times.store(1, Relaxed);
@@ -313,7 +316,7 @@ mod tests {
         alarm.timer.arm(&alarm, 1_000);
         alarm.rang.wait();
         alarm.timer.stop();
-        assert_eq!(alarm.times.load(Relaxed), 2);
+        kunit_assert_eq!(alarm.times.load(Relaxed), 2);
         assert!(Arc::into_unique_or_drop(alarm).is_some());
         Ok(())
     }
@@ -382,9 +385,9 @@ mod tests {
         drop(undecided);
         assert!(signs.is_gone.wait_timeout(wait_ms()));
         wait_until_left();
-        assert_eq!(signs.times.load(Relaxed), 2);
-        assert_eq!(signs.is_cancelled.load(Relaxed), 0);
-        assert_eq!(signs.leaving.load(Relaxed), 1);
+        kunit_assert_eq!(signs.times.load(Relaxed), 2);
+        kunit_assert_eq!(signs.is_cancelled.load(Relaxed), 0);
+        kunit_assert_eq!(signs.leaving.load(Relaxed), 1);
         Ok(())
     }
 

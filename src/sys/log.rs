@@ -40,6 +40,8 @@ mod tests {
         Atomic, //
     };
 
+    use crate::sys::report::cases;
+
     static ASKED: [Atomic<u32>; 3] = [const { Atomic::new(0) }; 3];
 
     fn times(limit: Limit) -> &'static Atomic<u32> {
@@ -64,10 +66,10 @@ mod tests {
     #[test]
     fn what_programs_bring_about_swallows_no_message_of_the_kernel_s() {
         use Limit::*;
-        for (others, limit) in [
+        for (others, limit) in cases([
             ([PeerOfProgram, Program], Kernel),
             ([Kernel, Program], PeerOfProgram),
-        ] {
+        ]) {
             // CAST: a variant's number.
             // SAFETY: Sets an atomic counter that is there as long as the module.
             unsafe { bindings::ndk_log_renew(limit as u32) };

@@ -56,12 +56,14 @@ mod tests {
         str::CString, //
     };
 
+    use crate::sys::report::cases;
+
     #[test]
     fn a_name_is_what_it_was_made_of() -> Result {
-        for name in [c"", c"ndk0", c"a name with spaces"] {
-            assert!(*Name::of(name) == *name);
+        for name in cases([c"", c"ndk0", c"a name with spaces"]) {
+            kunit_assert_eq!(*Name::of(name), *name);
             let shown = CString::try_from_fmt(fmt!("{}", Name::of(name)))?;
-            assert!(*shown == *name);
+            kunit_assert_eq!(*shown, *name);
         }
         assert!(Name::of(c"ndk1") != Name::of(c"ndk10"));
         Ok(())
@@ -72,7 +74,8 @@ mod tests {
         let mut text = [b'x'; 2 * ROOM];
         text[2 * ROOM - 1] = 0;
         let cut = Name::of(CStr::from_bytes_until_nul(&text).map_err(|_| EINVAL)?);
-        assert!(cut.to_bytes().len() == ROOM - 1 && cut.to_bytes().iter().all(|b| *b == b'x'));
+        kunit_assert_eq!(cut.to_bytes().len(), ROOM - 1);
+        assert!(cut.to_bytes().iter().all(|b| *b == b'x'));
         Ok(())
     }
 }

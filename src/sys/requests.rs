@@ -476,6 +476,8 @@ mod tests {
     use super::super::sge::test_posted;
     use super::*;
 
+    use crate::sys::report::cases;
+
     /// A token of no kernel memory.
     const OTHER: Token = Token::from_raw(Token::LOCAL_MEMORY.raw() + 1);
 
@@ -487,9 +489,9 @@ mod tests {
             Sge::new(addr, bytes.len() as u32, Token::LOCAL_MEMORY),
             Sge::new(addr, 1, OTHER),
         ];
-        assert!(queue.post(test_posted(7, list.into_iter()), 1));
-        assert!(queue.post(test_posted(8, [].into_iter()), 2));
-        Ok(queue)
+        let has_room = queue.post(test_posted(7, list.into_iter()), 1)
+            && queue.post(test_posted(8, [].into_iter()), 2);
+        has_room.then_some(queue).ok_or(ENOSPC)
     }
 
     #[test]
@@ -503,8 +505,8 @@ mod tests {
         ])?;
         let mut to = [0u8; 16];
         assert!(list.memory(0).is_some_and(|run| run.read(&mut to) == 16));
-        assert!(to == bytes);
-        for at in 1..4 {
+        kunit_assert_eq!(to, bytes);
+        for at in cases(1..4) {
             assert!(list.memory(at).is_none());
         }
         Ok(())
@@ -516,18 +518,19 @@ mod tests {
         let mut queue = RequestQueue::new(2, 2, 0u8, GFP_KERNEL)?;
         assert!(queue.newest().is_none());
         let sge = Sge::new(bytes.as_ptr().addr() as u64, 16, Token::LOCAL_MEMORY);
-        for turn in 0..20u8 {
+        for turn in cases(0..20u8) {
             let list = [sge; 2].into_iter().take(usize::from(turn % 3));
             let context = u64::from(turn);
             // The queue is full from the second on.
             assert!(turn < 2 || queue.leave().is_some());
             assert!(queue.post(test_posted(context, list), turn));
             let wanted = (context, u32::from(turn % 3), &turn);
-            assert!(queue.newest() == Some(wanted));
+            kunit_assert_eq!(queue.newest(), Some(wanted));
             assert!(turn < 1 || !queue.post(test_posted(99, [].into_iter()), 99));
-            assert!(queue.newest() == Some(wanted));
+            kunit_assert_eq!(queue.newest(), Some(wanted));
         }
-        assert!(queue.leave().is_some() && queue.leave().is_some());
+        assert!(queue.leave().is_some());
+        assert!(queue.leave().is_some());
         assert!(queue.newest().is_none());
         Ok(())
     }
@@ -538,10 +541,13 @@ mod tests {
         let mut queue = queue(&bytes)?;
         let (mut list, mut other) = (SendList::new(2)?, SendList::new(2)?);
         let first = queue.head();
-        assert!(queue.start(first, &mut list) && list.len() == 2);
-        assert!(list.memory(0).is_some() && list.memory(1).is_none());
+        assert!(queue.start(first, &mut list));
+        kunit_assert_eq!(list.len(), 2);
+        assert!(list.memory(0).is_some());
+        assert!(list.memory(1).is_none());
         // It is out, and a list is for one request.
-        assert!(!queue.start(first, &mut other) && other.len() == 0);
+        assert!(!queue.start(first, &mut other));
+        kunit_assert_eq!(other.len(), 0);
         assert!(!queue.start(first.wrapping_add(1), &mut list));
         assert!(queue.start(first.wrapping_add(1), &mut other));
         // The later one is back first, and waits for the earlier one.
@@ -550,7 +556,9 @@ mod tests {
         // Nor does one that needs no place go before it.
         assert!(queue.pass(test_posted(9, [].into_iter())).is_none());
         queue.give_back(&mut list);
-        assert!(!list.is_in_use() && list.len() == 0 && list.memory(0).is_none());
+        assert!(!list.is_in_use());
+        kunit_assert_eq!(list.len(), 0);
+        assert!(list.memory(0).is_none());
         assert!(queue
             .leave()
             .is_some_and(|(c, data)| c.raw() == 7 && data == 1));
@@ -571,7 +579,8 @@ mod tests {
         let first = queue.head();
         assert!(queue.start(first, &mut list));
         queue.give_back(&mut list);
-        assert!(queue.start(first, &mut list) && list.len() == 0);
+        assert!(queue.start(first, &mut list));
+        kunit_assert_eq!(list.len(), 0);
         Ok(())
     }
 
@@ -581,10 +590,12 @@ mod tests {
         let (mut queue, mut stranger) = (queue(&bytes)?, queue(&bytes)?);
         let (mut list, mut theirs) = (SendList::new(2)?, SendList::new(2)?);
         let first = queue.head();
-        assert!(queue.start(first, &mut list) && stranger.start(first, &mut theirs));
+        assert!(queue.start(first, &mut list));
+        assert!(stranger.start(first, &mut theirs));
         stranger.give_back(&mut list);
-        assert!(list.len() == 0);
-        assert!(stranger.leave().is_none() && queue.leave().is_none());
+        kunit_assert_eq!(list.len(), 0);
+        assert!(stranger.leave().is_none());
+        assert!(queue.leave().is_none());
         stranger.give_back(&mut theirs);
         assert!(stranger.leave().is_some());
         Ok(())
@@ -596,13 +607,20 @@ mod tests {
         let mut queue = queue(&bytes)?;
         let mut list = ReceiveList::new(2)?;
         assert!(list.end().is_none());
-        assert!(queue.take(&mut list) && queue.len() == 1);
-        assert!(list.len() == 2 && list.memory(0).is_some() && list.context() == Some(7));
+        assert!(queue.take(&mut list));
+        kunit_assert_eq!(queue.len(), 1);
+        kunit_assert_eq!(list.len(), 2);
+        assert!(list.memory(0).is_some());
+        kunit_assert_eq!(list.context(), Some(7));
         // One at a time.
-        assert!(!queue.take(&mut list) && queue.len() == 1);
+        assert!(!queue.take(&mut list));
+        kunit_assert_eq!(queue.len(), 1);
         assert!(list.end().is_some_and(|context| context.raw() == 7));
-        assert!(list.len() == 0 && list.end().is_none());
-        assert!(queue.take(&mut list) && list.len() == 0 && list.context() == Some(8));
+        kunit_assert_eq!(list.len(), 0);
+        assert!(list.end().is_none());
+        assert!(queue.take(&mut list));
+        kunit_assert_eq!(list.len(), 0);
+        kunit_assert_eq!(list.context(), Some(8));
         Ok(())
     }
 
@@ -612,9 +630,12 @@ mod tests {
         let (mut queue, mut list) = (queue(&bytes)?, SendList::new(2)?);
         let first = queue.head();
         assert!(queue.start(first, &mut list));
-        assert!(!queue.forget() && queue.len() == 2);
+        assert!(!queue.forget());
+        kunit_assert_eq!(queue.len(), 2);
         queue.give_back(&mut list);
-        assert!(queue.forget() && queue.is_empty() && queue.leave().is_none());
+        assert!(queue.forget());
+        assert!(queue.is_empty());
+        assert!(queue.leave().is_none());
         // Numbers count on: a list of before is of no request.
         assert!(queue.post(test_posted(9, [].into_iter()), 3));
         assert!(!queue.start(first, &mut list));
@@ -631,10 +652,14 @@ mod tests {
         let mut narrow = RequestQueue::new(4, 1, 0, GFP_KERNEL)?;
         assert!(!queue.move_oldest(&mut narrow));
         let mut to = RequestQueue::new(1, 2, 0, GFP_KERNEL)?;
-        assert!(queue.move_oldest(&mut to) && queue.len() == 1);
+        assert!(queue.move_oldest(&mut to));
+        kunit_assert_eq!(queue.len(), 1);
         assert!(!queue.move_oldest(&mut to));
-        assert!(to.take(&mut list) && list.len() == 2 && list.context() == Some(7));
-        assert!(queue.move_oldest(&mut to) && !queue.move_oldest(&mut to));
+        assert!(to.take(&mut list));
+        kunit_assert_eq!(list.len(), 2);
+        kunit_assert_eq!(list.context(), Some(7));
+        assert!(queue.move_oldest(&mut to));
+        assert!(!queue.move_oldest(&mut to));
         assert!(to
             .leave()
             .is_some_and(|(context, data)| context.raw() == 8 && data == 2));
@@ -644,7 +669,8 @@ mod tests {
     #[test]
     fn too_many_elements_are_refused() -> Result {
         let mut queue = RequestQueue::new(2, 1, 0u8, GFP_KERNEL)?;
-        assert!(!queue.post(test_posted(1, [Sge::EMPTY; 2].into_iter()), 0) && queue.is_empty());
+        assert!(!queue.post(test_posted(1, [Sge::EMPTY; 2].into_iter()), 0));
+        assert!(queue.is_empty());
         assert!(queue.post(test_posted(1, [Sge::EMPTY; 1].into_iter()), 0));
         Ok(())
     }

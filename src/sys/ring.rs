@@ -150,14 +150,16 @@ impl<T: Clone + Copy> Ring<T> {
 mod tests {
     use super::*;
 
+    use crate::sys::report::cases;
+
     #[test]
     fn entries_leave_in_the_order_they_came() -> Result {
         let mut ring = Ring::new(3, 0u32, GFP_KERNEL)?;
-        for round in 0..10 {
+        for round in cases(0..10) {
             assert!(ring.push(round * 2).is_ok());
             assert!(ring.push(round * 2 + 1).is_ok());
-            assert!(ring.pop() == Some(round * 2));
-            assert!(ring.pop() == Some(round * 2 + 1));
+            kunit_assert_eq!(ring.pop(), Some(round * 2));
+            kunit_assert_eq!(ring.pop(), Some(round * 2 + 1));
         }
         assert!(ring.pop().is_none());
         Ok(())
@@ -165,14 +167,14 @@ mod tests {
 
     #[test]
     fn the_limit_is_the_one_asked_for_and_not_the_rounded_size() -> Result {
-        for limit in [1, 2, 3, 5, 8] {
+        for limit in cases([1, 2, 3, 5, 8]) {
             let mut ring = Ring::new(limit, 0u32, GFP_KERNEL)?;
-            for i in 0..limit {
+            for i in cases(0..limit) {
                 assert!(ring.push(i).is_ok());
             }
             assert!(ring.is_full());
-            assert!(ring.push(99) == Err(99));
-            assert!(ring.len() == limit);
+            kunit_assert_eq!(ring.push(99), Err(99));
+            kunit_assert_eq!(ring.len(), limit);
         }
         Ok(())
     }
@@ -182,7 +184,7 @@ mod tests {
         let mut ring = Ring::new(2, 0u32, GFP_KERNEL)?;
         let first = ring.push(7);
         assert!(first.is_ok_and(|seq| ring.get_mut(seq).is_some_and(|v| *v == 7)));
-        assert!(ring.pop() == Some(7));
+        kunit_assert_eq!(ring.pop(), Some(7));
         assert!(first.is_ok_and(|seq| ring.get_mut(seq).is_none()));
         Ok(())
     }
@@ -192,12 +194,13 @@ mod tests {
         let mut ring = Ring::new(4, 0u32, GFP_KERNEL)?;
         ring.head = u32::MAX - 1;
         ring.tail = u32::MAX - 1;
-        for i in 0..4 {
+        for i in cases(0..4) {
             assert!(ring.push(i).is_ok());
         }
-        assert!(ring.is_full() && ring.tail() == 2);
-        for i in 0..4 {
-            assert!(ring.pop() == Some(i));
+        assert!(ring.is_full());
+        kunit_assert_eq!(ring.tail(), 2);
+        for i in cases(0..4) {
+            kunit_assert_eq!(ring.pop(), Some(i));
         }
         assert!(ring.is_empty());
         Ok(())

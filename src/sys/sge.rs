@@ -202,6 +202,8 @@ mod tests {
         prelude::*, //
     };
 
+    use crate::sys::report::cases;
+
     #[test]
     fn elements_that_are_refused_have_no_token() {
         let list = [
@@ -209,14 +211,15 @@ mod tests {
             Sge::new(2, 20, Token::LOCAL_MEMORY),
         ];
         let posted = test_posted(9, list.into_iter()).only(|at| at == 0);
-        assert!(posted.context() == 9 && posted.sges().len() == 2);
+        kunit_assert_eq!(posted.context(), 9);
+        kunit_assert_eq!(posted.sges().len(), 2);
         let tokens = [7, 0];
-        for ((sge, was), token) in posted.sges().zip(list).zip(tokens) {
-            assert!(
-                sge.token().raw() == token && sge.addr() == was.addr() && sge.len() == was.len()
-            );
+        for ((sge, was), token) in cases(posted.sges().zip(list).zip(tokens)) {
+            kunit_assert_eq!(sge.token().raw(), token);
+            kunit_assert_eq!(sge.addr(), was.addr());
+            kunit_assert_eq!(sge.len(), was.len());
         }
-        assert!(posted.take(1).sges().len() == 1);
+        kunit_assert_eq!(posted.take(1).sges().len(), 1);
     }
 
     #[test]
@@ -224,7 +227,7 @@ mod tests {
         let mut page = VVec::from_elem(7u8, PAGE_SIZE, GFP_KERNEL)?;
         let end = page.as_mut_ptr() as usize + PAGE_SIZE;
         // A mapped page is followed by one that is not.
-        for (addr, len, want) in [
+        for (addr, len, want) in cases([
             (end - 16, 16, Some(16)),
             (end - 8, 8, Some(8)),
             (end - 8, 16, None),
@@ -232,12 +235,12 @@ mod tests {
             (8, 8, None),
             (usize::MAX / 2 + 1, 8, None),
             (8, 0, Some(0)),
-        ] {
+        ]) {
             let mut to = [0u8; 16];
             // SAFETY: The page is the test's; nothing is mapped at the other addresses.
             let got =
                 unsafe { Sge::new(addr as u64, len, Token::from_raw(0)).read_nofault(&mut to) };
-            assert!(got == want);
+            kunit_assert_eq!(got, want);
             // What was refused may have left anything.
             assert!(to.iter().take(want.unwrap_or(0)).all(|b| *b == 7));
         }

@@ -405,7 +405,10 @@ impl SharedReceives {
 pub(crate) mod tests {
     use super::*;
 
-    use crate::sys::requests::RequestQueue;
+    use crate::{
+        kunit::harness::cases,
+        sys::requests::RequestQueue, //
+    };
 
     /// Shared memory as a program sees it, with what it does there.
     pub(crate) struct Program(pub(crate) Arc<SharedMemory>);
@@ -484,20 +487,23 @@ pub(crate) mod tests {
 
     #[test]
     fn completions_arrive_in_order_and_no_more_than_there_is_room_for() -> Result {
-        for limit in [1, 2, 3, 7] {
+        for limit in cases([1, 2, 3, 7]) {
             let (mut ring, program) = completions(limit)?;
-            for round in 0..5 {
-                for n in 0..limit {
-                    assert!(ring.len() == n && ring.push(&entry(round * 100 + n)));
+            for round in cases(0..5) {
+                for n in cases(0..limit) {
+                    kunit_assert_eq!(ring.len(), n);
+                    assert!(ring.push(&entry(round * 100 + n)));
                 }
-                assert!(!ring.push(&entry(9)) && ring.len() == limit);
-                for n in 0..limit {
-                    assert_eq!(program.poll(limit), Some(round * 100 + n));
-                    assert_eq!(ring.len(), limit - n - 1);
+                assert!(!ring.push(&entry(9)));
+                kunit_assert_eq!(ring.len(), limit);
+                for n in cases(0..limit) {
+                    kunit_assert_eq!(program.poll(limit), Some(round * 100 + n));
+                    kunit_assert_eq!(ring.len(), limit - n - 1);
                 }
                 assert!(program.poll(limit).is_none());
                 // So that the next round begins elsewhere.
-                assert!(ring.push(&entry(5)) && program.poll(limit) == Some(5));
+                assert!(ring.push(&entry(5)));
+                kunit_assert_eq!(program.poll(limit), Some(5));
             }
         }
         Ok(())
@@ -507,25 +513,31 @@ pub(crate) mod tests {
     fn a_position_that_is_none_counts_as_no_room_and_no_receive() -> Result {
         let (mut ring, program) = completions(3)?;
         assert!(ring.push(&entry(1)));
-        for bad in [4, 5, u32::MAX] {
+        for bad in cases([4, 5, u32::MAX]) {
             program.set(TAIL, bad);
-            assert!(ring.len() == 3 && !ring.push(&entry(2)));
+            kunit_assert_eq!(ring.len(), 3);
+            assert!(!ring.push(&entry(2)));
         }
         program.set(TAIL, 0);
         // The program's writes to the kernel's own position change nothing.
         program.set(HEAD, 77);
-        assert!(ring.len() == 1 && ring.push(&entry(2)) && program.get(HEAD) == 2);
+        kunit_assert_eq!(ring.len(), 1);
+        assert!(ring.push(&entry(2)));
+        kunit_assert_eq!(program.get(HEAD), 2);
 
         let (mut ring, program) = receives(3, 1)?;
         assert!(program.post(3, 1, 8, &[]));
-        for bad in [4, u32::MAX] {
+        for bad in cases([4, u32::MAX]) {
             program.set(HEAD, bad);
-            assert!(ring.len() == 0 && !ring.look(9) && ring.take().is_none());
+            kunit_assert_eq!(ring.len(), 0);
+            assert!(!ring.look(9));
+            assert!(ring.take().is_none());
         }
         program.set(HEAD, 1);
         program.set(TAIL, 3);
-        assert!(ring.look(9) && ring.take().is_some_and(|posted| posted.context() == 8));
-        assert_eq!(program.get(TAIL), 1);
+        assert!(ring.look(9));
+        assert!(ring.take().is_some_and(|posted| posted.context() == 8));
+        kunit_assert_eq!(program.get(TAIL), 1);
         Ok(())
     }
 
@@ -536,22 +548,27 @@ pub(crate) mod tests {
             Sge::new(0x1234_5678_9abc, 10, Token::from_raw(3)),
             Sge::new(0x2000, 20, Token::from_raw(4)),
         ];
-        for round in 0..7 {
-            for n in 0..4 {
+        for round in cases(0..7) {
+            for n in cases(0..4) {
                 assert!(program.post(4, 2, round * 10 + n, &sges));
             }
-            assert!(!program.post(4, 2, 99, &sges) && ring.len() == 4);
-            assert!(ring.take().is_none() && ring.look(3));
-            for n in 0..3 {
+            assert!(!program.post(4, 2, 99, &sges));
+            kunit_assert_eq!(ring.len(), 4);
+            assert!(ring.take().is_none());
+            assert!(ring.look(3));
+            for n in cases(0..3) {
                 let posted = ring.take().ok_or(EINVAL)?;
-                assert_eq!(posted.context(), u64::from(round * 10 + n));
-                for (seen, sge) in posted.sges().zip(sges) {
-                    assert_eq!((seen.addr(), seen.len()), (sge.addr(), sge.len()));
-                    assert_eq!(seen.token(), sge.token());
+                kunit_assert_eq!(posted.context(), u64::from(round * 10 + n));
+                for (seen, sge) in cases(posted.sges().zip(sges)) {
+                    kunit_assert_eq!((seen.addr(), seen.len()), (sge.addr(), sge.len()));
+                    kunit_assert_eq!(seen.token(), sge.token());
                 }
             }
-            assert!(ring.take().is_none() && ring.look(9) && ring.take().is_some());
-            assert!(ring.take().is_none() && ring.len() == 0);
+            assert!(ring.take().is_none());
+            assert!(ring.look(9));
+            assert!(ring.take().is_some());
+            assert!(ring.take().is_none());
+            kunit_assert_eq!(ring.len(), 0);
         }
         Ok(())
     }
@@ -563,17 +580,21 @@ pub(crate) mod tests {
         assert!(program.post(4, 1, 1, &[Sge::new(0x1000, 10, Token::LOCAL_MEMORY)]));
         assert!(program.post(4, 1, 2, &[good, good]));
         assert!(program.post(4, 1, 3, &[good]));
-        assert!(ring.look(9) && ring.take().is_some_and(|posted| posted.context() == 3));
+        assert!(ring.look(9));
+        assert!(ring.take().is_some_and(|posted| posted.context() == 3));
         assert!(ring.take().is_none());
         // Many of them end the look.
         let (mut ring, program) = receives(40, 1)?;
-        for context in 0..20 {
+        for context in cases(0..20) {
             assert!(program.post(40, 1, context, &[good, good]));
         }
         assert!(program.post(40, 1, 20, &[good]));
-        assert!(ring.look(40) && ring.take().is_none() && ring.len() == 5);
+        assert!(ring.look(40));
+        assert!(ring.take().is_none());
+        kunit_assert_eq!(ring.len(), 5);
         // A look for fewer takes back nothing.
-        assert!(ring.look(1) && ring.has_seen());
+        assert!(ring.look(1));
+        assert!(ring.has_seen());
         assert!(ring.take().is_some_and(|posted| posted.context() == 20));
         assert!(!ring.has_seen());
         Ok(())
@@ -583,23 +604,25 @@ pub(crate) mod tests {
     fn what_is_copied_to_a_queue_of_another_size_keeps_its_order() -> Result {
         let (mut old, program) = completions(5)?;
         // The entries lie on both sides of the end.
-        for n in 0..4 {
-            assert!(old.push(&entry(n)) && program.poll(5) == Some(n));
+        for n in cases(0..4) {
+            assert!(old.push(&entry(n)));
+            kunit_assert_eq!(program.poll(5), Some(n));
         }
-        for n in 10..14 {
+        for n in cases(10..14) {
             assert!(old.push(&entry(n)));
         }
         let (mut small, _) = completions(3)?;
-        assert!(old.copy_to(&mut small, None, 9) == Err(()));
+        kunit_assert_eq!(old.copy_to(&mut small, None, 9), Err(()));
         let (mut new, program) = completions(4)?;
         let next = old.copy_to(&mut new, None, 3);
         assert!(next.is_ok_and(|next| next.is_some()));
         assert!(old.push(&entry(14)));
         let next = next.map_err(|()| EINVAL)?;
         // The one that came in between has no room there.
-        assert!(old.copy_to(&mut new, next, 9) == Err(()) && new.len() == 4);
-        for n in 10..14 {
-            assert_eq!(program.poll(4), Some(n));
+        kunit_assert_eq!(old.copy_to(&mut new, next, 9), Err(()));
+        kunit_assert_eq!(new.len(), 4);
+        for n in cases(10..14) {
+            kunit_assert_eq!(program.poll(4), Some(n));
         }
         Ok(())
     }
@@ -607,34 +630,39 @@ pub(crate) mod tests {
     #[test]
     fn receives_move_to_a_queue_of_another_size_in_their_order() -> Result {
         let (mut old, program) = receives(3, 1)?;
-        for n in 0..2 {
-            assert!(program.post(3, 1, n, &[]) && old.look(1) && old.take().is_some());
+        for n in cases(0..2) {
+            assert!(program.post(3, 1, n, &[]));
+            assert!(old.look(1));
+            assert!(old.take().is_some());
         }
-        for n in 10..13 {
+        for n in cases(10..13) {
             assert!(program.post(3, 1, n, &[Sge::new(n.into(), n, Token::from_raw(n))]));
         }
         let (mut new, program) = receives(5, 1)?;
         for nth in 0..3 {
             old.copy(nth, &mut new);
         }
-        assert!(new.len() == 0);
+        kunit_assert_eq!(new.len(), 0);
         new.put(3);
-        assert!(new.len() == 3);
-        assert!(program.post(5, 1, 13, &[]) && new.look(9));
-        for context in 10..14u64 {
+        kunit_assert_eq!(new.len(), 3);
+        assert!(program.post(5, 1, 13, &[]));
+        assert!(new.look(9));
+        for context in cases(10..14u64) {
             assert!(new.take().is_some_and(|posted| posted.context() == context));
         }
         new.forget();
-        assert!(program.post(5, 1, 14, &[]) && new.len() == 1);
+        assert!(program.post(5, 1, 14, &[]));
+        kunit_assert_eq!(new.len(), 1);
         new.forget();
-        assert!(new.len() == 0 && program.get(TAIL) == program.get(HEAD));
+        kunit_assert_eq!(new.len(), 0);
+        kunit_assert_eq!(program.get(TAIL), program.get(HEAD));
         Ok(())
     }
 
     #[test]
     fn memory_is_zeroed_whole_pages_and_absurd_sizes_are_refused() -> Result {
         let memory = SharedMemory::new(PAGE_SIZE + 1, GFP_KERNEL)?;
-        assert_eq!(memory.len(), 2 * PAGE_SIZE);
+        kunit_assert_eq!(memory.len(), 2 * PAGE_SIZE);
         assert!((0..memory.len() / WORD).all(|at| memory.read(at) == 0));
         assert!(SharedCompletions::bytes(u32::MAX).is_err());
         assert!(SharedReceives::bytes(u32::MAX, 1).is_err());
@@ -643,9 +671,11 @@ pub(crate) mod tests {
         assert!(SharedCompletions::new(mapped, 1000).is_err());
         let mut queue = RequestQueue::new(1, 1, (), GFP_KERNEL)?;
         let (mut ring, program) = receives(1, 1)?;
-        assert!(program.post(1, 1, 5, &[]) && ring.look(1));
+        assert!(program.post(1, 1, 5, &[]));
+        assert!(ring.look(1));
         let posted = ring.take().ok_or(EINVAL)?;
-        assert!(queue.post(posted, ()) && queue.len() == 1);
+        assert!(queue.post(posted, ()));
+        kunit_assert_eq!(queue.len(), 1);
         Ok(())
     }
 }

@@ -321,7 +321,10 @@ impl SoftirqShare<'_> {
 mod tests {
     use super::*;
     use crate::{
-        kunit::harness::wait_until,
+        kunit::harness::{
+            cases,
+            wait_until, //
+        },
         sys::event::Event, //
     };
     use kernel::{
@@ -387,25 +390,25 @@ mod tests {
     #[test]
     fn a_quota_is_granted_anew_after_a_time_and_not_before() {
         // Jiffies, for one, begin shortly before they come round.
-        for start in [5000, usize::MAX - 3, usize::MAX / 2] {
+        for start in cases([5000, usize::MAX - 3, usize::MAX / 2]) {
             let used = ProcessorUse::new();
             let later = |by| move || usize::wrapping_add(start, by);
-            assert!(used.left(100, later(0)) == 100);
+            kunit_assert_eq!(used.left(100, later(0)), 100);
             used.add(60, later(10));
-            assert!(used.left(100, later(1)) == 40);
+            kunit_assert_eq!(used.left(100, later(1)), 40);
             // A later use does not put it off.
             used.add(60, later(19));
-            for by in [1, 9] {
-                assert!(used.left(100, later(by)) == 0);
+            for by in cases([1, 9]) {
+                kunit_assert_eq!(used.left(100, later(by)), 0);
             }
-            assert!(used.left(100, later(10)) == 100);
+            kunit_assert_eq!(used.left(100, later(10)), 100);
             used.add(1, later(20));
-            assert!(used.left(100, later(11)) == 99);
+            kunit_assert_eq!(used.left(100, later(11)), 99);
             // A quiet processor has what it has, however long it was quiet.
-            assert!(used.left(100, later(1 << 30)) == 100);
+            kunit_assert_eq!(used.left(100, later(1 << 30)), 100);
             used.add(100, later(11 + (1 << 30)));
             used.renew();
-            assert!(used.left(100, later(1 << 30)) == 100);
+            kunit_assert_eq!(used.left(100, later(1 << 30)), 100);
         }
     }
 
@@ -419,12 +422,14 @@ mod tests {
                 time
             }
         };
-        assert!(used.left(100, at(1)) == 100 && reads.load(Relaxed) == 0);
+        kunit_assert_eq!(used.left(100, at(1)), 100);
+        kunit_assert_eq!(reads.load(Relaxed), 0);
         used.add(1, at(11));
-        assert!(reads.load(Relaxed) == 1);
+        kunit_assert_eq!(reads.load(Relaxed), 1);
         used.add(1, at(12));
-        assert!(reads.load(Relaxed) == 1);
-        assert!(used.left(100, at(2)) == 98 && reads.load(Relaxed) == 2);
+        kunit_assert_eq!(reads.load(Relaxed), 1);
+        kunit_assert_eq!(used.left(100, at(2)), 98);
+        kunit_assert_eq!(reads.load(Relaxed), 2);
     }
 
     /// An item that finds out whether another one, of a queue that all of the kernel uses, was
@@ -485,7 +490,8 @@ mod tests {
         let was_first = second.was_first.load(Relaxed);
         let runs = if was_first { 2 } else { 1 };
         assert!(wait_until(|| other.runs.load(Relaxed) == runs));
-        assert!(are_queued && was_first);
+        assert!(are_queued);
+        assert!(was_first);
         assert!(ours.iter().all(|item| item.runs.load(Relaxed) == 1));
         Ok(())
     }
@@ -501,10 +507,10 @@ mod tests {
     fn item_runs_once_and_may_be_queued_again() -> Result {
         let queue = BhQueue::new(c"ndk_test_bh")?;
         let item = probe()?;
-        for round in 1..=3 {
+        for round in cases(1..=3) {
             assert!(queue.enqueue(item.clone()).is_ok());
             queue.flush();
-            assert_eq!(item.runs.load(Relaxed), round);
+            kunit_assert_eq!(item.runs.load(Relaxed), round);
         }
         Ok(())
     }
@@ -520,14 +526,14 @@ mod tests {
         assert!(first.is_ok());
         assert!(second.is_err());
         queue.flush();
-        assert_eq!(item.runs.load(Relaxed), 1);
+        kunit_assert_eq!(item.runs.load(Relaxed), 1);
         Ok(())
     }
 
     #[test]
     fn item_runs_where_it_was_sent() -> Result {
         let queue = BhQueue::new(c"ndk_test_bh")?;
-        for cpu in 0..cpu::count_ids() {
+        for cpu in cases(0..cpu::count_ids()) {
             let item = probe()?;
             assert!(queue.enqueue_on(cpu, item.clone()).is_ok());
             item.ran.wait();
@@ -542,14 +548,14 @@ mod tests {
         let item = probe()?;
         assert!(queue.enqueue_on(cpu::count_ids(), item.clone()).is_ok());
         item.ran.wait();
-        assert_eq!(item.runs.load(Relaxed), 1);
+        kunit_assert_eq!(item.runs.load(Relaxed), 1);
         Ok(())
     }
 
     #[test]
     fn items_that_are_queued_are_done_before_the_end() -> Result {
         let items = [probe()?, probe()?, probe()?];
-        for round in 1..=20 {
+        for round in cases(1..=20) {
             let queue = BhQueue::new(c"ndk_test_bh")?;
             for (item, cpu) in items.iter().zip(cpu::current()..) {
                 let cpu = cpu % cpu::count_ids();
@@ -567,7 +573,7 @@ mod tests {
         let item = probe_with(new_work!("ndk_process_probe"))?;
         assert!(queue.enqueue(item.clone()).is_ok());
         queue.flush();
-        assert_eq!(item.runs.load(Relaxed), 1);
+        kunit_assert_eq!(item.runs.load(Relaxed), 1);
         Ok(())
     }
 }

@@ -365,6 +365,8 @@ mod tests {
         prelude::*, //
     };
 
+    use crate::sys::report::cases;
+
     /// What tests look at.
     impl Run<'_> {
         /// The first address.
@@ -405,9 +407,11 @@ mod tests {
         let mut bytes = [0u8; 16];
         let s = span(&mut bytes);
         let r = s.run();
-        assert!(r.part(4, 100).len() == 12 && r.part(4, 3).len() == 3);
-        assert!(r.part(4, 3).addr() == r.addr() + 4);
-        assert!(r.part(16, 1).is_empty() && r.part(usize::MAX, usize::MAX).is_empty());
+        kunit_assert_eq!(r.part(4, 100).len(), 12);
+        kunit_assert_eq!(r.part(4, 3).len(), 3);
+        kunit_assert_eq!(r.part(4, 3).addr(), r.addr() + 4);
+        assert!(r.part(16, 1).is_empty());
+        assert!(r.part(usize::MAX, usize::MAX).is_empty());
     }
 
     #[test]
@@ -415,8 +419,8 @@ mod tests {
         let mut a = [1u8, 2, 3, 4, 5];
         let mut b = [0u8; 3];
         let (sa, sb) = (span(&mut a), span(&mut b));
-        assert!(sb.run().copy_from(sa.run()) == Ok(3));
-        assert!(b == [1, 2, 3]);
+        kunit_assert_eq!(sb.run().copy_from(sa.run()), Ok(3));
+        kunit_assert_eq!(b, [1, 2, 3]);
     }
 
     #[test]
@@ -424,8 +428,8 @@ mod tests {
         let mut a = [1u8, 2, 3, 4, 5, 6, 7, 8];
         let s = span(&mut a);
         let (to, from) = (s.run().part(2, 6), s.run().part(0, 6));
-        assert!(to.copy_from(from) == Ok(6));
-        assert!(a == [1, 2, 1, 2, 3, 4, 5, 6]);
+        kunit_assert_eq!(to.copy_from(from), Ok(6));
+        kunit_assert_eq!(a, [1, 2, 1, 2, 3, 4, 5, 6]);
     }
 
     #[test]
@@ -434,8 +438,10 @@ mod tests {
         let s = span(&mut a);
         let mut x = test_part(s.run().part(0, 3));
         let mut y = test_part(s.run().part(3, 5));
-        assert!(y.append(test_part(x.run())).is_err() && y.len() == 5);
-        assert!(x.append(y).is_ok() && x.len() == 8);
+        assert!(y.append(test_part(x.run())).is_err());
+        kunit_assert_eq!(y.len(), 5);
+        assert!(x.append(y).is_ok());
+        kunit_assert_eq!(x.len(), 8);
     }
 
     #[test]
@@ -445,14 +451,16 @@ mod tests {
         let addr = core::ptr::from_ref(&*word).addr();
         let mut to = [0u8; 8];
         let run = memory.run(addr as u64, 8);
-        assert!(run.is_some_and(|run| run.addr() == addr && run.read(&mut to) == 8));
-        assert!(to == 7u64.to_ne_bytes());
-        for addr in [0, 8, u64::MAX - 8, u64::MAX] {
+        let found = run.map(|run| (run.addr(), run.read(&mut to)));
+        kunit_assert_eq!(found, Some((addr, 8)));
+        kunit_assert_eq!(to, 7u64.to_ne_bytes());
+        for addr in cases([0, 8, u64::MAX - 8, u64::MAX]) {
             assert!(memory.run(addr, 8).is_none());
         }
         // No more than the map tells at once.
-        let most = memory.run(addr as u64, u64::MAX);
-        assert!(most.is_some_and(|run| run.len() >= 8 && run.len() < 1 << 30));
+        let most = memory.run(addr as u64, u64::MAX).map(|run| run.len());
+        assert!(most >= Some(8));
+        assert!(most < Some(1 << 30));
         assert!(memory.run(0, 0).is_some_and(|run| run.is_empty()));
         Ok(())
     }
@@ -460,8 +468,8 @@ mod tests {
     #[test]
     fn all_memory_is_copied_byte_by_byte_where_it_overlaps() {
         let memory = test_memory();
-        for len in [1, 7, 8, 9, 23, 24] {
-            for (to, from) in [(0, 5), (5, 0), (3, 3), (0, 30), (30, 0)] {
+        for len in cases([1, 7, 8, 9, 23, 24]) {
+            for (to, from) in cases([(0, 5), (5, 0), (3, 3), (0, 30), (30, 0)]) {
                 let mut bytes = KVec::new();
                 for at in 0u8..64 {
                     let _ = bytes.push(at, GFP_KERNEL);
@@ -469,15 +477,15 @@ mod tests {
                 let base = bytes.as_ptr().expose_provenance() as u64;
                 let at = |from| memory.run(base + from, len);
                 let (Some(sink), Some(source)) = (at(to), at(from)) else {
-                    return assert!(bytes.len() == 64);
+                    return kunit_assert_eq!(bytes.len(), 64);
                 };
-                assert!(sink.copy_from(source) == Ok(len as usize));
-                for (n, byte) in (0u64..).zip(&bytes) {
+                kunit_assert_eq!(sink.copy_from(source), Ok(len as usize));
+                for (n, byte) in cases((0u64..).zip(&bytes)) {
                     let want = match n.checked_sub(to).filter(|skip| *skip < len) {
                         Some(skip) => from + skip,
                         None => n,
                     };
-                    assert!(u64::from(*byte) == want);
+                    kunit_assert_eq!(u64::from(*byte), want);
                 }
             }
         }
@@ -494,13 +502,13 @@ mod tests {
         };
         let mut bytes = [0u8; 16];
         let copy = span(&mut bytes);
-        assert!(copy.run().copy_from(text) == Ok(16));
+        kunit_assert_eq!(copy.run().copy_from(text), Ok(16));
         if cfg!(CONFIG_UML) {
             // A module's faults are the kernel's there.
             return assert!(bytes != [0; 16]);
         }
-        assert!(text.copy_from(copy.run()) == Err(CopyFault::Sink));
-        assert!(text.write(&[1, 2, 3]) == Err(CopyFault::Sink));
+        kunit_assert_eq!(text.copy_from(copy.run()), Err(CopyFault::Sink));
+        kunit_assert_eq!(text.write(&[1, 2, 3]), Err(CopyFault::Sink));
         // Atomics are for what cannot fault.
         assert!(text.part(0, 8).fetch_add(1).is_none());
         assert!(bytes != [0; 16]);
@@ -512,11 +520,11 @@ mod tests {
         // SAFETY: `words` outlives the span.
         let s = unsafe { Span::new(words.as_mut_ptr() as usize, 16) };
         let word = s.run().part(0, 8);
-        assert!(word.fetch_add(3) == Some(5));
-        assert!(word.compare_swap(8, 100) == Some(8));
-        assert!(word.compare_swap(8, 1) == Some(100));
+        kunit_assert_eq!(word.fetch_add(3), Some(5));
+        kunit_assert_eq!(word.compare_swap(8, 100), Some(8));
+        kunit_assert_eq!(word.compare_swap(8, 1), Some(100));
         assert!(s.run().part(4, 8).fetch_add(1).is_none());
         assert!(s.run().fetch_add(1).is_none());
-        assert!(words[0] == 100);
+        kunit_assert_eq!(words[0], 100);
     }
 }

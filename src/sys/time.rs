@@ -159,11 +159,13 @@ mod tests {
     use super::*;
     use kernel::time::msecs_to_jiffies;
 
+    use crate::sys::report::cases;
+
     #[test]
     fn milliseconds_are_as_many_jiffies_as_the_kernel_says() {
-        for ms in [0, 1, 9, 10, 11, 999, 1000, 1001, 30_000, 3_600_001, 1 << 30] {
+        for ms in cases([0, 1, 9, 10, 11, 999, 1000, 1001, 30_000, 3_600_001, 1 << 30]) {
             // CAST: a machine word.
-            assert!(jiffies_of(ms) == msecs_to_jiffies(ms) as usize);
+            kunit_assert_eq!(jiffies_of(ms), msecs_to_jiffies(ms) as usize);
         }
     }
 }

@@ -214,7 +214,7 @@ mod tests {
         let alarm = alarm()?;
         alarm.timer.arm(&alarm, 1);
         alarm.rang.wait();
-        assert_eq!(alarm.times.load(Relaxed), 2);
+        kunit_assert_eq!(alarm.times.load(Relaxed), 2);
         Ok(())
     }
 

@@ -118,41 +118,48 @@ impl<T: Copy> Unaligned<T> {
 mod tests {
     use super::*;
 
+    use crate::sys::report::cases;
+
     #[test]
     fn values_are_read_and_written_at_every_address() {
         let mut bytes = [0u8; 16];
-        for at in 0..8 {
+        for at in cases(0..8) {
             let value = bytes[at..].as_mut_ptr().cast::<Unaligned<u64>>();
             // SAFETY: Eight bytes are there.
             let value = unsafe { &mut *value };
             value.set(0x0102_0304_0506_0708);
-            assert!(value.replace(7) == 0x0102_0304_0506_0708);
-            assert!(value.update(|v| core::mem::replace(v, *v + 1)) == 7 && value.get() == 8);
-            assert!(bytes[at..at + 8] == 8u64.to_ne_bytes());
+            kunit_assert_eq!(value.replace(7), 0x0102_0304_0506_0708);
+            kunit_assert_eq!(value.update(|v| core::mem::replace(v, *v + 1)), 7);
+            kunit_assert_eq!(value.get(), 8);
+            kunit_assert_eq!(bytes[at..at + 8], 8u64.to_ne_bytes());
         }
     }
 
     #[test]
     fn room_is_written_at_every_address_up_to_its_end() {
         let mut bytes = [0u8; 32];
-        for at in 0..8 {
+        for at in cases(0..8) {
             // SAFETY: Two values have room there.
             let mut room = unsafe { Room::new(bytes[at..].as_mut_ptr().cast::<u64>(), 2) };
-            assert!(room.len() == 2 && room.put(1, 7) && !room.put(2, 5));
+            kunit_assert_eq!(room.len(), 2);
+            assert!(room.put(1, 7));
+            assert!(!room.put(2, 5));
             room.set(6);
             let (first, rest) = bytes[at..].split_at(8);
-            assert!(first == 6u64.to_ne_bytes() && rest[..8] == 7u64.to_ne_bytes());
+            kunit_assert_eq!(first, 6u64.to_ne_bytes());
+            kunit_assert_eq!(rest[..8], 7u64.to_ne_bytes());
             assert!(rest[8..].iter().all(|byte| *byte == 0));
         }
         // SAFETY: There is no room.
         let mut none = unsafe { Room::<u64>::new(core::ptr::null_mut(), 0) };
-        assert!(none.len() == 0 && !none.put(0, 1));
+        kunit_assert_eq!(none.len(), 0);
+        assert!(!none.put(0, 1));
         none.put_all(&[1]);
         none.set(1);
         let mut values = [0u8; 2];
         Room::of(&mut values).put_all(&[1, 2, 3]);
-        assert!(values == [1, 2]);
+        kunit_assert_eq!(values, [1, 2]);
         Room::of(&mut values).put_all(&[4]);
-        assert!(values == [4, 2]);
+        kunit_assert_eq!(values, [4, 2]);
     }
 }

@@ -273,9 +273,9 @@ mod tests {
             inbound: MAX_READS,
             outbound: MAX_READS,
         };
-        assert!(limits(MAX_READS, MAX_READS) == Ok(all));
-        assert!(limits(0, 0) == Ok(ReadLimits::default()));
-        assert!(limits(MAX_READS + 1, 0) == Err(EINVAL));
-        assert!(limits(0, MAX_READS + 1) == Err(EINVAL));
+        kunit_assert_eq!(limits(MAX_READS, MAX_READS), Ok(all));
+        kunit_assert_eq!(limits(0, 0), Ok(ReadLimits::default()));
+        kunit_assert_eq!(limits(MAX_READS + 1, 0), Err(EINVAL));
+        kunit_assert_eq!(limits(0, MAX_READS + 1), Err(EINVAL));
     }
 }

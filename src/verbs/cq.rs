@@ -137,6 +137,7 @@ mod tests {
     use super::*;
 
     use crate::{
+        kunit::harness::cases,
         ndk::status::NtStatus,
         rdma::values::{
             completion::Wc,
@@ -157,19 +158,19 @@ mod tests {
 
     #[test]
     fn ndk_face_01_what_is_cancelled_is_a_flush_error_of_verbs() {
-        assert_eq!(ended(Status::Flushed).wc_status(), WcStatus::WrFlush);
-        assert_eq!(NtStatus::of(Status::Flushed), NtStatus::CANCELLED);
+        kunit_assert_eq!(ended(Status::Flushed).wc_status(), WcStatus::WrFlush);
+        kunit_assert_eq!(NtStatus::of(Status::Flushed), NtStatus::CANCELLED);
     }
 
     #[test]
     fn ndk_face_15_the_mapping_to_verbs_merges_what_ndk_distinguishes() {
         // Pairs that are one status in verbs and two here: no way leads back.
-        for (one, other) in [
+        for (one, other) in cases([
             (Status::LocalLength, Status::ReceiveLength),
             (Status::Flushed, Status::Aborted),
             (Status::Timeout, Status::Refused),
-        ] {
-            assert_eq!(ended(one).wc_status(), ended(other).wc_status());
+        ]) {
+            kunit_assert_eq!(ended(one).wc_status(), ended(other).wc_status());
             assert!(NtStatus::of(one) != NtStatus::of(other));
         }
     }
@@ -188,12 +189,12 @@ mod tests {
             Status::ReceiverNotReady,
             Status::Fatal,
         ];
-        for one in all {
+        for one in cases(all) {
             let wc = ended(one);
             let is_success = wc.wc_status() == WcStatus::Success;
-            assert_eq!(is_success, one.is_success());
+            kunit_assert_eq!(is_success, one.is_success());
             // CAST: the bits stay.
-            assert_eq!(wc.vendor_err() as i32, NtStatus::of(one).raw());
+            kunit_assert_eq!(wc.vendor_err() as i32, NtStatus::of(one).raw());
         }
     }
 }

@@ -379,12 +379,18 @@ pub(super) fn errno(refused: PostError) -> Error {
 mod tests {
     use super::*;
 
-    use crate::ndk::status::NtStatus;
+    use crate::{
+        kunit::harness::cases,
+        ndk::status::NtStatus, //
+    };
 
     #[test]
     fn ndk_face_02_a_post_below_rts_is_einval_in_verbs_and_connection_invalid_in_ndk() {
-        assert!(errno(PostError::State) == EINVAL);
-        assert!(NtStatus::from(PostError::State) == NtStatus::CONNECTION_INVALID);
+        kunit_assert_eq!(errno(PostError::State), EINVAL);
+        kunit_assert_eq!(
+            NtStatus::from(PostError::State),
+            NtStatus::CONNECTION_INVALID
+        );
     }
 
     #[test]
@@ -393,8 +399,8 @@ mod tests {
             send_sge: 1,
             ..QpCaps::NONE
         };
-        assert_eq!(granted(asked).map(|caps| caps.read_sge), Ok(1));
-        assert_eq!(granted(MAX_CAPS), Ok(MAX_CAPS));
+        kunit_assert_eq!(granted(asked).map(|caps| caps.read_sge), Ok(1));
+        kunit_assert_eq!(granted(MAX_CAPS), Ok(MAX_CAPS));
         for caps in [
             QpCaps {
                 send_wr: MAX_REQUESTS + 1,
@@ -417,16 +423,16 @@ mod tests {
                 ..asked
             },
         ] {
-            assert_eq!(granted(caps), Err(EINVAL));
+            kunit_assert_eq!(granted(caps), Err(EINVAL));
         }
     }
 
     #[test]
     fn ndk_face_04_signalling_is_asked_for_in_verbs() {
         let none = SendFlags::empty();
-        assert_eq!(flags(none, false), none);
+        kunit_assert_eq!(flags(none, false), none);
         // Unless all requests of the queue pair are signalled.
-        assert_eq!(flags(none, true), SendFlag::Signaled.into());
+        kunit_assert_eq!(flags(none, true), SendFlag::Signaled.into());
     }
 
     #[test]
@@ -436,14 +442,14 @@ mod tests {
             PostError::TooManySges,
             PostError::InlineTooLong,
         ];
-        for (at, one) in merged.into_iter().enumerate() {
-            assert!(errno(one) == EINVAL);
-            for other in merged.into_iter().skip(at + 1) {
+        for (at, one) in cases(merged.into_iter().enumerate()) {
+            kunit_assert_eq!(errno(one), EINVAL);
+            for other in cases(merged.into_iter().skip(at + 1)) {
                 assert!(NtStatus::from(one) != NtStatus::from(other));
             }
         }
-        assert!(errno(PostError::Full) == ENOMEM);
-        assert!(NtStatus::from(PostError::Full) == NtStatus::NO_MORE_ENTRIES);
+        kunit_assert_eq!(errno(PostError::Full), ENOMEM);
+        kunit_assert_eq!(NtStatus::from(PostError::Full), NtStatus::NO_MORE_ENTRIES);
     }
 
     #[test]
@@ -451,15 +457,16 @@ mod tests {
         let both = AccessFlag::RemoteRead | AccessFlag::RemoteWrite;
         let all = both | AccessFlag::RemoteAtomic;
         let none = AccessFlags::default();
-        assert!(program_access(none, true) == all);
+        kunit_assert_eq!(program_access(none, true), all);
         // What the connection manager asks for on the other side.
-        assert!(program_access(both, true) == all && program_access(both, false) == all);
+        kunit_assert_eq!(program_access(both, true), all);
+        kunit_assert_eq!(program_access(both, false), all);
         // What a program asks for itself holds.
-        assert!(program_access(none, false) == none);
-        for one in [AccessFlag::RemoteRead, AccessFlag::LocalWrite] {
+        kunit_assert_eq!(program_access(none, false), none);
+        for one in cases([AccessFlag::RemoteRead, AccessFlag::LocalWrite]) {
             let one = AccessFlags::from(one);
-            assert_eq!(program_access(one, true), one);
-            assert_eq!(program_access(one, false), one);
+            kunit_assert_eq!(program_access(one, true), one);
+            kunit_assert_eq!(program_access(one, false), one);
         }
     }
 }

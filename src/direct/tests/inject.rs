@@ -28,6 +28,7 @@ use crate::{
             BASE, //
         },
         harness::{
+            cases,
             same,
             wait_until,
             End,
@@ -111,13 +112,13 @@ mod tests {
         if !needed() {
             return Ok(());
         }
-        for lost in [1, 3, 5] {
+        for lost in cases([1, 3, 5]) {
             let pair = QpPair::new()?;
             let _fault = Ordered::new(pair.a.device(), Fault::DropConnection, nth(lost));
-            for context in 1..7 {
+            for context in cases(1..7) {
                 pair.b.receive(context, &[])?;
             }
-            for context in 1..u64::from(lost) + 1 {
+            for context in cases(1..u64::from(lost) + 1) {
                 pair.a.post(context, SEND, &[])?;
                 assert!(pair.a.sends.brings(context, Status::Success));
                 assert!(pair.b.receives.brings(context, Status::Success));
@@ -126,7 +127,7 @@ mod tests {
             assert!(pair.b.receives.brings(u64::from(lost) + 1, Status::Flushed));
             pair.a.post(9, SEND, &[])?;
             assert!(pair.a.sends.brings(9, Status::Flushed));
-            assert!(same(injected(&pair.a), 1));
+            kunit_assert_eq!(injected(&pair.a), 1);
         }
         Ok(())
     }
@@ -140,7 +141,7 @@ mod tests {
         let sink = pair.b.buffer(64)?;
         let source = pair.a.filled(64, 3)?;
         let _fault = Ordered::new(pair.a.device(), Fault::DropConnection, nth(2));
-        for at in 0..4 {
+        for at in cases(0..4) {
             let (to, from) = (sink.remote(at * 8), source.sge(at * 8, 8));
             pair.a
                 .qp
@@ -155,7 +156,8 @@ mod tests {
         pair.a.qp.ring_doorbell();
         assert!(pair.a.sends.brings_all(0..2, Status::Success));
         assert!(pair.a.sends.brings_all(2..4, Status::Flushed));
-        assert!(sink.holds(0, 16, 3, 0) && sink.is_blank(16, 48));
+        assert!(sink.holds(0, 16, 3, 0));
+        assert!(sink.is_blank(16, 48));
         assert!(pair.is_down());
         Ok(())
     }
@@ -165,7 +167,7 @@ mod tests {
         if !needed() {
             return Ok(());
         }
-        for status in WcStatus::FAILURES {
+        for status in cases(WcStatus::FAILURES) {
             let pair = QpPair::new()?;
             let order = Order {
                 status,
@@ -180,8 +182,10 @@ mod tests {
             pair.a.post(3, write(sink.remote(8)), &[source.sge(8, 8)])?;
             assert!(pair.a.sends.brings_all(1..3, Status::Success));
             assert!(pair.a.sends.brings(3, status.into()));
-            assert!(sink.holds(0, 8, 5, 0) && sink.is_blank(8, 16));
-            assert!(pair.is_down() && same(injected(&pair.a), 1));
+            assert!(sink.holds(0, 8, 5, 0));
+            assert!(sink.is_blank(8, 16));
+            assert!(pair.is_down());
+            kunit_assert_eq!(injected(&pair.a), 1);
         }
         Ok(())
     }
@@ -222,7 +226,7 @@ mod tests {
             ..only(What::Receive)
         };
         let _fault = Ordered::new(pair.b.device(), Fault::CompleteWith, order);
-        for context in 1..3 {
+        for context in cases(1..3) {
             pair.b.receive(context, &[])?;
             pair.a.post(context, SEND, &[])?;
         }
@@ -231,7 +235,7 @@ mod tests {
         assert!(pair.a.sends.brings(1, Status::Success));
         assert!(pair.a.sends.brings(2, Status::RemoteOperation));
         assert!(pair.is_down());
-        assert!(same((injected(&pair.a), injected(&pair.b)), (0, 1)));
+        kunit_assert_eq!((injected(&pair.a), injected(&pair.b)), (0, 1));
         Ok(())
     }
 
@@ -251,7 +255,7 @@ mod tests {
                 ..only(What::Invalidate)
             },
         );
-        for round in [1, 3] {
+        for round in cases([1, 3]) {
             pair.a
                 .post(round, register(token, 8, AccessFlag::RemoteRead), &[])?;
             assert!(pair.a.sends.brings(round, Status::Success));
@@ -264,7 +268,7 @@ mod tests {
                 Status::Success
             };
             assert!(pair.a.sends.brings(round + 1, status));
-            assert!(is_valid(&pair.a, token) == failed);
+            kunit_assert_eq!(is_valid(&pair.a, token), failed);
         }
         drop(fault);
         assert!(pair.is_down());
@@ -278,7 +282,7 @@ mod tests {
         }
         let pair = QpPair::new()?;
         let _fault = Ordered::new(pair.a.device(), Fault::RefuseInvalidation, nth(2));
-        for context in 1..3 {
+        for context in cases(1..3) {
             let token = pair.b.fast(8)?.token();
             pair.b
                 .post(context, register(token, 8, AccessFlag::RemoteRead), &[])?;
@@ -292,9 +296,10 @@ mod tests {
             };
             assert!(pair.a.sends.brings(context, request));
             assert!(pair.b.receives.brings(context, receive));
-            assert!(is_valid(&pair.b, token) == is_hit);
+            kunit_assert_eq!(is_valid(&pair.b, token), is_hit);
         }
-        assert!(pair.is_down() && same(injected(&pair.a), 1));
+        assert!(pair.is_down());
+        kunit_assert_eq!(injected(&pair.a), 1);
         Ok(())
     }
 
@@ -303,11 +308,11 @@ mod tests {
         if !needed() {
             return Ok(());
         }
-        for by_read in [false, true] {
+        for by_read in cases([false, true]) {
             let pair = QpPair::new()?;
             let (source, sink) = (pair.b.filled(8, 3)?, pair.a.buffer(8)?);
             let _fault = Ordered::new(pair.a.device(), Fault::RefuseInvalidation, nth(2));
-            for context in 1..3 {
+            for context in cases(1..3) {
                 let token = pair.a.fast(8)?.token();
                 pair.a
                     .post(9, register(token, 8, AccessFlag::RemoteRead), &[])?;
@@ -325,10 +330,11 @@ mod tests {
                     true => Status::LocalOperation,
                 };
                 assert!(pair.a.sends.brings(context, status));
-                assert!(is_valid(&pair.a, token) == is_hit);
+                kunit_assert_eq!(is_valid(&pair.a, token), is_hit);
             }
-            assert!(pair.is_down() && same(injected(&pair.a), 1));
-            assert!(same(pair.a.counted(Counter::InvalidationsRefused), 1));
+            assert!(pair.is_down());
+            kunit_assert_eq!(injected(&pair.a), 1);
+            kunit_assert_eq!(pair.a.counted(Counter::InvalidationsRefused), 1);
         }
         Ok(())
     }
@@ -350,7 +356,7 @@ mod tests {
         if !needed() {
             return Ok(());
         }
-        for kind in 0..3 {
+        for kind in cases(0..3) {
             let pair = QpPair::new()?;
             let (own, other) = (pair.a.filled(24, 11)?, pair.b.buffer(24)?);
             let _fault = Ordered::new(pair.a.device(), Fault::RefuseAccess, nth(2));
@@ -363,9 +369,11 @@ mod tests {
             });
             pair.a.post(2, access(kind, &other, 8), &[own.sge(8, 8)])?;
             assert!(pair.a.sends.brings(2, Status::RemoteAccess));
-            assert!(other.is_blank(8, 16) && own.holds(8, 16, 11, 8));
-            assert!(same(pair.b.counted(Counter::AccessRefused), 1));
-            assert!(pair.is_down() && same(injected(&pair.a), 1));
+            assert!(other.is_blank(8, 16));
+            assert!(own.holds(8, 16, 11, 8));
+            kunit_assert_eq!(pair.b.counted(Counter::AccessRefused), 1);
+            assert!(pair.is_down());
+            kunit_assert_eq!(injected(&pair.a), 1);
         }
         Ok(())
     }
@@ -382,7 +390,7 @@ mod tests {
             let order = Order { seed, ..nth(2) };
             let _fault = Ordered::new(pair.a.device(), Fault::Corrupt, order);
             let mut wrong = None;
-            for context in 1..4 {
+            for context in cases(1..4) {
                 let (own, other) = (pair.a.buffer(LEN)?, pair.b.buffer(LEN)?);
                 let (work, source, sink) = match kind {
                     0 => (SEND, &own, &other),
@@ -393,20 +401,23 @@ mod tests {
                 pair.b.receive(context, &[other.whole()])?;
                 pair.a.post(context, work, &[own.whole()])?;
                 assert!(pair.a.sends.brings(context, Status::Success));
-                assert!(source.holds(0, LEN, 13, 0) && sink.has_clean_edges());
+                assert!(source.holds(0, LEN, 13, 0));
+                assert!(sink.has_clean_edges());
                 match context {
                     2 => wrong = wrong_byte(sink, LEN, 13),
                     _ => assert!(sink.holds(0, LEN, 13, 0)),
                 }
             }
-            assert!(same(injected(&pair.a), 1));
+            kunit_assert_eq!(injected(&pair.a), 1);
             Ok(wrong)
         };
-        for kind in 0..3 {
+        for kind in cases(0..3) {
             let first = corrupted(kind, 77)?;
-            assert!(first.is_some() && corrupted(kind, 77)? == first);
+            assert!(first.is_some());
+            kunit_assert_eq!(corrupted(kind, 77)?, first);
             let others = [corrupted(kind, 78)?, corrupted(kind, 79)?];
-            assert!(others[0].is_some() && others[1].is_some());
+            assert!(others[0].is_some());
+            assert!(others[1].is_some());
             assert!(others != [first, first]);
         }
         Ok(())

@@ -118,6 +118,7 @@ mod tests {
         },
         kunit::{
             harness::{
+                cases,
                 flush_work,
                 same,
                 sleep,
@@ -136,7 +137,8 @@ mod tests {
         qp_pair
             .a
             .post(1, write(memory.remote(0)), &[source.sge(0, 8)])?;
-        assert!(qp_pair.a.sends.brings(1, Status::Success) && memory.holds(0, 8, 81, 0));
+        assert!(qp_pair.a.sends.brings(1, Status::Success));
+        assert!(memory.holds(0, 8, 81, 0));
         qp_pair.b.receive(2, &[sink.whole()])?;
         qp_pair
             .a
@@ -148,9 +150,10 @@ mod tests {
             .next()
             .map(|e| (e.status, e.with, e.byte_len));
         let gone = SendWith::Inv(memory.token());
-        assert!(same(entry, Some((Status::Success, gone, LEN as u32))));
-        assert!(sink.holds(0, LEN, 81, 0) && !is_open(&qp_pair.b, memory.token()));
-        assert!(same(qp_pair.b.counted(Counter::InvalidationsRemote), 1));
+        kunit_assert_eq!(entry, Some((Status::Success, gone, LEN as u32)));
+        assert!(sink.holds(0, LEN, 81, 0));
+        assert!(!is_open(&qp_pair.b, memory.token()));
+        kunit_assert_eq!(qp_pair.b.counted(Counter::InvalidationsRemote), 1);
         // The connection goes on, and the region may be made valid again.
         register_again(&qp_pair.b, &memory)?;
         qp_pair
@@ -185,7 +188,7 @@ mod tests {
             GFP_KERNEL,
         )?;
         qp_pair.b.receives.log.set_hook(Some(hook));
-        for round in 1..=50 {
+        for round in cases(1..=50) {
             qp_pair.b.receive(2, &[])?;
             qp_pair.b.receives.cq.arm(Arm::Any, MissedEvents::Ignore);
             assert!(is_open(&qp_pair.b, memory.token()));
@@ -196,7 +199,7 @@ mod tests {
             assert!(wait_until(|| qp_pair.b.receives.log.calls.get() == round));
             register_again(&qp_pair.b, &memory)?;
         }
-        assert!(same(found_open.load(Acquire), 0));
+        kunit_assert_eq!(found_open.load(Acquire), 0);
         Ok(())
     }
 
@@ -216,7 +219,8 @@ mod tests {
             qp_pair.b.receives.poll().is_some(),
         );
         flush_work(qp_pair.b.device());
-        assert!(same(early, (false, false)) && qp_pair.b.receives.poll().is_none());
+        kunit_assert_eq!(early, (false, false));
+        assert!(qp_pair.b.receives.poll().is_none());
         drop(access);
         assert!(qp_pair.b.receives.brings(2, Status::Success));
         assert!(qp_pair.a.sends.brings(1, Status::Success));
@@ -245,8 +249,10 @@ mod tests {
         let access = regions.access(token, user, AccessFlag::RemoteRead, BASE, 1);
         qp_pair.b.receive(2, &[])?;
         qp_pair.a.post(1, send_invalidate(token), &[])?;
-        assert!(access.is_ok() && stands_still(&qp_pair.a));
-        assert!(qp_pair.a.sends.is_silent() && qp_pair.b.receives.is_silent());
+        assert!(access.is_ok());
+        assert!(stands_still(&qp_pair.a));
+        assert!(qp_pair.a.sends.is_silent());
+        assert!(qp_pair.b.receives.is_silent());
         drop(access);
         assert!(qp_pair.b.receives.brings(2, Status::Success));
         assert!(qp_pair.a.sends.brings(1, Status::Success));
@@ -254,10 +260,13 @@ mod tests {
         let access = regions.access(token, user, AccessFlag::RemoteRead, BASE, 1);
         assert!(regions.revoke(token, user.domain).is_ok());
         qp_pair.b.post(3, register(token, LEN as u64, ALL), &[])?;
-        assert!(access.is_ok() && stands_still(&qp_pair.b));
-        assert!(qp_pair.b.sends.is_silent() && !is_open(&qp_pair.b, token));
+        assert!(access.is_ok());
+        assert!(stands_still(&qp_pair.b));
+        assert!(qp_pair.b.sends.is_silent());
+        assert!(!is_open(&qp_pair.b, token));
         drop(access);
-        assert!(qp_pair.b.sends.brings(3, Status::Success) && is_open(&qp_pair.b, token));
+        assert!(qp_pair.b.sends.brings(3, Status::Success));
+        assert!(is_open(&qp_pair.b, token));
         Ok(())
     }
 
@@ -276,7 +285,9 @@ mod tests {
         };
         qp_pair.b.post(3, lenient, &[])?;
         flush_work(qp_pair.b.device());
-        assert!(access.is_ok() && qp_pair.b.sends.is_silent() && qp_pair.b.receives.is_silent());
+        assert!(access.is_ok());
+        assert!(qp_pair.b.sends.is_silent());
+        assert!(qp_pair.b.receives.is_silent());
         drop(access);
         assert!(qp_pair.b.sends.brings(3, Status::Success));
         assert!(qp_pair.b.receives.brings(2, Status::Success));
@@ -290,7 +301,7 @@ mod tests {
         let memory = qp_pair.b.buffer(LEN)?;
         assert!(is_refused(&qp_pair, memory.token())?);
         assert!(is_open(&qp_pair.b, memory.token()));
-        assert!(same(qp_pair.b.counted(Counter::InvalidationsRefused), 1));
+        kunit_assert_eq!(qp_pair.b.counted(Counter::InvalidationsRefused), 1);
         Ok(())
     }
 
@@ -340,11 +351,11 @@ mod tests {
 
     #[test]
     fn tokens_that_name_nothing_are_refused() -> Result {
-        for token in [
+        for token in cases([
             Some(Token::LOCAL_MEMORY),
             Token::new(0, 0),
             Token::new(Token::MAX_INDEX, 1),
-        ] {
+        ]) {
             assert!(is_refused(&QpPair::new()?, token.ok_or(EINVAL)?)?);
         }
         Ok(())
@@ -360,14 +371,16 @@ mod tests {
         qp_pair.a.post(2, send_invalidate(window), &[])?;
         assert!(qp_pair.a.sends.brings(2, Status::Success));
         assert!(qp_pair.b.receives.brings(1, Status::Success));
-        assert!(!is_open(&qp_pair.b, window) && is_open(&qp_pair.b, memory.token()));
+        assert!(!is_open(&qp_pair.b, window));
+        assert!(is_open(&qp_pair.b, memory.token()));
         // Another queue pair of the same domain has a window of its own.
         let attr = crate::kunit::harness::EndAttr::PLAIN;
         let other = qp_pair.engine_host.end_in(&qp_pair.b.domain, &attr, None)?;
         let peer = qp_pair.engine_host.end(&attr)?;
         crate::kunit::harness::connect(crate::direct::connect, &peer, &other)?;
         let theirs = bound(&other, &memory)?;
-        assert!(is_refused(&qp_pair, theirs)? && is_open(&other, theirs));
+        assert!(is_refused(&qp_pair, theirs)?);
+        assert!(is_open(&other, theirs));
         let regions = &qp_pair.b.device().regions;
         for window in [window, theirs] {
             regions.remove(window.index());
@@ -386,7 +399,8 @@ mod tests {
             .post(2, send_invalidate(memory.token()), &[source.whole()])?;
         assert!(qp_pair.a.sends.brings(2, Status::RemoteInvalidRequest));
         assert!(qp_pair.b.receives.brings(1, Status::ReceiveLength));
-        assert!(is_open(&qp_pair.b, memory.token()) && qp_pair.is_down());
+        assert!(is_open(&qp_pair.b, memory.token()));
+        assert!(qp_pair.is_down());
         Ok(())
     }
 
@@ -395,9 +409,11 @@ mod tests {
         let qp_pair = QpPair::new()?;
         let memory = registered(&qp_pair.b)?;
         qp_pair.a.post(1, send_invalidate(memory.token()), &[])?;
-        assert!(qp_pair.a.sends.is_silent() && is_open(&qp_pair.b, memory.token()));
+        assert!(qp_pair.a.sends.is_silent());
+        assert!(is_open(&qp_pair.b, memory.token()));
         qp_pair.a.qp.fail();
-        assert!(qp_pair.a.sends.brings(1, Status::Flushed) && qp_pair.is_down());
+        assert!(qp_pair.a.sends.brings(1, Status::Flushed));
+        assert!(qp_pair.is_down());
         assert!(is_open(&qp_pair.b, memory.token()));
         Ok(())
     }
@@ -410,9 +426,10 @@ mod tests {
         let work = read_invalidate(source.remote(0), sink.token());
         qp_pair.a.post(1, work, &[sink.whole()])?;
         assert!(qp_pair.a.sends.brings(1, Status::Success));
-        assert!(sink.holds(0, LEN, 82, 0) && !is_open(&qp_pair.a, sink.token()));
-        assert!(same(qp_pair.a.counted(Counter::InvalidationsLocal), 1));
-        assert!(qp_pair.a.qp.state() == QpState::Rts);
+        assert!(sink.holds(0, LEN, 82, 0));
+        assert!(!is_open(&qp_pair.a, sink.token()));
+        kunit_assert_eq!(qp_pair.a.counted(Counter::InvalidationsLocal), 1);
+        kunit_assert_eq!(qp_pair.a.qp.state(), QpState::Rts);
         Ok(())
     }
 
@@ -423,7 +440,8 @@ mod tests {
         let work = read_invalidate(source.remote(0), sink.token());
         qp_pair.a.post(1, work, &[sink.whole()])?;
         assert!(qp_pair.a.sends.brings(1, Status::LocalOperation));
-        assert!(is_open(&qp_pair.a, sink.token()) && qp_pair.is_down());
+        assert!(is_open(&qp_pair.a, sink.token()));
+        assert!(qp_pair.is_down());
         let qp_pair = QpPair::new()?;
         let (source, sink) = (qp_pair.b.buffer(LEN)?, registered(&qp_pair.a)?);
         let work = read_invalidate(source.remote(1), sink.token());
@@ -448,7 +466,7 @@ mod tests {
             lenient,
             invalidate(memory.token()),
         ];
-        for (context, work) in (0..).zip(work) {
+        for (context, work) in cases((0..).zip(work)) {
             let posted = qp_pair.a.qp.post(
                 context,
                 work,
@@ -460,7 +478,8 @@ mod tests {
         assert!(!is_open(&qp_pair.a, memory.token()));
         qp_pair.a.qp.ring_doorbell();
         assert!(qp_pair.a.sends.brings_all(0..4, Status::Success));
-        assert!(qp_pair.a.sends.brings(4, Status::LocalOperation) && qp_pair.is_down());
+        assert!(qp_pair.a.sends.brings(4, Status::LocalOperation));
+        assert!(qp_pair.is_down());
         Ok(())
     }
 
@@ -472,7 +491,8 @@ mod tests {
         let next = Token::new(token.index(), token.key().wrapping_add(1)).ok_or(EINVAL)?;
         qp_pair.a.post(1, register(next, LEN as u64, ALL), &[])?;
         assert!(qp_pair.a.sends.brings(1, Status::LocalOperation));
-        assert!(is_open(&qp_pair.a, token) && !is_open(&qp_pair.a, next));
+        assert!(is_open(&qp_pair.a, token));
+        assert!(!is_open(&qp_pair.a, next));
         Ok(())
     }
 }

@@ -41,7 +41,7 @@ mod tests {
         engine::wq::PostError,
         kunit::{
             harness::{
-                same,
+                cases,
                 EndAttr,
                 QpPair, //
             },
@@ -68,8 +68,8 @@ mod tests {
         let qp_pair = QpPair::new()?;
         let source = qp_pair.a.filled(4200, 1)?;
         let sink = qp_pair.b.buffer(4200)?;
-        for len in SIZES {
-            for (gather, scatter) in CUTS.iter().zip(CUTS.iter().cycle().skip(1)) {
+        for len in cases(SIZES) {
+            for (gather, scatter) in cases(CUTS.iter().zip(CUTS.iter().cycle().skip(1))) {
                 sink.clear();
                 // The receive is one byte longer than the message.
                 qp_pair.b.receive(2, &cut(&sink, 5, scatter, len + 1)?)?;
@@ -77,7 +77,8 @@ mod tests {
                 assert!(qp_pair.a.sends.brings(1, Status::Success));
                 let entry = qp_pair.b.receives.next();
                 assert!(entry.is_some_and(|e| e.byte_len as usize == len));
-                assert!(sink.is_blank(0, 5) && sink.holds(5, len, 1, 3));
+                assert!(sink.is_blank(0, 5));
+                assert!(sink.holds(5, len, 1, 3));
                 assert!(sink.is_blank(5 + len, sink.len() - 5 - len));
             }
         }
@@ -89,13 +90,14 @@ mod tests {
         let qp_pair = QpPair::new()?;
         let source = qp_pair.a.filled(4200, 2)?;
         let sink = qp_pair.b.buffer(4200)?;
-        for len in SIZES {
-            for (gather, at) in CUTS.iter().zip([0, 1, 7, 8, 63, 4200 - len]) {
+        for len in cases(SIZES) {
+            for (gather, at) in cases(CUTS.iter().zip([0, 1, 7, 8, 63, 4200 - len])) {
                 sink.clear();
                 let list = cut(&source, 9, gather, len)?;
                 qp_pair.a.post(1, write(sink.remote(at)), &list)?;
                 assert!(qp_pair.a.sends.brings(1, Status::Success));
-                assert!(sink.is_blank(0, at) && sink.holds(at, len, 2, 9));
+                assert!(sink.is_blank(0, at));
+                assert!(sink.holds(at, len, 2, 9));
                 assert!(sink.is_blank(at + len, sink.len() - at - len));
             }
         }
@@ -108,15 +110,16 @@ mod tests {
         let qp_pair = QpPair::new()?;
         let source = qp_pair.b.filled(4200, 3)?;
         let sink = qp_pair.a.buffer(4200)?;
-        for len in SIZES {
-            for (end, at) in [0, 1, 7, 8, 15, 16].into_iter().zip([0, 1, 7, 8, 63, 3]) {
+        for len in cases(SIZES) {
+            for (end, at) in cases([0, 1, 7, 8, 15, 16].into_iter().zip([0, 1, 7, 8, 63, 3])) {
                 sink.clear();
                 let list = cut(&sink, 5, &[end], len)?;
                 qp_pair.a.post(1, read(source.remote(at)), &list)?;
                 let entry = qp_pair.a.sends.next();
                 assert!(entry.is_some_and(|e| e.byte_len as usize == len));
                 assert!(entry.is_some_and(|e| e.opcode == WcOpcode::Read));
-                assert!(sink.is_blank(0, 5) && sink.holds(5, len, 3, at));
+                assert!(sink.is_blank(0, 5));
+                assert!(sink.holds(5, len, 3, at));
                 assert!(sink.is_blank(5 + len, sink.len() - 5 - len));
             }
         }
@@ -132,8 +135,12 @@ mod tests {
         qp_pair.a.post(1, SEND, &[x.plain(0, 20), y.sge(0, 40)])?;
         assert!(qp_pair.a.sends.brings(1, Status::Success));
         assert!(qp_pair.b.receives.brings(2, Status::Success));
-        assert!(p.is_blank(0, 1) && p.holds(1, 13, 4, 0) && p.is_blank(14, 36));
-        assert!(q.is_blank(0, 2) && q.holds(2, 7, 4, 13) && q.holds(9, 40, 5, 0));
+        assert!(p.is_blank(0, 1));
+        assert!(p.holds(1, 13, 4, 0));
+        assert!(p.is_blank(14, 36));
+        assert!(q.is_blank(0, 2));
+        assert!(q.holds(2, 7, 4, 13));
+        assert!(q.holds(9, 40, 5, 0));
         assert!(q.is_blank(49, 1));
         Ok(())
     }
@@ -151,7 +158,7 @@ mod tests {
                 piece.is_some_and(|p| list.push(test_part(p)).is_ok())
             })
         });
-        assert!(staged == Some(true));
+        kunit_assert_eq!(staged, Some(true));
         let rights = AccessFlag::LocalWrite | AccessFlag::RemoteWrite;
         qp_pair.b.post(9, register(token, 31, rights), &[])?;
         assert!(qp_pair.b.sends.brings(9, Status::Success));
@@ -161,9 +168,14 @@ mod tests {
         };
         qp_pair.a.post(1, write(to), &[source.sge(0, 27)])?;
         assert!(qp_pair.a.sends.brings(1, Status::Success));
-        assert!(memory.is_blank(60, 4) && memory.holds(64, 6, 6, 0));
-        assert!(memory.is_blank(19, 1) && memory.holds(20, 1, 6, 6) && memory.is_blank(21, 9));
-        assert!(memory.holds(30, 20, 6, 7) && memory.is_blank(50, 10) && memory.is_blank(70, 30));
+        assert!(memory.is_blank(60, 4));
+        assert!(memory.holds(64, 6, 6, 0));
+        assert!(memory.is_blank(19, 1));
+        assert!(memory.holds(20, 1, 6, 6));
+        assert!(memory.is_blank(21, 9));
+        assert!(memory.holds(30, 20, 6, 7));
+        assert!(memory.is_blank(50, 10));
+        assert!(memory.is_blank(70, 30));
         region.remove(token.index());
         Ok(())
     }
@@ -174,21 +186,22 @@ mod tests {
         let memory = qp_pair.b.buffer(8)?;
         qp_pair.b.receive(2, &[])?;
         qp_pair.b.receive(3, &[memory.whole()])?;
-        for context in [11, 12] {
+        for context in cases([11, 12]) {
             qp_pair.a.post(context, SEND, &[])?;
         }
-        for context in [2, 3] {
+        for context in cases([2, 3]) {
             let entry = qp_pair
                 .b
                 .receives
                 .next()
                 .map(|e| (e.context.raw(), e.status, e.byte_len));
-            assert!(same(entry, Some((context, Status::Success, 0))));
+            kunit_assert_eq!(entry, Some((context, Status::Success, 0)));
         }
         qp_pair.a.post(13, write(memory.remote(8)), &[])?;
         qp_pair.a.post(14, read(memory.remote(0)), &[])?;
         assert!(qp_pair.a.sends.brings_all(11..15, Status::Success));
-        assert!(memory.is_blank(0, 8) && qp_pair.b.receives.is_silent());
+        assert!(memory.is_blank(0, 8));
+        assert!(qp_pair.b.receives.is_silent());
         Ok(())
     }
 
@@ -206,7 +219,8 @@ mod tests {
         assert!(qp_pair.a.sends.brings(5, Status::RemoteInvalidRequest));
         assert!(qp_pair.b.receives.brings(3, Status::ReceiveLength));
         assert!(qp_pair.b.receives.brings(4, Status::Flushed));
-        assert!(sink.is_blank(40, 24) && qp_pair.is_down());
+        assert!(sink.is_blank(40, 24));
+        assert!(qp_pair.is_down());
         Ok(())
     }
 
@@ -215,7 +229,7 @@ mod tests {
         let qp_pair = QpPair::new()?;
         let (source, sink) = (qp_pair.a.filled(32, 8)?, qp_pair.b.buffer(32)?);
         let landing = qp_pair.b.buffer(32)?;
-        for context in [2, 3] {
+        for context in cases([2, 3]) {
             qp_pair.b.receive(context, &[sink.whole()])?;
         }
         qp_pair
@@ -224,7 +238,7 @@ mod tests {
         let sent = qp_pair.b.receives.next();
         let what = sent.map(|e| (e.opcode, e.with, e.byte_len));
         let immediate = SendWith::Imm(0xDEAD_BEEF);
-        assert!(same(what, Some((WcOpcode::Recv, immediate, 5))));
+        kunit_assert_eq!(what, Some((WcOpcode::Recv, immediate, 5)));
         assert!(sink.holds(0, 5, 8, 0));
         sink.clear();
         let work = write_immediate(landing.remote(1), 7);
@@ -232,8 +246,9 @@ mod tests {
         let written = qp_pair.b.receives.next();
         let what = written.map(|e| (e.context.raw(), e.opcode, e.with, e.byte_len));
         let immediate = SendWith::Imm(7);
-        assert!(same(what, Some((3, WcOpcode::RecvWithImm, immediate, 30))));
-        assert!(landing.is_blank(0, 1) && landing.holds(1, 30, 8, 0));
+        kunit_assert_eq!(what, Some((3, WcOpcode::RecvWithImm, immediate, 30)));
+        assert!(landing.is_blank(0, 1));
+        assert!(landing.holds(1, 30, 8, 0));
         assert!(sink.is_blank(0, 32));
         assert!(qp_pair.a.sends.brings_all(1..3, Status::Success));
         Ok(())
@@ -245,10 +260,10 @@ mod tests {
         qp_pair.b.receive(2, &[])?;
         qp_pair.a.post(1, SEND, &[])?;
         let entry = qp_pair.b.receives.next();
-        assert!(same(
+        kunit_assert_eq!(
             entry.map(|e| (e.with, e.solicited)),
             Some((SendWith::Nothing, false))
-        ));
+        );
         Ok(())
     }
 
@@ -277,8 +292,10 @@ mod tests {
         qp_pair.a.qp.ring_doorbell();
         assert!(qp_pair.a.sends.brings_all(1..3, Status::Success));
         assert!(qp_pair.b.receives.brings(2, Status::Success));
-        assert!(sink.holds(0, 33, 9, 0) && sink.is_blank(33, 31));
-        assert!(landing.holds(0, 61, 10, 3) && landing.is_blank(61, 3));
+        assert!(sink.holds(0, 33, 9, 0));
+        assert!(sink.is_blank(33, 31));
+        assert!(landing.holds(0, 61, 10, 3));
+        assert!(landing.is_blank(61, 3));
         Ok(())
     }
 
@@ -288,7 +305,7 @@ mod tests {
         let (source, sink) = (qp_pair.a.filled(64, 11)?, qp_pair.b.buffer(64)?);
         qp_pair.b.receive(2, &[sink.whole()])?;
         let mut list = KVec::new();
-        for at in 0..16 {
+        for at in cases(0..16) {
             let addr = source.plain(at * 4, 4).addr();
             list.push(Sge::new(addr, 4, Token::from_raw(0xBAD0_BAD0)), GFP_KERNEL)?;
         }
@@ -307,17 +324,18 @@ mod tests {
         let memory = qp_pair.b.buffer(65)?;
         let long = [source.plain(0, 32), source.plain(32, 33)];
         let refused = qp_pair.a.try_post(1, SEND, INLINE, &long);
-        assert!(same(refused, Err(PostError::InlineTooLong)));
+        kunit_assert_eq!(refused, Err(PostError::InlineTooLong));
         let work = read(memory.remote(0));
         let refused = qp_pair.a.try_post(2, work, INLINE, &[source.plain(0, 8)]);
-        assert!(same(refused, Err(PostError::Invalid)));
+        kunit_assert_eq!(refused, Err(PostError::Invalid));
         // Neither left a trace.
         let work = write(memory.remote(0));
         qp_pair
             .a
             .post_with(3, work, INLINE, &[source.plain(0, 64)])?;
         assert!(qp_pair.a.sends.brings(3, Status::Success));
-        assert!(memory.holds(0, 64, 12, 0) && qp_pair.a.sends.is_silent());
+        assert!(memory.holds(0, 64, 12, 0));
+        assert!(qp_pair.a.sends.is_silent());
         Ok(())
     }
 
@@ -332,7 +350,8 @@ mod tests {
             .post_with(2, SEND, INLINE, &[source.plain(0, 8), wrapping])?;
         assert!(qp_pair.a.sends.brings(2, Status::LocalAccess));
         assert!(qp_pair.b.receives.brings(1, Status::Flushed));
-        assert!(sink.is_blank(0, 64) && qp_pair.is_down());
+        assert!(sink.is_blank(0, 64));
+        assert!(qp_pair.is_down());
         Ok(())
     }
 
@@ -349,24 +368,27 @@ mod tests {
             (swap(42, u64::MAX), 42, u64::MAX),
             (SendOp::FetchAdd { at, add: 3 }, u64::MAX, 2),
         ];
-        for (work, before, after) in steps {
+        for (work, before, after) in cases(steps) {
             // The old value may come in parts, at any address.
             qp_pair.a.post(1, work, &[old.sge(1, 3), old.sge(11, 5)])?;
             let entry = qp_pair.a.sends.next();
             let what = entry.map(|e| (e.status, e.opcode, e.byte_len));
-            assert!(same(what, Some((Status::Success, work.opcode(), 8))));
+            kunit_assert_eq!(what, Some((Status::Success, work.opcode(), 8)));
             let parts = old.word(1) & 0xFF_FFFF | old.word(11) << 24;
-            assert!(same(parts, before));
-            assert!(same(words.word(8), after));
+            kunit_assert_eq!(parts, before);
+            kunit_assert_eq!(words.word(8), after);
         }
-        assert!(words.is_blank(0, 8) && words.is_blank(16, 8));
-        assert!(old.is_blank(0, 1) && old.is_blank(4, 7) && old.is_blank(16, 8));
+        assert!(words.is_blank(0, 8));
+        assert!(words.is_blank(16, 8));
+        assert!(old.is_blank(0, 1));
+        assert!(old.is_blank(4, 7));
+        assert!(old.is_blank(16, 8));
         Ok(())
     }
 
     #[test]
     fn atomics_on_misaligned_words_are_refused_by_the_peer() -> Result {
-        for at in [1, 4, 7] {
+        for at in cases([1, 4, 7]) {
             let qp_pair = QpPair::new()?;
             let (words, old) = (qp_pair.b.buffer(24)?, qp_pair.a.buffer(8)?);
             let at = words.remote(at);
@@ -374,14 +396,16 @@ mod tests {
                 .a
                 .post(1, SendOp::FetchAdd { at, add: 2 }, &[old.whole()])?;
             assert!(qp_pair.a.sends.brings(1, Status::RemoteInvalidRequest));
-            assert!(words.is_blank(0, 24) && old.is_blank(0, 8) && qp_pair.is_down());
+            assert!(words.is_blank(0, 24));
+            assert!(old.is_blank(0, 8));
+            assert!(qp_pair.is_down());
         }
         Ok(())
     }
 
     #[test]
     fn atomics_want_room_for_exactly_one_word() -> Result {
-        for len in [0, 7, 9] {
+        for len in cases([0, 7, 9]) {
             let qp_pair = QpPair::new()?;
             let (words, old) = (qp_pair.b.buffer(8)?, qp_pair.a.buffer(16)?);
             let at = words.remote(0);
@@ -389,7 +413,9 @@ mod tests {
                 .a
                 .post(1, SendOp::FetchAdd { at, add: 2 }, &[old.sge(0, len)])?;
             assert!(qp_pair.a.sends.brings(1, Status::LocalLength));
-            assert!(words.is_blank(0, 8) && old.is_blank(0, 16) && qp_pair.is_down());
+            assert!(words.is_blank(0, 8));
+            assert!(old.is_blank(0, 16));
+            assert!(qp_pair.is_down());
         }
         Ok(())
     }
@@ -398,7 +424,7 @@ mod tests {
     fn a_write_is_there_before_the_send_behind_it() -> Result {
         let qp_pair = QpPair::new()?;
         let (source, sink) = (qp_pair.a.filled(4096, 13)?, qp_pair.b.buffer(4096)?);
-        for seed in 14..64 {
+        for seed in cases(14..64) {
             source.fill(seed);
             qp_pair.b.receive(2, &[])?;
             let list = [source.whole()];
@@ -428,8 +454,9 @@ mod tests {
         assert!(qp_pair.a.sends.brings(1, Status::Success));
         qp_pair.a.post(2, read(source.remote(0)), &[sink.whole()])?;
         assert!(qp_pair.a.sends.brings(2, Status::LocalOperation));
-        assert!(sink.is_blank(0, 8) && qp_pair.is_down());
-        assert!(qp_pair.a.qp.state() == QpState::Err);
+        assert!(sink.is_blank(0, 8));
+        assert!(qp_pair.is_down());
+        kunit_assert_eq!(qp_pair.a.qp.state(), QpState::Err);
         Ok(())
     }
 }

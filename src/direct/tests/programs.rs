@@ -102,8 +102,8 @@ mod tests {
     use crate::{
         kunit::{
             harness::{
+                cases,
                 flush_work,
-                same,
                 sleep, //
             },
             requests::*, //
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn bytes_of_programs_and_of_the_kernel_are_moved_by_threads_of_their_own() -> Result {
         const LEN: usize = 3 << 20;
-        for of_program in [false, true] {
+        for of_program in cases([false, true]) {
             let engine_host = new_host()?;
             // The thread of one of the two is occupied.
             let [held, free] = [of_program, !of_program]
@@ -146,11 +146,13 @@ mod tests {
             let is_through = free.a.sends.brings(1, Status::Success);
             sleep(20);
             let is_held = held.a.sends.poll().is_none();
-            assert!(occupied.end() && is_begun);
+            assert!(occupied.end());
+            assert!(is_begun);
             assert!(posted.iter().all(|posted| posted.is_ok()));
-            assert!(same((is_through, is_held), (true, true)));
+            kunit_assert_eq!((is_through, is_held), (true, true));
             assert!(held.a.sends.brings(1, Status::Success));
-            assert!(sinks[0].holds(0, LEN, 41, 0) && sinks[1].holds(0, LEN, 42, 0));
+            assert!(sinks[0].holds(0, LEN, 41, 0));
+            assert!(sinks[1].holds(0, LEN, 42, 0));
         }
         Ok(())
     }
@@ -160,7 +162,7 @@ mod tests {
         let engine_host = new_host()?;
         let mixed = Mixed::new(&engine_host, [true, false])?;
         let (source, sink) = (mixed.a.filled(300, 43)?, mixed.b.buffer(300)?);
-        for n in 0..300 {
+        for n in cases(0..300) {
             let list = [source.sge(n, 1)].into_iter();
             let work = write(sink.remote(n));
             assert!(mixed
@@ -176,9 +178,10 @@ mod tests {
         drop(section);
         mixed.a.device().host.softirqs.flush();
         let early = mixed.a.sends.cq.poll(300, |_| ());
-        assert!(occupied.end() && is_begun);
+        assert!(occupied.end());
+        assert!(is_begun);
         // The post itself carried out one run of them.
-        assert!(same(early, 64));
+        kunit_assert_eq!(early, 64);
         // CAST: widening.
         assert!(mixed.a.sends.brings_all(early as u64..300, Status::Success));
         assert!(sink.holds(0, 300, 43, 0));
@@ -188,12 +191,12 @@ mod tests {
     #[test]
     fn what_a_program_brings_about_has_limits_of_its_own_in_the_log() -> Result {
         const LIMITS: [Limit; 3] = [Limit::Kernel, Limit::PeerOfProgram, Limit::Program];
-        for (of_program, messages) in [
+        for (of_program, messages) in cases([
             ([false, false], [2, 0, 0]),
             ([true, false], [0, 1, 1]),
             ([false, true], [0, 1, 1]),
             ([true, true], [0, 0, 2]),
-        ] {
+        ]) {
             let engine_host = new_host()?;
             let before = LIMITS.map(log::asked);
             let mixed = Mixed::new(&engine_host, of_program)?;
@@ -208,7 +211,7 @@ mod tests {
             for (now, before) in asked.iter_mut().zip(before) {
                 *now -= before;
             }
-            assert!(same(asked, messages));
+            kunit_assert_eq!(asked, messages);
         }
         Ok(())
     }

@@ -16,7 +16,6 @@ use crate::{
             BASE, //
         },
         harness::{
-            same,
             End,
             EndAttr,
             QpPair, //
@@ -205,7 +204,7 @@ fn all_end(ask: ConnectParams, at_far: bool, request: Status, receive: Status) -
             && attempt.left_nothing()
             && traps.are_untouched();
         if !fine {
-            pr_err!("with {:?}\n", bad);
+            kunit_note!("with {:?}", bad);
             return Ok(false);
         }
         n += 1;
@@ -218,7 +217,10 @@ mod tests {
 
     use crate::{
         engine::counters::Counter,
-        kunit::requests::*, //
+        kunit::{
+            harness::cases,
+            requests::*, //
+        }, //
     };
 
     const FETCH_ADD: fn(RemoteAddr) -> SendOp = |at| SendOp::FetchAdd { at, add: 1 };
@@ -258,14 +260,15 @@ mod tests {
 
     #[test]
     fn bad_memory_in_a_receive_fails_both_sides() -> Result {
-        for n in 0..10 {
+        for n in cases(0..10) {
             let attempt = Attempt::new()?;
             let traps = Traps::new(&attempt.qp_pair.b)?;
             let bad = traps.list[n].sge();
             let near = attempt.near.sge(0, 8);
             let (ours, theirs) = (Status::RemoteOperation, Status::LocalAccess);
             assert!(attempt.ends_into(bad, SEND, near, ours, theirs)?);
-            assert!(attempt.left_nothing() && traps.are_untouched());
+            assert!(attempt.left_nothing());
+            assert!(traps.are_untouched());
         }
         Ok(())
     }
@@ -281,7 +284,8 @@ mod tests {
         qp_pair.a.post(2, SEND, &[source.sge(0, 16)])?;
         assert!(qp_pair.a.sends.brings(2, Status::RemoteOperation));
         assert!(qp_pair.b.receives.brings(1, Status::LocalAccess));
-        assert!(sink.is_blank(0, LEN) && traps.are_untouched());
+        assert!(sink.is_blank(0, LEN));
+        assert!(traps.are_untouched());
         Ok(())
     }
 
@@ -290,8 +294,8 @@ mod tests {
         let qp_pair = QpPair::new()?;
         let (source, sink) = (qp_pair.a.filled(LEN, 71)?, qp_pair.b.buffer(LEN)?);
         let far = Traps::new(&qp_pair.b)?;
-        for len in [1, 8] {
-            for bad in &far.list {
+        for len in cases([1, 8]) {
+            for bad in cases(&far.list) {
                 sink.clear();
                 qp_pair.b.receive(1, &[sink.sge(0, 8), bad.sge()])?;
                 qp_pair.a.post(2, SEND, &[source.sge(0, len)])?;
@@ -307,7 +311,7 @@ mod tests {
     #[test]
     fn bad_memory_is_a_local_error_where_the_peer_allows_nothing_either() -> Result {
         // In one part, and in more than one hold of the memory or one run takes.
-        for len in [8, 256 << 10, (256 << 10) + 1, 3 << 20] {
+        for len in cases([8, 256 << 10, (256 << 10) + 1, 3 << 20]) {
             let attempt = Attempt::with(ALL, AccessFlags::empty())?;
             let bad = Bad {
                 token: attempt.near.token(),
@@ -318,14 +322,14 @@ mod tests {
             assert!(attempt.ends(work, bad.sge(), Status::LocalAccess, Status::Flushed)?);
             assert!(attempt.left_nothing());
             let refused = attempt.qp_pair.b.counted(Counter::AccessRefused);
-            assert!(refused == 0);
+            kunit_assert_eq!(refused, 0);
         }
         Ok(())
     }
 
     #[test]
     fn bad_memory_at_both_ends_of_a_write_is_a_local_error() -> Result {
-        for n in 0..10 {
+        for n in cases(0..10) {
             let attempt = Attempt::new()?;
             let (near, far) = (
                 Traps::new(&attempt.qp_pair.a)?,
@@ -333,7 +337,9 @@ mod tests {
             );
             let (work, sge) = (write(far.list[n].remote()), near.list[n].sge());
             assert!(attempt.ends(work, sge, Status::LocalAccess, Status::Flushed)?);
-            assert!(attempt.left_nothing() && near.are_untouched() && far.are_untouched());
+            assert!(attempt.left_nothing());
+            assert!(near.are_untouched());
+            assert!(far.are_untouched());
         }
         Ok(())
     }
@@ -348,7 +354,8 @@ mod tests {
         let attempt = Attempt::with(READS, ALL)?;
         let near = attempt.near.sge(0, 8);
         let (ours, theirs) = (Status::RemoteOperation, Status::LocalAccess);
-        assert!(attempt.ends(SEND, near, ours, theirs)? && attempt.left_nothing());
+        assert!(attempt.ends(SEND, near, ours, theirs)?);
+        assert!(attempt.left_nothing());
         // It can be sent from.
         let qp_pair = QpPair::new()?;
         let fixed = qp_pair.a.buffer_with(LEN, AccessFlags::empty())?;
@@ -366,16 +373,17 @@ mod tests {
             |at, bad| (read(bad.remote()), at.near.sge(0, 8)),
             |at, bad| (FETCH_ADD(bad.remote()), at.near.sge(0, 8)),
         ];
-        for ask in asks {
+        for ask in cases(asks) {
             // The last kind is bad because of its length, which is that of the list here.
-            for n in 0..9 {
+            for n in cases(0..9) {
                 let attempt = Attempt::new()?;
                 let traps = Traps::new(&attempt.qp_pair.b)?;
                 let (work, sge) = ask(&attempt, &traps.list[n]);
                 assert!(attempt.ends(work, sge, Status::RemoteAccess, Status::Flushed)?);
-                assert!(attempt.left_nothing() && traps.are_untouched());
-                assert!(same(attempt.qp_pair.b.counted(Counter::AccessRefused), 1));
-                assert!(same(attempt.qp_pair.a.counted(Counter::AccessRefused), 0));
+                assert!(attempt.left_nothing());
+                assert!(traps.are_untouched());
+                kunit_assert_eq!(attempt.qp_pair.b.counted(Counter::AccessRefused), 1);
+                kunit_assert_eq!(attempt.qp_pair.a.counted(Counter::AccessRefused), 0);
             }
         }
         Ok(())
@@ -383,14 +391,14 @@ mod tests {
 
     #[test]
     fn a_range_of_the_peer_is_checked_to_its_last_byte() -> Result {
-        for (at, len, fine) in [
+        for (at, len, fine) in cases([
             (0, LEN, true),
             (1, LEN - 1, true),
             (LEN - 1, 1, true),
             (1, LEN, false),
             (LEN, 1, false),
-        ] {
-            for reading in [false, true] {
+        ]) {
+            for reading in cases([false, true]) {
                 let attempt = Attempt::new()?;
                 let far = attempt.far.remote(at);
                 let work = if reading { read(far) } else { write(far) };
@@ -419,10 +427,10 @@ mod tests {
             (READS, [false, true, false]),
             (ATOMICS, [false, false, true]),
         ];
-        for (rights, row) in table {
-            for (work, fine) in [write, read, FETCH_ADD].into_iter().zip(row) {
+        for (rights, row) in cases(table) {
+            for (work, fine) in cases([write, read, FETCH_ADD].into_iter().zip(row)) {
                 // Once the region decides, once the queue pair.
-                for (region, qp) in [(rights, ALL), (ALL, rights)] {
+                for (region, qp) in cases([(rights, ALL), (ALL, rights)]) {
                     let attempt = Attempt::with(region, qp)?;
                     let work = work(attempt.far.remote(8));
                     attempt.qp_pair.a.post(1, work, &[attempt.near.sge(0, 8)])?;
@@ -468,7 +476,7 @@ mod tests {
 
     #[test]
     fn no_peer_gets_in_under_the_token_for_all_local_memory() -> Result {
-        for work in [write, read, FETCH_ADD] {
+        for work in cases([write, read, FETCH_ADD]) {
             let attempt = Attempt::new()?;
             let addr = attempt.far.run().addr() as u64;
             let token = Token::LOCAL_MEMORY;
@@ -487,7 +495,7 @@ mod tests {
         attempt.near.fill(73);
         let list = || [attempt.near.sge(0, 8)].into_iter();
         let flags = SendFlag::Signaled;
-        for (context, at) in [(1, 0), (2, LEN), (3, 16)] {
+        for (context, at) in cases([(1, 0), (2, LEN), (3, 16)]) {
             assert!(a
                 .qp
                 .post(context, write(far.remote(at)), flags, list())
@@ -497,7 +505,9 @@ mod tests {
         assert!(a.sends.brings(1, Status::Success));
         assert!(a.sends.brings(2, Status::RemoteAccess));
         assert!(a.sends.brings(3, Status::Flushed));
-        assert!(far.holds(0, 8, 73, 0) && far.is_blank(8, LEN - 8) && far.has_clean_edges());
+        assert!(far.holds(0, 8, 73, 0));
+        assert!(far.is_blank(8, LEN - 8));
+        assert!(far.has_clean_edges());
         Ok(())
     }
 }

@@ -26,8 +26,8 @@ mod tests {
         engine::counters::Counter,
         kunit::{
             harness::{
+                cases,
                 flush_work,
-                same,
                 sleep,
                 wait_until, //
             },
@@ -62,8 +62,8 @@ mod tests {
         assert!(qp_pair.a.sends.brings(1, Status::Success));
         assert!(qp_pair.b.receives.brings(2, Status::Success));
         assert!(sink.holds(0, 40, 31, 0));
-        assert!(same(qp_pair.a.counted(Counter::RnrWaits), 1));
-        assert!(same(qp_pair.a.counted(Counter::RnrTimeouts), 0));
+        kunit_assert_eq!(qp_pair.a.counted(Counter::RnrWaits), 1);
+        kunit_assert_eq!(qp_pair.a.counted(Counter::RnrTimeouts), 0);
         Ok(())
     }
 
@@ -80,11 +80,12 @@ mod tests {
         clock.pass(2);
         assert!(qp_pair.a.sends.brings(1, Status::ReceiverNotReady));
         assert!(qp_pair.a.sends.brings(2, Status::Flushed));
-        assert!(qp_pair.is_down() && qp_pair.b.receives.is_silent());
+        assert!(qp_pair.is_down());
+        assert!(qp_pair.b.receives.is_silent());
         // Too late.
         qp_pair.b.receive(3, &[sink.whole()])?;
         assert!(qp_pair.b.receives.brings(3, Status::Flushed));
-        assert!(same(qp_pair.a.counted(Counter::RnrTimeouts), 1));
+        kunit_assert_eq!(qp_pair.a.counted(Counter::RnrTimeouts), 1);
         Ok(())
     }
 
@@ -92,7 +93,7 @@ mod tests {
     fn a_wait_is_as_long_as_the_host_says_and_ends_with_its_receive() -> Result {
         let clock = StoppedClock::new();
         let qp_pair = impatient(2000)?;
-        for round in 0..3 {
+        for round in cases(0..3) {
             qp_pair.a.post(round, SEND, &[])?;
             assert!(has_waited(&qp_pair, round + 1));
             clock.pass(1999);
@@ -106,7 +107,7 @@ mod tests {
         qp_pair.b.receive(9, &[])?;
         qp_pair.a.post(9, SEND, &[])?;
         assert!(qp_pair.a.sends.brings(9, Status::Success));
-        assert!(same(qp_pair.a.counted(Counter::RnrWaits), 3));
+        kunit_assert_eq!(qp_pair.a.counted(Counter::RnrWaits), 3);
         Ok(())
     }
 
@@ -121,7 +122,7 @@ mod tests {
         // Two milliseconds later it is over, and none after that.
         clock.pass(2);
         assert!(qp_pair.a.sends.brings(1, Status::ReceiverNotReady));
-        assert!(same(qp_pair.a.counted(Counter::RnrTimeouts), 1));
+        kunit_assert_eq!(qp_pair.a.counted(Counter::RnrTimeouts), 1);
         Ok(())
     }
 
@@ -141,7 +142,7 @@ mod tests {
         qp_pair.b.receive(2, &[])?;
         assert!(qp_pair.a.sends.brings(1, Status::Success));
         assert!(qp_pair.b.receives.brings(2, Status::Success));
-        assert!(same(qp_pair.a.counted(Counter::RnrTimeouts), 0));
+        kunit_assert_eq!(qp_pair.a.counted(Counter::RnrTimeouts), 0);
         // In the other direction there is none, and the time is as the host says.
         qp_pair.b.post(3, SEND, &[])?;
         assert!(wait_until(|| qp_pair.b.counted(Counter::RnrWaits) == 1));
@@ -159,7 +160,8 @@ mod tests {
         qp_pair
             .a
             .post(2, write(sink.remote(0)), &[source.whole()])?;
-        assert!(qp_pair.a.sends.is_silent() && sink.is_blank(0, 8));
+        assert!(qp_pair.a.sends.is_silent());
+        assert!(sink.is_blank(0, 8));
         qp_pair.b.receive(3, &[])?;
         assert!(qp_pair.a.sends.brings_all(1..3, Status::Success));
         assert!(sink.holds(0, 8, 32, 0));
@@ -185,7 +187,8 @@ mod tests {
         qp_pair
             .a
             .post(1, write_immediate(sink.remote(0), 5), &[source.whole()])?;
-        assert!(qp_pair.a.sends.is_silent() && sink.holds(0, 8, 33, 0));
+        assert!(qp_pair.a.sends.is_silent());
+        assert!(sink.holds(0, 8, 33, 0));
         qp_pair.b.receive(2, &[])?;
         assert!(qp_pair.a.sends.brings(1, Status::Success));
         assert!(qp_pair.b.receives.brings(2, Status::Success));
@@ -195,22 +198,22 @@ mod tests {
     #[test]
     fn each_of_several_messages_waits_for_its_own_receive() -> Result {
         let qp_pair = QpPair::new()?;
-        for context in 0..5 {
+        for context in cases(0..5) {
             qp_pair.a.post(context, SEND, &[])?;
         }
-        for context in 0..5 {
+        for context in cases(0..5) {
             qp_pair.b.receive(context, &[])?;
             assert!(qp_pair.b.receives.brings(context, Status::Success));
             assert!(qp_pair.a.sends.brings(context, Status::Success));
             assert!(qp_pair.a.sends.is_silent());
         }
-        assert!(same(qp_pair.a.counted(Counter::RnrWaits), 5));
+        kunit_assert_eq!(qp_pair.a.counted(Counter::RnrWaits), 5);
         Ok(())
     }
 
     #[test]
     fn a_message_that_waits_is_flushed_when_either_side_ends() -> Result {
-        for peer_ends in [false, true] {
+        for peer_ends in cases([false, true]) {
             let qp_pair = QpPair::new()?;
             qp_pair.a.post(1, SEND, &[])?;
             match peer_ends {

@@ -90,8 +90,8 @@ mod tests {
         engine::counters::Counter,
         kunit::{
             harness::{
-                flush_work,
-                same, //
+                cases,
+                flush_work, //
             },
             other_context::OtherContext,
             requests::*, //
@@ -125,11 +125,15 @@ mod tests {
         drop(softirqs_off);
         posted?;
         // The post came back long before the message was through.
-        assert!(same(early, (false, false)));
+        kunit_assert_eq!(early, (false, false));
         assert!(qp_pair.a.sends.brings(1, Status::Success));
         let entry = qp_pair.b.receives.next();
-        assert!(entry.is_some_and(|e| e.context.raw() == 2 && e.byte_len as usize == LONG));
-        assert!(sink.holds(0, LONG, 21, 0) && sink.is_blank(LONG, 1));
+        kunit_assert_eq!(
+            entry.map(|e| (e.context.raw(), e.byte_len as usize)),
+            Some((2, LONG))
+        );
+        assert!(sink.holds(0, LONG, 21, 0));
+        assert!(sink.is_blank(LONG, 1));
         assert!(qp_pair.a.counted(Counter::BudgetSpent) >= 3);
         Ok(())
     }
@@ -158,21 +162,22 @@ mod tests {
         const LEN: usize = 256 << 10;
         let qp_pair = QpPair::with(&EndAttr::deep(16, 16), &EndAttr::deep(16, 16))?;
         let (source, sink) = (qp_pair.a.filled(LEN, 30)?, qp_pair.b.buffer(LEN)?);
-        for len in [LEN - 1, LEN] {
-            for (work, receives) in [(SEND, 10), (write(sink.remote(0)), 0)] {
+        for len in cases([LEN - 1, LEN]) {
+            for (work, receives) in cases([(SEND, 10), (write(sink.remote(0)), 0)]) {
                 sink.clear();
                 let before = qp_pair.a.counted(Counter::BudgetSpent);
-                for n in 0..receives {
+                for n in cases(0..receives) {
                     qp_pair.b.receive(n, &[sink.whole()])?;
                 }
-                for n in 0..10 {
+                for n in cases(0..10) {
                     let list = [source.sge(0, len)].into_iter();
                     assert!(qp_pair.a.qp.post(n, work, SendFlag::Signaled, list).is_ok());
                 }
                 qp_pair.a.qp.ring_doorbell();
                 assert!(qp_pair.a.sends.brings_all(0..10, Status::Success));
                 assert!(qp_pair.b.receives.brings_all(0..receives, Status::Success));
-                assert!(sink.holds(0, len, 30, 0) && sink.is_blank(len, LEN - len));
+                assert!(sink.holds(0, len, 30, 0));
+                assert!(sink.is_blank(len, LEN - len));
                 assert!(qp_pair.a.counted(Counter::BudgetSpent) >= before + 2);
             }
         }
@@ -197,11 +202,13 @@ mod tests {
             let early = queue.cq.poll(usize::MAX, |_| ()) as u64;
             notify.store(if posted { early } else { u64::MAX }, Relaxed);
         })?;
-        assert!(other_task.by_softirq(&qp_pair.a.device().host.softirqs));
+        let is_done = other_task.by_softirq(&qp_pair.a.device().host.softirqs);
         let early = done.load(Relaxed);
-        assert!(early <= count && qp_pair.a.sends.brings_all(early..count, Status::Success));
-        assert!(sink.holds(0, LEN, 31, 0));
-        Ok(early)
+        let is_so = is_done
+            && early <= count
+            && qp_pair.a.sends.brings_all(early..count, Status::Success)
+            && sink.holds(0, LEN, 31, 0);
+        is_so.then_some(early).ok_or(EINVAL)
     }
 
     #[test]
@@ -212,7 +219,8 @@ mod tests {
         // As often as it is asked for: the thread that moved the rest has granted the bytes anew.
         for _ in 0..4 {
             let early = written_in_softirq(&qp_pair, 24)?;
-            assert!(same((1..=4).contains(&early), true));
+            assert!(early >= 1);
+            assert!(early <= 4);
         }
         Ok(())
     }
@@ -221,7 +229,7 @@ mod tests {
     fn a_long_run_of_requests_goes_on_from_softirq_in_order() -> Result {
         let qp_pair = QpPair::with(&EndAttr::deep(300, 1), &EndAttr::PLAIN)?;
         let (source, sink) = (qp_pair.a.filled(300, 24)?, qp_pair.b.buffer(300)?);
-        for n in 0..300 {
+        for n in cases(0..300) {
             let list = [source.sge(n, 1)].into_iter();
             let work = write(sink.remote(n));
             let posted = qp_pair.a.qp.post(n as u64, work, SendFlag::Signaled, list);
@@ -232,12 +240,14 @@ mod tests {
         let first = qp_pair.a.sends.cq.poll(300, |_| ());
         drop(softirqs_off);
         // A caller pays for a bounded number of requests.
-        assert!(first > 0 && first < 300);
+        assert!(first > 0);
+        assert!(first < 300);
         assert!(qp_pair
             .a
             .sends
             .brings_all(first as u64..300, Status::Success));
-        assert!(qp_pair.a.sends.is_silent() && sink.holds(0, 300, 24, 0));
+        assert!(qp_pair.a.sends.is_silent());
+        assert!(sink.holds(0, 300, 24, 0));
         assert!(qp_pair.a.counted(Counter::BudgetSpent) >= 1);
         Ok(())
     }
@@ -274,18 +284,19 @@ mod tests {
         let threads = ProcessQueue::new(c"ndk_volume")?;
         assert!(other_task.begin(&threads));
         assert!(there.run(u64::from(COUNT)));
-        assert!(other_task.is_done() && fine.load(Acquire));
+        assert!(other_task.is_done());
+        assert!(fine.load(Acquire));
         for (end, memory, seed) in [(&qp_pair.b, &memory[1], 26), (&qp_pair.a, &memory[0], 27)] {
-            for n in 0..COUNT as usize {
+            for n in cases(0..COUNT as usize) {
                 let entry = end
                     .receives
                     .next()
                     .map(|e| (e.context.raw(), e.byte_len as usize));
-                assert!(same(entry, Some((n as u64, n % 512))));
+                kunit_assert_eq!(entry, Some((n as u64, n % 512)));
                 assert!(memory.holds(n * 512, n % 512, seed, 0));
                 assert!(memory.is_blank(n * 512 + n % 512, 512 - n % 512));
             }
-            assert!(end.qp.state() == QpState::Rts);
+            kunit_assert_eq!(end.qp.state(), QpState::Rts);
         }
         Ok(())
     }
@@ -305,7 +316,7 @@ mod tests {
             }
         })?;
         assert!(other_task.begin(&threads));
-        for n in 0..COUNT {
+        for n in cases(0..COUNT) {
             qp_pair.a.post(n, write(to), &[])?;
         }
         assert!(other_task.is_done());
@@ -320,10 +331,11 @@ mod tests {
                 &mut theirs
             };
             // Each thread's own requests stay in order.
-            assert!(entry.status == Status::Success && same(entry.context.raw(), *next));
+            kunit_assert_eq!(entry.status, Status::Success);
+            kunit_assert_eq!(entry.context.raw(), *next);
             *next += 1;
         }
-        assert!(same((ours, theirs), (COUNT, 1000 + COUNT)));
+        kunit_assert_eq!((ours, theirs), (COUNT, 1000 + COUNT));
         assert!(qp_pair.a.sends.is_silent());
         Ok(())
     }

@@ -37,8 +37,8 @@ mod tests {
         kunit::{
             connection_fixture::*,
             harness::{
+                cases,
                 flush_work,
-                same,
                 sleep,
                 wait_until, //
             },
@@ -68,17 +68,17 @@ mod tests {
         let listener_log = cm_fixture.open()?;
         cm_fixture.connect(&log)?;
         let request = listener_log.request()?;
-        assert!(*request.params.private_data == *b"please");
-        assert!(request.params.local == at(ELSEWHERE, 1234));
-        assert!(request.params.remote == at(HERE, PORT));
-        assert!(same(
+        kunit_assert_eq!(*request.params.private_data, *b"please");
+        kunit_assert_eq!(request.params.local, at(ELSEWHERE, 1234));
+        kunit_assert_eq!(request.params.remote, at(HERE, PORT));
+        kunit_assert_eq!(
             (
                 request.params.limits.inbound,
                 request.params.limits.outbound
             ),
             (3, 7)
-        ));
-        assert!(same(log.replies.get(), 0));
+        );
+        kunit_assert_eq!(log.replies.get(), 0);
         request.abandon();
         Ok(())
     }
@@ -92,23 +92,17 @@ mod tests {
             status: Ok((3, 5)),
             data: (*b"welcome\0", 7),
         };
-        assert!(same(active.answer(), Some(answer)));
-        assert!(same(passive.status(), Some(Ok((5, 3)))));
-        assert!(same(
-            (active.replies.get(), active.established.get()),
-            (1, 0)
-        ));
-        assert!(same(
-            (passive.replies.get(), passive.established.get()),
-            (0, 1)
-        ));
+        kunit_assert_eq!(active.answer(), Some(answer));
+        kunit_assert_eq!(passive.status(), Some(Ok((5, 3))));
+        kunit_assert_eq!((active.replies.get(), active.established.get()), (1, 0));
+        kunit_assert_eq!((passive.replies.get(), passive.established.get()), (0, 1));
         cm_fixture.passive.receive(1, &[])?;
         cm_fixture.active.post(2, SEND, &[])?;
         assert!(cm_fixture.active.sends.brings(2, Status::Success));
         assert!(cm_fixture.passive.receives.brings(1, Status::Success));
-        assert!(same(cm_fixture.active.counted(Counter::Connects), 1));
-        assert!(same(cm_fixture.passive.counted(Counter::Accepts), 1));
-        assert!(same(active.closed.get() + passive.closed.get(), 0));
+        kunit_assert_eq!(cm_fixture.active.counted(Counter::Connects), 1);
+        kunit_assert_eq!(cm_fixture.passive.counted(Counter::Accepts), 1);
+        kunit_assert_eq!(active.closed.get() + passive.closed.get(), 0);
         Ok(())
     }
 
@@ -134,8 +128,8 @@ mod tests {
         assert!(request
             .accept(&cm_fixture.passive.qp, limits, &[], passive.clone())
             .is_ok());
-        assert!(same(active.status(), Some(Ok((0, 4)))));
-        assert!(same(passive.status(), Some(Ok((4, 0)))));
+        kunit_assert_eq!(active.status(), Some(Ok((0, 4))));
+        kunit_assert_eq!(passive.status(), Some(Ok((4, 0))));
         let memory = cm_fixture.active.buffer(8)?;
         let sink = cm_fixture.passive.buffer(8)?;
         cm_fixture
@@ -147,38 +141,38 @@ mod tests {
 
     #[test]
     fn where_nobody_listens_the_answer_says_whether_the_address_is_of_this_host() -> Result {
-        for (here, status) in [(true, Status::Refused), (false, Status::Unreachable)] {
+        for (here, status) in cases([(true, Status::Refused), (false, Status::Unreachable)]) {
             let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
             let mut ask = cm_fixture.ask(&log)?;
             ask.remote_is_here = here;
             cm_fixture.submit(ask)?;
-            assert!(same(log.status(), Some(Err(status))));
-            assert!(same(log.replies.get(), 1));
-            assert!(same(cm_fixture.active.counted(Counter::ConnectFailures), 1));
+            kunit_assert_eq!(log.status(), Some(Err(status)));
+            kunit_assert_eq!(log.replies.get(), 1);
+            kunit_assert_eq!(cm_fixture.active.counted(Counter::ConnectFailures), 1);
             // It may be tried again.
             let listener_log = cm_fixture.open()?;
             cm_fixture.connect(&log)?;
             cm_fixture.accept(&listener_log.request()?, &ConnectionLog::new()?)?;
-            assert!(same(log.status(), Some(Ok((3, 5)))));
+            kunit_assert_eq!(log.status(), Some(Ok((3, 5))));
         }
         Ok(())
     }
 
     #[test]
     fn only_a_listener_of_that_network_port_and_family_is_asked() -> Result {
-        for (net, to) in [
+        for (net, to) in cases([
             (NET + 1, at(HERE, PORT)),
             (NET, at(HERE, PORT + 1)),
             (NET, at(ELSEWHERE, PORT)),
             (NET, at(ANY6, PORT)),
-        ] {
+        ]) {
             let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
             let listener_log = ListenerLog::new(HERE, false)?;
             let events = KBox::new(ListenerLogEvents(listener_log.clone()), GFP_KERNEL)?;
             assert!(cm_fixture.cm.listen(net, to, events).is_ok());
             cm_fixture.connect(&log)?;
-            assert!(same(listener_log.requests.get(), 0));
-            assert!(same(log.status(), Some(Err(Status::Refused))));
+            kunit_assert_eq!(listener_log.requests.get(), 0);
+            kunit_assert_eq!(log.status(), Some(Err(Status::Refused)));
         }
         Ok(())
     }
@@ -194,10 +188,10 @@ mod tests {
             (ANY, ELSEWHERE),
             (ANY6, ELSEWHERE),
         ];
-        for order in [[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [3, 2, 5, 0, 4, 1]] {
+        for order in cases([[0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], [3, 2, 5, 0, 4, 1]]) {
             let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
             let mut listener_logs = KVec::new();
-            for kind in order {
+            for kind in cases(order) {
                 let (listen, device) = kinds[kind];
                 let manner = Manner {
                     dual: true,
@@ -207,18 +201,18 @@ mod tests {
                 let listener = cm_fixture.listen(at(listen, PORT), &listener_log)?;
                 listener_logs.push((kind, listener_log, listener), GFP_KERNEL)?;
             }
-            for best in 0..kinds.len() {
+            for best in cases(0..kinds.len()) {
                 cm_fixture.connect(&log)?.abandon();
                 for (kind, listener_log, listener) in &listener_logs {
                     let want = u32::from(*kind <= best);
-                    assert!(same(listener_log.requests.get(), want));
+                    kunit_assert_eq!(listener_log.requests.get(), want);
                     if *kind == best {
                         cm_fixture.cm.unlisten(listener);
                     }
                 }
             }
             cm_fixture.connect(&log)?;
-            assert!(same(log.status(), Some(Err(Status::Refused))));
+            kunit_assert_eq!(log.status(), Some(Err(Status::Refused)));
         }
         Ok(())
     }
@@ -226,13 +220,13 @@ mod tests {
     #[test]
     fn the_ipv6_wildcard_serves_ipv4_if_it_says_so_and_never_the_other_way() -> Result {
         let v6 = IpAddr::V6(Ipv6Addr::LOCALHOST);
-        for (listen, dual, to, asked) in [
+        for (listen, dual, to, asked) in cases([
             (ANY6, true, HERE, 1),
             (ANY6, false, HERE, 0),
             (ANY6, false, v6, 1),
             (ANY, true, v6, 0),
             (ANY, true, HERE, 1),
-        ] {
+        ]) {
             let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
             let manner = Manner {
                 dual,
@@ -243,9 +237,9 @@ mod tests {
             let mut ask = cm_fixture.ask(&log)?;
             ask.remote = at(to, PORT);
             let request = cm_fixture.submit(ask)?;
-            assert!(same(listener_log.requests.get(), asked));
+            kunit_assert_eq!(listener_log.requests.get(), asked);
             // What it is notified of is the address that was asked for.
-            assert!(request.params.remote == at(to, PORT));
+            kunit_assert_eq!(request.params.remote, at(to, PORT));
             request.abandon();
         }
         Ok(())
@@ -253,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_port_belongs_to_the_first_listener_of_a_device() -> Result {
-        let cases = [
+        let table = [
             // first, whether that is dual, second, whether there is room for both
             (HERE, false, HERE, false),
             (HERE, false, ELSEWHERE, true),
@@ -266,7 +260,7 @@ mod tests {
             (ANY6, false, HERE, true),
             (ANY6, false, ANY6, false),
         ];
-        for (ip, dual, other, both) in cases {
+        for (ip, dual, other, both) in cases(table) {
             let cm_fixture = ConnectionFixture::new()?;
             let manner = Manner {
                 dual,
@@ -277,7 +271,7 @@ mod tests {
             let second = cm_fixture.listen(at(other, PORT), &listener_log);
             let want = Some(EADDRINUSE).filter(|_| !both);
             if second.as_ref().err() != want.as_ref() {
-                pr_err!("{ip:?}, dual {dual}, and {other:?}: {:?}\n", second.err());
+                kunit_note!("{ip:?}, dual {dual}, and {other:?}: {:?}", second.err());
                 return Err(EINVAL);
             }
             cm_fixture.listen(at(other, PORT + 1), &listener_log)?;
@@ -293,7 +287,7 @@ mod tests {
 
     #[test]
     fn of_two_devices_that_listen_at_one_address_its_owner_is_asked() -> Result {
-        for owner_first in [true, false] {
+        for owner_first in cases([true, false]) {
             let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
             let (owner, other) = (
                 ListenerLog::new(HERE, false)?,
@@ -322,13 +316,13 @@ mod tests {
         let listener = cm_fixture.listen(at(HERE, PORT), &listener_log)?;
         cm_fixture.connect(&log)?;
         cm_fixture.cm.unlisten(&listener);
-        assert!(same(listener_log.requests.get(), 1));
+        kunit_assert_eq!(listener_log.requests.get(), 1);
         // What was asked before may still be accepted.
         cm_fixture.accept(&listener_log.request()?, &ConnectionLog::new()?)?;
-        assert!(same(log.status(), Some(Ok((3, 5)))));
+        kunit_assert_eq!(log.status(), Some(Ok((3, 5))));
         cm_fixture.connect(&log)?;
-        assert!(same(listener_log.requests.get(), 1));
-        assert!(same(log.status(), Some(Err(Status::Refused))));
+        kunit_assert_eq!(listener_log.requests.get(), 1);
+        kunit_assert_eq!(log.status(), Some(Err(Status::Refused)));
         Ok(())
     }
 
@@ -344,14 +338,15 @@ mod tests {
         cm_fixture.connect(&log)?;
         clock.pass(19);
         sleep(20);
-        assert!(log.status().is_none() && listener_log.has_request());
+        assert!(log.status().is_none());
+        assert!(listener_log.has_request());
         clock.pass(1);
         assert!(wait_until(|| log.status() == Some(Err(Status::Timeout))));
-        assert!(
-            cm_fixture.accept(&listener_log.request()?, &ConnectionLog::new()?)
-                == Err(ECONNABORTED)
+        kunit_assert_eq!(
+            cm_fixture.accept(&listener_log.request()?, &ConnectionLog::new()?),
+            Err(ECONNABORTED)
         );
-        assert!(same(log.replies.get(), 1));
+        kunit_assert_eq!(log.replies.get(), 1);
         Ok(())
     }
 
@@ -372,9 +367,9 @@ mod tests {
         assert!(log.status().is_none());
         clock.pass(1);
         assert!(wait_until(|| log.status() == Some(Err(Status::Timeout))));
-        assert!(
-            cm_fixture.accept(&listener_log.request()?, &ConnectionLog::new()?)
-                == Err(ECONNABORTED)
+        kunit_assert_eq!(
+            cm_fixture.accept(&listener_log.request()?, &ConnectionLog::new()?),
+            Err(ECONNABORTED)
         );
         Ok(())
     }
@@ -385,9 +380,9 @@ mod tests {
         let listener_log = ListenerLog::new(HERE, true)?;
         cm_fixture.listen(at(HERE, PORT), &listener_log)?;
         cm_fixture.connect(&log)?;
-        assert!(same(listener_log.requests.get(), 1));
-        assert!(same(log.status(), Some(Err(Status::Refused))));
-        assert!(cm_fixture.active.qp.state() == QpState::Init);
+        kunit_assert_eq!(listener_log.requests.get(), 1);
+        kunit_assert_eq!(log.status(), Some(Err(Status::Refused)));
+        kunit_assert_eq!(cm_fixture.active.qp.state(), QpState::Init);
         Ok(())
     }
 
@@ -401,9 +396,10 @@ mod tests {
             status: Err(Status::Refused),
             data: (*b"go away!", 8),
         };
-        assert!(same(log.answer(), Some(answer)) && same(log.replies.get(), 1));
-        assert!(cm_fixture.active.qp.state() == QpState::Init);
-        assert!(same(cm_fixture.active.counted(Counter::ConnectFailures), 1));
+        kunit_assert_eq!(log.answer(), Some(answer));
+        kunit_assert_eq!(log.replies.get(), 1);
+        kunit_assert_eq!(cm_fixture.active.qp.state(), QpState::Init);
+        kunit_assert_eq!(cm_fixture.active.counted(Counter::ConnectFailures), 1);
         Ok(())
     }
 
@@ -420,20 +416,21 @@ mod tests {
             (accept, Ok((3, 5))),
             (abandon, Err(Status::Aborted)),
         ];
-        for (first, answer) in firsts {
+        for (first, answer) in cases(firsts) {
             let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
             let listener_log = cm_fixture.open()?;
             cm_fixture.connect(&log)?;
             let request = listener_log.request()?;
             first(&cm_fixture, &request)?;
-            assert!(same(log.status(), Some(answer)));
-            assert!(reject(&cm_fixture, &request) == Err(ECONNABORTED));
-            assert!(accept(&cm_fixture, &request) == Err(ECONNABORTED));
+            kunit_assert_eq!(log.status(), Some(answer));
+            kunit_assert_eq!(reject(&cm_fixture, &request), Err(ECONNABORTED));
+            kunit_assert_eq!(accept(&cm_fixture, &request), Err(ECONNABORTED));
             request.abandon();
-            assert!(same(log.replies.get(), 1) && same(log.status(), Some(answer)));
+            kunit_assert_eq!(log.replies.get(), 1);
+            kunit_assert_eq!(log.status(), Some(answer));
             let up = answer.is_ok();
-            assert!((cm_fixture.active.qp.state() == QpState::Rts) == up);
-            assert!((cm_fixture.passive.qp.state() == QpState::Rts) == up);
+            kunit_assert_eq!(cm_fixture.active.qp.state() == QpState::Rts, up);
+            kunit_assert_eq!(cm_fixture.passive.qp.state() == QpState::Rts, up);
         }
         Ok(())
     }
@@ -449,7 +446,7 @@ mod tests {
                 cm_fixture.active.qp.fail();
             },
         ];
-        for end in ends {
+        for end in cases(ends) {
             let (active, passive) = (ConnectionLog::new()?, ConnectionLog::new()?);
             let cm_fixture = connected(&active, &passive)?;
             end(&cm_fixture);
@@ -458,16 +455,16 @@ mod tests {
             }
             cm_fixture.active.qp.destroy();
             flush_work(cm_fixture.active.device());
-            assert!(same((active.closed.get(), passive.closed.get()), (1, 1)));
-            assert!(same(cm_fixture.active.counted(Counter::Disconnects), 1));
-            assert!(same(cm_fixture.passive.counted(Counter::Disconnects), 1));
+            kunit_assert_eq!((active.closed.get(), passive.closed.get()), (1, 1));
+            kunit_assert_eq!(cm_fixture.active.counted(Counter::Disconnects), 1);
+            kunit_assert_eq!(cm_fixture.passive.counted(Counter::Disconnects), 1);
         }
         Ok(())
     }
 
     #[test]
     fn the_end_says_from_which_side_it_came() -> Result {
-        for (active_ends, by_peer) in [(true, (0, 1)), (false, (1, 0))] {
+        for (active_ends, by_peer) in cases([(true, (0, 1)), (false, (1, 0))]) {
             let (active, passive) = (ConnectionLog::new()?, ConnectionLog::new()?);
             let cm_fixture = connected(&active, &passive)?;
             match active_ends {
@@ -478,7 +475,7 @@ mod tests {
                 assert!(wait_until(|| log.closed.get() == 1));
             }
             let found = (active.closed_by_peer.get(), passive.closed_by_peer.get());
-            assert!(same(found, by_peer));
+            kunit_assert_eq!(found, by_peer);
         }
         Ok(())
     }
@@ -490,8 +487,8 @@ mod tests {
         cm_fixture.passive.qp.fail();
         assert!(wait_until(|| active.closed.get() == 4));
         sleep(60);
-        assert!(same((active.closed.get(), passive.closed.get()), (4, 1)));
-        assert!(same(active.closed_by_peer.get(), 4));
+        kunit_assert_eq!((active.closed.get(), passive.closed.get()), (4, 1));
+        kunit_assert_eq!(active.closed_by_peer.get(), 4);
         Ok(())
     }
 
@@ -522,8 +519,8 @@ mod tests {
         cm_fixture.passive.qp.fail();
         assert!(other_task.is_done());
         queue.flush();
-        assert!(same((heard.0.load(Relaxed), heard.1.load(Relaxed)), (4, 1)));
-        assert!(same(device.host.sides(), 0));
+        kunit_assert_eq!((heard.0.load(Relaxed), heard.1.load(Relaxed)), (4, 1));
+        kunit_assert_eq!(device.host.sides(), 0);
         Ok(())
     }
 
@@ -531,7 +528,7 @@ mod tests {
     fn a_connection_that_never_came_up_keeps_nobody_waiting() -> Result {
         let cm_fixture = ConnectionFixture::new()?;
         let listener_log = cm_fixture.open()?;
-        for fails in 0..3 {
+        for fails in cases(0..3) {
             let active = ConnectionLog::deaf(u32::from(fails == 2))?;
             let request = cm_fixture.connect(&active)?;
             match fails {
@@ -540,7 +537,7 @@ mod tests {
                 _ => (),
             }
             let accepted = cm_fixture.accept(&listener_log.request()?, &ConnectionLog::new()?);
-            assert!(same(accepted.is_ok(), fails == 2));
+            kunit_assert_eq!(accepted.is_ok(), fails == 2);
             let host = &cm_fixture.active.device().host;
             assert!(wait_until(|| host.sides() == 0));
             drop(request);
@@ -555,7 +552,7 @@ mod tests {
 
     #[test]
     fn an_end_during_the_set_up_is_reported_after_it() -> Result {
-        for passive_ends in [true, false] {
+        for passive_ends in cases([true, false]) {
             let (cm_fixture, mut active, mut passive) = (
                 ConnectionFixture::new()?,
                 ConnectionLog::new()?,
@@ -572,7 +569,7 @@ mod tests {
                 assert!(wait_until(|| log.closed.get() == 1));
                 assert!(log.status().is_some_and(|s| s.is_ok()));
             }
-            assert!(same(active.replies.get(), 1));
+            kunit_assert_eq!(active.replies.get(), 1);
         }
         Ok(())
     }
@@ -587,11 +584,15 @@ mod tests {
         let listener_log = cm_fixture.open()?;
         cm_fixture.connect(&active)?;
         cm_fixture.passive.qp.modify(QpState::Reset)?;
-        assert!(cm_fixture.accept(&listener_log.request()?, &passive) == Err(EINVAL));
-        assert!(same(active.status(), Some(Err(Status::Refused))));
+        kunit_assert_eq!(
+            cm_fixture.accept(&listener_log.request()?, &passive),
+            Err(EINVAL)
+        );
+        kunit_assert_eq!(active.status(), Some(Err(Status::Refused)));
         flush_work(cm_fixture.active.device());
-        assert!(same(active.replies.get(), 1) && same(passive.established.get(), 0));
-        assert!(same((active.closed.get(), passive.closed.get()), (0, 0)));
+        kunit_assert_eq!(active.replies.get(), 1);
+        kunit_assert_eq!(passive.established.get(), 0);
+        kunit_assert_eq!((active.closed.get(), passive.closed.get()), (0, 0));
         Ok(())
     }
 
@@ -605,11 +606,15 @@ mod tests {
         let listener_log = cm_fixture.open()?;
         cm_fixture.connect(&active)?;
         cm_fixture.active.qp.fail();
-        assert!(cm_fixture.accept(&listener_log.request()?, &passive) == Err(ECONNABORTED));
+        kunit_assert_eq!(
+            cm_fixture.accept(&listener_log.request()?, &passive),
+            Err(ECONNABORTED)
+        );
         assert!(active.status().is_some_and(|s| s.is_err()));
         flush_work(cm_fixture.active.device());
-        assert!(same(active.replies.get(), 1) && same(passive.established.get(), 0));
-        assert!(same((active.closed.get(), passive.closed.get()), (0, 0)));
+        kunit_assert_eq!(active.replies.get(), 1);
+        kunit_assert_eq!(passive.established.get(), 0);
+        kunit_assert_eq!((active.closed.get(), passive.closed.get()), (0, 0));
         assert!(cm_fixture.passive.qp.state() != QpState::Rts);
         Ok(())
     }
@@ -623,31 +628,31 @@ mod tests {
         assert!(cm_fixture
             .accept(&listener_log.request()?, &ConnectionLog::new()?)
             .is_err());
-        assert!(same(cm_fixture.active.counted(Counter::ConnectFailures), 1));
-        assert!(same(cm_fixture.active.counted(Counter::Connects), 0));
-        assert!(same(cm_fixture.passive.counted(Counter::Accepts), 0));
+        kunit_assert_eq!(cm_fixture.active.counted(Counter::ConnectFailures), 1);
+        kunit_assert_eq!(cm_fixture.active.counted(Counter::Connects), 0);
+        kunit_assert_eq!(cm_fixture.passive.counted(Counter::Accepts), 0);
         Ok(())
     }
 
     #[test]
     fn a_wildcard_serves_addresses_of_this_host_and_of_its_device() -> Result {
-        for (device, here, asked) in [
+        for (device, here, asked) in cases([
             (ELSEWHERE, false, 0),
             (ELSEWHERE, true, 1),
             (HERE, false, 1),
-        ] {
+        ]) {
             let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
             let listener_log = ListenerLog::new(device, true)?;
             cm_fixture.listen(at(ANY, PORT), &listener_log)?;
             let mut ask = cm_fixture.ask(&log)?;
             ask.remote_is_here = here;
             cm_fixture.submit(ask)?;
-            assert!(same(listener_log.requests.get(), asked));
+            kunit_assert_eq!(listener_log.requests.get(), asked);
             let status = match asked {
                 0 => Status::Unreachable,
                 _ => Status::Refused,
             };
-            assert!(same(log.status(), Some(Err(status))));
+            kunit_assert_eq!(log.status(), Some(Err(status)));
         }
         Ok(())
     }
@@ -662,7 +667,8 @@ mod tests {
             status: Err(Status::Refused),
             data: ([0; 8], 0),
         };
-        assert!(same(log.replies.get(), 2) && same(log.answer(), Some(answer)));
+        kunit_assert_eq!(log.replies.get(), 2);
+        kunit_assert_eq!(log.answer(), Some(answer));
         Ok(())
     }
 
@@ -676,12 +682,12 @@ mod tests {
         let listener_log = cm_fixture.open()?;
         cm_fixture.connect(&active)?;
         cm_fixture.accept(&listener_log.request()?, &passive)?;
-        assert!(same(active.status(), Some(Err(Status::Aborted))));
-        assert!(cm_fixture.active.qp.state() == QpState::Err);
+        kunit_assert_eq!(active.status(), Some(Err(Status::Aborted)));
+        kunit_assert_eq!(cm_fixture.active.qp.state(), QpState::Err);
         // The passive side was connected, and is notified of the end.
         assert!(wait_until(|| passive.closed.get() == 1));
         flush_work(cm_fixture.active.device());
-        assert!(same((active.closed.get(), passive.closed.get()), (0, 1)));
+        kunit_assert_eq!((active.closed.get(), passive.closed.get()), (0, 1));
         Ok(())
     }
 
@@ -701,18 +707,18 @@ mod tests {
                 0,
             ),
         ];
-        for (way, rejected) in ways {
+        for (way, rejected) in cases(ways) {
             let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
             let listener_log = cm_fixture.open()?;
             cm_fixture.connect(&log)?;
             way(&cm_fixture, &listener_log.request()?)?;
-            assert!(same(listener_log.rejected.get(), rejected));
+            kunit_assert_eq!(listener_log.rejected.get(), rejected);
         }
         let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
         let listener_log = ListenerLog::new(HERE, true)?;
         cm_fixture.listen(at(HERE, PORT), &listener_log)?;
         cm_fixture.connect(&log)?;
-        assert!(same(listener_log.rejected.get(), 1));
+        kunit_assert_eq!(listener_log.rejected.get(), 1);
         Ok(())
     }
 
@@ -724,7 +730,8 @@ mod tests {
         a.attach(transport.clone(), 0)?;
         b.receive(1, &[])?;
         a.post(2, SEND, &[])?;
-        assert!(a.sends.is_silent() && b.receives.is_silent());
+        assert!(a.sends.is_silent());
+        assert!(b.receives.is_silent());
         b.attach(transport, 1)?;
         a.qp.ring_doorbell();
         assert!(a.sends.brings(2, Status::Success));

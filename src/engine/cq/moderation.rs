@@ -166,6 +166,8 @@ impl Moderator {
 mod tests {
     use super::*;
 
+    use crate::sys::report::cases;
+
     const SECOND: u64 = 1_000_000_000;
 
     fn rule(interval_us: u32, count: u32) -> Option<Rule> {
@@ -181,17 +183,17 @@ mod tests {
 
     #[test]
     fn zero_turns_it_off_whatever_the_other_number_is() {
-        for other in [0, 1, 2, 100, u32::MAX] {
-            assert!(Rule::new(0, other, 100) == Ok(None));
-            assert!(Rule::new(other, 0, 100) == Ok(None));
-            assert!(Rule::new(other, 1, 100) == Ok(None));
+        for other in cases([0, 1, 2, 100, u32::MAX]) {
+            kunit_assert_eq!(Rule::new(0, other, 100), Ok(None));
+            kunit_assert_eq!(Rule::new(other, 0, 100), Ok(None));
+            kunit_assert_eq!(Rule::new(other, 1, 100), Ok(None));
         }
     }
 
     #[test]
     fn a_rule_without_any_end_is_a_contradiction() {
-        for count in [101, u32::MAX] {
-            assert!(Rule::new(u32::MAX, count, 100) == Err(InvalidModeration));
+        for count in cases([101, u32::MAX]) {
+            kunit_assert_eq!(Rule::new(u32::MAX, count, 100), Err(InvalidModeration));
             assert!(Rule::new(u32::MAX - 1, count, 100).is_ok_and(|r| r.is_some()));
         }
         assert!(Rule::new(u32::MAX, 100, 100).is_ok_and(|r| r.is_some()));
@@ -200,31 +202,36 @@ mod tests {
     #[test]
     fn a_long_interval_is_rounded_down() {
         let ns = |us| rule(us, 2).and_then(|r| r.interval_ns);
-        assert!(ns(1) == Some(1000) && ns(10_000_000) == Some(10 * SECOND));
-        assert!(ns(10_000_001) == Some(10 * SECOND) && ns(u32::MAX - 1) == Some(10 * SECOND));
+        kunit_assert_eq!(ns(1), Some(1000));
+        kunit_assert_eq!(ns(10_000_000), Some(10 * SECOND));
+        kunit_assert_eq!(ns(10_000_001), Some(10 * SECOND));
+        kunit_assert_eq!(ns(u32::MAX - 1), Some(10 * SECOND));
         assert!(ns(u32::MAX).is_none());
     }
 
     #[test]
     fn what_is_held_goes_when_enough_has_gathered() {
         let mut moderator = moderator(u32::MAX, 3);
-        assert!(moderator.decide(false, 7, true, || 0) == Decision::Nothing);
-        assert!(moderator.decide(true, 1, false, || 0) == Decision::Hold(None));
+        kunit_assert_eq!(moderator.decide(false, 7, true, || 0), Decision::Nothing);
+        kunit_assert_eq!(moderator.decide(true, 1, false, || 0), Decision::Hold(None));
         moderator.gather();
         // An arm that is satisfied meanwhile goes with it.
-        assert!(moderator.decide(true, 2, false, || 0) == Decision::Nothing);
+        kunit_assert_eq!(moderator.decide(true, 2, false, || 0), Decision::Nothing);
         moderator.gather();
-        assert!(moderator.decide(false, 3, false, || 0) == Decision::Call);
+        kunit_assert_eq!(moderator.decide(false, 3, false, || 0), Decision::Call);
         assert!(!moderator.cancel_held());
     }
 
     #[test]
     fn what_has_gathered_before_counts_and_urgency_does_not_wait() {
         let mut moderator = moderator(5, 3);
-        assert!(moderator.decide(true, 3, false, || 0) == Decision::Call);
-        assert!(moderator.decide(true, 1, true, || 0) == Decision::Call);
-        assert!(moderator.decide(true, 1, false, || 0) == Decision::Hold(Some(5000)));
-        assert!(moderator.decide(false, 1, true, || 0) == Decision::Call);
+        kunit_assert_eq!(moderator.decide(true, 3, false, || 0), Decision::Call);
+        kunit_assert_eq!(moderator.decide(true, 1, true, || 0), Decision::Call);
+        kunit_assert_eq!(
+            moderator.decide(true, 1, false, || 0),
+            Decision::Hold(Some(5000))
+        );
+        kunit_assert_eq!(moderator.decide(false, 1, true, || 0), Decision::Call);
         assert!(!moderator.cancel_held());
     }
 
@@ -240,11 +247,14 @@ mod tests {
             (rule(u32::MAX, 3), Decision::Hold(None)),
             (rule(u32::MAX, 2), Decision::Call),
         ];
-        for (new, decision) in table {
+        for (new, decision) in cases(table) {
             let mut moderator = moderator(1_000_000, 50);
-            assert!(moderator.decide(true, 2, false, || SECOND) == Decision::Hold(Some(SECOND)));
-            assert!(moderator.change(new, SECOND + SECOND / 2) == decision);
-            assert!(moderator.cancel_held() == (decision != Decision::Call));
+            kunit_assert_eq!(
+                moderator.decide(true, 2, false, || SECOND),
+                Decision::Hold(Some(SECOND))
+            );
+            kunit_assert_eq!(moderator.change(new, SECOND + SECOND / 2), decision);
+            kunit_assert_eq!(moderator.cancel_held(), decision != Decision::Call);
         }
     }
 }

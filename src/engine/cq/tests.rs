@@ -104,8 +104,8 @@ mod tests {
         },
         kunit::{
             harness::{
+                cases,
                 flush_work,
-                same,
                 wait_until,
                 EndAttr,
                 QpPair, //
@@ -132,13 +132,14 @@ mod tests {
             (FAILED, [1, 1, 0]),
             (FLUSHED, [1, 1, 0]),
         ];
-        for (entry, calls) in table {
-            for (arm, calls) in ARMS.into_iter().zip(calls) {
+        for (entry, calls) in cases(table) {
+            for (arm, calls) in cases(ARMS.into_iter().zip(calls)) {
                 let (queue, _engine_host) = alone(8)?;
                 queue.cq.arm(arm, MissedEvents::Ignore);
                 assert!(queue.cq.push(&entry).is_ok());
                 assert!(queue.has_called(calls));
-                assert!(queue.log.calls_failed.get() == 0 && queue.log.failures.get() == 0);
+                kunit_assert_eq!(queue.log.calls_failed.get(), 0);
+                kunit_assert_eq!(queue.log.failures.get(), 0);
             }
         }
         Ok(())
@@ -153,9 +154,9 @@ mod tests {
             [Any, Solicited, Solicited],
             [Any, Solicited, Errors],
         ];
-        for (outstanding, row) in ARMS.into_iter().zip(matrix) {
-            for (new, result) in ARMS.into_iter().zip(row) {
-                for missed in [MissedEvents::Ignore, MissedEvents::Report] {
+        for (outstanding, row) in cases(ARMS.into_iter().zip(matrix)) {
+            for (new, result) in cases(ARMS.into_iter().zip(row)) {
+                for missed in cases([MissedEvents::Ignore, MissedEvents::Report]) {
                     let (queue, _engine_host) = alone(2)?;
                     queue.cq.arm(outstanding, missed);
                     queue.cq.arm(new, missed);
@@ -174,7 +175,7 @@ mod tests {
     #[test]
     fn one_call_at_most_for_each_arm() -> Result {
         let (queue, _engine_host) = alone(64)?;
-        for calls in 1..=3 {
+        for calls in cases(1..=3) {
             // Twice before an event is once.
             queue.cq.arm(Arm::Any, MissedEvents::Ignore);
             queue.cq.arm(Arm::Any, MissedEvents::Ignore);
@@ -183,7 +184,7 @@ mod tests {
             }
             assert!(queue.has_called(calls));
         }
-        assert!(empty(&queue) == 15);
+        kunit_assert_eq!(empty(&queue), 15);
         Ok(())
     }
 
@@ -194,7 +195,7 @@ mod tests {
             ..SENT
         };
         let (queue, _engine_host) = alone(32)?;
-        let cases: [&[Wc]; 7] = [
+        let table: [&[Wc]; 7] = [
             &[SENT],
             &[RECEIVE],
             &[READ],
@@ -203,10 +204,11 @@ mod tests {
             &[SENT, FAILED],
             &[RECEIVE; 20],
         ];
-        for (entries, calls) in cases.iter().cycle().take(70).zip(1..) {
+        for (entries, calls) in cases(table.iter().cycle().take(70).zip(1..)) {
             queue.cq.arm(Arm::Any, MissedEvents::Ignore);
             assert!(entries.iter().all(|entry| queue.cq.push(entry).is_ok()));
-            assert!(queue.has_called(calls) && same(empty(&queue), entries.len()));
+            assert!(queue.has_called(calls));
+            kunit_assert_eq!(empty(&queue), entries.len());
         }
         Ok(())
     }
@@ -214,7 +216,7 @@ mod tests {
     #[test]
     fn a_queue_that_is_not_armed_never_calls() -> Result {
         let (queue, _engine_host) = alone(8)?;
-        for entry in [RECEIVE, SOLICITED, FAILED] {
+        for entry in cases([RECEIVE, SOLICITED, FAILED]) {
             assert!(queue.cq.push(&entry).is_ok());
         }
         assert!(queue.has_called(0));
@@ -228,11 +230,11 @@ mod tests {
         assert!(queue.cq.push(&RECEIVE).is_ok());
         assert!(queue.has_called(1));
         assert!(queue.cq.push(&RECEIVE).is_ok());
-        for arm in ARMS {
+        for arm in cases(ARMS) {
             assert!(queue.cq.arm(arm, MissedEvents::Ignore));
         }
         assert!(queue.has_called(1));
-        assert!(empty(&queue) == 2);
+        kunit_assert_eq!(empty(&queue), 2);
         assert!(!queue.cq.arm(Arm::Any, MissedEvents::Ignore));
         assert!(queue.has_called(1));
         // The arm was there all the time.
@@ -243,7 +245,7 @@ mod tests {
 
     #[test]
     fn an_arm_that_calls_is_satisfied_at_once_by_entries_not_reported_yet() -> Result {
-        for (arm, calls) in ARMS.into_iter().zip([1, 1, 0]) {
+        for (arm, calls) in cases(ARMS.into_iter().zip([1, 1, 0])) {
             let (queue, _engine_host) = alone(8)?;
             assert!(queue.cq.push(&RECEIVE).is_ok());
             queue.cq.arm(arm, MissedEvents::Report);
@@ -265,7 +267,7 @@ mod tests {
         assert!(queue.has_called(2));
         // Another one, taken before anybody armed.
         assert!(queue.cq.push(&RECEIVE).is_ok());
-        assert!(empty(&queue) == 3);
+        kunit_assert_eq!(empty(&queue), 3);
         assert!(!queue.cq.arm(Arm::Any, MissedEvents::Report));
         assert!(queue.has_called(2));
         Ok(())
@@ -273,28 +275,29 @@ mod tests {
 
     #[test]
     fn a_queue_holds_exactly_what_was_asked_for_and_stays_readable() -> Result {
-        for depth in [1, 2, 3, 5, 8] {
+        for depth in cases([1, 2, 3, 5, 8]) {
             let (queue, _engine_host) = alone(depth)?;
-            assert!(queue.cq.depth() == depth);
-            for context in 0..u64::from(depth) {
+            kunit_assert_eq!(queue.cq.depth(), depth);
+            for context in cases(0..u64::from(depth)) {
                 assert!(queue.cq.push(&sent(context)).is_ok());
             }
             assert!(queue.cq.push(&SENT).is_err());
             assert!(queue.brings_all(0..u64::from(depth), Status::Success));
             // It has failed for good.
-            assert!(queue.cq.push(&SENT).is_err() && queue.is_silent());
+            assert!(queue.cq.push(&SENT).is_err());
+            assert!(queue.is_silent());
         }
         Ok(())
     }
 
     #[test]
     fn overflow_is_reported_once_armed_or_not() -> Result {
-        for arm in [
+        for arm in cases([
             None,
             Some(Arm::Any),
             Some(Arm::Solicited),
             Some(Arm::Errors),
-        ] {
+        ]) {
             let (queue, _engine_host) = alone(2)?;
             assert!(queue.cq.push(&RECEIVE).is_ok());
             if let Some(arm) = arm {
@@ -304,23 +307,25 @@ mod tests {
             let early = u32::from(arm == Some(Arm::Any));
             assert!(queue.cq.push(&RECEIVE).is_ok());
             assert!(queue.has_called(early));
-            assert!(queue.cq.push(&RECEIVE).is_err() && queue.cq.push(&RECEIVE).is_err());
+            assert!(queue.cq.push(&RECEIVE).is_err());
+            assert!(queue.cq.push(&RECEIVE).is_err());
             assert!(queue.has_called(u32::from(arm.is_some())));
-            assert!(same(queue.log.failures.get(), 1));
+            kunit_assert_eq!(queue.log.failures.get(), 1);
             let notified = u32::from(arm.is_some()) - early;
-            assert!(same(queue.log.calls_failed.get(), notified));
+            kunit_assert_eq!(queue.log.calls_failed.get(), notified);
         }
         Ok(())
     }
 
     #[test]
     fn a_failure_while_unarmed_is_reported_to_the_next_arm_that_calls() -> Result {
-        for arm in ARMS {
+        for arm in cases(ARMS) {
             let (queue, _engine_host) = alone(1)?;
-            assert!(overflow(&queue, 1) && queue.has_called(0));
+            assert!(overflow(&queue, 1));
+            assert!(queue.has_called(0));
             queue.cq.arm(arm, MissedEvents::Report);
             assert!(queue.has_called(1));
-            assert!(same(queue.log.calls_failed.get(), 1));
+            kunit_assert_eq!(queue.log.calls_failed.get(), 1);
         }
         Ok(())
     }
@@ -340,17 +345,14 @@ mod tests {
 
     #[test]
     fn a_queue_that_is_given_up_notifies_whoever_armed_it() -> Result {
-        for arm in ARMS {
+        for arm in cases(ARMS) {
             let (queue, _engine_host) = alone(4)?;
             queue.cq.arm(arm, MissedEvents::Ignore);
             queue.cq.break_down();
             queue.cq.break_down();
             assert!(queue.has_called(1));
-            assert!(same(queue.log.calls_fatal.get(), 1));
-            assert!(same(
-                (queue.log.failures.get(), queue.log.fatal.get()),
-                (1, 1)
-            ));
+            kunit_assert_eq!(queue.log.calls_fatal.get(), 1);
+            kunit_assert_eq!((queue.log.failures.get(), queue.log.fatal.get()), (1, 1));
         }
         Ok(())
     }
@@ -360,29 +362,27 @@ mod tests {
         let (queue, _engine_host) = alone(4)?;
         queue.cq.break_down();
         assert!(queue.has_called(0));
-        assert!(same(
-            (queue.log.failures.get(), queue.log.fatal.get()),
-            (1, 1)
-        ));
-        for (arm, calls) in ARMS.into_iter().zip(1..) {
+        kunit_assert_eq!((queue.log.failures.get(), queue.log.fatal.get()), (1, 1));
+        for (arm, calls) in cases(ARMS.into_iter().zip(1..)) {
             queue.cq.arm(arm, MissedEvents::Report);
             assert!(queue.has_called(calls));
-            assert!(same(queue.log.calls_fatal.get(), calls));
+            kunit_assert_eq!(queue.log.calls_fatal.get(), calls);
         }
-        assert!(same(queue.log.failures.get(), 1));
+        kunit_assert_eq!(queue.log.failures.get(), 1);
         Ok(())
     }
 
     #[test]
     fn a_queue_that_is_given_up_stays_readable_and_takes_no_more() -> Result {
         let (queue, _engine_host) = alone(4)?;
-        for context in 0..3 {
+        for context in cases(0..3) {
             assert!(queue.cq.push(&sent(context)).is_ok());
         }
         queue.cq.break_down();
         assert!(queue.cq.push(&SENT).is_err());
         assert!(queue.brings_all(0..3, Status::Success));
-        assert!(queue.cq.push(&SENT).is_err() && queue.is_silent());
+        assert!(queue.cq.push(&SENT).is_err());
+        assert!(queue.is_silent());
         Ok(())
     }
 
@@ -393,14 +393,11 @@ mod tests {
         queue.cq.break_down();
         queue.cq.arm(Arm::Errors, MissedEvents::Report);
         assert!(queue.has_called(1));
-        assert!(same(
-            (queue.log.failures.get(), queue.log.fatal.get()),
-            (1, 0)
-        ));
-        assert!(same(
+        kunit_assert_eq!((queue.log.failures.get(), queue.log.fatal.get()), (1, 0));
+        kunit_assert_eq!(
             (queue.log.calls_failed.get(), queue.log.calls_fatal.get()),
             (1, 0)
-        ));
+        );
         Ok(())
     }
 
@@ -412,7 +409,7 @@ mod tests {
         qp_pair.a.post(2, requests::SEND, &[])?;
         assert!(qp_pair.is_down());
         flush_work(qp_pair.a.device());
-        assert!(same(qp_pair.b.events.broken.get(), 1));
+        kunit_assert_eq!(qp_pair.b.events.broken.get(), 1);
         assert!(qp_pair.b.receives.is_silent());
         Ok(())
     }
@@ -426,9 +423,10 @@ mod tests {
         let during = queue.log.calls.get();
         // Nothing but a softirq runs as this section ends.
         drop(softirqs_off);
-        assert!(pushed && same(during, 0));
+        assert!(pushed);
+        kunit_assert_eq!(during, 0);
         assert!(wait_until(|| queue.log.calls.get() == 1));
-        assert!(queue.log.misplaced.get() == 0);
+        kunit_assert_eq!(queue.log.misplaced.get(), 0);
         Ok(())
     }
 
@@ -447,8 +445,10 @@ mod tests {
         drop(softirqs_off);
         posted?;
         // The request was carried out in place, and yet nobody was called there.
-        assert!(polled && same((after_post, after_poll), (0, 0)));
-        assert!(wait_until(|| log.calls.get() > 0) && log.misplaced.get() == 0);
+        assert!(polled);
+        kunit_assert_eq!((after_post, after_poll), (0, 0));
+        assert!(wait_until(|| log.calls.get() > 0));
+        kunit_assert_eq!(log.misplaced.get(), 0);
         Ok(())
     }
 
@@ -471,8 +471,9 @@ mod tests {
         queue.cq.arm(Arm::Any, MissedEvents::Report);
         assert!(queue.cq.push(&RECEIVE).is_ok());
         assert!(wait_until(|| queue.log.calls.get() == 51));
-        assert!(queue.has_called(51) && queue.log.overlaps.get() == 0);
-        assert!(empty(&queue) == 51);
+        assert!(queue.has_called(51));
+        kunit_assert_eq!(queue.log.overlaps.get(), 0);
+        kunit_assert_eq!(empty(&queue), 51);
         Ok(())
     }
 
@@ -509,12 +510,12 @@ mod tests {
     fn a_call_is_made_on_the_processor_asked_for() -> Result {
         let engine_host = EngineHost::new(RNR_MS)?;
         let device = engine_host.device()?;
-        for number in (0..cpu::count_ids()).filter(|n| cpu::is_online(*n)) {
+        for number in cases((0..cpu::count_ids()).filter(|n| cpu::is_online(*n))) {
             let queue = Queue::new(&device, 4, number)?;
             queue.cq.arm(Arm::Any, MissedEvents::Ignore);
             assert!(queue.cq.push(&RECEIVE).is_ok());
             assert!(wait_until(|| queue.log.calls.get() == 1));
-            assert!(same(queue.log.cpu(), number));
+            kunit_assert_eq!(queue.log.cpu(), number);
         }
         Ok(())
     }
@@ -540,14 +541,17 @@ mod tests {
     fn a_call_that_only_schedules_is_made_at_once_wherever_the_entry_comes() -> Result {
         let engine_host = EngineHost::new(RNR_MS)?;
         let device = engine_host.device()?;
-        for number in 0..cpu::count_ids() {
+        for number in cases(0..cpu::count_ids()) {
             let log = CqLog::new()?;
             let events = KBox::new(Scheduler(log.clone()), GFP_KERNEL)?;
             let queue = CompletionQueue::new(device.clone(), 4, number, events, false)?;
-            assert!(queue.push(&RECEIVE).is_ok() && log.calls.get() == 0);
+            assert!(queue.push(&RECEIVE).is_ok());
+            kunit_assert_eq!(log.calls.get(), 0);
             queue.arm(Arm::Any, MissedEvents::Ignore);
-            assert!(queue.push(&RECEIVE).is_ok() && log.calls.get() == 1);
-            assert!(queue.push(&RECEIVE).is_ok() && log.calls.get() == 1);
+            assert!(queue.push(&RECEIVE).is_ok());
+            kunit_assert_eq!(log.calls.get(), 1);
+            assert!(queue.push(&RECEIVE).is_ok());
+            kunit_assert_eq!(log.calls.get(), 1);
             queue.close();
         }
         Ok(())
@@ -556,25 +560,25 @@ mod tests {
     #[test]
     fn a_poll_takes_no_more_than_it_asks_for_and_the_oldest_first() -> Result {
         let (queue, _engine_host) = alone(8)?;
-        for context in 0..5 {
+        for context in cases(0..5) {
             assert!(queue.cq.push(&sent(context)).is_ok());
         }
         let mut sum = 0;
         let mut add = |e: Wc| sum = sum * 10 + e.context.raw();
-        assert!(queue.cq.poll(0, &mut add) == 0);
-        assert!(queue.cq.poll(3, &mut add) == 3);
-        assert!(queue.cq.poll(3, &mut add) == 2);
-        assert!(queue.cq.poll(3, &mut add) == 0);
-        assert!(same(sum, 1234));
+        kunit_assert_eq!(queue.cq.poll(0, &mut add), 0);
+        kunit_assert_eq!(queue.cq.poll(3, &mut add), 3);
+        kunit_assert_eq!(queue.cq.poll(3, &mut add), 2);
+        kunit_assert_eq!(queue.cq.poll(3, &mut add), 0);
+        kunit_assert_eq!(sum, 1234);
         Ok(())
     }
 
     #[test]
     fn a_poll_for_many_takes_them_all_in_order() -> Result {
         let (queue, _engine_host) = alone(1000)?;
-        for count in [63, 64, 65, 128, 700] {
-            for most in [count, count + 1, usize::MAX] {
-                for context in 0..count {
+        for count in cases([63, 64, 65, 128, 700]) {
+            for most in cases([count, count + 1, usize::MAX]) {
+                for context in cases(0..count) {
                     // CAST: widening.
                     assert!(queue.cq.push(&sent(context as u64)).is_ok());
                 }
@@ -584,18 +588,21 @@ mod tests {
                     in_order &= entry.context.raw() == next;
                     next += 1;
                 });
-                assert!(taken == count && in_order && queue.cq.details().used == 0);
+                kunit_assert_eq!(taken, count);
+                assert!(in_order);
+                kunit_assert_eq!(queue.cq.details().used, 0);
             }
         }
         // Nothing of them is left to be reported.
-        assert!(!queue.cq.arm(Arm::Any, MissedEvents::Report) && queue.has_called(0));
+        assert!(!queue.cq.arm(Arm::Any, MissedEvents::Report));
+        assert!(queue.has_called(0));
         Ok(())
     }
 
     #[test]
     fn a_group_with_one_solicited_send_gives_one_call() -> Result {
         let qp_pair = QpPair::new()?;
-        for context in 0..4 {
+        for context in cases(0..4) {
             qp_pair.b.receive(context, &[])?;
         }
         qp_pair
@@ -611,13 +618,13 @@ mod tests {
             .post_with(12, requests::SEND, requests::SOLICITED, &[])?;
         assert!(qp_pair.b.receives.has_called(1));
         let flags = [false, false, true];
-        for (context, solicited) in (0..).zip(flags) {
+        for (context, solicited) in cases((0..).zip(flags)) {
             let entry = qp_pair
                 .b
                 .receives
                 .poll()
                 .map(|e| (e.context.raw(), e.solicited));
-            assert!(same(entry, Some((context, solicited))));
+            kunit_assert_eq!(entry, Some((context, solicited)));
         }
         // Without an arm the flag means nothing.
         qp_pair
@@ -637,7 +644,8 @@ mod tests {
             .cq
             .arm(Arm::Solicited, MissedEvents::Ignore);
         qp_pair.a.qp.fail();
-        assert!(qp_pair.is_down() && qp_pair.b.receives.has_called(1));
+        assert!(qp_pair.is_down());
+        assert!(qp_pair.b.receives.has_called(1));
         Ok(())
     }
 
@@ -646,17 +654,18 @@ mod tests {
         let mut attr = EndAttr::PLAIN;
         attr.receive_entries = 2;
         let qp_pair = QpPair::with(&EndAttr::PLAIN, &attr)?;
-        for context in 0..5 {
+        for context in cases(0..5) {
             qp_pair.b.receive(context, &[])?;
         }
-        for context in 0..3 {
+        for context in cases(0..3) {
             qp_pair.a.post(context, requests::SEND, &[])?;
         }
         assert!(qp_pair.is_down());
         flush_work(qp_pair.a.device());
-        assert!(same(qp_pair.b.events.broken.get(), 1) && same(qp_pair.a.events.broken.get(), 0));
-        assert!(same(qp_pair.b.receives.log.failures.get(), 1));
-        assert!(same(qp_pair.b.counted(Counter::CqOverflows), 1));
+        kunit_assert_eq!(qp_pair.b.events.broken.get(), 1);
+        kunit_assert_eq!(qp_pair.a.events.broken.get(), 0);
+        kunit_assert_eq!(qp_pair.b.receives.log.failures.get(), 1);
+        kunit_assert_eq!(qp_pair.b.counted(Counter::CqOverflows), 1);
         assert!(qp_pair.b.receives.brings_all(0..2, Status::Success));
         assert!(qp_pair.b.receives.is_silent());
         // The third message did arrive; it is the report that got lost.
@@ -671,14 +680,15 @@ mod tests {
         let qp_pair = QpPair::with(&attr, &EndAttr::PLAIN)?;
         let sink = qp_pair.b.buffer(8)?;
         qp_pair.b.receive(1, &[])?;
-        for context in 0..3 {
+        for context in cases(0..3) {
             qp_pair
                 .a
                 .post(context, requests::write(sink.remote(0)), &[])?;
         }
-        assert!(qp_pair.is_down() && qp_pair.a.qp.state() == QpState::Err);
+        assert!(qp_pair.is_down());
+        kunit_assert_eq!(qp_pair.a.qp.state(), QpState::Err);
         flush_work(qp_pair.a.device());
-        assert!(same(qp_pair.a.events.broken.get(), 1));
+        kunit_assert_eq!(qp_pair.a.events.broken.get(), 1);
         assert!(qp_pair.a.sends.brings_all(0..2, Status::Success));
         assert!(qp_pair.a.sends.is_silent());
         assert!(qp_pair.b.receives.brings(1, Status::Flushed));
@@ -691,7 +701,7 @@ mod tests {
         attr.send_entries = 1;
         let qp_pair = QpPair::with(&attr, &EndAttr::PLAIN)?;
         let sink = qp_pair.b.buffer(8)?;
-        for context in 0..50 {
+        for context in cases(0..50) {
             let work = requests::write(sink.remote(0));
             qp_pair
                 .a
@@ -699,7 +709,7 @@ mod tests {
         }
         qp_pair.a.post(50, requests::write(sink.remote(0)), &[])?;
         assert!(qp_pair.a.sends.brings(50, Status::Success));
-        assert!(qp_pair.a.qp.state() == QpState::Rts);
+        kunit_assert_eq!(qp_pair.a.qp.state(), QpState::Rts);
         Ok(())
     }
 }

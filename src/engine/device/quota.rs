@@ -229,7 +229,7 @@ mod tests {
         },
         kunit::{
             harness::{
-                same,
+                cases,
                 End,
                 EndAttr,
                 EngineHost,
@@ -246,8 +246,8 @@ mod tests {
     fn the_last_place_is_given_once_and_comes_back() -> Result {
         let engine_host = EngineHost::new(RNR_MS)?;
         let device = engine_host.device()?;
-        for quota in Quota::ALL {
-            for is_of_program in [false, true] {
+        for quota in cases(Quota::ALL) {
+            for is_of_program in cases([false, true]) {
                 let crowd = Crowd::leaving(&device, quota, 1);
                 let last = device.share(quota, is_of_program)?;
                 for _ in 0..2 {
@@ -259,7 +259,7 @@ mod tests {
                 // Both are one: it comes back once.
                 last.give_back();
                 drop(last);
-                assert!(same(crowd.others(), (0, 0)));
+                kunit_assert_eq!(crowd.others(), (0, 0));
                 assert!(device.share(quota, is_of_program).is_ok());
             }
         }
@@ -270,19 +270,19 @@ mod tests {
     fn programs_leave_places_for_the_kernel_and_the_kernel_may_take_all() -> Result {
         let engine_host = EngineHost::new(RNR_MS)?;
         let device = engine_host.device()?;
-        for quota in Quota::ALL {
+        for quota in cases(Quota::ALL) {
             let (all, of_programs) = quota.most();
             let used = device.quotas.used(quota).ok_or(EINVAL)?;
             used.of_programs.store(of_programs, Relaxed);
             used.all.store(of_programs, Relaxed);
             assert!(device.share(quota, true).is_err());
-            assert!(same(device.share(quota, false).is_ok(), of_programs < all));
+            kunit_assert_eq!(device.share(quota, false).is_ok(), of_programs < all);
             // If the kernel has all there is none for programs, and nothing is counted.
             used.of_programs.store(0, Relaxed);
             used.all.store(all, Relaxed);
             assert!(device.share(quota, true).is_err());
             let now = (used.all.load(Relaxed), used.of_programs.load(Relaxed));
-            assert!(same(now, (all, 0)));
+            kunit_assert_eq!(now, (all, 0));
             used.all.store(0, Relaxed);
         }
         Ok(())
@@ -315,7 +315,7 @@ mod tests {
         turns();
         assert!(other.is_done());
         queue.flush();
-        assert!(same(broken.load(Relaxed), 0));
+        kunit_assert_eq!(broken.load(Relaxed), 0);
         assert!(device.share(Quota::QueuePairs, false).is_ok());
         Ok(())
     }
@@ -356,20 +356,20 @@ mod tests {
     fn the_limit_of_a_device_is_reached_and_not_passed_and_what_ended_counts_no_more() -> Result {
         let engine_host = EngineHost::new(RNR_MS)?;
         let domain = Domain::new(engine_host.device()?, GFP_KERNEL)?;
-        for quota in Quota::ALL {
+        for quota in cases(Quota::ALL) {
             if quota == Quota::Regions {
                 continue;
             }
             let _crowd = Crowd::leaving(domain.device(), quota, 1);
             let last = make(&engine_host, &domain, quota)?;
             let refused = make(&engine_host, &domain, quota);
-            assert!(same((quota, refused.err()), (quota, Some(ENOMEM))));
+            kunit_assert_eq!((quota, refused.err()), (quota, Some(ENOMEM)));
             // It is kept, as by work of it that is late.
             last.end();
             let next = make(&engine_host, &domain, quota)?;
             drop(last);
             let refused = make(&engine_host, &domain, quota);
-            assert!(same((quota, refused.err()), (quota, Some(ENOMEM))));
+            kunit_assert_eq!((quota, refused.err()), (quota, Some(ENOMEM)));
             next.end();
         }
         Ok(())
@@ -387,10 +387,10 @@ mod tests {
         }
         let engine_host = EngineHost::new(RNR_MS)?;
         let domain = Domain::new(engine_host.device()?, GFP_KERNEL)?;
-        for quota in Quota::ALL {
+        for quota in cases(Quota::ALL) {
             let crowd = Crowd::leaving(domain.device(), quota, 2);
             let before = crowd.others();
-            for n in 1..100 {
+            for n in cases(1..100) {
                 if !plan_from(n) {
                     return Err(EINVAL);
                 }
@@ -399,7 +399,7 @@ mod tests {
                 if let Ok(made) = &made {
                     made.end();
                 }
-                assert!(same((quota, crowd.others()), (quota, before)));
+                kunit_assert_eq!((quota, crowd.others()), (quota, before));
                 if !struck {
                     break;
                 }

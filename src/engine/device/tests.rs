@@ -23,20 +23,18 @@ mod tests {
     };
 
     use crate::{
-        engine::{
-            device::{
-                Client,
-                ClientUse,
-                DeviceList,
-                OpenError,
-                RdmaDevice,
-                SeenFrom, //
-            }, //
+        engine::device::{
+            Client,
+            ClientUse,
+            DeviceList,
+            OpenError,
+            RdmaDevice,
+            SeenFrom, //
         },
         kunit::{
             connection_fixture::ELSEWHERE,
             harness::{
-                same,
+                cases,
                 wait_until,
                 EngineHost,
                 RNR_MS, //
@@ -122,7 +120,7 @@ mod tests {
         assert!(is_shut(&device)?);
         device.shut();
         // Whoever had left by then is not notified.
-        assert!(same(user.gone.get(), 0));
+        kunit_assert_eq!(user.gone.get(), 0);
         Ok(())
     }
 
@@ -144,7 +142,8 @@ mod tests {
         assert!(other_task.is_done());
         queue.flush();
         // Whoever still uses or keeps the device does not hold the network device up.
-        assert!(was_notified && !held);
+        assert!(was_notified);
+        assert!(!held);
         Ok(())
     }
 
@@ -158,7 +157,7 @@ mod tests {
         }
         device.shut();
         for user in &users {
-            assert!(same(user.gone.get(), 1));
+            kunit_assert_eq!(user.gone.get(), 1);
         }
         Ok(())
     }
@@ -181,10 +180,10 @@ mod tests {
         assert!(wait_until(|| first.gone.get() + last.gone.get() == 2));
         assert!(is_shut(&device)?);
         first.leave();
-        assert!(same(done.get(), 0));
+        kunit_assert_eq!(done.get(), 0);
         last.leave();
         assert!(other_task.is_done());
-        assert!(same((first.gone.get(), last.gone.get()), (1, 1)));
+        kunit_assert_eq!((first.gone.get(), last.gone.get()), (1, 1));
         queue.flush();
         Ok(())
     }
@@ -215,8 +214,9 @@ mod tests {
         devices.add(first.clone())?;
         devices.add(second.clone())?;
         let found = devices.by_name(FIRST, c"ndk1").ok_or(ENOENT)?;
-        assert!(Arc::ptr_eq(&found, &second) && *found.name() == *c"ndk1");
-        for name in [c"ndk", c"ndk10", c""] {
+        assert!(Arc::ptr_eq(&found, &second));
+        kunit_assert_eq!(*found.name(), *c"ndk1");
+        for name in cases([c"ndk", c"ndk10", c""]) {
             assert!(devices.by_name(FIRST, name).is_none());
         }
         devices.remove(&first);
@@ -245,16 +245,18 @@ mod tests {
         devices.add(second.clone())?;
         let find = |name| which(&devices, name, [&first, &second]);
         devices.rename(&first, Some(c"old"));
-        assert!((find(c"ndk0"), find(c"old")) == (0, 1));
+        kunit_assert_eq!((find(c"ndk0"), find(c"old")), (0, 1));
         // The name goes to another device.
         devices.rename(&second, Some(c"ndk0"));
-        assert!((find(c"ndk0"), find(c"old"), find(c"ndk1")) == (2, 1, 0));
-        assert!(*first.name() == *c"old" && *second.name() == *c"ndk0");
+        kunit_assert_eq!((find(c"ndk0"), find(c"old"), find(c"ndk1")), (2, 1, 0));
+        kunit_assert_eq!(*first.name(), *c"old");
+        kunit_assert_eq!(*second.name(), *c"ndk0");
         // One that is registered no more keeps its name for the log alone.
         devices.rename(&second, None);
-        assert!(find(c"ndk0") == 0 && *second.name() == *c"ndk0");
+        kunit_assert_eq!(find(c"ndk0"), 0);
+        kunit_assert_eq!(*second.name(), *c"ndk0");
         devices.rename(&first, Some(c"ndk0"));
-        assert!(find(c"ndk0") == 1);
+        kunit_assert_eq!(find(c"ndk0"), 1);
         Ok(())
     }
 
@@ -280,22 +282,25 @@ mod tests {
         devices.add(other.clone())?;
         devices.add(mine.clone())?;
         let find = || which(&devices, c"ndk0", [&mine, &other]);
-        assert!(find() == 1);
+        kunit_assert_eq!(find(), 1);
         let sees = [
             Arc::new(Sees(AtomicFlag::new(false)), GFP_KERNEL)?,
             Arc::new(Sees(AtomicFlag::new(false)), GFP_KERNEL)?,
         ];
         mine.set_seen(sees[0].clone());
         other.set_seen(sees[1].clone());
-        assert!(find() == 0 && devices.by_addr(FIRST, localhost).is_none());
+        kunit_assert_eq!(find(), 0);
+        assert!(devices.by_addr(FIRST, localhost).is_none());
         // It is seen, and has its addresses elsewhere.
         sees[1].0.store(true, Relaxed);
-        assert!(find() == 2 && devices.by_addr(FIRST, localhost).is_none());
+        kunit_assert_eq!(find(), 2);
+        assert!(devices.by_addr(FIRST, localhost).is_none());
         sees[1].0.store(false, Relaxed);
         sees[0].0.store(true, Relaxed);
         let netdev = NetDev::loopback()?;
         let here = netdev.owns_addr(localhost) || netdev.is_local_addr(localhost);
-        assert!(find() == 1 && devices.by_addr(FIRST, localhost).is_some() == here);
+        kunit_assert_eq!(find(), 1);
+        kunit_assert_eq!(devices.by_addr(FIRST, localhost).is_some(), here);
         Ok(())
     }
 
@@ -312,11 +317,12 @@ mod tests {
         // Loopback has its address as long as it is up.
         let here = netdev.owns_addr(localhost) || netdev.is_local_addr(localhost);
         let found = devices.by_addr(FIRST, localhost);
-        assert!(found.as_ref().is_some_and(|d| Arc::ptr_eq(d, &mine)) == here);
+        kunit_assert_eq!(found.as_ref().is_some_and(|d| Arc::ptr_eq(d, &mine)), here);
         assert!(devices.by_addr(FIRST, ELSEWHERE).is_none());
         assert!(mine.netdev().is_some_and(|n| n == netdev));
         mine.put_netdev();
-        assert!(mine.netdev().is_none() && devices.by_addr(FIRST, localhost).is_none());
+        assert!(mine.netdev().is_none());
+        assert!(devices.by_addr(FIRST, localhost).is_none());
         assert!(devices.by_name(FIRST, c"ndk0").is_some());
         Ok(())
     }

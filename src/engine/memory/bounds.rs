@@ -39,7 +39,7 @@ mod tests {
             ((0, 0, 0, 0), Some(0)),
         ];
         for ((base, size, addr, len), want) in table {
-            assert!(offset_in(base, size, addr, len) == want);
+            assert_eq!(offset_in(base, size, addr, len), want);
         }
     }
 
@@ -47,7 +47,7 @@ mod tests {
     fn a_range_that_wraps_is_outside() {
         assert!(offset_in(0x1000, 0x1000, 0x1800, u64::MAX).is_none());
         assert!(offset_in(0x1000, 0x1000, u64::MAX, 2).is_none());
-        assert!(offset_in(u64::MAX - 15, 16, u64::MAX, 1) == Some(15));
+        assert_eq!(offset_in(u64::MAX - 15, 16, u64::MAX, 1), Some(15));
         assert!(offset_in(u64::MAX - 15, 16, u64::MAX, 2).is_none());
         assert!(offset_in(0, u64::MAX, 1, u64::MAX).is_none());
     }

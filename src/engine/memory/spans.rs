@@ -191,9 +191,12 @@ impl SpanList {
 #[kernel::macros::kunit_tests(ndk_engine_memory_spans)]
 mod tests {
     use super::*;
-    use crate::sys::span::{
-        test_part,
-        test_span, //
+    use crate::{
+        kunit::harness::cases,
+        sys::span::{
+            test_part,
+            test_span, //
+        }, //
     };
 
     #[test]
@@ -204,19 +207,19 @@ mod tests {
             return;
         };
         // Three pieces with gaps: 10, 1 and 20 bytes.
-        for (at, len) in [(0, 10), (20, 1), (30, 20)] {
+        for (at, len) in cases([(0, 10), (20, 1), (30, 20)]) {
             assert!(list.push(test_part(all.run().part(at, len))).is_ok());
         }
-        assert!(list.len() == 31);
+        kunit_assert_eq!(list.len(), 31);
         let run = |at| {
             list.run(at, u64::MAX)
                 .map(|s| (s.addr() - all.run().addr(), s.len()))
         };
-        assert!(run(0) == Some((0, 10)));
-        assert!(run(9) == Some((9, 1)));
+        kunit_assert_eq!(run(0), Some((0, 10)));
+        kunit_assert_eq!(run(9), Some((9, 1)));
         // Whatever the hint is.
-        for hint in [0, 1, 2, 3, 99, usize::MAX - 1] {
-            for (at, want) in [(0, 10), (9, 1), (10, 1), (11, 20), (30, 1)] {
+        for hint in cases([0, 1, 2, 3, 99, usize::MAX - 1]) {
+            for (at, want) in cases([(0, 10), (9, 1), (10, 1), (11, 20), (30, 1)]) {
                 let mut hint = hint;
                 assert!(list
                     .run_near(at, u64::MAX, &mut hint)
@@ -227,9 +230,9 @@ mod tests {
             }
             assert!(list.run_near(31, 1, &mut { hint }).is_none());
         }
-        assert!(run(10) == Some((20, 1)));
-        assert!(run(11) == Some((30, 20)));
-        assert!(run(30) == Some((49, 1)));
+        kunit_assert_eq!(run(10), Some((20, 1)));
+        kunit_assert_eq!(run(11), Some((30, 20)));
+        kunit_assert_eq!(run(30), Some((49, 1)));
         assert!(run(31).is_none());
     }
 
@@ -240,17 +243,17 @@ mod tests {
         let Ok(mut list) = SpanList::with_capacity(1) else {
             return;
         };
-        for at in [0, 8, 16] {
+        for at in cases([0, 8, 16]) {
             assert!(list.push(test_part(all.run().part(at, 8))).is_ok());
         }
         assert!(list.run(4, u64::MAX).is_some_and(|s| s.len() == 20));
         assert!(list.push(test_part(all.run().part(32, 8))).is_err());
-        assert!(list.len() == 24);
+        kunit_assert_eq!(list.len(), 24);
     }
 
     #[test]
     fn an_empty_list_has_no_run() {
         assert!(SpanList::EMPTY.run(0, 1).is_none());
-        assert!(SpanList::EMPTY.len() == 0);
+        kunit_assert_eq!(SpanList::EMPTY.len(), 0);
     }
 }

@@ -58,7 +58,7 @@ mod tests {
         kunit::{
             buffer::BASE,
             harness::{
-                same,
+                cases,
                 EngineHost,
                 RNR_MS, //
             },
@@ -87,34 +87,37 @@ mod tests {
         let first = engine_host.end_in(&domain, &EndAttr::PLAIN, None)?;
         engine_host.count_anew();
         let second = engine_host.end_in(&domain, &EndAttr::PLAIN, None)?;
-        assert!(same(second.qp.params.number, first.qp.params.number));
+        kunit_assert_eq!(second.qp.params.number, first.qp.params.number);
         let regions = &domain.device().regions;
         let region = first.buffer(8)?.token();
         let (mine, rights) = (first.qp.peer_user(), AccessFlag::RemoteRead.into());
         let window = regions.add_window(domain.id(), None)?;
-        assert!(regions.bind(window, region, mine, rights, BASE, 8) == Ok(()));
+        kunit_assert_eq!(regions.bind(window, region, mine, rights, BASE, 8), Ok(()));
         assert!(regions.access(window, mine, rights, BASE, 8).is_ok());
         let theirs = second.qp.peer_user();
         let access = regions.access(window, theirs, rights, BASE, 8);
-        assert!(access.err() == Some(Denied::Token));
-        assert!(regions.revoke_remote(window, theirs) == Err(RevokeError::NotAllowed));
-        assert!(regions.revoke_remote(window, mine) == Ok(()));
+        kunit_assert_eq!(access.err(), Some(Denied::Token));
+        kunit_assert_eq!(
+            regions.revoke_remote(window, theirs),
+            Err(RevokeError::NotAllowed)
+        );
+        kunit_assert_eq!(regions.revoke_remote(window, mine), Ok(()));
         regions.remove(window.index());
         Ok(())
     }
 
     #[test]
     fn a_queue_pair_begins_in_reset_and_goes_where_the_table_lets_it() -> Result {
-        for from in QpState::ALL {
-            for to in QpState::ALL {
+        for from in cases(QpState::ALL) {
+            for to in cases(QpState::ALL) {
                 let manual = in_state(from)?;
-                assert!(same(manual.end.qp.state(), from));
+                kunit_assert_eq!(manual.end.qp.state(), from);
                 // Being connected is the transport's to say, and that the peer is gone.
                 let allowed = !matches!(to, QpState::Rts | QpState::Lost) && from.may_become(to);
                 let want = if allowed { Ok(()) } else { Err(EINVAL) };
-                assert!(manual.end.qp.modify(to) == want);
+                kunit_assert_eq!(manual.end.qp.modify(to), want);
                 let after = if allowed { to } else { from };
-                assert!(same(manual.end.qp.state(), after));
+                kunit_assert_eq!(manual.end.qp.state(), after);
             }
         }
         Ok(())
@@ -122,24 +125,24 @@ mod tests {
 
     #[test]
     fn a_transport_attaches_once_and_only_before_the_connection() -> Result {
-        for from in QpState::ALL {
+        for from in cases(QpState::ALL) {
             let manual = in_state(from)?;
             let allowed = matches!(from, QpState::Init | QpState::Rtr);
-            assert!(manual.attach().is_ok() == allowed);
+            kunit_assert_eq!(manual.attach().is_ok(), allowed);
             let after = if allowed { QpState::Rts } else { from };
-            assert!(same(manual.end.qp.state(), after));
+            kunit_assert_eq!(manual.end.qp.state(), after);
         }
         Ok(())
     }
 
     #[test]
     fn requests_are_taken_as_the_state_says() -> Result {
-        for state in QpState::ALL {
+        for state in cases(QpState::ALL) {
             let manual = in_state(state)?;
             let posted = manual.end.try_post(1, SEND, SendFlags::empty(), &[]);
             match state.admit_send() {
-                Admission::Refuse => assert!(same(posted, Err(PostError::State))),
-                Admission::Queue | Admission::Flush => assert!(same(posted, Ok(()))),
+                Admission::Refuse => kunit_assert_eq!(posted, Err(PostError::State)),
+                Admission::Queue | Admission::Flush => kunit_assert_eq!(posted, Ok(())),
             }
             if state == QpState::Err {
                 assert!(manual.end.sends.brings(1, Status::Flushed));
@@ -151,12 +154,12 @@ mod tests {
 
     #[test]
     fn receives_are_taken_as_the_state_says() -> Result {
-        for state in QpState::ALL {
+        for state in cases(QpState::ALL) {
             let manual = in_state(state)?;
             let posted = manual.end.qp.post_receive(test_posted(1, [].into_iter()));
             match state.admit_receive() {
-                Admission::Refuse => assert!(same(posted, Err(PostError::State))),
-                Admission::Queue | Admission::Flush => assert!(same(posted, Ok(()))),
+                Admission::Refuse => kunit_assert_eq!(posted, Err(PostError::State)),
+                Admission::Queue | Admission::Flush => kunit_assert_eq!(posted, Ok(())),
             }
             if state == QpState::Err {
                 assert!(manual.end.receives.brings(1, Status::Flushed));
@@ -177,19 +180,19 @@ mod tests {
                 .try_post(1, work, SendFlags::empty(), &list[..count as usize])
         };
         let too_many = Err(PostError::TooManySges);
-        for work in [SEND, write(NOWHERE)] {
-            assert!(same(try_list(work, caps.send_sge), Ok(())));
-            assert!(same(try_list(work, caps.send_sge + 1), too_many));
+        for work in cases([SEND, write(NOWHERE)]) {
+            kunit_assert_eq!(try_list(work, caps.send_sge), Ok(()));
+            kunit_assert_eq!(try_list(work, caps.send_sge + 1), too_many);
         }
         let work = read(NOWHERE);
-        assert!(same(try_list(work, caps.read_sge), Ok(())));
-        assert!(same(try_list(work, caps.read_sge + 1), too_many));
+        kunit_assert_eq!(try_list(work, caps.read_sge), Ok(()));
+        kunit_assert_eq!(try_list(work, caps.read_sge + 1), too_many);
         let try_receive = |count: u32| {
             let list = [Sge::EMPTY; 8].into_iter().take(count as usize);
             manual.end.qp.post_receive(test_posted(1, list))
         };
-        assert!(same(try_receive(caps.recv_sge), Ok(())));
-        assert!(same(try_receive(caps.recv_sge + 1), too_many));
+        kunit_assert_eq!(try_receive(caps.recv_sge), Ok(()));
+        kunit_assert_eq!(try_receive(caps.recv_sge + 1), too_many);
         Ok(())
     }
 
@@ -206,34 +209,31 @@ mod tests {
             // Together these are small when cut to 32 bits.
             ([bytes(u32::MAX), bytes(u32::MAX), bytes(2)], too_long),
         ];
-        for (list, want) in lists {
-            assert!(same(
+        for (list, want) in cases(lists) {
+            kunit_assert_eq!(
                 manual.end.try_post(1, SEND, SendFlags::empty(), &list),
                 want
-            ));
+            );
         }
-        assert!(manual.start_all() == 1);
-        assert!(same(u64::from(manual.started.wqe.length), MAX_MESSAGE));
+        kunit_assert_eq!(manual.start_all(), 1);
+        kunit_assert_eq!(u64::from(manual.started.wqe.length), MAX_MESSAGE);
         Ok(())
     }
 
     #[test]
     fn queues_take_exactly_their_depth() -> Result {
-        for depth in [1, 2, 3, 5] {
+        for depth in cases([1, 2, 3, 5]) {
             let manual = ManualQp::new(&EndAttr::deep(depth, depth))?;
-            for context in 0..u64::from(depth) {
+            for context in cases(0..u64::from(depth)) {
                 manual.end.post(context, SEND, &[])?;
                 manual.end.receive(context, &[])?;
             }
             let full = Err(PostError::Full);
-            assert!(same(
-                manual.end.try_post(9, SEND, SendFlags::empty(), &[]),
-                full
-            ));
-            assert!(same(
+            kunit_assert_eq!(manual.end.try_post(9, SEND, SendFlags::empty(), &[]), full);
+            kunit_assert_eq!(
                 manual.end.qp.post_receive(test_posted(9, [].into_iter())),
                 full
-            ));
+            );
             // What was refused left no trace.
             manual.end.qp.fail();
             assert!(manual
@@ -244,7 +244,8 @@ mod tests {
                 .end
                 .receives
                 .brings_all(0..u64::from(depth), Status::Flushed));
-            assert!(manual.end.sends.is_silent() && manual.end.receives.is_silent());
+            assert!(manual.end.sends.is_silent());
+            assert!(manual.end.receives.is_silent());
         }
         Ok(())
     }
@@ -260,17 +261,21 @@ mod tests {
             .end
             .post_with(2, SEND, INLINE, &[memory.plain(2, 4)])?;
         manual.end.post(3, write(memory.remote(2)), &[])?;
-        assert!(manual.start().is_some() && same(manual.started.wqe.length, 10));
+        assert!(manual.start().is_some());
+        kunit_assert_eq!(manual.started.wqe.length, 10);
         let list = manual.started.wqe.sges.iter().map(|s| (s.addr(), s.len()));
         let want = [memory.sge(0, 3), memory.sge(5, 7)];
         assert!(list.eq(want.iter().map(|s| (s.addr(), s.len()))));
         assert!(manual.started.wqe.inline.is_empty());
-        assert!(manual.start().is_some() && same(manual.started.wqe.length, 4));
+        assert!(manual.start().is_some());
+        kunit_assert_eq!(manual.started.wqe.length, 4);
         let bytes = manual.started.wqe.inline.iter().copied();
         assert!(bytes.eq((2..6).map(|at| crate::kunit::buffer::pattern(61, at))));
-        assert!(manual.started.wqe.sges.len() == 0);
-        assert!(manual.start().is_some() && same(manual.started.wqe.length, 0));
-        assert!(manual.started.wqe.inline.is_empty() && manual.started.wqe.sges.len() == 0);
+        kunit_assert_eq!(manual.started.wqe.sges.len(), 0);
+        assert!(manual.start().is_some());
+        kunit_assert_eq!(manual.started.wqe.length, 0);
+        assert!(manual.started.wqe.inline.is_empty());
+        kunit_assert_eq!(manual.started.wqe.sges.len(), 0);
         Ok(())
     }
 }

@@ -84,8 +84,8 @@ mod tests {
                 MESSAGE, //
             },
             harness::{
-                flush_work,
-                same, //
+                cases,
+                flush_work, //
             },
             requests::*, //
         },
@@ -97,10 +97,11 @@ mod tests {
         let engine_host = EngineHost::new(RNR_MS)?;
         let domain = Domain::new(engine_host.device()?, GFP_KERNEL)?;
         let shared = Shared::new(&domain, 1, 1)?;
-        for users in 1..=100 {
+        for users in cases(1..=100) {
             shared.srq.add_user()?;
             let inner = shared.srq.inner.lock();
-            assert!(inner.users == users && inner.nodes.len() == users);
+            kunit_assert_eq!(inner.users, users);
+            kunit_assert_eq!(inner.nodes.len(), users);
         }
         Ok(())
     }
@@ -114,16 +115,17 @@ mod tests {
         srq_users.shared.post(2, &[memory.sge(16, 16)])?;
         srq_users.senders[1].post(7, SEND, &[source.whole()])?;
         srq_users.senders[0].post(8, SEND, &[])?;
-        for (user, context, len) in [(1, 1, 16), (0, 2, 0)] {
+        for (user, context, len) in cases([(1, 1, 16), (0, 2, 0)]) {
             let end = &srq_users.users[user];
             let entry = end
                 .receives
                 .next()
                 .map(|e| (e.context.raw(), e.byte_len, e.qp));
             let cookie = crate::kunit::harness::cookie(end.qp.params.number);
-            assert!(same(entry, Some((context, len, cookie))));
+            kunit_assert_eq!(entry, Some((context, len, cookie)));
         }
-        assert!(memory.holds(0, 16, 41, 0) && memory.is_blank(16, 16));
+        assert!(memory.holds(0, 16, 41, 0));
+        assert!(memory.is_blank(16, 16));
         Ok(())
     }
 
@@ -132,12 +134,12 @@ mod tests {
         const EACH: u64 = 4;
         let srq_users = SrqUsers::new(8)?;
         for (sender, waits) in srq_users.senders.iter().zip(1..) {
-            for n in 0..EACH {
+            for n in cases(0..EACH) {
                 sender.post(n, SEND, &[])?;
             }
             assert!(srq_users.waits(waits));
         }
-        for n in 0..EACH * 3 {
+        for n in cases(0..EACH * 3) {
             // Who was served is behind the others again, if he has something left.
             assert!(srq_users.waits((EACH * 3 - n).min(3)));
             srq_users.shared.post(n, &[])?;
@@ -175,7 +177,7 @@ mod tests {
     #[test]
     fn the_limit_is_reported_once_when_fewer_are_left() -> Result {
         let srq_users = SrqUsers::new(8)?;
-        for context in 0..6 {
+        for context in cases(0..6) {
             srq_users.shared.post(context, &[])?;
         }
         srq_users.shared.srq.set_limit(4)?;
@@ -183,32 +185,35 @@ mod tests {
         send(0)?;
         send(1)?;
         // Four are left, which is not fewer than four.
-        assert!(same(srq_users.limits(), 0) && same(srq_users.shared.srq.limit(), 4));
+        kunit_assert_eq!(srq_users.limits(), 0);
+        kunit_assert_eq!(srq_users.shared.srq.limit(), 4);
         send(2)?;
-        assert!(same(srq_users.limits(), 1) && same(srq_users.shared.srq.limit(), 0));
+        kunit_assert_eq!(srq_users.limits(), 1);
+        kunit_assert_eq!(srq_users.shared.srq.limit(), 0);
         // Off until somebody arms it again, however often the number falls.
-        for context in 6..9 {
+        for context in cases(6..9) {
             srq_users.shared.post(context, &[])?;
         }
-        for n in 3..8 {
+        for n in cases(3..8) {
             send(n)?;
         }
-        assert!(same(srq_users.limits(), 1));
+        kunit_assert_eq!(srq_users.limits(), 1);
         Ok(())
     }
 
     #[test]
     fn a_limit_above_the_number_present_is_reported_at_once() -> Result {
         let srq_users = SrqUsers::new(8)?;
-        for context in 0..3 {
+        for context in cases(0..3) {
             srq_users.shared.post(context, &[])?;
         }
         srq_users.shared.srq.set_limit(3)?;
-        assert!(same(srq_users.limits(), 0));
+        kunit_assert_eq!(srq_users.limits(), 0);
         srq_users.shared.srq.set_limit(4)?;
-        assert!(same(srq_users.limits(), 1) && same(srq_users.shared.srq.limit(), 0));
+        kunit_assert_eq!(srq_users.limits(), 1);
+        kunit_assert_eq!(srq_users.shared.srq.limit(), 0);
         srq_users.shared.srq.set_limit(8)?;
-        assert!(same(srq_users.limits(), 2));
+        kunit_assert_eq!(srq_users.limits(), 2);
         Ok(())
     }
 
@@ -216,13 +221,15 @@ mod tests {
     fn the_limit_of_a_new_queue_waits_for_a_fall() -> Result {
         let srq_users = SrqUsers::new(4)?;
         srq_users.shared.srq.preset_limit(2);
-        assert!(same(srq_users.limits(), 0));
-        for context in 0..2 {
+        kunit_assert_eq!(srq_users.limits(), 0);
+        for context in cases(0..2) {
             srq_users.shared.post(context, &[])?;
         }
-        assert!(same(srq_users.limits(), 0) && same(srq_users.shared.srq.limit(), 2));
+        kunit_assert_eq!(srq_users.limits(), 0);
+        kunit_assert_eq!(srq_users.shared.srq.limit(), 2);
         srq_users.senders[0].post(1, SEND, &[])?;
-        assert!(same(srq_users.limits(), 1) && same(srq_users.shared.srq.limit(), 0));
+        kunit_assert_eq!(srq_users.limits(), 1);
+        kunit_assert_eq!(srq_users.shared.srq.limit(), 0);
         Ok(())
     }
 
@@ -231,23 +238,25 @@ mod tests {
         let srq_users = SrqUsers::new(8)?;
         srq_users.shared.srq.preset_limit(3);
         // Filled below the limit and drained, twice.
-        for n in 0..4 {
+        for n in cases(0..4) {
             srq_users.shared.post(n, &[])?;
             srq_users.senders[0].post(n, SEND, &[])?;
             assert!(srq_users.users[0].receives.brings(n, Status::Success));
         }
-        for context in 4..6 {
+        for context in cases(4..6) {
             srq_users.shared.post(context, &[])?;
         }
-        for n in 4..6 {
+        for n in cases(4..6) {
             srq_users.senders[0].post(n, SEND, &[])?;
         }
-        assert!(same(srq_users.limits(), 0) && same(srq_users.shared.srq.limit(), 3));
-        for context in 6..9 {
+        kunit_assert_eq!(srq_users.limits(), 0);
+        kunit_assert_eq!(srq_users.shared.srq.limit(), 3);
+        for context in cases(6..9) {
             srq_users.shared.post(context, &[])?;
         }
         srq_users.senders[0].post(6, SEND, &[])?;
-        assert!(same(srq_users.limits(), 1) && same(srq_users.shared.srq.limit(), 0));
+        kunit_assert_eq!(srq_users.limits(), 1);
+        kunit_assert_eq!(srq_users.shared.srq.limit(), 0);
         Ok(())
     }
 
@@ -257,45 +266,49 @@ mod tests {
         srq_users.shared.srq.preset_limit(3);
         srq_users.shared.post(1, &[])?;
         srq_users.shared.srq.set_limit(1)?;
-        assert!(same(srq_users.limits(), 0));
+        kunit_assert_eq!(srq_users.limits(), 0);
         srq_users.senders[0].post(1, SEND, &[])?;
-        assert!(same(srq_users.limits(), 1));
+        kunit_assert_eq!(srq_users.limits(), 1);
         Ok(())
     }
 
     #[test]
     fn a_threshold_is_a_limit_that_may_be_above_the_depth() -> Result {
         let srq_users = SrqUsers::new(4)?;
-        for context in 0..4 {
+        for context in cases(0..4) {
             srq_users.shared.post(context, &[])?;
         }
         srq_users.shared.srq.set_threshold(4);
-        assert!(same(srq_users.limits(), 0) && same(srq_users.shared.srq.limit(), 4));
+        kunit_assert_eq!(srq_users.limits(), 0);
+        kunit_assert_eq!(srq_users.shared.srq.limit(), 4);
         srq_users.senders[0].post(1, SEND, &[])?;
-        assert!(same(srq_users.limits(), 1) && same(srq_users.shared.srq.limit(), 0));
+        kunit_assert_eq!(srq_users.limits(), 1);
+        kunit_assert_eq!(srq_users.shared.srq.limit(), 0);
         srq_users.shared.srq.set_threshold(9);
-        assert!(same(srq_users.limits(), 2) && same(srq_users.shared.srq.limit(), 0));
+        kunit_assert_eq!(srq_users.limits(), 2);
+        kunit_assert_eq!(srq_users.shared.srq.limit(), 0);
         srq_users.shared.srq.set_threshold(0);
-        assert!(same(srq_users.limits(), 2));
+        kunit_assert_eq!(srq_users.limits(), 2);
         Ok(())
     }
 
     #[test]
     fn a_queue_that_is_given_up_notifies_once_and_gives_no_receive() -> Result {
         let srq_users = SrqUsers::new(4)?;
-        for context in 0..2 {
+        for context in cases(0..2) {
             srq_users.shared.post(context, &[])?;
         }
         srq_users.shared.srq.set_limit(2)?;
         srq_users.shared.srq.break_down();
         srq_users.shared.srq.break_down();
         let refused = srq_users.shared.srq.post(test_posted(9, [].into_iter()));
-        assert!(same(refused, Err(PostError::State)));
+        kunit_assert_eq!(refused, Err(PostError::State));
         srq_users.senders[0].post(1, SEND, &[])?;
-        assert!(srq_users.users[0].receives.is_silent() && srq_users.senders[0].sends.is_silent());
+        assert!(srq_users.users[0].receives.is_silent());
+        assert!(srq_users.senders[0].sends.is_silent());
         srq_users.shared.srq.set_threshold(4);
-        assert!(same(srq_users.limits(), 0));
-        assert!(same(srq_users.shared.log.failures.get(), 1));
+        kunit_assert_eq!(srq_users.limits(), 0);
+        kunit_assert_eq!(srq_users.shared.log.failures.get(), 1);
         // What its owner does then.
         srq_users.users[0].qp.fail();
         assert!(srq_users.users[0].is_down());
@@ -306,18 +319,18 @@ mod tests {
     #[test]
     fn a_limit_of_zero_is_off_and_one_above_the_depth_is_refused() -> Result {
         let srq_users = SrqUsers::new(4)?;
-        for context in 0..4 {
+        for context in cases(0..4) {
             srq_users.shared.post(context, &[])?;
         }
         srq_users.shared.srq.set_limit(4)?;
-        assert!(srq_users.shared.srq.set_limit(5) == Err(EINVAL));
-        assert!(same(srq_users.shared.srq.limit(), 4));
+        kunit_assert_eq!(srq_users.shared.srq.set_limit(5), Err(EINVAL));
+        kunit_assert_eq!(srq_users.shared.srq.limit(), 4);
         srq_users.shared.srq.set_limit(0)?;
-        for n in 0..4 {
+        for n in cases(0..4) {
             srq_users.senders[0].post(n, SEND, &[])?;
             assert!(srq_users.users[0].receives.brings(n, Status::Success));
         }
-        assert!(same(srq_users.limits(), 0));
+        kunit_assert_eq!(srq_users.limits(), 0);
         Ok(())
     }
 
@@ -326,20 +339,20 @@ mod tests {
         let srq_users = SrqUsers::new(3)?;
         let memory = srq_users.users[0].buffer(8)?;
         let sge = memory.sge(0, 1);
-        assert!(same(
+        kunit_assert_eq!(
             (srq_users.shared.srq.depth(), srq_users.shared.srq.max_sge),
             (3, 4)
-        ));
+        );
         let refused = srq_users
             .shared
             .srq
             .post(test_posted(9, [sge; 5].into_iter()));
-        assert!(same(refused, Err(PostError::TooManySges)));
-        for context in 0..3 {
+        kunit_assert_eq!(refused, Err(PostError::TooManySges));
+        for context in cases(0..3) {
             srq_users.shared.post(context, &[sge; 4])?;
         }
         let refused = srq_users.shared.srq.post(test_posted(9, [sge].into_iter()));
-        assert!(same(refused, Err(PostError::Full)));
+        kunit_assert_eq!(refused, Err(PostError::Full));
         // One taken is room for one.
         srq_users.senders[0].post(1, SEND, &[])?;
         assert!(srq_users.users[0].receives.brings(0, Status::Success));
@@ -353,7 +366,7 @@ mod tests {
         let refused = srq_users.users[0]
             .qp
             .post_receive(test_posted(1, [].into_iter()));
-        assert!(same(refused, Err(PostError::Invalid)));
+        kunit_assert_eq!(refused, Err(PostError::Invalid));
         Ok(())
     }
 
@@ -371,11 +384,11 @@ mod tests {
                 .filter_map(|s| s.sends.poll())
                 .count()
         };
-        for context in 5..8 {
+        for context in cases(5..8) {
             srq_users.shared.post(context, &[])?;
             assert!(wait_until(|| done() == 1));
             flush_work(srq_users.users[0].device());
-            assert!(same(done(), 0));
+            kunit_assert_eq!(done(), 0);
         }
         // One receive each.
         for user in &srq_users.users {
@@ -391,13 +404,14 @@ mod tests {
     #[test]
     fn receives_survive_the_end_of_one_user() -> Result {
         let srq_users = SrqUsers::new(8)?;
-        for context in 0..3 {
+        for context in cases(0..3) {
             srq_users.shared.post(context, &[])?;
         }
         srq_users.users[0].qp.fail();
-        assert!(srq_users.users[0].is_down() && srq_users.senders[0].is_down());
+        assert!(srq_users.users[0].is_down());
+        assert!(srq_users.senders[0].is_down());
         assert!(srq_users.users[0].receives.is_silent());
-        for n in 0..3 {
+        for n in cases(0..3) {
             srq_users.senders[1].post(n, SEND, &[])?;
             assert!(srq_users.users[1].receives.brings(n, Status::Success));
         }
@@ -424,7 +438,7 @@ mod tests {
         let engine_host = EngineHost::new(RNR_MS)?;
         let domain = Domain::new(engine_host.device()?, GFP_KERNEL)?;
         let shared = Shared::new(&domain, 8, 4)?;
-        for round in 0..3 {
+        for round in cases(0..3) {
             let pair = || -> Result<[End; 2]> {
                 let sender = engine_host.end(&EndAttr::PLAIN)?;
                 let user = engine_host.end_in(&domain, &EndAttr::PLAIN, Some(shared.clone()))?;
@@ -434,7 +448,8 @@ mod tests {
             let [sender, user] = pair()?;
             sender.post(1, SEND, &[])?;
             drop(user);
-            assert!(sender.sends.brings(1, Status::Flushed) && sender.is_down());
+            assert!(sender.sends.brings(1, Status::Flushed));
+            assert!(sender.is_down());
             shared.post(round, &[])?;
             let [sender, user] = pair()?;
             sender.post(2, SEND, &[])?;
@@ -451,17 +466,17 @@ mod tests {
         srq_users.senders[0].post(1, SEND, &[])?;
         assert!(srq_users.users[0].receives.brings(1, Status::Success));
         flush_work(srq_users.users[0].device());
-        assert!(same(srq_users.users[0].events.last_receives.get(), 0));
+        kunit_assert_eq!(srq_users.users[0].events.last_receives.get(), 0);
         for _ in 0..3 {
             srq_users.users[0].qp.fail();
         }
         let notified = || srq_users.users[0].events.last_receives.get();
         assert!(wait_until(|| notified() == 1));
         flush_work(srq_users.users[0].device());
-        assert!(same(notified(), 1));
+        kunit_assert_eq!(notified(), 1);
         // The other user goes on, and so does a queue pair without a shared queue.
-        assert!(same(srq_users.users[1].events.last_receives.get(), 0));
-        assert!(same(srq_users.senders[0].events.last_receives.get(), 0));
+        kunit_assert_eq!(srq_users.users[1].events.last_receives.get(), 0);
+        kunit_assert_eq!(srq_users.senders[0].events.last_receives.get(), 0);
         Ok(())
     }
 
@@ -470,15 +485,16 @@ mod tests {
         let mut manual = ManualQp::new(&EndAttr::shared(4))?;
         manual.end.receive(1, &[])?;
         manual.end.receive(2, &[])?;
-        assert!(manual.take() == Taken::Ready);
+        kunit_assert_eq!(manual.take(), Taken::Ready);
         manual.end.qp.fail();
         flush_work(manual.end.device());
-        assert!(same(manual.end.events.last_receives.get(), 0));
+        kunit_assert_eq!(manual.end.events.last_receives.get(), 0);
         manual.arrive(MESSAGE);
         assert!(wait_until(|| manual.end.events.last_receives.get() == 1));
         assert!(manual.end.receives.brings(1, Status::Success));
         assert!(manual.end.receives.is_silent());
-        assert!(manual.take() == Taken::Closed && manual.end.qp.state() == QpState::Err);
+        kunit_assert_eq!(manual.take(), Taken::Closed);
+        kunit_assert_eq!(manual.end.qp.state(), QpState::Err);
         Ok(())
     }
 
@@ -486,15 +502,15 @@ mod tests {
     fn a_message_that_waits_is_reported_once_of_a_receive() -> Result {
         let mut manual = ManualQp::new(&EndAttr::shared(4))?;
         manual.end.receive(1, &[])?;
-        assert!(same(manual.fake.receives.get(), 0));
-        assert!(manual.take() == Taken::Ready);
+        kunit_assert_eq!(manual.fake.receives.get(), 0);
+        kunit_assert_eq!(manual.take(), Taken::Ready);
         manual.arrive(MESSAGE);
         for _ in 0..3 {
-            assert!(manual.take() == Taken::Empty);
+            kunit_assert_eq!(manual.take(), Taken::Empty);
         }
         manual.end.receive(2, &[])?;
         manual.end.receive(3, &[])?;
-        assert!(same(manual.fake.receives.get(), 1));
+        kunit_assert_eq!(manual.fake.receives.get(), 1);
         Ok(())
     }
 }

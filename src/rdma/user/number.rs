@@ -178,14 +178,15 @@ mod tests {
         assert!(third.cookie() != cookie);
         // There are no more: used again, under the same number.
         let fourth = UserQpn::take(&pool)?;
-        assert!(fourth.cookie() == cookie && number_behind(&fourth) == first);
+        kunit_assert_eq!(fourth.cookie(), cookie);
+        kunit_assert_eq!(number_behind(&fourth), first);
         assert!(UserQpn::take(&pool).is_err_and(|e| e == ENOMEM));
         // The one that was given back first is first.
         let cookie = third.cookie();
         drop(third);
         drop(fourth);
-        assert!(UserQpn::take(&pool)?.cookie() == cookie);
-        assert!(number_behind(&two) == second);
+        kunit_assert_eq!(UserQpn::take(&pool)?.cookie(), cookie);
+        kunit_assert_eq!(number_behind(&two), second);
         Ok(())
     }
 
@@ -196,9 +197,10 @@ mod tests {
         for _ in 1..RESTING {
             assert!(pass(&pool)? != first);
         }
-        assert!(pass(&pool)? == first && pass(&pool)? != first);
+        kunit_assert_eq!(pass(&pool)?, first);
+        assert!(pass(&pool)? != first);
         // However often, there are no more than that.
-        assert!(pool.pool.lock().made == RESTING);
+        kunit_assert_eq!(pool.pool.lock().made, RESTING);
         Ok(())
     }
 }

@@ -191,6 +191,8 @@ mod tests {
     use super::*;
     use core::ptr;
 
+    use crate::sys::report::cases;
+
     const LOCAL: u32 = Token::LOCAL_MEMORY.raw();
 
     fn sge(lkey: u32) -> bindings::ib_sge {
@@ -219,7 +221,7 @@ mod tests {
     #[test]
     fn the_key_of_all_memory_is_not_for_programs() -> Result {
         let opcode = bindings::ib_wr_opcode_IB_WR_SEND;
-        assert!(send(opcode, 0, LOCAL) == Err(EINVAL));
+        kunit_assert_eq!(send(opcode, 0, LOCAL), Err(EINVAL));
         assert!(send(opcode, 0, LOCAL + 1).is_ok());
         let mut list = [sge(7), sge(LOCAL)];
         let mut last = bindings::ib_recv_wr {
@@ -232,7 +234,7 @@ mod tests {
             ..Default::default()
         };
         // SAFETY: The requests and the list live as long as the call.
-        assert!(unsafe { check(&first) }.err() == Some(EINVAL));
+        kunit_assert_eq!(unsafe { check(&first) }.err(), Some(EINVAL));
         // SAFETY: Null is an empty chain.
         assert!(unsafe { check::<bindings::ib_recv_wr>(ptr::null()) }.is_ok());
         Ok(())
@@ -240,19 +242,19 @@ mod tests {
 
     #[test]
     fn registrations_are_not_for_programs() {
-        for opcode in [
+        for opcode in cases([
             bindings::ib_wr_opcode_IB_WR_REG_MR,
             bindings::ib_wr_opcode_IB_WR_LOCAL_INV,
             bindings::ib_wr_opcode_IB_WR_RDMA_READ_WITH_INV,
             bindings::ib_wr_opcode_IB_WR_BIND_MW,
-        ] {
-            assert!(send(opcode, 0, 7) == Err(EINVAL));
+        ]) {
+            kunit_assert_eq!(send(opcode, 0, 7), Err(EINVAL));
         }
-        for opcode in [
+        for opcode in cases([
             bindings::ib_wr_opcode_IB_WR_SEND_WITH_INV,
             bindings::ib_wr_opcode_IB_WR_RDMA_READ,
             bindings::ib_wr_opcode_IB_WR_ATOMIC_FETCH_AND_ADD,
-        ] {
+        ]) {
             assert!(send(opcode, 0, 7).is_ok());
         }
     }
@@ -281,6 +283,6 @@ mod tests {
             ..Default::default()
         };
         // SAFETY: The request and its list live as long as the call.
-        assert!(unsafe { check(&wr) }.err() == Some(EFAULT));
+        kunit_assert_eq!(unsafe { check(&wr) }.err(), Some(EFAULT));
     }
 }

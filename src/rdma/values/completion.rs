@@ -68,6 +68,8 @@ impl Wc {
 mod tests {
     use super::*;
 
+    use crate::sys::report::cases;
+
     fn ended(status: Status, opcode: WcOpcode) -> Wc {
         Wc {
             status,
@@ -78,13 +80,13 @@ mod tests {
 
     #[test]
     fn a_receive_that_gets_no_answer_is_not_one_that_was_repeated() {
-        for receive in [WcOpcode::Recv, WcOpcode::RecvWithImm] {
+        for receive in cases([WcOpcode::Recv, WcOpcode::RecvWithImm]) {
             let timeout = ended(Status::Timeout, receive);
-            assert_eq!(timeout.wc_status(), WcStatus::RespTimeout);
+            kunit_assert_eq!(timeout.wc_status(), WcStatus::RespTimeout);
             let flushed = ended(Status::Flushed, receive);
-            assert_eq!(flushed.wc_status(), WcStatus::WrFlush);
+            kunit_assert_eq!(flushed.wc_status(), WcStatus::WrFlush);
         }
         let send = ended(Status::Timeout, WcOpcode::Send);
-        assert_eq!(send.wc_status(), WcStatus::RetryExc);
+        kunit_assert_eq!(send.wc_status(), WcStatus::RetryExc);
     }
 }

@@ -179,7 +179,7 @@ mod tests {
         ];
         for (from, row) in QpState::ALL.into_iter().zip(table) {
             for (to, want) in QpState::ALL.into_iter().zip(row) {
-                assert!(from.may_become(to) == want);
+                assert_eq!(from.may_become(to), want);
             }
         }
     }
@@ -193,26 +193,26 @@ mod tests {
 
     #[test]
     fn sends_are_refused_before_the_connection_and_flushed_after_it() {
-        assert!(QpState::Rtr.admit_send() == Admission::Refuse);
-        assert!(QpState::Lost.admit_send() == Admission::Refuse);
-        assert!(QpState::Rts.admit_send() == Admission::Queue);
-        assert!(QpState::Err.admit_send() == Admission::Flush);
+        assert_eq!(QpState::Rtr.admit_send(), Admission::Refuse);
+        assert_eq!(QpState::Lost.admit_send(), Admission::Refuse);
+        assert_eq!(QpState::Rts.admit_send(), Admission::Queue);
+        assert_eq!(QpState::Err.admit_send(), Admission::Flush);
     }
 
     #[test]
     fn receives_are_taken_from_init_on() {
-        assert!(QpState::Reset.admit_receive() == Admission::Refuse);
+        assert_eq!(QpState::Reset.admit_receive(), Admission::Refuse);
         for s in [QpState::Init, QpState::Rtr, QpState::Rts, QpState::Lost] {
-            assert!(s.admit_receive() == Admission::Queue);
+            assert_eq!(s.admit_receive(), Admission::Queue);
         }
-        assert!(QpState::Err.admit_receive() == Admission::Flush);
+        assert_eq!(QpState::Err.admit_receive(), Admission::Flush);
     }
 
     #[test]
     fn numbers_and_states_match() {
         for s in QpState::ALL {
-            assert!(QpState::from_number(s.number()) == s);
+            assert_eq!(QpState::from_number(s.number()), s);
         }
-        assert!(QpState::from_number(77) == QpState::Err);
+        assert_eq!(QpState::from_number(77), QpState::Err);
     }
 }

@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn every_failure_is_a_negative_ntstatus() {
-        assert!(Status::Success.ntstatus() == 0);
+        assert_eq!(Status::Success.ntstatus(), 0);
         for s in FAILURES {
             // CAST: NTSTATUS is signed; its top bit says "warning or error".
             assert!((s.ntstatus() as i32) < 0);

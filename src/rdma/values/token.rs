@@ -60,7 +60,7 @@ mod tests {
     fn index_and_key_make_the_whole_token() {
         for (index, key) in [(1, 0), (1, 255), (0x00ab_cdef, 0x42), (Token::MAX_INDEX, 7)] {
             let t = Token::new(index, key);
-            assert!(t.is_some_and(|t| t.index() == index && t.key() == key));
+            assert_eq!(t.map(|t| (t.index(), t.key())), Some((index, key)));
             assert!(t.is_some_and(|t| Token::from_raw(t.raw()) == t));
         }
     }

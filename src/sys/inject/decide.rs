@@ -108,6 +108,8 @@ pub(super) fn count(
 mod tests {
     use super::*;
 
+    use crate::sys::report::cases;
+
     const ALL: Settings = Settings {
         probability: 100,
         interval: 1,
@@ -133,7 +135,8 @@ mod tests {
             probability: 0,
             ..ALL
         };
-        assert!(ALL.matches(What::Send, 1) && !off.matches(What::Send, 1));
+        assert!(ALL.matches(What::Send, 1));
+        assert!(!off.matches(What::Send, 1));
     }
 
     #[test]
@@ -144,9 +147,11 @@ mod tests {
             qp: 7,
             ..ALL
         };
-        assert!(set.matches(What::Send, 7) && set.matches(What::Write, 7));
+        assert!(set.matches(What::Send, 7));
+        assert!(set.matches(What::Write, 7));
         assert!(!set.matches(What::Read, 7));
-        assert!(!set.matches(What::Send, 8) && !set.matches(What::Send, 0));
+        assert!(!set.matches(What::Send, 8));
+        assert!(!set.matches(What::Send, 0));
     }
 
     #[test]
@@ -156,49 +161,58 @@ mod tests {
             what: What::Receive as u32,
             ..ALL
         };
-        assert!(receives.matches(What::Receive, 1) && !receives.matches(What::Send, 1));
-        assert!(!ALL.matches(What::Receive, 1) && ALL.matches(What::Bind, 1));
-        assert!(ALL.matches(What::Domain, 0) && ALL.matches(What::Disconnect, 0));
+        assert!(receives.matches(What::Receive, 1));
+        assert!(!receives.matches(What::Send, 1));
+        assert!(!ALL.matches(What::Receive, 1));
+        assert!(ALL.matches(What::Bind, 1));
+        assert!(ALL.matches(What::Domain, 0));
+        assert!(ALL.matches(What::Disconnect, 0));
     }
 
     #[test]
     fn a_fault_picks_by_number_and_by_chance() {
         let third = Settings { nth: 3, ..ALL };
-        assert!(third.picks(3, 99) && !third.picks(2, 0) && !third.picks(4, 0));
+        assert!(third.picks(3, 99));
+        assert!(!third.picks(2, 0));
+        assert!(!third.picks(4, 0));
         let every_third = Settings { interval: 3, ..ALL };
         let picked = [1, 2, 3, 4, 5, 6].map(|number| every_third.picks(number, 0));
-        assert!(picked == [false, false, true, false, false, true]);
+        kunit_assert_eq!(picked, [false, false, true, false, false, true]);
         let half = Settings {
             probability: 50,
             ..ALL
         };
-        assert!(half.picks(1, 49) && half.picks(1, 149));
-        assert!(!half.picks(1, 50) && !half.picks(1, 99));
-        assert!(ALL.picks(1, 99) && ALL.picks(1, u32::MAX));
+        assert!(half.picks(1, 49));
+        assert!(half.picks(1, 149));
+        assert!(!half.picks(1, 50));
+        assert!(!half.picks(1, 99));
+        assert!(ALL.picks(1, 99));
+        assert!(ALL.picks(1, u32::MAX));
     }
 
     #[test]
     fn each_queue_pair_has_numbers_of_its_own() {
         let mut counts = of_run(1);
         let (one, other) = (Atomic::new(0), Atomic::new(0));
-        assert!(count(&mut counts, Some(&one)) == (0, 1));
-        assert!(count(&mut counts, Some(&other)) == (1, 1));
-        assert!(count(&mut counts, Some(&one)) == (0, 2));
-        assert!(count(&mut counts, None) == (0, 4));
-        assert!(count(&mut counts, Some(&other)) == (1, 2));
-        assert!(counts.seen == 5 && counts.users == 2);
+        kunit_assert_eq!(count(&mut counts, Some(&one)), (0, 1));
+        kunit_assert_eq!(count(&mut counts, Some(&other)), (1, 1));
+        kunit_assert_eq!(count(&mut counts, Some(&one)), (0, 2));
+        kunit_assert_eq!(count(&mut counts, None), (0, 4));
+        kunit_assert_eq!(count(&mut counts, Some(&other)), (1, 2));
+        kunit_assert_eq!(counts.seen, 5);
+        kunit_assert_eq!(counts.users, 2);
     }
 
     #[test]
     fn a_new_probability_begins_to_count_anew() {
         let mut counts = of_run(1);
         let (one, other) = (Atomic::new(0), Atomic::new(0));
-        for number in 1..4 {
-            assert!(count(&mut counts, Some(&one)) == (0, number));
+        for number in cases(1..4) {
+            kunit_assert_eq!(count(&mut counts, Some(&one)), (0, number));
         }
         counts = of_run(2);
-        assert!(count(&mut counts, Some(&other)) == (0, 1));
-        assert!(count(&mut counts, Some(&one)) == (1, 1));
+        kunit_assert_eq!(count(&mut counts, Some(&other)), (0, 1));
+        kunit_assert_eq!(count(&mut counts, Some(&one)), (1, 1));
     }
 
     #[test]
@@ -213,8 +227,8 @@ mod tests {
             number: u32::MAX,
         };
         let word = Atomic::new(last.pack());
-        assert!(count(&mut counts, Some(&word)) == (2, 0));
-        assert!(count(&mut counts, Some(&word)) == (2, 1));
-        assert!(counts.users == 3);
+        kunit_assert_eq!(count(&mut counts, Some(&word)), (2, 0));
+        kunit_assert_eq!(count(&mut counts, Some(&word)), (2, 1));
+        kunit_assert_eq!(counts.users, 3);
     }
 }

@@ -162,14 +162,17 @@ mod tests {
         let later = now_ns();
         let goes = real_ms() - real;
         drop(clock);
-        assert!(still && goes >= 5 && later == begin + 7_000_000_000);
+        assert!(still);
+        assert!(goes >= 5);
+        kunit_assert_eq!(later, begin + 7_000_000_000);
         assert!(now_ns() >= later);
         // The next one begins where this one is.
         let before = now_ms();
         let clock = StoppedClock::new();
         let at = now_ms();
         drop(clock);
-        assert!(at >= before && now_ms() >= at);
+        assert!(at >= before);
+        assert!(now_ms() >= at);
     }
 
     #[test]
@@ -187,7 +190,10 @@ mod tests {
         drop(clock);
         let after = alarm.has_rung(4);
         alarm.fine.stop();
-        assert!(!early && !late && rang && after);
+        assert!(!early);
+        assert!(!late);
+        assert!(rang);
+        assert!(after);
         assert!(Arc::into_unique_or_drop(alarm).is_some());
         Ok(())
     }
@@ -208,7 +214,8 @@ mod tests {
         let late = !alarm.has_rung(about_to);
         drop(clock);
         alarm.fine.stop();
-        assert!(!early && !late);
+        assert!(!early);
+        assert!(!late);
         assert!(Arc::into_unique_or_drop(alarm).is_some());
         Ok(())
     }

@@ -203,9 +203,12 @@ pub(crate) fn planned_struck() -> bool {
 #[kernel::macros::kunit_tests(ndk_sys_tests_fault)]
 mod tests {
     use super::*;
-    use crate::sys::softirq::{
-        BhDisabled,
-        ProcessQueue, //
+    use crate::{
+        kunit::harness::cases,
+        sys::softirq::{
+            BhDisabled,
+            ProcessQueue, //
+        }, //
     };
     use kernel::{
         alloc::Flags,
@@ -264,9 +267,9 @@ mod tests {
         let guard = FailNth::new(1);
         let is_some = guard.is_some();
         drop(guard);
-        assert_eq!(is_some, is_available());
-        assert_eq!(is_available(), cfg!(all(CONFIG_FAILSLAB, MODULE)));
-        assert_eq!(plan(1), is_available());
+        kunit_assert_eq!(is_some, is_available());
+        kunit_assert_eq!(is_available(), cfg!(all(CONFIG_FAILSLAB, MODULE)));
+        kunit_assert_eq!(plan(1), is_available());
         assert!(!planned_struck());
         assert!(FailNth::new(0).is_none());
     }
@@ -284,7 +287,7 @@ mod tests {
             drop(guard);
             assert!(first.is_err());
             assert!(second.is_ok());
-            assert_eq!(struck, Some(true));
+            kunit_assert_eq!(struck, Some(true));
         }
     }
 
@@ -299,9 +302,9 @@ mod tests {
         let guard = FailNth::from_nth(3);
         let rest = made(5, GFP_KERNEL);
         drop(guard);
-        assert_eq!(alone, 0b11011);
-        assert_eq!(rest, 0b00011);
-        assert_eq!(made(5, GFP_KERNEL), 0b11111);
+        kunit_assert_eq!(alone, 0b11011);
+        kunit_assert_eq!(rest, 0b00011);
+        kunit_assert_eq!(made(5, GFP_KERNEL), 0b11111);
     }
 
     #[test]
@@ -314,7 +317,7 @@ mod tests {
         let result = made(3, GFP_ATOMIC);
         drop(guard);
         drop(section);
-        assert_eq!(result, 0b101);
+        kunit_assert_eq!(result, 0b101);
     }
 
     #[test]
@@ -328,10 +331,10 @@ mod tests {
         let struck = guard.as_ref().map(FailNth::struck);
         drop(guard);
         assert!(inner);
-        assert_eq!(result, 0b11111);
-        assert_eq!(struck, Some(false));
+        kunit_assert_eq!(result, 0b11111);
+        kunit_assert_eq!(struck, Some(false));
         for _ in 0..30 {
-            assert_eq!(made(5, GFP_KERNEL), 0b11111);
+            kunit_assert_eq!(made(5, GFP_KERNEL), 0b11111);
         }
     }
 
@@ -340,12 +343,12 @@ mod tests {
         if !needed() {
             return;
         }
-        for size in [6000, 1 << 16] {
+        for size in cases([6000, 1 << 16]) {
             let guard = FailNth::new(1);
             let one = KVVec::<u8>::with_capacity(size, GFP_KERNEL);
             let struck = guard.as_ref().map(FailNth::struck);
             drop(guard);
-            assert_eq!(struck, Some(true));
+            kunit_assert_eq!(struck, Some(true));
             assert!(one.is_ok());
             let guard = FailNth::from_nth(1);
             let all = KVVec::<u8>::with_capacity(size, GFP_KERNEL);
@@ -370,14 +373,14 @@ mod tests {
             (7, true, [0b11111, 0b00001, 0b00000]),
             (16, false, [0b11111, 0b11111, 0b11111]),
         ];
-        for (n, rest, expected) in table {
+        for (n, rest, expected) in cases(table) {
             assert!(if rest { plan_from(n) } else { plan(n) });
-            for made in expected {
+            for made in cases(expected) {
                 assert!(queue.enqueue(item.clone()).is_ok());
                 queue.flush();
-                assert_eq!(item.made.load(Relaxed), made);
+                kunit_assert_eq!(item.made.load(Relaxed), made);
             }
-            assert_eq!(planned_struck(), n < 16);
+            kunit_assert_eq!(planned_struck(), n < 16);
             assert!(begin_planned().is_none());
             assert!(!planned_struck());
         }
@@ -398,7 +401,7 @@ mod tests {
         let after = made(5, GFP_KERNEL);
         assert!(planned_struck());
         assert!(!second);
-        assert_eq!((outside, inside, after), (0b11111, 0, 0b11111));
+        kunit_assert_eq!((outside, inside, after), (0b11111, 0, 0b11111));
         Ok(())
     }
 }

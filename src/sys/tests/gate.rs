@@ -18,14 +18,17 @@ use kernel::{
     }, //
 };
 
-use crate::sys::{
-    event::Event,
-    gate::{
-        Gate,
-        Refused,
-        Watcher, //
-    },
-    softirq::ProcessQueue, //
+use crate::{
+    kunit::harness::cases,
+    sys::{
+        event::Event,
+        gate::{
+            Gate,
+            Refused,
+            Watcher, //
+        },
+        softirq::ProcessQueue, //
+    }, //
 };
 
 fn open<T>(gate: &Gate<T>, key: u8) {
@@ -67,9 +70,9 @@ mod tests {
         let gate = open_gate(5, 3);
         assert!(gate.enter(3).is_ok_and(|v| *v == 5));
         assert!(matches!(gate.enter(4), Err(Refused::WrongKey)));
-        assert!(gate.close(Some(4)) == Err(Refused::WrongKey));
-        assert!(gate.close(Some(3)) == Ok(()));
-        assert!(gate.close(Some(3)) == Err(Refused::NotOpen));
+        kunit_assert_eq!(gate.close(Some(4)), Err(Refused::WrongKey));
+        kunit_assert_eq!(gate.close(Some(3)), Ok(()));
+        kunit_assert_eq!(gate.close(Some(3)), Err(Refused::NotOpen));
     }
 
     #[test]
@@ -77,7 +80,7 @@ mod tests {
         let gate = open_gate(5, 3);
         let inside = gate.enter(3);
         assert!(inside.is_ok());
-        assert!(gate.close(None) == Ok(()));
+        kunit_assert_eq!(gate.close(None), Ok(()));
         assert!(gate.enter(3).is_err());
         assert!(!gate.is_drained());
         assert!(gate.begin().is_none());
@@ -90,12 +93,17 @@ mod tests {
     fn a_gate_that_somebody_uses_is_not_closed_as_unused() {
         let gate = open_gate(5, 3);
         let inside = gate.enter(3);
-        assert!(!gate.close_unused(Some(3), || true) && gate.is_open());
+        assert!(!gate.close_unused(Some(3), || true));
+        assert!(gate.is_open());
         drop(inside);
-        assert!(!gate.close_unused(Some(4), || true) && gate.is_open());
-        assert!(!gate.close_unused(Some(3), || false) && gate.is_open());
-        assert!(gate.close_unused(Some(3), || true) && gate.is_drained());
-        assert!(!gate.close_unused(Some(3), || true) && !gate.close_unused(None, || true));
+        assert!(!gate.close_unused(Some(4), || true));
+        assert!(gate.is_open());
+        assert!(!gate.close_unused(Some(3), || false));
+        assert!(gate.is_open());
+        assert!(gate.close_unused(Some(3), || true));
+        assert!(gate.is_drained());
+        assert!(!gate.close_unused(Some(3), || true));
+        assert!(!gate.close_unused(None, || true));
         assert!(gate.begin().is_some());
     }
 
@@ -105,11 +113,13 @@ mod tests {
         let mut was_taken = true;
         // As another task does that ends this and opens the gate on something else.
         let closed = gate.close_unused(Some(3), || {
-            assert!(gate.close(None) == Ok(()));
+            kunit_assert_eq!(gate.close(None), Ok(()));
             was_taken = gate.begin().is_some();
             true
         });
-        assert!(!closed && !was_taken && gate.is_drained());
+        assert!(!closed);
+        assert!(!was_taken);
+        assert!(gate.is_drained());
         // An entry in between is not shut out by a closing that asks for an unused gate.
         open(&gate, 3);
         let mut inside = None;
@@ -117,7 +127,9 @@ mod tests {
             inside = gate.enter(3).ok();
             true
         });
-        assert!(!closed && inside.is_some() && gate.is_open());
+        assert!(!closed);
+        assert!(inside.is_some());
+        assert!(gate.is_open());
     }
 
     #[test]
@@ -125,12 +137,15 @@ mod tests {
         let gate = open_gate(5, 3);
         let inside = gate.enter(3);
         assert!(inside.as_ref().is_ok_and(|i| i.close() == Ok(())));
-        assert!(gate.enter(3).is_err() && !gate.is_drained() && gate.begin().is_none());
+        assert!(gate.enter(3).is_err());
+        assert!(!gate.is_drained());
+        assert!(gate.begin().is_none());
         assert!(inside
             .as_ref()
             .is_ok_and(|i| i.close() == Err(Refused::NotOpen)));
         drop(inside);
-        assert!(gate.is_drained() && gate.begin().is_some());
+        assert!(gate.is_drained());
+        assert!(gate.begin().is_some());
     }
 
     #[test]
@@ -154,7 +169,9 @@ mod tests {
             let closed = gate.close(None);
             gate.wait_until_left();
             // What was done inside is seen.
-            assert!(closed == Ok(()) && seen.load(Relaxed) && gate.is_drained());
+            kunit_assert_eq!(closed, Ok(()));
+            assert!(seen.load(Relaxed));
+            assert!(gate.is_drained());
             if let Some(opening) = gate.begin() {
                 opening.open(3);
             }
@@ -172,12 +189,13 @@ mod tests {
         assert!(first.is_some());
         assert!(gate.begin().is_none());
         drop(first);
-        assert!(gate.is_drained() && !gate.is_open());
+        assert!(gate.is_drained());
+        assert!(!gate.is_open());
         if let Some(mut second) = gate.begin() {
             *second = 2;
             second.open(9);
         }
-        assert!(gate.key() == 9);
+        kunit_assert_eq!(gate.key(), 9);
         assert!(gate.enter(9).is_ok_and(|v| *v == 2));
     }
 
@@ -189,12 +207,14 @@ mod tests {
         for _ in 0..100 {
             inside.push(gate.enter(9).map_err(|_| EINVAL)?, GFP_KERNEL)?;
         }
-        assert!(gate.close(None) == Ok(()));
+        kunit_assert_eq!(gate.close(None), Ok(()));
         while let Some(entered) = inside.pop() {
-            assert!(*entered == 3);
-            assert!(!gate.is_drained() && gate.begin().is_none());
+            kunit_assert_eq!(*entered, 3);
+            assert!(!gate.is_drained());
+            assert!(gate.begin().is_none());
         }
-        assert!(gate.is_drained() && gate.begin().is_some());
+        assert!(gate.is_drained());
+        assert!(gate.begin().is_some());
         Ok(())
     }
 
@@ -202,25 +222,29 @@ mod tests {
     fn an_open_gate_is_not_drained_even_when_nobody_is_inside() {
         let gate = Gate::new(());
         open(&gate, 0);
-        assert!(gate.is_open() && !gate.is_drained());
+        assert!(gate.is_open());
+        assert!(!gate.is_drained());
         assert!(gate.begin().is_none());
         drop(gate.enter(0));
-        assert!(gate.is_open() && !gate.is_drained());
+        assert!(gate.is_open());
+        assert!(!gate.is_drained());
     }
 
     #[test]
     fn every_key_opens_to_itself_alone() {
         let gate = Gate::new(());
-        for key in 0..=255 {
+        for key in cases(0..=255) {
             open(&gate, key);
-            assert_eq!(gate.key(), key);
-            for other in 0..=255 {
-                assert!(gate.enter(other).is_ok() == (other == key));
-            }
-            assert!(gate.close(Some(key.wrapping_add(1))) == Err(Refused::WrongKey));
-            assert!(gate.close(Some(key)) == Ok(()));
+            kunit_assert_eq!(gate.key(), key);
+            let opens = (0..=255).filter(|other| gate.enter(*other).is_ok());
+            assert!(opens.eq([key]));
+            kunit_assert_eq!(
+                gate.close(Some(key.wrapping_add(1))),
+                Err(Refused::WrongKey)
+            );
+            kunit_assert_eq!(gate.close(Some(key)), Ok(()));
             // The key stays readable, and opens nothing.
-            assert_eq!(gate.key(), key);
+            kunit_assert_eq!(gate.key(), key);
             assert!(matches!(gate.enter(key), Err(Refused::NotOpen)));
         }
     }
@@ -228,11 +252,11 @@ mod tests {
     #[test]
     fn closing_without_a_key_closes_under_any() {
         let gate = Gate::new(());
-        for key in [0, 1, 255] {
+        for key in cases([0, 1, 255]) {
             open(&gate, key);
-            assert!(gate.close(None) == Ok(()));
-            assert!(gate.close(None) == Err(Refused::NotOpen));
-            assert!(gate.close(Some(key)) == Err(Refused::NotOpen));
+            kunit_assert_eq!(gate.close(None), Ok(()));
+            kunit_assert_eq!(gate.close(None), Err(Refused::NotOpen));
+            kunit_assert_eq!(gate.close(Some(key)), Err(Refused::NotOpen));
         }
     }
 
@@ -240,15 +264,16 @@ mod tests {
     fn while_somebody_opens_nobody_else_gets_in_or_closes() {
         let gate = Gate::new(1u32);
         open(&gate, 4);
-        assert!(gate.close(None) == Ok(()));
+        kunit_assert_eq!(gate.close(None), Ok(()));
         let opening = gate.begin();
         assert!(opening.is_some());
         assert!(gate.begin().is_none());
         assert!(matches!(gate.enter(4), Err(Refused::NotOpen)));
-        assert!(gate.close(None) == Err(Refused::NotOpen));
-        assert!(!gate.is_open() && gate.is_drained());
+        kunit_assert_eq!(gate.close(None), Err(Refused::NotOpen));
+        assert!(!gate.is_open());
+        assert!(gate.is_drained());
         if let Some(mut opening) = opening {
-            assert!(*opening == 1);
+            kunit_assert_eq!(*opening, 1);
             *opening = 2;
             opening.open(5);
         }
@@ -260,11 +285,12 @@ mod tests {
     fn an_opening_that_is_given_up_keeps_key_and_value() {
         let gate = Gate::new(1u32);
         open(&gate, 200);
-        assert!(gate.close(Some(200)) == Ok(()));
+        kunit_assert_eq!(gate.close(Some(200)), Ok(()));
         if let Some(mut opening) = gate.begin() {
             *opening = 7;
         }
-        assert!(gate.key() == 200 && !gate.is_open());
+        kunit_assert_eq!(gate.key(), 200);
+        assert!(!gate.is_open());
         let opening = gate.begin();
         assert!(opening.is_some_and(|o| *o == 7));
     }
@@ -277,22 +303,31 @@ mod tests {
         // Nobody is there, or the gate is open: nothing to wait for.
         assert!(!gate.watch());
         let opening = gate.begin();
-        assert!(gate.watch() && calls() == 0);
+        assert!(gate.watch());
+        kunit_assert_eq!(calls(), 0);
         drop(opening);
-        assert!(calls() == 1 && !gate.watch());
+        kunit_assert_eq!(calls(), 1);
+        assert!(!gate.watch());
         let opening = gate.begin();
-        assert!(gate.watch() && opening.is_some());
+        assert!(gate.watch());
+        assert!(opening.is_some());
         if let Some(opening) = opening {
             opening.open(3);
         }
-        assert!(calls() == 2);
+        kunit_assert_eq!(calls(), 2);
         let (first, last) = (gate.enter(3), gate.enter(3));
-        assert!(first.is_ok() && last.is_ok() && !gate.watch());
-        assert!(gate.close(None) == Ok(()) && gate.watch() && gate.watch());
+        assert!(first.is_ok());
+        assert!(last.is_ok());
+        assert!(!gate.watch());
+        kunit_assert_eq!(gate.close(None), Ok(()));
+        assert!(gate.watch());
+        assert!(gate.watch());
         drop(first);
-        assert!(calls() == 2);
+        kunit_assert_eq!(calls(), 2);
         drop(last);
-        assert!(calls() == 3 && gate.is_drained() && !gate.watch());
+        kunit_assert_eq!(calls(), 3);
+        assert!(gate.is_drained());
+        assert!(!gate.watch());
         Ok(())
     }
 
@@ -302,7 +337,7 @@ mod tests {
         open(&gate, 3);
         let threads = ProcessQueue::new(c"ndk_test_gate")?;
         let begun = Arc::pin_init(Event::new(), GFP_KERNEL)?;
-        assert!(gate.close(None) == Ok(()));
+        kunit_assert_eq!(gate.close(None), Ok(()));
         let (theirs, held) = (gate.clone(), begun.clone());
         threads.spawn(GFP_KERNEL, move || {
             let opening = theirs.begin();

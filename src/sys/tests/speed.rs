@@ -34,6 +34,9 @@ mod tests {
 
     #[test]
     fn it_is_too_late_when_tests_run() {
-        assert!(mark_slow(c"ndk_sys_tests_speed", c"it_is_too_late_when_tests_run") == Err(EBUSY));
+        kunit_assert_eq!(
+            mark_slow(c"ndk_sys_tests_speed", c"it_is_too_late_when_tests_run"),
+            Err(EBUSY)
+        );
     }
 }

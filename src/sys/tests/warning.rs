@@ -26,11 +26,11 @@ mod tests {
 
     #[test]
     fn what_is_expected_is_counted() {
-        assert!(warnings_of(|| ()) == Some(0));
+        kunit_assert_eq!(warnings_of(|| ()), Some(0));
         let two = || {
             kernel::warn_on!(true);
             kernel::warn_on!(true);
         };
-        assert!(warnings_of(two) == Some(2));
+        kunit_assert_eq!(warnings_of(two), Some(2));
     }
 }

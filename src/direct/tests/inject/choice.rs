@@ -18,8 +18,11 @@ mod tests {
             let before = injected(&pair.a);
             pair.b.receive(round, &[])?;
             pair.a.post(round, SEND, &[])?;
-            assert!(pair.a.sends.brings(round, Status::Success));
-            assert!(pair.b.receives.brings(round, Status::Success));
+            let arrives = pair.a.sends.brings(round, Status::Success)
+                && pair.b.receives.brings(round, Status::Success);
+            if !arrives {
+                return Err(EINVAL);
+            }
             hits |= (injected(&pair.a) - before) << round;
         }
         Ok(hits)
@@ -36,14 +39,15 @@ mod tests {
             ..Order::ALWAYS
         };
         let first = hits(seeded(5, 50))?;
-        assert!(same(hits(seeded(5, 50))?, first));
+        kunit_assert_eq!(hits(seeded(5, 50))?, first);
         assert!((10..54).contains(&first.count_ones()));
         assert!(hits(seeded(6, 50))? != first);
         // Fewer of them where the probability is lower, and none that was not there.
         let fewer = hits(seeded(5, 20))?;
-        assert!(fewer & !first == 0 && fewer.count_ones() < first.count_ones());
-        assert!(same(hits(seeded(5, 100))?, u64::MAX));
-        assert!(same(hits(seeded(5, 0))?, 0));
+        kunit_assert_eq!(fewer & !first, 0);
+        assert!(fewer.count_ones() < first.count_ones());
+        kunit_assert_eq!(hits(seeded(5, 100))?, u64::MAX);
+        kunit_assert_eq!(hits(seeded(5, 0))?, 0);
         Ok(())
     }
 
@@ -62,8 +66,11 @@ mod tests {
             pair.a
                 .post(number, write(sink.remote(0)), &[source.whole()])?;
             let ended = pair.a.sends.next().map(|e| e.status);
-            assert!(same(injected(&pair.a) == 0, ended == Some(Status::Success)));
-            if ended != Some(Status::Success) {
+            let succeeds = ended == Some(Status::Success);
+            if !same(injected(&pair.a) == 0, succeeds) {
+                return Err(EINVAL);
+            }
+            if !succeeds {
                 return Ok(number);
             }
         }
@@ -75,11 +82,12 @@ mod tests {
         if !needed() {
             return Ok(());
         }
-        for fault in [Fault::RefuseAccess, Fault::CompleteWith] {
+        for fault in cases([Fault::RefuseAccess, Fault::CompleteWith]) {
             let mut seen = 0u64;
-            for seed in 1..9 {
+            for seed in cases(1..9) {
                 let first = first_hit(fault, seed)?;
-                assert!(first > 0 && same(first_hit(fault, seed)?, first));
+                assert!(first > 0);
+                kunit_assert_eq!(first_hit(fault, seed)?, first);
                 seen |= 1 << first.min(63);
             }
             // Not all seeds are one.
@@ -97,16 +105,16 @@ mod tests {
             interval: 4,
             ..Order::ALWAYS
         };
-        assert!(same(hits(every_fourth)?, 0x8888_8888_8888_8888));
+        kunit_assert_eq!(hits(every_fourth)?, 0x8888_8888_8888_8888);
         let twice = Order {
             times: 2,
             ..every_fourth
         };
-        assert!(same(hits(twice)?, 0x88));
-        for number in [1, 7, 64] {
-            assert!(same(hits(nth(number))?, 1 << (number - 1)));
+        kunit_assert_eq!(hits(twice)?, 0x88);
+        for number in cases([1, 7, 64]) {
+            kunit_assert_eq!(hits(nth(number))?, 1 << (number - 1));
         }
-        assert!(same(hits(nth(65))?, 0));
+        kunit_assert_eq!(hits(nth(65))?, 0);
         Ok(())
     }
 
@@ -138,11 +146,11 @@ mod tests {
             interval: 2,
             ..Order::ALWAYS
         };
-        for (order, hits) in [(second, [0, 1, 0, 0]), (every_second, [0, 1, 0, 1])] {
+        for (order, hits) in cases([(second, [0, 1, 0, 0]), (every_second, [0, 1, 0, 1])]) {
             let _fault = Ordered::new(pair.a.device(), Fault::DelayMessage, order);
-            for hit in hits {
-                assert!(same(send(&pair.a, &pair.b)?, hit));
-                assert!(same(send(&third, &fourth)?, hit));
+            for hit in cases(hits) {
+                kunit_assert_eq!(send(&pair.a, &pair.b)?, hit);
+                kunit_assert_eq!(send(&third, &fourth)?, hit);
             }
         }
         let one = Order {
@@ -150,10 +158,10 @@ mod tests {
             ..Order::ALWAYS
         };
         let fault = Ordered::new(pair.a.device(), Fault::DelayMessage, one);
-        assert!(same(send(&pair.a, &pair.b)?, 0));
-        assert!(same(send(&third, &fourth)?, 1));
+        kunit_assert_eq!(send(&pair.a, &pair.b)?, 0);
+        kunit_assert_eq!(send(&third, &fourth)?, 1);
         drop(fault);
-        assert!(same(send(&third, &fourth)?, 0));
+        kunit_assert_eq!(send(&third, &fourth)?, 0);
         Ok(())
     }
 
@@ -164,7 +172,7 @@ mod tests {
         }
         let pair = QpPair::new()?;
         let _fault = Ordered::new(pair.b.device(), Fault::CompleteWith, nth(2));
-        for context in 1..4 {
+        for context in cases(1..4) {
             pair.a.receive(context, &[])?;
             pair.b.receive(context, &[])?;
             pair.a.post(context, SEND, &[])?;
@@ -176,7 +184,7 @@ mod tests {
         assert!(pair.a.receives.brings(1, Status::Success));
         pair.b.post(5, SEND, &[])?;
         assert!(pair.b.sends.brings(5, Status::RemoteOperation));
-        assert!(same(injected(&pair.b), 1));
+        kunit_assert_eq!(injected(&pair.b), 1);
         Ok(())
     }
 
@@ -193,7 +201,8 @@ mod tests {
         pair.a.post(1, SEND, &[source.sge(4, 8)])?;
         assert!(pair.a.sends.brings(1, Status::LocalAccess));
         assert!(pair.b.receives.brings(1, Status::Flushed));
-        assert!(pair.is_down() && same(injected(&pair.b), 0));
+        assert!(pair.is_down());
+        kunit_assert_eq!(injected(&pair.b), 0);
         Ok(())
     }
 
@@ -213,19 +222,19 @@ mod tests {
             ..only(What::Domain)
         };
         let fault = Ordered::new(device, Fault::NoMemory, third_domain);
-        for number in 1..5 {
+        for number in cases(1..5) {
             let made = Domain::new(device.clone(), GFP_KERNEL);
-            assert!(made.err() == (number == 3).then_some(ENOMEM));
+            kunit_assert_eq!(made.err(), (number == 3).then_some(ENOMEM));
             assert!(Queue::new(device, 8, u32::MAX).is_ok());
         }
         drop(fault);
         let fault = Ordered::new(device, Fault::NoMemory, Order::ALWAYS);
-        assert!(Queue::new(device, 8, u32::MAX).err() == Some(ENOMEM));
+        kunit_assert_eq!(Queue::new(device, 8, u32::MAX).err(), Some(ENOMEM));
         let end = pair
             .engine_host
             .end_in(&pair.a.domain, &EndAttr::PLAIN, None);
-        assert!(end.err() == Some(ENOMEM));
-        assert!(device.may_make(What::Region) == Err(ENOMEM));
+        kunit_assert_eq!(end.err(), Some(ENOMEM));
+        kunit_assert_eq!(device.may_make(What::Region), Err(ENOMEM));
         drop(fault);
         assert!(Queue::new(device, 8, u32::MAX).is_ok());
         Ok(())

@@ -26,7 +26,10 @@ fn is_over(begin_ms: u64) -> bool {
 #[kernel::macros::kunit_tests(ndk_direct_tests_inject_late)]
 mod tests {
     use super::*;
-    use crate::kunit::harness::sleep;
+    use crate::kunit::harness::{
+        cases,
+        sleep, //
+    };
 
     #[test]
     fn a_message_that_is_delayed_keeps_its_place() -> Result {
@@ -41,7 +44,7 @@ mod tests {
         let _fault = Ordered::new(pair.a.device(), Fault::DelayMessage, order);
         let (source, sink) = (pair.a.filled(24, 7)?, pair.b.buffer(24)?);
         let begin = now_ms();
-        for at in 0..3usize {
+        for at in cases(0..3usize) {
             let (to, from) = (sink.remote(at * 8), source.sge(at * 8, 8));
             pair.a.post(at as u64, write(to), &[from])?;
         }
@@ -49,7 +52,8 @@ mod tests {
         let blank = sink.is_blank(8, 16);
         assert!(blank || now_ms() - begin >= 200);
         assert!(pair.a.sends.brings_all(1..3, Status::Success));
-        assert!(now_ms() - begin >= 200 && sink.holds(0, 24, 7, 0));
+        assert!(now_ms() - begin >= 200);
+        assert!(sink.holds(0, 24, 7, 0));
         Ok(())
     }
 
@@ -61,7 +65,7 @@ mod tests {
         let pair = QpPair::new()?;
         let _fault = Ordered::new(pair.a.device(), Fault::DelayCompletion, SECOND_IS_LATE);
         let (source, sink) = (pair.a.filled(24, 9)?, pair.b.buffer(24)?);
-        for context in 0..3 {
+        for context in cases(0..3) {
             pair.b
                 .receive(context, &[sink.sge(context as usize * 8, 8)])?;
         }
@@ -69,7 +73,7 @@ mod tests {
         // Nothing of it is late, nor of what is before.
         assert!(pair.a.sends.brings(0, Status::Success));
         assert!(pair.b.receives.brings(0, Status::Success));
-        assert!(same(injected(&pair.a), 0));
+        kunit_assert_eq!(injected(&pair.a), 0);
         let begin = now_ms();
         pair.a.post(1, SEND, &[source.sge(8, 8)])?;
         pair.a.post(2, SEND, &[source.sge(16, 8)])?;
@@ -82,8 +86,9 @@ mod tests {
         assert!(sink.is_blank(16, 8) || is_over(begin));
         assert!(pair.a.sends.brings_all(1..3, Status::Success));
         assert!(pair.b.receives.brings_all(1..3, Status::Success));
-        assert!(is_over(begin) && sink.holds(0, 24, 9, 0));
-        assert!(same(injected(&pair.a), 1));
+        assert!(is_over(begin));
+        assert!(sink.holds(0, 24, 9, 0));
+        kunit_assert_eq!(injected(&pair.a), 1);
         Ok(())
     }
 
@@ -95,15 +100,16 @@ mod tests {
         let pair = QpPair::new()?;
         let _fault = Ordered::new(pair.a.device(), Fault::DelayCompletion, SECOND_IS_LATE);
         let tokens = [(); 3].map(|()| pair.a.fast(8).map(|buffer| buffer.token()));
-        for (context, token) in (0..).zip(tokens) {
+        for (context, token) in cases((0..).zip(tokens)) {
             let (token, begin, is_hit) = (token?, now_ms(), context == 1);
             pair.a
                 .post(context, register(token, 8, AccessFlag::RemoteRead), &[])?;
             assert!(!is_hit || !is_valid(&pair.a, token) || is_over(begin));
             assert!(pair.a.sends.brings(context, Status::Success));
-            assert!(is_valid(&pair.a, token) && (!is_hit || is_over(begin)));
+            assert!(is_valid(&pair.a, token));
+            assert!(!is_hit || is_over(begin));
         }
-        assert!(same(injected(&pair.a), 1));
+        kunit_assert_eq!(injected(&pair.a), 1);
         Ok(())
     }
 
@@ -112,7 +118,7 @@ mod tests {
         if !needed() {
             return Ok(());
         }
-        for fault in [Fault::DelayMessage, Fault::DelayCompletion] {
+        for fault in cases([Fault::DelayMessage, Fault::DelayCompletion]) {
             let pair = QpPair::new()?;
             let _fault = Ordered::new(pair.a.device(), fault, lasting(EVER_US));
             pair.b.receive(1, &[])?;
@@ -131,7 +137,7 @@ mod tests {
         if !needed() {
             return Ok(());
         }
-        for usec in [0, 1, LATE_MS * 1000] {
+        for usec in cases([0, 1, LATE_MS * 1000]) {
             let pair = QpPair::new()?;
             let late = Order {
                 nth: 2,
@@ -140,19 +146,20 @@ mod tests {
             };
             let _late = Ordered::new(pair.a.device(), Fault::DelayCompletion, late);
             let _lost = Ordered::new(pair.a.device(), Fault::DropConnection, nth(2));
-            for context in 0..3 {
+            for context in cases(0..3) {
                 pair.b.receive(context, &[])?;
             }
             let mut begin = 0;
-            for context in 0..2 {
+            for context in cases(0..2) {
                 begin = now_ms();
                 pair.a.post(context, SEND, &[])?;
                 assert!(pair.b.receives.brings(context, Status::Success));
                 assert!(pair.a.sends.brings(context, Status::Success));
             }
             assert!(usec < LATE_MS * 1000 || is_over(begin));
-            assert!(pair.is_down() && pair.b.receives.brings(2, Status::Flushed));
-            assert!(same(injected(&pair.a), 2));
+            assert!(pair.is_down());
+            assert!(pair.b.receives.brings(2, Status::Flushed));
+            kunit_assert_eq!(injected(&pair.a), 2);
         }
         Ok(())
     }
@@ -169,7 +176,7 @@ mod tests {
         };
         let _fault = Ordered::new(pair.a.device(), Fault::DelayCompletion, order);
         let begin = now_ms();
-        for context in 0..3 {
+        for context in cases(0..3) {
             pair.b.receive(context, &[])?;
             pair.a.post(context, SEND, &[])?;
         }
@@ -182,9 +189,10 @@ mod tests {
         );
         assert!(early == (0, 0) || is_over(begin));
         assert!(pair.a.sends.brings_all(1..3, Status::Success));
-        assert!(is_over(begin) && pair.b.receives.brings(2, Status::Success));
-        assert!(same(injected(&pair.a), 1));
-        assert!(same(pair.a.counted(Counter::Sends), 3));
+        assert!(is_over(begin));
+        assert!(pair.b.receives.brings(2, Status::Success));
+        kunit_assert_eq!(injected(&pair.a), 1);
+        kunit_assert_eq!(pair.a.counted(Counter::Sends), 3);
         Ok(())
     }
 
@@ -213,7 +221,7 @@ mod tests {
         if !needed() {
             return Ok(());
         }
-        for revokes in [false, true] {
+        for revokes in cases([false, true]) {
             let pair = QpPair::new()?;
             let token = pair.b.fast(8)?.token();
             let work = register(token, 8, AccessFlag::RemoteRead);
@@ -271,7 +279,7 @@ mod tests {
         assert!(pair.a.sends.is_silent());
         clock.pass(2);
         assert!(pair.a.sends.brings_all(1..3, Status::Success));
-        assert!(same(pair.a.counted(Counter::RnrWaits), 1));
+        kunit_assert_eq!(pair.a.counted(Counter::RnrWaits), 1);
         assert!(peer(&pair.a).is_some_and(|p| p.awaited_since_ms.is_none()));
         Ok(())
     }
@@ -287,7 +295,8 @@ mod tests {
         pair.a.post(1, SEND, &[])?;
         assert!(pair.a.sends.brings(1, Status::ReceiverNotReady));
         assert!(pair.b.receives.brings(1, Status::Flushed));
-        assert!(pair.is_down() && same(pair.a.counted(Counter::RnrTimeouts), 1));
+        assert!(pair.is_down());
+        kunit_assert_eq!(pair.a.counted(Counter::RnrTimeouts), 1);
         Ok(())
     }
 

@@ -25,7 +25,7 @@ mod tests {
         },
         kunit::{
             connection_fixture::*,
-            harness::same,
+            harness::cases,
             other_context::OtherContext, //
         }, //
     };
@@ -57,10 +57,10 @@ mod tests {
     fn an_address_is_reserved_once_and_free_when_nobody_holds_it() -> Result {
         let cm_fixture = ConnectionFixture::new()?;
         let first = take(&cm_fixture, at(HERE, PORT))?;
-        assert!(first.addr() == at(HERE, PORT));
-        for device in [DEVICE, DEVICE + 1] {
+        kunit_assert_eq!(first.addr(), at(HERE, PORT));
+        for device in cases([DEVICE, DEVICE + 1]) {
             let again = cm_fixture.cm.reserve(device, NET, at(HERE, PORT));
-            assert!(same(again.err(), Some(AddressError::InUse)));
+            kunit_assert_eq!(again.err(), Some(AddressError::InUse));
         }
         assert!(is_free(&cm_fixture, at(HERE, PORT + 1)));
         assert!(is_free(&cm_fixture, at(ELSEWHERE, PORT)));
@@ -106,19 +106,19 @@ mod tests {
     fn when_every_port_is_taken_the_next_one_is_the_one_that_is_given_back() -> Result {
         let cm_fixture = ConnectionFixture::new()?;
         let mut held = KVVec::new();
-        for port in FIRST..=u16::MAX {
+        for port in cases(FIRST..=u16::MAX) {
             held.push(take(&cm_fixture, at(HERE, port))?, GFP_KERNEL)?;
         }
         let full = reserve(&cm_fixture, at(HERE, 0));
-        assert!(same(full.err(), Some(AddressError::NoPort)));
+        kunit_assert_eq!(full.err(), Some(AddressError::NoPort));
         assert!(is_free(&cm_fixture, at(ELSEWHERE, 0)));
         // The first, one in the middle, the last.
-        for index in [0, 5000, held.len() - 1] {
+        for index in cases([0, 5000, held.len() - 1]) {
             let port = FIRST + index as u16;
             let place = held.get_mut(index).ok_or(EINVAL)?;
             *place = take(&cm_fixture, at(ELSEWHERE, port))?;
             let found = take(&cm_fixture, at(HERE, 0))?;
-            assert!(same(found.addr().port(), port));
+            kunit_assert_eq!(found.addr().port(), port);
             *held.get_mut(index).ok_or(EINVAL)? = found;
         }
         Ok(())
@@ -130,12 +130,12 @@ mod tests {
         let listener_log = ListenerLog::new(HERE, false)?;
         let device = Arc::as_ptr(&listener_log).addr();
         let mut held = KVVec::new();
-        for port in FIRST + 1..=u16::MAX {
+        for port in cases(FIRST + 1..=u16::MAX) {
             held.push(take(&cm_fixture, at(HERE, port))?, GFP_KERNEL)?;
         }
         let listener = cm_fixture.listen(at(HERE, FIRST), &listener_log)?;
         let full = cm_fixture.cm.reserve(device, NET, at(HERE, 0));
-        assert!(same(full.err(), Some(AddressError::NoPort)));
+        kunit_assert_eq!(full.err(), Some(AddressError::NoPort));
         cm_fixture.cm.unlisten(&listener);
         let found = cm_fixture.cm.reserve(device, NET, at(HERE, 0));
         assert!(found.is_ok_and(|r| r.addr() == at(HERE, FIRST)));
@@ -149,7 +149,7 @@ mod tests {
         let first = from.route(at(ELSEWHERE, 1)).map_err(|_| EEXIST)?;
         assert!(Arc::ptr_eq(first.from(), &from));
         let again = from.route(at(ELSEWHERE, 1));
-        assert!(same(again.err(), Some(AddressError::Exists)));
+        kunit_assert_eq!(again.err(), Some(AddressError::Exists));
         assert!(from.route(at(ELSEWHERE, 2)).is_ok());
         assert!(from.route(at(HERE, 1)).is_ok());
         let other = take(&cm_fixture, at(HERE, PORT + 1))?;
@@ -176,11 +176,11 @@ mod tests {
         let cm_fixture = ConnectionFixture::new()?;
         let pair = |local, remote| cm_fixture.cm.reserve_pair(DEVICE, NET, local, remote);
         let route = pair(at(HERE, PORT), at(ELSEWHERE, 1)).map_err(|_| EADDRINUSE)?;
-        assert!(route.from().addr() == at(HERE, PORT));
+        kunit_assert_eq!(route.from().addr(), at(HERE, PORT));
         let same_pair = pair(at(HERE, PORT), at(ELSEWHERE, 1));
-        assert!(same(same_pair.err(), Some(AddressError::Exists)));
+        kunit_assert_eq!(same_pair.err(), Some(AddressError::Exists));
         let other = pair(at(HERE, PORT), at(ELSEWHERE, 2));
-        assert!(same(other.err(), Some(AddressError::InUse)));
+        kunit_assert_eq!(other.err(), Some(AddressError::InUse));
         drop(route);
         assert!(pair(at(HERE, PORT), at(ELSEWHERE, 2)).is_ok());
         let any = pair(at(HERE, 0), at(ELSEWHERE, 1)).map_err(|_| EADDRINUSE)?;
@@ -211,7 +211,7 @@ mod tests {
         );
         let listener = cm_fixture.listen(at(HERE, PORT), &listener_log)?;
         let busy = cm_fixture.cm.reserve(device, NET, at(HERE, PORT));
-        assert!(same(busy.err(), Some(AddressError::InUse)));
+        kunit_assert_eq!(busy.err(), Some(AddressError::InUse));
         assert!(cm_fixture
             .cm
             .reserve(elsewhere, NET, at(HERE, PORT))
@@ -220,7 +220,10 @@ mod tests {
 
         let held = cm_fixture.cm.reserve(device, NET, at(HERE, PORT));
         let _held = held.map_err(|_| EADDRINUSE)?;
-        assert!(cm_fixture.listen(at(HERE, PORT), &listener_log).err() == Some(EADDRINUSE));
+        kunit_assert_eq!(
+            cm_fixture.listen(at(HERE, PORT), &listener_log).err(),
+            Some(EADDRINUSE)
+        );
         cm_fixture.listen(at(HERE, PORT), &other)?;
         cm_fixture.listen(at(ANY, PORT), &listener_log)?;
         Ok(())
@@ -235,12 +238,12 @@ mod tests {
         let held = reserve().map_err(|_| EADDRINUSE)?;
         let listener = listen_on(&cm_fixture.cm, &held, &listener_log)?.map_err(|_| EADDRINUSE)?;
         let twice = listen_on(&cm_fixture.cm, &held, &listener_log)?;
-        assert!(same(twice.err(), Some(AddressError::InUse)));
+        kunit_assert_eq!(twice.err(), Some(AddressError::InUse));
         drop(held);
-        assert!(same(reserve().err(), Some(AddressError::InUse)));
+        kunit_assert_eq!(reserve().err(), Some(AddressError::InUse));
         // It is notified of who asks there.
         cm_fixture.connect(&ConnectionLog::new()?)?;
-        assert!(same(listener_log.requests.get(), 1));
+        kunit_assert_eq!(listener_log.requests.get(), 1);
         listener_log.request()?.abandon();
         cm_fixture.cm.unlisten(&listener);
         drop(listener);

@@ -22,7 +22,7 @@ mod tests {
         engine::cm::Listener,
         kunit::{
             connection_fixture::*,
-            harness::same, //
+            harness::cases, //
         }, //
     };
 
@@ -60,38 +60,35 @@ mod tests {
     #[test]
     fn an_address_finds_those_that_are_there_in_their_order() -> Result {
         let mut listeners = crowd()?;
-        for number in [LAST + 3, LAST + 1, LAST + 2] {
+        for number in cases([LAST + 3, LAST + 1, LAST + 2]) {
             listeners.add(listener(NET, HERE, PORT, number)?)?;
         }
-        for (net, ip, port) in [
+        for (net, ip, port) in cases([
             (NET + 1, HERE, PORT),
             (NET, ELSEWHERE, PORT),
             (NET, HERE, PORT + 1),
-        ] {
+        ]) {
             listeners.add(listener(net, ip, port, LAST + 4)?)?;
-            assert!(same(
-                numbers(listeners.at(net, &at(ip, port)))?[..].len(),
-                1
-            ));
+            kunit_assert_eq!(numbers(listeners.at(net, &at(ip, port)))?[..].len(), 1);
         }
         let found = numbers(listeners.at(NET, &at(HERE, PORT)))?;
-        assert!(same(&found[..], &[LAST + 1, LAST + 2, LAST + 3]));
+        kunit_assert_eq!(&found[..], &[LAST + 1, LAST + 2, LAST + 3]);
         Ok(())
     }
 
     #[test]
     fn a_destination_finds_wildcards_of_both_families_and_nobody_else() -> Result {
         let mut listeners = crowd()?;
-        for (n, ip) in [ANY6, ANY, HERE, ELSEWHERE, ANY].into_iter().enumerate() {
+        for (n, ip) in cases([ANY6, ANY, HERE, ELSEWHERE, ANY].into_iter().enumerate()) {
             listeners.add(listener(NET, ip, PORT, LAST + 1 + n)?)?;
         }
         let found = numbers(listeners.serving(NET, &at(HERE, PORT)))?;
-        assert!(same(&found[..], &[LAST + 3, LAST + 2, LAST + 5, LAST + 1]));
+        kunit_assert_eq!(&found[..], &[LAST + 3, LAST + 2, LAST + 5, LAST + 1]);
         // One that is unspecified itself is found once.
         let found = numbers(listeners.serving(NET, &at(ANY, PORT)))?;
-        assert!(same(&found[..], &[LAST + 2, LAST + 5, LAST + 1]));
+        kunit_assert_eq!(&found[..], &[LAST + 2, LAST + 5, LAST + 1]);
         let found = numbers(listeners.serving(NET + 1, &at(HERE, PORT)))?;
-        assert!(same(&found[..], &[]));
+        kunit_assert_eq!(&found[..], &[]);
         Ok(())
     }
 
@@ -107,7 +104,7 @@ mod tests {
         listeners.remove(&one);
         listeners.remove(&one);
         let found = numbers(listeners.at(NET, &at(ANY, PORT)))?;
-        assert!(same(&found[..], &[usize::MAX]));
+        kunit_assert_eq!(&found[..], &[usize::MAX]);
         listeners.remove(&other);
         assert!(listeners.at(NET, &at(ANY, PORT)).next().is_none());
         Ok(())

@@ -25,7 +25,7 @@ mod tests {
         kunit::{
             connection_fixture::*,
             harness::{
-                same,
+                cases,
                 sleep,
                 wait_until, //
             }, //
@@ -74,15 +74,15 @@ mod tests {
 
     #[test]
     fn of_listeners_that_fit_alike_the_first_is_reported() -> Result {
-        for (listen, want) in [
+        for (listen, want) in cases([
             ([ANY, ANY, ANY], [1, 0, 0]),
             ([ANY, HERE, HERE], [0, 1, 0]),
             ([ANY6, ANY6, ANY], [0, 0, 1]),
-        ] {
+        ]) {
             let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
             let listener_logs = listener_logs(&cm_fixture, &listen)?;
             let request = cm_fixture.connect(&log)?;
-            assert!(same(asked(&listener_logs), want));
+            kunit_assert_eq!(asked(&listener_logs), want);
             request.abandon();
         }
         Ok(())
@@ -93,16 +93,16 @@ mod tests {
         let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
         let listener_logs = listener_logs(&cm_fixture, &[ANY6, HERE, ANY, ANY])?;
         let request = cm_fixture.connect(&log)?;
-        for want in [[0, 1, 0, 0], [0, 1, 1, 0], [0, 1, 1, 1], [1, 1, 1, 1]] {
-            assert!(same(asked(&listener_logs), want));
-            assert!(same(log.replies.get(), 0));
+        for want in cases([[0, 1, 0, 0], [0, 1, 1, 0], [0, 1, 1, 1], [1, 1, 1, 1]]) {
+            kunit_assert_eq!(asked(&listener_logs), want);
+            kunit_assert_eq!(log.replies.get(), 0);
             assert!(decline(&cm_fixture, &request).is_ok());
         }
         // Nobody is left.
-        assert!(same(log.status(), Some(Err(Status::Refused))));
-        assert!(same(log.replies.get(), 1));
+        kunit_assert_eq!(log.status(), Some(Err(Status::Refused)));
+        kunit_assert_eq!(log.replies.get(), 1);
         let rejected: [u32; 4] = core::array::from_fn(|i| listener_logs[i].rejected.get());
-        assert!(same(rejected, [1, 0, 0, 0]));
+        kunit_assert_eq!(rejected, [1, 0, 0, 0]);
         Ok(())
     }
 
@@ -117,10 +117,11 @@ mod tests {
         let request = cm_fixture.connect(&active)?;
         assert!(decline(&cm_fixture, &request).is_ok());
         let asked = listener_logs[1].request()?;
-        assert!(Arc::ptr_eq(&asked, &request) && *asked.params.private_data == *b"please");
+        assert!(Arc::ptr_eq(&asked, &request));
+        kunit_assert_eq!(*asked.params.private_data, *b"please");
         cm_fixture.accept(&asked, &passive)?;
-        assert!(same(active.status(), Some(Ok((3, 5)))));
-        assert!(same(passive.established.get(), 1));
+        kunit_assert_eq!(active.status(), Some(Ok((3, 5))));
+        kunit_assert_eq!(passive.established.get(), 1);
         Ok(())
     }
 
@@ -132,13 +133,16 @@ mod tests {
         let first = request.listener_number().ok_or(ENOENT)?;
         assert!(cm_fixture.cm.request_at_listener(first).is_some());
         let consumer = Arc::as_ptr(&listener_logs[0]).addr();
-        assert!(same(request.consumer(first), Some(consumer)));
+        kunit_assert_eq!(request.consumer(first), Some(consumer));
         assert!(decline(&cm_fixture, &request).is_ok());
         let second = request.listener_number().ok_or(ENOENT)?;
         assert!(cm_fixture.cm.request_at_listener(first).is_none());
-        assert!(same(request.consumer(first), None));
-        assert!(cm_fixture.cm.decline(&request, first, Status::Refused) == Err(ConnectionGone));
-        assert!(same(asked(&listener_logs), [1, 1, 0]));
+        kunit_assert_eq!(request.consumer(first), None);
+        kunit_assert_eq!(
+            cm_fixture.cm.decline(&request, first, Status::Refused),
+            Err(ConnectionGone)
+        );
+        kunit_assert_eq!(asked(&listener_logs), [1, 1, 0]);
         let found = cm_fixture.cm.request_at_listener(second);
         assert!(found.is_some_and(|o| Arc::ptr_eq(&o, &request)));
         // The active side's own number stays.
@@ -155,21 +159,21 @@ mod tests {
         let request = cm_fixture.connect(&log)?;
         request.abandon();
         let _ = decline(&cm_fixture, &request);
-        assert!(same(asked(&listener_logs), [1, 0]));
-        assert!(same(listener_logs[0].rejected.get(), 0));
-        assert!(same(log.status(), Some(Err(Status::Aborted))));
-        assert!(same(log.replies.get(), 1));
+        kunit_assert_eq!(asked(&listener_logs), [1, 0]);
+        kunit_assert_eq!(listener_logs[0].rejected.get(), 0);
+        kunit_assert_eq!(log.status(), Some(Err(Status::Aborted)));
+        kunit_assert_eq!(log.replies.get(), 1);
         Ok(())
     }
 
     #[test]
     fn a_listener_may_want_requests_to_its_own_device_alone() -> Result {
-        for (listen, device, want) in [
+        for (listen, device, want) in cases([
             (HERE, HERE, 1),
             (ANY, HERE, 1),
             (HERE, ELSEWHERE, 0),
             (ANY, ELSEWHERE, 0),
-        ] {
+        ]) {
             let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
             let manner = Manner {
                 own_only: true,
@@ -178,9 +182,9 @@ mod tests {
             let listener_log = ListenerLog::with(device, manner)?;
             cm_fixture.listen(at(listen, PORT), &listener_log)?;
             let request = cm_fixture.connect(&log)?;
-            assert!(same(listener_log.requests.get(), want));
+            kunit_assert_eq!(listener_log.requests.get(), want);
             match want {
-                0 => assert!(same(log.status(), Some(Err(Status::Refused)))),
+                0 => kunit_assert_eq!(log.status(), Some(Err(Status::Refused))),
                 _ => assert!(request.abandon()),
             }
         }
@@ -218,10 +222,11 @@ mod tests {
         connect(&cm_fixture, &log)?;
         assert!(wait_until(|| listener_log.requests.get() == 4));
         assert!(wait_until(|| listener_log.has_request()));
-        assert!(same(log.replies.get(), 0) && same(listener_log.rejected.get(), 0));
+        kunit_assert_eq!(log.replies.get(), 0);
+        kunit_assert_eq!(listener_log.rejected.get(), 0);
         cm_fixture.accept(&listener_log.request()?, &ConnectionLog::new()?)?;
-        assert!(same(log.status(), Some(Ok((3, 5)))));
-        assert!(same(listener_log.requests.get(), 4));
+        kunit_assert_eq!(log.status(), Some(Ok((3, 5))));
+        kunit_assert_eq!(listener_log.requests.get(), 4);
         Ok(())
     }
 
@@ -236,13 +241,14 @@ mod tests {
         let (listener_log, _) = full(&cm_fixture, u32::MAX)?;
         connect(&cm_fixture, &log)?;
         let threads = &cm_fixture.active.device().host.threads;
-        for asked in 1..4 {
+        for asked in cases(1..4) {
             assert!(wait_until(|| listener_log.requests.get() == asked));
             // It is to be asked again.
             threads.flush();
             clock.pass(500);
         }
-        assert!(wait_until(|| listener_log.requests.get() == 4) && log.status().is_none());
+        assert!(wait_until(|| listener_log.requests.get() == 4));
+        assert!(log.status().is_none());
         threads.flush();
         clock.pass(500);
         assert!(wait_until(|| log.status() == Some(Err(Status::Timeout))));
@@ -250,7 +256,8 @@ mod tests {
         let requests = listener_log.requests.get();
         clock.pass(5_000);
         sleep(50);
-        assert!(same(listener_log.requests.get(), requests) && same(log.replies.get(), 1));
+        kunit_assert_eq!(listener_log.requests.get(), requests);
+        kunit_assert_eq!(log.replies.get(), 1);
         Ok(())
     }
 
@@ -259,11 +266,11 @@ mod tests {
         let (cm_fixture, log) = (ConnectionFixture::new()?, ConnectionLog::new()?);
         let (listener_log, _) = full(&cm_fixture, 1)?;
         cm_fixture.connect(&log)?;
-        assert!(same(log.status(), Some(Err(Status::Refused))));
-        assert!(same(
+        kunit_assert_eq!(log.status(), Some(Err(Status::Refused)));
+        kunit_assert_eq!(
             (listener_log.requests.get(), listener_log.rejected.get()),
             (1, 1)
-        ));
+        );
         Ok(())
     }
 
@@ -276,8 +283,8 @@ mod tests {
         assert!(request.abandon());
         clock.pass(5_000);
         sleep(50);
-        assert!(same(listener_log.requests.get(), 1));
-        assert!(same(log.status(), Some(Err(Status::Aborted))));
+        kunit_assert_eq!(listener_log.requests.get(), 1);
+        kunit_assert_eq!(log.status(), Some(Err(Status::Aborted)));
         Ok(())
     }
 
@@ -301,26 +308,27 @@ mod tests {
         let (listener_log, _) = full(&cm_fixture, u32::MAX)?;
         let requests = crowd(&cm_fixture, &log, 32)?;
         let threads = &cm_fixture.active.device().host.threads;
-        for asked in 1..4 {
+        for asked in cases(1..4) {
             assert!(wait_until(|| listener_log.requests.get() >= asked));
             threads.flush();
-            assert!(same(listener_log.requests.get(), asked));
+            kunit_assert_eq!(listener_log.requests.get(), asked);
             clock.pass(500);
         }
         assert!(wait_until(|| listener_log.requests.get() >= 4));
         threads.flush();
         // If the first gives up the next has its turn at once; the others go unheard.
-        assert!(requests[5].abandon() && requests[0].abandon());
+        assert!(requests[5].abandon());
+        assert!(requests[0].abandon());
         assert!(wait_until(|| listener_log.requests.get() >= 5));
         threads.flush();
-        assert!(same(listener_log.requests.get(), 5));
+        kunit_assert_eq!(listener_log.requests.get(), 5);
         for request in &requests {
             request.abandon();
             threads.flush();
         }
         // Each of the 30 that were left has been the first.
-        assert!(same(listener_log.requests.get(), 5 + 29));
-        assert!(same(log.replies.get(), 32));
+        kunit_assert_eq!(listener_log.requests.get(), 5 + 29);
+        kunit_assert_eq!(log.replies.get(), 32);
         Ok(())
     }
 
@@ -332,11 +340,12 @@ mod tests {
         assert!(wait_until(|| listener_log.requests.get() == 5));
         cm_fixture.active.device().host.threads.flush();
         let last = listener_log.request()?;
-        assert!(same(last.number, requests[2].number));
+        kunit_assert_eq!(last.number, requests[2].number);
         for request in &requests {
-            assert!(request.listener_number().is_some() && request.abandon());
+            assert!(request.listener_number().is_some());
+            assert!(request.abandon());
         }
-        assert!(same(listener_log.requests.get(), 5));
+        kunit_assert_eq!(listener_log.requests.get(), 5);
         Ok(())
     }
 
@@ -350,7 +359,8 @@ mod tests {
         let before = listener_log.requests.get();
         assert!(wait_until(|| next[0].requests.get() == 8));
         cm_fixture.active.device().host.threads.flush();
-        assert!(same(next[0].requests.get(), 8) && same(listener_log.requests.get(), before));
+        kunit_assert_eq!(next[0].requests.get(), 8);
+        kunit_assert_eq!(listener_log.requests.get(), before);
         for request in &requests {
             assert!(request.abandon());
         }
@@ -367,14 +377,14 @@ mod tests {
         let threads = &cm_fixture.active.device().host.threads;
         request.offer_soon();
         threads.flush();
-        assert!(same((listener_log.requests.get(), asked(&next)), (1, [0])));
-        assert!(request.listener_number() == number);
+        kunit_assert_eq!((listener_log.requests.get(), asked(&next)), (1, [0]));
+        kunit_assert_eq!(request.listener_number(), number);
         // Nor where it has begun when the listener is notified.
         cm_fixture.cm.offer_next(&request, None, Status::Refused);
-        assert!(same((listener_log.requests.get(), asked(&next)), (1, [0])));
+        kunit_assert_eq!((listener_log.requests.get(), asked(&next)), (1, [0]));
         // The next one has it when this one passes it on.
         assert!(decline(&cm_fixture, &request).is_ok());
-        assert!(same((listener_log.requests.get(), asked(&next)), (1, [1])));
+        kunit_assert_eq!((listener_log.requests.get(), asked(&next)), (1, [1]));
         assert!(request.abandon());
         Ok(())
     }
@@ -386,7 +396,7 @@ mod tests {
         crowd(&cm_fixture, &log, 8)?;
         cm_fixture.cm.unlisten(&listener);
         assert!(wait_until(|| log.replies.get() == 8));
-        assert!(same(log.status(), Some(Err(Status::Refused))));
+        kunit_assert_eq!(log.status(), Some(Err(Status::Refused)));
         Ok(())
     }
 
@@ -396,10 +406,10 @@ mod tests {
         let (_, listener) = full(&cm_fixture, u32::MAX)?;
         let next = listener_logs(&cm_fixture, &[ANY])?;
         let request = connect(&cm_fixture, &log)?;
-        assert!(same(asked(&next), [0]));
+        kunit_assert_eq!(asked(&next), [0]);
         cm_fixture.cm.unlisten(&listener);
         assert!(wait_until(|| next[0].requests.get() == 1));
-        assert!(same(log.replies.get(), 0));
+        kunit_assert_eq!(log.replies.get(), 0);
         request.abandon();
         Ok(())
     }
@@ -420,10 +430,11 @@ mod tests {
         cm_fixture.cm.unlisten(&listener);
         clock.pass(20);
         assert!(wait_until(|| next[0].has_request()));
-        assert!(same(first.requests.get(), 1) && same(log.replies.get(), 0));
+        kunit_assert_eq!(first.requests.get(), 1);
+        kunit_assert_eq!(log.replies.get(), 0);
         assert!(cm_fixture.cm.request_at_listener(number).is_none());
         cm_fixture.accept(&next[0].request()?, &ConnectionLog::new()?)?;
-        assert!(same(log.status(), Some(Ok((3, 5)))));
+        kunit_assert_eq!(log.status(), Some(Ok((3, 5))));
         Ok(())
     }
 
@@ -439,24 +450,24 @@ mod tests {
         let mut ask = cm_fixture.ask(&log)?;
         ask.remote = at(LOCALHOST, PORT);
         cm_fixture.submit(ask)?;
-        assert!(same(log.status(), Some(Err(Status::Refused))));
+        kunit_assert_eq!(log.status(), Some(Err(Status::Refused)));
         let first = cm_fixture.listen(at(LOCALHOST, PORT), &listener_log)?;
-        assert!(elsewhere()?.err() == Some(AddressError::InUse));
+        kunit_assert_eq!(elsewhere()?.err(), Some(AddressError::InUse));
         cm_fixture.cm.unlisten(&first);
         cm_fixture.cm.unlisten(&second);
-        assert!(same(listener_log.requests.get(), 0));
+        kunit_assert_eq!(listener_log.requests.get(), 0);
         Ok(())
     }
 
     #[test]
     fn a_port_where_a_program_listens_cannot_be_reserved() -> Result {
-        for ip in [LOCALHOST, ANY] {
+        for ip in cases([LOCALHOST, ANY]) {
             let cm_fixture = ConnectionFixture::new()?;
             let listener_log = ListenerLog::new(LOCALHOST, false)?;
             let device = Arc::as_ptr(&listener_log).addr();
             let reserve = |port| cm_fixture.cm.reserve(device, NET, at(LOCALHOST, port));
             let listener = cm_fixture.listen(at(ip, PORT), &listener_log)?;
-            assert!(reserve(PORT).err() == Some(AddressError::InUse));
+            kunit_assert_eq!(reserve(PORT).err(), Some(AddressError::InUse));
             assert!(reserve(PORT + 1).is_ok());
             cm_fixture.cm.unlisten(&listener);
             let held = reserve(PORT).map_err(|_| EADDRINUSE)?;
@@ -466,10 +477,13 @@ mod tests {
             };
             // Reserved as yet, and then listened at.
             let again = cm_fixture.listen(at(LOCALHOST, PORT), &listener_log);
-            assert!(again.err() == Some(EADDRINUSE));
+            kunit_assert_eq!(again.err(), Some(EADDRINUSE));
             let own = listen_on()?.map_err(|_| EADDRINUSE)?;
-            assert!(cm_fixture.listen(at(ip, PORT), &listener_log).err() == Some(EADDRINUSE));
-            assert!(listen_on()?.err() == Some(AddressError::InUse));
+            kunit_assert_eq!(
+                cm_fixture.listen(at(ip, PORT), &listener_log).err(),
+                Some(EADDRINUSE)
+            );
+            kunit_assert_eq!(listen_on()?.err(), Some(AddressError::InUse));
             cm_fixture.cm.unlisten(&own);
         }
         Ok(())
@@ -484,15 +498,15 @@ mod tests {
         let listened = FIRST_PORT + 7;
         let listener = cm_fixture.listen(at(ANY, listened), &listener_log)?;
         let mut held = KVVec::new();
-        for port in FIRST_PORT..=u16::MAX {
+        for port in cases(FIRST_PORT..=u16::MAX) {
             if port != listened {
                 held.push(reserve(port).map_err(|_| EADDRINUSE)?, GFP_KERNEL)?;
             }
         }
-        assert!(reserve(0).err() == Some(AddressError::NoPort));
+        kunit_assert_eq!(reserve(0).err(), Some(AddressError::NoPort));
         cm_fixture.cm.unlisten(&listener);
         let found = reserve(0).map_err(|_| EADDRINUSE)?;
-        assert!(same(found.addr().port(), listened));
+        kunit_assert_eq!(found.addr().port(), listened);
         Ok(())
     }
 }

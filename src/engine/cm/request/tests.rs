@@ -27,8 +27,8 @@ mod tests {
         kunit::{
             connection_fixture::*,
             harness::{
+                cases,
                 flush_work,
-                same,
                 wait_until, //
             },
             requests::*, //
@@ -78,18 +78,20 @@ mod tests {
             status: Ok((3, 5)),
             data: (*b"welcome\0", 7),
         };
-        assert!(same(active.answer(), Some(answer)) && same(active.replies.get(), 1));
-        assert!(same(passive.status(), None));
-        assert!(same(states(&cm_fixture), UNCONNECTED));
-        assert!(same(cm_fixture.active.counted(Counter::Connects), 0));
+        kunit_assert_eq!(active.answer(), Some(answer));
+        kunit_assert_eq!(active.replies.get(), 1);
+        kunit_assert_eq!(passive.status(), None);
+        kunit_assert_eq!(states(&cm_fixture), UNCONNECTED);
+        kunit_assert_eq!(cm_fixture.active.counted(Counter::Connects), 0);
         assert!(cm_fixture.cm.request(request.number).is_none());
 
-        assert!(same(request.confirm(), Ok(())));
-        assert!(same(states(&cm_fixture), CONNECTED));
-        assert!(same(passive.status(), Some(Ok((5, 3)))));
-        assert!(same(passive.established.get(), 1) && same(active.replies.get(), 1));
-        assert!(same(cm_fixture.active.counted(Counter::Connects), 1));
-        assert!(same(cm_fixture.passive.counted(Counter::Accepts), 1));
+        kunit_assert_eq!(request.confirm(), Ok(()));
+        kunit_assert_eq!(states(&cm_fixture), CONNECTED);
+        kunit_assert_eq!(passive.status(), Some(Ok((5, 3))));
+        kunit_assert_eq!(passive.established.get(), 1);
+        kunit_assert_eq!(active.replies.get(), 1);
+        kunit_assert_eq!(cm_fixture.active.counted(Counter::Connects), 1);
+        kunit_assert_eq!(cm_fixture.passive.counted(Counter::Accepts), 1);
         cm_fixture.passive.receive(1, &[])?;
         cm_fixture.active.post(2, SEND, &[])?;
         assert!(cm_fixture.active.sends.brings(2, Status::Success));
@@ -105,24 +107,26 @@ mod tests {
             ConnectionLog::patient()?,
         );
         let request = accepted(&cm_fixture, &active, &passive)?;
-        assert!(same(request.confirm(), Ok(())));
-        assert!(!request.abandon() && !request.withdraw());
-        assert!(same(request.confirm(), Ok(())));
-        assert!(same(states(&cm_fixture), CONNECTED));
-        assert!(same(passive.established.get(), 1) && same(passive.not_established.get(), 0));
+        kunit_assert_eq!(request.confirm(), Ok(()));
+        assert!(!request.abandon());
+        assert!(!request.withdraw());
+        kunit_assert_eq!(request.confirm(), Ok(()));
+        kunit_assert_eq!(states(&cm_fixture), CONNECTED);
+        kunit_assert_eq!(passive.established.get(), 1);
+        kunit_assert_eq!(passive.not_established.get(), 0);
         cm_fixture.passive.qp.fail();
         for log in [&active, &passive] {
             assert!(wait_until(|| log.closed.get() == 1));
         }
-        assert!(same(request.confirm(), Err(ConnectError::Aborted)));
+        kunit_assert_eq!(request.confirm(), Err(ConnectError::Aborted));
         flush_work(cm_fixture.active.device());
-        assert!(same((active.closed.get(), passive.closed.get()), (1, 1)));
+        kunit_assert_eq!((active.closed.get(), passive.closed.get()), (1, 1));
         Ok(())
     }
 
     #[test]
     fn where_one_side_does_not_wait_both_are_connected_at_once() -> Result {
-        for (asks, waits) in [(true, false), (false, true)] {
+        for (asks, waits) in cases([(true, false), (false, true)]) {
             let (cm_fixture, active) = (ConnectionFixture::new()?, ConnectionLog::new()?);
             let passive = ConnectionLog::with(Habits {
                 confirms: waits,
@@ -134,15 +138,16 @@ mod tests {
                 false => cm_fixture.connect(&active)?,
             };
             cm_fixture.accept(&listener_log.request()?, &passive)?;
-            assert!(same(states(&cm_fixture), CONNECTED));
-            assert!(same(active.status(), Some(Ok((3, 5)))));
-            assert!(same(passive.established.get(), 1));
-            assert!(!request.withdraw() && !request.abandon());
-            assert!(same(request.confirm(), Ok(())));
+            kunit_assert_eq!(states(&cm_fixture), CONNECTED);
+            kunit_assert_eq!(active.status(), Some(Ok((3, 5))));
+            kunit_assert_eq!(passive.established.get(), 1);
+            assert!(!request.withdraw());
+            assert!(!request.abandon());
+            kunit_assert_eq!(request.confirm(), Ok(()));
             cm_fixture.passive.qp.fail();
             assert!(wait_until(|| active.closed.get() == 1));
-            assert!(same(request.confirm(), Err(ConnectError::Aborted)));
-            assert!(same(passive.not_established.get(), 0));
+            kunit_assert_eq!(request.confirm(), Err(ConnectError::Aborted));
+            kunit_assert_eq!(passive.not_established.get(), 0);
         }
         Ok(())
     }
@@ -169,7 +174,7 @@ mod tests {
             ),
             (quick, |_| true, Status::Timeout, ConnectError::TimedOut),
         ];
-        for (timeouts, end, status, why) in ends {
+        for (timeouts, end, status, why) in cases(ends) {
             let (cm_fixture, active, passive) = (
                 ConnectionFixture::with(timeouts)?,
                 ConnectionLog::new()?,
@@ -179,18 +184,20 @@ mod tests {
             assert!(end(&request));
             clock.pass(20);
             assert!(wait_until(|| passive.not_established.get() == 1));
-            assert!(same(passive.status(), Some(Err(status))));
-            assert!(!request.abandon() && !request.withdraw());
-            assert!(same(request.confirm(), Err(why)));
+            kunit_assert_eq!(passive.status(), Some(Err(status)));
+            assert!(!request.abandon());
+            assert!(!request.withdraw());
+            kunit_assert_eq!(request.confirm(), Err(why));
             flush_work(cm_fixture.active.device());
-            assert!(same(active.replies.get(), 1) && same(active.closed.get(), 0));
-            assert!(same(
+            kunit_assert_eq!(active.replies.get(), 1);
+            kunit_assert_eq!(active.closed.get(), 0);
+            kunit_assert_eq!(
                 (passive.not_established.get(), passive.established.get()),
                 (1, 0)
-            ));
-            assert!(same(passive.closed.get(), 0));
-            assert!(same(cm_fixture.active.counted(Counter::ConnectFailures), 1));
-            assert!(same(states(&cm_fixture), UNCONNECTED));
+            );
+            kunit_assert_eq!(passive.closed.get(), 0);
+            kunit_assert_eq!(cm_fixture.active.counted(Counter::ConnectFailures), 1);
+            kunit_assert_eq!(states(&cm_fixture), UNCONNECTED);
             // A side that does not wait.
             let passive = ConnectionLog::new()?;
             let listener_log = ListenerLog::new(HERE, false)?;
@@ -199,7 +206,7 @@ mod tests {
             ask.remote = at(HERE, PORT + 1);
             cm_fixture.submit(ask)?;
             cm_fixture.accept(&listener_log.request()?, &passive)?;
-            assert!(same(states(&cm_fixture), CONNECTED));
+            kunit_assert_eq!(states(&cm_fixture), CONNECTED);
         }
         Ok(())
     }
@@ -213,17 +220,17 @@ mod tests {
         );
         let listener_log = cm_fixture.open()?;
         let request = cm_fixture.connect_in_two_steps(&active)?;
-        assert!(same(request.confirm(), Err(ConnectError::NotReady)));
+        kunit_assert_eq!(request.confirm(), Err(ConnectError::NotReady));
         assert!(!request.withdraw());
         cm_fixture.accept(&listener_log.request()?, &passive)?;
-        assert!(same(request.confirm(), Ok(())));
+        kunit_assert_eq!(request.confirm(), Ok(()));
 
         let (cm_fixture, active) = (ConnectionFixture::new()?, ConnectionLog::new()?);
         let listener_log = cm_fixture.open()?;
         let request = cm_fixture.connect_in_two_steps(&active)?;
         assert!(listener_log.request()?.reject(&[]).is_ok());
-        assert!(same(request.confirm(), Err(ConnectError::NotReady)));
-        assert!(same(states(&cm_fixture), UNCONNECTED));
+        kunit_assert_eq!(request.confirm(), Err(ConnectError::NotReady));
+        kunit_assert_eq!(states(&cm_fixture), UNCONNECTED);
         Ok(())
     }
 
@@ -238,19 +245,20 @@ mod tests {
         let request = cm_fixture.connect_in_two_steps(&active)?;
         cm_fixture.passive.qp.modify(QpState::Reset)?;
         let result = cm_fixture.try_accept(&listener_log.request()?, &passive);
-        assert!(same(result, Err(ConnectError::NotReady)));
-        assert!(same(active.status(), Some(Err(Status::Refused))));
-        assert!(same(active.replies.get(), 1) && same(passive.status(), None));
-        assert!(same(request.confirm(), Err(ConnectError::NotReady)));
+        kunit_assert_eq!(result, Err(ConnectError::NotReady));
+        kunit_assert_eq!(active.status(), Some(Err(Status::Refused)));
+        kunit_assert_eq!(active.replies.get(), 1);
+        kunit_assert_eq!(passive.status(), None);
+        kunit_assert_eq!(request.confirm(), Err(ConnectError::NotReady));
         Ok(())
     }
 
     #[test]
     fn a_queue_pair_that_went_before_the_confirmation_ends_the_attempt() -> Result {
-        for (passive_goes, why) in [
+        for (passive_goes, why) in cases([
             (true, ConnectError::Aborted),
             (false, ConnectError::NotReady),
-        ] {
+        ]) {
             let (cm_fixture, active, passive) = (
                 ConnectionFixture::new()?,
                 ConnectionLog::new()?,
@@ -261,18 +269,18 @@ mod tests {
                 true => cm_fixture.passive.qp.fail(),
                 false => cm_fixture.active.qp.fail(),
             }
-            assert!(same(request.confirm(), Err(why)));
-            assert!(same(request.confirm(), Err(why)));
-            assert!(same(passive.status(), Some(Err(Status::Aborted))));
+            kunit_assert_eq!(request.confirm(), Err(why));
+            kunit_assert_eq!(request.confirm(), Err(why));
+            kunit_assert_eq!(passive.status(), Some(Err(Status::Aborted)));
             flush_work(cm_fixture.active.device());
-            assert!(same(
+            kunit_assert_eq!(
                 (passive.not_established.get(), passive.established.get()),
                 (1, 0)
-            ));
-            assert!(same((active.closed.get(), passive.closed.get()), (0, 0)));
-            assert!(same(active.replies.get(), 1));
-            assert!(same(cm_fixture.active.counted(Counter::ConnectFailures), 1));
-            assert!(same(cm_fixture.active.counted(Counter::Connects), 0));
+            );
+            kunit_assert_eq!((active.closed.get(), passive.closed.get()), (0, 0));
+            kunit_assert_eq!(active.replies.get(), 1);
+            kunit_assert_eq!(cm_fixture.active.counted(Counter::ConnectFailures), 1);
+            kunit_assert_eq!(cm_fixture.active.counted(Counter::Connects), 0);
         }
         Ok(())
     }
@@ -285,12 +293,12 @@ mod tests {
             ConnectionLog::patient()?,
         );
         let request = accepted(&cm_fixture, &active, &passive)?;
-        assert!(same(active.status(), Some(Err(Status::Aborted))));
-        assert!(same(active.replies.get(), 2));
-        assert!(same(passive.status(), Some(Err(Status::Aborted))));
-        assert!(same(passive.not_established.get(), 1));
-        assert!(same(request.confirm(), Err(ConnectError::Aborted)));
-        assert!(same(states(&cm_fixture), UNCONNECTED));
+        kunit_assert_eq!(active.status(), Some(Err(Status::Aborted)));
+        kunit_assert_eq!(active.replies.get(), 2);
+        kunit_assert_eq!(passive.status(), Some(Err(Status::Aborted)));
+        kunit_assert_eq!(passive.not_established.get(), 1);
+        kunit_assert_eq!(request.confirm(), Err(ConnectError::Aborted));
+        kunit_assert_eq!(states(&cm_fixture), UNCONNECTED);
         Ok(())
     }
 
@@ -305,11 +313,11 @@ mod tests {
             ..Habits::default()
         })?;
         let result = cm_fixture.try_accept(&listener_log.request()?, &passive);
-        assert!(same(result, Err(ConnectError::Aborted)));
-        assert!(same(active.replies.get(), 1));
+        kunit_assert_eq!(result, Err(ConnectError::Aborted));
+        kunit_assert_eq!(active.replies.get(), 1);
         assert!(active.status().is_some_and(|s| s.is_err()));
-        assert!(same(passive.status(), None));
-        assert!(same(states(&cm_fixture), UNCONNECTED));
+        kunit_assert_eq!(passive.status(), None);
+        kunit_assert_eq!(states(&cm_fixture), UNCONNECTED);
         Ok(())
     }
 
@@ -322,16 +330,16 @@ mod tests {
             ..Habits::default()
         })?;
         let request = accepted(&cm_fixture, &active, &passive)?;
-        assert!(same(request.confirm(), Ok(())));
+        kunit_assert_eq!(request.confirm(), Ok(()));
         for log in [&active, &passive] {
             assert!(wait_until(|| log.closed.get() == 1));
         }
         flush_work(cm_fixture.active.device());
-        assert!(same((active.closed.get(), passive.closed.get()), (1, 1)));
-        assert!(same(
+        kunit_assert_eq!((active.closed.get(), passive.closed.get()), (1, 1));
+        kunit_assert_eq!(
             (active.closed_by_peer.get(), passive.closed_by_peer.get()),
             (1, 0)
-        ));
+        );
         Ok(())
     }
 
@@ -364,11 +372,11 @@ mod tests {
         for log in [&active, &passive] {
             assert!(wait_until(|| log.closed.get() == 1));
         }
-        assert!(same(after, (QpState::Err, QpState::Err)));
-        assert!(same(
+        kunit_assert_eq!(after, (QpState::Err, QpState::Err));
+        kunit_assert_eq!(
             (active.closed_by_peer.get(), passive.closed_by_peer.get()),
             (1, 0)
-        ));
+        );
         request.abandon();
         Ok(())
     }
@@ -383,10 +391,12 @@ mod tests {
         let request = accepted(&cm_fixture, &active, &passive)?;
         // As the one for the answer does when it has run out while the answer came.
         ConnectRequest::expired(request.clone());
-        assert!(same(passive.status(), None) && same(active.replies.get(), 1));
-        assert!(same(request.confirm(), Ok(())));
+        kunit_assert_eq!(passive.status(), None);
+        kunit_assert_eq!(active.replies.get(), 1);
+        kunit_assert_eq!(request.confirm(), Ok(()));
         ConnectRequest::expired(request);
-        assert!(same(states(&cm_fixture), CONNECTED) && same(active.replies.get(), 1));
+        kunit_assert_eq!(states(&cm_fixture), CONNECTED);
+        kunit_assert_eq!(active.replies.get(), 1);
         Ok(())
     }
 }

@@ -23,6 +23,7 @@ mod tests {
         kunit::{
             connection_fixture::*,
             harness::{
+                cases,
                 flush_work,
                 same,
                 sleep,
@@ -64,12 +65,12 @@ mod tests {
         };
         let _fault = Ordered::new(fixture.active.device(), Fault::RejectConnect, order);
         fixture.connect(&log)?;
-        assert!(same(log.status(), Some(Err(Status::Refused))));
-        assert!(same(listener_log.requests.get(), 0));
+        kunit_assert_eq!(log.status(), Some(Err(Status::Refused)));
+        kunit_assert_eq!(listener_log.requests.get(), 0);
         // The next one is not the fault's any more.
         fixture.connect(&log)?;
         fixture.accept(&listener_log.request()?, &ConnectionLog::new()?)?;
-        assert!(same(log.status(), Some(Ok((3, 5)))));
+        kunit_assert_eq!(log.status(), Some(Ok((3, 5))));
         Ok(())
     }
 
@@ -85,7 +86,7 @@ mod tests {
             ..Order::ALWAYS
         };
         let _fault = Ordered::new(fixture.active.device(), Fault::RejectConnect, order);
-        for number in 1..5 {
+        for number in cases(1..5) {
             let request = fixture.connect(&log)?;
             let status = if number == 3 {
                 Status::Refused
@@ -93,7 +94,7 @@ mod tests {
                 Status::Aborted
             };
             request.abandon();
-            assert!(same((number, log.status()), (number, Some(Err(status)))));
+            kunit_assert_eq!((number, log.status()), (number, Some(Err(status))));
         }
         Ok(())
     }
@@ -136,9 +137,9 @@ mod tests {
         fixture.connect(&log)?;
         assert!(is_early(&clock, 150, || !listener_log.has_request()));
         assert!(wait_until(|| listener_log.has_request()));
-        assert!(same(listener_log.requests.get(), 1));
+        kunit_assert_eq!(listener_log.requests.get(), 1);
         fixture.accept(&listener_log.request()?, &ConnectionLog::new()?)?;
-        assert!(same(log.status(), Some(Ok((3, 5)))));
+        kunit_assert_eq!(log.status(), Some(Ok((3, 5))));
         Ok(())
     }
 
@@ -173,7 +174,7 @@ mod tests {
         fixture.connect(&log)?;
         assert!(is_early(&clock, 100, || log.status().is_none()));
         assert!(wait_until(|| log.status() == Some(Err(Status::Timeout))));
-        assert!(same(listener_log.requests.get(), 0));
+        kunit_assert_eq!(listener_log.requests.get(), 0);
         Ok(())
     }
 
@@ -186,7 +187,7 @@ mod tests {
         let (device, fault) = (fixture.active.device(), Fault::DropEvent);
         let _fault = Ordered::new(device, fault, event(What::Request, 0));
         assert!(fixture.connect(&log)?.abandon());
-        assert!(same(log.status(), Some(Err(Status::Aborted))));
+        kunit_assert_eq!(log.status(), Some(Err(Status::Aborted)));
         Ok(())
     }
 
@@ -206,8 +207,9 @@ mod tests {
         let passive = ConnectionLog::new()?;
         fixture.connect(&active)?;
         fixture.accept(&listener_log.request()?, &passive)?;
-        assert!(same(passive.established.get(), 1));
-        Ok((fixture, fault, active, passive))
+        same(passive.established.get(), 1)
+            .then_some((fixture, fault, active, passive))
+            .ok_or(EINVAL)
     }
 
     #[test]
@@ -220,12 +222,12 @@ mod tests {
         // The passive side takes itself for connected until the other gives up.
         assert!(is_early(&clock, 150, || active.status().is_none()));
         assert!(wait_until(|| active.status().is_some()));
-        assert!(same(active.status(), Some(Err(Status::Timeout))));
+        kunit_assert_eq!(active.status(), Some(Err(Status::Timeout)));
         assert!(wait_until(|| passive.closed.get() == 1));
-        assert!(same(passive.closed_by_peer.get(), 1));
+        kunit_assert_eq!(passive.closed_by_peer.get(), 1);
         sleep(50);
-        assert!(same((active.replies.get(), active.closed.get()), (1, 0)));
-        assert!(same(passive.closed.get(), 1));
+        kunit_assert_eq!((active.replies.get(), active.closed.get()), (1, 0));
+        kunit_assert_eq!(passive.closed.get(), 1);
         Ok(())
     }
 
@@ -236,7 +238,7 @@ mod tests {
         }
         // The reply is late for ever.
         let _clock = StoppedClock::new();
-        for by_peer in [false, true] {
+        for by_peer in cases([false, true]) {
             let (fixture, _fault, active, passive) = unanswered(60_000_000)?;
             let side = if by_peer {
                 &fixture.passive
@@ -249,7 +251,7 @@ mod tests {
             // The timer is gone with it: nobody waits for it at the end of the module.
             let host = &fixture.active.device().host;
             assert!(wait_until(|| host.sides() == 0));
-            assert!(same((active.replies.get(), active.closed.get()), (1, 0)));
+            kunit_assert_eq!((active.replies.get(), active.closed.get()), (1, 0));
         }
         Ok(())
     }
@@ -273,11 +275,8 @@ mod tests {
         assert!(wait_until(|| active.closed.get() == 1));
         clock.pass(1_000);
         sleep(50);
-        assert!(same(
-            (active.closed.get(), active.closed_by_peer.get()),
-            (1, 1)
-        ));
-        assert!(same(fixture.active.counted(Counter::FaultsInjected), 1));
+        kunit_assert_eq!((active.closed.get(), active.closed_by_peer.get()), (1, 1));
+        kunit_assert_eq!(fixture.active.counted(Counter::FaultsInjected), 1);
         Ok(())
     }
 }

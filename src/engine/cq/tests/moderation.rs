@@ -65,7 +65,7 @@ mod tests {
 
     use crate::{
         kunit::harness::{
-            same,
+            cases,
             wait_until, //
         },
         sys::clock::StoppedClock, //
@@ -74,15 +74,18 @@ mod tests {
     #[test]
     fn a_new_queue_is_not_moderated_and_zero_or_one_ends_it() -> Result {
         let (queue, _engine_host) = alone(16)?;
-        assert!(arm_and_push(&queue, 1) && queue.has_called(1));
-        for (rule, calls) in [(0, 5), (0, NONE), (5, 0), (NONE, 1), (NONE, 0)]
-            .into_iter()
-            .zip(2..)
-        {
+        assert!(arm_and_push(&queue, 1));
+        assert!(queue.has_called(1));
+        for (rule, calls) in cases(
+            [(0, 5), (0, NONE), (5, 0), (NONE, 1), (NONE, 0)]
+                .into_iter()
+                .zip(2..),
+        ) {
             set(&queue, NONE, 16)?;
             set(&queue, rule.0, rule.1)?;
             empty(&queue);
-            assert!(arm_and_push(&queue, 1) && queue.has_called(calls));
+            assert!(arm_and_push(&queue, 1));
+            assert!(queue.has_called(calls));
         }
         Ok(())
     }
@@ -90,26 +93,31 @@ mod tests {
     #[test]
     fn a_call_waits_for_the_count() -> Result {
         let (queue, _engine_host) = moderated(NONE, 3)?;
-        for calls in 0..3 {
-            assert!(arm_and_push(&queue, 2) && queue.has_called(calls));
-            assert!(push(&queue, 1) && queue.has_called(calls + 1));
+        for calls in cases(0..3) {
+            assert!(arm_and_push(&queue, 2));
+            assert!(queue.has_called(calls));
+            assert!(push(&queue, 1));
+            assert!(queue.has_called(calls + 1));
             // The arm is off.
-            assert!(push(&queue, 1) && queue.has_called(calls + 1));
-            assert!(same(empty(&queue), 4));
+            assert!(push(&queue, 1));
+            assert!(queue.has_called(calls + 1));
+            kunit_assert_eq!(empty(&queue), 4);
         }
         Ok(())
     }
 
     #[test]
     fn a_call_waits_no_longer_than_the_interval() -> Result {
-        for count in [NONE, 17, 10] {
+        for count in cases([NONE, 17, 10]) {
             let (queue, _engine_host) = moderated(1000, count)?;
-            for calls in 1..4 {
+            for calls in cases(1..4) {
                 assert!(arm_and_push(&queue, 1));
                 assert!(wait_until(|| queue.log.calls.get() == calls));
             }
-            assert!(queue.has_called(3) && same(empty(&queue), 3));
-            assert!(queue.log.misplaced.get() == 0 && queue.log.overlaps.get() == 0);
+            assert!(queue.has_called(3));
+            kunit_assert_eq!(empty(&queue), 3);
+            kunit_assert_eq!(queue.log.misplaced.get(), 0);
+            kunit_assert_eq!(queue.log.overlaps.get(), 0);
         }
         Ok(())
     }
@@ -118,48 +126,59 @@ mod tests {
     fn of_both_rules_the_first_makes_the_call() -> Result {
         let clock = StoppedClock::new();
         let (queue, _engine_host) = moderated(LONG, 3)?;
-        assert!(arm_and_push(&queue, 2) && queue.has_called(0));
-        assert!(push(&queue, 1) && queue.has_called(1));
+        assert!(arm_and_push(&queue, 2));
+        assert!(queue.has_called(0));
+        assert!(push(&queue, 1));
+        assert!(queue.has_called(1));
         set(&queue, 1000, 3)?;
         empty(&queue);
-        assert!(arm_and_push(&queue, 2) && queue.has_called(1));
+        assert!(arm_and_push(&queue, 2));
+        assert!(queue.has_called(1));
         clock.pass(1);
         assert!(wait_until(|| queue.log.calls.get() == 2));
-        assert!(push(&queue, 5) && queue.has_called(2));
+        assert!(push(&queue, 5));
+        assert!(queue.has_called(2));
         Ok(())
     }
 
     #[test]
     fn a_rule_without_end_is_refused_and_the_last_one_holds() -> Result {
         let (queue, _engine_host) = moderated(NONE, 3)?;
-        for count in [17, NONE] {
-            assert!(queue.cq.moderate(NONE, count) == Err(InvalidModeration));
+        for count in cases([17, NONE]) {
+            kunit_assert_eq!(queue.cq.moderate(NONE, count), Err(InvalidModeration));
         }
-        assert!(arm_and_push(&queue, 2) && queue.has_called(0));
-        assert!(queue.cq.moderate(NONE, NONE) == Err(InvalidModeration));
+        assert!(arm_and_push(&queue, 2));
         assert!(queue.has_called(0));
-        assert!(push(&queue, 1) && queue.has_called(1));
+        kunit_assert_eq!(queue.cq.moderate(NONE, NONE), Err(InvalidModeration));
+        assert!(queue.has_called(0));
+        assert!(push(&queue, 1));
+        assert!(queue.has_called(1));
         Ok(())
     }
 
     #[test]
     fn a_request_that_failed_does_not_wait() -> Result {
         let _clock = StoppedClock::new();
-        for entry in [FAILED, FLUSHED] {
-            for arm in [Arm::Any, Arm::Solicited] {
+        for entry in cases([FAILED, FLUSHED]) {
+            for arm in cases([Arm::Any, Arm::Solicited]) {
                 let (queue, _engine_host) = moderated(LONG, NONE)?;
                 // It satisfies the arm itself.
                 queue.cq.arm(arm, MissedEvents::Report);
-                assert!(queue.cq.push(&entry).is_ok() && queue.has_called(1));
+                assert!(queue.cq.push(&entry).is_ok());
+                assert!(queue.has_called(1));
                 // It comes while a call is held.
-                assert!(arm_and_push(&queue, 2) && queue.has_called(1));
-                assert!(queue.cq.push(&entry).is_ok() && queue.has_called(2));
+                assert!(arm_and_push(&queue, 2));
+                assert!(queue.has_called(1));
+                assert!(queue.cq.push(&entry).is_ok());
+                assert!(queue.has_called(2));
                 // It was there before the arm.
-                assert!(queue.cq.push(&entry).is_ok() && push(&queue, 1));
+                assert!(queue.cq.push(&entry).is_ok());
+                assert!(push(&queue, 1));
                 queue.cq.arm(arm, MissedEvents::Report);
                 assert!(queue.has_called(3));
                 // It was notified, and the next call waits again.
-                assert!(arm_and_push(&queue, 1) && queue.has_called(3));
+                assert!(arm_and_push(&queue, 1));
+                assert!(queue.has_called(3));
             }
         }
         Ok(())
@@ -168,32 +187,39 @@ mod tests {
     #[test]
     fn a_failed_request_that_was_taken_hurries_nobody() -> Result {
         let (queue, _engine_host) = moderated(NONE, 3)?;
-        assert!(queue.cq.push(&FAILED).is_ok() && same(empty(&queue), 1));
-        assert!(arm_and_push(&queue, 2) && queue.has_called(0));
-        assert!(push(&queue, 1) && queue.has_called(1));
+        assert!(queue.cq.push(&FAILED).is_ok());
+        kunit_assert_eq!(empty(&queue), 1);
+        assert!(arm_and_push(&queue, 2));
+        assert!(queue.has_called(0));
+        assert!(push(&queue, 1));
+        assert!(queue.has_called(1));
         Ok(())
     }
 
     #[test]
     fn a_failure_of_the_queue_does_not_wait() -> Result {
         let _clock = StoppedClock::new();
-        for arm in [None, Some(Arm::Errors), Some(Arm::Any)] {
+        for arm in cases([None, Some(Arm::Errors), Some(Arm::Any)]) {
             let (queue, _engine_host) = moderated(LONG, NONE)?;
-            assert!(arm_and_push(&queue, 1) && queue.has_called(0));
+            assert!(arm_and_push(&queue, 1));
+            assert!(queue.has_called(0));
             if let Some(arm) = arm {
                 queue.cq.arm(arm, MissedEvents::Ignore);
             }
             queue.cq.break_down();
             // One call is for both.
-            assert!(queue.has_called(1) && same(queue.log.calls_fatal.get(), 1));
+            assert!(queue.has_called(1));
+            kunit_assert_eq!(queue.log.calls_fatal.get(), 1);
             queue.cq.arm(Arm::Any, MissedEvents::Report);
-            assert!(queue.has_called(2) && same(queue.log.failures.get(), 1));
+            assert!(queue.has_called(2));
+            kunit_assert_eq!(queue.log.failures.get(), 1);
         }
-        for arm in ARMS {
+        for arm in cases(ARMS) {
             let (queue, _engine_host) = moderated(LONG, NONE)?;
             queue.cq.arm(arm, MissedEvents::Ignore);
             queue.cq.break_down();
-            assert!(queue.has_called(1) && same(queue.log.calls_fatal.get(), 1));
+            assert!(queue.has_called(1));
+            kunit_assert_eq!(queue.log.calls_fatal.get(), 1);
         }
         Ok(())
     }
@@ -209,9 +235,10 @@ mod tests {
             ((LONG, 16), (LONG, 1)),
         ];
         let _clock = StoppedClock::new();
-        for (first, second) in table {
+        for (first, second) in cases(table) {
             let (queue, _engine_host) = moderated(first.0, first.1)?;
-            assert!(arm_and_push(&queue, 2) && queue.has_called(0));
+            assert!(arm_and_push(&queue, 2));
+            assert!(queue.has_called(0));
             set(&queue, second.0, second.1)?;
             assert!(queue.has_called(1));
             set(&queue, 0, 0)?;
@@ -227,11 +254,14 @@ mod tests {
         assert!(arm_and_push(&queue, 2));
         set(&queue, LONG, 5)?;
         set(&queue, NONE, 4)?;
-        assert!(push(&queue, 1) && queue.has_called(0));
-        assert!(push(&queue, 1) && queue.has_called(1));
+        assert!(push(&queue, 1));
+        assert!(queue.has_called(0));
+        assert!(push(&queue, 1));
+        assert!(queue.has_called(1));
         empty(&queue);
         // From no time at all to a short one.
-        assert!(arm_and_push(&queue, 2) && queue.has_called(1));
+        assert!(arm_and_push(&queue, 2));
+        assert!(queue.has_called(1));
         set(&queue, 500, NONE)?;
         assert!(queue.has_called(1));
         clock.pass(1);
@@ -245,7 +275,8 @@ mod tests {
         assert!(push(&queue, 2));
         queue.cq.arm(Arm::Any, MissedEvents::Report);
         assert!(queue.has_called(0));
-        assert!(push(&queue, 1) && queue.has_called(1));
+        assert!(push(&queue, 1));
+        assert!(queue.has_called(1));
         // Enough is there already.
         assert!(push(&queue, 3));
         queue.cq.arm(Arm::Any, MissedEvents::Report);
@@ -258,27 +289,35 @@ mod tests {
         let (queue, _engine_host) = moderated(NONE, 3)?;
         let solicited = crate::engine::cq::tests::SOLICITED;
         queue.cq.arm(Arm::Solicited, MissedEvents::Ignore);
-        assert!(push(&queue, 5) && queue.has_called(0));
-        assert!(queue.cq.push(&solicited).is_ok() && queue.has_called(1));
+        assert!(push(&queue, 5));
+        assert!(queue.has_called(0));
+        assert!(queue.cq.push(&solicited).is_ok());
+        assert!(queue.has_called(1));
         queue.cq.arm(Arm::Solicited, MissedEvents::Ignore);
-        assert!(queue.cq.push(&solicited).is_ok() && push(&queue, 1) && queue.has_called(1));
-        assert!(push(&queue, 1) && queue.has_called(2));
+        assert!(queue.cq.push(&solicited).is_ok());
+        assert!(push(&queue, 1));
+        assert!(queue.has_called(1));
+        assert!(push(&queue, 1));
+        assert!(queue.has_called(2));
         Ok(())
     }
 
     #[test]
     fn arms_that_are_satisfied_while_a_call_is_held_are_reported_by_it() -> Result {
-        for missed in [MissedEvents::Ignore, MissedEvents::Report] {
+        for missed in cases([MissedEvents::Ignore, MissedEvents::Report]) {
             let (queue, _engine_host) = moderated(NONE, 4)?;
             assert!(arm_and_push(&queue, 1));
             queue.cq.arm(Arm::Any, missed);
             assert!(push(&queue, 1));
             queue.cq.arm(Arm::Solicited, missed);
             queue.cq.arm(Arm::Any, missed);
-            assert!(push(&queue, 1) && queue.has_called(0));
-            assert!(push(&queue, 1) && queue.has_called(1));
+            assert!(push(&queue, 1));
+            assert!(queue.has_called(0));
+            assert!(push(&queue, 1));
+            assert!(queue.has_called(1));
             // Neither is left.
-            assert!(push(&queue, 8) && queue.has_called(1));
+            assert!(push(&queue, 8));
+            assert!(queue.has_called(1));
         }
         Ok(())
     }
@@ -288,21 +327,26 @@ mod tests {
         let (queue, _engine_host) = moderated(NONE, 3)?;
         assert!(arm_and_push(&queue, 2));
         queue.cq.arm(Arm::Errors, MissedEvents::Report);
-        assert!(push(&queue, 1) && queue.has_called(1));
+        assert!(push(&queue, 1));
+        assert!(queue.has_called(1));
         queue.cq.break_down();
-        assert!(queue.has_called(2) && same(queue.log.calls_fatal.get(), 1));
+        assert!(queue.has_called(2));
+        kunit_assert_eq!(queue.log.calls_fatal.get(), 1);
         Ok(())
     }
 
     #[test]
     fn a_call_is_made_though_its_completions_were_taken() -> Result {
         let (queue, _engine_host) = moderated(NONE, 3)?;
-        assert!(arm_and_push(&queue, 2) && same(empty(&queue), 2));
+        assert!(arm_and_push(&queue, 2));
+        kunit_assert_eq!(empty(&queue), 2);
         // Nothing is present: this arm waits for the next completion.
         queue.cq.arm(Arm::Any, MissedEvents::Report);
         assert!(queue.has_called(0));
-        assert!(push(&queue, 1) && queue.has_called(1));
-        assert!(push(&queue, 5) && queue.has_called(1));
+        assert!(push(&queue, 1));
+        assert!(queue.has_called(1));
+        assert!(push(&queue, 5));
+        assert!(queue.has_called(1));
         empty(&queue);
         set(&queue, 1000, NONE)?;
         assert!(arm_and_push(&queue, 1));
@@ -320,8 +364,10 @@ mod tests {
         queue.cq.arm(Arm::Any, MissedEvents::Report);
         assert!(queue.has_called(1));
         set(&queue, NONE, 16)?;
-        assert!(arm_and_push(&queue, 5) && queue.has_called(1));
-        assert!(push(&queue, 1) && queue.has_called(2));
+        assert!(arm_and_push(&queue, 5));
+        assert!(queue.has_called(1));
+        assert!(push(&queue, 1));
+        assert!(queue.has_called(2));
         Ok(())
     }
 

@@ -58,17 +58,19 @@ mod tests {
             },
             ring::ResizeError, //
         },
-        kunit::harness::same, //
+        kunit::harness::cases, //
     };
 
     #[test]
     fn the_program_finds_entries_where_a_poll_finds_none() -> Result {
         let (queue, program, _engine_host) = shared(3)?;
-        assert!(queue.cq.is_shared() && queue.cq.depth() == 3);
-        for context in 0..20u32 {
+        assert!(queue.cq.is_shared());
+        kunit_assert_eq!(queue.cq.depth(), 3);
+        for context in cases(0..20u32) {
             assert!(queue.cq.push(&sent(context.into())).is_ok());
-            assert!(queue.poll().is_none() && queue.cq.details().used == 1);
-            assert!(same(program.poll(3), Some(context)));
+            assert!(queue.poll().is_none());
+            kunit_assert_eq!(queue.cq.details().used, 1);
+            kunit_assert_eq!(program.poll(3), Some(context));
         }
         assert!(program.poll(3).is_none());
         Ok(())
@@ -78,14 +80,19 @@ mod tests {
     fn an_arm_is_satisfied_and_the_entry_that_finds_no_room_breaks_the_queue() -> Result {
         let (queue, program, _engine_host) = shared(2)?;
         queue.cq.arm(Arm::Any, MissedEvents::Ignore);
-        assert!(queue.cq.push(&RECEIVE).is_ok() && queue.has_called(1));
-        assert!(queue.cq.push(&SENT).is_ok() && queue.has_called(1));
+        assert!(queue.cq.push(&RECEIVE).is_ok());
+        assert!(queue.has_called(1));
+        assert!(queue.cq.push(&SENT).is_ok());
+        assert!(queue.has_called(1));
         queue.cq.arm(Arm::Any, MissedEvents::Ignore);
-        assert!(queue.cq.push(&SENT).is_err() && queue.has_called(2));
+        assert!(queue.cq.push(&SENT).is_err());
+        assert!(queue.has_called(2));
         assert!(queue.cq.has_failed());
         // Its entries stay readable.
-        assert!(program.poll(2).is_some() && program.poll(2).is_some());
-        assert!(program.poll(2).is_none() && queue.cq.push(&SENT).is_err());
+        assert!(program.poll(2).is_some());
+        assert!(program.poll(2).is_some());
+        assert!(program.poll(2).is_none());
+        assert!(queue.cq.push(&SENT).is_err());
         Ok(())
     }
 
@@ -94,9 +101,11 @@ mod tests {
         let (queue, program, _engine_host) = shared(3)?;
         assert!(queue.cq.moderate(u32::MAX, 3).is_ok());
         queue.cq.arm(Arm::Any, MissedEvents::Ignore);
-        assert!(queue.cq.push(&SENT).is_ok() && queue.cq.push(&SENT).is_ok());
+        assert!(queue.cq.push(&SENT).is_ok());
+        assert!(queue.cq.push(&SENT).is_ok());
         assert!(queue.has_called(0));
-        assert!(queue.cq.push(&SENT).is_ok() && queue.has_called(1));
+        assert!(queue.cq.push(&SENT).is_ok());
+        assert!(queue.has_called(1));
         assert!(program.poll(3).is_some());
         Ok(())
     }
@@ -106,40 +115,46 @@ mod tests {
         let (queue, program, _engine_host) = shared(3)?;
         queue.cq.inner.lock().unreported = u32::MAX;
         for _ in 0..5 {
-            assert!(queue.cq.push(&FAILED).is_ok() && program.poll(3).is_some());
+            assert!(queue.cq.push(&FAILED).is_ok());
+            assert!(program.poll(3).is_some());
         }
         assert!(queue.cq.moderate(u32::MAX, 3).is_ok());
         queue.cq.arm(Arm::Any, MissedEvents::Ignore);
         // Neither those nor that they had failed has this one call at once.
-        assert!(queue.cq.push(&SENT).is_ok() && queue.has_called(0));
+        assert!(queue.cq.push(&SENT).is_ok());
+        assert!(queue.has_called(0));
         assert!(program.poll(3).is_some());
-        assert!(queue.cq.push(&FAILED).is_ok() && queue.has_called(1));
+        assert!(queue.cq.push(&FAILED).is_ok());
+        assert!(queue.has_called(1));
         Ok(())
     }
 
     #[test]
     fn what_was_not_taken_moves_to_a_queue_of_another_size() -> Result {
         let (queue, old, _engine_host) = shared(300)?;
-        for context in 0..250u32 {
+        for context in cases(0..250u32) {
             assert!(queue.cq.push(&sent(context.into())).is_ok());
             assert!(context >= 50 || old.poll(300) == Some(context));
         }
         // Not as one that no program shares.
-        assert!(queue.cq.resize(500) == Err(ResizeError::TooMany));
+        kunit_assert_eq!(queue.cq.resize(500), Err(ResizeError::TooMany));
         let (small, _) = completions(199)?;
-        assert!(queue.cq.resize_shared(small) == Err(ResizeError::TooMany));
-        assert!(queue.cq.push(&sent(250)).is_ok() && queue.cq.depth() == 300);
+        kunit_assert_eq!(queue.cq.resize_shared(small), Err(ResizeError::TooMany));
+        assert!(queue.cq.push(&sent(250)).is_ok());
+        kunit_assert_eq!(queue.cq.depth(), 300);
         let (ring, program) = completions(202)?;
-        assert!(queue.cq.resize_shared(ring) == Ok(()) && queue.cq.depth() == 202);
+        kunit_assert_eq!(queue.cq.resize_shared(ring), Ok(()));
+        kunit_assert_eq!(queue.cq.depth(), 202);
         assert!(queue.cq.push(&sent(251)).is_ok());
-        for context in 50..252 {
-            assert!(same(program.poll(202), Some(context)));
+        for context in cases(50..252) {
+            kunit_assert_eq!(program.poll(202), Some(context));
         }
         assert!(program.poll(202).is_none());
         // The old memory is not looked at any more.
         old.set(1, u32::MAX);
-        assert!(queue.cq.push(&sent(252)).is_ok() && queue.cq.details().used == 1);
-        assert!(program.poll(202) == Some(252));
+        assert!(queue.cq.push(&sent(252)).is_ok());
+        kunit_assert_eq!(queue.cq.details().used, 1);
+        kunit_assert_eq!(program.poll(202), Some(252));
         Ok(())
     }
 
@@ -148,7 +163,7 @@ mod tests {
         let (queue, _engine_host) = alone(4)?;
         let (ring, _) = completions(8)?;
         assert!(!queue.cq.is_shared());
-        assert!(queue.cq.resize_shared(ring) == Err(ResizeError::TooMany));
+        kunit_assert_eq!(queue.cq.resize_shared(ring), Err(ResizeError::TooMany));
         Ok(())
     }
 }

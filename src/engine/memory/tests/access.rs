@@ -16,7 +16,10 @@ use crate::{
         },
         RevokeError, //
     },
-    kunit::harness::EngineHost,
+    kunit::harness::{
+        cases,
+        EngineHost, //
+    },
     rdma::values::work::RemoteAddr,
     sys::{
         requests::test_list,
@@ -47,13 +50,13 @@ mod tests {
             store.fixed(64, WRITE)?;
         }
         let token = store.fixed(64, WRITE)?;
-        for by in 1..=255 {
-            assert!(store.denial(bumped(token, by)) == Some(Denied::Token));
+        for by in cases(1..=255) {
+            kunit_assert_eq!(store.denial(bumped(token, by)), Some(Denied::Token));
         }
         // Every single bit of the token counts: index 4 has no neighbour in one bit.
-        for bit in 0..32 {
+        for bit in cases(0..32) {
             let other = Token::from_raw(token.raw() ^ (1 << bit));
-            assert!(store.denial(other) == Some(Denied::Token));
+            kunit_assert_eq!(store.denial(other), Some(Denied::Token));
         }
         assert!(store.takes(token));
         Ok(())
@@ -63,23 +66,26 @@ mod tests {
     fn a_token_opens_in_its_own_domain_alone() -> Result {
         let store = Store::new(64)?;
         let token = store.fixed(64, ALL)?;
-        assert!(put(&store.table, token, STRANGER, BASE, &[1]) == Err(Denied::Token));
+        kunit_assert_eq!(
+            put(&store.table, token, STRANGER, BASE, &[1]),
+            Err(Denied::Token)
+        );
         assert!(store.buffer.is(0, 64, 0));
-        for wanted in [AccessFlags::empty(), AccessFlag::RemoteRead.into(), LOCAL] {
+        for wanted in cases([AccessFlags::empty(), AccessFlag::RemoteRead.into(), LOCAL]) {
             let access = store.table.access(token, STRANGER, wanted, BASE, 0);
             assert!(matches!(access, Err(Denied::Token)));
         }
-        assert!(put(&store.table, token, PEER, BASE, &[1]) == Ok(()));
+        kunit_assert_eq!(put(&store.table, token, PEER, BASE, &[1]), Ok(()));
         // A region has no queue pair of its own: the owner and all its peers may use it.
-        assert!(put(&store.table, token, OTHER_PEER, BASE + 1, &[2]) == Ok(()));
-        assert!(put(&store.table, token, OWNER, BASE + 2, &[3]) == Ok(()));
-        assert!(
-            [1, 2, 3]
-                == [
-                    store.buffer.get(0),
-                    store.buffer.get(1),
-                    store.buffer.get(2)
-                ]
+        kunit_assert_eq!(put(&store.table, token, OTHER_PEER, BASE + 1, &[2]), Ok(()));
+        kunit_assert_eq!(put(&store.table, token, OWNER, BASE + 2, &[3]), Ok(()));
+        kunit_assert_eq!(
+            [1, 2, 3],
+            [
+                store.buffer.get(0),
+                store.buffer.get(1),
+                store.buffer.get(2)
+            ]
         );
         Ok(())
     }
@@ -87,15 +93,12 @@ mod tests {
     #[test]
     fn rights_are_granted_exactly() -> Result {
         let store = Store::new(64)?;
-        for granted in (0..16).map(AccessFlags::from_bits) {
+        for granted in cases((0..16).map(AccessFlags::from_bits)) {
             let token = store.fixed(64, granted)?;
-            for wanted in (0..16).map(AccessFlags::from_bits) {
+            for wanted in cases((0..16).map(AccessFlags::from_bits)) {
                 let access = store.table.access(token, PEER, wanted, BASE, 64);
                 let covered = wanted.bits() & !granted.bits() == 0;
-                match access {
-                    Ok(_) => assert!(covered),
-                    Err(why) => assert!(!covered && why == Denied::Rights),
-                }
+                kunit_assert_eq!(access.err(), (!covered).then_some(Denied::Rights));
             }
             store.table.remove(token.index());
         }
@@ -124,8 +127,8 @@ mod tests {
             ((0, 1), None),
             ((u64::MAX, 1), None),
         ];
-        for ((addr, len), want) in table {
-            assert!(first_run(&store, token, addr, len) == want);
+        for ((addr, len), want) in cases(table) {
+            kunit_assert_eq!(first_run(&store, token, addr, len), want);
         }
         Ok(())
     }
@@ -135,11 +138,11 @@ mod tests {
         let store = Store::new(96)?;
         let spans = SpanList::of(store.buffer.part(32, 32)?)?;
         let token = store.table.add_fixed(spans, attr(WRITE, BASE, 32))?;
-        assert!(store.put(token, BASE, &[7; 33]) == Err(Denied::Bounds));
-        assert!(store.put(token, BASE + 31, &[7; 2]) == Err(Denied::Bounds));
-        assert!(store.put(token, BASE - 1, &[7; 2]) == Err(Denied::Bounds));
+        kunit_assert_eq!(store.put(token, BASE, &[7; 33]), Err(Denied::Bounds));
+        kunit_assert_eq!(store.put(token, BASE + 31, &[7; 2]), Err(Denied::Bounds));
+        kunit_assert_eq!(store.put(token, BASE - 1, &[7; 2]), Err(Denied::Bounds));
         assert!(store.buffer.is(0, 96, 0));
-        assert!(store.put(token, BASE, &[7; 32]) == Ok(()));
+        kunit_assert_eq!(store.put(token, BASE, &[7; 32]), Ok(()));
         assert!(store.buffer.is(0, 32, 0));
         assert!(store.buffer.is(32, 32, 7));
         assert!(store.buffer.is(64, 32, 0));
@@ -153,7 +156,7 @@ mod tests {
         let low = store.table.add_fixed(spans()?, attr(WRITE, 0, 4096))?;
         let base = u64::MAX - 4095;
         let high = store.table.add_fixed(spans()?, attr(WRITE, base, 4096))?;
-        for (token, addr, len) in [
+        for (token, addr, len) in cases([
             (low, u64::MAX, 2),
             (low, u64::MAX - 3, 8),
             (low, 1, u64::MAX),
@@ -164,12 +167,12 @@ mod tests {
             (high, u64::MAX, u64::MAX),
             (high, 0, 1),
             (high, base + 2048, u64::MAX - 2047),
-        ] {
+        ]) {
             assert!(first_run(&store, token, addr, len).is_none());
         }
         // The last byte that an address can name.
-        assert!(first_run(&store, high, u64::MAX, 1) == Some((4095, 1)));
-        assert!(first_run(&store, low, 0, 4096) == Some((0, 4096)));
+        kunit_assert_eq!(first_run(&store, high, u64::MAX, 1), Some((4095, 1)));
+        kunit_assert_eq!(first_run(&store, low, 0, 4096), Some((0, 4096)));
         Ok(())
     }
 
@@ -177,21 +180,21 @@ mod tests {
     fn nothing_at_all_may_be_asked_for_up_to_the_end() -> Result {
         let store = Store::new(100)?;
         let token = store.fixed(100, WRITE)?;
-        for (addr, inside) in [
+        for (addr, inside) in cases([
             (BASE - 1, false),
             (BASE, true),
             (BASE + 50, true),
             (BASE + 100, true),
             (BASE + 101, false),
-        ] {
+        ]) {
             let wanted = AccessFlag::RemoteWrite;
             let access = store.table.access(token, PEER, wanted, addr, 0);
-            assert!(access.is_ok() == inside);
-            assert!(access.map_or(0, |a| a.run(0).len()) == 0);
+            kunit_assert_eq!(access.is_ok(), inside);
+            kunit_assert_eq!(access.map_or(0, |a| a.run(0).len()), 0);
         }
         // Token and rights are looked at all the same.
         let other = bumped(token, 1);
-        assert!(store.put(other, BASE, &[]) == Err(Denied::Token));
+        kunit_assert_eq!(store.put(other, BASE, &[]), Err(Denied::Token));
         let access = store.table.access(token, PEER, READ, BASE, 0);
         assert!(matches!(access, Err(Denied::Rights)));
         Ok(())
@@ -206,10 +209,10 @@ mod tests {
             .access(token, PEER, AccessFlag::RemoteWrite, BASE + 10, 20);
         assert!(access.is_ok());
         if let Ok(access) = access {
-            assert_eq!(access.run(0).len(), 20);
-            assert_eq!(access.run(19).len(), 1);
-            assert_eq!(access.run(19).addr(), store.buffer.run().addr() + 29);
-            for at in [20, 21, 89, 90, u64::MAX - 10, u64::MAX] {
+            kunit_assert_eq!(access.run(0).len(), 20);
+            kunit_assert_eq!(access.run(19).len(), 1);
+            kunit_assert_eq!(access.run(19).addr(), store.buffer.run().addr() + 29);
+            for at in cases([20, 21, 89, 90, u64::MAX - 10, u64::MAX]) {
                 assert!(access.run(at).is_empty());
             }
         }
@@ -220,11 +223,11 @@ mod tests {
     fn a_removed_region_is_out_of_reach() -> Result {
         let store = Store::new(64)?;
         let token = store.fixed(64, ALL)?;
-        assert!(store.put(token, BASE, &[1; 64]) == Ok(()));
+        kunit_assert_eq!(store.put(token, BASE, &[1; 64]), Ok(()));
         store.table.remove(token.index());
-        for by in 0..=255 {
+        for by in cases(0..=255) {
             let token = bumped(token, by);
-            assert!(store.put(token, BASE, &[2; 64]) == Err(Denied::Token));
+            kunit_assert_eq!(store.put(token, BASE, &[2; 64]), Err(Denied::Token));
         }
         assert!(store.buffer.is(0, 64, 1));
         Ok(())
@@ -239,17 +242,23 @@ mod tests {
         };
         let (local, readable) = (add(LOCAL)?, add(READ)?);
         let addr = store.buffer.addr(8);
-        for (token, granted) in [(local, LOCAL), (readable, READ)] {
-            for wanted in (0..16).map(AccessFlags::from_bits) {
+        for (token, granted) in cases([(local, LOCAL), (readable, READ)]) {
+            for wanted in cases((0..16).map(AccessFlags::from_bits)) {
                 let access = store.table.access(token, PEER, wanted, addr, 8);
-                assert!(access.is_ok() == granted.contains_all(wanted));
+                kunit_assert_eq!(access.is_ok(), granted.contains_all(wanted));
             }
-            assert!(put(&store.table, token, PEER, addr, &[1; 8]) == Err(Denied::Rights));
-            assert!(put(&store.table, token, STRANGER, addr, &[1; 8]) == Err(Denied::Token));
+            kunit_assert_eq!(
+                put(&store.table, token, PEER, addr, &[1; 8]),
+                Err(Denied::Rights)
+            );
+            kunit_assert_eq!(
+                put(&store.table, token, STRANGER, addr, &[1; 8]),
+                Err(Denied::Token)
+            );
         }
         assert!(store.buffer.is(0, 64, 0));
         let writable = add(WRITE)?;
-        assert!(put(&store.table, writable, PEER, addr, &[5; 8]) == Ok(()));
+        kunit_assert_eq!(put(&store.table, writable, PEER, addr, &[5; 8]), Ok(()));
         assert!(store.buffer.is(0, 8, 0));
         assert!(store.buffer.is(8, 8, 5));
         assert!(store.buffer.is(16, 48, 0));
@@ -262,21 +271,27 @@ mod tests {
         let region = store.fixed(64, ALL)?;
         let window = store.table.add_window(OWN, None)?;
         let addr = store.buffer.addr(0);
-        for key in 0..=255 {
+        for key in cases(0..=255) {
             let token = Token::new(0, key).ok_or(EINVAL)?;
-            for user in [PEER, OWNER, STRANGER] {
-                assert!(put(&store.table, token, user, addr, &[1]) == Err(Denied::Token));
+            for user in cases([PEER, OWNER, STRANGER]) {
+                kunit_assert_eq!(
+                    put(&store.table, token, user, addr, &[1]),
+                    Err(Denied::Token)
+                );
                 let access = store.table.access(token, user, AccessFlags::empty(), 0, 0);
                 assert!(matches!(access, Err(Denied::Token)));
             }
             let register = store.table.register(token, attr(ALL, 0, 0));
-            assert!(register == Err(RegisterError::NotAllowed));
-            assert!(store.table.revoke(token, OWN) == Err(RevokeError::NotAllowed));
-            assert!(store.table.revoke_remote(token, PEER) == Err(RevokeError::NotAllowed));
+            kunit_assert_eq!(register, Err(RegisterError::NotAllowed));
+            kunit_assert_eq!(store.table.revoke(token, OWN), Err(RevokeError::NotAllowed));
+            kunit_assert_eq!(
+                store.table.revoke_remote(token, PEER),
+                Err(RevokeError::NotAllowed)
+            );
             let bind = store.table.bind(window, token, PEER, READ, addr, 1);
-            assert!(bind == Err(RegisterError::NotAllowed));
+            kunit_assert_eq!(bind, Err(RegisterError::NotAllowed));
             let bind = store.table.bind(token, region, PEER, READ, BASE, 1);
-            assert!(bind == Err(RegisterError::NotAllowed));
+            kunit_assert_eq!(bind, Err(RegisterError::NotAllowed));
         }
         assert!(store.table.stage(0, |_| ()).is_none());
         assert!(store.buffer.is(0, 64, 0));
@@ -296,11 +311,16 @@ mod tests {
             wanted: AccessFlag::LocalWrite.into(),
         };
         let sink = Payload::List(usage, &list);
-        assert!(sink.len() == 8 && sink.check(8) == Ok(()));
-        assert!(sink.check(9) == Err(Denied::Bounds));
-        assert!(transfer::copy(&Payload::Inline(&[3; 8]), &sink, 0, 8) == Ok(8));
-        assert!(buffer.count(0, 64, |b| b == 3) == 8);
-        assert!(buffer.is(8, 4, 3) && buffer.is(32, 4, 3));
+        kunit_assert_eq!(sink.len(), 8);
+        kunit_assert_eq!(sink.check(8), Ok(()));
+        kunit_assert_eq!(sink.check(9), Err(Denied::Bounds));
+        kunit_assert_eq!(
+            transfer::copy(&Payload::Inline(&[3; 8]), &sink, 0, 8),
+            Ok(8)
+        );
+        kunit_assert_eq!(buffer.count(0, 64, |b| b == 3), 8);
+        assert!(buffer.is(8, 4, 3));
+        assert!(buffer.is(32, 4, 3));
         let usage = Usage {
             device: &device,
             user: PEER,
@@ -313,8 +333,8 @@ mod tests {
         };
         let named = Payload::Named(usage, at, 8);
         let copied = transfer::copy(&Payload::Inline(&[4; 8]), &named, 0, 8);
-        assert!(copied == Err(AccessError::Sink(Denied::Token)));
-        assert!(buffer.count(0, 64, |b| b == 4) == 0);
+        kunit_assert_eq!(copied, Err(AccessError::Sink(Denied::Token)));
+        kunit_assert_eq!(buffer.count(0, 64, |b| b == 4), 0);
         Ok(())
     }
 
@@ -343,16 +363,19 @@ mod tests {
             transfer::copy(&Payload::Inline(&[6; 16]), &sink, 0, 16)
         };
         let bad = Err(AccessError::Sink(Denied::Rights));
-        assert!(copy(&[sge(constant, 0, 8), sge(writable, 8, 8)]) == bad);
+        kunit_assert_eq!(copy(&[sge(constant, 0, 8), sge(writable, 8, 8)]), bad);
         assert!(buffer.is(0, 64, 0));
         // The first element is filled before the second is refused.
-        assert!(copy(&[sge(writable, 0, 8), sge(constant, 8, 8)]) == bad);
-        assert!(buffer.is(0, 8, 6) && buffer.is(8, 56, 0));
-        let bad = Err(AccessError::Sink(Denied::Bounds));
-        assert!(copy(&[sge(writable, 57, 8), sge(writable, 8, 8)]) == bad);
+        kunit_assert_eq!(copy(&[sge(writable, 0, 8), sge(constant, 8, 8)]), bad);
+        assert!(buffer.is(0, 8, 6));
         assert!(buffer.is(8, 56, 0));
-        assert!(copy(&[sge(writable, 56, 8), sge(writable, 40, 8)]) == Ok(16));
-        assert!(buffer.is(56, 8, 6) && buffer.is(40, 8, 6) && buffer.is(48, 8, 0));
+        let bad = Err(AccessError::Sink(Denied::Bounds));
+        kunit_assert_eq!(copy(&[sge(writable, 57, 8), sge(writable, 8, 8)]), bad);
+        assert!(buffer.is(8, 56, 0));
+        kunit_assert_eq!(copy(&[sge(writable, 56, 8), sge(writable, 40, 8)]), Ok(16));
+        assert!(buffer.is(56, 8, 6));
+        assert!(buffer.is(40, 8, 6));
+        assert!(buffer.is(48, 8, 0));
         Ok(())
     }
 }

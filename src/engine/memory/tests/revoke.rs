@@ -5,16 +5,19 @@
 use kernel::prelude::*;
 
 use super::*;
-use crate::engine::memory::{
-    slot::{
-        Kind,
-        Slot, //
+use crate::{
+    engine::memory::{
+        slot::{
+            Kind,
+            Slot, //
+        },
+        RevokeError, //
     },
-    RevokeError, //
+    kunit::harness::cases, //
 };
 
 /// What stands in a slot when somebody asks for its invalidation.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Stands {
     FastNew,
     FastValid,
@@ -91,9 +94,9 @@ mod tests {
 
     #[test]
     fn what_an_owner_may_invalidate() -> Result {
-        for what in STANDS {
-            for domain in [OWN, OTHER] {
-                for by in [0, 1, 128, 255] {
+        for what in cases(STANDS) {
+            for domain in cases([OWN, OTHER]) {
+                for by in cases([0, 1, 128, 255]) {
                     let store = Store::new(64)?;
                     let token = make(&store, what)?;
                     let asked = bumped(token, by);
@@ -106,8 +109,8 @@ mod tests {
                     } else {
                         Ok(())
                     };
-                    assert!(store.table.revoke(asked, domain) == want);
-                    assert!(store.takes(token) == (what.is_valid() && want.is_err()));
+                    kunit_assert_eq!(store.table.revoke(asked, domain), want);
+                    kunit_assert_eq!(store.takes(token), what.is_valid() && want.is_err());
                 }
             }
         }
@@ -116,9 +119,9 @@ mod tests {
 
     #[test]
     fn what_a_peer_may_invalidate() -> Result {
-        for what in STANDS {
-            for user in [PEER, OTHER_PEER, STRANGER, OWNER] {
-                for by in [0, 1, 128, 255] {
+        for what in cases(STANDS) {
+            for user in cases([PEER, OTHER_PEER, STRANGER, OWNER]) {
+                for by in cases([0, 1, 128, 255]) {
                     let store = Store::new(64)?;
                     let token = make(&store, what)?;
                     let asked = bumped(token, by);
@@ -133,8 +136,8 @@ mod tests {
                     } else {
                         Err(RevokeError::NotAllowed)
                     };
-                    assert!(store.table.revoke_remote(asked, user) == want);
-                    assert!(store.takes(token) == (what.is_valid() && want.is_err()));
+                    kunit_assert_eq!(store.table.revoke_remote(asked, user), want);
+                    kunit_assert_eq!(store.takes(token), what.is_valid() && want.is_err());
                 }
             }
         }
@@ -143,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_refusal_changes_nothing() -> Result {
-        for what in [Stands::FastValid, Stands::Fixed, Stands::WindowBound] {
+        for what in cases([Stands::FastValid, Stands::Fixed, Stands::WindowBound]) {
             let store = Store::new(64)?;
             let token = make(&store, what)?;
             let wrong = bumped(token, 1);
@@ -151,14 +154,14 @@ mod tests {
             assert!(store.table.revoke(token, OTHER).is_err());
             assert!(store.table.revoke_remote(wrong, PEER).is_err());
             assert!(store.table.revoke_remote(token, STRANGER).is_err());
-            assert!(store.put(token, BASE, &[1; 64]) == Ok(()));
+            kunit_assert_eq!(store.put(token, BASE, &[1; 64]), Ok(()));
             assert!(store.buffer.is(0, 64, 1));
-            for wanted in (0..16).map(AccessFlags::from_bits) {
+            for wanted in cases((0..16).map(AccessFlags::from_bits)) {
                 assert!(store.table.access(token, PEER, wanted, BASE, 64).is_ok());
             }
             let beyond = store.table.access(token, PEER, READ, BASE, 65);
             assert!(matches!(beyond, Err(Denied::Bounds)));
-            assert!(store.denial(wrong) == Some(Denied::Token));
+            kunit_assert_eq!(store.denial(wrong), Some(Denied::Token));
         }
         Ok(())
     }
@@ -173,8 +176,9 @@ mod tests {
                 .access(token, PEER, AccessFlag::RemoteWrite, BASE, 64)
         };
         let (first, second) = (access(), access());
-        assert!(first.is_ok() && second.is_ok());
-        assert!(store.table.revoke(token, OWN) == Ok(()));
+        assert!(first.is_ok());
+        assert!(second.is_ok());
+        kunit_assert_eq!(store.table.revoke(token, OWN), Ok(()));
         assert!(matches!(access(), Err(Denied::Token)));
         assert!(!store.table.is_drained(token));
         drop(first);
@@ -196,11 +200,14 @@ mod tests {
         let token = store.registered(64, ALL)?;
         let access = store.table.access(token, PEER, READ, BASE, 64);
         assert!(access.is_ok());
-        assert!(store.table.revoke_remote(token, PEER) == Ok(()));
+        kunit_assert_eq!(store.table.revoke_remote(token, PEER), Ok(()));
         let again = store.table.revoke(token, OWN);
-        assert!(again == Err(RevokeError::AlreadyInvalid));
+        kunit_assert_eq!(again, Err(RevokeError::AlreadyInvalid));
         assert!(!store.table.is_drained(token));
-        assert!(store.table.revoke_remote(token, PEER) == Err(RevokeError::NotAllowed));
+        kunit_assert_eq!(
+            store.table.revoke_remote(token, PEER),
+            Err(RevokeError::NotAllowed)
+        );
         assert!(!store.table.is_drained(token));
         drop(access);
         assert!(store.table.is_drained(token));
@@ -210,8 +217,8 @@ mod tests {
     #[test]
     fn a_slot_does_not_change_hands_between_the_check_and_the_end() -> Result {
         let store = Store::new(64)?;
-        for unused in [false, true] {
-            for steady in [false, true] {
+        for unused in cases([false, true]) {
+            for steady in cases([false, true]) {
                 let own = match steady {
                     true => store.table.add_fast_steady(OWN, 1)?,
                     false => store.fast(1)?,
@@ -231,7 +238,9 @@ mod tests {
                     false => slot.close_as_owner(own.key(), may) == Some(Ok(())),
                 };
                 // The removal ended it, and goes on when this is over.
-                assert!(!ended && !is_gone && slot.is(OWN, Kind::Fast));
+                assert!(!ended);
+                assert!(!is_gone);
+                assert!(slot.is(OWN, Kind::Fast));
                 store.table.remove(own.index());
                 assert!(!slot.is(OWN, Kind::Fast));
             }
@@ -248,7 +257,8 @@ mod tests {
         assert!(!slot.close_unused_as_owner(token.key(), |_| false));
         assert!(store.takes(token));
         assert!(slot.close_unused_as_owner(token.key(), |slot| slot.is(OWN, Kind::Fast)));
-        assert!(!store.takes(token) && store.table.is_drained(token));
+        assert!(!store.takes(token));
+        assert!(store.table.is_drained(token));
         Ok(())
     }
 
@@ -256,7 +266,7 @@ mod tests {
     fn an_older_revocation_counts_as_drained_once_the_region_is_valid_again() -> Result {
         let store = Store::new(64)?;
         let token = store.registered(64, ALL)?;
-        assert!(store.table.revoke(token, OWN) == Ok(()));
+        kunit_assert_eq!(store.table.revoke(token, OWN), Ok(()));
         let next = bumped(token, 1);
         assert!(store.register(next, ALL, 64));
         let access = store.table.access(next, PEER, READ, BASE, 64);
@@ -264,7 +274,8 @@ mod tests {
         assert!(store.table.is_drained(token));
         drop(access);
         store.table.remove(token.index());
-        assert!(store.table.is_drained(token) && store.table.is_drained(next));
+        assert!(store.table.is_drained(token));
+        assert!(store.table.is_drained(next));
         Ok(())
     }
 }

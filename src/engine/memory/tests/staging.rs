@@ -14,6 +14,7 @@ use crate::{
         staging::MOST_SPARES,
         RevokeError, //
     },
+    kunit::harness::cases,
     sys::softirq::may_run_here, //
 };
 
@@ -75,7 +76,7 @@ mod tests {
     fn runs_of_odd_pieces_are_found_from_every_offset() -> Result {
         let store = Store::new(16384)?;
         let token = store.fast(ODD.len())?;
-        assert_eq!(store.stage(token, &ODD)?, ODD.len());
+        kunit_assert_eq!(store.stage(token, &ODD)?, ODD.len());
         let len = size(&ODD);
         // CAST: widening.
         assert!(store.register(token, WRITE, len as u64));
@@ -84,15 +85,16 @@ mod tests {
             .access(token, PEER, AccessFlag::RemoteWrite, BASE, len as u64);
         assert!(access.is_ok());
         if let Ok(access) = access {
-            for at in 0..len {
+            for at in cases(0..len) {
                 // CAST: widening.
                 let run = access.run(at as u64);
                 let want = place(&ODD, at).ok_or(EINVAL)?;
-                assert_eq!(run.addr(), store.buffer.run().addr() + want);
+                kunit_assert_eq!(run.addr(), store.buffer.run().addr() + want);
                 // A run goes to the end of its piece: the byte behind it is another piece's.
                 let next = place(&ODD, at + run.len());
                 assert!(next != Some(want + run.len()));
-                assert!(!run.is_empty() && at + run.len() <= len);
+                assert!(!run.is_empty());
+                assert!(at + run.len() <= len);
             }
             // CAST: widening.
             assert!(access.run(len as u64).is_empty());
@@ -113,18 +115,18 @@ mod tests {
         for (at, byte) in message.iter_mut().enumerate() {
             *byte = RawBuffer::numbered(at);
         }
-        for from in [0, 1, 2, 4, 5, 4099, 4100, 4107, 4362, len - 1] {
+        for from in cases([0, 1, 2, 4, 5, 4099, 4100, 4107, 4362, len - 1]) {
             store.buffer.fill(0xEE);
             let bytes = message.get(from..).unwrap_or_default();
             // CAST: widening.
-            assert!(store.put(token, BASE + from as u64, bytes) == Ok(()));
-            for at in 0..len {
+            kunit_assert_eq!(store.put(token, BASE + from as u64, bytes), Ok(()));
+            for at in cases(0..len) {
                 let want = if at < from {
                     0xEE
                 } else {
                     RawBuffer::numbered(at)
                 };
-                assert!(store.buffer.get(place(&ODD, at).ok_or(EINVAL)?) == want);
+                kunit_assert_eq!(store.buffer.get(place(&ODD, at).ok_or(EINVAL)?), want);
             }
         }
         Ok(())
@@ -136,7 +138,7 @@ mod tests {
         let token = store.fast(2)?;
         // Five pieces, two runs.
         let parts = [(0, 512), (512, 1), (513, 511), (4096, 1024), (5120, 1024)];
-        assert_eq!(store.stage(token, &parts)?, 5);
+        kunit_assert_eq!(store.stage(token, &parts)?, 5);
         assert!(store.register(token, WRITE, 3072));
         let access = store
             .table
@@ -152,11 +154,11 @@ mod tests {
     fn a_region_takes_as_many_pieces_as_it_was_made_for() -> Result {
         let store = Store::new(8192)?;
         let parts = [(0, 16), (100, 16), (200, 16), (300, 16)];
-        for room in 0..=4 {
+        for room in cases(0..=4) {
             let token = store.fast(room)?;
             // Both lists of the region have the same room.
-            for round in 0..3 {
-                assert_eq!(store.stage(token, &parts)?, room);
+            for round in cases(0..3) {
+                kunit_assert_eq!(store.stage(token, &parts)?, room);
                 let token = bumped(token, round);
                 // CAST: widening.
                 let len = 16 * room as u64;
@@ -164,7 +166,7 @@ mod tests {
                 assert!(store.register(token, WRITE, len));
                 let taken = parts.get(..room).unwrap_or_default();
                 assert!(leads_to(&store, token, BASE, taken));
-                assert!(store.table.revoke(token, OWN) == Ok(()));
+                kunit_assert_eq!(store.table.revoke(token, OWN), Ok(()));
             }
         }
         Ok(())
@@ -176,18 +178,19 @@ mod tests {
         let token = store.fast(2)?;
         store.stage(token, &[(0, 100), (200, 28)])?;
         let register = |len| store.table.register(token, attr(WRITE, BASE, len));
-        for len in [129, 130, 4096, u64::MAX] {
-            assert!(register(len) == Err(RegisterError::TooLong));
-            assert!(store.denial(token) == Some(Denied::Token));
+        for len in cases([129, 130, 4096, u64::MAX]) {
+            kunit_assert_eq!(register(len), Err(RegisterError::TooLong));
+            kunit_assert_eq!(store.denial(token), Some(Denied::Token));
         }
         // What is staged is there still, and less than all of it may be registered.
-        assert!(register(127) == Ok(()));
-        assert!(store.put(token, BASE + 126, &[1]) == Ok(()));
-        assert!(store.put(token, BASE + 127, &[1]) == Err(Denied::Bounds));
-        assert!(store.put(token, BASE + 126, &[1; 2]) == Err(Denied::Bounds));
-        assert!(store.buffer.get(226) == 1 && store.buffer.get(227) == 0);
-        assert!(store.table.revoke(token, OWN) == Ok(()));
-        assert!(register(128) == Ok(()));
+        kunit_assert_eq!(register(127), Ok(()));
+        kunit_assert_eq!(store.put(token, BASE + 126, &[1]), Ok(()));
+        kunit_assert_eq!(store.put(token, BASE + 127, &[1]), Err(Denied::Bounds));
+        kunit_assert_eq!(store.put(token, BASE + 126, &[1; 2]), Err(Denied::Bounds));
+        kunit_assert_eq!(store.buffer.get(226), 1);
+        kunit_assert_eq!(store.buffer.get(227), 0);
+        kunit_assert_eq!(store.table.revoke(token, OWN), Ok(()));
+        kunit_assert_eq!(register(128), Ok(()));
         Ok(())
     }
 
@@ -196,13 +199,13 @@ mod tests {
         let store = Store::new(4096)?;
         let token = store.registered(64, WRITE)?;
         store.stage(token, &[(1024, 64)])?;
-        for by in [0, 1, 255] {
+        for by in cases([0, 1, 255]) {
             let next = bumped(token, by);
             let again = store.table.register(next, attr(ALL, BASE + 64, 64));
-            assert!(again == Err(RegisterError::Valid));
+            kunit_assert_eq!(again, Err(RegisterError::Valid));
         }
         assert!(leads_to(&store, token, BASE, &[(0, 64)]));
-        assert!(store.denial(bumped(token, 1)) == Some(Denied::Token));
+        kunit_assert_eq!(store.denial(bumped(token, 1)), Some(Denied::Token));
         let access = store.table.access(token, PEER, READ, BASE, 1);
         assert!(matches!(access, Err(Denied::Rights)));
         Ok(())
@@ -216,19 +219,20 @@ mod tests {
             .table
             .access(token, PEER, AccessFlag::RemoteWrite, BASE, 64);
         assert!(access.is_ok());
-        assert!(store.table.revoke(token, OWN) == Ok(()));
+        kunit_assert_eq!(store.table.revoke(token, OWN), Ok(()));
         store.stage(token, &[(1024, 64)])?;
         let next = bumped(token, 1);
         let register = || store.table.register(next, attr(WRITE, BASE, 64));
-        assert!(register() == Err(RegisterError::Busy));
-        assert!(store.denial(next) == Some(Denied::Token));
+        kunit_assert_eq!(register(), Err(RegisterError::Busy));
+        kunit_assert_eq!(store.denial(next), Some(Denied::Token));
         // The old access still leads to the old memory.
         assert!(access
             .as_ref()
             .is_ok_and(|a| a.run(0).write(&[4; 64]) == Ok(64)));
-        assert!(store.buffer.is(0, 64, 4) && store.buffer.is(64, 4032, 0));
+        assert!(store.buffer.is(0, 64, 4));
+        assert!(store.buffer.is(64, 4032, 0));
         drop(access);
-        assert!(register() == Ok(()));
+        kunit_assert_eq!(register(), Ok(()));
         assert!(leads_to(&store, next, BASE, &[(1024, 64)]));
         Ok(())
     }
@@ -240,17 +244,20 @@ mod tests {
         let fast = store.fast(1)?;
         let gone = store.fast(1)?;
         store.table.remove(gone.index());
-        for token in [fixed, window, gone, Token::LOCAL_MEMORY] {
+        for token in cases([fixed, window, gone, Token::LOCAL_MEMORY]) {
             assert!(store.stage(token, &[(0, 64)]).is_err());
             let register = store.table.register(bumped(token, 1), attr(WRITE, BASE, 0));
-            assert!(register == Err(RegisterError::NotAllowed));
-            assert!(store.denial(bumped(token, 1)) == Some(Denied::Token));
+            kunit_assert_eq!(register, Err(RegisterError::NotAllowed));
+            kunit_assert_eq!(store.denial(bumped(token, 1)), Some(Denied::Token));
         }
-        assert_eq!(store.stage(fast, &[(0, 64)])?, 1);
+        kunit_assert_eq!(store.stage(fast, &[(0, 64)])?, 1);
         let mut foreign = attr(WRITE, BASE, 64);
         foreign.domain = OTHER;
-        assert!(store.table.register(fast, foreign) == Err(RegisterError::NotAllowed));
-        assert!(store.denial(fast) == Some(Denied::Token));
+        kunit_assert_eq!(
+            store.table.register(fast, foreign),
+            Err(RegisterError::NotAllowed)
+        );
+        kunit_assert_eq!(store.denial(fast), Some(Denied::Token));
         assert!(store.takes(fixed));
         assert!(store.register(fast, WRITE, 64));
         Ok(())
@@ -263,15 +270,15 @@ mod tests {
         store.stage(old, &[(0, 64)])?;
         store.table.remove(old.index());
         let new = store.fast(4)?;
-        assert_eq!(new.index(), old.index());
+        kunit_assert_eq!(new.index(), old.index());
         let register = |len| store.table.register(new, attr(WRITE, BASE, len));
-        assert!(register(1) == Err(RegisterError::TooLong));
-        assert!(register(0) == Ok(()));
-        assert!(store.put(new, BASE, &[1]) == Err(Denied::Bounds));
-        assert!(store.table.revoke(new, OWN) == Ok(()));
+        kunit_assert_eq!(register(1), Err(RegisterError::TooLong));
+        kunit_assert_eq!(register(0), Ok(()));
+        kunit_assert_eq!(store.put(new, BASE, &[1]), Err(Denied::Bounds));
+        kunit_assert_eq!(store.table.revoke(new, OWN), Ok(()));
         // The same for pieces that were live.
         store.stage(new, &[(0, 64)])?;
-        assert!(register(64) == Ok(()));
+        kunit_assert_eq!(register(64), Ok(()));
         store.table.remove(new.index());
         let newest = store.fast(4)?;
         assert!(!store.register(newest, WRITE, 1));
@@ -297,24 +304,24 @@ mod tests {
     fn nvme_maps_registers_and_finds_it_invalidated() -> Result {
         let store = Store::new(16384)?;
         let token = store.fast(4)?;
-        for round in 0..20u8 {
+        for round in cases(0..20u8) {
             let key = bumped(token, round);
             let at = usize::from(round) * 256;
             let parts = [(at, 100), (at + 128, 28)];
-            assert_eq!(store.stage(token, &parts)?, 2);
+            kunit_assert_eq!(store.stage(token, &parts)?, 2);
             assert!(store.register(key, WRITE, 128));
             assert!(leads_to(&store, key, BASE, &parts));
             let by_peer = round % 3 != 0;
             if by_peer {
-                assert!(store.table.revoke_remote(key, PEER) == Ok(()));
+                kunit_assert_eq!(store.table.revoke_remote(key, PEER), Ok(()));
             }
             let local = store.table.revoke(key, OWN);
             match by_peer {
-                true => assert!(local == Err(RevokeError::AlreadyInvalid)),
-                false => assert!(local == Ok(())),
+                true => kunit_assert_eq!(local, Err(RevokeError::AlreadyInvalid)),
+                false => kunit_assert_eq!(local, Ok(())),
             }
             assert!(store.table.is_drained(key));
-            assert!(store.put(key, BASE, &[1]) == Err(Denied::Token));
+            kunit_assert_eq!(store.put(key, BASE, &[1]), Err(Denied::Token));
         }
         Ok(())
     }
@@ -330,7 +337,7 @@ mod tests {
         };
         store.stage(token, &parts(0))?;
         assert!(store.register(token, WRITE, 128));
-        for round in 0..20u8 {
+        for round in cases(0..20u8) {
             let (old, new) = (bumped(token, round), bumped(token, round + 1));
             let access = store
                 .table
@@ -342,12 +349,12 @@ mod tests {
                 .is_ok_and(|a| a.run(64).write(&[9; 99]) == Ok(64)));
             drop(access);
             assert!(store.buffer.is(usize::from(round) * 512 + 256, 64, 9));
-            assert!(store.put(new, BASE, &[1]) == Err(Denied::Token));
+            kunit_assert_eq!(store.put(new, BASE, &[1]), Err(Denied::Token));
             // The chain [LOCAL_INV old, REG_MR new].
-            assert!(store.table.revoke(old, OWN) == Ok(()));
+            kunit_assert_eq!(store.table.revoke(old, OWN), Ok(()));
             assert!(store.register(new, WRITE, 128));
             assert!(leads_to(&store, new, BASE, &parts(round + 1)));
-            assert!(store.put(old, BASE, &[1]) == Err(Denied::Token));
+            kunit_assert_eq!(store.put(old, BASE, &[1]), Err(Denied::Token));
         }
         Ok(())
     }
@@ -359,22 +366,22 @@ mod tests {
         let store = Store::new(16384)?;
         let token = store.registered(256, WRITE)?;
         let mut old = token;
-        for round in 1..20u8 {
+        for round in cases(1..20u8) {
             let new = bumped(token, round);
             let parts = [(usize::from(round) * 256, 256)];
             let access = store
                 .table
                 .access(old, PEER, AccessFlag::RemoteWrite, BASE, 1);
             store.stage(token, &parts)?;
-            assert!(store.table.revoke(old, OWN) == Ok(()));
+            kunit_assert_eq!(store.table.revoke(old, OWN), Ok(()));
             let register = || store.table.register(new, attr(WRITE, BASE, 256));
-            assert!(register() == Err(RegisterError::Busy));
+            kunit_assert_eq!(register(), Err(RegisterError::Busy));
             assert!(!store.table.is_drained(old));
             drop(access);
             assert!(store.table.is_drained(old));
-            assert!(register() == Ok(()));
+            kunit_assert_eq!(register(), Ok(()));
             assert!(leads_to(&store, new, BASE, &parts));
-            assert!(store.put(old, BASE, &[1]) == Err(Denied::Token));
+            kunit_assert_eq!(store.put(old, BASE, &[1]), Err(Denied::Token));
             old = new;
         }
         Ok(())
@@ -395,24 +402,27 @@ mod tests {
             1,
         ];
         let mut key = token;
-        for base in bases {
+        for base in cases(bases) {
             key = bumped(key, 1);
             store.stage(token, &ODD)?;
             let register = store.table.register(key, attr(WRITE, base, len));
-            assert!(register == Ok(()));
-            assert!(store.put(key, base.wrapping_sub(1), &[1]) == Err(Denied::Bounds));
-            assert!(store.put(key, base + 4, &[7; 4096]) == Ok(()));
+            kunit_assert_eq!(register, Ok(()));
+            kunit_assert_eq!(
+                store.put(key, base.wrapping_sub(1), &[1]),
+                Err(Denied::Bounds)
+            );
+            kunit_assert_eq!(store.put(key, base + 4, &[7; 4096]), Ok(()));
             assert!(store.buffer.is(4096, 4096, 7));
-            assert!(store.table.revoke(key, OWN) == Ok(()));
+            kunit_assert_eq!(store.table.revoke(key, OWN), Ok(()));
         }
         // The XID takes part: the same offset under another one is outside.
         let (xid, other) = (0x1122_3344u64 << 32, 0x1122_3345u64 << 32);
         key = bumped(key, 1);
         store.stage(token, &ODD)?;
-        assert!(store.table.register(key, attr(WRITE, xid + 5, len)) == Ok(()));
+        kunit_assert_eq!(store.table.register(key, attr(WRITE, xid + 5, len)), Ok(()));
         assert!(leads_to(&store, key, xid + 5, &ODD));
-        assert!(store.put(key, other + 5, &[1]) == Err(Denied::Bounds));
-        assert!(store.put(key, 5, &[1]) == Err(Denied::Bounds));
+        kunit_assert_eq!(store.put(key, other + 5, &[1]), Err(Denied::Bounds));
+        kunit_assert_eq!(store.put(key, 5, &[1]), Err(Denied::Bounds));
         Ok(())
     }
 
@@ -424,16 +434,16 @@ mod tests {
         let parts = [(128, 1024), (4096, 1024)];
         store.stage(token, &parts)?;
         let mut old = bumped(token, 255);
-        for round in 0..600u32 {
+        for round in cases(0..600u32) {
             // CAST: the low byte.
             let new = bumped(token, round as u8);
             assert!(store.register(new, WRITE, 2048));
-            assert!(store.put(new, BASE + 1000, &[round as u8; 100]) == Ok(()));
+            kunit_assert_eq!(store.put(new, BASE + 1000, &[round as u8; 100]), Ok(()));
             assert!(store.buffer.is(1128, 24, round as u8));
             assert!(store.buffer.is(4096, 76, round as u8));
-            assert!(store.put(old, BASE, &[1]) == Err(Denied::Token));
-            assert!(store.table.revoke(new, OWN) == Ok(()));
-            assert!(store.put(new, BASE, &[1]) == Err(Denied::Token));
+            kunit_assert_eq!(store.put(old, BASE, &[1]), Err(Denied::Token));
+            kunit_assert_eq!(store.table.revoke(new, OWN), Ok(()));
+            kunit_assert_eq!(store.put(new, BASE, &[1]), Err(Denied::Token));
             old = new;
         }
         // A mapping after all takes the place of the old one.
@@ -450,7 +460,7 @@ mod tests {
         let store = Store::new(4096)?;
         let token = store.fast(2)?;
         let mut stale = None;
-        for round in 0..10u8 {
+        for round in cases(0..10u8) {
             let key = bumped(token, round);
             store.stage(token, &[(0, 100), (256, 100)])?;
             assert!(store.register(key, WRITE, 200));
@@ -461,14 +471,15 @@ mod tests {
             assert!(sink.is_ok_and(|s| {
                 s.run(0).write(&bytes) == Ok(50) && s.run(50).write(&bytes) == Ok(50)
             }));
-            assert!(store.buffer.is(50, 50, round + 1) && store.buffer.is(256, 50, round + 1));
+            assert!(store.buffer.is(50, 50, round + 1));
+            assert!(store.buffer.is(256, 50, round + 1));
             // The sink is not a source for the peer, and an old key is not a new one.
             let read = store.table.access(key, PEER, READ, BASE, 1);
             assert!(matches!(read, Err(Denied::Rights)));
             if let Some(stale) = stale {
-                assert!(store.table.revoke(stale, OWN) == Err(RevokeError::NotAllowed));
+                kunit_assert_eq!(store.table.revoke(stale, OWN), Err(RevokeError::NotAllowed));
             }
-            assert!(store.table.revoke(key, OWN) == Ok(()));
+            kunit_assert_eq!(store.table.revoke(key, OWN), Ok(()));
             let sink = store.table.access(key, OWNER, LOCAL, BASE, 1);
             assert!(matches!(sink, Err(Denied::Token)));
             stale = Some(key);
@@ -483,32 +494,32 @@ mod tests {
         let small = [(2000, 5)];
         let middle = [(3000, 50), (2000, 20), (5000, 30)];
         let sets: [&[(usize, usize)]; 3] = [&ODD, &small, &middle];
-        for round in 0..30usize {
+        for round in cases(0..30usize) {
             let parts = sets.get(round % 3).ok_or(EINVAL)?;
             // CAST: below 30.
             let key = bumped(token, round as u8);
-            assert_eq!(store.stage(token, parts)?, parts.len());
+            kunit_assert_eq!(store.stage(token, parts)?, parts.len());
             // Now and then a mapping is thrown away, and a registration repeated.
             if round % 4 == 1 {
                 store.stage(token, &small)?;
-                assert_eq!(store.stage(token, parts)?, parts.len());
+                kunit_assert_eq!(store.stage(token, parts)?, parts.len());
             }
             // CAST: widening.
             let len = size(parts) as u64;
             assert!(!store.register(key, WRITE, len + 1));
             assert!(store.register(key, WRITE, len));
             if round % 5 == 2 {
-                assert!(store.table.revoke(key, OWN) == Ok(()));
+                kunit_assert_eq!(store.table.revoke(key, OWN), Ok(()));
                 assert!(store.register(key, WRITE, len));
             }
             if round < 3 || round % 7 == 0 {
                 assert!(leads_to(&store, key, BASE, parts));
             }
             let last = parts.last().ok_or(EINVAL)?;
-            assert!(store.put(key, BASE + len - 1, &[77]) == Ok(()));
-            assert!(store.buffer.get(last.0 + last.1 - 1) == 77);
-            assert!(store.put(key, BASE + len, &[77]) == Err(Denied::Bounds));
-            assert!(store.table.revoke(key, OWN) == Ok(()));
+            kunit_assert_eq!(store.put(key, BASE + len - 1, &[77]), Ok(()));
+            kunit_assert_eq!(store.buffer.get(last.0 + last.1 - 1), 77);
+            kunit_assert_eq!(store.put(key, BASE + len, &[77]), Err(Denied::Bounds));
+            kunit_assert_eq!(store.table.revoke(key, OWN), Ok(()));
         }
         Ok(())
     }
@@ -530,15 +541,15 @@ mod tests {
         let store = Store::new(4096)?;
         let token = store.fast(2)?;
         let mut numbers = KVec::new();
-        for at in 0..WAITING {
+        for at in cases(0..WAITING) {
             numbers.push(
                 prepare(&store, token, &[(at, 1), (1000 + at, 2)])?,
                 GFP_KERNEL,
             )?;
         }
-        assert!(store.table.lists(token.index()) == (0, WAITING));
+        kunit_assert_eq!(store.table.lists(token.index()), (0, WAITING));
         // In any order, each third one is not carried out.
-        for (round, at) in (0..WAITING).map(|n| n * 7 % WAITING).enumerate() {
+        for (round, at) in cases((0..WAITING).map(|n| n * 7 % WAITING).enumerate()) {
             let number = *numbers.get(at).ok_or(EINVAL)?;
             // CAST: a few hundred.
             let key = bumped(token, round as u8);
@@ -550,23 +561,24 @@ mod tests {
                 .table
                 .register_staged(key, attr(WRITE, BASE, 3), Some(number));
             if round % 3 == 2 {
-                assert!(made == Err(RegisterError::NotAllowed));
+                kunit_assert_eq!(made, Err(RegisterError::NotAllowed));
                 continue;
             }
-            assert!(made == Ok(()));
+            kunit_assert_eq!(made, Ok(()));
             assert!(leads_to(&store, key, BASE, &[(at, 1), (1000 + at, 2)]));
-            assert!(store.table.revoke(key, OWN) == Ok(()));
+            kunit_assert_eq!(store.table.revoke(key, OWN), Ok(()));
         }
         let (spares, waiting) = store.table.lists(token.index());
-        assert!(waiting == 0 && (1..=MOST_SPARES).contains(&spares));
+        kunit_assert_eq!(waiting, 0);
+        assert!((1..=MOST_SPARES).contains(&spares));
         // The mapping of one that is too long is kept for later, too.
         let number = prepare(&store, token, &[(0, 1)])?;
         let made = store
             .table
             .register_staged(token, attr(WRITE, BASE, 2), Some(number));
-        assert!(made == Err(RegisterError::TooLong));
+        kunit_assert_eq!(made, Err(RegisterError::TooLong));
         drop(store.table.prepare(token.index(), 2)?);
-        assert!(store.table.lists(token.index()) == (spares, 0));
+        kunit_assert_eq!(store.table.lists(token.index()), (spares, 0));
         Ok(())
     }
 
@@ -579,7 +591,8 @@ mod tests {
             was_free = may_run_here();
             list.push(store.buffer.part(0, 64)?).map_err(|_| ENOSPC)
         });
-        assert!(staged == Some(Ok(())) && was_free);
+        kunit_assert_eq!(staged, Some(Ok(())));
+        assert!(was_free);
         Ok(())
     }
 
@@ -592,8 +605,9 @@ mod tests {
         assert!(list.push(store.buffer.part(0, 64)?).is_ok());
         store.table.remove(old.index());
         let middle = store.fast(1)?;
-        assert!(middle.index() == old.index() && prepared.stage().is_none());
-        assert!(store.table.lists(middle.index()) == (1, 0));
+        kunit_assert_eq!(middle.index(), old.index());
+        assert!(prepared.stage().is_none());
+        kunit_assert_eq!(store.table.lists(middle.index()), (1, 0));
         assert!(!store.register(middle, WRITE, 64));
         let mut new = None;
         let staged = store.table.stage(middle.index(), |list| {
@@ -604,8 +618,9 @@ mod tests {
         });
         assert!(staged.is_none());
         let new = new.ok_or(EINVAL)?;
-        assert!(new.index() == old.index() && !store.register(new, WRITE, 64));
-        assert!(store.table.lists(new.index()) == (1, 0));
+        kunit_assert_eq!(new.index(), old.index());
+        assert!(!store.register(new, WRITE, 64));
+        kunit_assert_eq!(store.table.lists(new.index()), (1, 0));
         Ok(())
     }
 }

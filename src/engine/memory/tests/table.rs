@@ -22,7 +22,10 @@ use kernel::{
 use super::*;
 use crate::{
     engine::memory::MAX_REGIONS,
-    kunit::harness::wait_until,
+    kunit::harness::{
+        cases,
+        wait_until, //
+    },
     sys::{
         event::Event,
         softirq::ProcessQueue, //
@@ -164,11 +167,11 @@ mod tests {
     #[test]
     fn index_zero_is_given_to_nobody() -> Result {
         let store = Store::new(16)?;
-        for want in 1..=3 {
-            assert_eq!(store.fixed(16, WRITE)?.index(), want);
+        for want in cases(1..=3) {
+            kunit_assert_eq!(store.fixed(16, WRITE)?.index(), want);
         }
-        assert_eq!(store.fast(1)?.index(), 4);
-        assert_eq!(store.table.add_window(OWN, None)?.index(), 5);
+        kunit_assert_eq!(store.fast(1)?.index(), 4);
+        kunit_assert_eq!(store.table.add_window(OWN, None)?.index(), 5);
         Ok(())
     }
 
@@ -178,12 +181,12 @@ mod tests {
         let old = store.fixed(16, WRITE)?;
         assert!(store.takes(old));
         store.table.remove(old.index());
-        assert!(store.denial(old) == Some(Denied::Token));
+        kunit_assert_eq!(store.denial(old), Some(Denied::Token));
         let new = store.fixed(16, WRITE)?;
-        assert_eq!(new.index(), old.index());
-        assert!(new.key() == old.key().wrapping_add(1));
+        kunit_assert_eq!(new.index(), old.index());
+        kunit_assert_eq!(new.key(), old.key().wrapping_add(1));
         assert!(store.takes(new));
-        assert!(store.denial(old) == Some(Denied::Token));
+        kunit_assert_eq!(store.denial(old), Some(Denied::Token));
         Ok(())
     }
 
@@ -191,14 +194,14 @@ mod tests {
     fn the_key_goes_on_from_where_the_last_owner_left_it() -> Result {
         let store = Store::new(16)?;
         let fast = store.registered(16, WRITE)?;
-        assert!(store.table.revoke(fast, OWN) == Ok(()));
+        kunit_assert_eq!(store.table.revoke(fast, OWN), Ok(()));
         let last = bumped(fast, 40);
         assert!(store.register(last, WRITE, 16));
         store.table.remove(fast.index());
         let next = store.fixed(16, WRITE)?;
-        assert_eq!(next.index(), fast.index());
-        assert!(next.key() == last.key().wrapping_add(1));
-        assert!(store.denial(last) == Some(Denied::Token));
+        kunit_assert_eq!(next.index(), fast.index());
+        kunit_assert_eq!(next.key(), last.key().wrapping_add(1));
+        kunit_assert_eq!(store.denial(last), Some(Denied::Token));
         Ok(())
     }
 
@@ -209,7 +212,7 @@ mod tests {
         for _ in 0..600 {
             store.table.remove(old.index());
             let new = store.fixed(16, WRITE)?;
-            assert!(new == bumped(old, 1));
+            kunit_assert_eq!(new, bumped(old, 1));
             assert!(store.takes(new));
             assert!(!store.takes(old));
             old = new;
@@ -234,10 +237,11 @@ mod tests {
             // CAST: widening.
             assert!(!core::mem::replace(&mut seen[index as usize], true));
         }
-        assert_eq!(store.fixed(16, WRITE)?.index(), 11);
+        kunit_assert_eq!(store.fixed(16, WRITE)?.index(), 11);
         // Those that stayed are what they were.
-        for index in [2, 5, 6, 7, 8] {
-            assert!(tokens.iter().any(|t| t.index() == index && store.takes(*t)));
+        for index in cases([2, 5, 6, 7, 8]) {
+            let token = tokens.iter().find(|t| t.index() == index);
+            assert!(token.is_some_and(|t| store.takes(*t)));
         }
         Ok(())
     }
@@ -246,15 +250,15 @@ mod tests {
     fn a_table_grows_over_several_chunks() -> Result {
         let count = 300;
         let store = Store::new(count)?;
-        for at in 0..count {
+        for at in cases(0..count) {
             let spans = SpanList::of(store.buffer.part(at, 1)?)?;
             let token = store.table.add_fixed(spans, attr(WRITE, BASE, 1))?;
             // CAST: below 300.
-            assert_eq!(token.index(), at as u32 + 1);
-            assert!(store.put(token, BASE, &[RawBuffer::numbered(at)]) == Ok(()));
+            kunit_assert_eq!(token.index(), at as u32 + 1);
+            kunit_assert_eq!(store.put(token, BASE, &[RawBuffer::numbered(at)]), Ok(()));
         }
-        for at in 0..count {
-            assert!(store.buffer.get(at) == RawBuffer::numbered(at));
+        for at in cases(0..count) {
+            kunit_assert_eq!(store.buffer.get(at), RawBuffer::numbered(at));
         }
         Ok(())
     }
@@ -264,10 +268,10 @@ mod tests {
         let store = Store::new(16)?;
         let token = store.fixed(16, WRITE)?;
         let beyond = [2, 63, 64, 65, 4096, 262_143, 262_144, Token::MAX_INDEX];
-        for index in beyond {
-            for key in [0, 1, 255] {
+        for index in cases(beyond) {
+            for key in cases([0, 1, 255]) {
                 let absent = Token::new(index, key).ok_or(EINVAL)?;
-                assert!(store.denial(absent) == Some(Denied::Token));
+                kunit_assert_eq!(store.denial(absent), Some(Denied::Token));
                 assert!(store.table.is_drained(absent));
             }
         }
@@ -280,9 +284,9 @@ mod tests {
         let store = Store::new(16)?;
         let fast = store.fast(1)?;
         let window = store.table.add_window(OWN, None)?;
-        for by in 0..=255 {
-            assert!(store.denial(bumped(fast, by)) == Some(Denied::Token));
-            assert!(store.denial(bumped(window, by)) == Some(Denied::Token));
+        for by in cases(0..=255) {
+            kunit_assert_eq!(store.denial(bumped(fast, by)), Some(Denied::Token));
+            kunit_assert_eq!(store.denial(bumped(window, by)), Some(Denied::Token));
         }
         Ok(())
     }
@@ -311,12 +315,13 @@ mod tests {
         drop(access);
         removal.over.wait();
         assert!(!early);
-        assert!(refused == Some(Denied::Token));
-        assert!(usable && buffer.is(0, 16, 9));
+        kunit_assert_eq!(refused, Some(Denied::Token));
+        assert!(usable);
+        assert!(buffer.is(0, 16, 9));
         // The slot may be used again from now on.
         let spans = SpanList::of(buffer.span())?;
         let next = table.add_fixed(spans, attr(WRITE, BASE, 16))?;
-        assert_eq!(next.index(), token.index());
+        kunit_assert_eq!(next.index(), token.index());
         Ok(())
     }
 
@@ -326,19 +331,19 @@ mod tests {
         let mut owners = 0;
         let mut most = 0;
         for member in &members {
-            for place in &member.tokens {
+            for place in cases(&member.tokens) {
                 let token = Token::from_raw(place.load(Relaxed));
                 most = most.max(token.index());
                 for other in &members {
-                    assert!(other.owns(token) == (other.name == member.name));
+                    kunit_assert_eq!(other.owns(token), other.name == member.name);
                     owners += 1;
                 }
             }
         }
-        assert_eq!(owners, 4 * 4 * CROWD_REGIONS);
+        kunit_assert_eq!(owners, 4 * 4 * CROWD_REGIONS);
         // No slot was lost on the way: never more were in use than all members had at once.
         // CAST: below 1000.
-        assert_eq!(most, 4 * CROWD_REGIONS as u32);
+        kunit_assert_eq!(most, 4 * CROWD_REGIONS as u32);
         Ok(())
     }
 
@@ -349,11 +354,11 @@ mod tests {
         while store.table.add_window(OWN, None).is_ok() {
             made += 1;
         }
-        assert_eq!(made, MAX_REGIONS);
+        kunit_assert_eq!(made, MAX_REGIONS);
         assert!(store.fixed(16, WRITE).is_err());
         store.table.remove(70_000);
         let token = store.fixed(16, WRITE)?;
-        assert_eq!(token.index(), 70_000);
+        kunit_assert_eq!(token.index(), 70_000);
         assert!(store.takes(token));
         assert!(store.fast(1).is_err());
         Ok(())

@@ -5,9 +5,12 @@
 use kernel::prelude::*;
 
 use super::*;
-use crate::engine::memory::{
-    slot::RegisterError,
-    RevokeError, //
+use crate::{
+    engine::memory::{
+        slot::RegisterError,
+        RevokeError, //
+    },
+    kunit::harness::cases, //
 };
 
 /// A table with one region of 256 bytes, which grants everything, and one window.
@@ -53,10 +56,10 @@ mod tests {
     #[test]
     fn a_window_needs_a_remote_right_and_writes_need_the_regions_local_write() -> Result {
         let consistent = (0..16).map(AccessFlags::from_bits);
-        for of_region in consistent.filter(|r| r.is_consistent()) {
+        for of_region in cases(consistent.filter(|r| r.is_consistent())) {
             let frame = Frame::new(of_region)?;
             let mut window = frame.window;
-            for rights in (0..16).map(AccessFlags::from_bits) {
+            for rights in cases((0..16).map(AccessFlags::from_bits)) {
                 let writes = rights.contains(AccessFlag::RemoteWrite)
                     || rights.contains(AccessFlag::RemoteAtomic);
                 // The window's own local write is no substitute for the region's.
@@ -64,19 +67,19 @@ mod tests {
                 window = bumped(window, 1);
                 let bound = frame.bind(window, rights, 0, 256);
                 if !legal {
-                    assert!(bound == Err(RegisterError::NotAllowed));
+                    kunit_assert_eq!(bound, Err(RegisterError::NotAllowed));
                     continue;
                 }
-                assert!(bound == Ok(()));
-                for wanted in [
+                kunit_assert_eq!(bound, Ok(()));
+                for wanted in cases([
                     AccessFlag::RemoteRead.into(),
                     AccessFlag::RemoteWrite.into(),
                     AccessFlag::RemoteAtomic.into(),
-                ] {
+                ]) {
                     let granted = frame.grants(window, PEER, wanted, 0);
-                    assert!(granted == rights.contains_all(wanted));
+                    kunit_assert_eq!(granted, rights.contains_all(wanted));
                 }
-                assert!(frame.store.table.revoke(window, OWN) == Ok(()));
+                kunit_assert_eq!(frame.store.table.revoke(window, OWN), Ok(()));
             }
         }
         Ok(())
@@ -86,7 +89,7 @@ mod tests {
     fn a_window_lies_wholly_inside_its_region() -> Result {
         let frame = Frame::new(WRITE)?;
         let mut window = frame.window;
-        for (at, len, inside) in [
+        for (at, len, inside) in cases([
             (0, 256, true),
             (0, 257, false),
             (1, 255, true),
@@ -97,41 +100,41 @@ mod tests {
             (257, 0, false),
             (0, u64::MAX, false),
             (16, u64::MAX - 8, false),
-        ] {
+        ]) {
             window = bumped(window, 1);
             let bound = frame.bind(window, WRITE, at, len);
             match inside {
                 true => {
-                    assert!(bound == Ok(()));
-                    assert!(frame.store.table.revoke(window, OWN) == Ok(()));
+                    kunit_assert_eq!(bound, Ok(()));
+                    kunit_assert_eq!(frame.store.table.revoke(window, OWN), Ok(()));
                 }
                 false => {
-                    assert!(bound == Err(RegisterError::TooLong));
+                    kunit_assert_eq!(bound, Err(RegisterError::TooLong));
                     assert!(!frame.grants(window, PEER, WRITE, at));
                 }
             }
         }
         let table = &frame.store.table;
         let below = table.bind(window, frame.region, PEER, WRITE, BASE - 1, 1);
-        assert!(below == Err(RegisterError::TooLong));
+        kunit_assert_eq!(below, Err(RegisterError::TooLong));
         Ok(())
     }
 
     #[test]
     fn a_window_leads_to_its_own_part_of_the_region() -> Result {
         let frame = Frame::new(WRITE)?;
-        assert!(frame.bind(frame.window, WRITE, 100, 50) == Ok(()));
+        kunit_assert_eq!(frame.bind(frame.window, WRITE, 100, 50), Ok(()));
         let put = |at, bytes: &[u8]| frame.store.put(frame.window, BASE + at, bytes);
-        assert!(put(99, &[1]) == Err(Denied::Bounds));
-        assert!(put(99, &[1; 2]) == Err(Denied::Bounds));
-        assert!(put(149, &[1; 2]) == Err(Denied::Bounds));
-        assert!(put(150, &[1]) == Err(Denied::Bounds));
+        kunit_assert_eq!(put(99, &[1]), Err(Denied::Bounds));
+        kunit_assert_eq!(put(99, &[1; 2]), Err(Denied::Bounds));
+        kunit_assert_eq!(put(149, &[1; 2]), Err(Denied::Bounds));
+        kunit_assert_eq!(put(150, &[1]), Err(Denied::Bounds));
         assert!(frame.store.buffer.is(0, 256, 0));
-        assert!(put(100, &[5; 50]) == Ok(()));
-        assert!(put(149, &[6]) == Ok(()));
+        kunit_assert_eq!(put(100, &[5; 50]), Ok(()));
+        kunit_assert_eq!(put(149, &[6]), Ok(()));
         assert!(frame.store.buffer.is(0, 100, 0));
         assert!(frame.store.buffer.is(100, 49, 5));
-        assert!(frame.store.buffer.get(149) == 6);
+        kunit_assert_eq!(frame.store.buffer.get(149), 6);
         assert!(frame.store.buffer.is(150, 106, 0));
         Ok(())
     }
@@ -144,13 +147,13 @@ mod tests {
         let window = store.table.add_window(OWN, None)?;
         // Bytes 8 to 35: the last 2 of the first piece, the next two, 5 of the last.
         let bind = store.table.bind(window, region, PEER, WRITE, BASE + 8, 28);
-        assert!(bind == Ok(()));
-        assert!(store.put(window, BASE + 8, &[3; 28]) == Ok(()));
+        kunit_assert_eq!(bind, Ok(()));
+        kunit_assert_eq!(store.put(window, BASE + 8, &[3; 28]), Ok(()));
         assert!(store.buffer.is(308, 2, 3));
         assert!(store.buffer.is(50, 20, 3));
         assert!(store.buffer.is(400, 1, 3));
         assert!(store.buffer.is(0, 5, 3));
-        assert!(store.buffer.count(0, 512, |b| b == 3) == 28);
+        kunit_assert_eq!(store.buffer.count(0, 512, |b| b == 3), 28);
         Ok(())
     }
 
@@ -163,7 +166,7 @@ mod tests {
         far.domain = OTHER;
         let far = table.add_fixed(SpanList::of(frame.store.buffer.span())?, far)?;
         let bad = Err(RegisterError::NotAllowed);
-        for (window, region, user) in [
+        for (window, region, user) in cases([
             (foreign, frame.region, PEER),
             (foreign, far, PEER),
             (frame.window, far, PEER),
@@ -172,11 +175,11 @@ mod tests {
             (foreign, frame.region, STRANGER),
             // Nobody's peer.
             (frame.window, frame.region, OWNER),
-        ] {
-            assert!(table.bind(window, region, user, READ, BASE, 1) == bad);
+        ]) {
+            kunit_assert_eq!(table.bind(window, region, user, READ, BASE, 1), bad);
         }
-        assert!(table.bind(foreign, far, STRANGER, READ, BASE, 1) == Ok(()));
-        assert!(frame.bind(frame.window, READ, 0, 1) == Ok(()));
+        kunit_assert_eq!(table.bind(foreign, far, STRANGER, READ, BASE, 1), Ok(()));
+        kunit_assert_eq!(frame.bind(frame.window, READ, 0, 1), Ok(()));
         assert!(!frame.grants(foreign, PEER, READ, 0));
         assert!(frame.grants(foreign, STRANGER, READ, 0));
         assert!(!frame.grants(frame.window, STRANGER, READ, 0));
@@ -193,44 +196,45 @@ mod tests {
         store.table.remove(gone.index());
         let bind = |window, region| store.table.bind(window, region, PEER, READ, BASE, 1);
         let bad = Err(RegisterError::NotAllowed);
-        assert!(frame.bind(other, READ, 0, 256) == Ok(()));
+        kunit_assert_eq!(frame.bind(other, READ, 0, 256), Ok(()));
         // Fast-register, a bound window, itself, gone, a wrong key, never there.
         let absent = Token::new(1000, 1).ok_or(EINVAL)?;
         let stale = bumped(frame.region, 1);
-        for region in [fast, other, frame.window, gone, stale, absent] {
-            assert!(bind(frame.window, region) == bad);
+        for region in cases([fast, other, frame.window, gone, stale, absent]) {
+            kunit_assert_eq!(bind(frame.window, region), bad);
         }
         // Nor is anything but a window bound to it.
-        for window in [fast, frame.region, gone, absent] {
-            assert!(bind(window, frame.region) == bad);
+        for window in cases([fast, frame.region, gone, absent]) {
+            kunit_assert_eq!(bind(window, frame.region), bad);
         }
-        assert!(store.takes(fast) && store.takes(frame.region));
-        assert!(bind(frame.window, frame.region) == Ok(()));
+        assert!(store.takes(fast));
+        assert!(store.takes(frame.region));
+        kunit_assert_eq!(bind(frame.window, frame.region), Ok(()));
         Ok(())
     }
 
     #[test]
     fn only_the_peer_of_its_queue_pair_uses_a_window() -> Result {
         let frame = Frame::new(ALL)?;
-        assert!(frame.bind(frame.window, ALL, 0, 16) == Ok(()));
-        for (user, allowed) in [
+        kunit_assert_eq!(frame.bind(frame.window, ALL, 0, 16), Ok(()));
+        for (user, allowed) in cases([
             (PEER, true),
             (OTHER_PEER, false),
             (STRANGER, false),
             // A window is never a local token.
             (OWNER, false),
-        ] {
-            for wanted in [
+        ]) {
+            for wanted in cases([
                 AccessFlags::empty(),
                 READ,
                 AccessFlag::RemoteWrite.into(),
                 ALL,
-            ] {
-                assert!(frame.grants(frame.window, user, wanted, 0) == allowed);
+            ]) {
+                kunit_assert_eq!(frame.grants(frame.window, user, wanted, 0), allowed);
             }
         }
         let put = put(&frame.store.table, frame.window, OTHER_PEER, BASE, &[1]);
-        assert!(put == Err(Denied::Token));
+        kunit_assert_eq!(put, Err(Denied::Token));
         assert!(frame.store.buffer.is(0, 256, 0));
         Ok(())
     }
@@ -241,20 +245,24 @@ mod tests {
         let table = &frame.store.table;
         let (w, second) = (frame.window, table.add_window(OWN, None)?);
         let third = table.add_window(OWN, None)?;
-        assert!(frame.bind(w, READ, 0, 128) == Ok(()));
-        assert!(frame.bind(second, AccessFlag::RemoteWrite.into(), 64, 128) == Ok(()));
+        kunit_assert_eq!(frame.bind(w, READ, 0, 128), Ok(()));
+        kunit_assert_eq!(
+            frame.bind(second, AccessFlag::RemoteWrite.into(), 64, 128),
+            Ok(())
+        );
         let bound = table.bind(third, frame.region, OTHER_PEER, ALL, BASE + 100, 10);
-        assert!(bound == Ok(()));
-        assert!(frame.store.put(w, BASE + 64, &[1]) == Err(Denied::Rights));
-        assert!(frame.store.put(second, BASE + 64, &[2; 64]) == Ok(()));
-        assert!(put(table, third, OTHER_PEER, BASE + 105, &[3; 5]) == Ok(()));
-        assert!(frame.grants(w, PEER, READ, 64) && !frame.grants(second, PEER, READ, 64));
+        kunit_assert_eq!(bound, Ok(()));
+        kunit_assert_eq!(frame.store.put(w, BASE + 64, &[1]), Err(Denied::Rights));
+        kunit_assert_eq!(frame.store.put(second, BASE + 64, &[2; 64]), Ok(()));
+        kunit_assert_eq!(put(table, third, OTHER_PEER, BASE + 105, &[3; 5]), Ok(()));
+        assert!(frame.grants(w, PEER, READ, 64));
+        assert!(!frame.grants(second, PEER, READ, 64));
         assert!(frame.store.buffer.is(64, 41, 2));
         assert!(frame.store.buffer.is(105, 5, 3));
         assert!(frame.store.buffer.is(110, 18, 2));
         // One ends, the others and the region do not notice.
-        assert!(table.revoke(second, OWN) == Ok(()));
-        assert!(frame.store.put(second, BASE + 64, &[2]) == Err(Denied::Token));
+        kunit_assert_eq!(table.revoke(second, OWN), Ok(()));
+        kunit_assert_eq!(frame.store.put(second, BASE + 64, &[2]), Err(Denied::Token));
         assert!(frame.grants(w, PEER, READ, 64));
         assert!(frame.grants(third, OTHER_PEER, WRITE, 100));
         assert!(frame.store.takes(frame.region));
@@ -264,14 +272,17 @@ mod tests {
     #[test]
     fn a_bound_window_stays_as_it_is_when_it_is_bound_again() -> Result {
         let frame = Frame::new(ALL)?;
-        assert!(frame.bind(frame.window, READ, 0, 16) == Ok(()));
-        for by in [0, 1] {
+        kunit_assert_eq!(frame.bind(frame.window, READ, 0, 16), Ok(()));
+        for by in cases([0, 1]) {
             let again = frame.bind(bumped(frame.window, by), ALL, 32, 16);
-            assert!(again == Err(RegisterError::Valid));
+            kunit_assert_eq!(again, Err(RegisterError::Valid));
         }
         assert!(frame.grants(frame.window, PEER, READ, 0));
         assert!(!frame.grants(frame.window, PEER, READ, 32));
-        assert!(frame.store.put(frame.window, BASE, &[1]) == Err(Denied::Rights));
+        kunit_assert_eq!(
+            frame.store.put(frame.window, BASE, &[1]),
+            Err(Denied::Rights)
+        );
         assert!(!frame.grants(bumped(frame.window, 1), PEER, READ, 32));
         Ok(())
     }
@@ -281,22 +292,22 @@ mod tests {
         let frame = Frame::new(ALL)?;
         let table = &frame.store.table;
         let mut old = frame.window;
-        for round in 0..300u64 {
+        for round in cases(0..300u64) {
             let window = bumped(old, 1);
             let user = if round % 2 == 0 { PEER } else { OTHER_PEER };
             let at = BASE + round % 200;
-            assert!(table.bind(window, frame.region, user, ALL, at, 8) == Ok(()));
+            kunit_assert_eq!(table.bind(window, frame.region, user, ALL, at, 8), Ok(()));
             // CAST: the low byte.
-            assert!(put(table, window, user, at, &[round as u8; 8]) == Ok(()));
+            kunit_assert_eq!(put(table, window, user, at, &[round as u8; 8]), Ok(()));
             // CAST: below 200, and the low byte.
             assert!(frame
                 .store
                 .buffer
                 .is((round % 200) as usize, 8, round as u8));
-            assert!(put(table, old, user, at, &[1]) == Err(Denied::Token));
-            assert!(table.revoke(window, OWN) == Ok(()));
-            assert!(put(table, window, user, at, &[1]) == Err(Denied::Token));
-            assert!(table.revoke(window, OWN) == Err(RevokeError::AlreadyInvalid));
+            kunit_assert_eq!(put(table, old, user, at, &[1]), Err(Denied::Token));
+            kunit_assert_eq!(table.revoke(window, OWN), Ok(()));
+            kunit_assert_eq!(put(table, window, user, at, &[1]), Err(Denied::Token));
+            kunit_assert_eq!(table.revoke(window, OWN), Err(RevokeError::AlreadyInvalid));
             old = window;
         }
         assert!(frame.store.takes(frame.region));
@@ -307,24 +318,28 @@ mod tests {
     fn a_window_gives_nothing_when_its_region_is_gone() -> Result {
         let frame = Frame::new(ALL)?;
         let store = &frame.store;
-        assert!(frame.bind(frame.window, ALL, 0, 16) == Ok(()));
-        assert!(store.put(frame.window, BASE, &[1]) == Ok(()));
+        kunit_assert_eq!(frame.bind(frame.window, ALL, 0, 16), Ok(()));
+        kunit_assert_eq!(store.put(frame.window, BASE, &[1]), Ok(()));
         store.table.remove(frame.region.index());
-        assert!(store.put(frame.window, BASE, &[2]) == Err(Denied::Token));
+        kunit_assert_eq!(store.put(frame.window, BASE, &[2]), Err(Denied::Token));
         // Also not when the slot has a new owner, whatever key that comes to.
         for _ in 0..300 {
             let next = store.fixed(256, ALL)?;
-            assert_eq!(next.index(), frame.region.index());
-            assert!(store.put(frame.window, BASE, &[2]) == Err(Denied::Token));
+            kunit_assert_eq!(next.index(), frame.region.index());
+            kunit_assert_eq!(store.put(frame.window, BASE, &[2]), Err(Denied::Token));
             store.table.remove(next.index());
         }
-        assert!(store.buffer.is(0, 1, 1) && store.buffer.is(1, 255, 0));
+        assert!(store.buffer.is(0, 1, 1));
+        assert!(store.buffer.is(1, 255, 0));
         // Such a window is invalidated like any other, and bound to a new region.
-        assert!(store.table.revoke(frame.window, OWN) == Ok(()));
+        kunit_assert_eq!(store.table.revoke(frame.window, OWN), Ok(()));
         let region = store.fixed(256, ALL)?;
         let window = bumped(frame.window, 1);
-        assert!(store.table.bind(window, region, PEER, WRITE, BASE, 1) == Ok(()));
-        assert!(store.put(window, BASE, &[3]) == Ok(()));
+        kunit_assert_eq!(
+            store.table.bind(window, region, PEER, WRITE, BASE, 1),
+            Ok(())
+        );
+        kunit_assert_eq!(store.put(window, BASE, &[3]), Ok(()));
         Ok(())
     }
 
@@ -332,7 +347,7 @@ mod tests {
     fn a_window_never_leads_into_a_foreign_domain() -> Result {
         let frame = Frame::new(ALL)?;
         let table = &frame.store.table;
-        assert!(frame.bind(frame.window, ALL, 0, 16) == Ok(()));
+        kunit_assert_eq!(frame.bind(frame.window, ALL, 0, 16), Ok(()));
         table.remove(frame.region.index());
         // Whoever gets the slot next: at some key its token equals the old one.
         let mut attr = attr(ALL, BASE, 256);
@@ -342,7 +357,10 @@ mod tests {
             let spans = SpanList::of(frame.store.buffer.span())?;
             let next = table.add_fixed(spans, attr)?;
             met |= next == frame.region;
-            assert!(frame.store.put(frame.window, BASE, &[2]) == Err(Denied::Token));
+            kunit_assert_eq!(
+                frame.store.put(frame.window, BASE, &[2]),
+                Err(Denied::Token)
+            );
             table.remove(next.index());
         }
         assert!(met);
@@ -355,20 +373,21 @@ mod tests {
         let frame = Frame::new(ALL)?;
         let table = &frame.store.table;
         let window = frame.window;
-        assert!(frame.bind(window, ALL, 0, 16) == Ok(()));
+        kunit_assert_eq!(frame.bind(window, ALL, 0, 16), Ok(()));
         let access = table.access(window, PEER, AccessFlag::RemoteWrite, BASE, 16);
         assert!(access.is_ok());
-        assert!(table.revoke(window, OWN) == Ok(()));
+        kunit_assert_eq!(table.revoke(window, OWN), Ok(()));
         assert!(!table.is_drained(window));
         let again = frame.bind(bumped(window, 1), ALL, 0, 16);
-        assert!(again == Err(RegisterError::Busy));
+        kunit_assert_eq!(again, Err(RegisterError::Busy));
         assert!(access
             .as_ref()
             .is_ok_and(|a| a.run(0).write(&[8; 99]) == Ok(16)));
         drop(access);
         assert!(table.is_drained(window));
-        assert!(frame.bind(bumped(window, 1), ALL, 0, 16) == Ok(()));
-        assert!(frame.store.buffer.is(0, 16, 8) && frame.store.buffer.is(16, 240, 0));
+        kunit_assert_eq!(frame.bind(bumped(window, 1), ALL, 0, 16), Ok(()));
+        assert!(frame.store.buffer.is(0, 16, 8));
+        assert!(frame.store.buffer.is(16, 240, 0));
         Ok(())
     }
 
@@ -378,22 +397,25 @@ mod tests {
         let table = &frame.store.table;
         let window = frame.window;
         let bad = Err(RevokeError::NotAllowed);
-        assert!(table.revoke_remote(window, PEER) == bad);
-        assert!(frame.bind(window, ALL, 0, 16) == Ok(()));
-        for user in [OTHER_PEER, STRANGER, OWNER] {
-            assert!(table.revoke_remote(window, user) == bad);
+        kunit_assert_eq!(table.revoke_remote(window, PEER), bad);
+        kunit_assert_eq!(frame.bind(window, ALL, 0, 16), Ok(()));
+        for user in cases([OTHER_PEER, STRANGER, OWNER]) {
+            kunit_assert_eq!(table.revoke_remote(window, user), bad);
         }
-        assert!(table.revoke_remote(bumped(window, 1), PEER) == bad);
+        kunit_assert_eq!(table.revoke_remote(bumped(window, 1), PEER), bad);
         assert!(frame.grants(window, PEER, ALL, 0));
-        assert!(table.revoke_remote(window, PEER) == Ok(()));
+        kunit_assert_eq!(table.revoke_remote(window, PEER), Ok(()));
         assert!(!frame.grants(window, PEER, ALL, 0));
-        assert!(table.revoke_remote(window, PEER) == bad);
+        kunit_assert_eq!(table.revoke_remote(window, PEER), bad);
         assert!(frame.store.takes(frame.region));
         // Bound on the other queue pair, it is that one's.
         let next = bumped(window, 1);
-        assert!(table.bind(next, frame.region, OTHER_PEER, ALL, BASE, 1) == Ok(()));
-        assert!(table.revoke_remote(next, PEER) == bad);
-        assert!(table.revoke_remote(next, OTHER_PEER) == Ok(()));
+        kunit_assert_eq!(
+            table.bind(next, frame.region, OTHER_PEER, ALL, BASE, 1),
+            Ok(())
+        );
+        kunit_assert_eq!(table.revoke_remote(next, PEER), bad);
+        kunit_assert_eq!(table.revoke_remote(next, OTHER_PEER), Ok(()));
         Ok(())
     }
 }

@@ -17,7 +17,7 @@ mod tests {
         kunit::{
             fake::ManualQp,
             harness::{
-                same,
+                cases,
                 wait_until,
                 EndAttr,
                 QpPair, //
@@ -40,8 +40,8 @@ mod tests {
             receives_posted: 0,
             peer: None,
         };
-        assert!(same(manual.end.qp.details(), idle));
-        for context in 0..5 {
+        kunit_assert_eq!(manual.end.qp.details(), idle);
+        for context in cases(0..5) {
             manual.end.post(context, SEND, &[])?;
         }
         manual.end.receive(7, &[])?;
@@ -50,17 +50,18 @@ mod tests {
             receives_posted: 1,
             ..idle
         };
-        assert!(same(manual.end.qp.details(), posted));
+        kunit_assert_eq!(manual.end.qp.details(), posted);
         let first = manual.start();
-        assert!(first.is_some() && manual.start().is_some());
+        assert!(first.is_some());
+        assert!(manual.start().is_some());
         let started = QpDetails {
             sends_posted: 3,
             sends_outstanding: 2,
             ..posted
         };
-        assert!(same(manual.end.qp.details(), started));
+        kunit_assert_eq!(manual.end.qp.details(), started);
         manual.end.qp.fail();
-        assert!(same(manual.end.qp.details().state, QpState::Err));
+        kunit_assert_eq!(manual.end.qp.details().state, QpState::Err);
         Ok(())
     }
 
@@ -70,20 +71,22 @@ mod tests {
         let numbers = (pair.a.qp.params.number, pair.b.qp.params.number);
         let (a, b) = (pair.a.qp.details().peer, pair.b.qp.details().peer);
         let (a, b) = (a.ok_or(EINVAL)?, b.ok_or(EINVAL)?);
-        assert!(same((b.number, a.number), numbers));
-        assert!(a.awaited_since_ms.is_none() && b.awaits_since_ms.is_none());
+        kunit_assert_eq!((b.number, a.number), numbers);
+        assert!(a.awaited_since_ms.is_none());
+        assert!(b.awaits_since_ms.is_none());
         pair.a.post(1, SEND, &[])?;
         let waits = || pair.a.qp.details().peer?.awaited_since_ms;
         assert!(wait_until(|| waits().is_some()));
         let since = waits();
         let other = pair.b.qp.details().peer.ok_or(EINVAL)?;
-        assert!(same(other.awaits_since_ms, since));
+        kunit_assert_eq!(other.awaits_since_ms, since);
         assert!(other.awaited_since_ms.is_none());
         pair.b.receive(1, &[])?;
         assert!(pair.a.sends.brings(1, Status::Success));
         assert!(waits().is_none());
         pair.a.qp.fail();
-        assert!(pair.is_down() && pair.a.qp.details().peer.is_none());
+        assert!(pair.is_down());
+        assert!(pair.a.qp.details().peer.is_none());
         Ok(())
     }
 
@@ -93,20 +96,22 @@ mod tests {
         let cq = &pair.b.receives.cq;
         let depth = EndAttr::PLAIN.receive_entries;
         let now = cq.details();
-        assert!(same((now.depth, now.used, now.arm), (depth, 0, None)));
-        assert!(!now.failed && now.number != pair.b.sends.cq.details().number);
+        kunit_assert_eq!((now.depth, now.used, now.arm), (depth, 0, None));
+        assert!(!now.failed);
+        assert!(now.number != pair.b.sends.cq.details().number);
         cq.arm(Arm::Solicited, MissedEvents::Ignore);
-        assert!(same(cq.details().arm, Some(Arm::Solicited)));
-        for context in 0..3 {
+        kunit_assert_eq!(cq.details().arm, Some(Arm::Solicited));
+        for context in cases(0..3) {
             pair.b.receive(context, &[])?;
             pair.a.post(context, SEND, &[])?;
         }
         assert!(pair.a.sends.brings_all(0..3, Status::Success));
         let now = cq.details();
-        assert!(same((now.used, now.arm), (3, Some(Arm::Solicited))));
+        kunit_assert_eq!((now.used, now.arm), (3, Some(Arm::Solicited)));
         cq.break_down();
         let now = cq.details();
-        assert!(now.failed && now.arm.is_none());
+        assert!(now.failed);
+        assert!(now.arm.is_none());
         Ok(())
     }
 }

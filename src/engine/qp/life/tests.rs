@@ -56,8 +56,8 @@ mod tests {
                 MESSAGE, //
             },
             harness::{
+                cases,
                 flush_work,
-                same,
                 wait_until,
                 EngineHost,
                 QpPair,
@@ -88,8 +88,9 @@ mod tests {
         assert!(manual.end.sends.brings_all(0..20, Status::Flushed));
         assert!(manual.end.receives.brings_all(0..20, Status::Flushed));
         manual.end.qp.fail();
-        assert!(manual.end.sends.is_silent() && manual.end.receives.is_silent());
-        assert!(same(manual.end.counted(Counter::Flushes), 40));
+        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.receives.is_silent());
+        kunit_assert_eq!(manual.end.counted(Counter::Flushes), 40);
         Ok(())
     }
 
@@ -97,7 +98,7 @@ mod tests {
     fn deep_queues_are_flushed_to_their_ends() -> Result {
         const DEPTH: u32 = 1000;
         let manual = ManualQp::new(&EndAttr::deep(DEPTH, DEPTH))?;
-        for context in 0..u64::from(DEPTH) {
+        for context in cases(0..u64::from(DEPTH)) {
             manual.end.post(context, SEND, &[])?;
             manual.end.receive(context, &[])?;
         }
@@ -113,7 +114,7 @@ mod tests {
         let manual = posted(2, 2)?;
         let other = Fake::new()?;
         manual.end.qp.peer_gone(other.id);
-        assert!(same(manual.end.qp.state(), QpState::Rts));
+        kunit_assert_eq!(manual.end.qp.state(), QpState::Rts);
         assert!(manual.end.sends.is_silent());
         manual.end.qp.peer_gone(manual.fake.id);
         assert!(manual.end.sends.brings_all(0..2, Status::Flushed));
@@ -130,20 +131,22 @@ mod tests {
         manual.end.qp.close();
         manual.end.qp.modify(QpState::Err)?;
         assert!(manual.end.is_down());
-        assert!(same(manual.fake.stops.get(), 1));
-        assert!(same(manual.end.counted(Counter::Disconnects), 1));
+        kunit_assert_eq!(manual.fake.stops.get(), 1);
+        kunit_assert_eq!(manual.end.counted(Counter::Disconnects), 1);
         Ok(())
     }
 
     #[test]
     fn posts_in_error_complete_as_flushed_behind_older_ones() -> Result {
         let mut manual = posted(2, 1)?;
-        assert!(manual.start_all() == 2 && manual.take() == Taken::Ready);
+        kunit_assert_eq!(manual.start_all(), 2);
+        kunit_assert_eq!(manual.take(), Taken::Ready);
         manual.end.qp.fail();
         manual.end.post(2, SEND, &[])?;
         manual.end.post_with(3, SEND, SendFlags::empty(), &[])?;
         manual.end.receive(1, &[])?;
-        assert!(manual.end.sends.is_silent() && manual.end.receives.is_silent());
+        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.receives.is_silent());
         manual.finish(1, Status::Flushed);
         assert!(manual.end.sends.is_silent());
         manual.finish(0, Status::Success);
@@ -163,28 +166,29 @@ mod tests {
     #[test]
     fn a_receive_in_use_completes_before_those_behind_it_are_flushed() -> Result {
         let mut manual = posted(0, 3)?;
-        assert!(manual.take() == Taken::Ready);
+        kunit_assert_eq!(manual.take(), Taken::Ready);
         // One at a time.
-        assert!(manual.take() == Taken::Closed);
+        kunit_assert_eq!(manual.take(), Taken::Closed);
         manual.end.qp.fail();
         assert!(manual.end.receives.is_silent());
         manual.arrive(MESSAGE);
         assert!(manual.end.receives.brings(0, Status::Success));
         assert!(manual.end.receives.brings_all(1..3, Status::Flushed));
-        assert!(manual.take() == Taken::Closed);
+        kunit_assert_eq!(manual.take(), Taken::Closed);
         Ok(())
     }
 
     #[test]
     fn a_receive_that_fails_ends_the_queue_pair() -> Result {
         let mut manual = posted(1, 2)?;
-        assert!(manual.take() == Taken::Ready);
+        kunit_assert_eq!(manual.take(), Taken::Ready);
         let status = Status::LocalAccess;
         manual.arrive(Wc { status, ..MESSAGE });
         assert!(manual.end.receives.brings(0, Status::LocalAccess));
         assert!(manual.end.receives.brings(1, Status::Flushed));
         assert!(manual.end.sends.brings(0, Status::Flushed));
-        assert!(manual.end.is_down() && same(manual.fake.stops.get(), 1));
+        assert!(manual.end.is_down());
+        kunit_assert_eq!(manual.fake.stops.get(), 1);
         Ok(())
     }
 
@@ -192,13 +196,14 @@ mod tests {
     fn the_peer_learns_of_the_end_and_keeps_what_had_arrived() -> Result {
         let qp_pair = QpPair::new()?;
         let (source, sink) = (qp_pair.a.filled(8, 51)?, qp_pair.b.buffer(8)?);
-        for context in 0..3 {
+        for context in cases(0..3) {
             qp_pair.b.receive(context, &[sink.whole()])?;
         }
         qp_pair.a.post(1, SEND, &[source.whole()])?;
         qp_pair.a.qp.fail();
         assert!(qp_pair.is_down());
-        assert!(qp_pair.b.receives.brings(0, Status::Success) && sink.holds(0, 8, 51, 0));
+        assert!(qp_pair.b.receives.brings(0, Status::Success));
+        assert!(sink.holds(0, 8, 51, 0));
         assert!(qp_pair.b.receives.brings_all(1..3, Status::Flushed));
         assert!(qp_pair.a.sends.brings(1, Status::Success));
         Ok(())
@@ -207,16 +212,19 @@ mod tests {
     #[test]
     fn a_graceful_close_carries_out_what_was_posted_before_it() -> Result {
         let mut manual = posted(3, 1)?;
-        assert!(manual.start() == Some(0));
+        kunit_assert_eq!(manual.start(), Some(0));
         manual.end.qp.close();
         manual.end.post(3, SEND, &[])?;
-        assert!(manual.start() == Some(1) && manual.start() == Some(2));
+        kunit_assert_eq!(manual.start(), Some(1));
+        kunit_assert_eq!(manual.start(), Some(2));
         assert!(manual.start().is_none());
-        assert!(manual.end.qp.state() == QpState::Rts && manual.fake.stops.get() == 0);
+        kunit_assert_eq!(manual.end.qp.state(), QpState::Rts);
+        kunit_assert_eq!(manual.fake.stops.get(), 0);
         for seq in [2, 0, 1] {
             manual.finish(seq, Status::Success);
         }
-        assert!(manual.end.is_down() && same(manual.fake.stops.get(), 1));
+        assert!(manual.end.is_down());
+        kunit_assert_eq!(manual.fake.stops.get(), 1);
         assert!(manual.end.sends.brings_all(0..3, Status::Success));
         assert!(manual.end.sends.brings(3, Status::Flushed));
         assert!(manual.end.receives.brings(0, Status::Flushed));
@@ -225,13 +233,14 @@ mod tests {
 
     #[test]
     fn a_close_that_meets_a_failure_is_not_graceful() -> Result {
-        for (end, graceful) in [(Status::ReceiverNotReady, false), (Status::Success, true)] {
+        for (end, graceful) in cases([(Status::ReceiverNotReady, false), (Status::Success, true)]) {
             let mut manual = posted(1, 1)?;
             manual.end.qp.close();
-            assert!(manual.start_all() == 1);
+            kunit_assert_eq!(manual.start_all(), 1);
             manual.finish(0, end);
-            assert!(manual.end.sends.brings(0, end) && manual.end.is_down());
-            assert!(same(manual.end.qp.closed_gracefully(), graceful));
+            assert!(manual.end.sends.brings(0, end));
+            assert!(manual.end.is_down());
+            kunit_assert_eq!(manual.end.qp.closed_gracefully(), graceful);
         }
         Ok(())
     }
@@ -242,7 +251,7 @@ mod tests {
         manual.end.qp.close();
         manual.end.post(1, SEND, &[])?;
         manual.end.qp.close();
-        assert!(manual.start_all() == 1);
+        kunit_assert_eq!(manual.start_all(), 1);
         manual.finish(0, Status::Success);
         assert!(manual.end.sends.brings(0, Status::Success));
         assert!(manual.end.sends.brings(1, Status::Flushed));
@@ -256,12 +265,14 @@ mod tests {
         qp_pair.a.post(1, SEND, &[source.whole()])?;
         qp_pair.a.qp.close();
         qp_pair.a.post(2, SEND, &[])?;
-        assert!(qp_pair.a.sends.is_silent() && qp_pair.b.qp.state() == QpState::Rts);
+        assert!(qp_pair.a.sends.is_silent());
+        kunit_assert_eq!(qp_pair.b.qp.state(), QpState::Rts);
         qp_pair.b.receive(3, &[sink.whole()])?;
         assert!(qp_pair.a.sends.brings(1, Status::Success));
         assert!(qp_pair.a.sends.brings(2, Status::Flushed));
         assert!(qp_pair.b.receives.brings(3, Status::Success));
-        assert!(sink.holds(0, 8, 52, 0) && qp_pair.is_down());
+        assert!(sink.holds(0, 8, 52, 0));
+        assert!(qp_pair.is_down());
         Ok(())
     }
 
@@ -280,7 +291,7 @@ mod tests {
         let b = engine_host.end(&EndAttr::PLAIN)?;
         crate::kunit::harness::connect(direct::connect, &a, &b)?;
         let (source, sink) = (a.filled(4 << 20, 53)?, b.buffer(4 << 20)?);
-        for context in 0..8 {
+        for context in cases(0..8) {
             a.post(context, write(sink.remote(0)), &[source.whole()])?;
         }
         // Nobody posts a receive, so these two never end by themselves.
@@ -289,18 +300,20 @@ mod tests {
         let qp = a.qp.clone();
         let other_task = OtherContext::new(move || qp.destroy())?;
         let threads = ProcessQueue::new(c"ndk_flush")?;
-        assert!(other_task.begin(&threads) && other_task.is_done());
+        assert!(other_task.begin(&threads));
+        assert!(other_task.is_done());
         // Some were done, the rest was not; all are notified, in order, and before it returned.
         let mut statuses = [None; 9];
-        for (context, status) in (0..).zip(&mut statuses) {
+        for (context, status) in cases((0..).zip(&mut statuses)) {
             let entry = a.sends.poll();
-            assert!(same(entry.map(|e| e.context.raw()), Some(context)));
+            kunit_assert_eq!(entry.map(|e| e.context.raw()), Some(context));
             *status = entry.map(|e| e.status);
         }
         let done = statuses.iter().take_while(|s| **s == Some(Status::Success));
         let done = done.count();
         assert!(statuses[done..].iter().all(|s| *s == Some(Status::Flushed)));
-        assert!(a.sends.is_silent() && statuses[8] == Some(Status::Flushed));
+        assert!(a.sends.is_silent());
+        kunit_assert_eq!(statuses[8], Some(Status::Flushed));
         assert!(b.sends.brings(0, Status::Flushed));
         Ok(())
     }
@@ -308,7 +321,8 @@ mod tests {
     #[test]
     fn destruction_waits_for_what_the_transport_has_begun() -> Result {
         let mut manual = posted(1, 1)?;
-        assert!(manual.start_all() == 1 && manual.take() == Taken::Ready);
+        kunit_assert_eq!(manual.start_all(), 1);
+        kunit_assert_eq!(manual.take(), Taken::Ready);
         let qp = manual.end.qp.clone();
         let other_task = OtherContext::new(move || qp.destroy())?;
         let threads = ProcessQueue::new(c"ndk_flush")?;
@@ -318,7 +332,10 @@ mod tests {
         let early = manual.end.sends.poll().is_some() || manual.end.receives.poll().is_some();
         manual.finish(0, Status::Flushed);
         manual.arrive(MESSAGE);
-        assert!(began && stopped && !early && other_task.is_done());
+        assert!(began);
+        assert!(stopped);
+        assert!(!early);
+        assert!(other_task.is_done());
         assert!(manual.end.sends.brings(0, Status::Flushed));
         assert!(manual.end.receives.brings(0, Status::Success));
         Ok(())
@@ -328,7 +345,7 @@ mod tests {
     fn a_reset_gives_a_new_life() -> Result {
         let qp_pair = QpPair::new()?;
         let (source, sink) = (qp_pair.a.filled(8, 54)?, qp_pair.b.buffer(8)?);
-        for round in 1..4 {
+        for round in cases(1..4) {
             qp_pair.b.receive(1, &[sink.whole()])?;
             qp_pair.b.receive(2, &[])?;
             qp_pair.a.post(3, SEND, &[source.whole()])?;
@@ -339,11 +356,11 @@ mod tests {
             assert!(qp_pair.b.receives.brings(1, Status::Success));
             assert!(qp_pair.b.receives.brings(2, Status::Flushed));
             assert!(qp_pair.a.sends.brings(5, Status::Flushed));
-            assert!(qp_pair.a.qp.state() == QpState::Err);
+            kunit_assert_eq!(qp_pair.a.qp.state(), QpState::Err);
             for end in [&qp_pair.a, &qp_pair.b] {
                 assert!(wait_until(|| end.owner.notified.get() == round));
                 end.qp.modify(QpState::Reset)?;
-                assert!(end.qp.state() == QpState::Reset);
+                kunit_assert_eq!(end.qp.state(), QpState::Reset);
             }
             qp_pair.connect(direct::connect)?;
         }
@@ -362,9 +379,9 @@ mod tests {
         manual.end.qp.modify(QpState::Init)?;
         manual.attach()?;
         let mut manual = manual;
-        assert!(manual.take() == Taken::Empty);
+        kunit_assert_eq!(manual.take(), Taken::Empty);
         manual.end.post(1, SEND, &[])?;
-        assert!(manual.start_all() == 1);
+        kunit_assert_eq!(manual.start_all(), 1);
         assert!(manual.end.receives.is_silent());
         Ok(())
     }
@@ -401,26 +418,29 @@ mod tests {
     fn a_connect_that_is_refused_leaves_the_read_limit() -> Result {
         let manual = ManualQp::unconnected(&EndAttr::PLAIN)?;
         let qp = &manual.end.qp;
-        assert!(manual.attach() == Err(EINVAL) && qp.sq.lock().limits.outbound == 0);
+        kunit_assert_eq!(manual.attach(), Err(EINVAL));
+        kunit_assert_eq!(qp.sq.lock().limits.outbound, 0);
         qp.modify(QpState::Init)?;
-        assert!(manual.attach().is_ok() && qp.sq.lock().limits.outbound != 0);
+        assert!(manual.attach().is_ok());
+        assert!(qp.sq.lock().limits.outbound != 0);
         Ok(())
     }
 
     #[test]
     fn a_reset_is_refused_while_something_is_ending() -> Result {
         let mut manual = posted(1, 1)?;
-        assert!(manual.start_all() == 1 && manual.take() == Taken::Ready);
+        kunit_assert_eq!(manual.start_all(), 1);
+        kunit_assert_eq!(manual.take(), Taken::Ready);
         manual.end.qp.fail();
-        assert!(manual.end.qp.modify(QpState::Reset) == Err(EBUSY));
+        kunit_assert_eq!(manual.end.qp.modify(QpState::Reset), Err(EBUSY));
         manual.finish(0, Status::Flushed);
         assert!(manual.end.sends.brings(0, Status::Flushed));
-        assert!(manual.end.qp.modify(QpState::Reset) == Err(EBUSY));
+        kunit_assert_eq!(manual.end.qp.modify(QpState::Reset), Err(EBUSY));
         // The refusal left everything as it was.
         manual.end.post(1, SEND, &[])?;
         assert!(manual.end.sends.brings(1, Status::Flushed));
         manual.arrive(MESSAGE);
-        assert!(manual.end.qp.state() == QpState::Err);
+        kunit_assert_eq!(manual.end.qp.state(), QpState::Err);
         manual.end.qp.modify(QpState::Reset)?;
         Ok(())
     }
@@ -428,7 +448,7 @@ mod tests {
     #[test]
     fn nothing_is_cancelled_while_the_peer_is_in_the_memory() -> Result {
         let mut manual = posted(2, 2)?;
-        assert!(manual.start() == Some(0));
+        kunit_assert_eq!(manual.start(), Some(0));
         let qp = manual.end.qp.clone();
         let inside = qp.admit_peer(manual.fake.id);
         assert!(inside.is_some());
@@ -436,7 +456,8 @@ mod tests {
         assert!(qp.admit_peer(manual.fake.id).is_none());
         manual.finish(0, Status::Success);
         assert!(manual.end.sends.brings(0, Status::Success));
-        assert!(manual.end.sends.is_silent() && manual.end.receives.is_silent());
+        assert!(manual.end.sends.is_silent());
+        assert!(manual.end.receives.is_silent());
         drop(inside);
         qp.reap();
         assert!(manual.end.sends.brings(1, Status::Flushed));
@@ -451,13 +472,13 @@ mod tests {
         let inside = qp.admit_peer(manual.fake.id);
         assert!(inside.is_some());
         manual.end.qp.fail();
-        assert!(qp.modify(QpState::Reset) == Err(EBUSY));
+        kunit_assert_eq!(qp.modify(QpState::Reset), Err(EBUSY));
         drop(inside);
         // The receive has not been cancelled yet.
-        assert!(qp.modify(QpState::Reset) == Err(EBUSY));
+        kunit_assert_eq!(qp.modify(QpState::Reset), Err(EBUSY));
         qp.reap();
         assert!(manual.end.receives.brings(0, Status::Flushed));
-        for state in [QpState::Reset, QpState::Init] {
+        for state in cases([QpState::Reset, QpState::Init]) {
             assert!(qp.admit_peer(manual.fake.id).is_none());
             qp.modify(state)?;
         }
@@ -472,27 +493,27 @@ mod tests {
         let (qp, old) = (manual.end.qp.clone(), manual.fake.clone());
         let next = Fake::new()?;
         manual.end.qp.fail();
-        for state in [QpState::Reset, QpState::Init] {
+        for state in cases([QpState::Reset, QpState::Init]) {
             qp.modify(state)?;
         }
         manual.end.attach(next.clone(), 0)?;
         manual.end.post(1, SEND, &[])?;
         manual.end.receive(1, &[])?;
         let (mut wqe, mut receive) = (SendWqe::new(&qp.caps)?, RecvWqe::new(4)?);
-        assert!(qp.start(old.id, &mut wqe) == Next::Nothing);
-        assert!(qp.take_receive(old.id, &mut receive) == Taken::Closed);
+        kunit_assert_eq!(qp.start(old.id, &mut wqe), Next::Nothing);
+        kunit_assert_eq!(qp.take_receive(old.id, &mut receive), Taken::Closed);
         assert!(qp.admit_peer(old.id).is_none());
         qp.peer_gone(old.id);
-        assert!(same(qp.state(), QpState::Rts));
+        kunit_assert_eq!(qp.state(), QpState::Rts);
         // All of it is there for the right one.
         assert!(qp.admit_peer(next.id).is_some());
-        assert!(qp.take_receive(next.id, &mut receive) == Taken::Ready);
+        kunit_assert_eq!(qp.take_receive(next.id, &mut receive), Taken::Ready);
         qp.finish_receive(&mut receive, MESSAGE);
         assert!(manual.end.receives.brings(1, Status::Success));
-        assert!(qp.start(next.id, &mut wqe) == Next::Ready);
+        kunit_assert_eq!(qp.start(next.id, &mut wqe), Next::Ready);
         // One that has begun ends here, and the earlier one gets no next.
         manual.end.post(2, SEND, &[])?;
-        assert!(qp.complete_and_start(old.id, &mut wqe) == Next::Nothing);
+        kunit_assert_eq!(qp.complete_and_start(old.id, &mut wqe), Next::Nothing);
         assert!(manual.end.sends.brings(1, Status::Success));
         assert!(manual.end.sends.is_silent());
         Ok(())
@@ -503,15 +524,15 @@ mod tests {
         let manual = ManualQp::new(&EndAttr::PLAIN)?;
         let before = manual.end.qp.resets();
         manual.end.qp.fail();
-        for state in [QpState::Reset, QpState::Init] {
+        for state in cases([QpState::Reset, QpState::Init]) {
             manual.end.qp.modify(state)?;
         }
         manual.attach()?;
         manual.end.qp.fail_before_reset(before);
         manual.end.qp.end_close();
-        assert!(manual.end.qp.state() == QpState::Rts);
+        kunit_assert_eq!(manual.end.qp.state(), QpState::Rts);
         manual.end.qp.fail_before_reset(before + 1);
-        assert!(manual.end.qp.state() == QpState::Err);
+        kunit_assert_eq!(manual.end.qp.state(), QpState::Err);
         Ok(())
     }
 
@@ -526,24 +547,24 @@ mod tests {
         manual.end.post(0, SEND, &[])?;
         let first = manual.start().ok_or(EINVAL)?;
         manual.finish(first, Status::Success);
-        for life in 1..4 {
-            for context in 1..4 {
+        for life in cases(1..4) {
+            for context in cases(1..4) {
                 manual.end.post(context, SEND, &[])?;
             }
             let seq = manual.start().ok_or(EINVAL)?;
-            assert!(same(qp.state(), QpState::Rts));
+            kunit_assert_eq!(qp.state(), QpState::Rts);
             // There is no room, and in later lives the queue has failed.
             manual.finish(seq, Status::Success);
             flush_work(manual.end.device());
-            assert!(same(qp.state(), QpState::Err));
-            assert!(same(manual.end.owner.notified.get(), life));
-            assert!(same(manual.end.events.broken.get(), life));
-            for state in [QpState::Reset, QpState::Init] {
+            kunit_assert_eq!(qp.state(), QpState::Err);
+            kunit_assert_eq!(manual.end.owner.notified.get(), life);
+            kunit_assert_eq!(manual.end.events.broken.get(), life);
+            for state in cases([QpState::Reset, QpState::Init]) {
                 qp.modify(state)?;
             }
             manual.attach()?;
         }
-        assert!(same(manual.end.counted(Counter::CqOverflows), 1));
+        kunit_assert_eq!(manual.end.counted(Counter::CqOverflows), 1);
         Ok(())
     }
 
@@ -554,13 +575,16 @@ mod tests {
             ..EndAttr::PLAIN
         };
         let mut manual = ManualQp::new(&attr)?;
-        for context in 0..3 {
+        for context in cases(0..3) {
             manual.end.post(context, SEND, &[])?;
         }
-        assert!(manual.start().is_some() && manual.go_on().is_some());
+        assert!(manual.start().is_some());
+        assert!(manual.go_on().is_some());
         // The second finds no room, and the third was to begin under the same hold of the lock.
-        assert!(manual.go_on().is_none() && manual.end.qp.state() == QpState::Err);
-        assert!(manual.end.sends.brings(0, Status::Success) && manual.end.sends.is_silent());
+        assert!(manual.go_on().is_none());
+        kunit_assert_eq!(manual.end.qp.state(), QpState::Err);
+        assert!(manual.end.sends.brings(0, Status::Success));
+        assert!(manual.end.sends.is_silent());
         Ok(())
     }
 
@@ -571,13 +595,14 @@ mod tests {
             ..EndAttr::PLAIN
         };
         let manual = ManualQp::new(&attr)?;
-        for context in 0..5 {
+        for context in cases(0..5) {
             manual.end.receive(context, &[])?;
         }
         manual.end.qp.fail();
         assert!(manual.end.receives.brings_all(0..2, Status::Flushed));
-        assert!(manual.end.receives.is_silent() && manual.end.sends.is_silent());
-        assert!(same(manual.end.events.broken.get(), 1));
+        assert!(manual.end.receives.is_silent());
+        assert!(manual.end.sends.is_silent());
+        kunit_assert_eq!(manual.end.events.broken.get(), 1);
         Ok(())
     }
 
@@ -587,16 +612,18 @@ mod tests {
         let qp = manual.end.qp.clone();
         let before = qp.resets();
         qp.fail();
-        for state in [QpState::Reset, QpState::Init] {
+        for state in cases([QpState::Reset, QpState::Init]) {
             qp.modify(state)?;
         }
         manual.attach()?;
         qp.break_down(before);
         flush_work(manual.end.device());
-        assert!(qp.state() == QpState::Rts && manual.end.events.broken.get() == 0);
+        kunit_assert_eq!(qp.state(), QpState::Rts);
+        kunit_assert_eq!(manual.end.events.broken.get(), 0);
         qp.break_down(before + 1);
         flush_work(manual.end.device());
-        assert!(qp.state() == QpState::Err && manual.end.events.broken.get() == 1);
+        kunit_assert_eq!(qp.state(), QpState::Err);
+        kunit_assert_eq!(manual.end.events.broken.get(), 1);
         Ok(())
     }
 
@@ -607,7 +634,7 @@ mod tests {
         let qp = manual.end.qp.clone();
         for _ in 0..2 {
             qp.modify(QpState::Init)?;
-            for context in 0..u64::from(DEPTH) {
+            for context in cases(0..u64::from(DEPTH)) {
                 manual.end.receive(context, &[])?;
             }
             qp.modify(QpState::Reset)?;
@@ -616,13 +643,14 @@ mod tests {
         qp.modify(QpState::Init)?;
         manual.end.receive(7, &[])?;
         manual.attach()?;
-        assert!(manual.take() == Taken::Ready);
+        kunit_assert_eq!(manual.take(), Taken::Ready);
         manual.arrive(MESSAGE);
-        assert!(manual.end.receives.brings(7, Status::Success) && manual.take() == Taken::Empty);
+        assert!(manual.end.receives.brings(7, Status::Success));
+        kunit_assert_eq!(manual.take(), Taken::Empty);
         // Sends that come after the queues were seen empty: one more than a batch, and many.
-        for sends in [1, 65, DEPTH] {
+        for sends in cases([1, 65, DEPTH]) {
             let mut sq = qp.sq.lock();
-            for context in 0..sends {
+            for context in cases(0..sends) {
                 let posted = test_posted(context.into(), [].into_iter());
                 assert!(sq
                     .push(qp.device(), posted, (SEND, SendFlag::Signaled.into(), 0))
@@ -632,26 +660,27 @@ mod tests {
             while !sq.reset(qp.device()) {
                 turns += 1;
             }
-            assert!(sq.is_empty() && turns == sends.div_ceil(64).max(1));
+            assert!(sq.is_empty());
+            kunit_assert_eq!(turns, sends.div_ceil(64).max(1));
         }
         Ok(())
     }
 
     #[test]
     fn the_late_part_of_a_disconnect_leaves_the_next_connection_alone() -> Result {
-        for attr in [EndAttr::PLAIN, EndAttr::shared(4)] {
+        for attr in cases([EndAttr::PLAIN, EndAttr::shared(4)]) {
             let mut manual = ManualQp::new(&attr)?;
             manual.end.qp.fail();
-            for state in [QpState::Reset, QpState::Init] {
+            for state in cases([QpState::Reset, QpState::Init]) {
                 manual.end.qp.modify(state)?;
             }
             manual.attach()?;
-            assert!(manual.take() == Taken::Empty);
+            kunit_assert_eq!(manual.take(), Taken::Empty);
             // Whoever ended the last connection comes to its receives only now.
             manual.end.qp.end_receives();
             manual.end.receive(1, &[])?;
-            assert!(same(manual.fake.receives.get(), 1));
-            assert!(manual.take() == Taken::Ready);
+            kunit_assert_eq!(manual.fake.receives.get(), 1);
+            kunit_assert_eq!(manual.take(), Taken::Ready);
             manual.arrive(MESSAGE);
             assert!(manual.end.receives.brings(1, Status::Success));
         }
@@ -660,7 +689,7 @@ mod tests {
 
     #[test]
     fn a_connection_that_is_gone_takes_nothing_before_a_reset_either() -> Result {
-        for flush_on_disconnect in [false, true] {
+        for flush_on_disconnect in cases([false, true]) {
             let attr = EndAttr {
                 flush_on_disconnect,
                 ..EndAttr::PLAIN
@@ -671,9 +700,10 @@ mod tests {
             manual.end.receive(1, &[])?;
             qp.peer_gone(id);
             let (mut wqe, mut receive) = (SendWqe::new(&qp.caps)?, RecvWqe::new(4)?);
-            assert!(qp.start(id, &mut wqe) == Next::Nothing);
-            assert!(qp.take_receive(id, &mut receive) == Taken::Closed);
-            assert!(qp.admit_peer(id).is_none() && !qp.is_connected_by(id));
+            kunit_assert_eq!(qp.start(id, &mut wqe), Next::Nothing);
+            kunit_assert_eq!(qp.take_receive(id, &mut receive), Taken::Closed);
+            assert!(qp.admit_peer(id).is_none());
+            assert!(!qp.is_connected_by(id));
         }
         Ok(())
     }
@@ -686,15 +716,15 @@ mod tests {
         manual.end.qp.fail();
         assert!(manual.end.receives.brings(1, Status::Flushed));
         // There was no connection to lose.
-        assert!(same(manual.end.owner.notified.get(), 0));
-        assert!(same(manual.end.counted(Counter::Disconnects), 0));
+        kunit_assert_eq!(manual.end.owner.notified.get(), 0);
+        kunit_assert_eq!(manual.end.counted(Counter::Disconnects), 0);
         Ok(())
     }
 
     #[test]
     fn posts_that_meet_a_flush_complete_exactly_once() -> Result {
         let threads = ProcessQueue::new(c"ndk_flush")?;
-        for round in 0..30 {
+        for round in cases(0..30) {
             let qp_pair = QpPair::with(&EndAttr::deep(512, 1), &EndAttr::PLAIN)?;
             let sink = qp_pair.b.buffer(8)?.remote(0);
             let qp = qp_pair.a.qp.clone();
@@ -713,9 +743,10 @@ mod tests {
             assert!(other_task.begin(&threads));
             assert!(wait_until(|| begun.load(Acquire) > round * 10));
             qp_pair.a.qp.fail();
-            assert!(other_task.is_done() && same(count.load(Acquire), 400));
+            assert!(other_task.is_done());
+            kunit_assert_eq!(count.load(Acquire), 400);
             let mut flushed = false;
-            for context in 0..400 {
+            for context in cases(0..400) {
                 let entry = qp_pair.a.sends.next().map(|e| (e.context.raw(), e.status));
                 flushed |= entry.is_some_and(|(_, status)| status == Status::Flushed);
                 let status = if flushed {
@@ -723,9 +754,10 @@ mod tests {
                 } else {
                     Status::Success
                 };
-                assert!(same(entry, Some((context, status))));
+                kunit_assert_eq!(entry, Some((context, status)));
             }
-            assert!(qp_pair.a.sends.is_silent() && qp_pair.is_down());
+            assert!(qp_pair.a.sends.is_silent());
+            assert!(qp_pair.is_down());
         }
         Ok(())
     }
@@ -735,10 +767,11 @@ mod tests {
         let mut manual = posted(2, 2)?;
         let late = Fake::new()?;
         manual.end.qp.fail();
-        assert!(manual.start().is_none() && manual.take() == Taken::Closed);
-        assert!(manual.end.attach(late, 0) == Err(EINVAL));
+        assert!(manual.start().is_none());
+        kunit_assert_eq!(manual.take(), Taken::Closed);
+        kunit_assert_eq!(manual.end.attach(late, 0), Err(EINVAL));
         flush_work(manual.end.device());
-        assert!(same(manual.fake.stops.get(), 1));
+        kunit_assert_eq!(manual.fake.stops.get(), 1);
         Ok(())
     }
 }

@@ -16,7 +16,10 @@ mod tests {
         kunit::{
             buffer::BASE,
             fake::ManualQp,
-            harness::EndAttr,
+            harness::{
+                cases,
+                EndAttr, //
+            },
             requests::{
                 invalidate,
                 register,
@@ -57,19 +60,20 @@ mod tests {
     #[test]
     fn an_idle_queue_registers_and_invalidates_inside_the_post() -> Result {
         let (mut manual, token, make) = prepared()?;
-        for round in 0..40 {
+        for round in cases(0..40) {
             let doorbells = manual.fake.doorbells.get();
             manual.end.post(round, make, &[])?;
             assert!(valid(&manual, token));
             manual.end.post(round + 100, invalidate(token), &[])?;
             assert!(!valid(&manual, token));
-            assert!(manual.start().is_none() && manual.fake.doorbells.get() == doorbells);
+            assert!(manual.start().is_none());
+            kunit_assert_eq!(manual.fake.doorbells.get(), doorbells);
             assert!(manual.end.sends.brings(round, Status::Success));
             assert!(manual.end.sends.brings(round + 100, Status::Success));
         }
         assert!(manual.end.sends.is_silent());
-        assert!(manual.end.counted(Counter::Registrations) == 40);
-        assert!(manual.end.counted(Counter::InvalidationsLocal) == 40);
+        kunit_assert_eq!(manual.end.counted(Counter::Registrations), 40);
+        kunit_assert_eq!(manual.end.counted(Counter::InvalidationsLocal), 40);
         Ok(())
     }
 
@@ -82,7 +86,8 @@ mod tests {
             .end
             .post_with(2, invalidate(token), SendFlags::empty(), &[])?;
         assert!(!valid(&manual, token));
-        assert!(manual.start().is_none() && manual.end.sends.is_silent());
+        assert!(manual.start().is_none());
+        assert!(manual.end.sends.is_silent());
         Ok(())
     }
 
@@ -106,7 +111,8 @@ mod tests {
         assert!(manual.end.sends.brings(3, Status::Success));
         // And now it is idle again.
         manual.end.post(4, make, &[])?;
-        assert!(valid(&manual, token) && manual.end.sends.brings(4, Status::Success));
+        assert!(valid(&manual, token));
+        assert!(manual.end.sends.brings(4, Status::Success));
         Ok(())
     }
 
@@ -124,18 +130,21 @@ mod tests {
         drop(sq);
         manual.end.post(2, make, &[])?;
         manual.end.post(3, SEND, &[])?;
-        assert!(!valid(&manual, token) && manual.start().is_none());
+        assert!(!valid(&manual, token));
+        assert!(manual.start().is_none());
         qp.fail();
         assert!(manual.end.sends.brings(1, Status::RemoteAccess));
         assert!(manual.end.sends.brings_all(2..4, Status::Flushed));
-        assert!(!valid(&manual, token) && manual.end.sends.is_silent());
+        assert!(!valid(&manual, token));
+        assert!(manual.end.sends.is_silent());
         // A reset is a new beginning.
-        for state in [QpState::Reset, QpState::Init] {
+        for state in cases([QpState::Reset, QpState::Init]) {
             qp.modify(state)?;
         }
         manual.attach()?;
         manual.end.post(4, make, &[])?;
-        assert!(valid(&manual, token) && manual.end.sends.brings(4, Status::Success));
+        assert!(valid(&manual, token));
+        assert!(manual.end.sends.brings(4, Status::Success));
         Ok(())
     }
 
@@ -145,9 +154,10 @@ mod tests {
         manual
             .end
             .post_with(1, make, SendFlag::Signaled | SendFlag::Deferred, &[])?;
-        assert!(!valid(&manual, token) && manual.start().is_none());
+        assert!(!valid(&manual, token));
+        assert!(manual.start().is_none());
         manual.end.post(2, SEND, &[])?;
-        assert!(manual.start_all() == 2);
+        kunit_assert_eq!(manual.start_all(), 2);
         Ok(())
     }
 
@@ -162,8 +172,10 @@ mod tests {
         assert!(access.is_ok());
         manual.end.post(2, invalidate(token), &[])?;
         // It was left to the transport, and nothing is closed before that begins.
-        assert!(manual.end.sends.is_silent() && valid(&manual, token));
-        assert!(manual.start().is_some() && manual.start().is_none());
+        assert!(manual.end.sends.is_silent());
+        assert!(valid(&manual, token));
+        assert!(manual.start().is_some());
+        assert!(manual.start().is_none());
         drop(access);
         Ok(())
     }
@@ -175,14 +187,17 @@ mod tests {
         assert!(manual.end.sends.brings(1, Status::Success));
         // Valid already; not valid; unknown.
         manual.end.post(2, make, &[])?;
-        assert!(manual.start().is_some() && manual.end.sends.is_silent());
+        assert!(manual.start().is_some());
+        assert!(manual.end.sends.is_silent());
         let (mut manual, token_2, _) = prepared()?;
         manual.end.post(3, invalidate(token_2), &[])?;
-        assert!(manual.start().is_some() && manual.end.sends.is_silent());
+        assert!(manual.start().is_some());
+        assert!(manual.end.sends.is_silent());
         let (mut manual, _, _) = prepared()?;
         manual.end.post(4, invalidate(Token::LOCAL_MEMORY), &[])?;
-        assert!(manual.start().is_some() && manual.end.sends.is_silent());
-        assert!(manual.end.counted(Counter::InvalidationsRefused) == 0);
+        assert!(manual.start().is_some());
+        assert!(manual.end.sends.is_silent());
+        kunit_assert_eq!(manual.end.counted(Counter::InvalidationsRefused), 0);
         let user = manual.end.qp.peer_user();
         let regions = &manual.end.device().regions;
         let denied = regions.access(token, user, RIGHTS, BASE, 8);
@@ -195,7 +210,8 @@ mod tests {
         let (mut manual, token, make) = prepared()?;
         manual.end.qp.fail();
         manual.end.post(1, make, &[])?;
-        assert!(!valid(&manual, token) && manual.start().is_none());
+        assert!(!valid(&manual, token));
+        assert!(manual.start().is_none());
         assert!(manual.end.sends.brings(1, Status::Flushed));
         Ok(())
     }

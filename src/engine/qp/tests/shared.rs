@@ -51,7 +51,7 @@ mod tests {
         },
         kunit::{
             harness::{
-                same,
+                cases,
                 wait_until,
                 EngineHost,
                 RNR_MS, //
@@ -77,14 +77,16 @@ mod tests {
     fn a_message_takes_what_the_program_has_posted_before_in_its_order() -> Result {
         let (qp_pair, program) = shared()?;
         let (source, sink) = (qp_pair.a.filled(40, 31)?, qp_pair.b.buffer(40)?);
-        assert!(program.post(LIMIT, WIDTH, 70, &[sink.whole()]) && program.posts(0..60));
+        assert!(program.post(LIMIT, WIDTH, 70, &[sink.whole()]));
+        assert!(program.posts(0..60));
         qp_pair.a.post(7, SEND, &[source.whole()])?;
-        for n in 0..60 {
+        for n in cases(0..60) {
             qp_pair.a.post(n, SEND, &[])?;
         }
-        assert!(qp_pair.b.receives.brings(70, Status::Success) && sink.holds(0, 40, 31, 0));
+        assert!(qp_pair.b.receives.brings(70, Status::Success));
+        assert!(sink.holds(0, 40, 31, 0));
         assert!(qp_pair.b.receives.brings_all(0..60, Status::Success));
-        assert!(same(qp_pair.a.counted(Counter::RnrWaits), 0));
+        kunit_assert_eq!(qp_pair.a.counted(Counter::RnrWaits), 0);
         Ok(())
     }
 
@@ -93,7 +95,7 @@ mod tests {
         let (qp_pair, program) = shared()?;
         qp_pair.b.receive(1, &[])?;
         assert!(program.posts(2..4));
-        for n in 0..3 {
+        for n in cases(0..3) {
             qp_pair.a.post(n, SEND, &[])?;
         }
         assert!(qp_pair.b.receives.brings_all(1..4, Status::Success));
@@ -103,10 +105,11 @@ mod tests {
     #[test]
     fn a_message_that_waits_finds_what_is_posted_later_without_a_call() -> Result {
         let (qp_pair, program) = shared()?;
-        for n in 0..5 {
+        for n in cases(0..5) {
             qp_pair.a.post(n, SEND, &[])?;
             let waits = || qp_pair.a.counted(Counter::RnrWaits) == n + 1;
-            assert!(wait_until(waits) && qp_pair.b.receives.is_silent());
+            assert!(wait_until(waits));
+            assert!(qp_pair.b.receives.is_silent());
             // CAST: a small number.
             assert!(program.posts(n as u32..n as u32 + 1));
             assert!(qp_pair.b.receives.brings(n, Status::Success));
@@ -131,7 +134,7 @@ mod tests {
             .receives
             .brings_all(0..LIMIT.into(), Status::Flushed));
         assert!(qp_pair.b.receives.is_silent());
-        for round in 0..3 {
+        for round in cases(0..3) {
             assert!(program.posts(round..round + 70));
             let flushed = u64::from(round)..u64::from(round) + 70;
             assert!(qp_pair.b.receives.brings_all(flushed, Status::Flushed));
@@ -201,16 +204,16 @@ mod tests {
         let _clock = StoppedClock::new();
         let (_engine_host, host, _) = alone()?;
         let now = time::now_ns();
-        for n in 0..10 {
-            assert_eq!(host.take_slot(now), now + n * 10_000);
+        for n in cases(0..10) {
+            kunit_assert_eq!(host.take_slot(now), now + n * 10_000);
         }
         for _ in 0..200_000 {
             let _ = host.take_slot(now);
         }
-        assert_eq!(host.take_slot(now), now + 1_000_000_000);
+        kunit_assert_eq!(host.take_slot(now), now + 1_000_000_000);
         // Time goes on without a look.
         let later = now + 2_000_000_000;
-        assert_eq!(host.take_slot(later), later);
+        kunit_assert_eq!(host.take_slot(later), later);
         Ok(())
     }
 
@@ -220,22 +223,22 @@ mod tests {
         let (_engine_host, host, mut receives) = alone()?;
         let now = time::now_ns();
         receives.begin(IN_ERROR);
-        assert_eq!(receives.next_look(), Some(1_000_000));
+        kunit_assert_eq!(receives.next_look(), Some(1_000_000));
         for _ in 0..1000 {
             // For no later time, and earlier where a message waits.
             assert!(receives.next_look().is_none());
         }
         receives.begin(WAITING);
-        assert_eq!(receives.next_look(), Some(20_000));
+        kunit_assert_eq!(receives.next_look(), Some(20_000));
         receives.go_on(WAITING);
         assert!(receives.next_look().is_none());
-        assert_eq!(host.take_slot(now), now);
+        kunit_assert_eq!(host.take_slot(now), now);
         // Its time has come, and its slot has not; there is one for it, once.
         for _ in 0..10 {
-            assert_eq!(receives.slot_to_come(&host), Some(10_000));
+            kunit_assert_eq!(receives.slot_to_come(&host), Some(10_000));
             assert!(receives.next_look().is_none());
         }
-        assert_eq!(host.take_slot(now), now + 20_000);
+        kunit_assert_eq!(host.take_slot(now), now + 20_000);
         Ok(())
     }
 
@@ -244,8 +247,8 @@ mod tests {
         let clock = StoppedClock::new();
         let (_engine_host, host, mut receives) = alone()?;
         receives.begin(WAITING);
-        for us in [20, 30, 45, 67] {
-            assert_eq!(receives.next_look().map(|ns| ns / 1000), Some(us));
+        for us in cases([20, 30, 45, 67]) {
+            kunit_assert_eq!(receives.next_look().map(|ns| ns / 1000), Some(us));
             clock.pass(1);
             assert!(receives.slot_to_come(&host).is_none());
             receives.go_on(WAITING);
@@ -253,10 +256,10 @@ mod tests {
         for _ in 0..100 {
             receives.go_on(WAITING);
         }
-        assert_eq!(receives.next_look(), Some(500_000_000));
+        kunit_assert_eq!(receives.next_look(), Some(500_000_000));
         receives.end();
         receives.begin(IN_ERROR);
-        assert_eq!(receives.next_look(), Some(1_000_000));
+        kunit_assert_eq!(receives.next_look(), Some(1_000_000));
         Ok(())
     }
 
@@ -276,9 +279,9 @@ mod tests {
             let rq = qp_pair.b.qp.rq.lock();
             rq.shared.as_ref().map(|shared| shared.ring.has_seen())
         };
-        assert!(seen() == Some(true));
+        kunit_assert_eq!(seen(), Some(true));
         QueuePair::expired(qp_pair.b.qp.clone());
-        assert!(seen() == Some(false));
+        kunit_assert_eq!(seen(), Some(false));
         assert!(qp_pair.b.receives.brings_all(0..60, Status::Flushed));
         qp_pair.b.qp.fail();
         Ok(())
@@ -288,7 +291,8 @@ mod tests {
     fn in_error_what_is_posted_by_a_call_does_not_put_off_the_looks() -> Result {
         let (qp_pair, program) = shared()?;
         qp_pair.b.qp.fail();
-        assert!(qp_pair.is_down() && program.posts(0..1));
+        assert!(qp_pair.is_down());
+        assert!(program.posts(0..1));
         let mut calls = 0;
         let mut is_found = false;
         assert!(wait_until(|| {

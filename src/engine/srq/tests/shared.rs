@@ -34,7 +34,7 @@ mod tests {
             srq::SharedReceive, //
         },
         kunit::{
-            harness::same,
+            harness::cases,
             requests::*, //
         },
         rdma::values::status::Status,
@@ -50,22 +50,24 @@ mod tests {
     #[test]
     fn messages_take_what_the_program_has_posted_and_the_limit_counts_it() -> Result {
         let (srq_users, program) = shared()?;
-        for context in 0..6 {
+        for context in cases(0..6) {
             assert!(program.gives(context));
         }
-        assert!(same(srq_users.shared.srq.posted(), 6));
+        kunit_assert_eq!(srq_users.shared.srq.posted(), 6);
         srq_users.shared.srq.set_limit(4)?;
-        for n in 0..2 {
+        for n in cases(0..2) {
             srq_users.senders[0].post(n, SEND, &[])?;
             assert!(srq_users.users[0].receives.brings(n, Status::Success));
         }
-        assert!(same(srq_users.limits(), 0) && same(srq_users.shared.srq.limit(), 4));
+        kunit_assert_eq!(srq_users.limits(), 0);
+        kunit_assert_eq!(srq_users.shared.srq.limit(), 4);
         srq_users.senders[1].post(2, SEND, &[])?;
         assert!(srq_users.users[1].receives.brings(2, Status::Success));
-        assert!(same(srq_users.limits(), 1) && same(srq_users.shared.srq.limit(), 0));
+        kunit_assert_eq!(srq_users.limits(), 1);
+        kunit_assert_eq!(srq_users.shared.srq.limit(), 0);
         // At once, where fewer are there already.
         srq_users.shared.srq.set_limit(4)?;
-        assert!(same(srq_users.limits(), 2));
+        kunit_assert_eq!(srq_users.limits(), 2);
         Ok(())
     }
 
@@ -73,12 +75,12 @@ mod tests {
     fn the_limit_of_a_new_queue_waits_for_a_fall_there_too() -> Result {
         let (srq_users, program) = shared()?;
         srq_users.shared.srq.preset_limit(2);
-        for context in 0..2 {
+        for context in cases(0..2) {
             assert!(program.gives(context));
         }
-        assert!(same(srq_users.limits(), 0));
+        kunit_assert_eq!(srq_users.limits(), 0);
         srq_users.senders[0].post(1, SEND, &[])?;
-        assert!(same(srq_users.limits(), 1));
+        kunit_assert_eq!(srq_users.limits(), 1);
         Ok(())
     }
 
@@ -86,17 +88,18 @@ mod tests {
     fn the_limit_of_a_new_queue_counts_what_is_posted_between_messages() -> Result {
         let (srq_users, program) = shared()?;
         srq_users.shared.srq.preset_limit(4);
-        for context in 0..3 {
+        for context in cases(0..3) {
             assert!(program.gives(context));
         }
         srq_users.senders[0].post(1, SEND, &[])?;
         assert!(srq_users.users[0].receives.brings(0, Status::Success));
-        assert!(same(srq_users.limits(), 0));
+        kunit_assert_eq!(srq_users.limits(), 0);
         // Four are there once, and three after the next message.
-        assert!(program.gives(3) && program.gives(4));
+        assert!(program.gives(3));
+        assert!(program.gives(4));
         srq_users.senders[0].post(2, SEND, &[])?;
         assert!(srq_users.users[0].receives.brings(1, Status::Success));
-        assert!(same(srq_users.limits(), 1));
+        kunit_assert_eq!(srq_users.limits(), 1);
         Ok(())
     }
 
@@ -105,12 +108,12 @@ mod tests {
         const EACH: u64 = 3;
         let (srq_users, program) = shared()?;
         for (sender, waits) in srq_users.senders.iter().zip(1..) {
-            for n in 0..EACH {
+            for n in cases(0..EACH) {
                 sender.post(n, SEND, &[])?;
             }
             assert!(srq_users.waits(waits));
         }
-        for n in 0..EACH * 3 {
+        for n in cases(0..EACH * 3) {
             assert!(srq_users.waits((EACH * 3 - n).min(3)));
             // CAST: small numbers.
             assert!(program.gives(n as u32));
@@ -126,25 +129,29 @@ mod tests {
         let (old, program) = receives(40, 4)?;
         let srq = &srq_users.shared.srq;
         srq.share_receives(ProgramReceives::new(old))?;
-        for context in 0..40 {
+        for context in cases(0..40) {
             assert!(program.post(40, 4, context, &[]));
         }
         srq.set_limit(40)?;
         let (mut ring, program) = receives(50, 4)?;
         let (mut moved, mut count) = (0, None);
-        assert!(srq.move_some(&mut ring, &mut moved, &mut count) == Ok(false) && moved == 16);
+        kunit_assert_eq!(srq.move_some(&mut ring, &mut moved, &mut count), Ok(false));
+        kunit_assert_eq!(moved, 16);
         srq_users.senders[1].post(0, SEND, &[])?;
         assert!(srq_users.waits(1));
         // Neither a look nor a second message finds one, and no number falls.
         SharedReceive::expired(srq.clone());
         srq_users.senders[0].post(1, SEND, &[])?;
-        assert!(srq_users.waits(2) && same(srq.posted(), 40) && same(srq_users.limits(), 0));
+        assert!(srq_users.waits(2));
+        kunit_assert_eq!(srq.posted(), 40);
+        kunit_assert_eq!(srq_users.limits(), 0);
         while srq.move_some(&mut ring, &mut moved, &mut count) == Ok(false) {}
         assert!(srq_users.users[1].receives.brings(0, Status::Success));
         assert!(srq_users.users[0].receives.brings(1, Status::Success));
-        assert!(same(srq_users.limits(), 1) && same(srq.depth(), 50));
+        kunit_assert_eq!(srq_users.limits(), 1);
+        kunit_assert_eq!(srq.depth(), 50);
         assert!(program.post(50, 4, 40, &[]));
-        for n in 2..41 {
+        for n in cases(2..41) {
             srq_users.senders[2].post(n, SEND, &[])?;
             assert!(srq_users.users[2].receives.brings(n, Status::Success));
         }
@@ -154,20 +161,24 @@ mod tests {
     #[test]
     fn what_is_posted_moves_to_a_queue_of_another_size() -> Result {
         let (srq_users, program) = shared()?;
-        for context in 0..5 {
+        for context in cases(0..5) {
             assert!(program.gives(context));
         }
         let srq = &srq_users.shared.srq;
         // Not as one that no program shares.
-        assert!(srq.is_shared() && srq.resize(16) == Err(ResizeError::TooMany));
+        assert!(srq.is_shared());
+        kunit_assert_eq!(srq.resize(16), Err(ResizeError::TooMany));
         let (small, _) = receives(4, 4)?;
-        assert!(srq.resize_shared(small) == Err(ResizeError::TooMany));
-        assert!(same(srq.depth(), LIMIT) && same(srq.posted(), 5));
+        kunit_assert_eq!(srq.resize_shared(small), Err(ResizeError::TooMany));
+        kunit_assert_eq!(srq.depth(), LIMIT);
+        kunit_assert_eq!(srq.posted(), 5);
         let (ring, program) = receives(6, 4)?;
-        assert!(srq.resize_shared(ring) == Ok(()) && same(srq.depth(), 6));
-        assert!(srq.set_limit(7) == Err(EINVAL));
-        assert!(program.post(6, 4, 5, &[]) && !program.post(6, 4, 9, &[]));
-        for n in 0..6 {
+        kunit_assert_eq!(srq.resize_shared(ring), Ok(()));
+        kunit_assert_eq!(srq.depth(), 6);
+        kunit_assert_eq!(srq.set_limit(7), Err(EINVAL));
+        assert!(program.post(6, 4, 5, &[]));
+        assert!(!program.post(6, 4, 9, &[]));
+        for n in cases(0..6) {
             srq_users.senders[0].post(n, SEND, &[])?;
             assert!(srq_users.users[0].receives.brings(n, Status::Success));
         }
@@ -175,7 +186,8 @@ mod tests {
         srq_users.senders[2].post(6, SEND, &[])?;
         assert!(srq_users.waits(1));
         let (ring, program) = receives(3, 4)?;
-        assert!(srq.resize_shared(ring) == Ok(()) && program.post(3, 4, 6, &[]));
+        kunit_assert_eq!(srq.resize_shared(ring), Ok(()));
+        assert!(program.post(3, 4, 6, &[]));
         assert!(srq_users.users[2].receives.brings(6, Status::Success));
         Ok(())
     }

@@ -17,7 +17,7 @@ mod tests {
         kunit::{
             fake::ManualQp,
             harness::{
-                same,
+                cases,
                 EndAttr, //
             },
             requests::{
@@ -69,8 +69,8 @@ mod tests {
     #[test]
     fn completions_come_in_posting_order_when_reads_answer_late() -> Result {
         let mut manual = posted(&EndAttr::PLAIN, &[READ, WRITE, READ, SEND])?;
-        assert!(manual.start_all() == 4);
-        for seq in [3, 1, 2] {
+        kunit_assert_eq!(manual.start_all(), 4);
+        for seq in cases([3, 1, 2]) {
             manual.finish(seq, Status::Success);
             assert!(manual.end.sends.is_silent());
         }
@@ -81,9 +81,9 @@ mod tests {
             WcOpcode::Read,
             WcOpcode::Send,
         ];
-        for (context, operation) in (100..).zip(order) {
+        for (context, operation) in cases((100..).zip(order)) {
             let entry = manual.end.sends.poll().map(|e| (e.context.raw(), e.opcode));
-            assert!(same(entry, Some((context, operation))));
+            kunit_assert_eq!(entry, Some((context, operation)));
         }
         assert!(manual.end.sends.is_silent());
         Ok(())
@@ -95,10 +95,10 @@ mod tests {
         manual.end.post_with(104, SEND, FENCED, &[])?;
         manual.end.post_with(105, SEND, SendFlags::empty(), &[])?;
         manual.end.post(106, WRITE, &[])?;
-        assert!(manual.start() == Some(0));
+        kunit_assert_eq!(manual.start(), Some(0));
         // A read makes room for the next, and the last one lets what is fenced begin.
-        for seq in 1..7 {
-            assert!(manual.go_on() == Some(seq));
+        for seq in cases(1..7) {
+            kunit_assert_eq!(manual.go_on(), Some(seq));
             let silent = seq == 6;
             assert!(
                 silent
@@ -110,21 +110,24 @@ mod tests {
             assert!(manual.end.sends.is_silent());
         }
         assert!(manual.go_on().is_none());
-        assert!(manual.end.sends.brings(106, Status::Success) && manual.end.sends.is_silent());
+        assert!(manual.end.sends.brings(106, Status::Success));
+        assert!(manual.end.sends.is_silent());
         Ok(())
     }
 
     #[test]
     fn what_is_done_already_completes_with_the_one_before_it() -> Result {
         let mut manual = posted(&EndAttr::PLAIN, &[READ, WRITE, SEND, WRITE])?;
-        assert!(manual.start_all() == 4);
+        kunit_assert_eq!(manual.start_all(), 4);
         for seq in [1, 2] {
             manual.finish(seq, Status::Success);
         }
         // Neither is the first.
-        assert!(manual.started.turn_to(3) && manual.go_on().is_none());
+        assert!(manual.started.turn_to(3));
+        assert!(manual.go_on().is_none());
         assert!(manual.end.sends.is_silent());
-        assert!(manual.started.turn_to(0) && manual.go_on().is_none());
+        assert!(manual.started.turn_to(0));
+        assert!(manual.go_on().is_none());
         assert!(manual.end.sends.brings_all(100..104, Status::Success));
         assert!(manual.end.sends.is_silent());
         Ok(())
@@ -133,7 +136,7 @@ mod tests {
     #[test]
     fn a_request_that_ends_while_the_queue_is_flushed_takes_the_others_with_it() -> Result {
         let mut manual = posted(&EndAttr::PLAIN, &[WRITE, SEND, WRITE])?;
-        assert!(manual.start() == Some(0));
+        kunit_assert_eq!(manual.start(), Some(0));
         manual.end.qp.fail();
         assert!(manual.end.sends.is_silent());
         assert!(manual.go_on().is_none());
@@ -147,11 +150,11 @@ mod tests {
     fn a_fence_waits_for_every_earlier_read() -> Result {
         let mut manual = posted(&EndAttr::PLAIN, &[READ, READ])?;
         manual.end.post_with(102, SEND, FENCED, &[])?;
-        assert!(manual.start_all() == 2);
+        kunit_assert_eq!(manual.start_all(), 2);
         manual.finish(1, Status::Success);
         assert!(manual.start().is_none());
         manual.finish(0, Status::Success);
-        assert!(manual.start() == Some(2));
+        kunit_assert_eq!(manual.start(), Some(2));
         Ok(())
     }
 
@@ -160,7 +163,7 @@ mod tests {
         let mut manual = posted(&EndAttr::PLAIN, &[WRITE, SEND])?;
         manual.end.post_with(102, SEND, FENCED, &[])?;
         manual.end.post(103, READ, &[])?;
-        assert!(manual.start_all() == 4);
+        kunit_assert_eq!(manual.start_all(), 4);
         assert!(manual.end.sends.is_silent());
         Ok(())
     }
@@ -169,9 +172,9 @@ mod tests {
     fn a_fence_waits_for_atomics_as_for_reads() -> Result {
         let mut manual = posted(&EndAttr::PLAIN, &[ADD])?;
         manual.end.post_with(101, WRITE, FENCED, &[])?;
-        assert!(manual.start_all() == 1);
+        kunit_assert_eq!(manual.start_all(), 1);
         manual.finish(0, Status::Success);
-        assert!(manual.start() == Some(1));
+        kunit_assert_eq!(manual.start(), Some(1));
         Ok(())
     }
 
@@ -181,10 +184,10 @@ mod tests {
         manual.end.post_with(101, WRITE, FENCED, &[])?;
         manual.end.post(102, WRITE, &[])?;
         manual.end.post(103, READ, &[])?;
-        assert!(manual.start_all() == 1);
+        kunit_assert_eq!(manual.start_all(), 1);
         manual.finish(0, Status::Success);
-        for seq in 1..4 {
-            assert!(manual.start() == Some(seq));
+        for seq in cases(1..4) {
+            kunit_assert_eq!(manual.start(), Some(seq));
         }
         Ok(())
     }
@@ -193,27 +196,27 @@ mod tests {
     fn a_fenced_read_waits_for_the_read_before_it() -> Result {
         let mut manual = posted(&EndAttr::PLAIN, &[READ])?;
         manual.end.post_with(101, READ, FENCED, &[])?;
-        assert!(manual.start_all() == 1);
+        kunit_assert_eq!(manual.start_all(), 1);
         manual.finish(0, Status::Success);
-        assert!(manual.start_all() == 1);
+        kunit_assert_eq!(manual.start_all(), 1);
         Ok(())
     }
 
     #[test]
     fn reads_beyond_the_limit_wait_and_do_not_fail() -> Result {
         let mut manual = posted(&with_reads(2), &[READ, READ, READ, WRITE, READ])?;
-        assert!(manual.start_all() == 2);
+        kunit_assert_eq!(manual.start_all(), 2);
         // The second read is done; its entry waits for the first, its credit does not.
         manual.finish(1, Status::Success);
-        assert!(manual.start() == Some(2));
+        kunit_assert_eq!(manual.start(), Some(2));
         assert!(!manual.started.wqe.forbidden);
         // The write is no read and goes; the next read waits again.
-        assert!(manual.start() == Some(3));
+        kunit_assert_eq!(manual.start(), Some(3));
         assert!(manual.start().is_none());
         for seq in [0, 2, 3] {
             manual.finish(seq, Status::Success);
         }
-        assert!(manual.start() == Some(4));
+        kunit_assert_eq!(manual.start(), Some(4));
         manual.finish(4, Status::Success);
         assert!(manual.end.sends.brings_all(100..105, Status::Success));
         Ok(())
@@ -222,18 +225,18 @@ mod tests {
     #[test]
     fn atomics_count_against_the_read_limit() -> Result {
         let mut manual = posted(&with_reads(1), &[ADD, READ])?;
-        assert!(manual.start_all() == 1);
+        kunit_assert_eq!(manual.start_all(), 1);
         manual.finish(0, Status::Success);
-        assert!(manual.start() == Some(1));
+        kunit_assert_eq!(manual.start(), Some(1));
         Ok(())
     }
 
     #[test]
     fn a_limit_of_zero_marks_reads_and_nothing_else_as_forbidden() -> Result {
         let mut manual = posted(&with_reads(0), &[WRITE, READ, ADD, SEND])?;
-        for forbidden in [false, true, true, false] {
+        for forbidden in cases([false, true, true, false]) {
             assert!(manual.start().is_some());
-            assert!(same(manual.started.wqe.forbidden, forbidden));
+            kunit_assert_eq!(manual.started.wqe.forbidden, forbidden);
         }
         Ok(())
     }
@@ -241,13 +244,13 @@ mod tests {
     #[test]
     fn silent_success_leaves_no_entry() -> Result {
         let mut manual = ManualQp::new(&EndAttr::PLAIN)?;
-        for context in [100, 101] {
+        for context in cases([100, 101]) {
             manual
                 .end
                 .post_with(context, SEND, SendFlags::empty(), &[])?;
         }
         manual.end.post(102, SEND, &[])?;
-        assert!(manual.start_all() == 3);
+        kunit_assert_eq!(manual.start_all(), 3);
         for seq in 0..3 {
             manual.finish(seq, Status::Success);
         }
@@ -259,30 +262,31 @@ mod tests {
     #[test]
     fn failure_and_flush_of_silent_requests_are_reported() -> Result {
         let mut manual = ManualQp::new(&EndAttr::PLAIN)?;
-        for context in 100..104 {
+        for context in cases(100..104) {
             manual
                 .end
                 .post_with(context, WRITE, SendFlags::empty(), &[])?;
         }
-        assert!(manual.start() == Some(0) && manual.start() == Some(1));
+        kunit_assert_eq!(manual.start(), Some(0));
+        kunit_assert_eq!(manual.start(), Some(1));
         manual.finish(0, Status::Success);
         manual.finish(1, Status::RemoteAccess);
         assert!(manual.end.sends.brings(101, Status::RemoteAccess));
         assert!(manual.end.sends.brings_all(102..104, Status::Flushed));
         assert!(manual.end.sends.is_silent());
-        assert!(manual.end.qp.state() == QpState::Err);
+        kunit_assert_eq!(manual.end.qp.state(), QpState::Err);
         Ok(())
     }
 
     #[test]
     fn a_failure_waits_for_its_turn_and_what_follows_is_flushed() -> Result {
         let mut manual = posted(&EndAttr::PLAIN, &[READ, WRITE, WRITE, WRITE])?;
-        assert!(
-            manual.start() == Some(0) && manual.start() == Some(1) && manual.start() == Some(2)
-        );
+        kunit_assert_eq!(manual.start(), Some(0));
+        kunit_assert_eq!(manual.start(), Some(1));
+        kunit_assert_eq!(manual.start(), Some(2));
         manual.finish(1, Status::RemoteAccess);
         assert!(manual.end.sends.is_silent());
-        assert!(manual.end.qp.state() == QpState::Err);
+        kunit_assert_eq!(manual.end.qp.state(), QpState::Err);
         // Nothing begins any more, and what has begun is the transport's to end.
         assert!(manual.start().is_none());
         manual.finish(2, Status::Flushed);
@@ -299,39 +303,39 @@ mod tests {
         let mut attr = EndAttr::PLAIN;
         attr.caps.send_wr = 3;
         let mut manual = ManualQp::new(&attr)?;
-        for context in 100..103 {
+        for context in cases(100..103) {
             manual
                 .end
                 .post_with(context, SEND, SendFlags::empty(), &[])?;
         }
         let full = Err(PostError::Full);
-        assert!(same(
+        kunit_assert_eq!(
             manual.end.try_post(103, SEND, SendFlags::empty(), &[]),
             full
-        ));
-        assert!(manual.start_all() == 3);
+        );
+        kunit_assert_eq!(manual.start_all(), 3);
         manual.finish(1, Status::Success);
-        assert!(same(
+        kunit_assert_eq!(
             manual.end.try_post(103, SEND, SendFlags::empty(), &[]),
             full
-        ));
+        );
         manual.finish(0, Status::Success);
-        for context in [103, 104] {
+        for context in cases([103, 104]) {
             manual
                 .end
                 .post_with(context, SEND, SendFlags::empty(), &[])?;
         }
-        assert!(same(
+        kunit_assert_eq!(
             manual.end.try_post(105, SEND, SendFlags::empty(), &[]),
             full
-        ));
+        );
         Ok(())
     }
 
     #[test]
     fn the_end_of_a_request_counts_once_and_only_after_its_start() -> Result {
         let mut manual = posted(&with_reads(1), &[READ, READ, READ])?;
-        assert!(manual.start() == Some(0));
+        kunit_assert_eq!(manual.start(), Some(0));
         manual.finish(1, Status::Success);
         manual.finish(7, Status::Success);
         assert!(manual.end.sends.is_silent());
@@ -339,7 +343,7 @@ mod tests {
         manual.finish(0, Status::Success);
         assert!(manual.end.sends.brings(100, Status::Success));
         // A second end would have given a second credit.
-        assert!(manual.start_all() == 1);
+        kunit_assert_eq!(manual.start_all(), 1);
         manual.finish(1, Status::Success);
         assert!(manual.end.sends.brings(101, Status::Success));
         assert!(manual.end.sends.is_silent());
@@ -349,10 +353,10 @@ mod tests {
     #[test]
     fn a_second_end_of_a_request_that_waits_for_its_turn_gives_no_credit() -> Result {
         let mut manual = posted(&with_reads(2), &[READ, READ, READ, READ])?;
-        assert!(manual.start_all() == 2);
+        kunit_assert_eq!(manual.start_all(), 2);
         manual.finish(1, Status::Success);
         manual.finish(1, Status::Success);
-        assert!(same(manual.start_all(), 1));
+        kunit_assert_eq!(manual.start_all(), 1);
         manual.finish(0, Status::Success);
         assert!(manual.end.sends.brings_all(100..102, Status::Success));
         assert!(manual.end.sends.is_silent());
@@ -362,10 +366,10 @@ mod tests {
     #[test]
     fn more_than_one_batch_completes_in_order_at_once() -> Result {
         let mut manual = ManualQp::new(&EndAttr::deep(200, 1))?;
-        for context in 100..300 {
+        for context in cases(100..300) {
             manual.end.post(context, WRITE, &[])?;
         }
-        assert!(manual.start_all() == 200);
+        kunit_assert_eq!(manual.start_all(), 200);
         for seq in (0..200).rev() {
             manual.finish(seq, Status::Success);
         }
@@ -377,19 +381,19 @@ mod tests {
     #[test]
     fn an_entry_says_whose_and_how_long_it_is() -> Result {
         let mut manual = posted(&EndAttr::PLAIN, &[READ])?;
-        assert!(manual.start() == Some(0));
+        kunit_assert_eq!(manual.start(), Some(0));
         manual.started.wqe.length = 77;
         manual.finish(0, Status::Success);
         let entry = manual.end.sends.poll().map(|e| (e.qp, e.byte_len));
         let cookie = crate::kunit::harness::cookie(manual.end.qp.params.number);
-        assert!(same(entry, Some((cookie, 77))));
+        kunit_assert_eq!(entry, Some((cookie, 77)));
         Ok(())
     }
 
     #[test]
     fn each_ring_is_one_doorbell_and_a_post_alone_is_none() -> Result {
         let manual = ManualQp::new(&EndAttr::PLAIN)?;
-        for context in 0..3 {
+        for context in cases(0..3) {
             let none = [].into_iter();
             assert!(manual
                 .end
@@ -397,9 +401,9 @@ mod tests {
                 .post(context, SEND, SendFlags::empty(), none)
                 .is_ok());
         }
-        assert!(manual.fake.doorbells.get() == 0);
+        kunit_assert_eq!(manual.fake.doorbells.get(), 0);
         manual.end.qp.ring_doorbell();
-        assert!(manual.fake.doorbells.get() == 1);
+        kunit_assert_eq!(manual.fake.doorbells.get(), 1);
         Ok(())
     }
 }
