@@ -2,10 +2,7 @@
 
 //! [`Ordered`]: a fault that a test has ordered.
 
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
+use kernel::sync::Arc;
 
 use crate::engine::{
     device::RdmaDevice,

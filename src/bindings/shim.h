@@ -133,6 +133,7 @@ void ndk_umem_release(struct ib_umem *umem);
 struct pid *ndk_get_current_process(void);
 void ndk_put_process(struct pid *process);
 
+struct ib_ucontext;
 struct ib_udata;
 struct rdma_user_mmap_entry;
 struct uverbs_attr_bundle;
@@ -143,6 +144,10 @@ int ndk_udata_answer(struct ib_udata *udata, u64 offset);
 int ndk_udata_answer_there(struct ib_udata *udata, u64 offset);
 int ndk_share_insert(struct ib_udata *udata, struct rdma_user_mmap_entry *entry,
 		     size_t len);
+void ndk_share_remove(struct rdma_user_mmap_entry *entry);
+struct rdma_user_mmap_entry *ndk_share_get(struct ib_ucontext *context,
+					   struct vm_area_struct *vma);
+void ndk_share_put(struct rdma_user_mmap_entry *entry);
 u64 ndk_share_offset(const struct rdma_user_mmap_entry *entry);
 int ndk_share_map(struct vm_area_struct *vma, const void *from, size_t len);
 

@@ -125,7 +125,6 @@ pub(super) unsafe fn stats<'a, T: Operations>(
 #[kernel::macros::kunit_tests(ndk_rdma_port)]
 mod tests {
     use super::*;
-    use kernel::prelude::*;
 
     use crate::sys::report::cases;
 

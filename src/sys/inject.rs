@@ -110,6 +110,7 @@ impl FaultSide {
 
 /// What a fault is set to, as its files say.
 #[cfg(ndk_kunit)]
+#[cfg_attr(not(CONFIG_FAULT_INJECTION_DEBUG_FS), allow(dead_code))]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Order {
     /// Percent of those that it meets.

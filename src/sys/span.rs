@@ -360,10 +360,7 @@ pub(crate) fn is_memory(addr: u64, len: u64) -> bool {
 mod tests {
     use super::test_span as span;
     use super::*;
-    use kernel::{
-        page::PAGE_SIZE,
-        prelude::*, //
-    };
+    use kernel::prelude::*;
 
     use crate::sys::report::cases;
 

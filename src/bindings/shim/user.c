@@ -64,6 +64,23 @@ int ndk_share_insert(struct ib_udata *udata, struct rdma_user_mmap_entry *entry,
 	return rdma_user_mmap_entry_insert(context, entry, len);
 }
 
+/* Functions of the kernel, or inline where no program can have a device. */
+void ndk_share_remove(struct rdma_user_mmap_entry *entry)
+{
+	rdma_user_mmap_entry_remove(entry);
+}
+
+struct rdma_user_mmap_entry *ndk_share_get(struct ib_ucontext *context,
+					   struct vm_area_struct *vma)
+{
+	return rdma_user_mmap_entry_get(context, vma);
+}
+
+void ndk_share_put(struct rdma_user_mmap_entry *entry)
+{
+	rdma_user_mmap_entry_put(entry);
+}
+
 u64 ndk_share_offset(const struct rdma_user_mmap_entry *entry)
 {
 	return rdma_user_mmap_get_offset(entry);

@@ -223,10 +223,7 @@ impl Drop for Crowd {
 mod tests {
     use super::*;
     use crate::{
-        engine::{
-            domain::Domain,
-            qp::QueuePair, //
-        },
+        engine::domain::Domain,
         kunit::{
             harness::{
                 cases,
@@ -329,7 +326,7 @@ mod tests {
             Quota::SharedReceives => KeptObject::Shared(Shared::new(domain, 4, 1)?),
             Quota::QueuePairs | Quota::Regions => {
                 let end = engine_host.end_in(domain, &EndAttr::PLAIN, None)?;
-                KeptObject::Pair(end.qp.clone(), end)
+                KeptObject::Pair(end)
             }
         })
     }
@@ -338,7 +335,7 @@ mod tests {
         Domain(Arc<Domain>),
         Queue(Arc<Queue>),
         Shared(Arc<Shared>),
-        Pair(Arc<QueuePair>, End),
+        Pair(End),
     }
 
     impl KeptObject {
@@ -347,7 +344,7 @@ mod tests {
                 Self::Domain(domain) => domain.close(),
                 Self::Queue(queue) => queue.cq.close(),
                 Self::Shared(shared) => shared.srq.close(),
-                Self::Pair(qp, _) => qp.destroy(),
+                Self::Pair(end) => end.qp.destroy(),
             }
         }
     }

@@ -214,7 +214,7 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: By the invariant the reference is this one's, and the core is not done with the
         // context before it has destroyed all objects of it, or while a call makes one.
-        unsafe { bindings::rdma_user_mmap_entry_remove(self.0.as_ptr().cast()) };
+        unsafe { bindings::ndk_share_remove(self.0.as_ptr().cast()) };
     }
 }
 
@@ -307,7 +307,7 @@ pub(in crate::rdma) unsafe fn map(
     area: *mut bindings::vm_area_struct,
 ) -> Result {
     // SAFETY: As the caller says.
-    let entry = unsafe { bindings::rdma_user_mmap_entry_get(context, area) };
+    let entry = unsafe { bindings::ndk_share_get(context, area) };
     if entry.is_null() {
         return Err(EINVAL);
     }
@@ -318,6 +318,6 @@ pub(in crate::rdma) unsafe fn map(
         bindings::ndk_share_map(area, memory.as_ptr(), memory.len())
     };
     // SAFETY: The reference was taken above.
-    unsafe { bindings::rdma_user_mmap_entry_put(entry) };
+    unsafe { bindings::ndk_share_put(entry) };
     to_result(mapped)
 }

@@ -28,7 +28,7 @@ pub(crate) enum WcStatus {
     RespTimeout = 20,
 }
 
-#[cfg(any(test, CONFIG_FAULT_INJECTION_DEBUG_FS))]
+#[cfg(any(test, ndk_kunit, CONFIG_FAULT_INJECTION_DEBUG_FS))]
 impl WcStatus {
     /// All that a request may be made to fail with.
     pub(crate) const FAILURES: [Self; 11] = [
@@ -46,6 +46,7 @@ impl WcStatus {
     ];
 
     /// The one of [`Self::FAILURES`] that C has this number for.
+    #[cfg(any(test, CONFIG_FAULT_INJECTION_DEBUG_FS))]
     pub(crate) fn failure(number: u32) -> Option<Self> {
         let mut all = Self::FAILURES.into_iter();
         // CAST: the numbers of the variants.
