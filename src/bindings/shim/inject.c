@@ -438,7 +438,7 @@ struct ndk_faults *ndk_faults_new(void)
 /* The folder of a device, in that of all. */
 static struct dentry *ndk_faults_dir(const char *device)
 {
-	guard(mutex)(&ndk_faults_mutex);
+	lockdep_assert_held(&ndk_faults_mutex);
 	if (!ndk_faults_shown++)
 		ndk_faults_root = debugfs_create_dir(KBUILD_MODNAME, NULL);
 	return debugfs_create_dir(device, ndk_faults_root);
@@ -452,6 +452,9 @@ void ndk_faults_show(struct ndk_faults *faults, const char *device)
 {
 	int i;
 
+	guard(mutex)(&ndk_faults_mutex);
+	if (faults->dir)
+		return;
 	faults->dir = ndk_faults_dir(device);
 	for (i = 0; i < NDK_FAULT_COUNT && !IS_ERR(faults->dir); i++)
 		ndk_fault_show(&faults->fault[i], faults->dir);
